@@ -1,0 +1,21 @@
+# Both targets set up their own virtual environment in .venv.
+PYTHON ?= $(shell for p in python3.12 python3.13 python3.14 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+
+.PHONY: test demo
+test: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest
+
+demo: .venv/ready
+	$(BIN)/python notebooks/demo.py
+
+.venv/ready: pyproject.toml
+	@echo "Setting up .venv (once) ..."
+	@test -n "$(PYTHON)" || { echo "erbayes needs Python 3.12 or newer"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable '.[test,datasets]'
+	@touch $@

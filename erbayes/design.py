@@ -1,0 +1,380 @@
+"""How the units were drawn: each design turns units into draws, weights and their variance.
+
+In every design a total is estimated by Σ over draws of weight × y. Without replacement the
+variance carries θ = 1 - n/T, which makes it unbiased for a total (Cochran 1977, theorem 2.2).
+The paper's θ = 1 - (n-1)/(T-1) is T/(T-1) times larger: pass `correction=paper_theta` for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from .clustering import DataError, FloatArray, IntArray, some
+from .units import RECORDS, Units
+
+Correction = Callable[[int, int], float]
+
+
+def sampling_fraction(n: int, T: int) -> float:
+    """θ = 1 - n/T: unbiased for n units drawn without replacement from T."""
+    return 1 - n / T
+
+
+def paper_theta(n: int, T: int) -> float:
+    """θ = 1 - (n-1)/(T-1), the paper's."""
+    return 1 - (n - 1) / (T - 1)
+
+
+class Variance(Protocol):
+    """How contributions Z (n draws × k columns) vary over repeated sampling."""
+
+    @property
+    def strata(self) -> int: ...
+    def covariance(self, Z: FloatArray) -> FloatArray: ...
+    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StratifiedDraws:
+    """Independent draws within strata.
+
+    Attributes
+    ----------
+    stratum : int array, (n,)
+    theta : float array, (H,)
+        Finite-population correction of each stratum.
+    adjust : bool
+        Strata of one draw are centred at the mean of all draws; otherwise they count as certain.
+    """
+
+    stratum: IntArray
+    theta: FloatArray
+    adjust: bool = False
+
+    @property
+    def strata(self) -> int:
+        return len(self.theta)
+
+    def _centred(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        n = np.bincount(self.stratum, minlength=self.strata).astype(float)
+        means = np.zeros((self.strata, Z.shape[1]))
+        np.add.at(means, self.stratum, Z)
+        means /= n[:, None]
+        if self.adjust:
+            means[n == 1] = Z.mean(axis=0)
+        centred = Z - means[self.stratum]
+        centred[self.theta[self.stratum] == 0] = 0.0
+        factor = np.where(n > 1, n / np.maximum(n - 1, 1), 1.0)
+        return centred, factor[self.stratum], n[self.stratum]
+
+    def covariance(self, Z: FloatArray) -> FloatArray:
+        """Σ_h θ_h n_h/(n_h - 1) Σ_s (z_s - z̄_h)(z_s - z̄_h)'; NaN for a single draw."""
+        if len(Z) == 1 and self.theta[0] > 0:
+            return np.full((Z.shape[1], Z.shape[1]), np.nan)
+        centred, factor, _ = self._centred(Z)
+        return np.asarray((centred * (factor * self.theta[self.stratum])[:, None]).T @ centred)
+
+    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Change of the totals when draw s is left out, (n, k), and its scale, (n,)."""
+        if len(Z) == 1 and self.theta[0] > 0:
+            raise DataError("a single draw has no jackknife")
+        centred, factor, _ = self._centred(Z)
+        return -centred * factor[:, None], self.theta[self.stratum] / factor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DistinctDraws:
+    """Distinct entities among records drawn with replacement (Horvitz-Thompson).
+
+    π_c = 1 - (1-p_c)^n and π_cd = 1 - (1-p_c)^n - (1-p_d)^n + (1-p_c-p_d)^n with p_c = N_c/N.
+    """
+
+    p: FloatArray
+    draws: int
+
+    @property
+    def strata(self) -> int:
+        return 1
+
+    @property
+    def inclusion(self) -> FloatArray:
+        return np.asarray(-np.expm1(self.draws * np.log1p(-self.p)))
+
+    def covariance(self, Z: FloatArray) -> FloatArray:
+        """ΣΣ (π_cd - π_c π_d)/π_cd z_c z_d', with π_cc = π_c."""
+        miss = np.exp(self.draws * np.log1p(-self.p))
+        neither = np.exp(
+            self.draws * np.log(np.maximum(1 - self.p[:, None] - self.p[None, :], 1e-300))
+        )
+        both = 1 - miss[:, None] - miss[None, :] + neither
+        delta = (neither - np.outer(miss, miss)) / both
+        np.fill_diagonal(delta, miss)
+        return np.asarray(Z.T @ delta @ Z)
+
+    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Leave one entity out; an entity that is certain to be found has scale 0."""
+        n = len(Z)
+        if n == 1:
+            raise DataError("a single entity has no jackknife")
+        return -(Z - Z.mean(axis=0)) * n / (n - 1), (1 - self.inclusion) * (n - 1) / n
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expansion:
+    """Draws and their weights: a total is Σ weight × y[unit].
+
+    Attributes
+    ----------
+    unit : int array, (n,)
+        Unit of each draw.
+    weight : float array, (n,)
+    absolute : bool
+        False where weights, and so totals, are known only up to a common factor.
+    variance : Variance
+    """
+
+    unit: IntArray
+    weight: FloatArray
+    absolute: bool
+    variance: Variance
+
+
+class Design(Protocol):
+    """A way of drawing units."""
+
+    def expand(self, units: Units) -> Expansion: ...
+
+
+def _drawn(units: Units, draws: Any) -> IntArray:
+    """Unit of each draw; every unit once where `draws` is None."""
+    if not len(units):
+        raise DataError("the sample holds no unit")
+    if draws is None:
+        return np.arange(len(units))
+    listed = pd.Index(draws)
+    unit = units.ids.get_indexer(listed).astype(np.int64)
+    if (unit < 0).any():
+        raise DataError(
+            f"{int((unit < 0).sum())} draws name units without labels: {some(listed[unit < 0])}"
+        )
+    undrawn = np.setdiff1d(np.arange(len(units)), unit)
+    if len(undrawn):
+        raise DataError(f"{len(undrawn)} labelled units were never drawn: "
+                        f"{some(units.ids[undrawn])}")  # fmt: skip
+    return unit
+
+
+def _single_stratum(
+    unit: IntArray, population: int | None, correction: Correction
+) -> StratifiedDraws:
+    n = len(unit)
+    if population is not None and n > population:
+        raise DataError(f"{n} draws without replacement from a population of {population}")
+    theta = 1.0 if population is None else correction(n, population) if population > 1 else 0.0
+    return StratifiedDraws(np.zeros(n, dtype=np.int64), np.array([theta]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UniformRecords:
+    """Records drawn uniformly, each leading to its unit: probability proportional to size.
+
+    Parameters
+    ----------
+    draws : sequence of unit ids, optional
+        The unit of each drawn record, repeats kept. None: each labelled unit is one draw.
+    population : int, optional
+        Number of records in the frame, where drawn without replacement.
+    correction : callable (n, T) -> θ
+    """
+
+    draws: Sequence[Any] | None = None
+    population: int | None = None
+    correction: Correction = sampling_fraction
+
+    def expand(self, units: Units) -> Expansion:
+        unit = _drawn(units, self.draws)
+        records = units.known.total(RECORDS) if _knows_records(units) and units.known else None
+        scale = 1.0 if records is None else records
+        return Expansion(
+            unit, scale / (len(unit) * units.size[unit]), records is not None,
+            _single_stratum(unit, self.population, self.correction),
+        )  # fmt: skip
+
+
+def _knows_records(units: Units) -> bool:
+    return units.known is not None and units.known.singletons
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DistinctEntities:
+    """The distinct units among `draws` records drawn uniformly with replacement.
+
+    Where a label set lists each entity once although some were drawn twice, this is its design:
+    weights 1/N_c without the repeats bias precision.
+
+    Parameters
+    ----------
+    draws : int
+        Number of records drawn.
+    records : int, optional
+        Records in the population; by default those of the prediction.
+    """
+
+    draws: int
+    records: int | None = None
+
+    def expand(self, units: Units) -> Expansion:
+        if self.draws < len(units):
+            raise DataError(f"{self.draws} draws cannot have found {len(units)} distinct units")
+        records = self.records
+        if records is None:
+            if units.known is None:
+                raise DataError("the number of records is not known: pass records=")
+            records = int(units.known.total(RECORDS))
+        size = units.size
+        if size.max() >= records:
+            raise DataError(f"a unit of {int(size.max())} records in a population of {records}")
+        variance = DistinctDraws(size / records, self.draws)
+        return Expansion(np.arange(len(units)), 1 / variance.inclusion, True, variance)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UniformClusters:
+    """Units (entities, blocks, predicted clusters) drawn uniformly.
+
+    Parameters
+    ----------
+    population : int, optional
+        Number of units in the population, where drawn without replacement. A full sample (a
+        census) then has standard error 0.
+    draws : sequence of unit ids, optional
+        The unit of each draw, repeats kept; only with replacement.
+    correction : callable (n, T) -> θ
+    """
+
+    population: int | None = None
+    draws: Sequence[Any] | None = None
+    correction: Correction = sampling_fraction
+
+    def expand(self, units: Units) -> Expansion:
+        unit = _drawn(units, self.draws)
+        _refuse_repeats(unit, self.population)
+        total = 1 if self.population is None else self.population
+        return Expansion(
+            unit, np.full(len(unit), total / len(unit)), self.population is not None,
+            _single_stratum(unit, self.population, self.correction),
+        )  # fmt: skip
+
+
+def _refuse_repeats(unit: IntArray, population: int | None) -> None:
+    repeats = len(unit) - len(np.unique(unit))
+    if population is not None and repeats:
+        raise DataError(f"{repeats} units are listed twice, but the design has no repeats")
+
+
+def _weights(units: Units, weights: Any) -> FloatArray:
+    series = weights if isinstance(weights, pd.Series) else pd.Series(dict(weights), dtype=float)
+    if not series.index.is_unique:
+        raise DataError(f"weights: {int(series.index.duplicated().sum())} units are listed twice")
+    where = series.index.get_indexer(units.ids)
+    if (where < 0).any():
+        raise DataError(
+            f"weights lack {int((where < 0).sum())} of {len(units)} units, such as "
+            f"{some(units.ids[where < 0])}"
+        )
+    values: FloatArray = np.asarray(series, dtype=np.float64)[where]
+    bad = ~(np.isfinite(values) & (values > 0))
+    if bad.any():
+        raise DataError(
+            f"weights must be positive and finite; {int(bad.sum())} are not, such as that of "
+            f"{some(units.ids[bad])}"
+        )
+    return values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownWeights:
+    """Units drawn with known probabilities; weight ∝ 1/p.
+
+    Parameters
+    ----------
+    weights : Series or mapping, unit id -> weight
+        Positive, finite, for every labelled unit.
+    draws, population, correction
+        As in `UniformClusters`.
+    absolute : bool
+        True where Σ weight × y over draws estimates the total itself, not just up to a factor.
+    """
+
+    weights: pd.Series | Mapping[Any, float]
+    draws: Sequence[Any] | None = None
+    population: int | None = None
+    correction: Correction = sampling_fraction
+    absolute: bool = False
+
+    def expand(self, units: Units) -> Expansion:
+        unit = _drawn(units, self.draws)
+        return Expansion(unit, _weights(units, self.weights)[unit], self.absolute,
+                         _single_stratum(unit, self.population, self.correction))  # fmt: skip
+
+
+class SingleUnit(Enum):
+    """What a stratum with one draw contributes to the variance."""
+
+    ERROR = "error"
+    """Refuse (the default)."""
+    CERTAINTY = "certainty"
+    """Nothing: the unit was certain to be drawn."""
+    ADJUST = "adjust"
+    """Its squared distance from the mean of all draws: conservative."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stratified:
+    """Units drawn uniformly without replacement within strata.
+
+    Parameters
+    ----------
+    stratum : Series or mapping, unit id -> stratum
+    population : mapping, stratum -> number of units
+    single_unit : SingleUnit
+        Rule for strata of one draw; a stratum whose only unit was drawn is a census under each.
+    correction : callable (n, T) -> θ
+    """
+
+    stratum: pd.Series | Mapping[Any, Any]
+    population: Mapping[Any, int]
+    single_unit: SingleUnit = SingleUnit.ERROR
+    correction: Correction = sampling_fraction
+
+    def expand(self, units: Units) -> Expansion:
+        given = pd.Series(self.stratum)
+        where = given.index.get_indexer(units.ids)
+        if (where < 0).any():
+            raise DataError(f"{int((where < 0).sum())} units have no stratum, such as "
+                            f"{some(units.ids[where < 0])}")  # fmt: skip
+        codes, names = pd.factorize(given.array[where])
+        lacking = [h for h in names if h not in self.population]
+        if lacking:
+            raise DataError(f"{len(lacking)} strata have no population size: {some(lacking)}")
+        n = np.bincount(codes)
+        T = np.array([self.population[h] for h in names])
+        if (n > T).any():
+            raise DataError(f"more units drawn than there are in strata {some(names[n > T])}")
+        lonely = (n == 1) & (T > 1)
+        if lonely.any() and self.single_unit is SingleUnit.ERROR:
+            raise DataError(
+                f"{int(lonely.sum())} strata hold a single draw, such as {some(names[lonely])}: "
+                "merge strata or choose a rule of SingleUnit"
+            )
+        theta = np.array([0.0 if t == k else self.correction(int(k), int(t))
+                          for k, t in zip(n, T, strict=True)])  # fmt: skip
+        variance = StratifiedDraws(codes.astype(np.int64), theta,
+                                   self.single_unit is SingleUnit.ADJUST)  # fmt: skip
+        return Expansion(np.arange(len(units)), (T / n)[codes], True, variance)

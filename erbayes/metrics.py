@@ -1,0 +1,236 @@
+"""Metrics: smooth functions of totals over units.
+
+Every metric but P_rec is homogeneous of degree 0 in the totals, so that weights known up to a
+factor suffice. Where a metric needs an absolute number it is scaled by N / Σ records, with N
+known from the prediction. Predicted quantities such as |P| enter by the columns of the sampled
+units, not by their known value: numerator and denominator then err together (the paper's
+P_block against its P_rec).
+
+Sources: [B22] Binette et al. (2022), arXiv 2210.01230; [M10] Menestrina et al. (2010), generalised
+merge distance; [R07] Rosenberg and Hirschberg (2007), V-measure; [T07] Talburt et al. (2007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import units as u
+
+Support = tuple[float, float]
+UNIT: Support = (0.0, 1.0)
+POSITIVE: Support = (0.0, np.inf)
+Value = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Metric:
+    """A function of named totals.
+
+    Attributes
+    ----------
+    name : str
+    columns : tuple of Column or Known
+        The totals that `formula` takes, in order.
+    formula : callable
+        Analytic in its arguments, vectorised: derivatives are taken by complex steps.
+    size : tuple of (Column, coefficient)
+        The linear form of totals that the metric averages over; its Kish effective number of
+        draws gives the degrees of freedom.
+    support : (float, float)
+    source : str
+        Formula and citation.
+    absolute : bool
+        True where totals up to a factor do not suffice.
+    """
+
+    name: str
+    columns: tuple[u.Column | u.Known, ...]
+    formula: Callable[..., Value]
+    size: tuple[tuple[u.Column, float], ...]
+    support: Support
+    source: str
+    absolute: bool = False
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.source}>"
+
+
+def _ratio(name: str, top: u.Column, bottom: u.Column, source: str,
+           support: Support = UNIT) -> Metric:  # fmt: skip
+    return Metric(name, (top, bottom), lambda b, a: b / a, ((bottom, 1.0),), support, source)
+
+
+N = u.Known(u.RECORDS)
+PREDICTED = u.Known(u.PREDICTED_LINKS)
+PER_RECORD = ((u.RECORDS, 1.0),)
+LINKS = ((u.TRUE_LINKS, 1.0), (u.PREDICTED_LINKS, 1.0))
+_pairwise = (u.COMMON_LINKS, u.TRUE_LINKS, u.PREDICTED_LINKS)
+_entropy = (u.N_LOG_N, u.N_LOG_SIZE, u.N_LOG_M, u.RECORDS)
+
+pairwise_precision = _ratio("pairwise-precision", u.COMMON_LINKS, u.PREDICTED_LINKS,
+    "TP/|P|, P_block of [B22] lemma 3")  # fmt: skip
+pairwise_recall = _ratio("pairwise-recall", u.COMMON_LINKS, u.TRUE_LINKS,
+    "TP/|T|, R_clust of [B22] lemma 2")  # fmt: skip
+
+
+def pairwise_f(beta: float = 1.0) -> Metric:
+    """(1+β²) TP / (β²|T| + |P|); β > 1 favours recall."""
+    b2 = beta**2
+    return Metric(f"pairwise-f{beta:g}", _pairwise,
+        lambda tp, t, p: (1 + b2) * tp / (b2 * t + p),
+        ((u.TRUE_LINKS, b2), (u.PREDICTED_LINKS, 1.0)), UNIT,
+        "(1+β²)TP/(β²|T|+|P|)")  # fmt: skip
+
+
+fowlkes_mallows = Metric("fowlkes-mallows", _pairwise, lambda tp, t, p: tp / np.sqrt(t * p),
+    LINKS, UNIT, "TP/√(|T||P|)")  # fmt: skip
+jaccard = Metric("jaccard", _pairwise, lambda tp, t, p: tp / (t + p - tp), LINKS, UNIT,
+    "TP/(|T|+|P|-TP)")  # fmt: skip
+rand = Metric("rand", (*_pairwise, u.RECORDS, N),
+    lambda tp, t, p, r, N: 1 - 2 * (t + p - 2 * tp) / (r * (N - 1)), LINKS, UNIT,
+    "1-(|T|+|P|-2TP)/C2(N)")  # fmt: skip
+
+
+def _adjusted_rand(tp: Value, t: Value, p: Value, r: Value, N: Value) -> Value:
+    chance = 2 * t * p / (r * (N - 1))
+    return np.asarray((tp - chance) / ((t + p) / 2 - chance))
+
+
+adjusted_rand = Metric("adjusted-rand", (*_pairwise, u.RECORDS, N), _adjusted_rand, LINKS,
+    (-1.0, 1.0), "(TP-E)/(½(|T|+|P|)-E), E = |T||P|/C2(N)")  # fmt: skip
+
+cluster_precision = _ratio("cluster-precision", u.EXACT, u.PREDICTED_CLUSTERS, "S/|Ĉ|")
+cluster_recall = _ratio("cluster-recall", u.EXACT, u.ENTITIES, "S/|C|")
+
+
+def cluster_f(beta: float = 1.0) -> Metric:
+    """(1+β²) S / (β²|C| + |Ĉ|), S the number of exactly predicted entities."""
+    b2 = beta**2
+    return Metric(f"cluster-f{beta:g}", (u.EXACT, u.ENTITIES, u.PREDICTED_CLUSTERS),
+        lambda s, c, k: (1 + b2) * s / (b2 * c + k),
+        ((u.ENTITIES, b2), (u.PREDICTED_CLUSTERS, 1.0)), UNIT,
+        "(1+β²)S/(β²|C|+|Ĉ|)")  # fmt: skip
+
+
+b3_precision = _ratio("b3-precision", u.B3_PRECISION, u.RECORDS, "ΣΣ n²/m / N, over records")
+b3_recall = _ratio("b3-recall", u.B3_RECALL, u.RECORDS, "ΣΣ n²/N_c / N, over records")
+b3_precision_entities = _ratio("b3-precision-entities", u.B3_PRECISION_MEAN, u.ENTITIES,
+    "mean over entities of Σ n²/m / N_c")  # fmt: skip
+b3_recall_entities = _ratio("b3-recall-entities", u.B3_RECALL_MEAN, u.ENTITIES,
+    "mean over entities of Σ n²/N_c / N_c")  # fmt: skip
+
+
+def v_measure(beta: float = 1.0) -> Metric:
+    """(1+β) h c / (β h + c) of homogeneity h and completeness c."""
+
+    def formula(x: Value, l: Value, k: Value, r: Value, N: Value) -> Value:
+        h = 1 - (k - x) / (r * np.log(N) - l)
+        c = 1 - (l - x) / (r * np.log(N) - k)
+        return np.asarray((1 + beta) * h * c / (beta * h + c))
+
+    return Metric(f"v-measure{beta:g}", (*_entropy, N), formula, PER_RECORD, UNIT,
+        "(1+β)hc/(βh+c) [R07]")  # fmt: skip
+
+
+homogeneity = Metric("homogeneity", (*_entropy, N),
+    lambda x, l, k, r, N: 1 - (k - x) / (r * np.log(N) - l), PER_RECORD, UNIT,
+    "1-H(C|Ĉ)/H(C) [R07]")  # fmt: skip
+completeness = Metric("completeness", (*_entropy, N),
+    lambda x, l, k, r, N: 1 - (l - x) / (r * np.log(N) - k), PER_RECORD, UNIT,
+    "1-H(Ĉ|C)/H(Ĉ) [R07]")  # fmt: skip
+mutual_information = Metric("mutual-information", (*_entropy, N),
+    lambda x, l, k, r, N: np.log(N) + (x - l - k) / r, PER_RECORD, POSITIVE,
+    "H(C)-H(C|Ĉ), nats")  # fmt: skip
+variation_of_information = Metric("variation-of-information", _entropy,
+    lambda x, l, k, r: (l + k - 2 * x) / r, PER_RECORD, POSITIVE,
+    "H(C|Ĉ)+H(Ĉ|C), nats")  # fmt: skip
+
+splits = Metric("splits", (u.PIECES, u.PREDICTED_CLUSTERS, u.RECORDS, N),
+    lambda b, k, r, N: N * (b - k) / r, PER_RECORD, POSITIVE,
+    "B-|Ĉ|: splits of predicted clusters [M10]")  # fmt: skip
+merges = Metric("merges", (u.PIECES, u.ENTITIES, u.RECORDS, N),
+    lambda b, c, r, N: N * (b - c) / r, PER_RECORD, POSITIVE,
+    "B-|C|: merges that then give the truth [M10]")  # fmt: skip
+
+
+def generalized_merge_distance(name: str, split: Callable[[Value], Value],
+                               merge: Callable[[Value], Value]) -> Metric:  # fmt: skip
+    """Cost of turning the prediction into the truth, [M10].
+
+    Splitting x + y records into x and y costs split(x+y) - split(x) - split(y); merging them
+    costs merge(x+y) - merge(x) - merge(y). Both functions are vectorised.
+    """
+    cost = u.PieceSum(name, lambda n, N, m: (
+        n / m * split(m) - split(n) - merge(n) + n / N * merge(N)))  # fmt: skip
+    return Metric(name, (cost, u.RECORDS, N), lambda d, r, N: N * d / r, PER_RECORD, POSITIVE,
+        "Σg_s(m)-ΣΣ(g_s+g_m)(n)+Σg_m(N_c) [M10]")  # fmt: skip
+
+
+basic_merge_distance = generalized_merge_distance(
+    "basic-merge-distance", lambda x: -np.ones_like(x), lambda x: -np.ones_like(x))  # fmt: skip
+
+_muc = (u.RECORDS, u.PIECES)
+muc_recall = Metric("muc-recall", (*_muc, u.ENTITIES), lambda r, b, c: (r - b) / (r - c),
+    ((u.RECORDS, 1.0), (u.ENTITIES, -1.0)), UNIT, "(N-B)/(N-|C|)")  # fmt: skip
+muc_precision = Metric("muc-precision", (*_muc, u.PREDICTED_CLUSTERS),
+    lambda r, b, k: (r - b) / (r - k),
+    ((u.RECORDS, 1.0), (u.PREDICTED_CLUSTERS, -1.0)), UNIT, "(N-B)/(N-|Ĉ|)")  # fmt: skip
+talburt_wang = Metric("talburt-wang", (u.ENTITIES, u.PREDICTED_CLUSTERS, u.PIECES),
+    lambda c, k, b: np.sqrt(c * k) / b, ((u.PIECES, 1.0),), UNIT, "√(|C||Ĉ|)/B [T07]")  # fmt: skip
+inverse_purity = _ratio("inverse-purity", u.LARGEST_PIECE, u.RECORDS, "Σ max n / N")
+split_rate = Metric("split-rate", (u.LARGEST_PIECE, u.RECORDS), lambda b, r: 1 - b / r,
+    PER_RECORD, UNIT, "1 - Σ max n / N")  # fmt: skip
+closest_cluster_recall = _ratio("closest-cluster-recall", u.CLOSEST, u.ENTITIES,
+    "Σ max Jaccard / |C|")  # fmt: skip
+purity = _ratio("purity", u.LARGEST_PIECE_PREDICTED, u.RECORDS,
+    "Σ_k max n / N; only from sampled predicted clusters")  # fmt: skip
+closest_cluster_precision = _ratio("closest-cluster-precision", u.CLOSEST_PREDICTED,
+    u.PREDICTED_CLUSTERS, "Σ_k max Jaccard / |Ĉ|; only from sampled predicted clusters")  # fmt: skip
+van_dongen = Metric("van-dongen", (u.LARGEST_PIECE, u.LARGEST_PIECE_PREDICTED, u.RECORDS),
+    lambda a, b, r: 1 - (a + b) / (2 * r), PER_RECORD, UNIT,
+    "(2N-Σmax-Σmax)/2N; identified from no single sample of clusters")  # fmt: skip
+
+entities = Metric("entities", (u.ENTITIES, u.RECORDS, N), lambda c, r, N: N * c / r, PER_RECORD,
+    POSITIVE, "|C|")  # fmt: skip
+mean_cluster_size = _ratio("mean-cluster-size", u.RECORDS, u.ENTITIES, "N/|C|, records",
+    (1.0, np.inf))  # fmt: skip
+singleton_share = _ratio("singleton-share", u.TRUE_SINGLETONS, u.ENTITIES, "Σ 1[N_c = 1]/|C|")
+matching_rate = Metric("matching-rate", (u.TRUE_SINGLETONS, u.RECORDS), lambda s, r: 1 - s / r,
+    PER_RECORD, UNIT, "share of records in entities of two records or more")  # fmt: skip
+
+
+def hill_number(q: float) -> Metric:
+    """(Σ (N_c/N)^q)^(1/(1-q)), the effective number of entities of order q ≠ 1; exp H(C) at 1."""
+    if q == 1:
+        return Metric("hill1", (u.N_LOG_SIZE, u.RECORDS, N), lambda l, r, N: N * np.exp(-l / r),
+            PER_RECORD, POSITIVE, "exp H(C)")  # fmt: skip
+    power = u.PieceSum(f"size_power{q:g}", lambda n, N, m: n * N ** (q - 1))
+    return Metric(f"hill{q:g}", (power, u.RECORDS, N),
+        lambda s, r, N: N * (s / r) ** (1 / (1 - q)), PER_RECORD, POSITIVE,
+        "(Σ(N_c/N)^q)^(1/(1-q))")  # fmt: skip
+
+
+# The paper's names [B22, appendix A.2]. Weights come from the design: under uniform records
+# R_rec is R_clust, and under either design P_clust is N ΣTP / (|P| Σ records).
+P_block = pairwise_precision
+R_block = R_clust = R_rec = pairwise_recall
+P_clust = Metric("P_clust", (u.COMMON_LINKS, u.RECORDS, N, PREDICTED),
+    lambda tp, r, N, P: N * tp / (P * r), PER_RECORD, POSITIVE,
+    "N E[g/p]/E[|c|/p], [B22] lemma 2")  # fmt: skip
+P_rec = Metric("P_rec", (u.COMMON_LINKS, PREDICTED), lambda tp, P: tp / P, PER_RECORD, POSITIVE,
+    "E[g/(|c|p_i)], [B22] lemma 1", absolute=True)  # fmt: skip
+
+METRICS: tuple[Metric, ...] = (
+    pairwise_precision, pairwise_recall, pairwise_f(), fowlkes_mallows, jaccard, rand,
+    adjusted_rand, cluster_precision, cluster_recall, cluster_f(), b3_precision, b3_recall,
+    b3_precision_entities, b3_recall_entities, homogeneity, completeness, v_measure(),
+    mutual_information, variation_of_information, splits, merges, basic_merge_distance,
+    muc_precision, muc_recall, talburt_wang, inverse_purity, split_rate, closest_cluster_recall,
+    entities, mean_cluster_size, singleton_share, matching_rate, hill_number(1), hill_number(2),
+)  # fmt: skip
+"""What `estimate` reports from sampled entities."""

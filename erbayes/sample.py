@@ -1,0 +1,52 @@
+"""Sample: units together with the design that drew them, the one input of every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .clustering import FloatArray
+from .design import Design, Expansion
+from .units import Column, Known, NotIdentified, Units
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """Units and their design.
+
+    Attributes
+    ----------
+    units : Units
+    design : Design
+    expansion : Expansion
+        Draws, weights and variance, derived from both.
+    """
+
+    units: Units
+    design: Design
+    expansion: Expansion = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "expansion", self.design.expand(self.units))
+
+    def contributions(self, columns: Sequence[Column]) -> FloatArray:
+        """weight × y of each draw, (n draws, k columns): their sum estimates the totals."""
+        counted = np.column_stack([c.count(self.units) for c in columns])
+        return np.asarray(counted[self.expansion.unit] * self.expansion.weight[:, None])
+
+    def known(self, total: Known) -> float:
+        """A total that the prediction fixes.
+
+        Raises
+        ------
+        NotIdentified
+            Where it is not known.
+        """
+        if self.units.known is None:
+            raise NotIdentified(
+                f"the total of '{total.column.name}' is not known: labelled records that the "
+                "prediction lacks were kept; Missing.OMIT restricts the population instead"
+            )
+        return self.units.known.total(total.column)

@@ -1,0 +1,200 @@
+"""Normal: an uncertain vector; metrics, contrasts and intervals follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .clustering import DataError, FloatArray
+from .metrics import Metric
+from .units import NotIdentified
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scale:
+    """A monotone transformation on which an interval is symmetric."""
+
+    name: str
+    forward: Callable[[FloatArray], FloatArray]
+    inverse: Callable[[FloatArray], FloatArray]
+    slope: Callable[[FloatArray], FloatArray]
+    lower: float
+    upper: float
+
+
+identity = Scale("identity", lambda x: x, lambda y: y, np.ones_like, -np.inf, np.inf)
+logit = Scale("logit", lambda x: np.log(x / (1 - x)), lambda y: 1 / (1 + np.exp(-y)),
+              lambda x: 1 / (x * (1 - x)), 0.0, 1.0)  # fmt: skip
+log = Scale("log", np.log, np.exp, lambda x: 1 / x, 0.0, np.inf)
+
+
+def natural_scale(support: tuple[float, float]) -> Scale:
+    """logit on [0, 1], log on [0, ∞), identity elsewhere."""
+    return {(0.0, 1.0): logit, (0.0, np.inf): log}.get(support, identity)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Normal:
+    """An uncertain vector with mean and covariance.
+
+    Attributes
+    ----------
+    names : tuple of str, (k,)
+    mean : float array, (k,)
+    cov : float array, (k, k)
+        NaN where the sample gives no variance (a single draw).
+    df : float array, (k,)
+        Degrees of freedom of each standard error.
+    support : tuple of (float, float), (k,)
+    """
+
+    names: tuple[str, ...]
+    mean: FloatArray
+    cov: FloatArray
+    df: FloatArray
+    support: tuple[tuple[float, float], ...]
+
+    @property
+    def sd(self) -> FloatArray:
+        """Standard errors, (k,)."""
+        return np.asarray(np.sqrt(np.diag(self.cov)))
+
+    def interval(self, level: float = 0.95, scale: Scale | None = None,
+                 df: float | None = None) -> FloatArray:  # fmt: skip
+        """Two-sided intervals, (k, 2), cut to the support.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+        scale : Scale, optional
+            By default the natural one of each component's support. A component outside the
+            open range of its scale (an estimate of exactly 1, say) is treated on the identity
+            scale.
+        df : float, optional
+            Degrees of freedom for all; `numpy.inf` gives the normal quantile.
+        """
+        from scipy.special import stdtrit
+
+        if not 0 < level < 1:
+            raise DataError(f"level must lie strictly between 0 and 1, not {level}")
+        bounds = np.empty((len(self.names), 2))
+        for j, (x, sd, own, support) in enumerate(
+            zip(self.mean, self.sd, self.df, self.support, strict=True)
+        ):
+            on = scale or natural_scale(support)
+            if not on.lower < x < on.upper:
+                on = identity
+            half = stdtrit(min(own if df is None else df, 1e12), (1 + level) / 2)
+            point = np.array([x])
+            reach = half * sd * on.slope(point)
+            bounds[j] = on.inverse(on.forward(point) + reach * np.array([-1.0, 1.0]))
+        limits = np.array(self.support)
+        return np.clip(bounds, limits[:, :1], limits[:, 1:])
+
+    def contrast(self, weights: FloatArray, names: Sequence[str]) -> Normal:
+        """Linear combinations, `weights` of shape (j, k): differences of correlated estimates."""
+        C = np.atleast_2d(np.asarray(weights, dtype=float))
+        df = np.array([self.df[row != 0].min() for row in C])
+        return Normal(tuple(names), C @ self.mean, C @ self.cov @ C.T, df,
+                      ((-np.inf, np.inf),) * len(C))  # fmt: skip
+
+    def table(self, level: float = 0.95, scale: Scale | None = None) -> pd.DataFrame:
+        """Estimate, standard error, degrees of freedom and interval, one row a component."""
+        bounds = self.interval(level, scale)
+        return pd.DataFrame(
+            {"estimate": self.mean, "se": self.sd, "df": self.df, "lower": bounds[:, 0],
+             "upper": bounds[:, 1], "level": level},
+            index=pd.Index(self.names, name="metric"),
+        )  # fmt: skip
+
+
+def gradient(f: Callable[..., Any], x: FloatArray) -> FloatArray:
+    """First derivatives by complex steps, exact to rounding, (k,)."""
+    step = 1e-30 * np.where(x == 0, 1.0, np.abs(x))
+    return np.asarray(f(*(x[:, None] + 1j * np.diag(step))).imag / step)
+
+
+def hessian(f: Callable[..., Any], x: FloatArray) -> FloatArray:
+    """Second derivatives: central differences of complex-step gradients, (k, k)."""
+    size = np.where(x == 0, 1.0, np.abs(x))
+    shift = np.diag(1e-5 * size)
+    rows = [(gradient(f, x + s) - gradient(f, x - s)) / (2 * s.sum()) for s in shift]
+    return np.array(rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Totals:
+    """An uncertain vector of totals, to which metrics are applied.
+
+    Attributes
+    ----------
+    names : tuple of str, (k,)
+    mean, cov : float arrays, (k,), (k, k)
+        Known totals have variance 0.
+    moment : float array, (k, k)
+        Σ over draws of z z': gives the effective number of draws of any linear form.
+    strata : int
+    absolute : bool
+        False where totals are known only up to a common factor.
+    """
+
+    names: tuple[str, ...]
+    mean: FloatArray
+    cov: FloatArray
+    moment: FloatArray
+    strata: int
+    absolute: bool
+
+    def where(self, metric: Metric) -> list[int]:
+        """Positions of a metric's totals.
+
+        Raises
+        ------
+        NotIdentified
+            A total that the engine did not produce, or one known only up to a factor.
+        """
+        if metric.absolute and not self.absolute:
+            raise NotIdentified(
+                f"{metric.name} needs absolute weights; this design knows them up to a factor"
+            )
+        lacking = [c.name for c in metric.columns if c.name not in self.names]
+        if lacking:
+            raise NotIdentified(f"{metric.name} needs {lacking}, which are not among the totals")
+        return [self.names.index(c.name) for c in metric.columns]
+
+    def apply(self, metrics: Sequence[Metric], order: int = 2) -> Normal:
+        """The metrics, jointly Normal.
+
+        Value g(t) - ½ tr(H V) and covariance J V J' (for a ratio this is the paper's corrected
+        estimator and its variance). With `order=1` the value is g(t); so it is where the sample
+        gives no variance. Degrees of freedom: n_eff - strata with n_eff = (Σa)²/Σa², a the
+        contributions to what the metric averages over.
+        """
+        J = np.zeros((len(metrics), len(self.names)))
+        mean = np.empty(len(metrics))
+        df = np.empty(len(metrics))
+        for j, metric in enumerate(metrics):
+            at = self.where(metric)
+            x = self.mean[at]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                mean[j] = metric.formula(*x)
+                J[j, at] = gradient(metric.formula, x)
+                V = self.cov[np.ix_(at, at)]
+                if order > 1 and not np.isnan(V).any():
+                    mean[j] -= np.sum(hessian(metric.formula, x) * V) / 2
+            if np.isnan(mean[j]):
+                raise NotIdentified(
+                    f"{metric.name} is 0/0 in this sample: it holds none of what is averaged over"
+                )
+            a = np.zeros(len(self.names))
+            for column, coefficient in metric.size:
+                if column.name in self.names:
+                    a[self.names.index(column.name)] = coefficient
+            n_eff = float((a @ self.mean) ** 2 / (a @ self.moment @ a))
+            df[j] = max(n_eff - self.strata, 1.0)
+        return Normal(tuple(m.name for m in metrics), mean, J @ self.cov @ J.T, df,
+                      tuple(m.support for m in metrics))  # fmt: skip

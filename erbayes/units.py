@@ -1,0 +1,397 @@
+"""What is counted on each sampled unit, in one pass over the records.
+
+A *piece* is the overlap of a true entity c and a predicted cluster k: n = \\|c ∩ k\\| > 0 records,
+N_c = \\|c\\|, m = \\|k\\|. A unit (an entity, a block, or a predicted cluster) is a set of pieces, and
+every column is a sum over its pieces: that is why the same metrics serve every design, and why
+duality needs no second set of formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from .clustering import Clustering, DataError, FloatArray, IntArray, ids, some
+
+
+class NotIdentified(DataError):
+    """A quantity that these units or this design cannot tell."""
+
+
+class Missing(Enum):
+    """What to do with labelled records that the prediction lacks."""
+
+    ERROR = "error"
+    """Refuse (the default)."""
+    SINGLETON = "singleton"
+    """Each is a predicted cluster of its own. \\|P\\| stays known, N and \\|Ĉ\\| do not."""
+    TOGETHER = "together"
+    """Those of one entity are one predicted cluster. No total stays known."""
+    OMIT = "omit"
+    """Leave them out: the population is the records that the prediction covers, all totals known.
+    Entities shrink; one without any covered record leaves the sample."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownTotals:
+    """Histogram of predicted cluster sizes: for any φ, Σ_c Σ_k n φ(m) = Σ_k m φ(m) is known.
+
+    Attributes
+    ----------
+    size, count : float arrays, (h,)
+        Distinct sizes of predicted clusters, in records, and how many clusters have each.
+    singletons : bool
+        False where the number of predicted singletons is not known.
+    """
+
+    size: FloatArray
+    count: FloatArray
+    singletons: bool = True
+
+    def total(self, column: ClusterSum) -> float:
+        """Σ_k m φ(m).
+
+        Raises
+        ------
+        NotIdentified
+            Where predicted singletons count but their number is not known.
+        """
+        if not self.singletons and column.phi(np.ones(1))[0] != 0:
+            raise NotIdentified(
+                f"the total of '{column.name}' is not known: labelled records that the prediction "
+                "lacks were kept as singletons; Missing.OMIT restricts the population instead"
+            )
+        return float(self.count @ (self.size * column.phi(self.size)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """The sampled units as pieces.
+
+    Attributes
+    ----------
+    ids : Index, (u,)
+        Id of each unit.
+    unit, group : int arrays, (p,)
+        Unit of each piece, and the whole cluster (entity; predicted cluster where those were
+        sampled) within the unit that the piece belongs to.
+    n, N, m : float arrays, (p,)
+        Records in the piece, in its entity (NaN where not known), in its predicted cluster.
+    known : KnownTotals or None
+        What the whole prediction fixes.
+    by_entity : bool
+        True where units are made of whole entities, False for whole predicted clusters.
+    unmatched : int
+        Labelled records that the prediction lacks.
+    """
+
+    ids: pd.Index
+    unit: IntArray
+    group: IntArray
+    n: FloatArray
+    N: FloatArray
+    m: FloatArray
+    known: KnownTotals | None
+    by_entity: bool = True
+    unmatched: int = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def size(self) -> FloatArray:
+        """Records of each unit, (u,)."""
+        return np.bincount(self.unit, weights=self.n, minlength=len(self))
+
+    def table(self) -> pd.DataFrame:
+        """Every column that these units identify, one row a unit."""
+        found = {c.name: c.count(self) for c in COLUMNS if c.identified(self)}
+        return pd.DataFrame(found, index=self.ids)
+
+    def __repr__(self) -> str:
+        return f"Units({len(self)} units, {int(self.n.sum())} records, {len(self.n)} pieces)"
+
+
+class Column(Protocol):
+    """A quantity counted on each unit, whose sum over all units is a population total."""
+
+    @property
+    def name(self) -> str: ...
+    def identified(self, units: Units) -> bool: ...
+    def count(self, units: Units) -> FloatArray: ...
+
+
+Term = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class PieceSum:
+    """Σ over pieces of term(n, N_c, m)."""
+
+    name: str
+    term: Term
+
+    def identified(self, units: Units) -> bool:
+        return not np.isnan(self.term(units.n, units.N, units.m)).any()
+
+    def count(self, units: Units) -> FloatArray:
+        terms = self.term(units.n, units.N, units.m)
+        if np.isnan(terms).any():
+            raise NotIdentified(
+                f"'{self.name}' needs the full size of every true entity that the sampled "
+                "predicted clusters touch"
+            )
+        return np.bincount(units.unit, weights=terms, minlength=len(units))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSum:
+    """Σ over pieces of n φ(m): its total over all units is known from the prediction alone."""
+
+    name: str
+    phi: Callable[[FloatArray], FloatArray]
+
+    def identified(self, units: Units) -> bool:
+        return True
+
+    def count(self, units: Units) -> FloatArray:
+        return np.bincount(units.unit, weights=units.n * self.phi(units.m), minlength=len(units))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMax:
+    """Σ over whole entities (or whole predicted clusters) of the largest term(n, N_c, m)."""
+
+    name: str
+    term: Term
+    by_entity: bool
+
+    def identified(self, units: Units) -> bool:
+        return self.by_entity == units.by_entity and not np.isnan(units.N).any()
+
+    def count(self, units: Units) -> FloatArray:
+        if not self.identified(units):
+            side = "true entities" if self.by_entity else "predicted clusters"
+            raise NotIdentified(f"'{self.name}' is identified only where whole {side} are sampled")
+        largest = np.zeros(int(units.group.max()) + 1)
+        np.maximum.at(largest, units.group, self.term(units.n, units.N, units.m))
+        unit = np.zeros(len(largest), dtype=np.int64)
+        unit[units.group] = units.unit
+        return np.bincount(unit, weights=largest, minlength=len(units))
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A total fixed by the prediction, entering a metric as a constant."""
+
+    column: ClusterSum
+
+    @property
+    def name(self) -> str:
+        return f"known {self.column.name}"
+
+
+def pairs(x: FloatArray) -> FloatArray:
+    """C2(x) = x (x - 1) / 2."""
+    return x * (x - 1) / 2
+
+
+def _exact(n: FloatArray, N: FloatArray, m: FloatArray) -> FloatArray:
+    return np.where(np.isnan(N), np.nan, ((n == N) & (n == m)).astype(float))
+
+
+RECORDS = ClusterSum("records", lambda m: np.ones_like(m))
+PREDICTED_LINKS = ClusterSum("predicted_links", lambda m: (m - 1) / 2)
+PREDICTED_CLUSTERS = ClusterSum("predicted_clusters", lambda m: 1 / m)
+N_LOG_M = ClusterSum("n_log_m", np.log)
+ENTITIES = PieceSum("entities", lambda n, N, m: n / N)
+TRUE_LINKS = PieceSum("true_links", lambda n, N, m: n * (N - 1) / 2)
+COMMON_LINKS = PieceSum("common_links", lambda n, N, m: pairs(n))
+PIECES = PieceSum("pieces", lambda n, N, m: np.ones_like(n))
+EXACT = PieceSum("exact", _exact)
+B3_PRECISION = PieceSum("b3_precision", lambda n, N, m: n**2 / m)
+B3_RECALL = PieceSum("b3_recall", lambda n, N, m: n**2 / N)
+B3_PRECISION_MEAN = PieceSum("b3_precision_mean", lambda n, N, m: n**2 / (m * N))
+B3_RECALL_MEAN = PieceSum("b3_recall_mean", lambda n, N, m: n**2 / N**2)
+N_LOG_N = PieceSum("n_log_n", lambda n, N, m: n * np.log(n))
+N_LOG_SIZE = PieceSum("n_log_size", lambda n, N, m: n * np.log(N))
+TRUE_SINGLETONS = PieceSum("true_singletons", lambda n, N, m: np.where(N > 1, 0.0, n / N))
+LARGEST_PIECE = GroupMax("largest_piece", lambda n, N, m: n, True)
+LARGEST_PIECE_PREDICTED = GroupMax("largest_piece_predicted", lambda n, N, m: n, False)
+CLOSEST = GroupMax("closest_cluster", lambda n, N, m: n / (N + m - n), True)
+CLOSEST_PREDICTED = GroupMax("closest_entity", lambda n, N, m: n / (N + m - n), False)
+
+COLUMNS: tuple[Column, ...] = (
+    RECORDS, PREDICTED_LINKS, PREDICTED_CLUSTERS, N_LOG_M, ENTITIES, TRUE_LINKS, COMMON_LINKS,
+    PIECES, EXACT, B3_PRECISION, B3_RECALL, B3_PRECISION_MEAN, B3_RECALL_MEAN, N_LOG_N, N_LOG_SIZE,
+    TRUE_SINGLETONS, LARGEST_PIECE, LARGEST_PIECE_PREDICTED, CLOSEST, CLOSEST_PREDICTED,
+)  # fmt: skip
+
+
+def _look_up(records: pd.Index, wanted: pd.Index) -> IntArray:
+    """Position of each wanted record, -1 where there is none."""
+    kinds = [pd.api.types.infer_dtype(i, skipna=False) for i in (records, wanted)]
+    if len(records) and len(wanted) and kinds[0] != kinds[1]:
+        raise DataError(
+            f"record ids of the prediction are of type {kinds[0]}, those of the labels of type "
+            f"{kinds[1]}: none could match; convert one of them"
+        )
+    return records.get_indexer(wanted).astype(np.int64)
+
+
+def _histogram(sizes: IntArray, singletons: bool = True) -> KnownTotals:
+    counts = np.bincount(sizes)
+    size = np.flatnonzero(counts)
+    return KnownTotals(size.astype(float), counts[size].astype(float), singletons)
+
+
+def _pieces(rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Distinct (row, column) pairs, sorted, and how often each occurs."""
+    width = int(columns.max()) + 1
+    key, n = np.unique(rows * width + columns, return_counts=True)
+    return key // width, key % width, n.astype(float)
+
+
+def measure(
+    prediction: Any, labels: Any, *, blocks: Any = None, missing: Missing = Missing.ERROR
+) -> Units:
+    """Count everything on the labelled entities, or on the blocks that they fill.
+
+    Parameters
+    ----------
+    prediction : memberships
+        Predicted cluster of every record of the population (see `Clustering.of`).
+    labels : memberships
+        True entity of every record of each sampled entity.
+    blocks : memberships, optional
+        Block of every labelled record; blocks then are the units. `labels` must list every
+        record of each sampled block.
+    missing : Missing
+        What to do with labelled records that the prediction lacks.
+
+    Returns
+    -------
+    Units
+
+    Raises
+    ------
+    DataError
+        No labels, labelled records that the prediction lacks (with `Missing.ERROR`), ids of
+        different types, a block that a true entity crosses.
+
+    Examples
+    --------
+    >>> units = measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "x"})
+    >>> units.table()[["records", "true_links", "common_links", "predicted_links"]]
+       records  true_links  common_links  predicted_links
+    x      3.0         3.0           1.0              1.5
+    """
+    prediction = Clustering.of(prediction, "prediction")
+    labels = Clustering.of(labels, "labels")
+    if not len(labels.records):
+        raise DataError("the labels hold no record: an empty sample estimates nothing")
+    where = _look_up(prediction.records, labels.records)
+    lacking = where < 0
+    unmatched = int(lacking.sum())
+    if unmatched and missing is Missing.ERROR:
+        raise DataError(
+            f"{unmatched} of {len(where)} labelled records are not in the prediction, such as "
+            f"{some(labels.records[lacking])}; choose a policy of Missing to go on"
+        )
+    sizes = prediction.sizes
+    kept = ~lacking if missing is Missing.OMIT else np.ones(len(where), dtype=bool)
+    if not kept.any():
+        raise DataError("none of the labelled records is in the prediction")
+    cluster = np.where(lacking, 0, prediction.codes[where])
+    if missing is Missing.SINGLETON:
+        cluster[lacking] = len(sizes) + np.arange(unmatched)
+        sizes = np.concatenate([sizes, np.ones(unmatched, dtype=sizes.dtype)])
+    if missing is Missing.TOGETHER:
+        cluster[lacking] = len(sizes) + labels.codes[lacking]
+        sizes = np.concatenate([sizes, np.bincount(labels.codes[lacking],
+                                                   minlength=len(labels.clusters))])  # fmt: skip
+    known: KnownTotals | None = None
+    if not (unmatched and missing is Missing.TOGETHER):
+        known = _histogram(prediction.sizes, not (unmatched and missing is Missing.SINGLETON))
+    entity, piece_cluster, n = _pieces(labels.codes[kept], cluster[kept])
+    N = np.bincount(entity, weights=n, minlength=len(labels.clusters))
+    present = np.flatnonzero(N)
+    unit_of, unit_ids = _units_of(labels, blocks, present)
+    return Units(
+        ids=unit_ids, unit=unit_of[entity], group=np.searchsorted(present, entity), n=n,
+        N=N[entity], m=sizes[piece_cluster].astype(float), known=known, unmatched=unmatched,
+    )  # fmt: skip
+
+
+def _units_of(labels: Clustering, blocks: Any, present: IntArray) -> tuple[IntArray, pd.Index]:
+    """Unit of each entity, and the ids of the units."""
+    if blocks is None:
+        unit = np.full(len(labels.clusters), -1, dtype=np.int64)
+        unit[present] = np.arange(len(present))
+        return unit, labels.clusters[present]
+    blocks = Clustering.of(blocks, "blocks")
+    where = _look_up(blocks.records, labels.records)
+    if (where < 0).any():
+        raise DataError(f"{int((where < 0).sum())} labelled records have no block")
+    block = blocks.codes[where]
+    unit = np.full(len(labels.clusters), -1, dtype=np.int64)
+    unit[labels.codes] = block
+    crossing = np.unique(labels.codes[unit[labels.codes] != block])
+    if len(crossing):
+        raise DataError(
+            f"{len(crossing)} true entities cross blocks, such as {some(labels.clusters[crossing])}"
+            ": blocks must be unions of true entities"
+        )
+    used, unit[present] = np.unique(unit[present], return_inverse=True)
+    return unit, blocks.clusters[used]
+
+
+def measure_predicted(
+    prediction: Any, labels: Any, sampled: Any, *, whole_entities: bool = True
+) -> Units:
+    """Count everything on sampled *predicted* clusters (duality of precision and recall).
+
+    Parameters
+    ----------
+    prediction : memberships
+        Predicted cluster of every record of the population.
+    labels : memberships
+        True entity of every record of the sampled clusters and, where `whole_entities`, of every
+        other record of the entities that they touch.
+    sampled : sequence of cluster ids
+        The sampled predicted clusters, each once.
+    whole_entities : bool
+        False where labels end at the border of the sampled clusters: precision is identified then,
+        recall is not.
+
+    Raises
+    ------
+    DataError
+        Unknown or repeated cluster ids, records of a sampled cluster without a label.
+    """
+    prediction = Clustering.of(prediction, "prediction")
+    labels = Clustering.of(labels, "labels")
+    wanted = ids(sampled, "sampled clusters")
+    if not len(wanted):
+        raise DataError("no cluster is sampled: an empty sample estimates nothing")
+    if not wanted.is_unique:
+        raise DataError(f"{int(wanted.duplicated().sum())} sampled clusters are listed twice")
+    unit_of_cluster = wanted.get_indexer(prediction.clusters)
+    unknown = wanted.difference(prediction.clusters)
+    if len(unknown):
+        raise DataError(f"{len(unknown)} sampled clusters are not predicted: {some(unknown)}")
+    unit_of_record = unit_of_cluster[prediction.codes]
+    inside = np.flatnonzero(unit_of_record >= 0)
+    where = _look_up(labels.records, prediction.records[inside])
+    if (where < 0).any():
+        raise DataError(f"{int((where < 0).sum())} records of sampled clusters have no label")
+    unit, entity, n = _pieces(unit_of_record[inside].astype(np.int64), labels.codes[where])
+    m = np.bincount(unit, weights=n)
+    N = labels.sizes[entity].astype(float) if whole_entities else np.full(len(n), np.nan)
+    return Units(ids=wanted, unit=unit, group=unit, n=n, N=N, m=m[unit],
+                 known=_histogram(prediction.sizes), by_entity=False)  # fmt: skip

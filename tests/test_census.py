@@ -1,0 +1,109 @@
+"""A full sample equals the population value, with standard error 0, under every design."""
+
+import numpy as np
+import oracle
+import pandas as pd
+import pytest
+from sklearn.metrics import adjusted_rand_score, homogeneity_score, rand_score, v_measure_score
+
+import erbayes as eb
+from erbayes import metrics as m
+
+ENTITY = (*m.METRICS, m.P_clust)
+BY_ENTITY = ("inverse", "split-", "closest")
+DUAL = (*(x for x in m.METRICS if not x.name.startswith(BY_ENTITY)), m.purity, m.closest_cluster_precision)
+
+
+def population(seed: int, N: int = 60) -> tuple[pd.Series, pd.Series]:
+    rng = np.random.default_rng(seed)
+    true = rng.zipf(1.6, N) % 17
+    pred = np.where(rng.random(N) < 0.3, rng.integers(0, 25, N), true)
+    # one exact entity of two records, so that cluster metrics and logit scales are not degenerate
+    true[:2], pred[:2] = 90, 91
+    index = pd.Index([f"r{i}" for i in range(N)])
+    return pd.Series(pred, index), pd.Series(true, index)
+
+
+def designs(true: pd.Series) -> dict[str, eb.sample.Design]:
+    sizes = true.value_counts()
+    names = sizes.index
+    strata = pd.Series(np.arange(len(names)) % 3, names)
+    return {
+        "clusters": eb.UniformClusters(population=len(names)),
+        "paper theta": eb.UniformClusters(population=len(names), correction=eb.paper_theta),
+        "records": eb.UniformRecords(draws=list(true), population=len(true)),
+        "weights": eb.KnownWeights(pd.Series(3.7, names), population=len(names)),
+        "strata": eb.Stratified(strata, strata.value_counts().to_dict()),
+        "distinct": eb.DistinctEntities(draws=10**6),
+    }
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("name", ["clusters", "paper theta", "records", "weights", "strata",
+                                  "distinct"])  # fmt: skip
+def test_census_of_entities(seed, name):
+    pred, true = population(seed)
+    expected = oracle.truth(list(true), list(pred))
+    found = eb.estimate(pred, true, designs(true)[name], ENTITY)
+    assert len(found.names) == len(ENTITY)
+    np.testing.assert_allclose(found.mean, [expected[n] for n in found.names], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(found.sd, 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_census_of_blocks(seed):
+    pred, true = population(seed)
+    expected = oracle.truth(list(true), list(pred))
+    blocks = true % 4
+    design = eb.UniformClusters(population=blocks.nunique())
+    found = eb.estimate(pred, true, design, ENTITY, blocks=blocks)
+    np.testing.assert_allclose(found.mean, [expected[n] for n in found.names], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(found.sd, 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_census_of_predicted_clusters(seed):
+    pred, true = population(seed)
+    expected = oracle.truth(list(true), list(pred))
+    units = eb.measure_predicted(pred, true, pred.unique())
+    found = eb.taylor(eb.Sample(units, eb.UniformClusters(population=pred.nunique())), DUAL)
+    values = found.apply(DUAL)
+    np.testing.assert_allclose(values.mean, [expected[n] for n in values.names], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(values.sd, 0, atol=1e-12)
+
+
+def test_absolute_P_rec_under_records():
+    pred, true = population(1)
+    found = eb.estimate(pred, true, eb.UniformRecords(draws=list(true)), [m.P_rec])
+    assert found.mean[0] == pytest.approx(oracle.truth(list(true), list(pred))["P_rec"], rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_scikit_learn_agrees(seed):
+    pred, true = population(seed)
+    chosen = [m.rand, m.adjusted_rand, m.homogeneity, m.v_measure()]
+    found = eb.estimate(pred, true, eb.UniformClusters(population=true.nunique()), chosen)
+    peers = (rand_score, adjusted_rand_score, homogeneity_score, v_measure_score)
+    np.testing.assert_allclose(found.mean, [f(true, pred) for f in peers], rtol=1e-12)
+
+
+def test_f_beta_weighs_recall_by_beta():
+    pred, true = population(3)
+    e = oracle.truth(list(true), list(pred))
+    P, R = e["pairwise-precision"], e["pairwise-recall"]
+    found = eb.estimate(pred, true, eb.UniformClusters(population=true.nunique()), [m.pairwise_f(2)])
+    assert found.mean[0] == pytest.approx(5 * P * R / (4 * P + R), rel=1e-12)
+
+
+def test_unidentified_metrics_refuse():
+    pred, true = population(0)
+    design = eb.UniformClusters()
+    for metric in (m.purity, m.closest_cluster_precision, m.van_dongen):
+        with pytest.raises(eb.NotIdentified, match="only where whole predicted clusters"):
+            eb.estimate(pred, true, design, [metric])
+    with pytest.raises(eb.NotIdentified, match="absolute weights"):
+        eb.estimate(pred, true, design, [m.P_rec])
+    inside = true[pred == pred.iloc[5]]
+    units = eb.measure_predicted(pred, inside, [pred.iloc[5]], whole_entities=False)
+    with pytest.raises(eb.NotIdentified, match="full size of every true entity"):
+        eb.taylor(eb.Sample(units, design), [m.pairwise_recall])

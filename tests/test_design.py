@@ -1,0 +1,139 @@
+"""Designs: enumeration of all samples, and bad input."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import erbayes as eb
+from erbayes import metrics as m
+
+PRED = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b", 6: "c", 7: "d", 8: "d", 9: "e"}
+TRUE = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y", 6: "z", 7: "u", 8: "v", 9: "v"}
+P = m.pairwise_precision
+
+
+def labels(entities):
+    return {r: e for r, e in TRUE.items() if e in entities}
+
+
+def totals(entities, design):
+    t = eb.taylor(eb.Sample(eb.measure(PRED, labels(entities)), design), [P, m.entities])
+    j = t.names.index("predicted_links")
+    return t.mean[j], t.cov[j, j]
+
+
+def test_without_replacement_unbiased_over_all_samples():
+    found = np.array([totals(s, eb.UniformClusters(population=5)) for s in combinations("xyzuv", 3)])
+    assert found[:, 0].mean() == pytest.approx(5, rel=1e-12)
+    assert found[:, 1].mean() == pytest.approx(found[:, 0].var(), rel=1e-12)
+
+
+def test_uniform_records_unbiased_over_all_samples():
+    owners = list(TRUE.values())
+    found = np.array([totals(set(s), eb.UniformRecords(draws=s)) for s in product(owners, repeat=3)])
+    assert found[:, 0].mean() == pytest.approx(5, rel=1e-12)
+    assert found[:, 1].mean() == pytest.approx(found[:, 0].var(), rel=1e-12)
+
+
+def test_distinct_entities_unbiased_over_all_samples():
+    owners = list(TRUE.values())
+    found = np.array([totals(set(s), eb.DistinctEntities(3)) for s in product(owners, repeat=3)])
+    assert found[:, 0].mean() == pytest.approx(5, rel=1e-12)
+    assert found[:, 1].mean() == pytest.approx(found[:, 0].var(), rel=1e-12)
+
+
+def test_strata_unbiased_over_all_samples():
+    strata = {"x": 0, "y": 0, "z": 0, "u": 1, "v": 1}
+    design = eb.Stratified(strata, {0: 3, 1: 2})
+    draws = [(*a, *b) for a in combinations("xyz", 2) for b in [("u", "v")]]
+    found = np.array([totals(s, design) for s in draws])
+    assert found[:, 0].mean() == pytest.approx(5, rel=1e-12)
+    assert found[:, 1].mean() == pytest.approx(found[:, 0].var(), rel=1e-12)
+
+
+def test_single_unit_strata():
+    strata = {"x": 0, "z": 0, "u": 1}
+
+    def design(rule):
+        return eb.Stratified(strata, {0: 3, 1: 2}, rule)
+    with pytest.raises(eb.DataError, match="1 strata hold a single draw"):
+        totals("xzu", design(eb.SingleUnit.ERROR))
+    certain = totals("xzu", design(eb.SingleUnit.CERTAINTY))[1]
+    assert totals("xzu", design(eb.SingleUnit.ADJUST))[1] > certain > 0
+
+
+def test_single_block_gives_estimate_and_no_variance():
+    found = eb.estimate(PRED, labels("xy"), eb.UniformClusters(), [P],
+                        blocks={r: "block" for r in TRUE})  # fmt: skip
+    assert found.mean[0] == 2 / 4
+    assert np.isnan(found.sd[0])
+    assert np.isnan(found.interval()[0]).all()
+    sample = eb.Sample(eb.measure(PRED, labels("x")), eb.UniformClusters())
+    with pytest.raises(eb.DataError, match="single draw has no jackknife"):
+        eb.jackknife(sample, [P])
+
+
+def test_missing_records():
+    some = {**labels("xy"), 100: "x", 101: "x"}
+    with pytest.raises(eb.DataError, match="2 of 7 labelled records are not in the prediction"):
+        eb.measure(PRED, some)
+    recall = {}
+    for policy in (eb.Missing.SINGLETON, eb.Missing.TOGETHER, eb.Missing.OMIT):
+        units = eb.measure(PRED, some, missing=policy)
+        assert units.unmatched == 2
+        found = eb.taylor(eb.Sample(units, eb.UniformClusters()), [m.pairwise_recall])
+        recall[policy] = found.apply([m.pairwise_recall], order=1).mean[0]
+    assert recall == {eb.Missing.SINGLETON: 2 / 11, eb.Missing.TOGETHER: 3 / 11,
+                      eb.Missing.OMIT: 2 / 4}  # fmt: skip
+    for policy in (eb.Missing.SINGLETON, eb.Missing.TOGETHER):
+        with pytest.raises(eb.NotIdentified, match="total of 'records' is not known"):
+            eb.estimate(PRED, some, eb.UniformClusters(), [m.rand], missing=policy)
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda: eb.measure(pd.Series(["a", "b"], [1, 1]), {1: "x"}), "1 duplicates, such as 1"),
+    (lambda: eb.measure({1: "a", 2: None}, {1: "x"}), "cluster ids of the prediction: 1 of 2 are missing"),
+    (lambda: eb.measure({1.5: "a"}, {1: "x"}), "must be all strings or all integers, not floating"),
+    (lambda: eb.measure(PRED, {}), "empty sample"),
+    (lambda: eb.measure(PRED, {"1": "x"}), "none could match; convert one"),
+    (lambda: eb.measure(PRED, labels("x"), blocks={1: 1, 2: 2, 3: 2}), "1 true entities cross blocks"),
+    (lambda: eb.measure(PRED, labels("x"), blocks={1: 1}), "2 labelled records have no block"),
+    (lambda: totals("xy", eb.KnownWeights({"x": 1.0})), "weights lack 1 of 2 units, such as 'y'"),
+    (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": 0})), "positive and finite; 1 are not"),
+    (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": -1})), "positive and finite; 1 are not"),
+    (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": np.inf})), "positive and finite; 1 are not"),
+    (lambda: totals("xy", eb.UniformClusters(5, ["x", "x", "y"])), "1 units are listed twice"),
+    (lambda: totals("xy", eb.UniformClusters(draws=["x"])), "1 labelled units were never drawn"),
+    (lambda: totals("x", eb.UniformClusters(draws=["x", "q"])), "1 draws name units without labels"),
+    (lambda: totals("xyz", eb.UniformClusters(population=2)), "3 draws without replacement"),
+    (lambda: totals("xyz", eb.DistinctEntities(2)), "cannot have found 3 distinct"),
+    (lambda: eb.estimate(PRED, labels("z"), eb.UniformClusters(), [P]), "is 0/0 in this sample"),
+    (lambda: eb.measure_predicted(PRED, labels("x"), ["b"]), "2 records of sampled clusters have no label"),
+    (lambda: eb.measure_predicted(PRED, TRUE, ["a", "q"]), "1 sampled clusters are not predicted: 'q'"),
+])  # fmt: skip
+def test_bad_input(call, message):
+    with pytest.raises(eb.DataError, match=message):
+        call()
+
+
+def test_every_kind_of_membership_gives_the_same():
+    import polars as pl
+    import pyarrow as pa
+
+    frame = pd.DataFrame({"record": list(PRED), "cluster": list(PRED.values())})
+    kinds = [PRED, pd.Series(PRED), frame, pl.DataFrame({c: frame[c].tolist() for c in frame}),
+             pa.table({c: frame[c].tolist() for c in frame}),
+             pd.Series(PRED).astype("category")]  # fmt: skip
+    wanted = eb.measure(PRED, TRUE).table()
+    for kind in kinds:
+        pd.testing.assert_frame_equal(eb.measure(kind, TRUE).table(), wanted)
+
+
+def test_difference_of_two_metrics_is_paired():
+    found = eb.estimate(PRED, labels("xyu"), eb.UniformClusters(), [P, m.pairwise_recall])
+    gap = found.contrast([[1, -1]], ["P - R"])
+    C = found.cov
+    assert gap.cov[0, 0] == pytest.approx(C[0, 0] + C[1, 1] - 2 * C[0, 1], abs=1e-15)
+    assert gap.mean[0] == found.mean[0] - found.mean[1]

@@ -1,0 +1,127 @@
+"""R 4.2.2 with survey 4.1-1, and the paper's published figures."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import erbayes as eb
+from erbayes import metrics as m
+
+GOLDEN = Path(__file__).parent / "golden"
+METRICS = {"P": m.pairwise_precision, "R": m.pairwise_recall, "F1": m.pairwise_f(),
+           "B3P": m.b3_precision, "B3R": m.b3_recall, "clP": m.cluster_precision,
+           "clR": m.cluster_recall}  # fmt: skip
+R = pd.read_csv(GOLDEN / "results.csv").set_index(["case", "estimator", "quantity"]).value
+R = pd.to_numeric(R, errors="coerce")
+
+
+def sample(file: str, design):
+    records = pd.read_csv(GOLDEN / "records.csv").set_index("record")
+    drawn = pd.read_csv(GOLDEN / file)
+    true = records.true[records.true.isin(drawn.cluster)]
+    return eb.Sample(eb.measure(records.pred, true), design(drawn)), drawn
+
+
+def pps(population=None, correction=eb.sampling_fraction):
+    def design(drawn):
+        weights = drawn.drop_duplicates("cluster").set_index("cluster").w
+        return eb.KnownWeights(weights, list(drawn.cluster), population, correction, absolute=True)
+    return sample("s_ppswr.csv", design)[0]
+
+
+def srs(population=None):
+    return sample("s_srswor.csv", lambda d: eb.UniformClusters(population))[0]
+
+
+def fitted(s, order=1):
+    return eb.taylor(s, tuple(METRICS.values())).apply(tuple(METRICS.values()), order)
+
+
+CASES = {"pps_wr_nofpc": pps, "pps_wr_fpcK": lambda: pps(600), "srs_nofpc": srs,
+         "srswor_fpc": lambda: srs(600)}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_svyratio(case):
+    found = fitted(CASES[case]())
+    z, t = found.interval(0.95, eb.identity, np.inf), found.interval(0.95, eb.identity, 59)
+    compared = 0
+    for j, name in enumerate(METRICS):
+        if (case, name, "est") not in R.index:
+            continue
+        assert found.mean[j] == pytest.approx(R[case, name, "est"], rel=1e-10)
+        assert found.sd[j] == pytest.approx(R[case, name, "se"], rel=1e-10)
+        for bounds, kind in ((z, "z"), (t, "t")):
+            wanted = np.clip([R[case, name, f"lo_{kind}"], R[case, name, f"hi_{kind}"]], 0, 1)
+            np.testing.assert_allclose(bounds[j], wanted, rtol=1e-10)
+        compared += 1
+    assert compared >= 6
+
+
+@pytest.mark.parametrize("case, make", [
+    ("pps_wr_paper_theta1", pps),
+    ("pps_wr_paper_thetafpc", lambda: pps(600, eb.paper_theta)),
+])  # fmt: skip
+def test_paper_estimator(case, make):
+    found = fitted(make(), order=2)
+    names = [n for n in METRICS if (case, n, "est") in R.index]
+    assert len(names) == 6
+    for j, name in enumerate(METRICS):
+        if name in names:
+            assert found.mean[j] == pytest.approx(R[case, name, "est"], rel=1e-10)
+            assert found.sd[j] == pytest.approx(R[case, name, "se"], rel=1e-10)
+
+
+def test_jackknife_about_the_full_estimate():
+    found = eb.jackknife(pps(), tuple(METRICS.values()))
+    names = [n for n in METRICS if ("pps_wr_JK1_mse", n, "se") in R.index]
+    assert len(names) == 6
+    for j, name in enumerate(METRICS):
+        if name in names:
+            assert found.sd[j] == pytest.approx(R["pps_wr_JK1_mse", name, "se"], rel=1e-10)
+
+
+def test_jackknife_equals_leaving_out_one_by_one():
+    records = pd.read_csv(GOLDEN / "records.csv").set_index("record")
+    drawn = pd.read_csv(GOLDEN / "s_srswor.csv").cluster
+    true = records.true[records.true.isin(drawn)]
+    chosen = tuple(METRICS.values())
+    left = np.array([
+        eb.taylor(eb.Sample(eb.measure(records.pred, true[true != c]), eb.UniformClusters()), chosen)
+        .apply(chosen, order=1).mean for c in drawn
+    ])  # fmt: skip
+    scale = (60 - 1) / 60 * (1 - 60 / 600)
+    found = eb.jackknife(srs(600), chosen)
+    np.testing.assert_allclose(
+        found.sd, np.sqrt(scale * ((left - found.mean) ** 2).sum(axis=0)), rtol=1e-9)
+    about_mean = np.sqrt(scale * ((left - left.mean(axis=0)) ** 2).sum(axis=0))
+    for j, name in enumerate(METRICS):  # R's default centre is the mean of the replicates
+        if ("srswor_JK1_fpc", name, "se") in R.index:
+            assert about_mean[j] == pytest.approx(R["srswor_JK1_fpc", name, "se"], rel=1e-9)
+
+
+def test_covariance_and_logit_interval():
+    found = fitted(pps())
+    assert found.cov[0, 1] == pytest.approx(R["pps_wr_nofpc", "P,R", "cov"], rel=1e-10)
+    low, high = found.interval(0.95, eb.logit, 59)[list(METRICS).index("clR")]
+    assert low == pytest.approx(R["pps_wr_nofpc", "clR_ciprop_xlogit", "lo"], rel=1e-9)
+    assert high == pytest.approx(R["pps_wr_nofpc", "clR_ciprop_xlogit", "hi"], rel=1e-9)
+
+
+def test_totals():
+    totals = eb.taylor(pps(), tuple(METRICS.values()))
+    for name, column in {"TP": "common_links", "PAIR": "predicted_links", "T2": "true_links",
+                         "one": "entities", "EXACT": "exact"}.items():  # fmt: skip
+        j = totals.names.index(column)
+        assert totals.mean[j] == pytest.approx(R["pps_wr_nofpc", f"total_{name}", "est"], rel=1e-10)
+        assert totals.cov[j, j] ** 0.5 == pytest.approx(
+            R["pps_wr_nofpc", f"total_{name}", "se"], rel=1e-10)  # fmt: skip
+
+
+def test_example_1_truth():
+    data = pd.read_csv(GOLDEN / "rldata10000_example1.csv").set_index("record")
+    found = eb.estimate(data.pred, data.true, eb.UniformClusters(population=data.true.nunique()),
+                        [m.P_block, m.R_block])  # fmt: skip
+    np.testing.assert_allclose(found.mean, [833 / 1600, 833 / 1000], rtol=1e-12)
