@@ -1,0 +1,116 @@
+"""What stands behind an estimate: balance against known totals, and influence of each unit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from .metrics import PER_RECORD, POSITIVE, Metric, N
+from .sample import Sample
+from .taylor import taylor
+from .uncertain import gradient
+from .units import (
+    PIECES,
+    PREDICTED_CLUSTERS,
+    PREDICTED_LINKS,
+    RECORDS,
+    ClusterSum,
+    Known,
+    pairs,
+)
+
+
+def balance(sample: Sample) -> pd.DataFrame:
+    """Estimated against known totals of the prediction.
+
+    Totals are estimated as N Σ w y / Σ w records, which no unknown scale of the weights touches;
+    where weights are absolute a row tells how well they sum to N. Under a heavy tail the sample
+    misses the giants and estimates too few predicted links.
+
+    Returns
+    -------
+    DataFrame
+        Rows: totals. Columns: estimate, se, known, ratio (estimate / known).
+
+    Raises
+    ------
+    NotIdentified
+        Where the totals of the prediction are not known.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x"})
+    >>> balance(eb.Sample(units, eb.UniformClusters()))["ratio"]
+    predicted_links       1.0
+    predicted_clusters    1.0
+    Name: ratio, dtype: float64
+    """
+
+    def scaled(column: ClusterSum) -> Metric:
+        return Metric(column.name, (column, RECORDS, N), lambda y, r, N: N * y / r, PER_RECORD,
+                      POSITIVE, "N Σwy / Σw records")  # fmt: skip
+
+    columns = [PREDICTED_LINKS, PREDICTED_CLUSTERS]
+    chosen = [scaled(c) for c in columns]
+    if sample.expansion.absolute:
+        columns.insert(0, RECORDS)
+        chosen.insert(0, Metric("records", (RECORDS,), lambda r: r, PER_RECORD, POSITIVE, "Σw records"))
+    found = taylor(sample, chosen).apply(chosen, order=1)
+    known = np.array([sample.known(Known(c)) for c in columns])
+    return pd.DataFrame(
+        {"estimate": found.mean, "se": found.sd, "known": known, "ratio": found.mean / known},
+        index=list(found.names),
+    )
+
+
+def links_out_of_reach(sample: Sample) -> float:
+    """Share of all predicted links in clusters larger than any that the sample touches, in [0, 1].
+
+    Nothing in the sample can tell whether these links are right.
+    """
+    all_links = sample.known(Known(PREDICTED_LINKS))
+    reach = sample.units.m.max()
+    beyond = ClusterSum("beyond", lambda m: np.where(m > reach, (m - 1) / 2, 0.0))
+    return sample.known(Known(beyond)) / all_links if all_links else 0.0
+
+
+def influence(sample: Sample, metric: Metric) -> pd.DataFrame:
+    """Which units drive an estimate, the most influential first.
+
+    Influence is J (z_s - z̄), the linearised effect on the metric, summed over the draws of a unit:
+    it sums to 0, and leaving a unit out moves the estimate by about minus its influence.
+
+    Returns
+    -------
+    DataFrame, one row a unit
+        records; pieces; missing (records outside the unit's largest piece) and wrong (records of
+        others in the predicted cluster of that piece); foreign_links (predicted links that leave the
+        unit's pieces); draws; influence.
+    """
+    units, expansion = sample.units, sample.expansion
+    totals = taylor(sample, [metric])
+    counted = [c for c in metric.columns if not isinstance(c, Known)]
+    at = totals.where(metric)
+    slopes = gradient(metric.formula, totals.mean[at])
+    slopes = slopes[[not isinstance(c, Known) for c in metric.columns]]
+    effect = sample.contributions(counted) @ slopes
+    order = np.lexsort((units.m, units.n, units.unit))
+    main = order[np.append(np.flatnonzero(np.diff(units.unit[order])), len(order) - 1)]
+    table = pd.DataFrame(
+        {
+            "records": units.size,
+            "pieces": PIECES.count(units),
+            "missing": units.size - units.n[main],
+            "wrong": units.m[main] - units.n[main],
+            "foreign_links": np.bincount(
+                units.unit, weights=units.n * (units.m - 1) - 2 * pairs(units.n), minlength=len(units)
+            ),
+            "draws": np.bincount(expansion.unit, minlength=len(units)),
+            "influence": np.bincount(
+                expansion.unit, weights=effect - effect.mean(), minlength=len(units)
+            ),
+        },
+        index=units.ids,
+    )
+    return table.sort_values("influence", key=np.abs, ascending=False, kind="stable")

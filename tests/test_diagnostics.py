@@ -1,0 +1,37 @@
+import numpy as np
+import pandas as pd
+import pytest
+from test_census import population
+
+import erbayes as eb
+from erbayes import metrics as m
+
+
+def test_balance_of_a_census_is_exact():
+    pred, true = population(2)
+    found = eb.balance(eb.Sample(eb.measure(pred, true), eb.UniformClusters(population=true.nunique())))
+    sizes = pred.value_counts()
+    np.testing.assert_allclose(found.known, [60, (sizes * (sizes - 1) / 2).sum(), len(sizes)], rtol=1e-12)
+    np.testing.assert_allclose(found.ratio, 1, rtol=1e-12)
+    np.testing.assert_allclose(found.se, 0, atol=1e-10)
+
+
+def test_links_out_of_reach():
+    pred = {**{i: "big" for i in range(10)}, 20: "small", 21: "small", 22: "one"}
+    units = eb.measure(pred, {20: "x", 21: "x", 22: "y"})
+    assert eb.links_out_of_reach(eb.Sample(units, eb.UniformClusters())) == 45 / 46
+
+
+def test_influence_finds_the_worst_entity():
+    pred = pd.Series({**{i: i // 2 for i in range(40)}, 100: 99, 101: 99, 102: 99, 103: 98})
+    true = pd.Series({**{i: i // 2 for i in range(40)}, 100: 77, 101: 77, 103: 77})
+    sample = eb.Sample(eb.measure(pred, true), eb.UniformClusters())
+    table = eb.influence(sample, m.pairwise_recall)
+    worst = table.iloc[0]
+    assert table.index[0] == 77
+    assert worst[["records", "pieces", "missing", "wrong", "foreign_links"]].tolist() == [3, 2, 1, 1, 2]
+    assert table.influence.sum() == pytest.approx(0, abs=1e-15)
+    full = eb.taylor(sample, [m.pairwise_recall]).apply([m.pairwise_recall], order=1).mean[0]
+    assert full == pytest.approx(21 / 23, rel=1e-12)
+    # linearised at the full totals: (1 - R·3)/23 of its own, the rest of every other entity
+    assert worst.influence == pytest.approx((1 - 3 * full) / 23, rel=1e-12)
