@@ -2,6 +2,7 @@
 
 from . import metrics
 from .clustering import Clustering, DataError
+from .compare import Comparison, Coverage, compare
 from .design import (
     DistinctEntities,
     KnownWeights,
@@ -19,9 +20,9 @@ from .uncertain import Normal, Scale, Totals, identity, log, logit
 from .units import Missing, NotIdentified, Units, measure, measure_predicted
 
 __all__ = [
-    "Clustering", "DataError", "DistinctEntities", "KnownWeights", "Missing", "Normal",
-    "NotIdentified", "Sample", "Scale", "SingleUnit", "Stratified", "Totals", "UniformClusters",
-    "UniformRecords", "Units", "balance", "estimate", "identity", "influence", "jackknife",
+    "Clustering", "Comparison", "Coverage", "DataError", "DistinctEntities", "KnownWeights", "Missing",
+    "Normal", "NotIdentified", "Sample", "Scale", "SingleUnit", "Stratified", "Totals", "UniformClusters",
+    "UniformRecords", "Units", "balance", "compare", "estimate", "identity", "influence", "jackknife",
     "links_out_of_reach", "log", "logit", "measure",
     "measure_predicted", "metrics", "paper_theta", "sampling_fraction", "taylor",
 ]  # fmt: skip

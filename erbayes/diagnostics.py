@@ -7,8 +7,7 @@ import pandas as pd
 
 from .metrics import PER_RECORD, POSITIVE, Metric, N
 from .sample import Sample
-from .taylor import taylor
-from .uncertain import gradient
+from .taylor import effects, taylor
 from .units import (
     PIECES,
     PREDICTED_CLUSTERS,
@@ -89,12 +88,7 @@ def influence(sample: Sample, metric: Metric) -> pd.DataFrame:
         unit's pieces); draws; influence.
     """
     units, expansion = sample.units, sample.expansion
-    totals = taylor(sample, [metric])
-    counted = [c for c in metric.columns if not isinstance(c, Known)]
-    at = totals.where(metric)
-    slopes = gradient(metric.formula, totals.mean[at])
-    slopes = slopes[[not isinstance(c, Known) for c in metric.columns]]
-    effect = sample.contributions(counted) @ slopes
+    effect = effects(sample, [metric])[:, 0]
     order = np.lexsort((units.m, units.n, units.unit))
     main = order[np.append(np.flatnonzero(np.diff(units.unit[order])), len(order) - 1)]
     table = pd.DataFrame(

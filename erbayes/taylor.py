@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .clustering import FloatArray
 from .design import Design
 from .metrics import METRICS, Metric
 from .sample import Sample
-from .uncertain import Normal, Totals
+from .uncertain import Normal, Totals, gradient
 from .units import Column, Known, Missing, measure
 
 
@@ -48,6 +49,17 @@ def taylor(sample: Sample, metrics: Sequence[Metric] = METRICS) -> Totals:
     names = tuple(c.name for c in counted) + tuple(t.name for t in known)
     return Totals(names, mean, cov, moment, sample.expansion.variance.strata,
                   sample.expansion.absolute)  # fmt: skip
+
+
+def effects(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
+    """J z_s: the linearised contribution of each draw to each metric, (n draws, metrics)."""
+    totals = taylor(sample, metrics)
+    effect = np.empty((len(sample.expansion.unit), len(metrics)))
+    for j, metric in enumerate(metrics):
+        slopes = gradient(metric.formula, totals.mean[totals.where(metric)])
+        pairs = [(c, s) for c, s in zip(metric.columns, slopes, strict=True) if not isinstance(c, Known)]
+        effect[:, j] = sample.contributions([c for c, _ in pairs]) @ np.array([s for _, s in pairs])
+    return effect
 
 
 def jackknife(sample: Sample, metrics: Sequence[Metric] = METRICS) -> Normal:

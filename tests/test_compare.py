@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+from test_census import designs, population
+
+import erbayes as eb
+from erbayes import metrics as m
+
+CHOSEN = [m.pairwise_precision, m.pairwise_recall, m.adjusted_rand]
+
+
+def two(seed=5):
+    pred, true = population(seed)
+    other = pred.copy()
+    other.iloc[::7] = 1000 + np.arange(len(other.iloc[::7]))
+    return pred, other, true
+
+
+@pytest.mark.parametrize("name", ["clusters", "records", "weights"])
+def test_a_prediction_against_itself_differs_by_nothing(name):
+    pred, _, true = two()
+    design = designs(true)[name]
+    some = true[true.isin(sorted(true.unique())[:9])]
+    if name == "records":
+        design = eb.UniformRecords()
+    found = eb.compare({"a": pred, "b": pred}, some, design, CHOSEN).differences()
+    np.testing.assert_allclose(found.estimate, 0, atol=1e-15)
+    np.testing.assert_allclose(found.se, 0, atol=1e-10)
+
+
+def test_each_prediction_as_by_itself_and_the_difference_paired():
+    pred, other, true = two()
+    some = true[true.isin(sorted(true.unique())[:9])]
+    found = eb.compare({"a": pred, "b": other}, some, eb.UniformRecords(), CHOSEN)
+    for k, p in enumerate((pred, other)):
+        alone = eb.estimate(p, some, eb.UniformRecords(), CHOSEN)
+        part = slice(3 * k, 3 * k + 3)
+        np.testing.assert_allclose(found.joint.mean[part], alone.mean, rtol=1e-14)
+        np.testing.assert_allclose(found.joint.cov[part, part], alone.cov, rtol=1e-8)
+    # by the definition of the ratio's linearisation, draw by draw
+    drawn = [eb.measure(p, some).table() for p in (pred, other)]
+    e = []
+    for t in drawn:
+        w = 1 / t.records
+        top, bottom = (w * t.common_links), (w * t.predicted_links)
+        e.append((top - top.sum() / bottom.sum() * bottom) / bottom.sum())
+    d = e[1] - e[0]
+    n = len(d)
+    assert found.differences().se[0] == pytest.approx(np.sqrt(n / (n - 1) * (d**2).sum()), rel=1e-10)
+
+
+def test_different_coverage_is_said_and_chosen():
+    pred, other, true = two()
+    with pytest.raises(eb.DataError, match="share 55 records; beyond these 'a' covers 5"):
+        eb.compare({"a": pred, "b": other.iloc[5:]}, true, eb.UniformClusters(), CHOSEN)
+    found = eb.compare({"a": pred, "b": other.iloc[5:]}, true, eb.UniformClusters(), CHOSEN,
+                       coverage=eb.Coverage.COMMON)  # fmt: skip
+    wanted = eb.estimate(pred.iloc[5:], true.iloc[5:], eb.UniformClusters(), CHOSEN)
+    np.testing.assert_allclose(found.joint.mean[:3], wanted.mean, rtol=1e-12)
+    with pytest.raises(eb.DataError, match="two predictions or more"):
+        eb.compare({"a": pred}, true, eb.UniformClusters(), CHOSEN)
