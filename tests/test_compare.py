@@ -36,6 +36,9 @@ def test_each_prediction_as_by_itself_and_the_difference_paired():
         part = slice(3 * k, 3 * k + 3)
         np.testing.assert_allclose(found.joint.mean[part], alone.mean, rtol=1e-14)
         np.testing.assert_allclose(found.joint.cov[part, part], alone.cov, rtol=1e-8)
+    table = found.differences()
+    assert list(table.difference.unique()) == ["b - a"]
+    np.testing.assert_allclose(table.estimate, found.joint.mean[3:] - found.joint.mean[:3], rtol=1e-14)
     # by the definition of the ratio's linearisation, draw by draw
     drawn = [eb.measure(p, some).table() for p in (pred, other)]
     e = []

@@ -125,3 +125,13 @@ def test_example_1_truth():
     found = eb.estimate(data.pred, data.true, eb.UniformClusters(population=data.true.nunique()),
                         [m.P_block, m.R_block])  # fmt: skip
     np.testing.assert_allclose(found.mean, [833 / 1600, 833 / 1000], rtol=1e-12)
+
+
+def test_degrees_of_freedom_are_the_kish_number_of_draws_less_one():
+    found = fitted(pps())
+    drawn = pd.read_csv(GOLDEN / "s_ppswr.csv")
+    for name, column in {"P": "PAIR", "R": "T2", "B3P": "size", "clR": None}.items():
+        a = drawn.w * (drawn[column] if column else 1)
+        wanted = a.sum() ** 2 / (a**2).sum() - 1
+        assert found.df[list(METRICS).index(name)] == pytest.approx(wanted, rel=1e-12)
+    assert found.df[list(METRICS).index("B3P")] == pytest.approx(59, rel=1e-12)
