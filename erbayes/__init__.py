@@ -13,7 +13,7 @@ from .design import (
     paper_theta,
     sampling_fraction,
 )
-from .diagnostics import balance, influence, links_out_of_reach
+from .diagnostics import alarms, balance, influence, links_out_of_reach
 from .sample import Sample
 from .taylor import estimate, jackknife, taylor
 from .uncertain import Normal, Scale, Totals, identity, log, logit
@@ -22,7 +22,7 @@ from .units import Missing, NotIdentified, Units, measure, measure_predicted
 __all__ = [
     "Clustering", "Comparison", "Coverage", "DataError", "DistinctEntities", "KnownWeights", "Missing",
     "Normal", "NotIdentified", "Sample", "Scale", "SingleUnit", "Stratified", "Totals", "UniformClusters",
-    "UniformRecords", "Units", "balance", "compare", "estimate", "identity", "influence", "jackknife",
-    "links_out_of_reach", "log", "logit", "measure",
+    "UniformRecords", "Units", "alarms", "balance", "compare", "estimate", "identity", "influence",
+    "jackknife", "links_out_of_reach", "log", "logit", "measure",
     "measure_predicted", "metrics", "paper_theta", "sampling_fraction", "taylor",
 ]  # fmt: skip

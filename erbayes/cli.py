@@ -12,9 +12,11 @@ import typer
 
 from .clustering import DataError, some
 from .design import Design, UniformClusters, UniformRecords
+from .diagnostics import alarms
 from .metrics import METRICS
-from .taylor import estimate
-from .units import Missing
+from .sample import Sample
+from .taylor import taylor
+from .units import Missing, measure
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -85,11 +87,12 @@ def estimate_command(
         unknown = [w for w in wanted if w not in known]
         if unknown:
             raise DataError(f"no metric {some(unknown)}; there are {', '.join(known)}")
-        found = estimate(
-            _read(prediction, (record, cluster)), _read(labels, (record, entity)),
-            DESIGNS[design], [known[w] for w in wanted], missing=missing,
-        )  # fmt: skip
-        table = found.table(level).reset_index()
+        chosen = [known[w] for w in wanted]
+        predicted, labelled = _read(prediction, (record, cluster)), _read(labels, (record, entity))
+        sample = Sample(measure(predicted, labelled, missing=missing), DESIGNS[design])
+        table = taylor(sample, chosen).apply(chosen).table(level).reset_index()
+        for alarm in alarms(sample, chosen):
+            typer.echo(f"warning: {alarm}", err=True)
     except DataError as error:
         typer.echo(f"erbayes: {error}", err=True)
         raise typer.Exit(2) from error

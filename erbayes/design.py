@@ -36,6 +36,8 @@ class Variance(Protocol):
 
     @property
     def strata(self) -> int: ...
+    @property
+    def census(self) -> bool: ...
     def covariance(self, Z: FloatArray) -> FloatArray: ...
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]: ...
 
@@ -60,6 +62,11 @@ class StratifiedDraws:
     @property
     def strata(self) -> int:
         return len(self.theta)
+
+    @property
+    def census(self) -> bool:
+        """True where every unit is in the sample."""
+        return not self.theta.any()
 
     def _centred(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         n = np.bincount(self.stratum, minlength=self.strata).astype(float)
@@ -101,6 +108,11 @@ class DistinctDraws:
     @property
     def strata(self) -> int:
         return 1
+
+    @property
+    def census(self) -> bool:
+        """True where every unit was certain to be found."""
+        return bool((self.inclusion == 1).all())
 
     @property
     def inclusion(self) -> FloatArray:

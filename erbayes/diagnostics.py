@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
-from .metrics import PER_RECORD, POSITIVE, Metric, N
+from .design import UniformRecords
+from .metrics import METRICS, PER_RECORD, POSITIVE, Metric, N
 from .sample import Sample
-from .taylor import effects, taylor
+from .taylor import effects, jackknife, taylor
+from .uncertain import Normal
 from .units import (
     PIECES,
     PREDICTED_CLUSTERS,
@@ -15,6 +19,7 @@ from .units import (
     RECORDS,
     ClusterSum,
     Known,
+    NotIdentified,
     pairs,
 )
 
@@ -98,7 +103,7 @@ def influence(sample: Sample, metric: Metric) -> pd.DataFrame:
             "missing": units.size - units.n[main],
             "wrong": units.m[main] - units.n[main],
             "foreign_links": np.bincount(
-                units.unit, weights=units.n * (units.m - 1) - 2 * pairs(units.n), minlength=len(units)
+                units.unit, units.n * (units.m - 1) - 2 * pairs(units.n), len(units)
             ),
             "draws": np.bincount(expansion.unit, minlength=len(units)),
             "influence": np.bincount(
@@ -108,3 +113,70 @@ def influence(sample: Sample, metric: Metric) -> pd.DataFrame:
         index=units.ids,
     )
     return table.sort_values("influence", key=np.abs, ascending=False, kind="stable")
+
+
+def alarms(sample: Sample, metrics: Sequence[Metric] = METRICS) -> list[str]:
+    """What is wrong with an estimate, in sentences that name the remedy; empty where nothing is.
+
+    A single draw; standard errors of 0 in a sample that is not a census; jackknife standard errors
+    above 1.5 times Taylor's; more than a tenth of all predicted links in clusters larger than any
+    that the sample touches; at least three repeats to be expected under uniform records where the
+    draws show none. The bounds are conventions, not tests of a stated size.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"})
+    >>> alarms(eb.Sample(units, eb.UniformClusters()))
+    ['A single draw gives no variance: label more units.']
+    """
+    if sample.expansion.variance.census:
+        return []
+    if len(sample.expansion.unit) == 1:
+        return ["A single draw gives no variance: label more units."]
+    found = []
+    fit = taylor(sample, metrics).apply(metrics)
+    sure = [m for m, sd in zip(fit.names, fit.sd, strict=True) if sd == 0]
+    if sure:
+        found.append(
+            f"The sample shows no variation of {', '.join(sure)}: a standard error of 0 is no evidence "
+            "of perfection; label more units."
+        )
+    found += _heavy_tail(sample, metrics, fit)
+    if sample.units.known is not None and (beyond := links_out_of_reach(sample)) > 0.1:
+        found.append(
+            f"{beyond:.0%} of all predicted links lie in clusters larger than any that the sample "
+            "touches; sample with probability proportional to size."
+        )
+    if (repeats := _repeats_expected(sample)) > 3:
+        found.append(
+            f"About {repeats:.0f} pairs of draws of the same unit were to be expected and the labels "
+            "show none: if repeats were dropped, the design is DistinctEntities; otherwise the "
+            "prediction is not the population that was sampled."
+        )
+    return found
+
+
+def _heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> list[str]:
+    try:
+        jack = jackknife(sample, metrics).sd
+    except NotIdentified as undefined:
+        return [f"A single unit carries an estimate ({undefined}): label more units."]
+    heavy = [m for m, j, t in zip(fit.names, jack, fit.sd, strict=True) if j > 1.5 * t > 0]
+    if not heavy:
+        return []
+    return [
+        f"Heavy tail: jackknife standard errors exceed Taylor's by half or more for {', '.join(heavy)}; "
+        "few units carry the estimate, see influence(), and trust no closed-form interval."
+    ]
+
+
+def _repeats_expected(sample: Sample) -> float:
+    """C2(n) Σ p_c² under uniform records with replacement, where no repeat was drawn; else 0."""
+    known, unit = sample.units.known, sample.expansion.unit
+    design = sample.design
+    if not isinstance(design, UniformRecords) or design.population is not None:
+        return 0.0
+    if known is None or not known.singletons or len(np.unique(unit)) < len(unit):
+        return 0.0
+    return float(len(unit) * (len(unit) - 1) / 2 * sample.units.size[unit].mean() / sample.known(N))

@@ -12,7 +12,7 @@ from .design import Design
 from .metrics import METRICS, Metric
 from .sample import Sample
 from .uncertain import Normal, Totals, gradient
-from .units import Column, Known, Missing, measure
+from .units import Column, Known, Missing, NotIdentified, measure
 
 
 def _columns(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:
@@ -74,7 +74,11 @@ def jackknife(sample: Sample, metrics: Sequence[Metric] = METRICS) -> Normal:
     change, scale = sample.expansion.variance.jackknife(Z)
     left = totals.mean + np.hstack([change, np.zeros((len(Z), len(known)))])
     plain = totals.apply(metrics, order=1)
-    replicates = np.array([m.formula(*left[:, totals.where(m)].T) for m in metrics])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        replicates = np.array([m.formula(*left[:, totals.where(m)].T) for m in metrics])
+    undefined = [m.name for m, r in zip(metrics, replicates, strict=True) if not np.isfinite(r).all()]
+    if undefined:
+        raise NotIdentified(f"the jackknife of {', '.join(undefined)} is 0/0 where one draw is left out")
     off = replicates - plain.mean[:, None]
     return Normal(plain.names, plain.mean, (off * scale) @ off.T, plain.df, plain.support)
 

@@ -60,8 +60,19 @@ class Normal:
 
     @property
     def sd(self) -> FloatArray:
-        """Standard errors, (k,)."""
-        return np.asarray(np.sqrt(np.diag(self.cov)))
+        """Standard errors, (k,); 0 where only rounding is left.
+
+        Raises
+        ------
+        DataError
+            A variance estimate below 0, as Horvitz-Thompson may give in small samples.
+        """
+        variance = np.diag(self.cov)
+        rounding = np.abs(variance) <= 1e-24 * np.maximum(self.mean**2, 1)
+        negative = [n for n, bad in zip(self.names, (variance < 0) & ~rounding, strict=True) if bad]
+        if negative:
+            raise DataError(f"the variance estimate of {', '.join(negative)} is below 0: label more units")
+        return np.sqrt(np.where(rounding, 0.0, variance))
 
     def interval(self, level: float = 0.95, scale: Scale | None = None,
                  df: float | None = None) -> FloatArray:  # fmt: skip
@@ -119,11 +130,14 @@ def gradient(f: Callable[..., Any], x: FloatArray) -> FloatArray:
 
 
 def hessian(f: Callable[..., Any], x: FloatArray) -> FloatArray:
-    """Second derivatives: central differences of complex-step gradients, (k, k)."""
-    size = np.where(x == 0, 1.0, np.abs(x))
-    shift = np.diag(1e-5 * size)
-    rows = [(gradient(f, x + s) - gradient(f, x - s)) / (2 * s.sum()) for s in shift]
-    return np.array(rows)
+    """Second derivatives: five-point differences of complex-step gradients, (k, k)."""
+
+    def slope(s: FloatArray) -> FloatArray:
+        near = gradient(f, x + s) - gradient(f, x - s)
+        far = gradient(f, x + 2 * s) - gradient(f, x - 2 * s)
+        return np.asarray((8 * near - far) / (12 * s.sum()))
+
+    return np.array([slope(s) for s in np.diag(1e-3 * np.where(x == 0, 1.0, np.abs(x)))])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -51,6 +51,9 @@ print(f"balance: the sample estimates {totals.mean[at]:,.0f} predicted links (se
       "inventors were drawn from:\nratios of totals do not need it, but metrics that use its N (rand, "
       "homogeneity, completeness, v-measure)\nare not to be relied on here.")  # fmt: skip
 
+for alarm in eb.alarms(sample, shown):
+    print(f"warning: {alarm}")
+
 figure, axes = plt.subplots(figsize=(7, 6), layout="constrained")
 y = range(len(result))
 axes.hlines(y, result.lower, result.upper, color="0.35")

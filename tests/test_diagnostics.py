@@ -35,3 +35,33 @@ def test_influence_finds_the_worst_entity():
     assert full == pytest.approx(21 / 23, rel=1e-12)
     # linearised at the full totals: (1 - R·3)/23 of its own, the rest of every other entity
     assert worst.influence == pytest.approx((1 - 3 * full) / 23, rel=1e-12)
+
+
+def test_alarms_speak_only_when_something_is_wrong():
+    pred, true = population(2)
+    census = eb.Sample(eb.measure(pred, true), eb.UniformClusters(population=true.nunique()))
+    assert eb.alarms(census) == []
+    calm = pd.Series({i: i // 4 for i in range(4000)})
+    wrong = calm.copy()
+    wrong.iloc[::10] += 1000
+    labels = calm[calm < 100]
+    assert eb.alarms(eb.Sample(eb.measure(wrong, labels), eb.UniformClusters()), [m.pairwise_recall]) == []
+    perfect = eb.Sample(eb.measure(calm, labels), eb.UniformClusters())
+    assert eb.alarms(perfect, [m.b3_recall]) == [
+        "The sample shows no variation of b3-recall: a standard error of 0 is no evidence of perfection; "
+        "label more units."
+    ]
+
+
+def test_alarms_of_giants_and_of_dropped_repeats():
+    pred = pd.Series({**{i: 0 for i in range(300)}, **{i: i // 3 for i in range(300, 600)}})
+    labels = pred[(pred >= 100) & (pred < 130)]
+    found = eb.alarms(eb.Sample(eb.measure(pred, labels), eb.UniformRecords()), [m.pairwise_precision])
+    assert any(a.startswith("99% of all predicted links lie in clusters larger") for a in found)
+    labels = pred[(pred < 130)]
+    found = eb.alarms(eb.Sample(eb.measure(pred, labels), eb.UniformRecords()), [m.pairwise_precision])
+    assert any("the design is DistinctEntities" in a for a in found)
+    tail = pd.Series({**{i: 1000 + i for i in range(60)}, **{i: 1 for i in range(60, 120)}})
+    true = pd.Series({**{i: i // 2 for i in range(60)}, **{i: 5000 for i in range(60, 120)}})
+    sample = eb.Sample(eb.measure(tail, true), eb.UniformClusters())
+    assert any(a.startswith("Heavy tail: ") for a in eb.alarms(sample, [m.pairwise_recall]))
