@@ -303,7 +303,7 @@ def measure(
             f"{unmatched} of {len(where)} labelled records are not in the prediction, such as "
             f"{some(labels.records[lacking])}; choose a policy of Missing to go on"
         )
-    sizes = prediction.sizes
+    sizes = predicted_sizes = prediction.sizes
     kept = ~lacking if missing is Missing.OMIT else np.ones(len(where), dtype=bool)
     if not kept.any():
         raise DataError("none of the labelled records is in the prediction")
@@ -317,7 +317,7 @@ def measure(
                                                    minlength=len(labels.clusters))])  # fmt: skip
     known: KnownTotals | None = None
     if not (unmatched and missing is Missing.TOGETHER):
-        known = _histogram(prediction.sizes, not (unmatched and missing is Missing.SINGLETON))
+        known = _histogram(predicted_sizes, not (unmatched and missing is Missing.SINGLETON))
     entity, piece_cluster, n = _pieces(labels.codes[kept], cluster[kept])
     N = np.bincount(entity, weights=n, minlength=len(labels.clusters))
     present = np.flatnonzero(N)
