@@ -211,16 +211,12 @@ class UniformRecords:
 
     def expand(self, units: Units) -> Expansion:
         unit = _drawn(units, self.draws)
-        records = units.known.total(RECORDS) if _knows_records(units) and units.known else None
+        records = units.population
         scale = 1.0 if records is None else records
         return Expansion(
             unit, scale / (len(unit) * units.size[unit]), records is not None,
             _single_stratum(unit, self.population, self.correction),
         )  # fmt: skip
-
-
-def _knows_records(units: Units) -> bool:
-    return units.known is not None and units.known.singletons
 
 
 @dataclass(frozen=True, slots=True, eq=False)

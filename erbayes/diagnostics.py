@@ -1,4 +1,4 @@
-"""What stands behind an estimate: balance against known totals, and influence of each unit."""
+"""What stands behind an estimate: balance against known totals, influence of each unit, alarms."""
 
 from __future__ import annotations
 
@@ -173,10 +173,9 @@ def _heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> list[
 
 def _repeats_expected(sample: Sample) -> float:
     """C2(n) Σ p_c² under uniform records with replacement, where no repeat was drawn; else 0."""
-    known, unit = sample.units.known, sample.expansion.unit
-    design = sample.design
+    records, unit, design = sample.units.population, sample.expansion.unit, sample.design
     if not isinstance(design, UniformRecords) or design.population is not None:
         return 0.0
-    if known is None or not known.singletons or len(np.unique(unit)) < len(unit):
+    if records is None or len(np.unique(unit)) < len(unit):
         return 0.0
-    return float(len(unit) * (len(unit) - 1) / 2 * sample.units.size[unit].mean() / sample.known(N))
+    return float(len(unit) * (len(unit) - 1) / 2 * sample.units.size[unit].mean() / records)

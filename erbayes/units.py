@@ -108,6 +108,13 @@ class Units:
         """Records of each unit, (u,)."""
         return np.bincount(self.unit, weights=self.n, minlength=len(self))
 
+    @property
+    def population(self) -> float | None:
+        """Records in the population, N; None where the prediction does not fix it."""
+        if self.known is None or not self.known.singletons:
+            return None
+        return self.known.total(RECORDS)
+
     def table(self) -> pd.DataFrame:
         """Every column that these units identify, one row a unit."""
         found = {c.name: c.count(self) for c in COLUMNS if c.identified(self)}
