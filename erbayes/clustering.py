@@ -118,5 +118,11 @@ class Clustering:
         """Number of records of each cluster, (K,)."""
         return np.bincount(self.codes, minlength=len(self.clusters))
 
+    def restrict(self, records: pd.Index) -> Clustering:
+        """The same partition on those of its records that are among `records`."""
+        kept = self.records.isin(records)
+        codes, clusters = pd.factorize(self.codes[kept])
+        return Clustering(self.records[kept], codes.astype(np.int64), self.clusters[clusters])
+
     def __repr__(self) -> str:
         return f"Clustering({len(self.records)} records, {len(self.clusters)} clusters)"

@@ -114,7 +114,7 @@ def compare(
         )
     if partial:
         missing = Missing.OMIT
-        clusterings = {n: _restrict(c, common) for n, c in clusterings.items()}
+        clusterings = {n: c.restrict(common) for n, c in clusterings.items()}
     fits, parts = [], []
     for clustering in clusterings.values():
         sample = Sample(measure(clustering, labels, blocks=blocks, missing=missing), design)
@@ -129,7 +129,3 @@ def compare(
     )
     return Comparison(tuple(clusterings), tuple(m.name for m in metrics), joint)
 
-
-def _restrict(clustering: Clustering, records: pd.Index) -> Clustering:
-    at = clustering.records.get_indexer(records)
-    return Clustering.of(pd.Series(clustering.clusters.take(clustering.codes[at]), index=records))

@@ -3,6 +3,7 @@
 In every design a total is estimated by Σ over draws of weight × y. Without replacement the
 variance carries θ = 1 - n/T, which makes it unbiased for a total (Cochran 1977, theorem 2.2).
 The paper's θ = 1 - (n-1)/(T-1) is T/(T-1) times larger: pass `correction=paper_theta` for it.
+[B22] is Binette et al. (2022), arXiv 2210.01230.
 """
 
 from __future__ import annotations
@@ -35,10 +36,17 @@ class Variance(Protocol):
     """How contributions Z (n draws × k columns) vary over repeated sampling."""
 
     @property
-    def strata(self) -> int: ...
+    def lost(self) -> int:
+        """Degrees of freedom taken by the means of strata and by calibration."""
+
     @property
-    def census(self) -> bool: ...
-    def covariance(self, Z: FloatArray) -> FloatArray: ...
+    def census(self) -> bool:
+        """True where every unit is in the sample."""
+
+    def residuals(self, Z: FloatArray) -> FloatArray:
+        """What of Z varies: Z itself, or what calibration leaves of it."""
+
+    def covariance(self, residuals: FloatArray) -> FloatArray: ...
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]: ...
 
 
@@ -60,19 +68,20 @@ class StratifiedDraws:
     adjust: bool = False
 
     @property
-    def strata(self) -> int:
+    def lost(self) -> int:
         return len(self.theta)
 
     @property
     def census(self) -> bool:
-        """True where every unit is in the sample."""
         return not self.theta.any()
 
+    def residuals(self, Z: FloatArray) -> FloatArray:
+        return Z
+
     def _centred(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        n = np.bincount(self.stratum, minlength=self.strata).astype(float)
-        means = np.zeros((self.strata, Z.shape[1]))
-        np.add.at(means, self.stratum, Z)
-        means /= n[:, None]
+        n = np.bincount(self.stratum, minlength=self.lost).astype(float)
+        sums = [np.bincount(self.stratum, z, self.lost) for z in Z.T]
+        means = np.column_stack(sums) / n[:, None]
         if self.adjust:
             means[n == 1] = Z.mean(axis=0)
         centred = Z - means[self.stratum]
@@ -80,11 +89,11 @@ class StratifiedDraws:
         factor = np.where(n > 1, n / np.maximum(n - 1, 1), 1.0)
         return centred, factor[self.stratum], n[self.stratum]
 
-    def covariance(self, Z: FloatArray) -> FloatArray:
+    def covariance(self, residuals: FloatArray) -> FloatArray:
         """Σ_h θ_h n_h/(n_h - 1) Σ_s (z_s - z̄_h)(z_s - z̄_h)'; NaN for a single draw."""
-        if len(Z) == 1 and self.theta[0] > 0:
-            return np.full((Z.shape[1], Z.shape[1]), np.nan)
-        centred, factor, _ = self._centred(Z)
+        if len(residuals) == 1 and self.theta[0] > 0:
+            return np.full((residuals.shape[1],) * 2, np.nan)
+        centred, factor, _ = self._centred(residuals)
         return np.asarray((centred * (factor * self.theta[self.stratum])[:, None]).T @ centred)
 
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -106,19 +115,21 @@ class DistinctDraws:
     draws: int
 
     @property
-    def strata(self) -> int:
+    def lost(self) -> int:
         return 1
 
     @property
     def census(self) -> bool:
-        """True where every unit was certain to be found."""
         return bool((self.inclusion == 1).all())
+
+    def residuals(self, Z: FloatArray) -> FloatArray:
+        return Z
 
     @property
     def inclusion(self) -> FloatArray:
         return np.asarray(-np.expm1(self.draws * np.log1p(-self.p)))
 
-    def covariance(self, Z: FloatArray) -> FloatArray:
+    def covariance(self, residuals: FloatArray) -> FloatArray:
         """ΣΣ (π_cd - π_c π_d)/π_cd z_c z_d', with π_cc = π_c."""
         miss = np.exp(self.draws * np.log1p(-self.p))
         neither = np.exp(
@@ -127,7 +138,7 @@ class DistinctDraws:
         both = 1 - miss[:, None] - miss[None, :] + neither
         delta = (neither - np.outer(miss, miss)) / both
         np.fill_diagonal(delta, miss)
-        return np.asarray(Z.T @ delta @ Z)
+        return np.asarray(residuals.T @ delta @ residuals)
 
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Leave one entity out; an entity that is certain to be found has scale 0."""
@@ -330,6 +341,38 @@ class KnownWeights:
         unit = _drawn(units, self.draws)
         return Expansion(unit, _weights(units, self.weights)[unit], self.absolute,
                          _single_stratum(unit, self.population, self.correction))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightedRecords:
+    """Records drawn with known probabilities, each leading to its unit ([B22] lemma 1).
+
+    A unit of N_c records reached by a record of probability p_i has weight 1/(n p_i N_c).
+
+    Parameters
+    ----------
+    units : sequence of unit ids, (n,)
+        The unit of each drawn record, repeats kept.
+    probability : sequence of float, (n,)
+        Probability p_i of that record at a single draw.
+    absolute : bool
+        True where the p_i of all records sum to 1; False where they are known up to a factor.
+    """
+
+    units: Sequence[Any]
+    probability: Sequence[float]
+    absolute: bool = False
+
+    def expand(self, units: Units) -> Expansion:
+        unit = _drawn(units, self.units)
+        p = np.asarray(self.probability, dtype=float)
+        if len(p) != len(unit):
+            raise DataError(f"{len(p)} probabilities for {len(unit)} drawn records")
+        bad = ~(np.isfinite(p) & (p > 0) & (p <= (1 if self.absolute else np.inf)))
+        if bad.any():
+            raise DataError(f"probabilities must lie in (0, 1]; {int(bad.sum())} do not: {some(p[bad])}")
+        return Expansion(unit, 1 / (len(unit) * p * units.size[unit]), self.absolute,
+                         _single_stratum(unit, None, sampling_fraction))  # fmt: skip
 
 
 class SingleUnit(Enum):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .design import UniformRecords
-from .metrics import METRICS, PER_RECORD, POSITIVE, Metric, N
+from .calibration import links_out_of_reach
+from .clustering import Clustering
+from .design import UniformClusters, UniformRecords
+from .metrics import METRICS, PER_RECORD, POSITIVE, Metric, N, pairwise_precision, pairwise_recall
 from .sample import Sample
 from .taylor import effects, jackknife, taylor
 from .uncertain import Normal
@@ -19,7 +22,9 @@ from .units import (
     RECORDS,
     ClusterSum,
     Known,
+    Missing,
     NotIdentified,
+    measure,
     pairs,
 )
 
@@ -68,15 +73,39 @@ def balance(sample: Sample) -> pd.DataFrame:
     )
 
 
-def links_out_of_reach(sample: Sample) -> float:
-    """Share of all predicted links in clusters larger than any that the sample touches, in [0, 1].
+def naive(prediction: Any, labels: Any, metrics: Sequence[Metric] = METRICS) -> pd.Series:
+    """Metrics of the prediction restricted to the labelled records: a warning, not an estimate.
 
-    Nothing in the sample can tell whether these links are right.
+    False links to records outside the sample are not seen, so that precision looks far too good
+    (P_naive and R_naive of Binette et al. 2022). Labelled records that the prediction lacks are
+    left out. No standard error would be honest, so none is given.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> prediction, labels = {1: "a", 2: "a", 3: "a", 4: "a"}, {1: "x", 2: "x"}
+    >>> P = eb.metrics.pairwise_precision
+    >>> float(naive(prediction, labels, [P]).iloc[0])
+    1.0
+    >>> round(float(eb.estimate(prediction, labels, eb.UniformClusters(), [P]).mean[0]), 3)
+    0.333
     """
-    all_links = sample.known(Known(PREDICTED_LINKS))
-    reach = sample.units.m.max()
-    beyond = ClusterSum("beyond", lambda m: np.where(m > reach, (m - 1) / 2, 0.0))
-    return sample.known(Known(beyond)) / all_links if all_links else 0.0
+    labels = Clustering.of(labels, "labels")
+    seen = Clustering.of(prediction, "prediction").restrict(labels.records)
+    units = measure(seen, labels, missing=Missing.OMIT)
+    census = Sample(units, UniformClusters(population=len(units)))
+    found = taylor(census, metrics).apply(metrics, order=1)
+    return pd.Series(found.mean, pd.Index(found.names, name="metric"), name="naive")
+
+
+def P_naive(prediction: Any, labels: Any) -> float:
+    """The paper's P_naive: see `naive`."""
+    return float(naive(prediction, labels, [pairwise_precision]).iloc[0])
+
+
+def R_naive(prediction: Any, labels: Any) -> float:
+    """The paper's R_naive: see `naive`."""
+    return float(naive(prediction, labels, [pairwise_recall]).iloc[0])
 
 
 def influence(sample: Sample, metric: Metric) -> pd.DataFrame:
@@ -99,7 +128,7 @@ def influence(sample: Sample, metric: Metric) -> pd.DataFrame:
     table = pd.DataFrame(
         {
             "records": units.size,
-            "pieces": PIECES.count(units),
+            "pieces": units.column(PIECES),
             "missing": units.size - units.n[main],
             "wrong": units.m[main] - units.n[main],
             "foreign_links": np.bincount(
@@ -143,7 +172,7 @@ def alarms(sample: Sample, metrics: Sequence[Metric] = METRICS) -> list[str]:
             "of perfection; label more units."
         )
     found += _heavy_tail(sample, metrics, fit)
-    if sample.units.known is not None and (beyond := links_out_of_reach(sample)) > 0.1:
+    if sample.units.known is not None and (beyond := links_out_of_reach(sample.units)) > 0.1:
         found.append(
             f"{beyond:.0%} of all predicted links lie in clusters larger than any that the sample "
             "touches; sample with probability proportional to size."

@@ -33,8 +33,8 @@ class Sample:
 
     def contributions(self, columns: Sequence[Column]) -> FloatArray:
         """weight × y of each draw, (n draws, k columns): their sum estimates the totals."""
-        counted = np.column_stack([c.count(self.units) for c in columns])
-        return np.asarray(counted[self.expansion.unit] * self.expansion.weight[:, None])
+        counted = np.column_stack([self.units.column(c)[self.expansion.unit] for c in columns])
+        return np.asarray(counted * self.expansion.weight[:, None])
 
     def known(self, total: Known) -> float:
         """A total that the prediction fixes.

@@ -7,27 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from .clustering import FloatArray
+from .clustering import DataError, FloatArray
 from .design import Design
 from .metrics import METRICS, Metric
 from .sample import Sample
-from .uncertain import Normal, Totals, gradient
+from .uncertain import Normal, Totals
 from .units import Column, Known, Missing, NotIdentified, measure
 
 
 def _columns(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:
     """The distinct counted and known totals that metrics need."""
-    counted: dict[str, Column] = {}
-    known: dict[str, Known] = {}
+    found: dict[str, Column | Known] = {}
     for metric in metrics:
-        for column in metric.columns:
-            if isinstance(column, Known):
-                known[column.name] = column
-            else:
-                counted[column.name] = column
-        for sized, _ in metric.size:
-            counted[sized.name] = sized
-    return list(counted.values()), list(known.values())
+        for column in (*metric.columns, *(sized for sized, _ in metric.size)):
+            if found.setdefault(column.name, column) != column:
+                raise DataError(f"two different columns are called '{column.name}': rename one")
+    counted = [c for c in found.values() if not isinstance(c, Known)]
+    return counted, [c for c in found.values() if isinstance(c, Known)]
 
 
 def taylor(sample: Sample, metrics: Sequence[Metric] = METRICS) -> Totals:
@@ -43,23 +39,20 @@ def taylor(sample: Sample, metrics: Sequence[Metric] = METRICS) -> Totals:
     k, q = len(counted), len(known)
     cov = np.zeros((k + q, k + q))
     moment = np.zeros((k + q, k + q))
-    cov[:k, :k] = sample.expansion.variance.covariance(Z)
+    variance = sample.expansion.variance
+    cov[:k, :k] = variance.covariance(variance.residuals(Z))
     moment[:k, :k] = Z.T @ Z
     mean = np.concatenate([Z.sum(axis=0), [sample.known(t) for t in known]])
     names = tuple(c.name for c in counted) + tuple(t.name for t in known)
-    return Totals(names, mean, cov, moment, sample.expansion.variance.strata,
-                  sample.expansion.absolute)  # fmt: skip
+    return Totals(names, mean, cov, moment, variance.lost, sample.expansion.absolute)  # fmt: skip
 
 
 def effects(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     """J z_s: the linearised contribution of each draw to each metric, (n draws, metrics)."""
     totals = taylor(sample, metrics)
-    effect = np.empty((len(sample.expansion.unit), len(metrics)))
-    for j, metric in enumerate(metrics):
-        slopes = gradient(metric.formula, totals.mean[totals.where(metric)])
-        pairs = [(c, s) for c, s in zip(metric.columns, slopes, strict=True) if not isinstance(c, Known)]
-        effect[:, j] = sample.contributions([c for c, _ in pairs]) @ np.array([s for _, s in pairs])
-    return effect
+    counted, _ = _columns(metrics)
+    z = sample.expansion.variance.residuals(sample.contributions(counted))
+    return np.asarray(z @ totals.slopes(metrics)[:, : len(counted)].T)
 
 
 def jackknife(sample: Sample, metrics: Sequence[Metric] = METRICS) -> Normal:

@@ -124,20 +124,20 @@ class Normal:
 
 
 def gradient(f: Callable[..., Any], x: FloatArray) -> FloatArray:
-    """First derivatives by complex steps, exact to rounding, (k,)."""
+    """First derivatives by complex steps, exact to rounding: (k,) at x (k,), (k, p) at x (k, p)."""
     step = 1e-30 * np.where(x == 0, 1.0, np.abs(x))
-    return np.asarray(f(*(x[:, None] + 1j * np.diag(step))).imag / step)
+    shifted = x[:, None] + 1j * step * np.eye(len(x)).reshape(len(x), len(x), *(1,) * (x.ndim - 1))
+    return np.asarray(f(*shifted).imag / step)
 
 
 def hessian(f: Callable[..., Any], x: FloatArray) -> FloatArray:
     """Second derivatives: five-point differences of complex-step gradients, (k, k)."""
-
-    def slope(s: FloatArray) -> FloatArray:
-        near = gradient(f, x + s) - gradient(f, x - s)
-        far = gradient(f, x + 2 * s) - gradient(f, x - 2 * s)
-        return np.asarray((8 * near - far) / (12 * s.sum()))
-
-    return np.array([slope(s) for s in np.diag(1e-3 * np.where(x == 0, 1.0, np.abs(x)))])
+    step = 1e-3 * np.where(x == 0, 1.0, np.abs(x))
+    weights = np.array([1.0, -8.0, 8.0, -1.0]) / 12
+    shifts = np.array([-2.0, -1.0, 1.0, 2.0])
+    points = x[:, None, None] + shifts * np.diag(step)[:, :, None]
+    slopes = gradient(f, points.reshape(len(x), -1)).reshape(points.shape)
+    return np.asarray(slopes @ weights / step)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,7 +151,7 @@ class Totals:
         Known totals have variance 0.
     moment : float array, (k, k)
         Σ over draws of z z': gives the effective number of draws of any linear form.
-    strata : int
+    lost : int
     absolute : bool
         False where totals are known only up to a common factor.
     """
@@ -160,7 +160,7 @@ class Totals:
     mean: FloatArray
     cov: FloatArray
     moment: FloatArray
-    strata: int
+    lost: int
     absolute: bool
 
     def where(self, metric: Metric) -> list[int]:
@@ -180,15 +180,24 @@ class Totals:
             raise NotIdentified(f"{metric.name} needs {lacking}, which are not among the totals")
         return [self.names.index(c.name) for c in metric.columns]
 
+    def slopes(self, metrics: Sequence[Metric]) -> FloatArray:
+        """J: first derivatives of the metrics by the totals, (metrics, k)."""
+        J = np.zeros((len(metrics), len(self.names)))
+        for j, metric in enumerate(metrics):
+            at = self.where(metric)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                J[j, at] = gradient(metric.formula, self.mean[at])
+        return J
+
     def apply(self, metrics: Sequence[Metric], order: int = 2) -> Normal:
         """The metrics, jointly Normal.
 
         Value g(t) - ½ tr(H V) and covariance J V J' (for a ratio this is the paper's corrected
         estimator and its variance). With `order=1` the value is g(t); so it is where the sample
-        gives no variance. Degrees of freedom: n_eff - strata with n_eff = (Σa)²/Σa², a the
+        gives no variance. Degrees of freedom: n_eff - lost with n_eff = (Σa)²/Σa², a the
         contributions to what the metric averages over.
         """
-        J = np.zeros((len(metrics), len(self.names)))
+        J = self.slopes(metrics)
         mean = np.empty(len(metrics))
         df = np.empty(len(metrics))
         for j, metric in enumerate(metrics):
@@ -196,7 +205,6 @@ class Totals:
             x = self.mean[at]
             with np.errstate(divide="ignore", invalid="ignore"):
                 mean[j] = metric.formula(*x)
-                J[j, at] = gradient(metric.formula, x)
                 V = self.cov[np.ix_(at, at)]
                 if order > 1 and not np.isnan(V).any():
                     mean[j] -= np.sum(hessian(metric.formula, x) * V) / 2
@@ -209,6 +217,6 @@ class Totals:
                 if column.name in self.names:
                     a[self.names.index(column.name)] = coefficient
             n_eff = float((a @ self.mean) ** 2 / (a @ self.moment @ a))
-            df[j] = max(n_eff - self.strata, 1.0)
+            df[j] = max(n_eff - self.lost, 1.0)
         return Normal(tuple(m.name for m in metrics), mean, J @ self.cov @ J.T, df,
                       tuple(m.support for m in metrics))  # fmt: skip

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -69,9 +70,9 @@ class KnownTotals:
         return float(self.count @ (self.size * column.phi(self.size)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Units:
-    """The sampled units as pieces.
+    """The sampled units as pieces, sorted by unit and by group.
 
     Attributes
     ----------
@@ -103,10 +104,45 @@ class Units:
     def __len__(self) -> int:
         return len(self.ids)
 
-    @property
+    @cached_property
     def size(self) -> FloatArray:
         """Records of each unit, (u,)."""
         return np.bincount(self.unit, weights=self.n, minlength=len(self))
+
+    @cached_property
+    def _first(self) -> IntArray:
+        """First piece of each unit, (u + 1,)."""
+        return np.searchsorted(self.unit, np.arange(len(self) + 1))
+
+    @cached_property
+    def _counted(self) -> dict[Column, FloatArray]:
+        return {}
+
+    def column(self, column: Column) -> FloatArray:
+        """`column` on each unit, (u,); counted once and kept.
+
+        Raises
+        ------
+        NotIdentified
+            Where these units cannot tell.
+        """
+        if column not in self._counted:
+            self._counted[column] = column.count(self)
+        return self._counted[column]
+
+    def take(self, chosen: IntArray) -> Units:
+        """The units at these distinct positions; what is counted already is not counted again."""
+        first, pieces = self._first[chosen], np.diff(self._first)[chosen]
+        stop = np.cumsum(pieces)
+        at = np.arange(stop[-1] if len(stop) else 0) + np.repeat(first - stop + pieces, pieces)
+        group = np.zeros(len(at), dtype=np.int64)
+        np.cumsum(np.diff(self.group[at]) != 0, out=group[1:])
+        taken = Units(
+            ids=self.ids[chosen], unit=np.repeat(np.arange(len(chosen)), pieces), group=group,
+            n=self.n[at], N=self.N[at], m=self.m[at], known=self.known, by_entity=self.by_entity,
+        )  # fmt: skip
+        taken._counted.update({c: y[chosen] for c, y in self._counted.items()})
+        return taken
 
     @property
     def population(self) -> float | None:
@@ -117,7 +153,7 @@ class Units:
 
     def table(self) -> pd.DataFrame:
         """Every column that these units identify, one row a unit."""
-        found = {c.name: c.count(self) for c in COLUMNS if c.identified(self)}
+        found = {c.name: self.column(c) for c in COLUMNS if c.identified(self)}
         return pd.DataFrame(found, index=self.ids)
 
     def __repr__(self) -> str:
@@ -329,6 +365,8 @@ def measure(
     N = np.bincount(entity, weights=n, minlength=len(labels.clusters))
     present = np.flatnonzero(N)
     unit_of, unit_ids = _units_of(labels, blocks, present)
+    order = np.argsort(unit_of[entity], kind="stable")
+    entity, piece_cluster, n = entity[order], piece_cluster[order], n[order]
     return Units(
         ids=unit_ids, unit=unit_of[entity], group=np.searchsorted(present, entity), n=n,
         N=N[entity], m=sizes[piece_cluster].astype(float), known=known, unmatched=unmatched,

@@ -137,3 +137,60 @@ def test_difference_of_two_metrics_is_paired():
     C = found.cov
     assert gap.cov[0, 0] == pytest.approx(C[0, 0] + C[1, 1] - 2 * C[0, 1], abs=1e-15)
     assert gap.mean[0] == found.mean[0] - found.mean[1]
+
+
+def test_weighted_records_unbiased_over_all_samples():
+    p = {record: record / 45 for record in TRUE}
+    found, chance = [], []
+    for drawn in product(TRUE, repeat=2):
+        design = eb.WeightedRecords([TRUE[r] for r in drawn], [p[r] for r in drawn], absolute=True)
+        found.append(totals({TRUE[r] for r in drawn}, design))
+        chance.append(np.prod([p[r] for r in drawn]))
+    found, chance = np.array(found), np.array(chance)
+    assert chance @ found[:, 0] == pytest.approx(5, rel=1e-12)
+    assert chance @ found[:, 1] == pytest.approx(chance @ (found[:, 0] - 5) ** 2, rel=1e-12)
+
+
+def test_weighted_records_of_equal_probability_are_uniform_records():
+    owners = ["x", "y", "v", "x"]
+    units = eb.measure(PRED, labels("xyv"))
+    both = [eb.WeightedRecords(owners, [1 / 9] * 4, absolute=True), eb.UniformRecords(owners)]
+    a, b = (eb.taylor(eb.Sample(units, d), [P, m.P_rec]) for d in both)
+    np.testing.assert_allclose(a.mean, b.mean, rtol=1e-12)
+    np.testing.assert_allclose(a.cov, b.cov, rtol=1e-12)
+
+
+def test_bad_probabilities():
+    for p, message in [([0.1], "1 probabilities for 2"), ([0.1, 0], "1 do not"), ([0.1, np.nan], "1 do not"),
+                       ([0.1, 1.5], "1 do not")]:  # fmt: skip
+        with pytest.raises(eb.DataError, match=message):
+            totals("xy", eb.WeightedRecords(["x", "y"], p, absolute=True))
+
+
+def test_take_is_the_same_as_measuring_anew():
+    for blocks in (None, {r: e in "xu" for r, e in TRUE.items()}):
+        everything = eb.measure(PRED, TRUE, blocks=None if blocks is None else {r: int(b) for r, b in blocks.items()})
+        for counted_before in (False, True):
+            if counted_before:
+                everything.table()
+            chosen = np.array([2, 0]) if blocks is None else np.array([1])
+            taken = everything.take(chosen)
+            pd.testing.assert_frame_equal(taken.table(), everything.table().iloc[chosen])
+    alone = eb.measure(PRED, labels("zx"))
+    again = eb.measure(PRED, TRUE).take(np.array([2, 0]))
+    pd.testing.assert_frame_equal(again.table().sort_index(), alone.table().sort_index())
+
+
+def test_columns_of_one_name_must_be_one():
+    twice = [m.generalized_merge_distance("cost", np.sqrt, np.sqrt),
+             m.generalized_merge_distance("cost", np.log1p, np.sqrt)]  # fmt: skip
+    with pytest.raises(eb.DataError, match="two different columns are called 'cost'"):
+        eb.estimate(PRED, TRUE, eb.UniformClusters(), twice)
+
+
+def test_naive_sees_no_false_link_to_other_records():
+    found = eb.naive(PRED, labels("xu"), [P, m.pairwise_recall])
+    assert list(found) == [1.0, 1 / 3]
+    assert eb.P_naive(PRED, labels("xy")) == 2 / 4
+    assert eb.R_naive(PRED, labels("xy")) == 2 / 4
+    assert eb.R_naive(PRED, {**labels("xy"), 77: "x"}) == 2 / 4

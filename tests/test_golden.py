@@ -135,3 +135,68 @@ def test_degrees_of_freedom_are_the_kish_number_of_draws_less_one():
         wanted = a.sum() ** 2 / (a**2).sum() - 1
         assert found.df[list(METRICS).index(name)] == pytest.approx(wanted, rel=1e-12)
     assert found.df[list(METRICS).index("B3P")] == pytest.approx(59, rel=1e-12)
+
+
+def calibrated(design, file, columns, working_variance=eb.calibration.constant):
+    def make(drawn):
+        return eb.Calibrated(design(drawn), lambda *_: columns, (1e-9, 1e9), working_variance)
+    return sample(file, make)[0]
+
+
+def pps_absolute(drawn):
+    weights = drawn.drop_duplicates("cluster").set_index("cluster").w
+    return eb.KnownWeights(weights, list(drawn.cluster), absolute=True)
+
+
+N_P = (eb.units.RECORDS, eb.units.PREDICTED_LINKS)
+
+
+def test_calibrated_factors():
+    found = calibrated(pps_absolute, "s_ppswr.csv", N_P).expansion.variance.g
+    np.testing.assert_allclose(found, pd.read_csv(GOLDEN / "cal2_gweights.csv").g2, rtol=1e-10)
+
+
+def test_calibration_to_records_and_links():
+    s = calibrated(pps_absolute, "s_ppswr.csv", N_P)
+    found = fitted(s)
+    totals = eb.taylor(s, tuple(METRICS.values()))
+    Z = s.contributions([c for c in eb.units.COLUMNS if c.name in totals.names])
+    names = [c.name for c in eb.units.COLUMNS if c.name in totals.names]
+    change, scale = s.expansion.variance.jackknife(Z)
+    left = dict(zip(names, (change + Z.sum(axis=0)).T, strict=True))
+    for j, name in enumerate(METRICS):
+        if ("pps_wr_greg_N_P", name, "est") in R.index:
+            assert found.mean[j] == pytest.approx(R["pps_wr_greg_N_P", name, "est"], rel=1e-10)
+            assert found.sd[j] == pytest.approx(R["pps_wr_greg_N_P", name, "se"], rel=1e-10)
+            metric = METRICS[name]
+            replicates = metric.formula(*(left[c.name] for c in metric.columns))
+            about_mean = np.sqrt(scale @ (replicates - replicates.mean()) ** 2)
+            assert about_mean == pytest.approx(R["pps_wr_JK1_greg_N_P", name, "se"], rel=1e-10)
+    assert found.sd[0] < fitted(pps()).sd[0]
+
+
+@pytest.mark.parametrize("columns, case", [(N_P, "srs_greg_N_P"), (N_P[:1], "srs_ratio_N")])
+def test_calibration_of_uniform_clusters(columns, case):
+    design = eb.KnownWeights  # weights of 10, absolute, so that they are not scaled to N first
+    with pytest.raises(eb.DataError, match="calibration: no factors between"):
+        sample("s_srswor.csv", lambda d: eb.Calibrated(eb.UniformClusters(600), lambda *_: N_P))
+    records = pd.read_csv(GOLDEN / "records.csv").set_index("record")
+    drawn = pd.read_csv(GOLDEN / "s_srswor.csv")
+    units = eb.measure(records.pred, records.true[records.true.isin(drawn.cluster)])
+    base = design(drawn.set_index("cluster").w, absolute=True).expand(units)
+    x = np.column_stack([units.column(c) for c in columns])
+    X = np.array([units.known.total(c) for c in columns])
+    # R's factors are unbounded, and negative here: our solver refuses, our variance must agree
+    step = np.linalg.solve((x * base.weight[:, None]).T @ x, X - base.weight @ x)
+    g = 1 + x @ step
+    assert (g < 0).any() == (case == "srs_greg_N_P")
+    draws = eb.calibration.CalibratedDraws(base.variance, x, X, base.weight, g, np.ones(60), g == g)
+    for name, metric in METRICS.items():
+        if (case, name, "est") not in R.index:
+            continue
+        Z = np.column_stack([units.column(c) for c in metric.columns]) * (base.weight * g)[:, None]
+        value = metric.formula(*Z.sum(axis=0))
+        assert value == pytest.approx(R[case, name, "est"], rel=1e-10)
+        J = eb.uncertain.gradient(metric.formula, Z.sum(axis=0))
+        V = draws.covariance(draws.residuals(Z))
+        assert np.sqrt(J @ V @ J) == pytest.approx(R[case, name, "se"], rel=1e-9)

@@ -1,0 +1,133 @@
+"""Calibration: what it must meet, keep and refuse. Its R golden values are in test_golden."""
+
+import numpy as np
+import oracle
+import pandas as pd
+import pytest
+from scipy.optimize import linprog
+from test_census import ENTITY, population
+
+import erbayes as eb
+from erbayes import metrics as m
+from erbayes.units import PREDICTED_LINKS, RECORDS, TRUE_LINKS
+
+
+def drawn(seed=0, n=60, size=400):
+    """A population and the entities of n records drawn uniformly, repeats kept."""
+    pred, true = population(seed, size)
+    draws = list(true.iloc[np.random.default_rng(seed).integers(0, size, n)])
+    return pred, true, true[true.isin(draws)], draws
+
+
+def two(*_):
+    return RECORDS, PREDICTED_LINKS
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("totals", [two, eb.links_by_size])
+def test_known_totals_are_met_within_bounds_whatever_the_scale_of_the_weights(seed, totals):
+    pred, _, labels, draws = drawn(seed, n=150)
+    units = eb.measure(pred, labels)
+    found = []
+    for factor in (1.0, 1e4):
+        weights = pd.Series(factor / units.size, units.ids)
+        design = eb.Calibrated(eb.KnownWeights(weights, draws), totals, (0.1, 10))
+        sample = eb.Sample(units, design)
+        met = sample.contributions(two()).sum(axis=0)
+        np.testing.assert_allclose(met, [units.known.total(c) for c in two()], rtol=1e-11)
+        g = sample.expansion.variance.g
+        assert 0.1 <= g.min() < 1 < g.max() <= 10
+        totals_ = eb.taylor(sample, [m.P_rec, m.rand])
+        at = [totals_.names.index(c.name) for c in two()]
+        np.testing.assert_allclose(totals_.cov[at], 0, atol=1e-9 * totals_.mean.max() ** 2)
+        found.append(eb.taylor(sample, m.METRICS).apply(m.METRICS))
+    np.testing.assert_allclose(found[0].mean, found[1].mean, rtol=1e-9)
+    np.testing.assert_allclose(found[0].cov, found[1].cov, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_census(seed):
+    pred, true = population(seed)
+    design = eb.Calibrated(eb.UniformClusters(population=true.nunique()), two)
+    expected = oracle.truth(list(true), list(pred))
+    found = eb.estimate(pred, true, design, ENTITY)
+    np.testing.assert_allclose(found.mean, [expected[n] for n in found.names], rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(found.sd, 0, atol=1e-12)
+
+
+def test_calibration_to_records_alone_is_the_ratio_estimator():
+    pred, _, labels, _ = drawn()
+    units = eb.measure(pred, labels)
+    plain = eb.taylor(eb.Sample(units, eb.UniformClusters()), m.METRICS).apply(m.METRICS, order=1)
+    design = eb.Calibrated(eb.UniformClusters(), lambda *_: (RECORDS,))
+    ratio = eb.taylor(eb.Sample(units, design), m.METRICS).apply(m.METRICS, order=1)
+    np.testing.assert_allclose(ratio.mean, plain.mean, rtol=1e-10)
+    np.testing.assert_allclose(ratio.cov, plain.cov, rtol=1e-8, atol=1e-13)
+
+
+def test_jackknife_calibrates_every_replicate_anew():
+    pred, true = population(4, 300)
+    pred = pred.where(pred % 3 > 0, np.arange(300) % 50 + 100)
+    true = pd.Series(np.arange(300) // 5 % 40, true.index)
+    entities = pd.unique(true)[:25]
+    wide = (1e-6, 1e6)
+
+    def total(kept):
+        s = eb.Sample(eb.measure(pred, true[true.isin(kept)]), eb.Calibrated(eb.UniformClusters(), two, wide))
+        return s, s.contributions([TRUE_LINKS])
+
+    sample, Z = total(entities)
+    change, scale = sample.expansion.variance.jackknife(Z)
+    again = [total(entities[entities != left])[1].sum() - Z.sum() for left in sample.units.ids]
+    np.testing.assert_allclose(change[:, 0], again, rtol=1e-8)
+    np.testing.assert_allclose(scale, 24 / 25)
+    assert sample.expansion.variance.free.all()
+
+
+def test_two_predictions_are_calibrated_each_to_its_own_totals():
+    pred, true, labels, draws = drawn(1)
+    other = true.where(np.arange(len(true)) % 5 > 0, true + 1000)
+    design = eb.Calibrated(eb.UniformRecords(draws), two)
+    both = eb.compare({"a": pred, "b": other}, labels, design, [m.pairwise_precision, m.pairwise_recall])
+    for i, prediction in enumerate((pred, other)):
+        alone = eb.estimate(prediction, labels, design, [m.pairwise_precision, m.pairwise_recall])
+        np.testing.assert_allclose(both.joint.cov[2 * i : 2 * i + 2, 2 * i : 2 * i + 2], alone.cov, rtol=1e-9, atol=1e-12)
+
+
+def test_refuses_exactly_where_linear_programming_finds_no_factors():
+    answers = []
+    for seed in range(30):
+        pred, _, labels, draws = drawn(seed, 40)
+        units = eb.measure(pred, labels)
+        base = eb.UniformRecords(draws).expand(units)
+        columns = eb.links_by_size(units, base)
+        x = np.column_stack([units.column(c)[base.unit] for c in columns])
+        X = np.array([units.known.total(c) for c in columns])
+        found = linprog(np.zeros(len(x)), A_eq=(base.weight[:, None] * x / X).T, b_eq=np.ones(len(X)),
+                        bounds=[(0.2, 5.0)] * len(x)).status == 0  # fmt: skip
+        try:
+            eb.Sample(units, eb.Calibrated(eb.UniformRecords(draws)))
+        except eb.DataError:
+            assert not found
+            answers.append(False)
+        else:
+            assert found
+            answers.append(True)
+    assert {True, False} == set(answers)
+
+
+def test_refusals():
+    giant = {i: max(0, i - 60) for i in range(100)}
+    labels = {i: 0 for i in range(61, 71)} | {i: i for i in range(71, 90)}
+    with pytest.raises(eb.DataError, match="100% of all predicted links lie in clusters larger"):
+        eb.estimate(giant, labels, eb.Calibrated(eb.UniformClusters()))
+    pred, _, labels, draws = drawn()
+    with pytest.raises(eb.DataError, match=r"no factors between 0\.99 and 1\.01 meet the 2 known totals"):
+        eb.estimate(pred, labels, eb.Calibrated(eb.UniformRecords(draws), two, (0.99, 1.01)))
+    with pytest.raises(eb.DataError, match="bounds must hold 0 < L < 1 < U"):
+        eb.Calibrated(eb.UniformRecords(), bounds=(0, 2))
+    with pytest.raises(eb.DataError, match="2 draws cannot be calibrated to 2 totals"):
+        eb.estimate({1: 1, 2: 1, 3: 2, 4: 2}, {1: 1, 2: 1, 3: 2, 4: 2}, eb.Calibrated(eb.UniformClusters()))
+    with pytest.raises(eb.NotIdentified, match="totals of the prediction, which are not known"):
+        eb.estimate(pred, pd.concat([labels, pd.Series({"new": labels.iloc[0]})]),
+                    eb.Calibrated(eb.UniformClusters()), missing=eb.Missing.TOGETHER)  # fmt: skip
