@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .clustering import DataError, FloatArray
-from .design import Design, Expansion, Variance
+from .design import Design, Expansion, Variance, kish
 from .units import PREDICTED_LINKS, RECORDS, ClusterSum, NotIdentified, Units
 
 WorkingVariance = Callable[[FloatArray], FloatArray]
@@ -138,13 +138,16 @@ class Calibrated:
         L and U, 0 < L < 1 < U.
     working_variance : callable size -> v
         How the variance of a unit's totals grows with its size.
+    fewest : float
+        Effective draws, (Σz)²/Σz², that the uncalibrated estimate of each total must rest on. Below 8,
+        as under uniform clusters with a heavy tail, calibrated intervals covered as little as .13.
 
     Raises
     ------
     DataError
         When the sample is expanded: no factors between L and U meet the totals; more than a tenth
         of all predicted links lie in clusters larger than any that the sample touches, for which
-        no weight can stand in; fewer draws than totals.
+        no weight can stand in; an estimated total that rests on too few draws.
     NotIdentified
         A total that the prediction does not fix.
 
@@ -153,7 +156,7 @@ class Calibrated:
     >>> import erbayes as eb
     >>> prediction = {i: i // 2 for i in range(16)}
     >>> labels = {i: i // 4 for i in range(12)}
-    >>> design = Calibrated(eb.UniformClusters())
+    >>> design = Calibrated(eb.UniformClusters(), fewest=3)
     >>> found = eb.estimate(prediction, labels, design, [eb.metrics.entities])
     >>> float(found.mean[0])
     4.0
@@ -163,6 +166,7 @@ class Calibrated:
     totals: Totals = links_by_size
     bounds: tuple[float, float] = (0.2, 5.0)
     working_variance: WorkingVariance = proportional_to_size
+    fewest: float = 8.0
 
     def __post_init__(self) -> None:
         if not 0 < self.bounds[0] < 1 < self.bounds[1]:
@@ -184,6 +188,13 @@ class Calibrated:
         x, target = x[:, target != 0], target[target != 0]
         if len(x) <= len(target):
             raise DataError(f"{len(x)} draws cannot be calibrated to {len(target)} totals")
+        rests_on = kish(expansion.weight[:, None] * x)
+        if rests_on.min() < self.fewest:
+            raise DataError(
+                f"the estimate of a total to calibrate to rests on {rests_on.min():.1f} effective draws, "
+                f"fewer than {self.fewest:g}: the few units that carry it would be bent to fit; do "
+                "without calibration, or draw units with probability proportional to size"
+            )
         size = units.size[expansion.unit]
         w, variance = expansion.weight, expansion.variance
         if not expansion.absolute:

@@ -32,6 +32,11 @@ def paper_theta(n: int, T: int) -> float:
     return 1 - (n - 1) / (T - 1)
 
 
+def kish(Z: FloatArray) -> FloatArray:
+    """Effective number of draws that each column's sum rests on, (Σz)²/Σz² (Kish 1965)."""
+    return np.asarray(Z.sum(axis=0) ** 2 / (Z**2).sum(axis=0))
+
+
 class Variance(Protocol):
     """How contributions Z (n draws × k columns) vary over repeated sampling."""
 

@@ -27,7 +27,7 @@ class Scale:
 
 
 identity = Scale("identity", lambda x: x, lambda y: y, np.ones_like, -np.inf, np.inf)
-logit = Scale("logit", lambda x: np.log(x / (1 - x)), lambda y: 1 / (1 + np.exp(-y)),
+logit = Scale("logit", lambda x: np.log(x / (1 - x)), lambda y: (1 + np.tanh(y / 2)) / 2,
               lambda x: 1 / (x * (1 - x)), 0.0, 1.0)  # fmt: skip
 log = Scale("log", np.log, np.exp, lambda x: 1 / x, 0.0, np.inf)
 

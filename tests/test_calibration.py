@@ -31,7 +31,7 @@ def test_known_totals_are_met_within_bounds_whatever_the_scale_of_the_weights(se
     found = []
     for factor in (1.0, 1e4):
         weights = pd.Series(factor / units.size, units.ids)
-        design = eb.Calibrated(eb.KnownWeights(weights, draws), totals, (0.1, 10))
+        design = eb.Calibrated(eb.KnownWeights(weights, draws), totals, (0.1, 10), fewest=0)
         sample = eb.Sample(units, design)
         met = sample.contributions(two()).sum(axis=0)
         np.testing.assert_allclose(met, [units.known.total(c) for c in two()], rtol=1e-11)
@@ -48,7 +48,7 @@ def test_known_totals_are_met_within_bounds_whatever_the_scale_of_the_weights(se
 @pytest.mark.parametrize("seed", range(4))
 def test_census(seed):
     pred, true = population(seed)
-    design = eb.Calibrated(eb.UniformClusters(population=true.nunique()), two)
+    design = eb.Calibrated(eb.UniformClusters(population=true.nunique()), two, fewest=0)
     expected = oracle.truth(list(true), list(pred))
     found = eb.estimate(pred, true, design, ENTITY)
     np.testing.assert_allclose(found.mean, [expected[n] for n in found.names], rtol=1e-11, atol=1e-12)
@@ -59,7 +59,7 @@ def test_calibration_to_records_alone_is_the_ratio_estimator():
     pred, _, labels, _ = drawn()
     units = eb.measure(pred, labels)
     plain = eb.taylor(eb.Sample(units, eb.UniformClusters()), m.METRICS).apply(m.METRICS, order=1)
-    design = eb.Calibrated(eb.UniformClusters(), lambda *_: (RECORDS,))
+    design = eb.Calibrated(eb.UniformClusters(), lambda *_: (RECORDS,), fewest=0)
     ratio = eb.taylor(eb.Sample(units, design), m.METRICS).apply(m.METRICS, order=1)
     np.testing.assert_allclose(ratio.mean, plain.mean, rtol=1e-10)
     np.testing.assert_allclose(ratio.cov, plain.cov, rtol=1e-8, atol=1e-13)
@@ -73,7 +73,7 @@ def test_jackknife_calibrates_every_replicate_anew():
     wide = (1e-6, 1e6)
 
     def total(kept):
-        s = eb.Sample(eb.measure(pred, true[true.isin(kept)]), eb.Calibrated(eb.UniformClusters(), two, wide))
+        s = eb.Sample(eb.measure(pred, true[true.isin(kept)]), eb.Calibrated(eb.UniformClusters(), two, wide, fewest=0))
         return s, s.contributions([TRUE_LINKS])
 
     sample, Z = total(entities)
@@ -87,7 +87,7 @@ def test_jackknife_calibrates_every_replicate_anew():
 def test_two_predictions_are_calibrated_each_to_its_own_totals():
     pred, true, labels, draws = drawn(1)
     other = true.where(np.arange(len(true)) % 5 > 0, true + 1000)
-    design = eb.Calibrated(eb.UniformRecords(draws), two)
+    design = eb.Calibrated(eb.UniformRecords(draws), two, fewest=0)
     both = eb.compare({"a": pred, "b": other}, labels, design, [m.pairwise_precision, m.pairwise_recall])
     for i, prediction in enumerate((pred, other)):
         alone = eb.estimate(prediction, labels, design, [m.pairwise_precision, m.pairwise_recall])
@@ -106,7 +106,7 @@ def test_refuses_exactly_where_linear_programming_finds_no_factors():
         found = linprog(np.zeros(len(x)), A_eq=(base.weight[:, None] * x / X).T, b_eq=np.ones(len(X)),
                         bounds=[(0.2, 5.0)] * len(x)).status == 0  # fmt: skip
         try:
-            eb.Sample(units, eb.Calibrated(eb.UniformRecords(draws)))
+            eb.Sample(units, eb.Calibrated(eb.UniformRecords(draws), fewest=0))
         except eb.DataError:
             assert not found
             answers.append(False)
@@ -123,9 +123,12 @@ def test_refusals():
         eb.estimate(giant, labels, eb.Calibrated(eb.UniformClusters()))
     pred, _, labels, draws = drawn()
     with pytest.raises(eb.DataError, match=r"no factors between 0\.99 and 1\.01 meet the 2 known totals"):
-        eb.estimate(pred, labels, eb.Calibrated(eb.UniformRecords(draws), two, (0.99, 1.01)))
+        eb.estimate(pred, labels, eb.Calibrated(eb.UniformRecords(draws), two, (0.99, 1.01), fewest=0))
     with pytest.raises(eb.DataError, match="bounds must hold 0 < L < 1 < U"):
         eb.Calibrated(eb.UniformRecords(), bounds=(0, 2))
+    with pytest.raises(eb.DataError, match=r"rests on 2\.0 effective draws, fewer than 8"):
+        estimate_three = {i: i // 2 for i in range(6)}, {i: i // 2 for i in range(6)}
+        eb.estimate(*estimate_three, eb.Calibrated(eb.KnownWeights({0: 1, 1: 1, 2: 10**-9})))
     with pytest.raises(eb.DataError, match="2 draws cannot be calibrated to 2 totals"):
         eb.estimate({1: 1, 2: 1, 3: 2, 4: 2}, {1: 1, 2: 1, 3: 2, 4: 2}, eb.Calibrated(eb.UniformClusters()))
     with pytest.raises(eb.NotIdentified, match="totals of the prediction, which are not known"):

@@ -139,7 +139,7 @@ def test_degrees_of_freedom_are_the_kish_number_of_draws_less_one():
 
 def calibrated(design, file, columns, working_variance=eb.calibration.constant):
     def make(drawn):
-        return eb.Calibrated(design(drawn), lambda *_: columns, (1e-9, 1e9), working_variance)
+        return eb.Calibrated(design(drawn), lambda *_: columns, (1e-9, 1e9), working_variance, fewest=0)
     return sample(file, make)[0]
 
 
@@ -179,7 +179,7 @@ def test_calibration_to_records_and_links():
 def test_calibration_of_uniform_clusters(columns, case):
     design = eb.KnownWeights  # weights of 10, absolute, so that they are not scaled to N first
     with pytest.raises(eb.DataError, match="calibration: no factors between"):
-        sample("s_srswor.csv", lambda d: eb.Calibrated(eb.UniformClusters(600), lambda *_: N_P))
+        sample("s_srswor.csv", lambda d: eb.Calibrated(eb.UniformClusters(600), lambda *_: N_P, fewest=0))
     records = pd.read_csv(GOLDEN / "records.csv").set_index("record")
     drawn = pd.read_csv(GOLDEN / "s_srswor.csv")
     units = eb.measure(records.pred, records.true[records.true.isin(drawn.cluster)])
