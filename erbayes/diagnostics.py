@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from .calibration import links_out_of_reach
-from .clustering import Clustering
 from .design import UniformClusters, UniformRecords
 from .metrics import METRICS, PER_RECORD, POSITIVE, Metric, N, pairwise_precision, pairwise_recall
 from .sample import Sample
@@ -22,9 +20,8 @@ from .units import (
     RECORDS,
     ClusterSum,
     Known,
-    Missing,
     NotIdentified,
-    measure,
+    Units,
     pairs,
 )
 
@@ -73,39 +70,43 @@ def balance(sample: Sample) -> pd.DataFrame:
     )
 
 
-def naive(prediction: Any, labels: Any, metrics: Sequence[Metric] = METRICS) -> pd.Series:
+def naive(units: Units, metrics: Sequence[Metric] = METRICS) -> pd.Series:
     """Metrics of the prediction restricted to the labelled records: a warning, not an estimate.
 
     False links to records outside the sample are not seen, so that precision looks far too good
-    (P_naive and R_naive of Binette et al. 2022). Labelled records that the prediction lacks are
-    left out. No standard error would be honest, so none is given.
+    (P_naive and R_naive of Binette et al. 2022). No standard error would be honest, so none is
+    given.
+
+    Raises
+    ------
+    NotIdentified
+        Sampled predicted clusters, which the paper's naive estimators do not know.
 
     Examples
     --------
     >>> import erbayes as eb
-    >>> prediction, labels = {1: "a", 2: "a", 3: "a", 4: "a"}, {1: "x", 2: "x"}
-    >>> P = eb.metrics.pairwise_precision
-    >>> float(naive(prediction, labels, [P]).iloc[0])
+    >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "a"}, {1: "x", 2: "x"})
+    >>> P_naive(units)
     1.0
-    >>> round(float(eb.estimate(prediction, labels, eb.UniformClusters(), [P]).mean[0]), 3)
+    >>> P = [eb.metrics.pairwise_precision]
+    >>> round(float(eb.taylor(eb.Sample(units, eb.UniformClusters()), P).apply(P).mean[0]), 3)
     0.333
     """
-    labels = Clustering.of(labels, "labels")
-    seen = Clustering.of(prediction, "prediction").restrict(labels.records)
-    units = measure(seen, labels, missing=Missing.OMIT)
-    census = Sample(units, UniformClusters(population=len(units)))
+    if not units.by_entity:
+        raise NotIdentified("naive metrics are those of labelled entities, not of predicted clusters")
+    census = Sample(units.alone(), UniformClusters(population=len(units)))
     found = taylor(census, metrics).apply(metrics, order=1)
     return pd.Series(found.mean, pd.Index(found.names, name="metric"), name="naive")
 
 
-def P_naive(prediction: Any, labels: Any) -> float:
+def P_naive(units: Units) -> float:
     """The paper's P_naive: see `naive`."""
-    return float(naive(prediction, labels, [pairwise_precision]).iloc[0])
+    return float(naive(units, [pairwise_precision]).iloc[0])
 
 
-def R_naive(prediction: Any, labels: Any) -> float:
+def R_naive(units: Units) -> float:
     """The paper's R_naive: see `naive`."""
-    return float(naive(prediction, labels, [pairwise_recall]).iloc[0])
+    return float(naive(units, [pairwise_recall]).iloc[0])
 
 
 def influence(sample: Sample, metric: Metric) -> pd.DataFrame:

@@ -9,7 +9,7 @@ duality needs no second set of formulas.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from typing import Any, Protocol
@@ -83,6 +83,8 @@ class Units:
         sampled) within the unit that the piece belongs to.
     n, N, m : float arrays, (p,)
         Records in the piece, in its entity (NaN where not known), in its predicted cluster.
+    cluster : int array, (p,)
+        Code of the predicted cluster of each piece.
     known : KnownTotals or None
         What the whole prediction fixes.
     by_entity : bool
@@ -97,6 +99,7 @@ class Units:
     n: FloatArray
     N: FloatArray
     m: FloatArray
+    cluster: IntArray
     known: KnownTotals | None
     by_entity: bool = True
     unmatched: int = 0
@@ -139,7 +142,8 @@ class Units:
         np.cumsum(np.diff(self.group[at]) != 0, out=group[1:])
         taken = Units(
             ids=self.ids[chosen], unit=np.repeat(np.arange(len(chosen)), pieces), group=group,
-            n=self.n[at], N=self.N[at], m=self.m[at], known=self.known, by_entity=self.by_entity,
+            n=self.n[at], N=self.N[at], m=self.m[at], cluster=self.cluster[at], known=self.known,
+            by_entity=self.by_entity,
         )  # fmt: skip
         taken._counted.update({c: y[chosen] for c, y in self._counted.items()})
         return taken
@@ -150,6 +154,12 @@ class Units:
         if self.known is None or not self.known.singletons:
             return None
         return self.known.total(RECORDS)
+
+    def alone(self) -> Units:
+        """The same units where no other record exists: what a restriction to the labels sees."""
+        m = np.bincount(self.cluster, weights=self.n)
+        known = _histogram(m[m > 0].astype(np.int64))
+        return replace(self, m=m[self.cluster], known=known, unmatched=0)
 
     def table(self) -> pd.DataFrame:
         """Every column that these units identify, one row a unit."""
@@ -369,7 +379,8 @@ def measure(
     entity, piece_cluster, n = entity[order], piece_cluster[order], n[order]
     return Units(
         ids=unit_ids, unit=unit_of[entity], group=np.searchsorted(present, entity), n=n,
-        N=N[entity], m=sizes[piece_cluster].astype(float), known=known, unmatched=unmatched,
+        N=N[entity], m=sizes[piece_cluster].astype(float), cluster=piece_cluster, known=known,
+        unmatched=unmatched,
     )  # fmt: skip
 
 
@@ -438,5 +449,6 @@ def measure_predicted(
     unit, entity, n = _pieces(unit_of_record[inside].astype(np.int64), labels.codes[where])
     m = np.bincount(unit, weights=n)
     N = labels.sizes[entity].astype(float) if whole_entities else np.full(len(n), np.nan)
-    return Units(ids=wanted, unit=unit, group=unit, n=n, N=N, m=m[unit],
+    cluster = np.flatnonzero(unit_of_cluster >= 0)[np.argsort(unit_of_cluster[unit_of_cluster >= 0])]
+    return Units(ids=wanted, unit=unit, group=unit, n=n, N=N, m=m[unit], cluster=cluster[unit],
                  known=_histogram(prediction.sizes), by_entity=False)  # fmt: skip

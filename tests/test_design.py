@@ -3,6 +3,7 @@
 from itertools import combinations, product
 
 import numpy as np
+import oracle
 import pandas as pd
 import pytest
 
@@ -189,8 +190,20 @@ def test_columns_of_one_name_must_be_one():
 
 
 def test_naive_sees_no_false_link_to_other_records():
-    found = eb.naive(PRED, labels("xu"), [P, m.pairwise_recall])
-    assert list(found) == [1.0, 1 / 3]
-    assert eb.P_naive(PRED, labels("xy")) == 2 / 4
-    assert eb.R_naive(PRED, labels("xy")) == 2 / 4
-    assert eb.R_naive(PRED, {**labels("xy"), 77: "x"}) == 2 / 4
+    def units(entities):
+        return eb.measure(PRED, labels(entities))
+
+    assert list(eb.naive(units("xu"), [P, m.pairwise_recall])) == [1.0, 1 / 3]
+    assert eb.P_naive(units("xy")) == eb.R_naive(units("xy")) == 2 / 4
+    with pytest.raises(eb.NotIdentified, match="not of predicted clusters"):
+        eb.naive(eb.measure_predicted(PRED, TRUE, ["a", "b"]))
+
+
+def test_naive_is_the_truth_of_the_restricted_prediction():
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        true, pred = rng.integers(0, 9, 50), rng.integers(0, 9, 50)
+        kept = np.isin(true, [0, 1, 2, 3])
+        expected = oracle.truth(list(true[kept]), list(pred[kept]))
+        found = eb.naive(eb.measure(pd.Series(pred), pd.Series(true)[kept]))
+        np.testing.assert_allclose(found, [expected[n] for n in found.index], rtol=1e-12, atol=1e-12)
