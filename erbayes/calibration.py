@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .clustering import DataError, FloatArray
-from .design import Design, Expansion, Variance, kish
+from .design import Design, Expansion, StratifiedDraws, Variance, kish
 from .units import PREDICTED_LINKS, RECORDS, ClusterSum, NotIdentified, Units
 
 WorkingVariance = Callable[[FloatArray], FloatArray]
@@ -72,22 +72,38 @@ class CalibratedDraws:
     def covariance(self, residuals: FloatArray) -> FloatArray:
         return self.base.covariance(self.base.residuals(residuals))
 
+    @property
+    def independent(self) -> StratifiedDraws:
+        return self.base.independent
+
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Each replicate is calibrated anew, by one step of Newton from the full sample's factors
-        (exact where no factor is at a bound)."""
-        n, p, k = len(Z), self.x.shape[1], Z.shape[1]
-        calibrated = (self.g * self.w)[:, None] * self.x
-        pull = (self.w * self.q * self.free)[:, None] * self.x
-        xx = pull[:, :, None] * self.x[:, None, :]
-        xy = pull[:, :, None] * (Z / (self.g * self.w)[:, None])[:, None, :]
-        parts = np.hstack([Z, calibrated, xx.reshape(n, -1), xy.reshape(n, -1)])
+        """Each replicate is calibrated anew."""
+        parts = self._parts(Z)
         change, scale = self.base.jackknife(parts)
-        left = change + parts.sum(axis=0)
-        gap = self.target - left[:, k : k + p]
-        M = left[:, k + p : k + p + p * p].reshape(n, p, p)
-        C = left[:, k + p + p * p :].reshape(n, p, k)
-        step = np.linalg.solve(M, gap[:, :, None])
-        return change[:, :k] + np.sum(C * step, axis=1), scale
+        return self._calibrated(change + parts.sum(axis=0), Z.shape[1]) - Z.sum(axis=0), scale
+
+    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Each replicate is calibrated anew."""
+        return self._calibrated(self.base.replicates(self._parts(Z), multipliers), Z.shape[1])
+
+    def _parts(self, Z: FloatArray) -> FloatArray:
+        """What one step of calibration needs, as contributions of each draw: z, gwx, wqxx', wqxy'."""
+        n = len(Z)
+        pull = (self.w * self.q * self.free)[:, None, None] * self.x[:, :, None]
+        y = Z / (self.g * self.w)[:, None]
+        return np.hstack([
+            Z, (self.g * self.w)[:, None] * self.x, (pull * self.x[:, None, :]).reshape(n, -1),
+            (pull * y[:, None, :]).reshape(n, -1),
+        ])  # fmt: skip
+
+    def _calibrated(self, sums: FloatArray, k: int) -> FloatArray:
+        """Totals of each replicate, (B, k), after one step of Newton from the sample's own factors:
+        exact where no factor is at a bound."""
+        p = self.x.shape[1]
+        z, x, xx, xy = np.split(sums, [k, k + p, k + p + p * p], axis=1)
+        gap = (self.target - x)[:, :, None]
+        step = np.linalg.solve(xx.reshape(-1, p, p), gap)
+        return np.asarray(z + np.sum(xy.reshape(-1, p, k) * step, axis=1))
 
 
 def links_by_size(units: Units, expansion: Expansion, touched: int = 20) -> tuple[ClusterSum, ...]:

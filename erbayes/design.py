@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from .clustering import DataError, FloatArray, IntArray, some
-from .units import RECORDS, Units
+from .units import RECORDS, NotIdentified, Units
 
 Correction = Callable[[int, int], float]
 
@@ -53,6 +53,19 @@ class Variance(Protocol):
 
     def covariance(self, residuals: FloatArray) -> FloatArray: ...
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]: ...
+
+    @property
+    def independent(self) -> StratifiedDraws:
+        """The independent draws to resample.
+
+        Raises
+        ------
+        NotIdentified
+            Where draws are not independent.
+        """
+
+    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Totals with the weights of draws multiplied by `multipliers`, (B, n) -> (B, k)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,6 +114,13 @@ class StratifiedDraws:
         centred, factor, _ = self._centred(residuals)
         return np.asarray((centred * (factor * self.theta[self.stratum])[:, None]).T @ centred)
 
+    @property
+    def independent(self) -> StratifiedDraws:
+        return self
+
+    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
+        return np.asarray(multipliers @ Z)
+
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Change of the totals when draw s is left out, (n, k), and its scale, (n,)."""
         if len(Z) == 1 and self.theta[0] > 0:
@@ -144,6 +164,16 @@ class DistinctDraws:
         delta = (neither - np.outer(miss, miss)) / both
         np.fill_diagonal(delta, miss)
         return np.asarray(residuals.T @ delta @ residuals)
+
+    @property
+    def independent(self) -> StratifiedDraws:
+        raise NotIdentified(
+            "distinct entities are not independent draws, so no bootstrap resamples them; keep the "
+            "draws with their repeats (UniformRecords), or use taylor or the jackknife"
+        )
+
+    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
+        return np.asarray(multipliers @ Z)
 
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Leave one entity out; an entity that is certain to be found has scale 0."""

@@ -15,7 +15,7 @@ from .uncertain import Normal, Totals
 from .units import Column, Known, Missing, NotIdentified, measure
 
 
-def _columns(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:
+def columns_of(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:
     """The distinct counted and known totals that metrics need."""
     found: dict[str, Column | Known] = {}
     for metric in metrics:
@@ -34,7 +34,7 @@ def taylor(sample: Sample, metrics: Sequence[Metric] = METRICS) -> Totals:
     NotIdentified
         A column that these units cannot give, or a total that is not known.
     """
-    counted, known = _columns(metrics)
+    counted, known = columns_of(metrics)
     Z = sample.contributions(counted)
     k, q = len(counted), len(known)
     cov = np.zeros((k + q, k + q))
@@ -50,7 +50,7 @@ def taylor(sample: Sample, metrics: Sequence[Metric] = METRICS) -> Totals:
 def effects(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     """J z_s: the linearised contribution of each draw to each metric, (n draws, metrics)."""
     totals = taylor(sample, metrics)
-    counted, _ = _columns(metrics)
+    counted, _ = columns_of(metrics)
     z = sample.expansion.variance.residuals(sample.contributions(counted))
     return np.asarray(z @ totals.slopes(metrics)[:, : len(counted)].T)
 
@@ -62,7 +62,7 @@ def jackknife(sample: Sample, metrics: Sequence[Metric] = METRICS) -> Normal:
     tells of a heavy tail.
     """
     totals = taylor(sample, metrics)
-    counted, known = _columns(metrics)
+    counted, known = columns_of(metrics)
     Z = sample.contributions(counted)
     change, scale = sample.expansion.variance.jackknife(Z)
     left = totals.mean + np.hstack([change, np.zeros((len(Z), len(known)))])

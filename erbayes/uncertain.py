@@ -90,8 +90,7 @@ class Normal:
         """
         from scipy.special import stdtrit
 
-        if not 0 < level < 1:
-            raise DataError(f"level must lie strictly between 0 and 1, not {level}")
+        check_level(level)
         bounds = np.empty((len(self.names), 2))
         for j, (x, sd, own, support) in enumerate(
             zip(self.mean, self.sd, self.df, self.support, strict=True)
@@ -121,6 +120,103 @@ class Normal:
              "upper": bounds[:, 1], "level": level},
             index=pd.Index(self.names, name="metric"),
         )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draws:
+    """An uncertain vector as draws of it: bootstrap replicates or a posterior sample.
+
+    Attributes
+    ----------
+    names : tuple of str, (k,)
+    values : float array, (chain, draw, k)
+    support : tuple of (float, float), (k,)
+    """
+
+    names: tuple[str, ...]
+    values: FloatArray
+    support: tuple[tuple[float, float], ...]
+
+    @property
+    def flat(self) -> FloatArray:
+        """All draws, (chain x draw, k)."""
+        return self.values.reshape(-1, self.values.shape[-1])
+
+    @property
+    def mean(self) -> FloatArray:
+        """Means over draws, (k,)."""
+        return np.asarray(self.flat.mean(axis=0))
+
+    @property
+    def cov(self) -> FloatArray:
+        """Covariances over draws, (k, k)."""
+        return np.atleast_2d(np.cov(self.flat, rowvar=False))
+
+    @property
+    def sd(self) -> FloatArray:
+        """Standard deviations over draws, (k,)."""
+        return np.asarray(self.flat.std(axis=0, ddof=1))
+
+    def interval(self, level: float = 0.95) -> FloatArray:
+        """Equal-tailed intervals, (k, 2)."""
+        check_level(level)
+        tails = [(1 - level) / 2, (1 + level) / 2]
+        return np.asarray(np.quantile(self.flat, tails, axis=0).T)
+
+    def contrast(self, weights: FloatArray, names: Sequence[str]) -> Draws:
+        """Linear combinations, `weights` of shape (j, k): differences of correlated quantities."""
+        C = np.atleast_2d(np.asarray(weights, dtype=float))
+        return Draws(tuple(names), self.values @ C.T, ((-np.inf, np.inf),) * len(C))
+
+    def apply(self, metrics: Sequence[Metric]) -> Draws:
+        """Metrics of totals, draw by draw.
+
+        Raises
+        ------
+        NotIdentified
+            A total that is not among the draws, or draws in which a metric is 0/0.
+        """
+        values = np.empty((*self.values.shape[:-1], len(metrics)))
+        for j, metric in enumerate(metrics):
+            at = positions(metric, self.names)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                values[..., j] = metric.formula(*np.moveaxis(self.values[..., at], -1, 0))
+            undefined = int(np.isnan(values[..., j]).sum())
+            if undefined:
+                raise NotIdentified(
+                    f"{metric.name} is 0/0 in {undefined} of {values[..., j].size} draws: too few units "
+                    "hold what it averages over; label more"
+                )
+        return Draws(tuple(m.name for m in metrics), values, tuple(m.support for m in metrics))
+
+    def table(self, level: float = 0.95) -> pd.DataFrame:
+        """Mean, standard deviation and equal-tailed interval, one row a component."""
+        bounds = self.interval(level)
+        return pd.DataFrame(
+            {"estimate": self.mean, "sd": self.sd, "lower": bounds[:, 0], "upper": bounds[:, 1],
+             "level": level},
+            index=pd.Index(self.names, name="metric"),
+        )  # fmt: skip
+
+
+def positions(metric: Metric, names: Sequence[str]) -> list[int]:
+    """Where among `names` a metric's totals are.
+
+    Raises
+    ------
+    NotIdentified
+        A total that the engine did not produce.
+    """
+    lacking = [c.name for c in metric.columns if c.name not in names]
+    if lacking:
+        raise NotIdentified(f"{metric.name} needs {lacking}, which are not among the totals")
+    return [names.index(c.name) for c in metric.columns]
+
+
+def check_level(level: float) -> None:
+    """Refuse a level outside (0, 1)."""
+    if not 0 < level < 1:
+        raise DataError(f"level must lie strictly between 0 and 1, not {level}")
 
 
 def gradient(f: Callable[..., Any], x: FloatArray) -> FloatArray:
@@ -175,10 +271,7 @@ class Totals:
             raise NotIdentified(
                 f"{metric.name} needs absolute weights; this design knows them up to a factor"
             )
-        lacking = [c.name for c in metric.columns if c.name not in self.names]
-        if lacking:
-            raise NotIdentified(f"{metric.name} needs {lacking}, which are not among the totals")
-        return [self.names.index(c.name) for c in metric.columns]
+        return positions(metric, self.names)
 
     def slopes(self, metrics: Sequence[Metric]) -> FloatArray:
         """J: first derivatives of the metrics by the totals, (metrics, k)."""

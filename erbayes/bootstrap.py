@@ -1,0 +1,413 @@
+"""Bootstrap engines: replicates of the totals by multipliers of the draws' weights.
+
+A scheme draws multipliers r_bs; replicate b of the totals is Σ_s r_bs z_s: one matrix product for
+all metrics. Finite-population corrections shrink multipliers to 1, r -> 1 + √θ (r - 1).
+
+Sources: Efron (1987), JASA 82, 171-185 (BCa); Rao and Wu (1988), JASA 83, 231-241; Rubin (1981),
+Annals of Statistics 9, 130-134 (Bayesian bootstrap); Davison and Hinkley (1997), chapter 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr, ndtri
+
+from .clustering import DataError, FloatArray, IntArray
+from .design import StratifiedDraws
+from .metrics import METRICS, Metric
+from .progress import track
+from .sample import Sample
+from .taylor import columns_of, effects, taylor
+from .uncertain import Draws, Normal, Scale, check_level, gradient, identity, natural_scale, positions
+from .units import RECORDS, TRUE_LINKS, Column, NotIdentified, Units
+
+CHUNK = 2**23
+"""Multipliers held in memory at a time."""
+
+
+class Scheme(Protocol):
+    """A way of resampling draws."""
+
+    def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
+        """r_bs, (replicates, n + pseudo-draws)."""
+        ...
+
+    def pseudo(self, sample: Sample, columns: Sequence[Column]) -> FloatArray:
+        """Contributions of pseudo-draws, (pseudo-draws, k)."""
+        ...
+
+
+def _resampled(draws: StratifiedDraws) -> tuple[IntArray, FloatArray]:
+    """Draws in each stratum, (H,), and √θ of each draw, (n,).
+
+    Raises
+    ------
+    NotIdentified
+        A stratum with one draw that was not certain: nothing to resample.
+    """
+    n = np.bincount(draws.stratum)
+    single = (n == 1) & (draws.theta > 0)
+    if single.any():
+        raise NotIdentified(
+            f"{int(single.sum())} of {len(n)} strata hold a single draw: the bootstrap cannot resample it"
+        )
+    return n, np.sqrt(draws.theta)[draws.stratum]
+
+
+def _counts(draws: StratifiedDraws, fewer: int, replicates: int, rng: np.random.Generator) -> FloatArray:
+    """How often each draw recurs among n_h - fewer draws with replacement in its stratum, (B, n)."""
+    n = np.bincount(draws.stratum)
+    total = len(draws.stratum)
+    if len(n) == 1:
+        picks = rng.integers(total, size=(replicates, total - fewer))
+    else:
+        of = np.repeat(np.arange(len(n)), np.maximum(n - fewer, 1))
+        place = rng.integers(n[of], size=(replicates, len(of))) + (np.cumsum(n) - n)[of]
+        picks = np.argsort(draws.stratum, kind="stable")[place]
+    picks += np.arange(replicates)[:, None] * total
+    counts = np.bincount(picks.ravel(), minlength=replicates * total)
+    return counts.reshape(replicates, total).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class _NoPseudoDraws:
+    def pseudo(self, sample: Sample, columns: Sequence[Column]) -> FloatArray:
+        return np.empty((0, len(columns)))
+
+
+@dataclass(frozen=True, slots=True)
+class Multinomial(_NoPseudoDraws):
+    """n_h draws with replacement in each stratum, Efron's bootstrap. Variance (n-1)/n of the unbiased."""
+
+    def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
+        _, root = _resampled(draws)
+        return 1 + root * (_counts(draws, 0, replicates, rng) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class RaoWu(_NoPseudoDraws):
+    """n_h - 1 draws, rescaled by n_h/(n_h-1): the variance of totals is unbiased, in strata and
+    without replacement too."""
+
+    def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
+        n, root = _resampled(draws)
+        factor = (n / np.maximum(n - 1, 1))[draws.stratum]
+        return 1 + root * (factor * _counts(draws, 1, replicates, rng) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Dirichlet(_NoPseudoDraws):
+    """Rubin's Bayesian bootstrap: n_h times flat Dirichlet weights in each stratum."""
+
+    def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
+        n, root = _resampled(draws)
+        r = rng.standard_exponential((replicates, len(draws.stratum)))
+        member = np.eye(len(n))[draws.stratum] if len(n) > 1 else np.ones((len(draws.stratum), 1))
+        return 1 + root * (r * n[draws.stratum] / (r @ member)[:, draws.stratum] - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class PseudoDraws:
+    """Bayesian bootstrap with two more draws: one entity all right, one all wrong.
+
+    Where a sample holds almost no error, every other interval shrinks to nothing. Here two pseudo-draws
+    of average size say that errors may exist that were not seen: one entity that is predicted exactly,
+    and one whose records are each the only one of it in a predicted cluster as large as the entity.
+    Their weight and size give each the average records and true links of a draw.
+
+    Parameters
+    ----------
+    mass : float
+        Dirichlet mass of each, above 0; a draw of the sample has 1.
+    """
+
+    mass: float = 0.25
+
+    def __post_init__(self) -> None:
+        if not 0 < self.mass < np.inf:
+            raise DataError(f"mass of a pseudo-draw must be above 0, not {self.mass}")
+
+    def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
+        _, root = _resampled(draws)
+        if draws.lost > 1 or draws.theta[0] < 1:
+            raise NotIdentified("pseudo-draws are made for one stratum drawn with replacement")
+        n = len(root)
+        r = np.hstack([
+            rng.standard_exponential((replicates, n)), rng.standard_gamma(self.mass, (replicates, 2)),
+        ])  # fmt: skip
+        return np.asarray(r * n / r.sum(axis=1, keepdims=True))
+
+    def pseudo(self, sample: Sample, columns: Sequence[Column]) -> FloatArray:
+        draws = len(sample.expansion.unit)
+        records, links = sample.contributions([RECORDS, TRUE_LINKS]).sum(axis=0)
+        size = max(round(1 + 2 * links / records), 2)
+        one, many = np.ones(size), np.full(size, float(size))
+        units = Units(
+            ids=pd.Index(["right", "wrong"]), unit=np.repeat([0, 1], [1, size]),
+            group=np.repeat([0, 1], [1, size]), n=np.append(many[:1], one), N=np.append(many[:1], many),
+            m=np.append(many[:1], many), cluster=np.arange(size + 1), known=None,
+        )  # fmt: skip
+        y = np.column_stack([units.column(c) for c in columns])
+        return np.asarray(y * (records / draws / size))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FixedReplicates(_NoPseudoDraws):
+    """Multipliers made elsewhere, such as replicate weights divided by weights.
+
+    Parameters
+    ----------
+    given : float array, (replicates, n)
+    """
+
+    given: FloatArray
+
+    def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
+        if self.given.shape != (replicates, len(draws.stratum)):
+            raise DataError(
+                f"{replicates} replicates of {len(draws.stratum)} draws need multipliers of that shape, "
+                f"not {self.given.shape}"
+            )
+        return self.given
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bootstrap:
+    """Bootstrap replicates of metrics.
+
+    Attributes
+    ----------
+    fit : Normal
+        The estimates g(t̂), not corrected, with their Taylor standard errors.
+    totals, draws : Draws
+        Replicates of the totals, (1, B, k), and of the metrics, (1, B, metrics).
+    sample : Sample
+    metrics : tuple of Metric
+    scheme : Scheme
+    seed : Generator
+        As it was before the first replicate.
+    """
+
+    fit: Normal
+    totals: Draws
+    draws: Draws
+    sample: Sample
+    metrics: tuple[Metric, ...]
+    scheme: Scheme
+    seed: np.random.Generator
+
+    @property
+    def sd(self) -> FloatArray:
+        """Standard deviation over replicates, (metrics,)."""
+        return self.draws.sd
+
+    def interval(self, level: float = 0.95, kind: Interval | None = None) -> FloatArray:
+        """Intervals of the metrics, (metrics, 2), cut to their support; `BCa` by default."""
+        check_level(level)
+        bounds = (kind or BCa())(self, level)
+        limits = np.array(self.fit.support)
+        return np.clip(bounds, limits[:, :1], limits[:, 1:])
+
+    def table(self, level: float = 0.95, kind: Interval | None = None) -> pd.DataFrame:
+        """Estimate, standard deviation and interval, one row a metric."""
+        bounds = self.interval(level, kind)
+        return pd.DataFrame(
+            {"estimate": self.fit.mean, "sd": self.sd, "lower": bounds[:, 0], "upper": bounds[:, 1],
+             "level": level},
+            index=pd.Index(self.fit.names, name="metric"),
+        )  # fmt: skip
+
+    def acceleration(self) -> FloatArray:
+        """Σ e³ / (6 (Σ e²)^1.5) of the draws' centred effects e on each metric, (metrics,)."""
+        e = effects(self.sample, self.metrics)
+        e = e - e.mean(axis=0)
+        spread = np.sum(e**2, axis=0) ** 1.5
+        return np.asarray(np.sum(e**3, axis=0) / (6 * np.where(spread > 0, spread, 1.0)))
+
+    def errors(self) -> FloatArray:
+        """Taylor standard error of each metric within each replicate, (B, metrics)."""
+        variance = self.sample.expansion.variance
+        counted, _ = columns_of(self.metrics)
+        Z, k = _contributions(self.sample, self.scheme, counted), len(counted)
+        e = variance.residuals(Z) if len(Z) == len(self.sample.expansion.unit) else Z
+        squares = (e[:, :, None] * e[:, None, :]).reshape(len(e), -1)
+        draws, B = variance.independent, len(self.draws.flat)
+        stratum = np.pad(draws.stratum, (0, len(Z) - len(draws.stratum)))
+        moments = np.zeros((B, k, k))
+        for h, theta in enumerate(draws.theta):
+            at = stratum == h
+            n = int(at.sum())
+            rows = slice(0, 0)
+            for r in _multipliers(self.sample, self.scheme, B, deepcopy(self.seed)):
+                rows = slice(rows.stop, rows.stop + len(r))
+                mean = r[:, at] @ e[at]
+                second = (r[:, at] @ squares[at]).reshape(-1, k, k)
+                spread = second - mean[:, :, None] * mean[:, None, :] / n
+                moments[rows] += theta * n / max(n - 1, 1) * spread
+        found = np.empty((B, len(self.metrics)))
+        for j, metric in enumerate(self.metrics):
+            at_j = positions(metric, self.totals.names)
+            J = gradient(metric.formula, self.totals.flat[:, at_j].T)
+            free = [i for i, p in enumerate(at_j) if p < k]
+            V = moments[np.ix_(np.arange(B), [at_j[i] for i in free], [at_j[i] for i in free])]
+            found[:, j] = np.sqrt(np.maximum(np.einsum("ib,bij,jb->b", J[free], V, J[free]), 0))
+        return found
+
+
+def _contributions(sample: Sample, scheme: Scheme, columns: Sequence[Column]) -> FloatArray:
+    """Contributions of draws and pseudo-draws."""
+    Z = sample.contributions(columns)
+    more = scheme.pseudo(sample, columns)
+    if len(more) and sample.expansion.variance is not sample.expansion.variance.independent:
+        raise NotIdentified("pseudo-draws cannot be calibrated: use the design that was calibrated")
+    return np.vstack([Z, more])
+
+
+def _multipliers(
+    sample: Sample, scheme: Scheme, replicates: int, rng: np.random.Generator
+) -> Iterator[FloatArray]:
+    draws = sample.expansion.variance.independent
+    at_once = max(CHUNK // len(draws.stratum), 1)
+    if isinstance(scheme, FixedReplicates):
+        at_once = replicates
+    for done in range(0, replicates, at_once):
+        yield scheme.multipliers(draws, min(at_once, replicates - done), rng)
+
+
+def bootstrap(
+    sample: Sample, metrics: Sequence[Metric] = METRICS, scheme: Scheme | None = None, *,
+    replicates: int = 4000, rng: np.random.Generator, progress: bool = True,
+) -> Bootstrap:  # fmt: skip
+    """Replicates of `metrics` under resampling of the draws.
+
+    Parameters
+    ----------
+    sample : Sample
+    metrics : sequence of Metric
+    scheme : Scheme, optional
+        `RaoWu` by default.
+    replicates : int
+        2 or more.
+    rng : Generator
+    progress : bool
+        Show a bar where it takes more than two seconds.
+
+    Raises
+    ------
+    NotIdentified
+        A stratum with a single draw, draws that are not independent, a metric that is 0/0 in some
+        replicate.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> prediction = {i: i // 3 for i in range(24)}
+    >>> labels = {i: i // 4 for i in range(24)}
+    >>> sample = eb.Sample(eb.measure(prediction, labels), eb.UniformClusters())
+    >>> found = bootstrap(sample, [eb.metrics.pairwise_recall], rng=np.random.default_rng(1))
+    >>> found.table(0.9)[["estimate", "lower", "upper"]].round(2)
+                     estimate  lower  upper
+    metric                                 
+    pairwise-recall      0.44    0.4    0.5
+    """
+    if replicates < 2:
+        raise DataError(f"a bootstrap needs two replicates or more, not {replicates}")
+    scheme = scheme or RaoWu()
+    metrics, seed = tuple(metrics), deepcopy(rng)
+    counted, known = columns_of(metrics)
+    Z = _contributions(sample, scheme, counted)
+    variance = sample.expansion.variance
+    chunks = _multipliers(sample, scheme, replicates, rng)
+    number = -(-replicates // max(CHUNK // len(sample.expansion.unit), 1))
+    sums = [variance.replicates(Z, r) for r in track(chunks, number, "bootstrap", progress)]
+    constants = np.array([sample.known(t) for t in known])
+    values = np.hstack([np.vstack(sums), np.tile(constants, (replicates, 1))])
+    names = tuple(c.name for c in counted) + tuple(t.name for t in known)
+    totals = Draws(names, values[None], ((-np.inf, np.inf),) * len(names))
+    fit = taylor(sample, metrics).apply(metrics, order=1)
+    return Bootstrap(fit, totals, totals.apply(metrics), sample, metrics, scheme, seed)
+
+
+class Interval(Protocol):
+    """A way of turning replicates into intervals, (metrics, 2)."""
+
+    def __call__(self, boot: Bootstrap, level: float) -> FloatArray: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Percentile:
+    """Quantiles of the replicates: the same on every scale."""
+
+    def __call__(self, boot: Bootstrap, level: float) -> FloatArray:
+        return boot.draws.interval(level)
+
+
+@dataclass(frozen=True, slots=True)
+class BCa:
+    """Bias-corrected and accelerated quantiles, Efron (1987): the same on every scale.
+
+    Quantiles are taken at Φ(z0 + (z0 + z_a)/(1 - A (z0 + z_a))), with z0 = Φ⁻¹ of the share of
+    replicates below the estimate (those equal to it count by half) and A the acceleration.
+    """
+
+    def __call__(self, boot: Bootstrap, level: float) -> FloatArray:
+        values, x = boot.draws.flat, boot.fit.mean
+        below = np.mean(values < x, axis=0) + np.mean(values == x, axis=0) / 2
+        z0 = ndtri(np.clip(below, 0.5 / len(values), 1 - 0.5 / len(values)))
+        z = z0[:, None] + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
+        at = ndtr(z0[:, None] + z / (1 - boot.acceleration()[:, None] * z))
+        return np.array([np.quantile(v, a) for v, a in zip(values.T, at, strict=True)])
+
+
+@dataclass(frozen=True, slots=True)
+class Basic:
+    """2x - quantiles, reflected at the estimate x on a scale (by default the natural one)."""
+
+    scale: Scale | None = None
+
+    def __call__(self, boot: Bootstrap, level: float) -> FloatArray:
+        low, high = boot.draws.interval(level).T
+        bounds = np.empty((len(low), 2))
+        for j, on in enumerate(_scales(boot, self.scale)):
+            x, ends = on.forward(boot.fit.mean[j]), on.forward(np.array([high[j], low[j]]))
+            bounds[j] = on.inverse(2 * x - ends)
+        return bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Studentised:
+    """Bootstrap-t: x - quantile(t*) se, with t* = (x* - x)/se* on a scale (by default the natural one).
+
+    A replicate whose own standard error is 0 has t* = ±∞, or 0 where x* = x.
+    """
+
+    scale: Scale | None = None
+
+    def __call__(self, boot: Bootstrap, level: float) -> FloatArray:
+        errors = boot.errors()
+        bounds = np.empty((len(boot.metrics), 2))
+        for j, on in enumerate(_scales(boot, self.scale)):
+            x, draws = boot.fit.mean[j : j + 1], boot.draws.flat[:, j]
+            away = on.forward(draws) - on.forward(x)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                t = np.where(away == 0, 0.0, away / (on.slope(draws) * errors[:, j]))
+            t = np.clip(t, -1e9, 1e9)  # quantiles do not interpolate between infinities
+            q = np.quantile(t, [(1 + level) / 2, (1 - level) / 2])
+            bounds[j] = on.inverse(on.forward(x) - q * on.slope(x) * boot.fit.sd[j])
+        return bounds
+
+
+def _scales(boot: Bootstrap, scale: Scale | None) -> list[Scale]:
+    """The scale of each metric; identity where the estimate or a replicate is outside its open range."""
+    low, high = boot.draws.flat.min(axis=0), boot.draws.flat.max(axis=0)
+    chosen = [scale or natural_scale(s) for s in boot.fit.support]
+    return [
+        on if on.lower < a and b < on.upper and on.lower < x < on.upper else identity
+        for on, a, b, x in zip(chosen, low, high, boot.fit.mean, strict=True)
+    ]

@@ -1,0 +1,222 @@
+"""Bootstrap: R's replicate weights, theory of the multipliers, SciPy's intervals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from test_calibration import drawn, two
+from test_golden import GOLDEN, METRICS, R, pps, sample
+
+import erbayes as eb
+from erbayes import metrics as m
+from erbayes.bootstrap import (
+    Basic,
+    BCa,
+    Dirichlet,
+    FixedReplicates,
+    Multinomial,
+    Percentile,
+    PseudoDraws,
+    RaoWu,
+    Studentised,
+    bootstrap,
+)
+from erbayes.design import StratifiedDraws
+from erbayes.units import ENTITIES, PREDICTED_LINKS, RECORDS
+
+PR = (m.pairwise_precision, m.pairwise_recall, m.cluster_recall)
+SCHEMES = (Multinomial(), RaoWu(), Dirichlet(), PseudoDraws())
+
+
+def rng(seed=1):
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("kind", ["bootstrap", "subbootstrap"])
+def test_fixed_replicates_of_R(kind):
+    given = pd.read_csv(GOLDEN / f"rep_{kind}_200.csv").to_numpy(dtype=float)
+    given = given if given.shape == (200, 60) else given.T
+    chosen = tuple(METRICS.values())
+    found = bootstrap(pps(), chosen, FixedReplicates(given), replicates=200, rng=rng())
+    off = found.draws.flat - found.fit.mean
+    case, compared = f"pps_wr_{kind}_200fixed_mse", 0
+    for j, name in enumerate(METRICS):
+        if (case, name, "se") in R.index:
+            assert np.sqrt((off[:, j] ** 2).sum() / 199) == pytest.approx(R[case, name, "se"], rel=1e-10)
+            compared += 1
+    assert compared >= 6
+    with pytest.raises(eb.DataError, match="50 replicates of 60 draws need multipliers of that shape"):
+        bootstrap(pps(), chosen, FixedReplicates(given), replicates=50, rng=rng())
+
+
+STRATA = np.array([1, 0, 1, 0, 1, 1, 0, 1])
+
+
+@pytest.mark.parametrize("scheme, factor", [
+    (Multinomial(), lambda n: (n - 1) / n), (RaoWu(), lambda n: 1.0), (Dirichlet(), lambda n: (n - 1) / (n + 1)),
+])  # fmt: skip
+@pytest.mark.parametrize("theta", [[1.0, 1.0], [0.4, 0.7], [0.0, 0.5]])
+def test_moments_of_the_multipliers(scheme, factor, theta):
+    B, theta = 200_000, np.array(theta)
+    r = scheme.multipliers(StratifiedDraws(STRATA, theta), B, rng())
+    n = np.bincount(STRATA)
+    for h in (0, 1):
+        np.testing.assert_allclose(r[:, h == STRATA].sum(axis=1), n[h], rtol=1e-12)
+    # Rao-Wu's multipliers have the covariance that makes the variance of a total unbiased
+    wanted = np.zeros((8, 8))
+    for h in (0, 1):
+        one = (h == STRATA).astype(float)
+        unbiased = (np.diag(one) - np.outer(one, one) / n[h]) * n[h] / (n[h] - 1)
+        wanted += theta[h] * factor(n[h]) * unbiased
+    np.testing.assert_allclose(r.mean(axis=0), 1, atol=0.02)
+    np.testing.assert_allclose(np.cov(r.T), wanted, atol=0.02)
+
+
+@pytest.mark.parametrize("scheme", [Multinomial(), RaoWu(), Dirichlet()])
+def test_census_has_no_uncertainty(scheme):
+    pred, true, _, _ = drawn()
+    s = eb.Sample(eb.measure(pred, true), eb.UniformClusters(population=true.nunique()))
+    found = bootstrap(s, PR, scheme, replicates=50, rng=rng())
+    np.testing.assert_allclose(found.sd, 0, atol=1e-14)
+    np.testing.assert_allclose(found.interval(kind=Percentile()), found.fit.mean[:, None] * [1, 1], rtol=1e-12)
+
+
+def test_standard_deviations_agree_with_taylor():
+    found = bootstrap(pps(), PR, replicates=40_000, rng=rng())
+    totals = eb.taylor(pps(), PR)
+    np.testing.assert_allclose(
+        found.totals.cov, totals.cov, atol=0.03 * np.outer(*[np.diag(totals.cov) ** 0.5] * 2).max())
+    np.testing.assert_allclose(found.sd, found.fit.sd, rtol=0.1)
+
+
+def test_percentile_basic_and_BCa_against_scipy():
+    s = pps()
+    found = bootstrap(s, PR[:2], Multinomial(), replicates=2000, rng=rng())
+    for j, metric in enumerate(PR[:2]):
+        y, x = s.contributions(metric.columns).T
+
+        def ratio(y, x):
+            return y.sum() / x.sum()
+
+        base = stats.bootstrap((y, x), ratio, paired=True, vectorized=False, n_resamples=9, rng=rng())
+        base.bootstrap_distribution[:] = 0
+        given = stats._resampling.BootstrapResult(
+            confidence_interval=None, bootstrap_distribution=found.draws.flat[:, j], standard_error=0.0)
+        for method, kind, rtol in (("percentile", Percentile(), 1e-12), ("basic", Basic(eb.identity), 1e-12),
+                                   ("BCa", BCa(), 2e-3)):  # fmt: skip
+            wanted = stats.bootstrap(
+                (y, x), ratio, paired=True, vectorized=False, n_resamples=0, bootstrap_result=given,
+                method=method).confidence_interval  # fmt: skip
+            np.testing.assert_allclose(found.interval(0.95, kind)[j], np.clip(wanted, 0, 1), rtol=rtol)
+
+
+@pytest.mark.parametrize("strata", [False, True])
+def test_errors_within_replicates_are_taylor_on_the_resampled_draws(strata, monkeypatch):
+    records = pd.read_csv(GOLDEN / "records.csv").set_index("record")
+    if strata:
+        stratum = dict.fromkeys(range(600), 0) | {c: 1 for c in range(0, 600, 3)}
+        s = sample("s_srswor.csv", lambda d: eb.Stratified(stratum, {0: 400, 1: 200}))[0]
+    else:
+        s = pps()
+    monkeypatch.setattr("erbayes.bootstrap.CHUNK", 60 * 4)
+    found = bootstrap(s, PR, Multinomial(), replicates=10, rng=rng(), progress=False)
+    root = np.sqrt(s.expansion.variance.theta)[s.expansion.variance.stratum]
+    again = np.random.default_rng(1)
+    counts = np.vstack([Multinomial().multipliers(s.expansion.variance, k, again) for k in (4, 4, 2)])
+    counts = np.rint(1 + (counts - 1) / root).astype(int)
+    errors = found.errors()
+    for b in range(10):
+        if strata:
+            d, r = s.expansion.variance, 1 + root * (counts[b] - 1)
+            z = s.contributions(m.pairwise_recall.columns)
+            t = r @ z
+            e = z @ np.array([1 / t[1], -t[0] / t[1] ** 2])
+            V = 0.0
+            for h, n in enumerate(np.bincount(d.stratum)):
+                inside = d.stratum == h
+                mean = r[inside] @ e[inside] / n
+                V += d.theta[h] * n / (n - 1) * (r[inside] @ (e[inside] - mean) ** 2)
+            # shrunken multipliers do not sum to n exactly as draws do, so the centre is Σre/n
+            assert errors[b, 1] == pytest.approx(np.sqrt(V), rel=1e-9)
+            continue
+        draws = np.repeat(s.units.ids[s.expansion.unit], counts[b])
+        weights = pd.Series(s.expansion.weight, s.units.ids[s.expansion.unit])
+        weights = weights[~weights.index.duplicated()]
+        true = records.true[records.true.isin(draws)]
+        one = eb.Sample(eb.measure(records.pred, true),
+                        eb.KnownWeights(weights, list(draws), absolute=True))  # fmt: skip
+        fit = eb.taylor(one, PR).apply(PR, order=1)
+        np.testing.assert_allclose(found.draws.flat[b], fit.mean, rtol=1e-12)
+        np.testing.assert_allclose(errors[b], fit.sd, rtol=1e-10)
+    assert (errors > 0).all()
+
+
+def test_studentised_by_hand():
+    found = bootstrap(pps(), PR, Multinomial(), replicates=400, rng=rng())
+    x, v, se = found.fit.mean, found.draws.flat, found.errors()
+    low, high = np.quantile((v - x) / se, [0.025, 0.975], axis=0)
+    wanted = np.column_stack([x - high * found.fit.sd, x - low * found.fit.sd])
+    np.testing.assert_allclose(found.interval(0.95, Studentised(eb.identity)), np.clip(wanted, 0, 1), rtol=1e-10)
+    logit = found.interval(0.95, Studentised())
+    assert ((logit > 0) & (logit < 1)).all() and (logit[:, 0] < x).all() and (x < logit[:, 1]).all()
+
+
+def perfect():
+    true = pd.Series(np.repeat(np.arange(300), np.arange(300) % 5 + 1))
+    return eb.Sample(eb.measure(true, true[true < 100]), eb.UniformRecords())
+
+
+def test_pseudo_draws_admit_errors_that_were_not_seen():
+    s = perfect()
+    y = PseudoDraws().pseudo(s, [RECORDS, ENTITIES, *m.pairwise_precision.columns, *m.pairwise_recall.columns])
+    mean = s.contributions([RECORDS]).mean()
+    np.testing.assert_allclose(y[:, 0], mean, rtol=1e-12)
+    right, wrong = y[:, 2:]
+    assert right[0] == right[1] == right[2] == right[3] > 0
+    assert wrong[0] == wrong[2] == 0 < wrong[1] == wrong[3]
+    found = bootstrap(s, PR[:2], PseudoDraws(), replicates=4000, rng=rng())
+    low, high = found.interval(kind=Percentile()).T
+    assert ((0.95 < low) & (low < 0.999)).all() and (high > 0.9999).all()
+    plain = bootstrap(s, PR[:2], Dirichlet(), replicates=100, rng=rng()).interval(kind=Percentile())
+    assert (plain == 1).all()
+
+
+@pytest.mark.parametrize("scheme", [Multinomial(), Dirichlet()])
+def test_calibrated_replicates_meet_the_known_totals(scheme):
+    pred, _, labels, draws = drawn(0, n=150)
+    design = eb.Calibrated(eb.UniformRecords(draws), two, fewest=0)
+    s = eb.Sample(eb.measure(pred, labels), design)
+    found = bootstrap(s, [m.P_rec, m.pairwise_recall, m.rand], scheme, replicates=3000, rng=rng())
+    for column in (RECORDS, PREDICTED_LINKS):
+        j = found.totals.names.index(column.name)
+        free = found.sample.expansion.variance.free.all()
+        np.testing.assert_allclose(found.totals.flat[:, j], s.units.known.total(column), rtol=1e-9 if free else 0.2)
+    np.testing.assert_allclose(found.sd, found.fit.sd, rtol=0.25)
+    with pytest.raises(eb.NotIdentified, match="pseudo-draws cannot be calibrated"):
+        bootstrap(s, PR, PseudoDraws(), rng=rng())
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_same_seed_same_replicates(scheme):
+    one, two_ = (bootstrap(pps(), PR, scheme, replicates=50, rng=rng(7)).draws.values for _ in range(2))
+    assert (one == two_).all()
+    assert (bootstrap(pps(), PR, scheme, replicates=50, rng=rng(8)).draws.values != one).any()
+
+
+def test_refusals():
+    pred, _, labels, draws = drawn()
+    units = eb.measure(pred, labels)
+    with pytest.raises(eb.NotIdentified, match="distinct entities are not independent draws"):
+        bootstrap(eb.Sample(units, eb.DistinctEntities(60)), PR, rng=rng())
+    one = eb.Sample(eb.measure({1: 1, 2: 1}, {1: 1, 2: 1}), eb.UniformClusters())
+    with pytest.raises(eb.NotIdentified, match="1 of 1 strata hold a single draw"):
+        bootstrap(one, PR, rng=rng())
+    with pytest.raises(eb.DataError, match="two replicates or more, not 1"):
+        bootstrap(eb.Sample(units, eb.UniformRecords(draws)), PR, replicates=1, rng=rng())
+    with pytest.raises(eb.DataError, match="above 0, not 0"):
+        PseudoDraws(0)
+    few = eb.Sample(eb.measure({i: i // 2 for i in range(9)}, {i: i // 2 for i in (0, 1, 8)}), eb.UniformClusters())
+    with pytest.raises(eb.NotIdentified, match=r"pairwise-precision is 0/0 in \d+ of 200 draws"):
+        bootstrap(few, PR, replicates=200, rng=rng())
+    with pytest.raises(eb.DataError, match="level must lie strictly between 0 and 1"):
+        bootstrap(eb.Sample(units, eb.UniformRecords(draws)), PR, replicates=20, rng=rng()).interval(1.0)
