@@ -98,8 +98,8 @@ class StratifiedDraws:
 
     def _centred(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         n = np.bincount(self.stratum, minlength=self.lost).astype(float)
-        sums = [np.bincount(self.stratum, z, self.lost) for z in Z.T]
-        means = np.column_stack(sums) / n[:, None]
+        sums = [np.bincount(self.stratum, z, self.lost) for z in Z.T] if self.lost > 1 else [Z.sum(axis=0)]
+        means = (np.column_stack(sums) if self.lost > 1 else np.array(sums)) / n[:, None]
         if self.adjust:
             means[n == 1] = Z.mean(axis=0)
         centred = Z - means[self.stratum]

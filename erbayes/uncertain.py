@@ -37,6 +37,9 @@ def natural_scale(support: tuple[float, float]) -> Scale:
     return {(0.0, 1.0): logit, (0.0, np.inf): log}.get(support, identity)
 
 
+BOTH = np.array([-1.0, 1.0])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Normal:
     """An uncertain vector with mean and covariance.
@@ -91,17 +94,13 @@ class Normal:
         from scipy.special import stdtrit
 
         check_level(level)
+        half = self.sd * stdtrit(np.minimum(self.df if df is None else df, 1e12), (1 + level) / 2)
         bounds = np.empty((len(self.names), 2))
-        for j, (x, sd, own, support) in enumerate(
-            zip(self.mean, self.sd, self.df, self.support, strict=True)
-        ):
+        for j, (x, support) in enumerate(zip(self.mean, self.support, strict=True)):
             on = scale or natural_scale(support)
             if not on.lower < x < on.upper:
                 on = identity
-            half = stdtrit(min(own if df is None else df, 1e12), (1 + level) / 2)
-            point = np.array([x])
-            reach = half * sd * on.slope(point)
-            bounds[j] = on.inverse(on.forward(point) + reach * np.array([-1.0, 1.0]))
+            bounds[j] = on.inverse(on.forward(x) + half[j] * on.slope(x) * BOTH)
         limits = np.array(self.support)
         return np.clip(bounds, limits[:, :1], limits[:, 1:])
 
@@ -226,14 +225,18 @@ def gradient(f: Callable[..., Any], x: FloatArray) -> FloatArray:
     return np.asarray(f(*shifted).imag / step)
 
 
-def hessian(f: Callable[..., Any], x: FloatArray) -> FloatArray:
-    """Second derivatives: five-point differences of complex-step gradients, (k, k)."""
+def derivatives(f: Callable[..., Any], x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """First, (k,), and second derivatives, (k, k): five-point differences of complex-step gradients."""
+    k = len(x)
     step = 1e-3 * np.where(x == 0, 1.0, np.abs(x))
     weights = np.array([1.0, -8.0, 8.0, -1.0]) / 12
-    shifts = np.array([-2.0, -1.0, 1.0, 2.0])
-    points = x[:, None, None] + shifts * np.diag(step)[:, :, None]
-    slopes = gradient(f, points.reshape(len(x), -1)).reshape(points.shape)
-    return np.asarray(slopes @ weights / step)
+    points = np.empty((k, 1 + 4 * k))
+    points[:] = x[:, None]
+    points[np.arange(k)[:, None], 1 + np.arange(4 * k).reshape(k, 4)] += (
+        np.array([-2.0, -1.0, 1.0, 2.0]) * step[:, None]
+    )
+    slopes = gradient(f, points)
+    return slopes[:, 0], slopes[:, 1:].reshape(k, k, 4) @ weights / step
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -276,9 +279,9 @@ class Totals:
     def slopes(self, metrics: Sequence[Metric]) -> FloatArray:
         """J: first derivatives of the metrics by the totals, (metrics, k)."""
         J = np.zeros((len(metrics), len(self.names)))
-        for j, metric in enumerate(metrics):
-            at = self.where(metric)
-            with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for j, metric in enumerate(metrics):
+                at = self.where(metric)
                 J[j, at] = gradient(metric.formula, self.mean[at])
         return J
 
@@ -290,26 +293,26 @@ class Totals:
         gives no variance. Degrees of freedom: n_eff - lost with n_eff = (Σa)²/Σa², a the
         contributions to what the metric averages over.
         """
-        J = self.slopes(metrics)
+        J = np.zeros((len(metrics), len(self.names)))
         mean = np.empty(len(metrics))
-        df = np.empty(len(metrics))
-        for j, metric in enumerate(metrics):
-            at = self.where(metric)
-            x = self.mean[at]
-            with np.errstate(divide="ignore", invalid="ignore"):
+        sized = np.zeros((len(metrics), len(self.names)))
+        correct = order > 1 and not np.isnan(self.cov).any()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for j, metric in enumerate(metrics):
+                at = self.where(metric)
+                x = self.mean[at]
+                J[j, at], H = derivatives(metric.formula, x)
                 mean[j] = metric.formula(*x)
-                V = self.cov[np.ix_(at, at)]
-                if order > 1 and not np.isnan(V).any():
-                    mean[j] -= np.sum(hessian(metric.formula, x) * V) / 2
-            if np.isnan(mean[j]):
-                raise NotIdentified(
-                    f"{metric.name} is 0/0 in this sample: it holds none of what is averaged over"
-                )
-            a = np.zeros(len(self.names))
-            for column, coefficient in metric.size:
-                if column.name in self.names:
-                    a[self.names.index(column.name)] = coefficient
-            n_eff = float((a @ self.mean) ** 2 / (a @ self.moment @ a))
-            df[j] = max(n_eff - self.lost, 1.0)
-        return Normal(tuple(m.name for m in metrics), mean, J @ self.cov @ J.T, df,
-                      tuple(m.support for m in metrics))  # fmt: skip
+                if correct:
+                    mean[j] -= np.sum(H * self.cov[np.array(at)[:, None], at]) / 2
+                for column, coefficient in metric.size:
+                    if column.name in self.names:
+                        sized[j, self.names.index(column.name)] = coefficient
+        if np.isnan(mean).any():
+            empty = [m.name for m, x in zip(metrics, mean, strict=True) if np.isnan(x)]
+            raise NotIdentified(
+                f"{', '.join(empty)} is 0/0 in this sample: it holds none of what is averaged over"
+            )
+        n_eff = (sized @ self.mean) ** 2 / np.einsum("jk,kl,jl->j", sized, self.moment, sized)
+        return Normal(tuple(m.name for m in metrics), mean, J @ self.cov @ J.T,
+                      np.maximum(n_eff - self.lost, 1.0), tuple(m.support for m in metrics))  # fmt: skip
