@@ -20,6 +20,7 @@ from .clustering import DataError, FloatArray, IntArray, some
 from .units import RECORDS, NotIdentified, Units
 
 Correction = Callable[[int, int], float]
+Drawn = Sequence[Any] | pd.Index
 
 
 def sampling_fraction(n: int, T: int) -> float:
@@ -96,23 +97,30 @@ class StratifiedDraws:
     def residuals(self, Z: FloatArray) -> FloatArray:
         return Z
 
-    def _centred(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _centred(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         n = np.bincount(self.stratum, minlength=self.lost).astype(float)
-        sums = [np.bincount(self.stratum, z, self.lost) for z in Z.T] if self.lost > 1 else [Z.sum(axis=0)]
-        means = (np.column_stack(sums) if self.lost > 1 else np.array(sums)) / n[:, None]
+        factor = np.where(n > 1, n / np.maximum(n - 1, 1), 1.0)
+        if self.lost == 1:
+            centred = Z - Z.mean(axis=-2, keepdims=True) if n[0] > 1 else Z
+            return centred * (self.theta[0] > 0), factor
+        means = np.column_stack([np.bincount(self.stratum, z, self.lost) for z in Z.T]) / n[:, None]
         if self.adjust:
             means[n == 1] = Z.mean(axis=0)
         centred = Z - means[self.stratum]
         centred[self.theta[self.stratum] == 0] = 0.0
-        factor = np.where(n > 1, n / np.maximum(n - 1, 1), 1.0)
-        return centred, factor[self.stratum], n[self.stratum]
+        return centred, factor[self.stratum]
 
     def covariance(self, residuals: FloatArray) -> FloatArray:
-        """Σ_h θ_h n_h/(n_h - 1) Σ_s (z_s - z̄_h)(z_s - z̄_h)'; NaN for a single draw."""
-        if len(residuals) == 1 and self.theta[0] > 0:
-            return np.full((residuals.shape[1],) * 2, np.nan)
-        centred, factor, _ = self._centred(residuals)
-        return np.asarray((centred * (factor * self.theta[self.stratum])[:, None]).T @ centred)
+        """Σ_h θ_h n_h/(n_h - 1) Σ_s (z_s - z̄_h)(z_s - z̄_h)'; NaN for a single draw.
+
+        One stratum takes leading axes, (..., n, k) -> (..., k, k).
+        """
+        k = residuals.shape[-1]
+        if len(self.stratum) == 1 and self.theta[0] > 0:
+            return np.full((*residuals.shape[:-2], k, k), np.nan)
+        centred, factor = self._centred(residuals)
+        scaled = centred * (factor * self.theta[self.stratum])[:, None]
+        return np.asarray(np.swapaxes(scaled, -1, -2) @ centred)
 
     @property
     def independent(self) -> StratifiedDraws:
@@ -125,7 +133,7 @@ class StratifiedDraws:
         """Change of the totals when draw s is left out, (n, k), and its scale, (n,)."""
         if len(Z) == 1 and self.theta[0] > 0:
             raise DataError("a single draw has no jackknife")
-        centred, factor, _ = self._centred(Z)
+        centred, factor = self._centred(Z)
         return -centred * factor[:, None], self.theta[self.stratum] / factor
 
 
@@ -189,9 +197,9 @@ class Expansion:
 
     Attributes
     ----------
-    unit : int array, (n,)
-        Unit of each draw.
-    weight : float array, (n,)
+    unit : int array, (..., n)
+        Unit of each draw. Leading axes: many samples of a study at once.
+    weight : float array, (..., n)
     absolute : bool
         False where weights, and so totals, are known only up to a common factor.
     variance : Variance
@@ -229,9 +237,8 @@ def _drawn(units: Units, draws: Any) -> IntArray:
 
 
 def _single_stratum(
-    unit: IntArray, population: int | None, correction: Correction
+    n: int, population: int | None, correction: Correction
 ) -> StratifiedDraws:
-    n = len(unit)
     if population is not None and n > population:
         raise DataError(f"{n} draws without replacement from a population of {population}")
     theta = 1.0 if population is None else correction(n, population) if population > 1 else 0.0
@@ -251,17 +258,20 @@ class UniformRecords:
     correction : callable (n, T) -> θ
     """
 
-    draws: Sequence[Any] | None = None
+    draws: Drawn | None = None
     population: int | None = None
     correction: Correction = sampling_fraction
 
     def expand(self, units: Units) -> Expansion:
-        unit = _drawn(units, self.draws)
-        records = units.population
+        return self.over(units, _drawn(units, self.draws))
+
+    def over(self, units: Units, unit: IntArray) -> Expansion:
+        """The expansion of draws given as positions among the units, (..., n)."""
+        records, n = units.population, unit.shape[-1]
         scale = 1.0 if records is None else records
         return Expansion(
-            unit, scale / (len(unit) * units.size[unit]), records is not None,
-            _single_stratum(unit, self.population, self.correction),
+            unit, scale / (n * units.size[unit]), records is not None,
+            _single_stratum(n, self.population, self.correction),
         )  # fmt: skip
 
 
@@ -313,22 +323,28 @@ class UniformClusters:
     """
 
     population: int | None = None
-    draws: Sequence[Any] | None = None
+    draws: Drawn | None = None
     correction: Correction = sampling_fraction
 
     def expand(self, units: Units) -> Expansion:
         unit = _drawn(units, self.draws)
         _refuse_repeats(unit, self.population)
-        total = 1 if self.population is None else self.population
+        return self.over(units, unit)
+
+    def over(self, units: Units, unit: IntArray) -> Expansion:
+        """The expansion of draws given as positions among the units, (..., n)."""
+        total, n = 1 if self.population is None else self.population, unit.shape[-1]
         return Expansion(
-            unit, np.full(len(unit), total / len(unit)), self.population is not None,
-            _single_stratum(unit, self.population, self.correction),
+            unit, np.full(unit.shape, total / n), self.population is not None,
+            _single_stratum(n, self.population, self.correction),
         )  # fmt: skip
 
 
 def _refuse_repeats(unit: IntArray, population: int | None) -> None:
+    if population is None:
+        return
     repeats = len(unit) - len(np.unique(unit))
-    if population is not None and repeats:
+    if repeats:
         raise DataError(f"{repeats} units are listed twice, but the design has no repeats")
 
 
@@ -367,7 +383,7 @@ class KnownWeights:
     """
 
     weights: pd.Series | Mapping[Any, float]
-    draws: Sequence[Any] | None = None
+    draws: Drawn | None = None
     population: int | None = None
     correction: Correction = sampling_fraction
     absolute: bool = False
@@ -375,7 +391,7 @@ class KnownWeights:
     def expand(self, units: Units) -> Expansion:
         unit = _drawn(units, self.draws)
         return Expansion(unit, _weights(units, self.weights)[unit], self.absolute,
-                         _single_stratum(unit, self.population, self.correction))  # fmt: skip
+                         _single_stratum(len(unit), self.population, self.correction))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -394,7 +410,7 @@ class WeightedRecords:
         True where the p_i of all records sum to 1; False where they are known up to a factor.
     """
 
-    units: Sequence[Any]
+    units: Drawn
     probability: Sequence[float]
     absolute: bool = False
 
@@ -407,7 +423,7 @@ class WeightedRecords:
         if bad.any():
             raise DataError(f"probabilities must lie in (0, 1]; {int(bad.sum())} do not: {some(p[bad])}")
         return Expansion(unit, 1 / (len(unit) * p * units.size[unit]), self.absolute,
-                         _single_stratum(unit, None, sampling_fraction))  # fmt: skip
+                         _single_stratum(len(unit), None, sampling_fraction))  # fmt: skip
 
 
 class SingleUnit(Enum):

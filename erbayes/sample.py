@@ -21,20 +21,22 @@ class Sample:
     units : Units
     design : Design
     expansion : Expansion
-        Draws, weights and variance, derived from both.
+        Draws, weights and variance: what the design makes of the units.
     """
 
     units: Units
     design: Design
-    expansion: Expansion = field(init=False, repr=False)
+    expansion: Expansion = field(repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "expansion", self.design.expand(self.units))
+    def __init__(self, units: Units, design: Design, expansion: Expansion | None = None) -> None:
+        object.__setattr__(self, "units", units)
+        object.__setattr__(self, "design", design)
+        object.__setattr__(self, "expansion", expansion or design.expand(units))
 
     def contributions(self, columns: Sequence[Column]) -> FloatArray:
-        """weight × y of each draw, (n draws, k columns): their sum estimates the totals."""
-        counted = np.column_stack([self.units.column(c)[self.expansion.unit] for c in columns])
-        return np.asarray(counted * self.expansion.weight[:, None])
+        """weight × y of each draw, (..., n draws, k columns): their sum estimates the totals."""
+        counted = np.stack([self.units.column(c)[self.expansion.unit] for c in columns], axis=-1)
+        return np.asarray(counted * self.expansion.weight[..., None])
 
     def known(self, total: Known) -> float:
         """A total that the prediction fixes.

@@ -36,13 +36,14 @@ def taylor(sample: Sample, metrics: Sequence[Metric] = METRICS) -> Totals:
     """
     counted, known = columns_of(metrics)
     Z = sample.contributions(counted)
-    k, q = len(counted), len(known)
-    cov = np.zeros((k + q, k + q))
-    moment = np.zeros((k + q, k + q))
+    k, size, batch = len(counted), len(counted) + len(known), Z.shape[:-2]
+    cov, moment = np.zeros((2, *batch, size, size))
     variance = sample.expansion.variance
-    cov[:k, :k] = variance.covariance(variance.residuals(Z))
-    moment[:k, :k] = Z.T @ Z
-    mean = np.concatenate([Z.sum(axis=0), [sample.known(t) for t in known]])
+    cov[..., :k, :k] = variance.covariance(variance.residuals(Z))
+    moment[..., :k, :k] = np.swapaxes(Z, -1, -2) @ Z
+    mean = np.empty((*batch, size))
+    mean[..., :k] = Z.sum(axis=-2)
+    mean[..., k:] = [sample.known(t) for t in known]
     names = tuple(c.name for c in counted) + tuple(t.name for t in known)
     return Totals(names, mean, cov, moment, variance.lost, sample.expansion.absolute)  # fmt: skip
 

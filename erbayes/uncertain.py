@@ -44,13 +44,15 @@ BOTH = np.array([-1.0, 1.0])
 class Normal:
     """An uncertain vector with mean and covariance.
 
+    Leading axes, of a study's samples, go through everything but `contrast` and `table`.
+
     Attributes
     ----------
     names : tuple of str, (k,)
-    mean : float array, (k,)
-    cov : float array, (k, k)
+    mean : float array, (..., k)
+    cov : float array, (..., k, k)
         NaN where the sample gives no variance (a single draw).
-    df : float array, (k,)
+    df : float array, (..., k)
         Degrees of freedom of each standard error.
     support : tuple of (float, float), (k,)
     """
@@ -63,23 +65,24 @@ class Normal:
 
     @property
     def sd(self) -> FloatArray:
-        """Standard errors, (k,); 0 where only rounding is left.
+        """Standard errors, (..., k); 0 where only rounding is left.
 
         Raises
         ------
         DataError
             A variance estimate below 0, as Horvitz-Thompson may give in small samples.
         """
-        variance = np.diag(self.cov)
+        variance = np.diagonal(self.cov, axis1=-2, axis2=-1)
         rounding = np.abs(variance) <= 1e-24 * np.maximum(self.mean**2, 1)
-        negative = [n for n, bad in zip(self.names, (variance < 0) & ~rounding, strict=True) if bad]
-        if negative:
+        below = (variance < 0) & ~rounding
+        if below.any():
+            negative = [n for n, bad in zip(self.names, np.moveaxis(below, -1, 0), strict=True) if bad.any()]
             raise DataError(f"the variance estimate of {', '.join(negative)} is below 0: label more units")
         return np.sqrt(np.where(rounding, 0.0, variance))
 
     def interval(self, level: float = 0.95, scale: Scale | None = None,
                  df: float | None = None) -> FloatArray:  # fmt: skip
-        """Two-sided intervals, (k, 2), cut to the support.
+        """Two-sided intervals, (..., k, 2), cut to the support.
 
         Parameters
         ----------
@@ -95,14 +98,14 @@ class Normal:
 
         check_level(level)
         half = self.sd * stdtrit(np.minimum(self.df if df is None else df, 1e12), (1 + level) / 2)
-        bounds = np.empty((len(self.names), 2))
-        for j, (x, support) in enumerate(zip(self.mean, self.support, strict=True)):
-            on = scale or natural_scale(support)
-            if not on.lower < x < on.upper:
-                on = identity
-            bounds[j] = on.inverse(on.forward(x) + half[j] * on.slope(x) * BOTH)
+        bounds = self.mean[..., None] + half[..., None] * BOTH
+        for j, support in enumerate(self.support):
+            on, x = scale or natural_scale(support), self.mean[..., j, None]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ends = on.inverse(on.forward(x) + half[..., j, None] * on.slope(x) * BOTH)
+            bounds[..., j, :] = np.where((on.lower < x) & (x < on.upper), ends, bounds[..., j, :])
         limits = np.array(self.support)
-        return np.clip(bounds, limits[:, :1], limits[:, 1:])
+        return np.asarray(np.clip(bounds, limits[:, :1], limits[:, 1:]))
 
     def contrast(self, weights: FloatArray, names: Sequence[str]) -> Normal:
         """Linear combinations, `weights` of shape (j, k): differences of correlated estimates."""
@@ -219,24 +222,26 @@ def check_level(level: float) -> None:
 
 
 def gradient(f: Callable[..., Any], x: FloatArray) -> FloatArray:
-    """First derivatives by complex steps, exact to rounding: (k,) at x (k,), (k, p) at x (k, p)."""
+    """First derivatives by complex steps, exact to rounding: of the shape of x, (k, ...)."""
     step = 1e-30 * np.where(x == 0, 1.0, np.abs(x))
     shifted = x[:, None] + 1j * step * np.eye(len(x)).reshape(len(x), len(x), *(1,) * (x.ndim - 1))
     return np.asarray(f(*shifted).imag / step)
 
 
 def derivatives(f: Callable[..., Any], x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """First, (k,), and second derivatives, (k, k): five-point differences of complex-step gradients."""
+    """First, (k, ...), and second derivatives, (k, k, ...), at x, (k, ...).
+
+    The second are five-point differences of complex-step gradients.
+    """
     k = len(x)
     step = 1e-3 * np.where(x == 0, 1.0, np.abs(x))
-    weights = np.array([1.0, -8.0, 8.0, -1.0]) / 12
-    points = np.empty((k, 1 + 4 * k))
-    points[:] = x[:, None]
-    points[np.arange(k)[:, None], 1 + np.arange(4 * k).reshape(k, 4)] += (
-        np.array([-2.0, -1.0, 1.0, 2.0]) * step[:, None]
-    )
+    points = np.repeat(x[:, None], 1 + 4 * k, axis=1)
+    for i in range(k):
+        points[i, 1 + 4 * i : 5 + 4 * i] += np.multiply.outer([-2.0, -1.0, 1.0, 2.0], step[i])
     slopes = gradient(f, points)
-    return slopes[:, 0], slopes[:, 1:].reshape(k, k, 4) @ weights / step
+    shifted = slopes[:, 1:].reshape(k, k, 4, *x.shape[1:])
+    second = np.tensordot(np.array([1.0, -8.0, 8.0, -1.0]) / 12, shifted, axes=(0, 2)) / step
+    return slopes[:, 0], second
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,9 +251,9 @@ class Totals:
     Attributes
     ----------
     names : tuple of str, (k,)
-    mean, cov : float arrays, (k,), (k, k)
-        Known totals have variance 0.
-    moment : float array, (k, k)
+    mean, cov : float arrays, (..., k), (..., k, k)
+        Known totals have variance 0. Leading axes are those of a study's samples.
+    moment : float array, (..., k, k)
         Σ over draws of z z': gives the effective number of draws of any linear form.
     lost : int
     absolute : bool
@@ -293,26 +298,30 @@ class Totals:
         gives no variance. Degrees of freedom: n_eff - lost with n_eff = (Σa)²/Σa², a the
         contributions to what the metric averages over.
         """
-        J = np.zeros((len(metrics), len(self.names)))
-        mean = np.empty(len(metrics))
+        batch = self.mean.shape[:-1]
+        J = np.zeros((*batch, len(metrics), len(self.names)))
+        mean = np.empty((*batch, len(metrics)))
         sized = np.zeros((len(metrics), len(self.names)))
         correct = order > 1 and not np.isnan(self.cov).any()
         with np.errstate(divide="ignore", invalid="ignore"):
             for j, metric in enumerate(metrics):
                 at = self.where(metric)
-                x = self.mean[at]
-                J[j, at], H = derivatives(metric.formula, x)
-                mean[j] = metric.formula(*x)
+                x = np.moveaxis(self.mean[..., at], -1, 0)
+                first, second = derivatives(metric.formula, x)
+                J[..., j, at] = np.moveaxis(first, 0, -1)
+                mean[..., j] = metric.formula(*x)
                 if correct:
-                    mean[j] -= np.sum(H * self.cov[np.array(at)[:, None], at]) / 2
+                    V = np.moveaxis(self.cov[..., np.array(at)[:, None], at], (-2, -1), (0, 1))
+                    mean[..., j] -= np.sum(second * V, axis=(0, 1)) / 2
                 for column, coefficient in metric.size:
                     if column.name in self.names:
                         sized[j, self.names.index(column.name)] = coefficient
-        if np.isnan(mean).any():
-            empty = [m.name for m, x in zip(metrics, mean, strict=True) if np.isnan(x)]
+            square = np.einsum("jk,...kl,jl->...j", sized, self.moment, sized)
+            df = np.maximum((self.mean @ sized.T) ** 2 / square - self.lost, 1.0)
+        empty = [m.name for m, x in zip(metrics, np.moveaxis(mean, -1, 0), strict=True) if np.isnan(x).any()]
+        if empty and not batch:
             raise NotIdentified(
                 f"{', '.join(empty)} is 0/0 in this sample: it holds none of what is averaged over"
             )
-        n_eff = (sized @ self.mean) ** 2 / np.einsum("jk,kl,jl->j", sized, self.moment, sized)
-        return Normal(tuple(m.name for m in metrics), mean, J @ self.cov @ J.T,
-                      np.maximum(n_eff - self.lost, 1.0), tuple(m.support for m in metrics))  # fmt: skip
+        cov = J @ self.cov @ np.swapaxes(J, -1, -2)
+        return Normal(tuple(m.name for m in metrics), mean, cov, df, tuple(m.support for m in metrics))

@@ -113,6 +113,11 @@ class Units:
         return np.bincount(self.unit, weights=self.n, minlength=len(self))
 
     @cached_property
+    def records_before(self) -> IntArray:
+        """Records in the units before each one, (u + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.size.astype(np.int64))])
+
+    @cached_property
     def _first(self) -> IntArray:
         """First piece of each unit, (u + 1,)."""
         return np.searchsorted(self.unit, np.arange(len(self) + 1))

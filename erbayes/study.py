@@ -1,0 +1,451 @@
+"""Repeated-sampling studies: how far estimates and intervals can be trusted.
+
+    study(populations, plans, sizes, estimators, metrics, repetitions=..., seed=...)
+
+draws samples from known populations and asks every estimator about each. A *plan* draws a sample; an
+*estimator* is any callable of the protocol below, a user's own too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+import joblib
+import numpy as np
+import pandas as pd
+
+from .bootstrap import Interval, RaoWu, Scheme, bootstrap
+from .calibration import Calibrated
+from .clustering import DataError, FloatArray, IntArray
+from .design import DistinctEntities, UniformClusters, UniformRecords
+from .diagnostics import naive
+from .metrics import Metric
+from .progress import track
+from .sample import Sample
+from .simulate import Population
+from .taylor import jackknife, taylor
+from .uncertain import Normal, Scale, check_level
+from .units import Units
+
+BLOCK = 250
+"""Repetitions that are drawn, kept and resumed together."""
+RUN = ("estimate", "lower", "upper", "failed", "seconds")
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Many samples of n draws from one population, by one uniform design.
+
+    Attributes
+    ----------
+    together : Sample
+        All at once: the expansion has a leading axis of samples, its units are the whole population.
+    """
+
+    units: Units
+    design: UniformRecords | UniformClusters
+    unit: IntArray
+
+    @cached_property
+    def together(self) -> Sample:
+        return Sample(self.units, self.design, self.design.over(self.units, self.unit))
+
+    @cached_property
+    def each(self) -> list[Sample]:
+        """One by one, each with its own units only."""
+        found = []
+        for drawn in self.unit:
+            chosen, unit = np.unique(drawn, return_inverse=True)
+            taken = self.units.take(chosen)
+            design = replace(self.design, draws=taken.ids[unit])
+            found.append(Sample(taken, design, design.over(taken, unit)))
+        return found
+
+
+class Plan(Protocol):
+    """A way of drawing samples of n units from a population."""
+
+    def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DrawRecords:
+    """n records uniformly with replacement, each leading to its entity; repeats are kept as draws."""
+
+    def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
+        before = units.records_before
+        record = rng.integers(before[-1], size=(samples, n))
+        return Samples(units, UniformRecords(), np.searchsorted(before, record, side="right") - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class DrawClusters:
+    """n entities uniformly with replacement."""
+
+    def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
+        return Samples(units, UniformClusters(), rng.integers(len(units), size=(samples, n)))
+
+
+@dataclass(frozen=True, slots=True)
+class DrawDistinctClusters:
+    """n entities uniformly without replacement."""
+
+    def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
+        if n > len(units):
+            raise DataError(f"{n} distinct entities from a population of {len(units)}")
+        drawn = [rng.choice(len(units), n, replace=False) for _ in range(samples)]
+        return Samples(units, UniformClusters(population=len(units)), np.array(drawn))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimates:
+    """What an estimator says of each metric: estimate and interval, (..., k) each; NaN for none."""
+
+    estimate: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+class Estimator(Protocol):
+    """Anything that makes estimates of a sample.
+
+    It may raise `DataError`, which counts as a failure, as does an estimate of NaN; any other exception
+    stops the study. One with an attribute `together = True` is given many samples in one call, along a
+    leading axis of the expansion, and answers with arrays (samples, k).
+    """
+
+    def __call__(
+        self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
+    ) -> Estimates: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Taylor:
+    """The closed form.
+
+    Parameters
+    ----------
+    scale : Scale, optional
+        By default the natural one of each metric.
+    df : float, optional
+        Degrees of freedom, ∞ for normal quantiles; by default the effective ones.
+    order : int
+        2 corrects the bias of the estimate, 1 does not.
+    """
+
+    scale: Scale | None = None
+    df: float | None = None
+    order: int = 2
+    together: ClassVar[bool] = True
+
+    def __call__(
+        self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
+    ) -> Estimates:
+        found = taylor(sample, metrics).apply(metrics, self.order)
+        bounds = found.interval(level, self.scale, self.df)
+        return Estimates(found.mean, bounds[..., 0], bounds[..., 1])
+
+
+@dataclass(frozen=True, slots=True)
+class Jackknife:
+    """Jackknife standard errors about the corrected closed-form estimate.
+
+    Parameters
+    ----------
+    scale, df
+        As in `Taylor`.
+    """
+
+    scale: Scale | None = None
+    df: float | None = None
+
+    def __call__(
+        self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
+    ) -> Estimates:
+        found = taylor(sample, metrics).apply(metrics)
+        wider = Normal(found.names, found.mean, jackknife(sample, metrics).cov, found.df, found.support)
+        return Estimates(found.mean, *wider.interval(level, self.scale, self.df).T)
+
+
+@dataclass(frozen=True, slots=True)
+class Resampled:
+    """A bootstrap scheme with a kind of interval.
+
+    Parameters
+    ----------
+    kind : Interval
+    scheme : Scheme
+    replicates : int
+    """
+
+    kind: Interval
+    scheme: Scheme = field(default_factory=RaoWu)
+    replicates: int = 1000
+
+    def __call__(
+        self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
+    ) -> Estimates:
+        boot = bootstrap(
+            sample, metrics, self.scheme, replicates=self.replicates, rng=rng, progress=False
+        )
+        return Estimates(boot.fit.mean, *boot.interval(level, self.kind).T)
+
+
+@dataclass(frozen=True, slots=True)
+class OnDistinct:
+    """Another estimator on the distinct entities of records drawn with replacement."""
+
+    estimator: Estimator
+
+    def __call__(
+        self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
+    ) -> Estimates:
+        again = Sample(sample.units, DistinctEntities(len(sample.expansion.unit)))
+        return self.estimator(again, metrics, level, rng)
+
+
+@dataclass(frozen=True, slots=True)
+class OnCalibrated:
+    """Another estimator on the sample with calibrated weights."""
+
+    estimator: Estimator
+
+    def __call__(
+        self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
+    ) -> Estimates:
+        return self.estimator(Sample(sample.units, Calibrated(sample.design)), metrics, level, rng)
+
+
+@dataclass(frozen=True, slots=True)
+class Naive:
+    """Metrics of the prediction restricted to the sampled records; no interval."""
+
+    def __call__(
+        self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
+    ) -> Estimates:
+        found = naive(sample.units, metrics).to_numpy()
+        none = np.full(len(found), np.nan)
+        return Estimates(found, none, none)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Study:
+    """Every estimate of a study.
+
+    Attributes
+    ----------
+    runs : DataFrame
+        One row a repetition, estimator and metric: population, plan, n, estimator, metric, truth,
+        repetition, estimate, lower, upper, failed, seconds (of that estimator for all metrics).
+    level : float
+    """
+
+    runs: pd.DataFrame
+    level: float
+
+    def table(self) -> pd.DataFrame:
+        """One row a cell, estimator and metric.
+
+        bias and rmse of the estimate; coverage of the interval with its Monte Carlo standard error;
+        its mean width and interval score, width + (2/α)(distance by which the truth is missed)
+        (Gneiting and Raftery 2007, section 6.2); failures, which no other figure contains; mean
+        seconds.
+        """
+        runs = self.runs
+        alpha = 1 - self.level
+        miss = np.maximum(runs.lower - runs.truth, 0) + np.maximum(runs.truth - runs.upper, 0)
+        width = runs.upper - runs.lower
+        figures = pd.DataFrame({
+            "error": runs.estimate - runs.truth,
+            "square": (runs.estimate - runs.truth) ** 2,
+            "covered": (miss == 0).where(width.notna()).astype(float),
+            "width": width,
+            "interval_score": width + 2 / alpha * miss,
+            "failed": runs.failed.astype(float),
+            "seconds": runs.seconds,
+        })  # fmt: skip
+        by = [runs[c] for c in ("population", "plan", "n", "estimator", "metric")]
+        groups = figures.groupby(by, sort=False, observed=True)
+        mean, count = groups.mean(), groups.count()
+        table = pd.DataFrame({
+            "truth": runs.truth.groupby(by, sort=False, observed=True).first(),
+            "repetitions": groups.size(),
+            "failures": groups.failed.sum().astype(int),
+            "bias": mean.error,
+            "rmse": np.sqrt(mean.square),
+            "coverage": mean.covered,
+            "coverage_se": np.sqrt(mean.covered * (1 - mean.covered) / count.covered),
+            "width": mean.width,
+            "interval_score": mean.interval_score,
+            "seconds": mean.seconds,
+        })  # fmt: skip
+        return table.reset_index()
+
+
+def study(
+    populations: Mapping[str, Population], plans: Mapping[str, Plan], sizes: Sequence[int],
+    estimators: Mapping[str, Estimator], metrics: Sequence[Metric], *, repetitions: int, seed: int,
+    level: float = 0.95, workers: int = 1, file: Path | str | None = None, progress: bool = True,
+) -> Study:  # fmt: skip
+    """Draw samples of known populations again and again, and ask every estimator about each.
+
+    All estimators see the same samples. Each cell (population, plan, size) has its own stream of
+    random numbers, derived from `seed` and its names: results do not depend on the number of workers,
+    nor on which other cells and estimators there are.
+
+    Parameters
+    ----------
+    populations, plans, estimators : mappings by name
+    sizes : sequence of int
+        Numbers of draws.
+    metrics : sequence of Metric
+    repetitions : int
+    seed : int
+    level : float in (0, 1)
+    workers : int
+        Processes; -1 for one a core.
+    file : path, optional
+        SQLite file that keeps finished blocks of 250 repetitions. A study that was stopped goes on
+        there. A block is known by the population's content, names, `repr` of plan and estimator,
+        metrics, level and seed: not by the code of a user's own estimator, so that a changed one wants
+        a new name.
+    progress : bool
+        Show a bar.
+
+    Examples
+    --------
+    >>> from erbayes import metrics, simulate
+    >>> rng = np.random.default_rng(1)
+    >>> people = simulate.simulate(simulate.Zeta(2.5, 30), simulate.Misattribution(0.1), 2000, rng)
+    >>> found = study({"zeta": people}, {"records": DrawRecords()}, [100], {"closed": Taylor()},
+    ...               [metrics.pairwise_recall], repetitions=50, seed=1)
+    >>> found.table()[["estimator", "metric", "repetitions", "failures"]]
+      estimator           metric  repetitions  failures
+    0    closed  pairwise-recall           50         0
+    """
+    if repetitions < 1:
+        raise DataError(f"a study needs 1 repetition or more, not {repetitions}")
+    check_level(level)
+    metrics = tuple(metrics)
+    contents = {name: _content(p.units) for name, p in populations.items()}
+    cells = [
+        _Cell(name, populations[name].units, contents[name], plan_name, plans[plan_name], n, metrics,
+              level, seed)
+        for name, plan_name, n in product(populations, plans, sizes)
+    ]  # fmt: skip
+    blocks = [(c, first, min(BLOCK, repetitions - first)) for c in cells
+              for first in range(0, repetitions, BLOCK)]  # fmt: skip
+    with closing(sqlite3.connect(":memory:" if file is None else file)) as kept:
+        kept.execute("CREATE TABLE IF NOT EXISTS blocks (key TEXT PRIMARY KEY, runs BLOB)")
+        found = {k: np.frombuffer(r).reshape(-1, len(metrics), len(RUN))
+                 for k, r in kept.execute("SELECT key, runs FROM blocks")}  # fmt: skip
+        jobs = []
+        for cell, first, count in blocks:
+            lacking = {e: f for e, f in estimators.items() if cell.key(first, count, e, f) not in found}
+            if lacking:
+                jobs.append(joblib.delayed(_run)(cell, first, count, lacking))
+        done = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
+        for runs in track(done, len(jobs), "study", progress):
+            found |= runs
+            kept.executemany("INSERT OR REPLACE INTO blocks VALUES (?, ?)",
+                             [(k, r.tobytes()) for k, r in runs.items()])  # fmt: skip
+            kept.commit()
+    truths = {name: [p.value(m) for m in metrics] for name, p in populations.items()}
+    return Study(pd.concat([
+        cell.frame(first, e, found[cell.key(first, count, e, f)], truths[cell.population])
+        for cell, first, count in blocks for e, f in estimators.items()
+    ], ignore_index=True), level)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cell:
+    """A population, a plan and a size."""
+
+    population: str
+    units: Units
+    content: str
+    plan_name: str
+    plan: Plan
+    n: int
+    metrics: tuple[Metric, ...]
+    level: float
+    seed: int
+
+    def rng(self, first: int, *names: str) -> np.random.Generator:
+        """Random numbers of the block of repetitions that starts at `first`."""
+        key = repr((self.population, self.plan_name, self.n, first, names)).encode()
+        words = np.frombuffer(hashlib.sha256(key).digest(), dtype=np.uint32)
+        return np.random.default_rng([self.seed, *words.tolist()])
+
+    def key(self, first: int, count: int, name: str, estimator: Estimator) -> str:
+        """What a block of one estimator's runs depends on."""
+        known = (self.population, self.content, self.plan_name, _named(self.plan), self.n, name,
+                 _named(estimator), [m.name for m in self.metrics], self.level, self.seed, first, count)
+        return hashlib.sha256(repr(known).encode()).hexdigest()
+
+    def frame(self, first: int, name: str, runs: FloatArray, truth: Sequence[float]) -> pd.DataFrame:
+        count, k, _ = runs.shape
+        same = {"population": self.population, "plan": self.plan_name, "n": self.n, "estimator": name}
+        return pd.DataFrame({
+            **same,
+            "metric": np.tile([m.name for m in self.metrics], count),
+            "truth": np.tile(truth, count),
+            "repetition": np.repeat(np.arange(first, first + count), k),
+            **dict(zip(RUN, runs.reshape(-1, len(RUN)).T, strict=True)),
+        })  # fmt: skip
+
+
+def _content(units: Units) -> str:
+    """A fingerprint of a population."""
+    found = hashlib.sha256()
+    for array in (units.unit, units.n, units.N, units.m, units.cluster):
+        found.update(np.ascontiguousarray(array))
+    return found.hexdigest()
+
+
+def _named(thing: object) -> str:
+    """`repr` without addresses: a function is known by its name."""
+    return getattr(thing, "__qualname__", None) or repr(thing)
+
+
+def _run(
+    cell: _Cell, first: int, count: int, estimators: Mapping[str, Estimator]
+) -> dict[str, FloatArray]:
+    """Runs of each estimator by key, (count, metrics, 5): estimate, lower, upper, failed, seconds."""
+    samples = cell.plan.draw(cell.units, cell.n, count, cell.rng(first))
+    runs = {}
+    for e, estimator in estimators.items():
+        rng, run = cell.rng(first, e), np.full((count, len(cell.metrics), len(RUN)), np.nan)
+        if getattr(estimator, "together", False):
+            start = time.perf_counter()
+            _ask(estimator, samples.together, cell, rng, run)
+            run[..., 4] = (time.perf_counter() - start) / count
+        else:
+            for own, sample in zip(run, samples.each, strict=True):
+                start = time.perf_counter()
+                _ask(estimator, sample, cell, rng, own)
+                own[..., 4] = time.perf_counter() - start
+        run[..., 3] = np.isnan(run[..., 0])
+        runs[cell.key(first, count, e, estimator)] = run
+    return runs
+
+
+def _ask(
+    estimator: Estimator, sample: Sample, cell: _Cell, rng: np.random.Generator, run: FloatArray
+) -> None:
+    """Write what the estimator says into `run`; leave NaN where it fails."""
+    try:
+        found = estimator(sample, cell.metrics, cell.level, rng)
+    except DataError:
+        return
+    for i, values in enumerate((found.estimate, found.lower, found.upper)):
+        run[..., i] = values
