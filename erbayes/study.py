@@ -9,6 +9,7 @@ draws samples from known populations and asks every estimator about each. A *pla
 from __future__ import annotations
 
 import hashlib
+import re
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
@@ -350,7 +351,8 @@ def study(
                  for k, r in kept.execute("SELECT key, runs FROM blocks")}  # fmt: skip
         jobs = []
         for cell, first, count in blocks:
-            lacking = {e: f for e, f in estimators.items() if cell.key(first, count, e, f) not in found}
+            keys = {e: cell.key(first, count, e, f) for e, f in estimators.items()}
+            lacking = {e: (keys[e], f) for e, f in estimators.items() if keys[e] not in found}
             if lacking:
                 jobs.append(joblib.delayed(_run)(cell, first, count, lacking))
         done = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
@@ -413,17 +415,17 @@ def _content(units: Units) -> str:
 
 
 def _named(thing: object) -> str:
-    """`repr` without addresses: a function is known by its name."""
-    return getattr(thing, "__qualname__", None) or repr(thing)
+    """`repr` without addresses, which differ from run to run."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(thing))
 
 
 def _run(
-    cell: _Cell, first: int, count: int, estimators: Mapping[str, Estimator]
+    cell: _Cell, first: int, count: int, estimators: Mapping[str, tuple[str, Estimator]]
 ) -> dict[str, FloatArray]:
     """Runs of each estimator by key, (count, metrics, 5): estimate, lower, upper, failed, seconds."""
     samples = cell.plan.draw(cell.units, cell.n, count, cell.rng(first))
     runs = {}
-    for e, estimator in estimators.items():
+    for e, (key, estimator) in estimators.items():
         rng, run = cell.rng(first, e), np.full((count, len(cell.metrics), len(RUN)), np.nan)
         if getattr(estimator, "together", False):
             start = time.perf_counter()
@@ -435,7 +437,7 @@ def _run(
                 _ask(estimator, sample, cell, rng, own)
                 own[..., 4] = time.perf_counter() - start
         run[..., 3] = np.isnan(run[..., 0])
-        runs[cell.key(first, count, e, estimator)] = run
+        runs[key] = run
     return runs
 
 

@@ -14,7 +14,7 @@ from .metrics import Metric
 from .units import NotIdentified
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Scale:
     """A monotone transformation on which an interval is symmetric."""
 
@@ -24,6 +24,9 @@ class Scale:
     slope: Callable[[FloatArray], FloatArray]
     lower: float
     upper: float
+
+    def __repr__(self) -> str:
+        return f"<{self.name} scale>"
 
 
 identity = Scale("identity", lambda x: x, lambda y: y, np.ones_like, -np.inf, np.inf)
