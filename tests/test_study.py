@@ -1,0 +1,224 @@
+"""The study harness: its figures, its reproducibility, its survival of being killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import erbayes as eb
+from erbayes import metrics as m
+from erbayes import simulate as sim
+from erbayes.bootstrap import Percentile
+from erbayes.study import (
+    RUN,
+    DrawClusters,
+    DrawDistinctClusters,
+    DrawRecords,
+    Estimates,
+    Jackknife,
+    Naive,
+    OnCalibrated,
+    OnDistinct,
+    Resampled,
+    Study,
+    Taylor,
+    study,
+)
+
+PR = (m.pairwise_precision, m.pairwise_recall)
+PLANS = {"records": DrawRecords(), "clusters": DrawClusters(), "distinct": DrawDistinctClusters()}
+
+
+def people(records=3000, seed=1):
+    return sim.simulate(sim.Zeta(2.2, 40), sim.Misattribution(0.1), records, np.random.default_rng(seed))
+
+
+def run(estimators, repetitions=30, sizes=(50,), plans=PLANS, **more):
+    return study({"zeta": people()}, plans, sizes, estimators, PR,
+                 repetitions=repetitions, seed=3, progress=False, **more)  # fmt: skip
+
+
+def one_by_one(sample, metrics, level, rng):
+    """A user's own estimator: the closed form, and a random number that its stream must fix."""
+    found = eb.taylor(sample, metrics).apply(metrics)
+    bounds = found.interval(level)
+    return Estimates(found.mean, bounds[:, 0], bounds[:, 1] + 1e-9 * rng.random())
+
+
+def refuses(sample, metrics, level, rng):
+    raise eb.DataError("this sample is not to my taste")
+
+
+def test_table_by_hand():
+    runs = pd.DataFrame({
+        "population": "p", "plan": "records", "n": 9, "estimator": "e", "metric": "P", "truth": 0.5,
+        "repetition": range(4), "estimate": [0.4, 0.6, 0.7, np.nan], "lower": [0.3, 0.55, 0.5, np.nan],
+        "upper": [0.45, 0.8, 0.9, np.nan], "failed": [0.0, 0, 0, 1], "seconds": [1.0, 1, 1, 5],
+    })  # fmt: skip
+    row = Study(runs, 0.9).table().iloc[0]
+    assert row.repetitions == 4 and row.failures == 1 and row.seconds == 2
+    assert row.bias == pytest.approx((-0.1 + 0.1 + 0.2) / 3)
+    assert row.rmse == pytest.approx(np.sqrt((0.01 + 0.01 + 0.04) / 3))
+    assert row.coverage == pytest.approx(1 / 3)
+    assert row.coverage_se == pytest.approx(np.sqrt(1 / 3 * 2 / 3 / 3))
+    assert row.width == pytest.approx((0.15 + 0.25 + 0.4) / 3)
+    assert row.interval_score == pytest.approx((0.15 + 20 * 0.05 + 0.25 + 20 * 0.05 + 0.4) / 3)
+
+
+def test_failures_are_counted_and_own_estimators_work():
+    table = run({"own": one_by_one, "refuses": refuses, "naive": Naive()}).table()
+    rows = table.set_index(["plan", "estimator", "metric"])
+    for plan in PLANS:
+        for metric in PR:
+            assert rows.failures[plan, "refuses", metric.name] == 30
+            assert np.isnan(rows.coverage[plan, "refuses", metric.name])
+            assert rows.failures[plan, "own", metric.name] == 0
+            assert rows.coverage[plan, "own", metric.name] > 0.5
+        assert rows.bias[plan, "naive", "pairwise-precision"] > 0.1
+        assert np.isnan(rows.coverage[plan, "naive", "pairwise-precision"])
+
+    def broken(sample, metrics, level, rng):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run({"broken": broken})
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_many_samples_at_once_are_the_same_samples(plan):
+    found = run({"together": Taylor(), "single": one_by_one}, plans={plan: PLANS[plan]}).runs
+    together, single = (found[found.estimator == e].reset_index() for e in ("together", "single"))
+    np.testing.assert_allclose(together[["estimate", "lower"]], single[["estimate", "lower"]], rtol=1e-9)
+    np.testing.assert_allclose(together.upper, single.upper, atol=2e-9)
+
+
+def test_every_estimator_gives_estimates():
+    estimators = {
+        "taylor": Taylor(eb.identity, np.inf, 1), "jackknife": Jackknife(), "distinct": OnDistinct(Taylor()),
+        "calibrated": OnCalibrated(Taylor()), "bootstrap": Resampled(Percentile(), replicates=50),
+    }  # fmt: skip
+    table = run(estimators, 10, (400,), {"records": DrawRecords()}).table().set_index("estimator")
+    assert (table.failures <= 3).all() and (table.rmse < 0.1).all() and (table.width > 0).all()
+    assert table.rmse["distinct"].iloc[1] != table.rmse["taylor"].iloc[1]
+    assert table.rmse["calibrated"].iloc[0] != table.rmse["taylor"].iloc[0]
+
+
+def same(a, b):
+    pd.testing.assert_frame_equal(a.runs.drop(columns="seconds"), b.runs.drop(columns="seconds"),
+                                  check_exact=True)  # fmt: skip
+
+
+def test_the_same_on_any_number_of_workers_and_beside_other_estimators(monkeypatch):
+    monkeypatch.setattr("erbayes.study.BLOCK", 8)
+    boot = {"boot": Resampled(Percentile(), replicates=20)}
+    alone = run(boot, 20)
+    same(alone, run(boot, 20, workers=2))
+    beside = run({"own": one_by_one} | boot, 20).runs
+    pd.testing.assert_series_equal(beside[beside.estimator == "boot"].reset_index().estimate, alone.runs.estimate)
+    other = study({"zeta": people()}, PLANS, (50,), boot, PR, repetitions=20, seed=4, progress=False)
+    assert (other.runs.estimate != alone.runs.estimate).mean() > 0.9
+
+
+def test_finished_blocks_are_not_run_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("erbayes.study.BLOCK", 8)
+    calls = []
+
+    def counted(sample, metrics, level, rng):
+        calls.append(1)
+        return one_by_one(sample, metrics, level, rng)
+
+    file = tmp_path / "study.sqlite"
+    first = run({"counted": counted}, 16, file=file)
+    assert len(calls) == 16 * 3
+    same(first, run({"counted": counted}, 16, file=file))
+    assert len(calls) == 16 * 3
+    run({"counted": counted}, 20, file=file)
+    assert len(calls) == 20 * 3
+    study({"zeta": people(seed=2)}, PLANS, (50,), {"counted": counted}, PR, repetitions=8, seed=3,
+          progress=False, file=file)  # fmt: skip
+    assert len(calls) == 28 * 3
+
+
+SCRIPT = """
+import sys, time
+sys.path.insert(0, {tests!r})
+import erbayes.study, test_study
+erbayes.study.BLOCK = 5
+def slow(sample, metrics, level, rng):
+    time.sleep(0.004)
+    return test_study.one_by_one(sample, metrics, level, rng)
+print("ready", flush=True)
+found = test_study.run({{"slow": slow}}, 60, file={file!r})
+found.runs.drop(columns="seconds").to_pickle({out!r})
+"""
+
+
+def killed(tmp_path, kills, seed):
+    """Start, kill after a random time, `kills` times; then let it finish."""
+    out = str(tmp_path / "runs.pkl")
+    script = SCRIPT.format(tests=os.path.dirname(__file__), file=str(tmp_path / "s.sqlite"), out=out)
+    rng, interrupted = np.random.default_rng(seed), 0
+    for _ in range(kills):
+        process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(rng.uniform(0.05, 0.5))
+        process.send_signal(signal.SIGKILL)
+        interrupted += process.wait() == -signal.SIGKILL
+        process.stdout.close()
+    assert interrupted >= kills // 2
+    subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
+    return pd.read_pickle(out)
+
+
+def undisturbed():
+    import erbayes.study as room
+
+    before, room.BLOCK = room.BLOCK, 5
+    try:
+        return run({"slow": one_by_one}, 60).runs.drop(columns="seconds")
+    finally:
+        room.BLOCK = before
+
+
+def test_a_killed_study_goes_on_bit_for_bit(tmp_path):
+    pd.testing.assert_frame_equal(killed(tmp_path, 2, 1), undisturbed(), check_exact=True)
+
+
+@pytest.mark.study
+def test_a_study_killed_ten_times_goes_on_bit_for_bit(tmp_path):
+    pd.testing.assert_frame_equal(killed(tmp_path, 10, 2), undisturbed(), check_exact=True)
+
+
+def test_plans_draw_what_they_say():
+    units = people().units
+    rng = np.random.default_rng(1)
+    records = DrawRecords().draw(units, 200, 2000, rng).unit
+    share = np.bincount(records.ravel(), minlength=len(units)) / records.size
+    expected = units.size / units.size.sum()
+    assert np.abs(share - expected).max() < 5 * np.sqrt(expected.max() / records.size)
+    distinct = DrawDistinctClusters().draw(units, 30, 500, rng).unit
+    assert all(len(set(d)) == 30 for d in distinct)
+    assert np.bincount(distinct.ravel(), minlength=len(units)).std() < 5 * np.sqrt(30 * 500 / len(units))
+    with pytest.raises(eb.DataError, match="distinct entities from a population of"):
+        DrawDistinctClusters().draw(units, 10**6, 1, rng)
+
+
+def test_coverage_is_nominal_where_theory_says_so():
+    easy = sim.simulate(sim.Empirical([3, 4, 5]), sim.Misattribution(0.2), 20_000, np.random.default_rng(1))
+    table = study({"easy": easy}, {"records": DrawRecords()}, [300], {"closed": Taylor()}, PR,
+                  repetitions=3000, seed=1, progress=False).table()  # fmt: skip
+    assert (np.abs(table.coverage - 0.95) < 4 * 0.004).all()
+    assert (np.abs(table.bias) < 4 * table.rmse / np.sqrt(3000)).all()
+
+
+def test_bad_input():
+    with pytest.raises(eb.DataError, match="1 repetition or more, not 0"):
+        run({"t": Taylor()}, 0)
+    with pytest.raises(eb.DataError, match="level must lie strictly"):
+        run({"t": Taylor()}, level=95)
+    assert RUN[0] == "estimate"
