@@ -11,7 +11,7 @@ test: .venv/ready
 	$(BIN)/python -m pytest
 
 demo: .venv/ready
-	$(BIN)/python notebooks/demo.py
+	$(BIN)/erbayes demo
 
 .venv/ready: pyproject.toml
 	@echo "Setting up .venv (once) ..."

@@ -24,7 +24,7 @@ from .metrics import METRICS, Metric
 from .progress import track
 from .sample import Sample
 from .taylor import columns_of, effects, taylor
-from .uncertain import Draws, Normal, Scale, check_level, gradient, identity, natural_scale, positions
+from .uncertain import Draws, Normal, Scale, Tabled, check_level, gradient, identity, natural_scale, positions
 from .units import RECORDS, TRUE_LINKS, Column, NotIdentified, Units
 
 CHUNK = 2**23
@@ -177,8 +177,8 @@ class FixedReplicates(_NoPseudoDraws):
         return self.given
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bootstrap:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Bootstrap(Tabled):
     """Bootstrap replicates of metrics.
 
     Attributes

@@ -3,33 +3,85 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
+from importlib.metadata import version
+from io import StringIO
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pandas as pd
 import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
-from .clustering import DataError, some
-from .design import Design, UniformClusters, UniformRecords
+from .clustering import DataError, ids, some
+from .compare import Coverage, compare
+from .demo import demo
+from .design import (
+    Design,
+    DistinctEntities,
+    KnownWeights,
+    SingleUnit,
+    Stratified,
+    UniformClusters,
+    UniformRecords,
+)
 from .diagnostics import alarms
-from .metrics import METRICS
+from .files import read_columns, replacing
+from .metrics import METRICS, Metric
 from .sample import Sample
 from .taylor import taylor
+from .uncertain import Scale, identity, log, logit
 from .units import Missing, measure
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
+)
 
 
 class DesignName(Enum):
-    """Designs that need no further input."""
+    """How the labelled units were found."""
 
     UNIFORM_RECORDS = "uniform-records"
+    DISTINCT_ENTITIES = "distinct-entities"
     UNIFORM_CLUSTERS = "uniform-clusters"
+    KNOWN_WEIGHTS = "known-weights"
+    STRATIFIED = "stratified"
+
+
+TAKES = {
+    DesignName.UNIFORM_RECORDS: {"drawn", "population"},
+    DesignName.DISTINCT_ENTITIES: {"draws", "population"},
+    DesignName.UNIFORM_CLUSTERS: {"drawn", "population"},
+    DesignName.KNOWN_WEIGHTS: {"weights", "drawn", "population"},
+    DesignName.STRATIFIED: {"strata", "populations", "single-unit"},
+}
+"""Options of each design."""
+
+
+class ScaleName(Enum):
+    """On which scale intervals are symmetric."""
+
+    NATURAL = "natural"
+    IDENTITY = "identity"
+    LOGIT = "logit"
+    LOG = "log"
+
+
+SCALES: dict[ScaleName, Scale | None] = {
+    ScaleName.NATURAL: None,
+    ScaleName.IDENTITY: identity,
+    ScaleName.LOGIT: logit,
+    ScaleName.LOG: log,
+}
 
 
 class Format(Enum):
-    """How the estimates are printed."""
+    """How a table is printed."""
 
     TABLE = "table"
     CSV = "csv"
@@ -37,73 +89,327 @@ class Format(Enum):
     HTML = "html"
 
 
-DESIGNS: dict[DesignName, Design] = {
-    DesignName.UNIFORM_RECORDS: UniformRecords(),
-    DesignName.UNIFORM_CLUSTERS: UniformClusters(),
-}
+def _file(what: str) -> Any:
+    return typer.Option(exists=True, dir_okay=False, help=what)
 
 
-def _read(path: Path, columns: tuple[str | None, str | None]) -> pd.DataFrame:
-    """Record and cluster column of a CSV (ids as text) or Parquet file; by default the first two."""
-    if path.suffix.lower() in {".parquet", ".pq"}:
-        frame = pd.read_parquet(path)
+def _argument(name: str, what: str) -> Any:
+    return typer.Argument(metavar=name, exists=True, dir_okay=False, help=what)
+
+
+Labels = Annotated[Path, _argument("LABELS", "Record and entity, for every record of each labelled entity.")]
+DesignOption = Annotated[DesignName, typer.Option("--design", help="How the labelled units were found.")]
+Drawn = Annotated[Path | None, _file("One column: the unit of each draw, repeats kept.")]
+Draws = Annotated[int | None, typer.Option(min=1, help="How many records were drawn.")]
+Population = Annotated[int | None, typer.Option(min=1, help="How many there were to draw from.")]
+Weights = Annotated[Path | None, _file("Unit and weight.")]
+Strata = Annotated[Path | None, _file("Unit and stratum.")]
+Populations = Annotated[Path | None, _file("Stratum and its number of units.")]
+Single = Annotated[SingleUnit | None, typer.Option(help="Variance of a stratum with a single draw.")]
+Blocks = Annotated[
+    Path | None, _file("Record and block, of every labelled record: blocks then are the units drawn.")
+]
+Record = Annotated[str | None, typer.Option(help="Record column, in every file that has records.")]
+Cluster = Annotated[str | None, typer.Option(help="Cluster column of PREDICTION.")]
+Entity = Annotated[str | None, typer.Option(help="Entity column of LABELS.")]
+MissingOption = Annotated[
+    Missing, typer.Option("--missing", help="What to do with labelled records that PREDICTION lacks.")
+]
+MetricNames = Annotated[
+    str | None, typer.Option(help="Comma-separated, see erbayes metrics; all of them by default.")
+]
+Level = Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")]
+FormatOption = Annotated[Format, typer.Option("--format", help="How to print.")]
+Output = Annotated[
+    Path | None, typer.Option(help="File to write instead of printing; replaced only by a whole one.")
+]
+
+
+@contextmanager
+def _errors_told() -> Iterator[None]:
+    try:
+        yield
+    except DataError as error:
+        typer.echo(f"erbayes: {error}", err=True)
+        raise typer.Exit(2) from error
+
+
+def _keyed(path: Path) -> pd.Series:
+    """Second column of a table, indexed by the first, whose ids are unique."""
+    frame = read_columns(path, (None, None))
+    key, value = frame.columns
+    keys = ids(frame[key], f"{path}, column {key!r}")
+    if not keys.is_unique:
+        twice = keys[keys.duplicated()]
+        raise DataError(f"{path}: {len(twice)} ids are listed twice, such as {some(twice)}")
+    return pd.Series(ids(frame[value], f"{path}, column {value!r}"), index=keys)
+
+
+def _numbers(path: Path, whole: bool = False) -> pd.Series:
+    """As `_keyed`, for numbers."""
+    text = _keyed(path)
+    numbers = pd.to_numeric(text, errors="coerce")
+    bad = numbers.isna() | (whole & (numbers % 1 != 0))
+    if bad.any():
+        kind = "whole numbers" if whole else "numbers"
+        raise DataError(f"{path}: {bad.sum()} of {len(bad)} are not {kind}, such as {some(text[bad])}")
+    return numbers.astype("int64") if whole else numbers
+
+
+def _design(
+    name: DesignName, drawn: Path | None, draws: int | None, population: int | None, weights: Path | None,
+    strata: Path | None, populations: Path | None, single_unit: SingleUnit | None,
+) -> Design:  # fmt: skip
+    given = {
+        "drawn": drawn, "draws": draws, "population": population, "weights": weights, "strata": strata,
+        "populations": populations, "single-unit": single_unit,
+    }  # fmt: skip
+    takes = [f"--{option}" for option in given if option in TAKES[name]]
+    foreign = [f"--{o}" for o, value in given.items() if value is not None and o not in TAKES[name]]
+    if foreign:
+        raise DataError(
+            f"--design {name.value} does not take {', '.join(foreign)}; it takes {', '.join(takes)}"
+        )
+    units = None if drawn is None else list(read_columns(drawn, (None,)).iloc[:, 0])
+    match name:
+        case DesignName.UNIFORM_RECORDS:
+            return UniformRecords(units, population)
+        case DesignName.UNIFORM_CLUSTERS:
+            return UniformClusters(population, units)
+        case DesignName.DISTINCT_ENTITIES:
+            if draws is None:
+                raise DataError(f"--design {name.value} needs --draws")
+            return DistinctEntities(draws, population)
+        case DesignName.KNOWN_WEIGHTS:
+            if weights is None:
+                raise DataError(f"--design {name.value} needs --weights")
+            return KnownWeights(_numbers(weights), units, population)
+        case DesignName.STRATIFIED:
+            if strata is None or populations is None:
+                raise DataError(f"--design {name.value} needs --strata and --populations")
+            sizes = {str(h): int(n) for h, n in _numbers(populations, whole=True).items()}
+            return Stratified(_keyed(strata), sizes, single_unit or SingleUnit.ERROR)
+
+
+def _metrics(names: str | None) -> Sequence[Metric]:
+    if names is None:
+        return METRICS
+    known = {m.name: m for m in METRICS}
+    wanted = [name.strip() for name in names.split(",")]
+    unknown = [w for w in wanted if w not in known]
+    if unknown:
+        raise DataError(f"no metric {some(unknown)}; there are {', '.join(known)}")
+    return [known[w] for w in wanted]
+
+
+def _rendered(table: pd.DataFrame, format: Format) -> str:
+    match format:
+        case Format.CSV:
+            return table.to_csv(index=False)
+        case Format.HTML:
+            with pd.option_context("display.max_colwidth", None):
+                return table.to_html(index=False) + "\n"
+        case Format.JSON:
+            rows = [
+                {k: None if isinstance(x, float) and not math.isfinite(x) else x for k, x in row.items()}
+                for row in table.to_dict("records")
+            ]
+            return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
+        case Format.TABLE:
+            return _plain(table)
+
+
+def _plain(table: pd.DataFrame) -> str:
+    """Aligned columns, as wide as they need to be."""
+    shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name in table.columns:
+        number = pd.api.types.is_float_dtype(table[name])
+        shown.add_column(str(name), justify="right" if number else "left", no_wrap=True)
+    for row in table.itertuples(index=False):
+        shown.add_row(*(f"{x:,.4f}" if isinstance(x, float) else str(x) for x in row))
+    console = Console(file=StringIO(), width=10_000, markup=False, highlight=False, emoji=False)
+    with console.capture() as text:
+        console.print(shown)
+    return "".join(f"{line.rstrip()}\n" for line in text.get().splitlines())
+
+
+def _show(table: pd.DataFrame, format: Format, output: Path | None) -> None:
+    text = _rendered(table, format)
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    with replacing(output) as new:
+        new.write_text(text, encoding="utf-8")
+
+
+def _show_estimates(table: pd.DataFrame, level: float, format: Format, output: Path | None) -> None:
+    """Estimates with their method; the plain table says the level once and leaves out the method."""
+    if format is Format.TABLE:
+        bounds = {bound: f"{bound} {100 * level:g} %" for bound in ("lower", "upper")}
+        table = table.drop(columns="level").rename(columns=bounds)
     else:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""])
-    if frame.shape[1] < 2:
-        raise DataError(f"{path}: a table needs a record and a cluster column")
-    names = [own or frame.columns[i] for i, own in enumerate(columns)]
-    lacking = [n for n in names if n not in frame.columns]
-    if lacking:
-        raise DataError(f"{path} has no column {some(lacking)}; it has {some(frame.columns, 20)}")
-    return frame[names]
+        table.insert(list(table.columns).index("metric") + 1, "method", "taylor")
+    _show(table, format, output)
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"erbayes {version('erbayes')}")
+        raise typer.Exit
 
 
 @app.callback()
-def main() -> None:
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
     """How good is my entity resolution? Estimates for the whole database from a labelled sample."""
 
 
 @app.command("estimate")
 def estimate_command(
-    prediction: Annotated[Path, typer.Argument(exists=True, help="CSV or Parquet: record, cluster")],
-    labels: Annotated[Path, typer.Argument(exists=True, help="CSV or Parquet: record, entity")],
-    design: Annotated[DesignName, typer.Option(help="How the labelled entities were found")],
-    record: Annotated[str | None, typer.Option(help="Record column of both files")] = None,
-    cluster: Annotated[str | None, typer.Option(help="Cluster column of PREDICTION")] = None,
-    entity: Annotated[str | None, typer.Option(help="Entity column of LABELS")] = None,
-    missing: Annotated[Missing, typer.Option(help="Labelled records that PREDICTION lacks")] = Missing.ERROR,
-    metrics: Annotated[str | None, typer.Option(help="Comma-separated; by default all")] = None,
-    level: Annotated[float, typer.Option(help="Level of the intervals")] = 0.95,
-    format: Annotated[Format, typer.Option(help="Output")] = Format.TABLE,
+    prediction: Annotated[Path, _argument("PREDICTION", "Record and predicted cluster, for all records.")],
+    labels: Labels,
+    design: DesignOption,
+    drawn: Drawn = None,
+    draws: Draws = None,
+    population: Population = None,
+    weights: Weights = None,
+    strata: Strata = None,
+    populations: Populations = None,
+    single_unit: Single = None,
+    blocks: Blocks = None,
+    record: Record = None,
+    cluster: Cluster = None,
+    entity: Entity = None,
+    missing: MissingOption = Missing.ERROR,
+    metrics: MetricNames = None,
+    level: Level = 0.95,
+    scale: Annotated[ScaleName, typer.Option(help="Where intervals are symmetric.")] = ScaleName.NATURAL,
+    format: FormatOption = Format.TABLE,
+    output: Output = None,
 ) -> None:
-    """Estimate metrics of PREDICTION from LABELS, the complete entities of a sample.
+    """Estimate metrics of PREDICTION from a labelled sample.
 
-    Example: erbayes estimate clusters.csv labels.csv --design uniform-records
-    --metrics pairwise-precision,pairwise-recall
+    LABELS holds every record of each entity in the sample. Files are CSV, TSV (both may be compressed)
+    or Parquet. Their first two columns are taken unless columns are named. Ids are text: integers in a
+    Parquet file become text, and 7 is not 007.
+
+    \b
+    How were the labelled entities found? (--design)
+      uniform-records    Records were drawn uniformly and their entities labelled. An entity drawn
+                         twice counts twice: --drawn. Without replacement: --population RECORDS.
+      distinct-entities  The same, with replacement, but the labels list each entity once although
+                         some were drawn twice: --draws RECORDS. The population is that of
+                         PREDICTION, or --population RECORDS.
+      uniform-clusters   Entities were drawn uniformly. Without replacement: --population ENTITIES.
+      known-weights      Entities were drawn with known probabilities p: --weights FILE, of 1/p up to
+                         a factor.
+      stratified         Entities were drawn uniformly, without replacement, within strata of
+                         entities: --strata FILE and --populations FILE.
+    With --blocks, read "block" for "entity": whole blocks were drawn and labelled.
+
+    \b
+    Examples:
+      erbayes estimate clusters.csv labels.csv --design uniform-records
+      erbayes estimate clusters.parquet labels.csv --design distinct-entities --draws 400 \\
+          --metrics pairwise-precision,pairwise-recall --format json
+      erbayes estimate clusters.csv labels.csv --design stratified --strata strata.csv \\
+          --populations sizes.csv --missing omit --output found.csv --format csv
+
+    Warnings, on stderr, say what is wrong with the estimates. Exit status: 0, or 2 where the input
+    cannot be used.
     """
-    try:
-        known = {m.name: m for m in METRICS}
-        wanted = metrics.split(",") if metrics else list(known)
-        unknown = [w for w in wanted if w not in known]
-        if unknown:
-            raise DataError(f"no metric {some(unknown)}; there are {', '.join(known)}")
-        chosen = [known[w] for w in wanted]
-        predicted, labelled = _read(prediction, (record, cluster)), _read(labels, (record, entity))
-        sample = Sample(measure(predicted, labelled, missing=missing), DESIGNS[design])
-        table = taylor(sample, chosen).apply(chosen).table(level).reset_index()
+    with _errors_told():
+        chosen = _metrics(metrics)
+        drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
+        units = measure(
+            read_columns(prediction, (record, cluster)), read_columns(labels, (record, entity)),
+            blocks=None if blocks is None else read_columns(blocks, (record, None)), missing=missing,
+        )  # fmt: skip
+        sample = Sample(units, drawing)
+        table = taylor(sample, chosen).apply(chosen).table(level, SCALES[scale]).reset_index()
         for alarm in alarms(sample, chosen):
             typer.echo(f"warning: {alarm}", err=True)
-    except DataError as error:
-        typer.echo(f"erbayes: {error}", err=True)
-        raise typer.Exit(2) from error
-    table.insert(1, "method", "taylor")
-    if format is Format.JSON:
-        rows = table.astype(object).where(table.notna(), None).to_dict("records")
-        typer.echo(json.dumps(rows, indent=1))
-    elif format is Format.CSV:
-        typer.echo(table.to_csv(index=False), nl=False)
-    elif format is Format.HTML:
-        typer.echo(table.to_html(index=False))
-    else:
-        shown = table.drop(columns=["method", "level"])
-        typer.echo(shown.to_string(index=False, float_format="{:.4f}".format))
+        _show_estimates(table, level, format, output)
+
+
+@app.command("compare")
+def compare_command(
+    predictions: Annotated[
+        list[Path], _argument("PREDICTION", "Two or more, each with record and predicted cluster.")
+    ],
+    labels: Labels,
+    design: DesignOption,
+    drawn: Drawn = None,
+    draws: Draws = None,
+    population: Population = None,
+    weights: Weights = None,
+    strata: Strata = None,
+    populations: Populations = None,
+    single_unit: Single = None,
+    blocks: Blocks = None,
+    record: Record = None,
+    cluster: Cluster = None,
+    entity: Entity = None,
+    missing: MissingOption = Missing.ERROR,
+    coverage: Annotated[
+        Coverage, typer.Option(help="What to do where predictions cover different records.")
+    ] = Coverage.ERROR,
+    metrics: MetricNames = None,
+    level: Level = 0.95,
+    format: FormatOption = Format.TABLE,
+    output: Output = None,
+) -> None:
+    """Compare predictions by the same labelled sample.
+
+    Prints each prediction minus each earlier one, with paired standard errors. Predictions go by the
+    names of their files. Files and designs are those of erbayes estimate.
+
+    \b
+    Example:
+      erbayes compare old.csv new.csv labels.csv --design uniform-records --metrics pairwise-f1
+    """
+    with _errors_told():
+        chosen = _metrics(metrics)
+        drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
+        names = [Path(p.name.removesuffix(".gz")).stem for p in predictions]
+        if len(set(names)) < len(names):
+            raise DataError(f"predictions go by their files' names, which must differ: {some(names, 20)}")
+        found = compare(
+            {name: read_columns(p, (record, cluster)) for name, p in zip(names, predictions, strict=True)},
+            read_columns(labels, (record, entity)), drawing, chosen,
+            blocks=None if blocks is None else read_columns(blocks, (record, None)),
+            missing=missing, coverage=coverage,
+        )  # fmt: skip
+        _show_estimates(found.differences(level), level, format, output)
+
+
+@app.command("metrics")
+def metrics_command(format: FormatOption = Format.TABLE, output: Output = None) -> None:
+    """List every metric, with its formula and source.
+
+    n = records shared by an entity and a predicted cluster, N_c and m = their sizes, N = all records,
+    B = number of such overlaps, TP, |T|, |P| = common, true and predicted links, |C|, |Ĉ| = number of
+    entities and of predicted clusters, S = number of entities predicted exactly.
+
+    [B22] Binette et al. (2022), [M10] Menestrina et al. (2010), [R07] Rosenberg and Hirschberg (2007),
+    [T07] Talburt et al. (2007).
+    """
+    with _errors_told():
+        listed = {"metric": [m.name for m in METRICS], "formula": [m.source for m in METRICS]}
+        _show(pd.DataFrame(listed), format, output)
+
+
+@app.command("demo")
+def demo_command(
+    picture: Annotated[Path, typer.Option(help="Where to write the forest plot.")] = Path("patentsview.png"),
+) -> None:
+    """Estimate on real data: a table and a picture.
+
+    PatentsView's disambiguation of inventors, judged by 401 hand-labelled ones. Needs the extra
+    datasets: pip install 'erbayes[datasets]'
+    """
+    with _errors_told():
+        demo(picture)

@@ -16,7 +16,7 @@ from .design import Design
 from .metrics import METRICS, Metric
 from .sample import Sample
 from .taylor import effects, taylor
-from .uncertain import Normal, Scale, identity
+from .uncertain import Normal, Scale, Tabled, identity
 from .units import Missing, measure
 
 
@@ -29,8 +29,8 @@ class Coverage(Enum):
     """Judge all of them on the records that every one covers; labels shrink to these too."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Comparison(Tabled):
     """Metrics of several predictions, jointly.
 
     Attributes
@@ -38,11 +38,17 @@ class Comparison:
     predictions, metrics : tuple of str
     joint : Normal
         Metrics of the first prediction, then of the second, and so on, with all covariances.
+    samples : tuple of Sample
+        The sample as each prediction sees it, for `alarms`, `balance` and `influence`.
+    left_out : int
+        Labelled records left out since a prediction lacks them (`Coverage.COMMON`).
     """
 
     predictions: tuple[str, ...]
     metrics: tuple[str, ...]
     joint: Normal
+    samples: tuple[Sample, ...]
+    left_out: int = 0
 
     def differences(self, level: float = 0.95, scale: Scale = identity) -> pd.DataFrame:
         """Each prediction minus each earlier one: a tidy table with paired standard errors."""
@@ -115,9 +121,10 @@ def compare(
     if partial:
         missing = Missing.OMIT
         clusterings = {n: c.restrict(common) for n, c in clusterings.items()}
-    fits, parts = [], []
+    fits, parts, samples = [], [], []
     for clustering in clusterings.values():
         sample = Sample(measure(clustering, labels, blocks=blocks, missing=missing), design)
+        samples.append(sample)
         fits.append(taylor(sample, metrics).apply(metrics))
         parts.append(effects(sample, metrics))
     joint = Normal(
@@ -127,5 +134,6 @@ def compare(
         np.concatenate([f.df for f in fits]),
         tuple(s for f in fits for s in f.support),
     )
-    return Comparison(tuple(clusterings), tuple(m.name for m in metrics), joint)
+    left_out = samples[0].units.unmatched if partial else 0
+    return Comparison(tuple(clusterings), tuple(m.name for m in metrics), joint, tuple(samples), left_out)
 

