@@ -62,6 +62,10 @@ class CalibratedDraws:
     def census(self) -> bool:
         return self.base.census
 
+    @property
+    def theta_mean(self) -> float:
+        return self.base.theta_mean
+
     def residuals(self, Z: FloatArray) -> FloatArray:
         """g w (y - x'B), B of least squares with weights w q."""
         y = Z / (self.g * self.w)[:, None]

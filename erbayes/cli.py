@@ -383,6 +383,12 @@ def compare_command(
             blocks=None if blocks is None else read_columns(blocks, (record, None)),
             missing=missing, coverage=coverage,
         )  # fmt: skip
+        for name, sample in zip(names, found.samples, strict=True):
+            for alarm in alarms(sample, chosen):
+                typer.echo(f"warning: {name}: {alarm}", err=True)
+        if found.left_out:
+            typer.echo(f"warning: {found.left_out} labelled records, which a prediction lacks, are left out",
+                       err=True)  # fmt: skip
         _show_estimates(found.differences(level), level, format, output)
 
 

@@ -20,7 +20,7 @@ class DataError(ValueError):
 
 def some(values: Any, most: int = 3) -> str:
     """The first few of `values`, to show in a message."""
-    shown = [repr(v) for v in list(values[:most])]
+    shown = [repr(v.item() if isinstance(v, np.generic) else v) for v in list(values[:most])]
     return ", ".join(shown) + (", …" if len(values) > most else "")
 
 

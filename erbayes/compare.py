@@ -133,6 +133,7 @@ def compare(
         sample.expansion.variance.covariance(np.hstack(parts)),
         np.concatenate([f.df for f in fits]),
         tuple(s for f in fits for s in f.support),
+        fits[0].draws,
     )
     left_out = samples[0].units.unmatched if partial else 0
     return Comparison(tuple(clusterings), tuple(m.name for m in metrics), joint, tuple(samples), left_out)

@@ -49,6 +49,10 @@ class Variance(Protocol):
     def census(self) -> bool:
         """True where every unit is in the sample."""
 
+    @property
+    def theta_mean(self) -> float:
+        """Finite-population correction, averaged over draws."""
+
     def residuals(self, Z: FloatArray) -> FloatArray:
         """What of Z varies: Z itself, or what calibration leaves of it."""
 
@@ -93,6 +97,10 @@ class StratifiedDraws:
     @property
     def census(self) -> bool:
         return not self.theta.any()
+
+    @property
+    def theta_mean(self) -> float:
+        return float(self.theta[self.stratum].mean())
 
     def residuals(self, Z: FloatArray) -> FloatArray:
         return Z
@@ -154,6 +162,10 @@ class DistinctDraws:
     @property
     def census(self) -> bool:
         return bool((self.inclusion == 1).all())
+
+    @property
+    def theta_mean(self) -> float:
+        return float((1 - self.inclusion).mean())
 
     def residuals(self, Z: FloatArray) -> FloatArray:
         return Z

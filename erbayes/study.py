@@ -34,7 +34,7 @@ from .progress import track
 from .sample import Sample
 from .simulate import Population
 from .taylor import jackknife, taylor
-from .uncertain import Normal, Scale, Tabled, check_level
+from .uncertain import PSEUDO, Normal, Scale, Tabled, check_level
 from .units import Units
 
 BLOCK = 250
@@ -139,12 +139,15 @@ class Taylor:
         By default the natural one of each metric.
     df : float, optional
         Degrees of freedom, ∞ for normal quantiles; by default the effective ones.
+    pseudo : float
+        Mass of the pseudo-draws.
     order : int
         2 corrects the bias of the estimate, 1 does not.
     """
 
     scale: Scale | None = None
     df: float | None = None
+    pseudo: float = PSEUDO
     order: int = 2
     together: ClassVar[bool] = True
 
@@ -152,7 +155,7 @@ class Taylor:
         self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
     ) -> Estimates:
         found = taylor(sample, metrics).apply(metrics, self.order)
-        bounds = found.interval(level, self.scale, self.df)
+        bounds = found.interval(level, self.scale, self.df, self.pseudo)
         return Estimates(found.mean, bounds[..., 0], bounds[..., 1])
 
 
@@ -162,19 +165,21 @@ class Jackknife:
 
     Parameters
     ----------
-    scale, df
+    scale, df, pseudo
         As in `Taylor`.
     """
 
     scale: Scale | None = None
     df: float | None = None
+    pseudo: float = PSEUDO
 
     def __call__(
         self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
     ) -> Estimates:
         found = taylor(sample, metrics).apply(metrics)
-        wider = Normal(found.names, found.mean, jackknife(sample, metrics).cov, found.df, found.support)
-        return Estimates(found.mean, *wider.interval(level, self.scale, self.df).T)
+        wider = Normal(found.names, found.mean, jackknife(sample, metrics).cov, found.df, found.support,
+                       found.draws)  # fmt: skip
+        return Estimates(found.mean, *wider.interval(level, self.scale, self.df, self.pseudo).T)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,8 @@ def taylor(sample: Sample, metrics: Sequence[Metric] = METRICS) -> Totals:
     mean[..., :k] = Z.sum(axis=-2)
     mean[..., k:] = [sample.known(t) for t in known]
     names = tuple(c.name for c in counted) + tuple(t.name for t in known)
-    return Totals(names, mean, cov, moment, variance.lost, sample.expansion.absolute)  # fmt: skip
+    return Totals(names, mean, cov, moment, variance.lost, sample.draws,
+                  sample.expansion.absolute)  # fmt: skip
 
 
 def effects(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
@@ -74,7 +75,7 @@ def jackknife(sample: Sample, metrics: Sequence[Metric] = METRICS) -> Normal:
     if undefined:
         raise NotIdentified(f"the jackknife of {', '.join(undefined)} is 0/0 where one draw is left out")
     off = replicates - plain.mean[:, None]
-    return Normal(plain.names, plain.mean, (off * scale) @ off.T, plain.df, plain.support)
+    return Normal(plain.names, plain.mean, (off * scale) @ off.T, plain.df, plain.support, plain.draws)
 
 
 def estimate(

@@ -42,6 +42,9 @@ def natural_scale(support: tuple[float, float]) -> Scale:
 
 
 BOTH = np.array([-1.0, 1.0])
+PSEUDO = 0.3
+"""Mass of the pseudo-draws in intervals, in draws. Of .25 to .5 (docs/intervals.md) about the least that
+keeps coverage where errors are rare."""
 
 
 class Tabled(ABC):
@@ -74,6 +77,8 @@ class Normal(Tabled):
     df : float array, (..., k)
         Degrees of freedom of each standard error.
     support : tuple of (float, float), (k,)
+    draws : float
+        Number of draws over their finite-population correction, n/θ: ∞ for a census.
     """
 
     names: tuple[str, ...]
@@ -81,6 +86,7 @@ class Normal(Tabled):
     cov: FloatArray
     df: FloatArray
     support: tuple[tuple[float, float], ...]
+    draws: float = np.inf
 
     @property
     def sd(self) -> FloatArray:
@@ -100,7 +106,7 @@ class Normal(Tabled):
         return np.sqrt(np.where(rounding, 0.0, variance))
 
     def interval(self, level: float = 0.95, scale: Scale | None = None,
-                 df: float | None = None) -> FloatArray:  # fmt: skip
+                 df: float | None = None, pseudo: float = PSEUDO) -> FloatArray:  # fmt: skip
         """Two-sided intervals, (..., k, 2), cut to the support.
 
         Parameters
@@ -108,23 +114,46 @@ class Normal(Tabled):
         level : float in (0, 1)
         scale : Scale, optional
             By default the natural one of each component's support. A component outside the
-            open range of its scale (an estimate of exactly 1, say) is treated on the identity
-            scale.
+            open range of its scale is treated on the identity scale.
         df : float, optional
             Degrees of freedom for all; `numpy.inf` gives the normal quantile.
+        pseudo : float
+            Mass a of two pseudo-draws, one at 1 and one at 0, for components in [0, 1]: errors that no
+            draw has shown may exist. With x the estimate and n the draws, intervals stand around
+            x' = (n x + a)/(n + 2a) with variance (n² V + a (1-x)² + a x²)/(n + 2a)², and reach to x at
+            least. 0 turns them off:
+            `interval(level, identity, inf, 0)` is Wald's.
         """
         from scipy.special import stdtrit
 
         check_level(level)
-        half = self.sd * stdtrit(np.minimum(self.df if df is None else df, 1e12), (1 + level) / 2)
-        bounds = self.mean[..., None] + half[..., None] * BOTH
+        mean, sd = self._with_pseudo_draws(pseudo)
+        half = sd * stdtrit(np.minimum(self.df if df is None else df, 1e12), (1 + level) / 2)
+        bounds = mean[..., None] + half[..., None] * BOTH
         for j, support in enumerate(self.support):
-            on, x = scale or natural_scale(support), self.mean[..., j, None]
+            on, x = scale or natural_scale(support), mean[..., j, None]
             with np.errstate(divide="ignore", invalid="ignore"):
                 ends = on.inverse(on.forward(x) + half[..., j, None] * on.slope(x) * BOTH)
             bounds[..., j, :] = np.where((on.lower < x) & (x < on.upper), ends, bounds[..., j, :])
+        bounds[..., 0] = np.minimum(bounds[..., 0], self.mean)
+        bounds[..., 1] = np.maximum(bounds[..., 1], self.mean)
         limits = np.array(self.support)
         return np.asarray(np.clip(bounds, limits[:, :1], limits[:, 1:]))
+
+    def _with_pseudo_draws(self, mass: float) -> tuple[FloatArray, FloatArray]:
+        """Estimates and standard errors that intervals stand on."""
+        if mass < 0:
+            raise DataError(f"the mass of pseudo-draws must be 0 or more, not {mass}")
+        sd, share = self.sd, mass / self.draws
+        if share == 0:
+            return self.mean, sd
+        shares = np.array([support == (0.0, 1.0) for support in self.support])
+        x = np.clip(self.mean, 0, 1)
+        spread = sd**2 + share / self.draws * ((1 - x) ** 2 + x**2)
+        return (
+            np.where(shares, (x + share) / (1 + 2 * share), self.mean),
+            np.where(shares, np.sqrt(spread) / (1 + 2 * share), sd),
+        )
 
     def contrast(self, weights: FloatArray, names: Sequence[str]) -> Normal:
         """Linear combinations, `weights` of shape (j, k): differences of correlated estimates."""
@@ -290,6 +319,7 @@ class Totals:
     cov: FloatArray
     moment: FloatArray
     lost: int
+    draws: float
     absolute: bool
 
     def where(self, metric: Metric) -> list[int]:
@@ -349,4 +379,5 @@ class Totals:
                 f"{', '.join(empty)} is 0/0 in this sample: it holds none of what is averaged over"
             )
         cov = J @ self.cov @ np.swapaxes(J, -1, -2)
-        return Normal(tuple(m.name for m in metrics), mean, cov, df, tuple(m.support for m in metrics))
+        return Normal(tuple(m.name for m in metrics), mean, cov, df, tuple(m.support for m in metrics),
+                      self.draws)  # fmt: skip

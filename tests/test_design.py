@@ -6,6 +6,8 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
+from scipy import stats
+from scipy.special import expit, logit
 
 import erbayes as eb
 from erbayes import metrics as m
@@ -63,6 +65,19 @@ def test_single_unit_strata():
         totals("xzu", design(eb.SingleUnit.ERROR))
     certain = totals("xzu", design(eb.SingleUnit.CERTAINTY))[1]
     assert totals("xzu", design(eb.SingleUnit.ADJUST))[1] > certain > 0
+
+
+def test_strata_that_do_not_fit_the_labels():
+    cases = [
+        ({"x": 0, "z": 0}, {0: 3, 1: 500}, "1 strata of 500 units hold no labelled unit, such as 1"),
+        (pd.Series([0, 0, 0], ["x", "z", "z"]), {0: 3}, "strata: 1 units are listed twice"),
+        ({"x": 0, "z": None}, {0: 3}, "1 units have no stratum, such as 'z'"),
+        ({"x": 0, "z": 5}, {0: 3}, "1 strata have no population size: 5"),
+        ({"x": 0, "z": 0}, {0: 1}, "more units drawn than there are in strata 0"),
+    ]
+    for strata, population, message in cases:
+        with pytest.raises(eb.DataError, match=message):
+            totals("xz", eb.Stratified(strata, population))
 
 
 def test_single_block_gives_estimate_and_no_variance():
@@ -207,3 +222,30 @@ def test_naive_is_the_truth_of_the_restricted_prediction():
         expected = oracle.truth(list(true[kept]), list(pred[kept]))
         found = eb.naive(eb.measure(pd.Series(pred), pd.Series(true)[kept]))
         np.testing.assert_allclose(found, [expected[n] for n in found.index], rtol=1e-12, atol=1e-12)
+
+
+def test_pseudo_draws_of_intervals():
+    sample = eb.Sample(eb.measure(PRED, labels("xyuv")), eb.UniformClusters())
+    found = eb.taylor(sample, [P, m.entities]).apply([P, m.entities], order=1)
+    x, V, n, a = found.mean[0], found.sd[0] ** 2, 4, 0.3
+    centre, spread = (n * x + a) / (n + 2 * a), (n**2 * V + a * (1 - x) ** 2 + a * x**2) / (n + 2 * a) ** 2
+    reach = stats.t.ppf(0.975, found.df[0]) * np.sqrt(spread) / (centre * (1 - centre))
+    wanted = expit(logit(centre) + reach * np.array([-1, 1]))
+    np.testing.assert_allclose(found.interval()[0], wanted, rtol=1e-12)
+    np.testing.assert_array_equal(found.interval()[1], found.interval(pseudo=0)[1])
+    assert (found.interval(pseudo=0)[0] != found.interval()[0]).all()
+    with pytest.raises(eb.DataError, match="must be 0 or more, not -1"):
+        found.interval(pseudo=-1)
+
+
+def test_a_sample_without_error_is_no_proof_of_perfection():
+    truth = {r: r // 2 for r in range(40)}
+    half = {r: e for r, e in truth.items() if e < 10}
+    for population, exact in ((None, False), (20, False), (10, True)):
+        if exact:
+            found = eb.estimate(half, half, eb.UniformClusters(population), [P])
+        else:
+            found = eb.estimate(truth, half, eb.UniformClusters(population), [P])
+        low, high = found.interval()[0]
+        assert found.mean[0] == 1 and found.sd[0] == 0
+        assert (low == high == 1) if exact else (0.3 < low < 0.999 and high == 1)

@@ -46,7 +46,7 @@ CASES = {"pps_wr_nofpc": pps, "pps_wr_fpcK": lambda: pps(600), "srs_nofpc": srs,
 @pytest.mark.parametrize("case", CASES)
 def test_svyratio(case):
     found = fitted(CASES[case]())
-    z, t = found.interval(0.95, eb.identity, np.inf), found.interval(0.95, eb.identity, 59)
+    z, t = found.interval(0.95, eb.identity, np.inf, 0), found.interval(0.95, eb.identity, 59, 0)
     compared = 0
     for j, name in enumerate(METRICS):
         if (case, name, "est") not in R.index:
@@ -105,7 +105,7 @@ def test_jackknife_equals_leaving_out_one_by_one():
 def test_covariance_and_logit_interval():
     found = fitted(pps())
     assert found.cov[0, 1] == pytest.approx(R["pps_wr_nofpc", "P,R", "cov"], rel=1e-10)
-    low, high = found.interval(0.95, eb.logit, 59)[list(METRICS).index("clR")]
+    low, high = found.interval(0.95, eb.logit, 59, 0)[list(METRICS).index("clR")]
     assert low == pytest.approx(R["pps_wr_nofpc", "clR_ciprop_xlogit", "lo"], rel=1e-9)
     assert high == pytest.approx(R["pps_wr_nofpc", "clR_ciprop_xlogit", "hi"], rel=1e-9)
 

@@ -99,7 +99,7 @@ def test_many_samples_at_once_are_the_same_samples(plan):
 
 def test_every_estimator_gives_estimates():
     estimators = {
-        "taylor": Taylor(eb.identity, np.inf, 1), "jackknife": Jackknife(), "distinct": OnDistinct(Taylor()),
+        "taylor": Taylor(eb.identity, np.inf, order=1), "jackknife": Jackknife(), "distinct": OnDistinct(Taylor()),
         "calibrated": OnCalibrated(Taylor()), "bootstrap": Resampled(Percentile(), replicates=50),
     }  # fmt: skip
     table = run(estimators, 10, (400,), {"records": DrawRecords()}).table().set_index("estimator")
