@@ -1,14 +1,18 @@
-# Both targets set up their own virtual environment in .venv.
+# Every target sets up its own virtual environment in .venv.
 PYTHON ?= $(shell for p in python3.12 python3.13 python3.14 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: test demo
+.PHONY: test demo study
 test: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest
+
+study: .venv/ready
+	$(BIN)/python -m pytest -m study
+	$(BIN)/python benchmarks/intervals.py
 
 demo: .venv/ready
 	$(BIN)/erbayes demo
