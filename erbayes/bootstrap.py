@@ -23,7 +23,7 @@ from .design import StratifiedDraws
 from .metrics import METRICS, Metric
 from .progress import track
 from .sample import Sample
-from .taylor import columns_of, effects, taylor
+from .taylor import columns_of, leave_one_out, taylor
 from .uncertain import Draws, Normal, Scale, Tabled, check_level, gradient, identity, natural_scale, positions
 from .units import RECORDS, TRUE_LINKS, Column, NotIdentified, Units
 
@@ -224,11 +224,11 @@ class Bootstrap(Tabled):
         )  # fmt: skip
 
     def acceleration(self) -> FloatArray:
-        """Σ e³ / (6 (Σ e²)^1.5) of the draws' centred effects e on each metric, (metrics,)."""
-        e = effects(self.sample, self.metrics)
-        e = e - e.mean(axis=0)
-        spread = np.sum(e**2, axis=0) ** 1.5
-        return np.asarray(np.sum(e**3, axis=0) / (6 * np.where(spread > 0, spread, 1.0)))
+        """Σ u³ / (6 (Σ u²)^1.5), u_s = mean of the g_(s) - g_(s), g_(s) without draw s, (metrics,)."""
+        left, _ = leave_one_out(self.sample, self.metrics)
+        u = left.mean(axis=0) - left
+        spread = np.sum(u**2, axis=0) ** 1.5
+        return np.asarray(np.sum(u**3, axis=0) / (6 * np.where(spread > 0, spread, 1.0)))
 
     def errors(self) -> FloatArray:
         """Taylor standard error of each metric within each replicate, (B, metrics)."""

@@ -32,7 +32,7 @@ from .design import (
 )
 from .diagnostics import alarms
 from .files import read_columns, replacing
-from .metrics import METRICS, Metric
+from .metrics import METRICS, OTHERS, PAPER, Metric
 from .sample import Sample
 from .taylor import taylor
 from .uncertain import Scale, identity, log, logit
@@ -194,7 +194,7 @@ def _design(
 def _metrics(names: str | None) -> Sequence[Metric]:
     if names is None:
         return METRICS
-    known = {m.name: m for m in METRICS}
+    known = {m.name: m for m in (*METRICS, *OTHERS)} | PAPER
     wanted = [name.strip() for name in names.split(",")]
     unknown = [w for w in wanted if w not in known]
     if unknown:

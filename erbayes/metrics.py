@@ -195,6 +195,9 @@ van_dongen = Metric("van-dongen", (u.LARGEST_PIECE, u.LARGEST_PIECE_PREDICTED, u
     lambda a, b, r: 1 - (a + b) / (2 * r), PER_RECORD, UNIT,
     "(2N-Σmax-Σmax)/2N; identified from no single sample of clusters")  # fmt: skip
 
+ceaf = _ratio("ceaf", u.BEST_MATCHING, u.RECORDS, "records on the best one-to-one matching / N; "
+    "identified from no sample")  # fmt: skip
+
 entities = Metric("entities", (u.ENTITIES, u.RECORDS, N), lambda c, r, N: N * c / r, PER_RECORD,
     POSITIVE, "|C|")  # fmt: skip
 mean_cluster_size = _ratio("mean-cluster-size", u.RECORDS, u.ENTITIES, "N/|C|, records",
@@ -225,6 +228,10 @@ P_clust = Metric("P_clust", (u.COMMON_LINKS, u.RECORDS, N, PREDICTED),
 P_rec = Metric("P_rec", (u.COMMON_LINKS, PREDICTED), lambda tp, P: tp / P, PER_RECORD, POSITIVE,
     "E[g/(|c|p_i)], [B22] lemma 1", absolute=True)  # fmt: skip
 
+PAPER = {"P_block": P_block, "R_block": R_block, "P_clust": P_clust, "R_clust": R_clust, "P_rec": P_rec,
+         "R_rec": R_rec}  # fmt: skip
+"""The paper's estimators by their names."""
+
 METRICS: tuple[Metric, ...] = (
     pairwise_precision, pairwise_recall, pairwise_f(), fowlkes_mallows, jaccard, rand,
     adjusted_rand, cluster_precision, cluster_recall, cluster_f(), b3_precision, b3_recall,
@@ -234,3 +241,6 @@ METRICS: tuple[Metric, ...] = (
     entities, mean_cluster_size, singleton_share, matching_rate, hill_number(1), hill_number(2),
 )  # fmt: skip
 """What `estimate` reports from sampled entities."""
+
+OTHERS = (purity, closest_cluster_precision, van_dongen, ceaf)
+"""What sampled entities do not identify; the first two want sampled predicted clusters."""

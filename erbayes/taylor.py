@@ -57,24 +57,35 @@ def effects(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     return np.asarray(z @ totals.slopes(metrics)[:, : len(counted)].T)
 
 
+def leave_one_out(sample: Sample, metrics: Sequence[Metric]) -> tuple[FloatArray, FloatArray]:
+    """Metrics with each draw left out in turn, (n, metrics), and the scale of each square, (n,).
+
+    Raises
+    ------
+    NotIdentified
+        A metric that is 0/0 without one of the draws.
+    """
+    totals = taylor(sample, metrics)
+    counted, known = columns_of(metrics)
+    change, scale = sample.expansion.variance.jackknife(sample.contributions(counted))
+    left = totals.mean + np.pad(change, ((0, 0), (0, len(known))))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.column_stack([m.formula(*left[:, totals.where(m)].T) for m in metrics])
+    undefined = [m.name for m, x in zip(metrics, found.T, strict=True) if not np.isfinite(x).all()]
+    if undefined:
+        raise NotIdentified(f"the jackknife of {', '.join(undefined)} is 0/0 where one draw is left out")
+    return found, scale
+
+
 def jackknife(sample: Sample, metrics: Sequence[Metric] = METRICS) -> Normal:
     """Metrics with leave-one-draw-out standard errors about the full estimate.
 
     V = Σ_s θ_h (n_h - 1)/n_h (g_(s) - g)², g uncorrected. Far above the Taylor standard error it
     tells of a heavy tail.
     """
-    totals = taylor(sample, metrics)
-    counted, known = columns_of(metrics)
-    Z = sample.contributions(counted)
-    change, scale = sample.expansion.variance.jackknife(Z)
-    left = totals.mean + np.hstack([change, np.zeros((len(Z), len(known)))])
-    plain = totals.apply(metrics, order=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        replicates = np.array([m.formula(*left[:, totals.where(m)].T) for m in metrics])
-    undefined = [m.name for m, r in zip(metrics, replicates, strict=True) if not np.isfinite(r).all()]
-    if undefined:
-        raise NotIdentified(f"the jackknife of {', '.join(undefined)} is 0/0 where one draw is left out")
-    off = replicates - plain.mean[:, None]
+    plain = taylor(sample, metrics).apply(metrics, order=1)
+    left, scale = leave_one_out(sample, metrics)
+    off = (left - plain.mean).T
     return Normal(plain.names, plain.mean, (off * scale) @ off.T, plain.df, plain.support, plain.draws)
 
 

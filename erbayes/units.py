@@ -244,6 +244,20 @@ class GroupMax:
 
 
 @dataclass(frozen=True, slots=True)
+class Unidentified:
+    """A quantity that no sample of units can tell, and why."""
+
+    name: str
+    reason: str
+
+    def identified(self, units: Units) -> bool:
+        return False
+
+    def count(self, units: Units) -> FloatArray:
+        raise NotIdentified(f"'{self.name}' is not identified: {self.reason}")
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """A total fixed by the prediction, entering a metric as a constant."""
 
@@ -283,6 +297,8 @@ LARGEST_PIECE = GroupMax("largest_piece", lambda n, N, m: n, True)
 LARGEST_PIECE_PREDICTED = GroupMax("largest_piece_predicted", lambda n, N, m: n, False)
 CLOSEST = GroupMax("closest_cluster", lambda n, N, m: n / (N + m - n), True)
 CLOSEST_PREDICTED = GroupMax("closest_entity", lambda n, N, m: n / (N + m - n), False)
+BEST_MATCHING = Unidentified("best_matching", "the best one-to-one matching of entities and predicted "
+    "clusters is a question about all of them together, which a sample does not answer")  # fmt: skip
 
 COLUMNS: tuple[Column, ...] = (
     RECORDS, PREDICTED_LINKS, PREDICTED_CLUSTERS, N_LOG_M, ENTITIES, TRUE_LINKS, COMMON_LINKS,

@@ -103,11 +103,25 @@ def test_percentile_basic_and_BCa_against_scipy():
         given = stats._resampling.BootstrapResult(
             confidence_interval=None, bootstrap_distribution=found.draws.flat[:, j], standard_error=0.0)
         for method, kind, rtol in (("percentile", Percentile(), 1e-12), ("basic", Basic(eb.identity), 1e-12),
-                                   ("BCa", BCa(), 2e-3)):  # fmt: skip
+                                   ("BCa", BCa(), 1e-9)):  # fmt: skip
             wanted = stats.bootstrap(
                 (y, x), ratio, paired=True, vectorized=False, n_resamples=0, bootstrap_result=given,
                 method=method).confidence_interval  # fmt: skip
             np.testing.assert_allclose(found.interval(0.95, kind)[j], np.clip(wanted, 0, 1), rtol=rtol)
+
+
+def test_BCa_of_a_skewed_estimate():
+    s = sample("s_srswor.csv", lambda d: eb.UniformClusters())[0]
+    P = m.pairwise_precision
+    found = bootstrap(s, [P], Multinomial(), replicates=4000, rng=rng())
+    y, x = s.contributions(P.columns).T
+    given = stats._resampling.BootstrapResult(
+        confidence_interval=None, bootstrap_distribution=found.draws.flat[:, 0], standard_error=0.0)
+    bca, plain = found.interval(0.9, BCa())[0], found.interval(0.9, Percentile())[0]
+    wanted = stats.bootstrap((y, x), lambda y, x: y.sum() / x.sum(), paired=True, vectorized=False, n_resamples=0,
+                             bootstrap_result=given, method="BCa", confidence_level=0.9).confidence_interval  # fmt: skip
+    np.testing.assert_allclose(bca, wanted, rtol=1e-9)
+    assert np.abs(bca - plain).max() > 0.02
 
 
 @pytest.mark.parametrize("strata", [False, True])

@@ -94,6 +94,42 @@ def test_two_predictions_are_calibrated_each_to_its_own_totals():
         np.testing.assert_allclose(both.joint.cov[2 * i : 2 * i + 2, 2 * i : 2 * i + 2], alone.cov, rtol=1e-9, atol=1e-12)
 
 
+def test_scaling_to_N_is_part_of_the_variance():
+    # weights up to a factor, calibrated to links alone: the estimate of records must still vary
+    pred, _, labels, draws = drawn(2, 300, 3000)
+    units = eb.measure(pred, labels)
+    design = eb.KnownWeights(pd.Series(1.0, units.ids), draws)
+    s = eb.Sample(units, eb.Calibrated(design, lambda *_: (PREDICTED_LINKS,), fewest=0))
+    columns = [RECORDS, TRUE_LINKS, eb.units.ENTITIES]
+    Z = s.contributions(columns)
+    variance = s.expansion.variance
+    change, scale = variance.jackknife(Z)
+    taylor_sd = np.sqrt(np.diag(variance.covariance(variance.residuals(Z))))
+    np.testing.assert_allclose(taylor_sd, np.sqrt(scale @ change**2), rtol=0.15)
+
+
+def test_each_total_costs_a_degree_of_freedom():
+    pred, _, labels, draws = drawn(0, n=150)
+    units = eb.measure(pred, labels)
+    s = eb.Sample(units, eb.Calibrated(eb.UniformRecords(draws), two, fewest=0))
+    z = s.contributions([RECORDS])[:, 0]
+    found = eb.taylor(s, [m.b3_recall]).apply([m.b3_recall])
+    assert found.df[0] == pytest.approx(z.sum() ** 2 / (z @ z) - 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_classes_cover_all_sizes_and_rest_on_enough_draws(seed):
+    pred, _, labels, draws = drawn(seed, 150, 2000)
+    units = eb.measure(pred, labels)
+    expansion = eb.UniformRecords(draws).expand(units)
+    records, *classes = eb.links_by_size(units, expansion)
+    assert records == RECORDS
+    assert sum(units.known.total(c) for c in classes) == pytest.approx(units.known.total(PREDICTED_LINKS))
+    z = np.column_stack([units.column(c)[expansion.unit] * expansion.weight for c in classes])
+    assert (z.sum(axis=0) ** 2 / (z**2).sum(axis=0) >= 15).all()
+    assert len(classes) > 1
+
+
 def test_refuses_exactly_where_linear_programming_finds_no_factors():
     answers = []
     for seed in range(30):

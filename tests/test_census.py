@@ -101,6 +101,8 @@ def test_unidentified_metrics_refuse():
     for metric in (m.purity, m.closest_cluster_precision, m.van_dongen):
         with pytest.raises(eb.NotIdentified, match="only where whole predicted clusters"):
             eb.estimate(pred, true, design, [metric])
+    with pytest.raises(eb.NotIdentified, match="'best_matching' is not identified: the best one-to-one"):
+        eb.estimate(pred, true, design, [m.ceaf])
     with pytest.raises(eb.NotIdentified, match="absolute weights"):
         eb.estimate(pred, true, design, [m.P_rec])
     inside = true[pred == pred.iloc[5]]

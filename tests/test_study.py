@@ -120,6 +120,10 @@ def test_the_same_on_any_number_of_workers_and_beside_other_estimators(monkeypat
     same(alone, run(boot, 20, workers=2))
     beside = run({"own": one_by_one} | boot, 20).runs
     pd.testing.assert_series_equal(beside[beside.estimator == "boot"].reset_index().estimate, alone.runs.estimate)
+    twins = run({"a": one_by_one, "b": one_by_one}, 20).runs
+    upper = [twins[twins.estimator == e].upper.to_numpy() for e in "ab"]
+    np.testing.assert_allclose(*upper, atol=2e-9)
+    assert (upper[0] != upper[1]).all()
     other = study({"zeta": people()}, PLANS, (50,), boot, PR, repetitions=20, seed=4, progress=False)
     assert (other.runs.estimate != alone.runs.estimate).mean() > 0.9
 
@@ -142,6 +146,9 @@ def test_finished_blocks_are_not_run_again(tmp_path, monkeypatch):
     study({"zeta": people(seed=2)}, PLANS, (50,), {"counted": counted}, PR, repetitions=8, seed=3,
           progress=False, file=file)  # fmt: skip
     assert len(calls) == 28 * 3
+    study({"zeta": people()}, PLANS, (50,), {"counted": counted}, PR, repetitions=8, seed=4,
+          progress=False, file=file)  # fmt: skip
+    assert len(calls) == 36 * 3
 
 
 SCRIPT = """
