@@ -6,7 +6,7 @@ The truth is PatentsView's release of 2022-06-30; predictions are four earlier r
 noise at rate .10. 95 % intervals of pairwise precision (P) and recall (R) under uniform records and under
 uniform clusters, 100 and 400 draws: coverage and interval score. FILE keeps finished work, so that the
 study goes on there when stopped. Exits 1 where the default interval under uniform records misses a bar:
-coverage at least .93 for 400 draws and .90 for 100.
+coverage of .93 for 400 draws and .90 for 100, by more than two Monte Carlo standard errors.
 
 With 2 cores it takes about 40 minutes.
 """
@@ -36,11 +36,13 @@ RELEASES = {"2017-08-08": "20170808", "2017-12-26": "20171226", "2019-08-20": "2
 PLANS = {"uniform records": DrawRecords(), "uniform clusters": DrawClusters()}
 METRICS = (m.pairwise_precision, m.pairwise_recall)
 DEFAULT = "default: logit-t, pseudo-draws"
-CLOSED = {
+FAST = {
     "Wald": Taylor(identity, np.inf, 0),
     "logit, normal": Taylor(logit, np.inf, 0),
     "logit-t": Taylor(logit, None, 0),
     DEFAULT: Taylor(),
+}
+SLOWER = {
     "default, jackknife": Jackknife(),
     "default, distinct entities": OnDistinct(Taylor()),
     "default, calibrated": OnCalibrated(Taylor()),
@@ -66,7 +68,7 @@ def populations() -> dict[str, sim.Population]:
 
 def run(file: str | None) -> pd.DataFrame:
     parts = []
-    for estimators, repetitions in ((CLOSED, 4000), (BOOTSTRAPS, 500)):
+    for estimators, repetitions in ((FAST, 20_000), (SLOWER, 2000), (BOOTSTRAPS, 500)):
         parts.append(study(populations(), PLANS, [100, 400], estimators, METRICS, repetitions=repetitions,
                            seed=1, workers=2, file=file))  # fmt: skip
     return pd.concat([part.table() for part in parts])
@@ -77,7 +79,7 @@ def shown(table: pd.DataFrame, plan: str, figure: str) -> str:
     rows = table[table.plan == plan]
     cell = rows.population + " " + rows.metric.str[9].str.upper() + rows.n.astype(str)
     wide = rows.assign(cell=cell).pivot(index="estimator", columns="cell", values=figure)
-    wide = wide.loc[list(CLOSED | BOOTSTRAPS), list(dict.fromkeys(cell))]
+    wide = wide.loc[list(FAST | SLOWER | BOOTSTRAPS), list(dict.fromkeys(cell))]
     lines = ["| " + " | ".join(["", *wide.columns]) + " |", "|" + " --- |" * (wide.shape[1] + 1)]
     digits = 0 if figure == "failures" else 3 if figure == "coverage" else 4
     for name, row in wide.iterrows():
@@ -92,7 +94,8 @@ if __name__ == "__main__":
         for figure in ("coverage", "interval_score", "rmse", "failures"):
             print(f"\n{plan}: {figure}\n\n{shown(table, plan, figure)}", flush=True)
     cells = table[(table.plan == "uniform records") & (table.estimator == DEFAULT)]
-    short = cells[cells.coverage < np.where(cells.n == 400, 0.93, 0.90)]
+    bars = np.where(cells.n == 400, 0.93, 0.90)
+    short = cells[cells.coverage + 2 * cells.coverage_se < bars]
     print(f"\n{len(short)} bars missed by the default")
     print(short[["population", "metric", "n", "coverage"]].to_string())
     sys.exit(int(len(short) > 0))

@@ -16,13 +16,14 @@ from .design import (
     sampling_fraction,
 )
 from .diagnostics import P_naive, R_naive, alarms, balance, influence, naive
+from .estimate import Alarm, estimate
 from .sample import Sample
-from .taylor import estimate, jackknife, taylor
+from .taylor import jackknife, taylor
 from .uncertain import Normal, Scale, Totals, identity, log, logit
 from .units import Missing, NotIdentified, Units, measure, measure_predicted
 
 __all__ = [
-    "Calibrated", "Clustering", "Comparison", "Coverage", "DataError", "DistinctEntities",
+    "Alarm", "Calibrated", "Clustering", "Comparison", "Coverage", "DataError", "DistinctEntities",
     "KnownWeights", "Missing", "Normal", "NotIdentified", "P_naive", "R_naive", "Sample", "Scale",
     "SingleUnit", "Stratified", "Totals", "UniformClusters", "UniformRecords", "Units",
     "WeightedRecords", "alarms", "balance", "compare", "estimate", "identity", "influence", "jackknife",

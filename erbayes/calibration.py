@@ -106,7 +106,12 @@ class CalibratedDraws:
         p = self.x.shape[1]
         z, x, xx, xy = np.split(sums, [k, k + p, k + p + p * p], axis=1)
         gap = (self.target - x)[:, :, None]
-        step = np.linalg.solve(xx.reshape(-1, p, p), gap)
+        try:
+            step = np.linalg.solve(xx.reshape(-1, p, p), gap)
+        except np.linalg.LinAlgError as error:
+            raise NotIdentified(
+                f"a replicate holds too few units to calibrate it to {p} totals: calibrate to fewer"
+            ) from error
         return np.asarray(z + np.sum(xy.reshape(-1, p, k) * step, axis=1))
 
 

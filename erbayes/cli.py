@@ -80,6 +80,13 @@ SCALES: dict[ScaleName, Scale | None] = {
 }
 
 
+MISSING = {
+    Missing.SINGLETON: "each is a predicted cluster of its own",
+    Missing.TOGETHER: "those of an entity are one predicted cluster",
+    Missing.OMIT: "left out",
+}
+
+
 class Format(Enum):
     """How a table is printed."""
 
@@ -328,6 +335,9 @@ def estimate_command(
             read_columns(prediction, (record, cluster)), read_columns(labels, (record, entity)),
             blocks=None if blocks is None else read_columns(blocks, (record, None)), missing=missing,
         )  # fmt: skip
+        if units.unmatched:
+            typer.echo(f"note: {units.unmatched} labelled records are not in PREDICTION; --missing "
+                       f"{missing.value}: {MISSING[missing]}", err=True)  # fmt: skip
         sample = Sample(units, drawing)
         table = taylor(sample, chosen).apply(chosen).table(level, SCALES[scale]).reset_index()
         for alarm in alarms(sample, chosen):

@@ -36,7 +36,7 @@ def balance(sample: Sample) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Rows: totals. Columns: estimate, se, known, ratio (estimate / known).
+        Rows: totals. Columns: estimate, se, known, ratio (estimate / known; NaN where that is 0).
 
     Raises
     ------
@@ -64,8 +64,9 @@ def balance(sample: Sample) -> pd.DataFrame:
         chosen.insert(0, Metric("records", (RECORDS,), lambda r: r, PER_RECORD, POSITIVE, "Σw records"))
     found = taylor(sample, chosen).apply(chosen, order=1)
     known = np.array([sample.known(Known(c)) for c in columns])
+    ratio = np.divide(found.mean, known, out=np.full(len(known), np.nan), where=known > 0)
     return pd.DataFrame(
-        {"estimate": found.mean, "se": found.sd, "known": known, "ratio": found.mean / known},
+        {"estimate": found.mean, "se": found.sd, "known": known, "ratio": ratio},
         index=list(found.names),
     )
 
@@ -149,9 +150,10 @@ def alarms(sample: Sample, metrics: Sequence[Metric] = METRICS) -> list[str]:
     """What is wrong with an estimate, in sentences that name the remedy; empty where nothing is.
 
     A single draw; standard errors of 0 in a sample that is not a census; jackknife standard errors
-    above 1.5 times Taylor's; more than a tenth of all predicted links in clusters larger than any
-    that the sample touches; at least three repeats to be expected under uniform records where the
-    draws show none. The bounds are conventions, not tests of a stated size.
+    above 1.5 times Taylor's; predicted links estimated more than 3 standard errors off their known
+    number; more than a tenth of all predicted links in clusters larger than any that the sample
+    touches; at least three repeats to be expected under uniform records where the draws show none.
+    The bounds are conventions, not tests of a stated size.
 
     Examples
     --------
@@ -178,6 +180,7 @@ def alarms(sample: Sample, metrics: Sequence[Metric] = METRICS) -> list[str]:
             f"{beyond:.0%} of all predicted links lie in clusters larger than any that the sample "
             "touches; sample with probability proportional to size."
         )
+    found += _out_of_balance(sample)
     if (repeats := _repeats_expected(sample)) > 3:
         found.append(
             f"About {repeats:.0f} pairs of draws of the same unit were to be expected and the labels "
@@ -198,6 +201,20 @@ def _heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> list[
     return [
         f"Heavy tail: jackknife standard errors exceed Taylor's by half or more for {', '.join(heavy)}; "
         "few units carry the estimate, see influence(), and trust no closed-form interval."
+    ]
+
+
+def _out_of_balance(sample: Sample) -> list[str]:
+    if sample.units.population is None:
+        return []
+    links = balance(sample).loc["predicted_links"]
+    if abs(links.estimate - links.known) <= 3 * links.se + 1e-9 * links.known:
+        return []
+    return [
+        f"Out of balance: the sample estimates {links.estimate:,.0f} predicted links (se {links.se:,.0f}), "
+        f"the prediction holds {links.known:,.0f}; the sample missed large clusters, or the prediction is "
+        "not the population that was sampled. Sample with probability proportional to size, or restrict the "
+        "prediction to what was sampled from."
     ]
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from .clustering import DataError, FloatArray
-from .design import Design
 from .metrics import METRICS, Metric
 from .sample import Sample
 from .uncertain import Normal, Totals
-from .units import Column, Known, Missing, NotIdentified, measure
+from .units import Column, Known, NotIdentified
 
 
 def columns_of(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:
@@ -87,39 +85,3 @@ def jackknife(sample: Sample, metrics: Sequence[Metric] = METRICS) -> Normal:
     left, scale = leave_one_out(sample, metrics)
     off = (left - plain.mean).T
     return Normal(plain.names, plain.mean, (off * scale) @ off.T, plain.df, plain.support, plain.draws)
-
-
-def estimate(
-    prediction: Any, labels: Any, design: Design, metrics: Sequence[Metric] = METRICS,
-    *, blocks: Any = None, missing: Missing = Missing.ERROR,
-) -> Normal:  # fmt: skip
-    """Estimates of `metrics` from a labelled sample, in one call.
-
-    Parameters
-    ----------
-    prediction, labels, blocks, missing
-        As in `erbayes.measure`.
-    design : Design
-        How the labelled units were drawn.
-    metrics : sequence of Metric
-
-    Returns
-    -------
-    Normal
-        Jointly; `.table()` gives estimates, standard errors and intervals.
-
-    Examples
-    --------
-    >>> from erbayes import UniformClusters, metrics
-    >>> prediction = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}
-    >>> labels = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y"}
-    >>> found = estimate(prediction, labels, UniformClusters(population=2),
-    ...                  [metrics.pairwise_precision, metrics.pairwise_recall])
-    >>> found.table()[["estimate", "se"]]
-                        estimate   se
-    metric                           
-    pairwise-precision       0.5  0.0
-    pairwise-recall          0.5  0.0
-    """
-    sample = Sample(measure(prediction, labels, blocks=blocks, missing=missing), design)
-    return taylor(sample, metrics).apply(metrics)

@@ -65,3 +65,25 @@ def test_alarms_of_giants_and_of_dropped_repeats():
     true = pd.Series({**{i: i // 2 for i in range(60)}, **{i: 5000 for i in range(60, 120)}})
     sample = eb.Sample(eb.measure(tail, true), eb.UniformClusters())
     assert any(a.startswith("Heavy tail: ") for a in eb.alarms(sample, [m.pairwise_recall]))
+
+
+def test_out_of_balance():
+    truth = {i: i // 3 for i in range(300)}
+    labels = {i: e for i, e in truth.items() if e < 40}
+    giant = {i: e if e < 50 else 1000 for i, e in truth.items()}
+    for prediction, speaks in ((truth, False), (giant, True)):
+        sample = eb.Sample(eb.measure(prediction, labels), eb.UniformRecords())
+        found = [a for a in eb.alarms(sample, [m.pairwise_recall]) if a.startswith("Out of balance")]
+        assert len(found) == speaks
+    assert "estimates 300 predicted links (se 0), the prediction holds 11,325" in found[0]
+
+
+def test_estimate_warns_of_what_alarms_find():
+    with pytest.warns(eb.Alarm, match="A single draw gives no variance"):
+        eb.estimate({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"}, eb.UniformClusters(), [m.pairwise_recall])
+
+
+def test_balance_of_a_prediction_without_links():
+    units = eb.measure({1: "a", 2: "b", 3: "c"}, {1: "x", 2: "x", 3: "y"})
+    ratio = eb.balance(eb.Sample(units, eb.UniformClusters())).ratio
+    assert np.isnan(ratio["predicted_links"]) and ratio["predicted_clusters"] == 1

@@ -1,0 +1,62 @@
+"""The whole way from memberships to estimates, in one call."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from .design import Design
+from .diagnostics import alarms
+from .metrics import METRICS, Metric
+from .sample import Sample
+from .taylor import taylor
+from .uncertain import Normal
+from .units import Missing, measure
+
+
+class Alarm(UserWarning):
+    """Something about the sample that makes its estimates doubtful."""
+
+
+def estimate(
+    prediction: Any, labels: Any, design: Design, metrics: Sequence[Metric] = METRICS,
+    *, blocks: Any = None, missing: Missing = Missing.ERROR,
+) -> Normal:  # fmt: skip
+    """Estimates of `metrics` from a labelled sample, in one call.
+
+    Parameters
+    ----------
+    prediction, labels, blocks, missing
+        As in `erbayes.measure`.
+    design : Design
+        How the labelled units were drawn.
+    metrics : sequence of Metric
+
+    Returns
+    -------
+    Normal
+        Jointly; `.table()` gives estimates, standard errors and intervals.
+
+    Warns
+    -----
+    Alarm
+        What `alarms` finds wrong.
+
+    Examples
+    --------
+    >>> from erbayes import UniformClusters, metrics
+    >>> prediction = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}
+    >>> labels = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y"}
+    >>> found = estimate(prediction, labels, UniformClusters(population=2),
+    ...                  [metrics.pairwise_precision, metrics.pairwise_recall])
+    >>> found.table()[["estimate", "se"]]
+                        estimate   se
+    metric                           
+    pairwise-precision       0.5  0.0
+    pairwise-recall          0.5  0.0
+    """
+    sample = Sample(measure(prediction, labels, blocks=blocks, missing=missing), design)
+    for alarm in alarms(sample, metrics):
+        warnings.warn(alarm, Alarm, stacklevel=2)
+    return taylor(sample, metrics).apply(metrics)
