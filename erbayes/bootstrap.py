@@ -16,7 +16,6 @@ from typing import Protocol
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr, ndtri
 
 from .clustering import DataError, FloatArray, IntArray
 from .design import StratifiedDraws
@@ -357,6 +356,8 @@ class BCa:
     """
 
     def __call__(self, boot: Bootstrap, level: float) -> FloatArray:
+        from scipy.special import ndtr, ndtri
+
         values, x = boot.draws.flat, boot.fit.mean
         below = np.mean(values < x, axis=0) + np.mean(values == x, axis=0) / 2
         z0 = ndtri(np.clip(below, 0.5 / len(values), 1 - 0.5 / len(values)))

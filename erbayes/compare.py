@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, field
 from enum import Enum
 from itertools import combinations
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
+from .bootstrap import RaoWu, Scheme, bootstrap
 from .clustering import Clustering, DataError
 from .design import Design
 from .metrics import METRICS, Metric
 from .sample import Sample
 from .taylor import effects, taylor
-from .uncertain import Normal, Scale, Tabled, identity
+from .uncertain import Draws, Normal, Tabled
 from .units import Missing, measure
 
 
@@ -29,6 +31,56 @@ class Coverage(Enum):
     """Judge all of them on the records that every one covers; labels shrink to these too."""
 
 
+class Paired(Protocol):
+    """An engine that judges several predictions by the same draws."""
+
+    def __call__(self, samples: Sequence[Sample], metrics: Sequence[Metric]) -> Normal | Draws:
+        """All metrics of the first sample, then of the second, and so on, jointly."""
+        ...
+
+
+def paired_taylor(samples: Sequence[Sample], metrics: Sequence[Metric]) -> Normal:
+    """The closed form, covariances from the effects of the shared draws."""
+    fits = [taylor(sample, metrics).apply(metrics) for sample in samples]
+    parts = np.hstack([effects(sample, metrics) for sample in samples])
+    return Normal(
+        tuple(name for f in fits for name in f.names),
+        np.concatenate([f.mean for f in fits]),
+        samples[0].expansion.variance.covariance(parts),
+        np.concatenate([f.df for f in fits]),
+        tuple(s for f in fits for s in f.support),
+        fits[0].draws,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PairedBootstrap:
+    """The bootstrap, the same multipliers for every prediction.
+
+    Parameters
+    ----------
+    rng : Generator
+    scheme : Scheme
+    replicates : int
+    """
+
+    rng: np.random.Generator
+    scheme: Scheme = field(default_factory=RaoWu)
+    replicates: int = 4000
+
+    def __call__(self, samples: Sequence[Sample], metrics: Sequence[Metric]) -> Draws:
+        seed = self.rng.spawn(1)[0]
+        boots = [
+            bootstrap(s, metrics, self.scheme, replicates=self.replicates, rng=deepcopy(seed)).draws
+            for s in samples
+        ]
+        return Draws(
+            tuple(name for b in boots for name in b.names),
+            np.concatenate([b.values for b in boots], axis=-1),
+            tuple(s for b in boots for s in b.support),
+        )
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Comparison(Tabled):
     """Metrics of several predictions, jointly.
@@ -36,8 +88,8 @@ class Comparison(Tabled):
     Attributes
     ----------
     predictions, metrics : tuple of str
-    joint : Normal
-        Metrics of the first prediction, then of the second, and so on, with all covariances.
+    joint : Normal or Draws
+        Metrics of the first prediction, then of the second, and so on, jointly.
     samples : tuple of Sample
         The sample as each prediction sees it, for `alarms`, `balance` and `influence`.
     left_out : int
@@ -46,11 +98,11 @@ class Comparison(Tabled):
 
     predictions: tuple[str, ...]
     metrics: tuple[str, ...]
-    joint: Normal
+    joint: Normal | Draws
     samples: tuple[Sample, ...]
     left_out: int = 0
 
-    def differences(self, level: float = 0.95, scale: Scale = identity) -> pd.DataFrame:
+    def differences(self, level: float = 0.95) -> pd.DataFrame:
         """Each prediction minus each earlier one: a tidy table with paired standard errors."""
         k = len(self.metrics)
         rows, names = [], []
@@ -60,7 +112,7 @@ class Comparison(Tabled):
                 row[j * k + m], row[i * k + m] = 1.0, -1.0
                 rows.append(row)
                 names.append((f"{second} - {first}", metric))
-        table = self.joint.contrast(np.array(rows), [f"{m} of {d}" for d, m in names]).table(level, scale)
+        table = self.joint.contrast(np.array(rows), [f"{m} of {d}" for d, m in names]).table(level)
         table.index = pd.MultiIndex.from_tuples(names, names=["difference", "metric"])
         return table.reset_index()
 
@@ -76,6 +128,7 @@ class Comparison(Tabled):
 def compare(
     predictions: Mapping[str, Any], labels: Any, design: Design, metrics: Sequence[Metric] = METRICS,
     *, blocks: Any = None, missing: Missing = Missing.ERROR, coverage: Coverage = Coverage.ERROR,
+    engine: Paired | None = None,
 ) -> Comparison:  # fmt: skip
     """Judge two or more predictions by the same sample.
 
@@ -86,6 +139,8 @@ def compare(
         As in `erbayes.estimate`.
     coverage : Coverage
         What to do where the predictions cover different records.
+    engine : Paired, optional
+        `paired_taylor` by default; `PairedBootstrap` for replicates.
 
     Raises
     ------
@@ -121,20 +176,11 @@ def compare(
     if partial:
         missing = Missing.OMIT
         clusterings = {n: c.restrict(common) for n, c in clusterings.items()}
-    fits, parts, samples = [], [], []
-    for clustering in clusterings.values():
-        sample = Sample(measure(clustering, labels, blocks=blocks, missing=missing), design)
-        samples.append(sample)
-        fits.append(taylor(sample, metrics).apply(metrics))
-        parts.append(effects(sample, metrics))
-    joint = Normal(
-        tuple(f"{m.name} of {name}" for name in clusterings for m in metrics),
-        np.concatenate([f.mean for f in fits]),
-        sample.expansion.variance.covariance(np.hstack(parts)),
-        np.concatenate([f.df for f in fits]),
-        tuple(s for f in fits for s in f.support),
-        fits[0].draws,
-    )
+    samples = [
+        Sample(measure(clustering, labels, blocks=blocks, missing=missing), design)
+        for clustering in clusterings.values()
+    ]
+    joint = (engine or paired_taylor)(samples, metrics)
     left_out = samples[0].units.unmatched if partial else 0
     return Comparison(tuple(clusterings), tuple(m.name for m in metrics), joint, tuple(samples), left_out)
 

@@ -5,6 +5,7 @@ from test_census import designs, population
 
 import erbayes as eb
 from erbayes import metrics as m
+from erbayes.compare import PairedBootstrap
 
 CHOSEN = [m.pairwise_precision, m.pairwise_recall, m.adjusted_rand]
 
@@ -83,3 +84,21 @@ def test_what_is_left_out_is_counted():
                        coverage=eb.Coverage.COMMON)  # fmt: skip
     assert found.left_out == 1
     assert len(found.samples) == 2 and eb.alarms(found.samples[0], [m.pairwise_recall]) == []
+
+
+def test_paired_bootstrap_agrees_with_the_closed_form_and_is_paired():
+    true = pd.Series(np.arange(2000) // 4)
+    pred = true.where(np.arange(2000) % 7 > 0, np.arange(2000) % 40)
+    other = pred.where(np.arange(2000) % 9 > 0, np.arange(2000) + 5000)
+    labels = true[true < 120]
+    two_ = {"a": pred, "b": other}
+    engine = PairedBootstrap(np.random.default_rng(1), replicates=3000)
+    closed = eb.compare(two_, labels, eb.UniformClusters(), [m.b3_recall]).joint
+    found = eb.compare(two_, labels, eb.UniformClusters(), [m.b3_recall], engine=engine)
+    np.testing.assert_allclose(found.joint.cov, closed.cov, rtol=0.1)
+    alone = eb.compare({"a": pred, "b": pred}, labels, eb.UniformClusters(), [m.b3_recall], engine=engine)
+    assert (alone.joint.values[..., 0] == alone.joint.values[..., 1]).all()
+    row = found.differences(0.9).iloc[0]
+    gap = found.joint.flat[:, 1] - found.joint.flat[:, 0]
+    assert row.sd == pytest.approx(gap.std(ddof=1), rel=1e-9)
+    assert [row.lower, row.upper] == pytest.approx(list(np.quantile(gap, [0.05, 0.95])))
