@@ -26,7 +26,7 @@ from .taylor import columns_of, leave_one_out, taylor
 from .uncertain import Draws, Normal, Scale, Tabled, check_level, gradient, identity, natural_scale, positions
 from .units import RECORDS, TRUE_LINKS, Column, NotIdentified, Units
 
-CHUNK = 2**23
+CHUNK = 2**18
 """Multipliers held in memory at a time."""
 
 
@@ -86,7 +86,10 @@ class Multinomial(_NoPseudoDraws):
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
         _, root = _resampled(draws)
-        return 1 + root * (_counts(draws, 0, replicates, rng) - 1)
+        r = _counts(draws, 0, replicates, rng)
+        r *= root
+        r += 1 - root
+        return r
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,10 @@ class RaoWu(_NoPseudoDraws):
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
         n, root = _resampled(draws)
         factor = (n / np.maximum(n - 1, 1))[draws.stratum]
-        return 1 + root * (factor * _counts(draws, 1, replicates, rng) - 1)
+        r = _counts(draws, 1, replicates, rng)
+        r *= root * factor
+        r += 1 - root
+        return r
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +369,8 @@ class BCa:
         z0 = ndtri(np.clip(below, 0.5 / len(values), 1 - 0.5 / len(values)))
         z = z0[:, None] + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
         at = ndtr(z0[:, None] + z / (1 - boot.acceleration()[:, None] * z))
-        return np.array([np.quantile(v, a) for v, a in zip(values.T, at, strict=True)])
+        rank, ordered = np.arange(len(values)), np.sort(values.T)
+        return np.array([np.interp(a * rank[-1], rank, v) for v, a in zip(ordered, at, strict=True)])
 
 
 @dataclass(frozen=True, slots=True)

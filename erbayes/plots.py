@@ -13,11 +13,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from .clustering import DataError
+from .clustering import DataError, FloatArray
 from .uncertain import Draws, Normal, Scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from .study import Study
 
 MARKERS = "osD^vP*X"
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")
@@ -49,6 +51,23 @@ def _rows(ax: Axes, names: Sequence[Any]) -> None:
     ax.set_ylim(len(names) - 0.5, -0.5)
 
 
+def _height(rows: int, series: int = 1) -> float:
+    """Inches that rows with this many series each need."""
+    return 1.2 + 0.25 * rows * max(1.0, 0.6 * series)
+
+
+def _offsets(series: int) -> FloatArray:
+    """Where in its row each series stands."""
+    return np.asarray((np.arange(series) - (series - 1) / 2) * 0.8 / series)
+
+
+def _cells(table: pd.DataFrame) -> pd.Series:
+    """The cell of each row, named by what tells cells apart."""
+    parts = [table["population"], table["plan"], "n = " + table["n"].astype(str), table["metric"]]
+    first, *others = [part for part in parts if part.nunique() > 1] or [parts[2]]
+    return first.str.cat(pd.concat(others, axis=1), sep=", ") if others else first
+
+
 def forest(
     result: Normal | Draws | Mapping[str, Normal | Draws], *, level: float = 0.95,
     scale: Scale | None = None, ax: Axes | None = None,
@@ -77,8 +96,8 @@ def forest(
     if not results:
         raise DataError("a forest plot needs at least one result")
     names = list(dict.fromkeys(name for r in results.values() for name in r.names))
-    ax = _axes(ax, 1.2 + 0.25 * len(names) * max(1.0, 0.6 * len(results)))
-    offsets = (np.arange(len(results)) - (len(results) - 1) / 2) * 0.8 / len(results)
+    ax = _axes(ax, _height(len(names), len(results)))
+    offsets = _offsets(len(results))
     for i, (label, one) in enumerate(results.items()):
         y = np.array([names.index(n) for n in one.names]) + offsets[i]
         bounds = one.interval(level, scale) if isinstance(one, Normal) else one.interval(level)
@@ -155,7 +174,7 @@ def influence(table: pd.DataFrame, most: int = 20, ax: Axes | None = None) -> Ax
     [-0.2, 0.1]
     """
     shown = table["influence"].head(most)
-    ax = _axes(ax, 1.2 + 0.25 * len(shown))
+    ax = _axes(ax, _height(len(shown)))
     ax.barh(range(len(shown)), shown, color=np.where(shown > 0, "0.3", "0.8").tolist(), edgecolor="black")
     ax.axvline(0, color="black", linewidth=1)
     _rows(ax, list(shown.index))
@@ -186,4 +205,145 @@ def balance(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
                 color="black", capsize=3)  # fmt: skip
     _rows(ax, list(table.index))
     ax.set_xlabel("estimated / known, and 2 standard errors either side")
+    return ax
+
+
+def estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
+    """What each estimator gave in every cell of a study, and the truth of the cell.
+
+    Thin lines hold the middle 95 % of the estimates, thick ones the middle half; markers are medians.
+    For a single cell `sampling_distribution` shows more. Failures are left out.
+
+    Parameters
+    ----------
+    study : Study
+    metric : str
+        Name of a metric of the study.
+    ax : Axes, optional
+
+    Raises
+    ------
+    DataError
+        A metric that the study does not have.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes.study import Study
+    >>> runs = pd.DataFrame({"population": "p", "plan": "records", "n": [100, 100, 200, 200], "metric": "P",
+    ...                      "estimator": "e", "truth": 0.5, "estimate": [0.3, 0.7, 0.4, 0.6]})
+    >>> from matplotlib.figure import Figure
+    >>> ax = estimates(Study(runs, 0.95), "P", Figure().subplots())
+    >>> [t.get_text() for t in ax.get_yticklabels()]
+    ['n = 100', 'n = 200']
+    """
+    runs = study.runs[study.runs["metric"] == metric]
+    if runs.empty:
+        raise DataError(f"the study has no metric {metric!r}; it has {list(study.runs['metric'].unique())}")
+    cell, truths = _cells(runs), runs.groupby(_cells(runs), sort=False)["truth"].first()
+    names, estimators = list(truths.index), list(runs["estimator"].unique())
+    ax = _axes(ax, _height(len(names), len(estimators)))
+    for i, estimator in enumerate(estimators):
+        given = runs[runs["estimator"] == estimator].groupby(cell, sort=False)["estimate"]
+        q = given.quantile([0.025, 0.25, 0.5, 0.75, 0.975]).unstack().reindex(names).to_numpy()
+        y, grey = np.arange(len(names)) + _offsets(len(estimators))[i], _greys(len(estimators))[i]
+        ax.hlines(y, q[:, 0], q[:, 4], color=grey, linewidth=1)
+        ax.hlines(y, q[:, 1], q[:, 3], color=grey, linewidth=4)
+        ax.plot(q[:, 2], y, MARKERS[i % len(MARKERS)], color=grey, markerfacecolor="white", markersize=5,
+                label=estimator)  # fmt: skip
+    rows = np.arange(len(names))
+    ax.vlines(truths, rows - 0.45, rows + 0.45, color="black", linestyle="--", linewidth=1, label="truth")
+    _rows(ax, names)
+    ax.set_xlabel("median, middle half and middle 95 % of the estimates")
+    _legend(ax, len(estimators) + 1)
+    return ax
+
+
+def coverage(table: pd.DataFrame, level: float = 0.95, ax: Axes | None = None) -> Axes:
+    """Coverage of each estimator's interval in every cell, with 2 Monte Carlo standard errors either side.
+
+    Estimators without an interval are left out.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `Study.table`, or several of them below one another.
+    level : float
+        The nominal level, drawn as a line.
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"population": "p", "plan": "records", "n": [100, 200], "estimator": "e",
+    ...                       "metric": "P", "coverage": [0.93, 0.94], "coverage_se": 0.01})
+    >>> from matplotlib.figure import Figure
+    >>> coverage(table, ax=Figure().subplots()).lines[1].get_xdata().tolist()
+    [0.93, 0.94]
+    """
+    table = table[table["coverage"].notna()].reset_index(drop=True)
+    cell = _cells(table)
+    names, estimators = list(cell.unique()), list(table["estimator"].unique())
+    ax = _axes(ax, _height(len(names), len(estimators)))
+    ax.axvline(level, color="black", linestyle="--", linewidth=1)
+    for i, estimator in enumerate(estimators):
+        own = table[table["estimator"] == estimator]
+        y = pd.Index(names).get_indexer(cell[own.index]) + _offsets(len(estimators))[i]
+        ax.errorbar(own["coverage"], y, xerr=2 * own["coverage_se"], fmt=MARKERS[i % len(MARKERS)],
+                    color=_greys(len(estimators))[i], markersize=5, label=estimator)  # fmt: skip
+    _rows(ax, names)
+    ax.set_xlabel(f"coverage of {100 * level:g} % intervals, and 2 standard errors either side")
+    _legend(ax, len(estimators))
+    return ax
+
+
+def interval_scores(table: pd.DataFrame, reference: str, ax: Axes | None = None) -> Axes:
+    """Interval scores of estimators over those of a reference: a point a cell, left is better.
+
+    Estimators without an interval are left out.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `Study.table`, or several of them below one another.
+    reference : str
+        Name of the estimator that the line at 1 stands for.
+    ax : Axes, optional
+
+    Raises
+    ------
+    DataError
+        A reference that the table does not have.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"population": "p", "plan": "records", "n": 100, "estimator": ["Wald", "logit"],
+    ...                       "metric": "P", "interval_score": [0.3, 0.2]})
+    >>> from matplotlib.figure import Figure
+    >>> interval_scores(table, "logit", Figure().subplots()).lines[1].get_xdata().round(2).tolist()
+    [1.5]
+    """
+    shown = table[table["interval_score"].notna()]
+    names = [e for e in shown["estimator"].unique() if e != reference]
+    scores = shown.pivot(index=["n", "population", "plan", "metric"], columns="estimator",
+                         values="interval_score")  # fmt: skip
+    if reference not in scores:
+        raise DataError(f"no intervals of {reference!r}; there are those of {names}")
+    ratios = scores[names].div(scores[reference], axis=0)
+    sizes = ratios.index.unique("n")
+    ax = _axes(ax, _height(len(names), len(sizes)))
+    ax.axvline(1, color="black", linestyle="--", linewidth=1)
+    for i, n in enumerate(sizes):
+        own = ratios.xs(n, level="n")
+        y = np.tile(np.arange(len(names)) + _offsets(len(sizes))[i], len(own))
+        ax.plot(own.to_numpy().ravel(), y, MARKERS[i % len(MARKERS)], color=_greys(len(sizes))[i],
+                markersize=5, fillstyle="none", label=f"n = {n}")  # fmt: skip
+    from matplotlib.ticker import LogLocator
+
+    ax.set_xscale("log")
+    ax.xaxis.set_minor_locator(LogLocator(subs=(1.25, 1.5, 2, 3, 4, 6, 8)))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter("{x:g}")
+    _rows(ax, names)
+    ax.set_xlabel(f"interval score / that of {reference}")
+    _legend(ax, len(sizes))
     return ax

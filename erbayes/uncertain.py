@@ -233,10 +233,11 @@ class Draws(Tabled):
             A total that is not among the draws, or draws in which a metric is 0/0.
         """
         values = np.empty((*self.values.shape[:-1], len(metrics)))
+        totals = np.ascontiguousarray(np.moveaxis(self.values, -1, 0))
         for j, metric in enumerate(metrics):
             at = positions(metric, self.names)
             with np.errstate(divide="ignore", invalid="ignore"):
-                values[..., j] = metric.formula(*np.moveaxis(self.values[..., at], -1, 0))
+                values[..., j] = metric.formula(*(totals[i] for i in at))
             undefined = int(np.isnan(values[..., j]).sum())
             if undefined:
                 raise NotIdentified(
@@ -362,10 +363,12 @@ class Totals:
             for j, metric in enumerate(metrics):
                 at = self.where(metric)
                 x = np.moveaxis(self.mean[..., at], -1, 0)
-                first, second = derivatives(metric.formula, x)
-                J[..., j, at] = np.moveaxis(first, 0, -1)
                 mean[..., j] = metric.formula(*x)
-                if correct:
+                if not correct:
+                    J[..., j, at] = np.moveaxis(gradient(metric.formula, x), 0, -1)
+                else:
+                    first, second = derivatives(metric.formula, x)
+                    J[..., j, at] = np.moveaxis(first, 0, -1)
                     V = np.moveaxis(self.cov[..., np.array(at)[:, None], at], (-2, -1), (0, 1))
                     mean[..., j] -= np.sum(second * V, axis=(0, 1)) / 2
                 for column, coefficient in metric.size:

@@ -11,6 +11,7 @@ from test_census import population
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes import plots
+from erbayes.study import Study
 
 PRED, TRUE = population(4)
 SAMPLE = eb.Sample(eb.measure(PRED, TRUE[TRUE.isin(sorted(TRUE.unique())[:8])]), eb.UniformClusters())
@@ -128,6 +129,110 @@ def test_balance(ax):
     plots.balance(eb.balance(SAMPLE), ax=Figure().subplots())
 
 
+def runs_of(repetitions=200):
+    """Two populations at two sizes, three estimators, of which one fails at times."""
+    rng, found = np.random.default_rng(1), []
+    for people, truth in (("easy", 0.9), ("hard", 0.5)):
+        for n in (100, 400):
+            for estimator in ("closed", "naive", "fails"):
+                x = truth + rng.normal(0, 1 / n**0.5, repetitions)
+                if estimator == "fails":
+                    x[::3] = np.nan
+                half = np.full(repetitions, np.nan if estimator == "naive" else 2 / n**0.5)
+                found.append(pd.DataFrame({
+                    "population": people, "plan": "records", "n": n, "estimator": estimator, "metric": "P",
+                    "truth": truth, "repetition": range(repetitions), "estimate": x, "lower": x - half,
+                    "upper": x + half, "failed": np.isnan(x), "seconds": 1.0,
+                }))  # fmt: skip
+    return Study(pd.concat(found, ignore_index=True), 0.95)
+
+
+CELLS = [("easy", 100), ("easy", 400), ("hard", 100), ("hard", 400)]
+
+
+def same_height(y):
+    """Each series has its own height within rows 0, 1, 2 ..."""
+    np.testing.assert_allclose(np.asarray(y) - y[0], np.arange(len(y)), atol=1e-12)
+    assert abs(y[0]) < 0.4
+    return y[0]
+
+
+def test_estimates(ax):
+    study = runs_of()
+    assert plots.estimates(study, "P", ax=ax) is ax
+    assert rows(ax) == ["easy, n = 100", "easy, n = 400", "hard, n = 100", "hard, n = 400"]
+    *pairs, truth = ax.collections
+    for i, estimator in enumerate(("closed", "naive", "fails")):
+        of = study.runs[study.runs.estimator == estimator].groupby(["population", "n"]).estimate
+        medians, wide, half = ax.lines[i], pairs[2 * i], pairs[2 * i + 1]
+        np.testing.assert_allclose(medians.get_xdata(), of.median()[CELLS])
+        np.testing.assert_allclose(spans(wide)[:, :, 0], of.quantile([0.025, 0.975]).unstack().loc[CELLS])
+        np.testing.assert_allclose(spans(half)[:, :, 0], of.quantile([0.25, 0.75]).unstack().loc[CELLS])
+        assert half.get_linewidth() > wide.get_linewidth()
+        np.testing.assert_array_equal(spans(half)[:, 0, 1], medians.get_ydata())
+    assert len({same_height(line.get_ydata()) for line in ax.lines}) == 3
+    np.testing.assert_array_equal(spans(truth)[:, :, 0], [[0.9] * 2] * 2 + [[0.5] * 2] * 2)
+    np.testing.assert_allclose(spans(truth)[:, :, 1].mean(axis=1), range(4))
+    assert len({line.get_marker() for line in ax.lines}) == len({line.get_color() for line in ax.lines}) == 3
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["closed", "naive", "fails", "truth"]
+
+
+def test_estimates_of_one_cell_or_without_any(ax):
+    runs = runs_of().runs
+    one = runs[(runs.population == "hard") & (runs.n == 400)]
+    one.loc[one.estimator == "fails", "estimate"] = np.nan
+    plots.estimates(Study(one, 0.95), "P", ax)
+    assert rows(ax) == ["n = 400"] and np.isnan(ax.lines[2].get_xdata()).all()
+    with pytest.raises(eb.DataError, match=r"no metric 'R'; it has \['P'\]"):
+        plots.estimates(runs_of(2), "R", ax)
+
+
+def test_coverage(ax):
+    table = runs_of().table()
+    plots.coverage(pd.concat([table.head(4), table.iloc[4:].set_axis(range(8))]), level=0.9, ax=ax)
+    assert rows(ax) == ["easy, n = 100", "easy, n = 400", "hard, n = 100", "hard, n = 400"]
+    nominal, *points = ax.lines
+    assert list(nominal.get_xdata()) == [0.9, 0.9]
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["closed", "fails"], "naive has no interval"
+    for line, bars, estimator in zip(points, ax.collections, ("closed", "fails"), strict=True):
+        own = table[table.estimator == estimator]
+        np.testing.assert_array_equal(line.get_xdata(), own.coverage)
+        ends = np.column_stack([own.coverage - 2 * own.coverage_se, own.coverage + 2 * own.coverage_se])
+        np.testing.assert_allclose(spans(bars)[:, :, 0], ends)
+    assert len({same_height(line.get_ydata()) for line in points}) == 2
+    assert len({line.get_marker() for line in points}) == 2
+    assert ax.get_xlabel().startswith("coverage of 90 % intervals")
+
+
+def test_cells_are_named_by_what_differs(ax):
+    one = runs_of().table().iloc[:1]
+    several = pd.concat([one, one.assign(metric="R"), one.assign(plan="clusters")])
+    plots.coverage(several, ax=ax)
+    assert rows(ax) == ["records, P", "records, R", "clusters, P"]
+
+
+def test_interval_scores(ax):
+    table = runs_of().table()
+    table = pd.concat([table, table[table.estimator == "closed"].assign(estimator="wide", interval_score=9.0)])
+    plots.interval_scores(table, "closed", ax=ax)
+    assert rows(ax) == ["fails", "wide"], "the reference is the line, and naive has no interval"
+    assert ax.get_xscale() == "log"
+    score = table.set_index(["estimator", "n", "population"]).interval_score
+    one, *points = ax.lines
+    assert list(one.get_xdata()) == [1, 1]
+    for line, n in zip(points, (100, 400), strict=True):
+        assert line.get_label() == f"n = {n}"
+        expected = {(round(y), x) for y, x in zip(line.get_ydata(), line.get_xdata(), strict=True)}
+        for row, estimator in enumerate(("fails", "wide")):
+            for people in ("easy", "hard"):
+                ratio = score[estimator, n, people] / score["closed", n, people]
+                assert any(y == row and x == pytest.approx(ratio) for y, x in expected)
+        assert len(expected) == 4
+    assert points[0].get_marker() != points[1].get_marker()
+    with pytest.raises(eb.DataError, match=r"no intervals of 'naive'; there are those of \['closed'"):
+        plots.interval_scores(table, "naive", ax)
+
+
 def test_new_axes_when_none_are_given(monkeypatch):
     from matplotlib import pyplot
 
@@ -137,7 +242,10 @@ def test_new_axes_when_none_are_given(monkeypatch):
         assert len(plots.influence(eb.influence(SAMPLE, m.b3_recall)).patches) == 8
         assert plots.balance(eb.balance(SAMPLE)).lines
         assert plots.sampling_distribution({"a": np.ones(3)}, 1.0).patches
-        assert len(pyplot.get_fignums()) == 4
+        assert plots.estimates(runs_of(5), "P").lines
+        assert plots.coverage(runs_of(5).table()).lines
+        assert plots.interval_scores(runs_of(5).table(), "closed").lines
+        assert len(pyplot.get_fignums()) == 7
     finally:
         pyplot.close("all")
     monkeypatch.setitem(sys.modules, "matplotlib", None)

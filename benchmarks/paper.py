@@ -1,0 +1,150 @@
+"""The simulation study of Binette et al. (2022), sections 2.4 and 3.1, and their example 1.
+
+    python benchmarks/paper.py [FILE]
+
+Prints Tables 1 and 2 with the paper's figures beside ours, as Markdown, and draws Figures 3 and 4 into
+docs/images. docs/paper.md says what they show. FILE keeps finished work, so that the study goes on there
+when stopped. It takes about 4 minutes on one core.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from erbayes import Sample, datasets, plots
+from erbayes import metrics as m
+from erbayes import simulate as sim
+from erbayes.study import DrawRecords, Estimates, Naive, Study, Taylor, study
+
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+RATES, SIZES = (0.05, 0.10, 0.20), (100, 200, 400)
+FEW, MANY, COPIES = 100, 5000, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The paper's P_record and R_record: P_rec takes the place of P_block."""
+
+    together: ClassVar[bool] = True
+
+    def __call__(
+        self, sample: Sample, metrics: Sequence[m.Metric], level: float, rng: np.random.Generator
+    ) -> Estimates:
+        theirs = [m.P_rec if metric is m.P_block else metric for metric in metrics]
+        return Taylor()(sample, theirs, level, rng)
+
+
+ESTIMATORS = {"cluster_block": Taylor(), "naive": Naive(), "record": Record()}
+METRICS = {"P": m.P_block, "R": m.R_block}
+PRINTED = {
+    "P": {
+        "bias": {
+            "cluster_block": (-.004, -.002, -.001, -.002, -.001, .001, -.004, -.001, -.000),
+            "naive": (.099, .099, .099, .195, .195, .195, .366, .366, .365),
+            "record": (-.002, .013, .009, -.001, .011, .008, -.001, .009, .006),
+        },
+        "rmse": {
+            "cluster_block": (.045, .033, .021, .041, .038, .026, .063, .052, .034),
+            "naive": (.099, .099, .099, .195, .195, .195, .366, .366, .365),
+            "record": (.294, .232, .169, .260, .205, .150, .207, .162, .117),
+        },
+    },
+    "R": {
+        "bias": {
+            "record": (.0002, -.0001, -.0002, .0011, -.0002, -.0004, .0005, .0001, -.0002),
+            "naive": (.0007, .0001, .0004, .0009, -.0015, -.0024, -.0008, -.0010, -.0017),
+        },
+        "rmse": {
+            "record": (.0060, .0037, .0028, .0089, .0056, .0039, .0099, .0071, .0050),
+            "naive": (.0089, .0056, .0043, .0123, .0089, .0075, .0132, .0109, .0091),
+        },
+    },
+}  # fmt: skip
+"""Tables 1 and 2 of the paper: rates 5, 10 and 20 %, and for each 100, 200 and 400 draws."""
+
+
+def noisy(copies: int) -> dict[str, sim.Population]:
+    """Noise of each rate in entities of the sizes of PatentsView's release, each size `copies` times."""
+    sizes = np.tile(datasets.patentsview_release("20211230").value_counts(), copies)
+    truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
+    rng = np.random.default_rng(1)
+    return {
+        f"{100 * rate:g} %": sim.Population(
+            pd.Series(sim.Misattribution(rate).apply(truth.to_numpy(), rng), truth.index), truth
+        )
+        for rate in RATES
+    }
+
+
+def run(populations: dict[str, sim.Population], sizes: Sequence[int], file: str | None) -> Study:
+    return study(populations, {"uniform records": DrawRecords()}, sizes, ESTIMATORS, tuple(METRICS.values()),
+                 repetitions=MANY, seed=1, file=file)  # fmt: skip
+
+
+def shown(letter: str, figure: str, tables: dict[str, pd.DataFrame]) -> str:
+    """One figure of each estimator in every cell, the paper's and ours, as Markdown."""
+    cells = [f"{100 * rate:g} %, {n}" if n == SIZES[0] else str(n) for rate in RATES for n in SIZES]
+    lines = ["| " + " | ".join([figure, "", *cells]) + " |", "|" + " --- |" * (len(cells) + 2)]
+    for estimator, printed in PRINTED[letter][figure].items():
+        rows = {"paper": printed}
+        for name, table in tables.items():
+            own = (table.estimator == estimator) & (table.metric == METRICS[letter].name)
+            rows[name] = tuple(table[figure][own])
+        for i, (name, values) in enumerate(rows.items()):
+            figures = [f"{x:.{3 if letter == 'P' else 4}f}".replace("0.", ".", 1) for x in values]
+            lines.append("| " + " | ".join(["" if i else f"{letter}_{estimator}", name, *figures]) + " |")
+    return "\n".join(lines)
+
+
+def draw(found: Study, file: str, metric: m.Metric, estimators: Sequence[str]) -> None:
+    """A panel for each rate, as in the paper."""
+    from matplotlib import pyplot
+
+    runs = found.runs[found.runs.estimator.isin(estimators)]
+    figure, panels = pyplot.subplots(1, len(RATES), figsize=(10, 3), sharey=True, layout="constrained")
+    for panel, (name, own) in zip(panels, runs.groupby("population", sort=False), strict=True):
+        plots.estimates(Study(own, found.level), metric.name, panel)
+        figure.supxlabel(panel.get_xlabel(), fontsize="medium")
+        panel.set_xlabel(f"rate {name}")
+        if panel is not panels[1]:
+            panel.get_legend().remove()
+    figure.savefig(IMAGES / file, dpi=80)
+
+
+def example_1(file: str | None) -> str:
+    data = datasets.rldata10000_example1()
+    runs = run({"example 1": sim.Population(data.pred, data.true)}, [200], file).runs
+    of = runs[runs.metric == m.P_block.name].pivot(index="repetition", columns="estimator", values="estimate")
+    figures = pd.DataFrame({
+        "mean": of.mean(), "bias": of.mean() - 833 / 1600, "rmse": np.sqrt(((of - 833 / 1600) ** 2).mean()),
+        "least": of.min(), "exactly 1": (of == 1).mean(),
+    })  # fmt: skip
+    return figures.to_string(float_format="{:.4f}".format)
+
+
+def main(file: str | None) -> None:
+    print(f"Example 1, {MANY:,} samples\n\n{example_1(file)}\n")
+    release, larger = noisy(1), noisy(COPIES)
+    for populations in (release, larger):
+        for rate, people in populations.items():
+            print(f"{rate}: {people}, P = {people.value(m.P_block):.4f}, R = {people.value(m.R_block):.4f}")
+    found = run(release, SIZES, file)
+    tables = {
+        f"{FEW} times": Study(found.runs[found.runs.repetition < FEW], found.level).table(),
+        f"{MANY:,} times": found.table(),
+        f"{MANY:,} times, {COPIES} copies": run(larger, SIZES, file).table(),
+    }
+    for letter in METRICS:
+        for figure in ("bias", "rmse"):
+            print(f"\n{shown(letter, figure, tables)}")
+    draw(found, "paper-precision.png", m.P_block, ("cluster_block", "naive", "record"))
+    draw(found, "paper-recall.png", m.R_block, ("naive", "record"))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else None)
