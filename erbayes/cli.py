@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
+from hashlib import file_digest
 from importlib.metadata import version
+from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,11 +36,14 @@ from .design import (
 )
 from .diagnostics import alarms
 from .files import read_columns, replacing
-from .metrics import METRICS, OTHERS, PAPER, Metric
+from .metrics import METRICS, OTHERS, PAPER, Metric, pairwise_precision, pairwise_recall
+from .planning import Planned, forecast
+from .report import report
 from .sample import Sample
+from .scan import DatabaseTable, DuckDB, Files, scan
 from .taylor import taylor
 from .uncertain import Scale, identity, log, logit
-from .units import Missing, measure
+from .units import Missing, Units, measure
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
@@ -132,6 +139,10 @@ Output = Annotated[
 ]
 
 
+LARGE = 2**28
+"""Bytes from which a file is scanned rather than read, where DuckDB is installed."""
+
+
 @contextmanager
 def _errors_told() -> Iterator[None]:
     try:
@@ -196,6 +207,25 @@ def _design(
                 raise DataError(f"--design {name.value} needs --strata and --populations")
             sizes = {str(h): int(n) for h, n in _numbers(populations, whole=True).items()}
             return Stratified(_keyed(strata), sizes, single_unit or SingleUnit.ERROR)
+
+
+def _measured(
+    prediction: Path, labels: Path, blocks: Path | None, record: str | None, cluster: str | None,
+    entity: str | None, missing: Missing, stored: str | None, memory_limit: str | None,
+) -> Units:  # fmt: skip
+    """Units of one prediction, which is scanned where it is large."""
+    large = prediction.is_dir() or (prediction.stat().st_size >= LARGE and find_spec("duckdb") is not None)
+    scanned = large or stored is not None or memory_limit is not None
+    whole = None if scanned else read_columns(prediction, (record, cluster))
+    labelled = read_columns(labels, (record, entity))
+    block = None if blocks is None else read_columns(blocks, (record, None))
+    if whole is not None:
+        return measure(whole, labelled, blocks=block, missing=missing)
+    source = Files(prediction, text=True) if stored is None else DatabaseTable(prediction, stored, text=True)
+    units = scan(source, labelled, record=record, cluster=cluster, blocks=block, missing=missing,
+                 engine=DuckDB(memory_limit))  # fmt: skip
+    typer.echo(f"{units.rows:,} records scanned; no duplicates among {units.checked}", err=True)
+    return units
 
 
 def _metrics(names: str | None) -> Sequence[Metric]:
@@ -276,7 +306,8 @@ def main(
 
 @app.command("estimate")
 def estimate_command(
-    prediction: Annotated[Path, _argument("PREDICTION", "Record and predicted cluster, for all records.")],
+    prediction: Annotated[Path, typer.Argument(
+        metavar="PREDICTION", exists=True, help="Record and predicted cluster, for all records.")],
     labels: Labels,
     design: DesignOption,
     drawn: Drawn = None,
@@ -293,6 +324,8 @@ def estimate_command(
     missing: MissingOption = Missing.ERROR,
     metrics: MetricNames = None,
     level: Level = 0.95,
+    stored: Annotated[str | None, typer.Option("--table", help="Table of a DuckDB database.")] = None,
+    memory_limit: Annotated[str | None, typer.Option(help="For the scan of PREDICTION, such as 4GB.")] = None,
     scale: Annotated[ScaleName, typer.Option(help="Where intervals are symmetric.")] = ScaleName.NATURAL,
     format: FormatOption = Format.TABLE,
     output: Output = None,
@@ -301,7 +334,8 @@ def estimate_command(
 
     LABELS holds every record of each entity in the sample. Files are CSV, TSV (both may be compressed)
     or Parquet. Their first two columns are taken unless columns are named. Ids are text: integers in a
-    Parquet file become text, and 7 is not 007.
+    Parquet file become text, and 7 is not 007. PREDICTION may also be a folder of such files or, with
+    --table, a DuckDB database. These and large files are scanned where they lie (needs erbayes[scale]).
 
     \b
     How were the labelled entities found? (--design)
@@ -331,10 +365,7 @@ def estimate_command(
     with _errors_told():
         chosen = _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
-        units = measure(
-            read_columns(prediction, (record, cluster)), read_columns(labels, (record, entity)),
-            blocks=None if blocks is None else read_columns(blocks, (record, None)), missing=missing,
-        )  # fmt: skip
+        units = _measured(prediction, labels, blocks, record, cluster, entity, missing, stored, memory_limit)
         if units.unmatched:
             typer.echo(f"note: {units.unmatched} labelled records are not in PREDICTION; --missing "
                        f"{missing.value}: {MISSING[missing]}", err=True)  # fmt: skip
@@ -400,6 +431,126 @@ def compare_command(
             typer.echo(f"warning: {found.left_out} labelled records, which a prediction lacks, are left out",
                        err=True)  # fmt: skip
         _show_estimates(found.differences(level), level, format, output)
+
+
+def _told(path: Path) -> str:
+    """A file as the user named it, and what tells it from another of the same name."""
+    if not path.is_file():
+        return str(path)
+    with path.open("rb") as file:
+        digest = file_digest(file, "sha256").hexdigest()
+    return f"{path}, {path.stat().st_size:,} bytes, SHA-256 {digest}"
+
+
+@app.command("report")
+def report_command(
+    prediction: Annotated[Path, _argument("PREDICTION", "Record and predicted cluster, for all records.")],
+    labels: Labels,
+    design: DesignOption,
+    drawn: Drawn = None,
+    draws: Draws = None,
+    population: Population = None,
+    weights: Weights = None,
+    strata: Strata = None,
+    populations: Populations = None,
+    single_unit: Single = None,
+    blocks: Blocks = None,
+    record: Record = None,
+    cluster: Cluster = None,
+    entity: Entity = None,
+    missing: MissingOption = Missing.ERROR,
+    metrics: MetricNames = None,
+    level: Level = 0.95,
+    title: Annotated[str, typer.Option(help="Of the page.")] = "How good is this entity resolution?",
+    output: Annotated[
+        Path, typer.Option(help="The page to write; replaced only by a whole one.")
+    ] = Path("report.html"),
+) -> None:
+    """Write one HTML page about PREDICTION: estimates of all engines, pictures, warnings.
+
+    The page needs no network and runs nothing. It names the files with their SHA-256, the versions and
+    this call. Files and designs are those of erbayes estimate. Needs the extra plots:
+    pip install 'erbayes[plots]'
+
+    \b
+    Example:
+      erbayes report clusters.csv labels.csv --design uniform-records \\
+          --metrics pairwise-precision,pairwise-recall --output report.html
+    """
+    with _errors_told():
+        chosen = _metrics(metrics)
+        drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
+        units = measure(
+            read_columns(prediction, (record, cluster)), read_columns(labels, (record, entity)),
+            blocks=None if blocks is None else read_columns(blocks, (record, None)), missing=missing,
+        )  # fmt: skip
+        read = {"PREDICTION": prediction, "LABELS": labels, "drawn": drawn, "weights": weights,
+                "strata": strata, "populations": populations, "blocks": blocks}  # fmt: skip
+        about = {name: _told(path) for name, path in read.items() if path is not None}
+        if units.unmatched:
+            about["--missing"] = f"{missing.value}: {MISSING[missing]}"
+        page = report(Sample(units, drawing), chosen, level=level, title=title, about=about,
+                      call=shlex.join(["erbayes", *sys.argv[1:]]))  # fmt: skip
+        with replacing(output) as new:
+            new.write_text(page, encoding="utf-8")
+        typer.echo(f"wrote {output}")
+
+
+@app.command("plan")
+def plan_command(
+    prediction: Annotated[Path, _argument("PREDICTION", "Record and predicted cluster, for all records.")],
+    labels: Labels,
+    design: DesignOption,
+    half_width: Annotated[float, typer.Option(help="Half the wished width of the interval, such as 0.03.")],
+    drawn: Drawn = None,
+    draws: Draws = None,
+    population: Population = None,
+    weights: Weights = None,
+    strata: Strata = None,
+    populations: Populations = None,
+    single_unit: Single = None,
+    blocks: Blocks = None,
+    record: Record = None,
+    cluster: Cluster = None,
+    entity: Entity = None,
+    missing: MissingOption = Missing.ERROR,
+    metrics: Annotated[
+        str | None, typer.Option(help="Comma-separated; pairwise precision and recall by default.")
+    ] = None,
+    level: Level = 0.95,
+    per_unit: Annotated[float, typer.Option(help="Cost of a unit, whatever its size.")] = 0.0,
+    per_record: Annotated[float, typer.Option(help="Cost of each of its records.")] = 1.0,
+    format: FormatOption = Format.TABLE,
+    output: Output = None,
+) -> None:
+    """How many units to label for a wished width, from a pilot.
+
+    LABELS is the pilot, found as --design says. Planned are records and units drawn uniformly, with
+    replacement. n_low and n_high are n at the ends of an interval for the variance, of which a pilot knows
+    little. Cost is the expected one; a unit that is drawn twice is labelled once.
+
+    \b
+    Example: minutes, four a person and half a minute a record
+      erbayes plan clusters.csv pilot.csv --design uniform-records --half-width 0.03 \\
+          --per-unit 4 --per-record 0.5
+    """
+    with _errors_told():
+        chosen = (pairwise_precision, pairwise_recall) if metrics is None else _metrics(metrics)
+        drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
+        units = measure(
+            read_columns(prediction, (record, cluster)), read_columns(labels, (record, entity)),
+            blocks=None if blocks is None else read_columns(blocks, (record, None)), missing=missing,
+        )  # fmt: skip
+        planned: dict[str, Planned] = {
+            DesignName.UNIFORM_RECORDS.value: UniformRecords(),
+            DesignName.UNIFORM_CLUSTERS.value: UniformClusters(),
+        }
+        pilot = Sample(units, drawing)
+        for alarm in alarms(pilot, chosen):
+            typer.echo(f"warning: {alarm}", err=True)
+        plan = forecast(pilot, chosen, planned, cost=lambda size: per_unit + per_record * size)
+        table = plan.needed(half_width, level)
+        _show(table.astype(object).where(table.notna(), None), format, output)
 
 
 @app.command("metrics")

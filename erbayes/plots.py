@@ -19,6 +19,7 @@ from .uncertain import Draws, Normal, Scale
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from .sensitivity import Grid
     from .study import Study
 
 MARKERS = "osD^vP*X"
@@ -346,4 +347,48 @@ def interval_scores(table: pd.DataFrame, reference: str, ax: Axes | None = None)
     _rows(ax, names)
     ax.set_xlabel(f"interval score / that of {reference}")
     _legend(ax, len(sizes))
+    return ax
+
+
+def tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = None) -> Axes:
+    """A metric over shares missed and kept, as contours; the bold line is where it falls under a value.
+
+    Parameters
+    ----------
+    grid : Grid
+        From `erbayes.sensitivity.grid`, two shares or more each way.
+    metric : str
+        One of its names.
+    under : float
+    ax : Axes, optional
+
+    Raises
+    ------
+    DataError
+        A metric that the grid lacks, or a grid without extent.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from erbayes.sensitivity import Grid
+    >>> u = v = np.array([0.0, 0.5])
+    >>> values = np.array([[[0.9], [0.8]], [[0.8], [0.6]]])
+    >>> found = Grid(("pairwise-f1",), u, v, values, values, values, 0.95)
+    >>> [t.get_text() for t in tipping(found, "pairwise-f1", 0.75, ax=Figure().subplots()).texts]
+    ['0.64', '0.68', '0.72', '0.76', '0.80', '0.84', '0.88', '0.75']
+    """
+    if metric not in grid.names:
+        raise DataError(f"the grid has no metric {metric!r}; it has {', '.join(grid.names)}")
+    if min(len(grid.u), len(grid.v)) < 2:
+        raise DataError(f"contours need two shares or more each way, not {len(grid.u)} and {len(grid.v)}")
+    values = grid.estimate[..., grid.names.index(metric)].T
+    ax = _axes(ax)
+    thin = ax.contour(grid.u, grid.v, values, colors="0.6", linewidths=1)
+    ax.clabel(thin, fmt="%.2f")
+    if values.min() < under < values.max():
+        line = ax.contour(grid.u, grid.v, values, levels=[under], colors="black", linewidths=2.5)
+        ax.clabel(line, fmt=f"{under:g}")
+    ax.set_xlabel("share of the records elsewhere that annotators missed")
+    ax.set_ylabel("share of the foreign records that they kept")
+    ax.set_title(f"{metric}; bold: under {under:g}")
     return ax

@@ -84,7 +84,7 @@ class Units:
     n, N, m : float arrays, (p,)
         Records in the piece, in its entity (NaN where not known), in its predicted cluster.
     cluster : int array, (p,)
-        Code of the predicted cluster of each piece.
+        Code of the predicted cluster of each piece, in order of first appearance in the labels.
     known : KnownTotals or None
         What the whole prediction fixes.
     by_entity : bool
@@ -307,21 +307,26 @@ COLUMNS: tuple[Column, ...] = (
 )  # fmt: skip
 
 
+def same_kind(prediction: str, labels: str) -> None:
+    """Refuse record ids of different types."""
+    if prediction != labels:
+        raise DataError(
+            f"record ids of the prediction are of type {prediction}, those of the labels of type "
+            f"{labels}: none could match; convert one of them"
+        )
+
+
 def _look_up(records: pd.Index, wanted: pd.Index) -> IntArray:
     """Position of each wanted record, -1 where there is none."""
-    kinds = [pd.api.types.infer_dtype(i, skipna=False) for i in (records, wanted)]
-    if len(records) and len(wanted) and kinds[0] != kinds[1]:
-        raise DataError(
-            f"record ids of the prediction are of type {kinds[0]}, those of the labels of type "
-            f"{kinds[1]}: none could match; convert one of them"
-        )
+    if len(records) and len(wanted):
+        same_kind(*(pd.api.types.infer_dtype(i, skipna=False) for i in (records, wanted)))
     return records.get_indexer(wanted).astype(np.int64)
 
 
-def _histogram(sizes: IntArray, singletons: bool = True) -> KnownTotals:
+def _histogram(sizes: IntArray) -> KnownTotals:
     counts = np.bincount(sizes)
     size = np.flatnonzero(counts)
-    return KnownTotals(size.astype(float), counts[size].astype(float), singletons)
+    return KnownTotals(size.astype(float), counts[size].astype(float))
 
 
 def _pieces(rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
@@ -370,18 +375,49 @@ def measure(
     if not len(labels.records):
         raise DataError("the labels hold no record: an empty sample estimates nothing")
     where = _look_up(prediction.records, labels.records)
-    lacking = where < 0
+    cluster = np.where(where < 0, -1, prediction.codes[where]) if len(prediction.records) else where
+    known = _histogram(prediction.sizes)
+    return assemble(labels, cluster, prediction.sizes, known, blocks=blocks, missing=missing)
+
+
+def assemble(
+    labels: Clustering, cluster: IntArray, sizes: IntArray, known: KnownTotals,
+    *, blocks: Any = None, missing: Missing = Missing.ERROR,
+) -> Units:  # fmt: skip
+    """Units from what the labelled records met in the prediction, wherever it was looked up.
+
+    Parameters
+    ----------
+    labels : Clustering
+        True entity of every record of each sampled entity.
+    cluster : int array, (labelled records,)
+        Position of the predicted cluster in `sizes`; -1 where the prediction lacks the record.
+    sizes : int array, (t,)
+        Records of the predicted clusters, of those at least that `cluster` names.
+    known : KnownTotals
+        Sizes of all predicted clusters.
+    blocks, missing
+        As in `measure`.
+
+    Raises
+    ------
+    DataError
+        Labelled records that the prediction lacks (with `Missing.ERROR`), a block that a true
+        entity crosses.
+    """
+    lacking = cluster < 0
     unmatched = int(lacking.sum())
     if unmatched and missing is Missing.ERROR:
         raise DataError(
-            f"{unmatched} of {len(where)} labelled records are not in the prediction, such as "
+            f"{unmatched} of {len(lacking)} labelled records are not in the prediction, such as "
             f"{some(labels.records[lacking])}; choose a policy of Missing to go on"
         )
-    sizes = predicted_sizes = prediction.sizes
-    kept = ~lacking if missing is Missing.OMIT else np.ones(len(where), dtype=bool)
+    kept = ~lacking if missing is Missing.OMIT else np.ones(len(lacking), dtype=bool)
     if not kept.any():
         raise DataError("none of the labelled records is in the prediction")
-    cluster = np.where(lacking, 0, prediction.codes[where])
+    cluster = cluster.copy()
+    cluster[~lacking], touched = pd.factorize(cluster[~lacking])
+    sizes = sizes[touched]
     if missing is Missing.SINGLETON:
         cluster[lacking] = len(sizes) + np.arange(unmatched)
         sizes = np.concatenate([sizes, np.ones(unmatched, dtype=sizes.dtype)])
@@ -389,9 +425,8 @@ def measure(
         cluster[lacking] = len(sizes) + labels.codes[lacking]
         sizes = np.concatenate([sizes, np.bincount(labels.codes[lacking],
                                                    minlength=len(labels.clusters))])  # fmt: skip
-    known: KnownTotals | None = None
-    if not (unmatched and missing is Missing.TOGETHER):
-        known = _histogram(predicted_sizes, not (unmatched and missing is Missing.SINGLETON))
+    if unmatched and missing is Missing.SINGLETON:
+        known = replace(known, singletons=False)
     entity, piece_cluster, n = _pieces(labels.codes[kept], cluster[kept])
     N = np.bincount(entity, weights=n, minlength=len(labels.clusters))
     present = np.flatnonzero(N)
@@ -400,8 +435,8 @@ def measure(
     entity, piece_cluster, n = entity[order], piece_cluster[order], n[order]
     return Units(
         ids=unit_ids, unit=unit_of[entity], group=np.searchsorted(present, entity), n=n,
-        N=N[entity], m=sizes[piece_cluster].astype(float), cluster=piece_cluster, known=known,
-        unmatched=unmatched,
+        N=N[entity], m=sizes[piece_cluster].astype(float), cluster=piece_cluster,
+        known=None if unmatched and missing is Missing.TOGETHER else known, unmatched=unmatched,
     )  # fmt: skip
 
 

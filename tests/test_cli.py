@@ -1,4 +1,5 @@
 import gzip
+import hashlib
 import io
 import json
 import re
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 
 import erbayes as eb
 from erbayes.cli import TAKES, DesignName, app
+from erbayes.planning import forecast
 
 F1 = [eb.metrics.pairwise_f()]
 PRED, TRUE = population(4)
@@ -442,3 +444,44 @@ def refused_demo(picture):
     shown = run("demo", "--picture", picture)
     assert shown.exit_code == 2
     return shown.stderr
+
+
+def test_report(folder, monkeypatch):
+    call = ["erbayes", "report", "p.csv", "l.parquet", "--design", "uniform-clusters", "--title", "A <b>",
+            "--metrics", "pairwise-f1,b3-recall", "--level", "0.9", "--output", "found.html"]  # fmt: skip
+    monkeypatch.setattr("sys.argv", call)
+    shown = run(*call[1:])
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout == "wrote found.html\n"
+    page = (folder / "found.html").read_text(encoding="utf-8")
+    chosen = [eb.metrics.pairwise_f(), eb.metrics.b3_recall]
+    (low, high) = eb.estimate(PRED, LABELS, eb.UniformClusters(), chosen).interval(0.9)[0]
+    assert f"{low:.3f}–{high:.3f}" in page
+    assert "<h1>A &lt;b&gt;</h1>" in page
+    assert "erbayes report p.csv l.parquet --design uniform-clusters --title &#x27;A &lt;b&gt;&#x27;" in page
+    digest = hashlib.sha256((folder / "p.csv").read_bytes()).hexdigest()
+    assert f"p.csv, {(folder / 'p.csv').stat().st_size:,} bytes, SHA-256 {digest}" in page
+
+
+def test_report_leaves_the_old_page_where_it_fails(folder):
+    (folder / "report.html").write_text("old")
+    assert "draws name units without labels" in refused(
+        "report", "p.csv", "l.parquet", "--design", "uniform-records", "--drawn", "p.csv")  # fmt: skip
+    assert (folder / "report.html").read_text() == "old"
+
+
+def test_plan(folder):
+    args = ["plan", "p.csv", "l.parquet", "--design", "uniform-clusters", "--half-width", "0.04",
+            "--level", "0.9", "--per-unit", "4", "--per-record", "0.5", "--format", "json"]  # fmt: skip
+    shown = run(*args)
+    assert shown.exit_code == 0, shown.output
+    pilot = eb.Sample(eb.measure(PRED, LABELS), eb.UniformClusters())
+    metrics = [eb.metrics.pairwise_precision, eb.metrics.pairwise_recall]
+    planned = {"uniform-records": eb.UniformRecords(), "uniform-clusters": eb.UniformClusters()}
+    wanted = forecast(pilot, metrics, planned, cost=lambda size: 4 + size / 2).needed(0.04, 0.9)
+    for found, row in zip(json.loads(shown.stdout), wanted.to_dict("records"), strict=True):
+        assert found == pytest.approx(row)
+    (row,) = json.loads(run(*args, "--metrics", "b3-recall").stdout)[:1]
+    assert row["metric"] == "b3-recall"
+    assert "half widths must be above 0" in refused(*args[:6], "0")
+    assert "half_width" in run(*args[:-2]).stdout

@@ -1,0 +1,293 @@
+"""How many units to label, under which design, for a wished width of the interval.
+
+    forecast(pilot, metrics, {"records": UniformRecords(), "entities": UniformClusters()}).smallest(0.05)
+
+With d = J y the linearised effect of a unit on a metric, n draws of probabilities p ∝ a (a = 1: entities
+drawn uniformly; a = size: records drawn uniformly) give it the variance θ S²/n,
+
+    S² = Σa Σd²/a - (Σd)²,
+
+sums over all units (Hansen and Hurwitz; Cochran 1977, theorem 9A.1). Each sum is a total, which a pilot of
+*any* design estimates: one pilot forecasts every design. A population is its own census.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
+
+from .clustering import DataError, FloatArray
+from .design import UniformClusters, UniformRecords
+from .metrics import Metric
+from .sample import Sample
+from .simulate import Population
+from .taylor import taylor
+from .uncertain import Normal, Tabled, Totals, check_level, derivatives
+from .units import Known
+
+Planned = UniformRecords | UniformClusters
+Cost = Callable[[FloatArray], FloatArray]
+MOST = 10**9
+"""Draws beyond which nobody looks for an answer."""
+
+
+def records(size: FloatArray) -> FloatArray:
+    """The default cost of labelling a unit: its records."""
+    return size
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outlook:
+    """What n draws of one design will give.
+
+    Attributes
+    ----------
+    design : UniformRecords or UniformClusters
+    metrics : tuple of Metric, (k,)
+    estimate : float array, (k,)
+    variance : float array, (k,)
+        S², of one draw.
+    doubt : float array, (k,)
+        Relative standard error of S²: 0 from a census, NaN where the pilot shows no variation.
+    effective : float array, (k,)
+        Effective draws per draw, which give the degrees of freedom.
+    share, reach, price : float arrays, (m,)
+        What each draw of the pilot stands for: units that share the probability of one draw, and are each
+        found by it with probability `reach` (0 where N is not known) and labelled at this price.
+    """
+
+    design: Planned
+    metrics: tuple[Metric, ...]
+    estimate: FloatArray
+    variance: FloatArray
+    doubt: FloatArray
+    effective: FloatArray
+    share: FloatArray
+    reach: FloatArray
+    price: FloatArray
+
+    def half_widths(self, n: int, level: float, factor: float = 1.0) -> FloatArray:
+        """Half widths of the default intervals, (k,), were S² `factor` times as large."""
+        T = self.design.population
+        if n < 2 or (T is not None and n > T):
+            raise DataError(f"{n} draws: 2 or more are needed" + (f", {T} at most" if T is not None else ""))
+        theta = 1.0 if T is None else self.design.correction(n, T)
+        found = Normal(
+            tuple(m.name for m in self.metrics), self.estimate, np.diag(self.variance * factor * theta / n),
+            np.maximum(n * self.effective - 1, 1.0), tuple(m.support for m in self.metrics),
+            n / theta if theta else np.inf,
+        )  # fmt: skip
+        return np.asarray(np.diff(found.interval(level))[:, 0] / 2)
+
+    def smallest(self, j: int, half_width: float, level: float, factor: float = 1.0) -> int | None:
+        """Draws that the j-th metric needs; None where there are none, or S² is in doubt without bounds."""
+        if not np.isfinite(factor):
+            return None
+        draws = range(2, (self.design.population or MOST) + 1)
+        at = bisect_left(draws, -half_width, key=lambda n: -float(self.half_widths(n, level, factor)[j]))
+        return draws[at] if at < len(draws) else None
+
+    def cost(self, n: int) -> float:
+        """Expected cost of the units that n draws find, each labelled once however often it is drawn.
+
+        Σ over units of price × (1 - (1-p)^n). Without replacement a unit of a of the T elements drawn from
+        is missed with probability (1 - n/T)^a: exact for a = 1, close where n ≪ T.
+        """
+        T = self.design.population
+        with np.errstate(divide="ignore", invalid="ignore"):
+            missed = n * np.log1p(-self.reach) if T is None else self.reach * T * np.log1p(-n / T)
+            found = np.where(self.reach > 0, -np.expm1(missed) / self.reach, n)
+        return float((self.share * self.price * found).sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Forecast(Tabled):
+    """What n draws will give, design by design.
+
+    Attributes
+    ----------
+    metrics : tuple of Metric, (k,)
+    designs : dict, name -> Outlook
+    df : float
+        Degrees of freedom of the pilot.
+    """
+
+    metrics: tuple[Metric, ...]
+    designs: dict[str, Outlook]
+    df: float
+
+    def table(self) -> pd.DataFrame:
+        """One row a design and metric: estimate, variance of one draw and its relative standard error."""
+        return pd.DataFrame([
+            {"design": name, "metric": m.name, "estimate": o.estimate[j], "variance": o.variance[j],
+             "relative_se": o.doubt[j]}
+            for name, o in self.designs.items() for j, m in enumerate(self.metrics)
+        ])  # fmt: skip
+
+    def half_widths(self, sizes: Sequence[int], level: float = 0.95) -> pd.DataFrame:
+        """Half the width of the interval that n draws will give, one row a design, n and metric.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Numbers of draws.
+        level : float in (0, 1)
+
+        Raises
+        ------
+        DataError
+            Fewer than 2 draws, or more than a design without replacement has.
+        """
+        return pd.DataFrame([
+            {"design": name, "n": n, "metric": m.name, "half_width": half, "cost": o.cost(n)}
+            for name, o in self.designs.items() for n in sizes
+            for m, half in zip(self.metrics, o.half_widths(n, level), strict=True)
+        ])  # fmt: skip
+
+    def needed(self, half_width: ArrayLike, level: float = 0.95) -> pd.DataFrame:
+        """The smallest number of draws, one row a design and metric.
+
+        Parameters
+        ----------
+        half_width : float or sequence of float, (k,)
+            Half the wished width of the interval, of all metrics or of each.
+        level : float in (0, 1)
+
+        Returns
+        -------
+        DataFrame
+            design; metric; half_width, the wished one; n; n_low and n_high, what it would be at the ends of
+            a `level` interval of S² (log scale), missing where the pilot shows no variation; cost of n draws.
+
+        Raises
+        ------
+        DataError
+            Half widths that are not above 0 or not one a metric, or that a billion draws do not reach.
+        """
+        check_level(level)
+        wished = np.asarray(half_width, dtype=float)
+        if wished.shape not in {(), (len(self.metrics),)}:
+            raise DataError(f"{wished.size} half widths for {len(self.metrics)} metrics: give 1, or 1 each")
+        if not (np.isfinite(wished) & (wished > 0)).all():
+            raise DataError(f"half widths must be above 0 and finite, not {wished.tolist()}")
+        rows = []
+        for name, outlook in self.designs.items():
+            off = np.exp(stdtrit(self.df, (1 + level) / 2) * outlook.doubt)
+            for j, wish in enumerate(np.broadcast_to(wished, len(self.metrics)).tolist()):
+                n, low, high = (outlook.smallest(j, wish, level, f) for f in (1.0, 1 / off[j], off[j]))
+                metric = self.metrics[j].name
+                if n is None:
+                    raise DataError(f"{metric}, {name}: {MOST:,} draws do not reach a half width of {wish:g}")
+                rows.append((name, metric, wish, n, low, high, outlook.cost(n)))
+        columns = ["design", "metric", "half_width", "n", "n_low", "n_high", "cost"]
+        return pd.DataFrame(rows, columns=columns).astype({"n_low": "Int64", "n_high": "Int64"})
+
+    def smallest(self, half_width: ArrayLike, level: float = 0.95) -> pd.DataFrame:
+        """The smallest number of draws that serves all metrics, one row a design, the cheapest first.
+
+        Parameters, columns and errors as in `needed`; `metric` is the one that asks for most.
+        """
+        table = self.needed(half_width, level)
+        most = table.loc[table.groupby("design", sort=False)["n"].idxmax()]
+        return most.sort_values("cost", kind="stable", ignore_index=True)
+
+
+def forecast(
+    source: Sample | Population, metrics: Sequence[Metric], designs: Mapping[str, Planned], *,
+    cost: Cost = records,
+) -> Forecast:  # fmt: skip
+    """What n draws will tell of `metrics`, from a pilot sample or from a population whose truth is known.
+
+    Parameters
+    ----------
+    source : Sample or Population
+        A pilot of any design; or a synthetic or real population, which leaves no doubt about S².
+    metrics : sequence of Metric
+    designs : mapping, name -> UniformRecords or UniformClusters
+        With `population`, without replacement. Their `draws` play no role.
+    cost : callable, sizes -> costs
+        Of labelling units, vectorised; by default their records.
+
+    Returns
+    -------
+    Forecast
+        `.smallest(half_width)` is the answer, `.half_widths(sizes)` the whole curve.
+
+    Raises
+    ------
+    DataError
+        No metric, no design, a pilot that gives no variance, costs that are negative or not finite.
+    NotIdentified
+        A metric that the pilot does not identify.
+
+    Notes
+    -----
+    Under the pilot's own design and number of draws this is the pilot's interval, to rounding. The doubt
+    about S² is its linearised standard error under the pilot's design; under a heavy tail that is too small
+    as well, since the pilot may have missed the giants (`alarms`).
+
+    Examples
+    --------
+    >>> from erbayes import UniformClusters, UniformRecords, metrics, simulate
+    >>> rng = np.random.default_rng(1)
+    >>> people = simulate.simulate(simulate.Zeta(2.5, 30), simulate.Misattribution(0.1), 2000, rng)
+    >>> designs = {"entities": UniformClusters(), "records": UniformRecords()}
+    >>> found = forecast(people, [metrics.pairwise_recall], designs)
+    >>> found.smallest(0.05)[["design", "n", "cost"]].round()
+         design     n    cost
+    0   records   117   401.0
+    1  entities  1265  1336.0
+    """
+    if not metrics or not designs:
+        raise DataError(f"nothing to forecast: {len(metrics)} metrics under {len(designs)} designs")
+    if isinstance(source, Population):
+        source = Sample(source.units, UniformClusters(population=len(source.units)))
+    variance, w, unit = source.expansion.variance, source.expansion.weight, source.expansion.unit
+    df = len(unit) - variance.lost
+    if df < 1 and not variance.census:
+        raise DataError(f"a pilot of {len(unit)} draws gives no variance: label more units")
+    size = source.units.size[unit]
+    price = np.asarray(cost(size), dtype=float)
+    bad = int(np.count_nonzero(~(np.isfinite(price) & (price >= 0))))
+    if bad:
+        raise DataError(f"costs must be 0 or more and finite; {bad} of {len(price)} are not")
+    totals, metrics = taylor(source, metrics), tuple(metrics)
+    estimate = totals.apply(metrics).mean
+    found = {}
+    for name, design in designs.items():
+        a = size if isinstance(design, UniformRecords) else np.ones(len(size))
+        S2, doubt, effective = np.transpose([_of_one_draw(source, totals, m, a) for m in metrics])
+        if not variance.census:
+            S2 = S2 * len(unit) / df
+        T = design.population or (source.units.population or np.inf) * (w @ a) / (w @ size)
+        found[name] = Outlook(design, metrics, estimate, S2, doubt, effective, w * a / (w @ a),
+                              np.minimum(a / T, 1.0), price)  # fmt: skip
+    return Forecast(metrics, found, float(max(df, 1)))
+
+
+def _of_one_draw(
+    source: Sample, totals: Totals, metric: Metric, a: FloatArray
+) -> tuple[float, float, float]:
+    """S², its relative standard error and the effective draws per draw, where p ∝ a."""
+    w, unit, variance = source.expansion.weight, source.expansion.unit, source.expansion.variance
+    J, H = derivatives(metric.formula, totals.mean[totals.where(metric)])
+    Y = np.column_stack([np.zeros(len(unit)) if isinstance(c, Known) else source.units.column(c)[unit]
+                         for c in metric.columns])  # fmt: skip
+    b = np.sum([coefficient * source.units.column(c)[unit] for c, coefficient in metric.size], axis=0)
+    effective = (w @ b) ** 2 / ((w @ a) * (w @ (b**2 / a)))
+    d = Y @ J
+    A, Q, D = w @ a, w @ (d**2 / a), w @ d
+    S2 = A * Q - D**2
+    if S2 <= 1e-12 * (A * Q + D**2):  # what cancels leaves only rounding
+        return 0.0, 0.0 if variance.census else np.nan, float(effective)
+    moved = Y @ H  # J follows the totals as well
+    dQ = d**2 / a + 2 * moved @ (Y.T @ (w * d / a))
+    dS2 = w * (Q * a + A * dQ - 2 * D * (d + moved @ (w @ Y)))
+    error = variance.covariance(variance.residuals(dS2[:, None]))[0, 0]
+    return float(S2), float(np.sqrt(max(error, 0.0)) / S2), float(effective)

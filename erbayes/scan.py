@@ -1,0 +1,312 @@
+"""Units of a prediction too large for memory, counted where it lies.
+
+One SQL text of COUNT, GROUP BY and IN serves every engine. Only the labelled records, the sizes of the
+clusters that they touch and the histogram of all predicted cluster sizes come back.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .clustering import Clustering, DataError, some
+from .sources import Database, DatabaseTable, DuckDB, Files, RunSQL, Spark, backquoted, double_quoted, opened
+from .units import KnownTotals, Missing, Units, assemble, same_kind
+
+__all__ = ["DatabaseTable", "DuckDB", "Files", "RunSQL", "Scanned", "Spark", "backquoted", "double_quoted",
+           "scan", "scan_releases"]  # fmt: skip
+
+EMBEDDED = DuckDB()
+HINTED = 1000
+"""How many labelled records that the prediction lacks are looked for without case and blanks."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scanned(Units):
+    """Units counted by an engine.
+
+    Attributes
+    ----------
+    rows : int
+        Records of the prediction.
+    checked : str
+        Among which record ids duplicates were looked for.
+    """
+
+    rows: int = 0
+    checked: str = ""
+
+
+def scan(
+    source: Any, labels: Any, *, record: str | None = None, cluster: str | None = None, blocks: Any = None,
+    missing: Missing = Missing.ERROR, engine: DuckDB = EMBEDDED,
+) -> Scanned:  # fmt: skip
+    """As `erbayes.measure`, of a prediction that need not fit in memory.
+
+    Parameters
+    ----------
+    source : path, `Files`, `DatabaseTable`, frame, Arrow dataset, DuckDB relation, Spark DataFrame, `RunSQL`
+        A row for every record of the population. A path is a file, a folder or a pattern.
+    labels, blocks, missing
+        As in `erbayes.measure`.
+    record, cluster : str, optional
+        Columns of `source`; by default its first two.
+    engine : DuckDB
+        Reads files, database tables, frames and datasets. A relation, a Spark DataFrame and `RunSQL`
+        have engines of their own.
+
+    Raises
+    ------
+    DataError
+        As `erbayes.measure`. Duplicate record ids are looked for among all records of the clusters
+        that the labels touch and a share of the others (`Scanned.checked`).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> prediction = pd.DataFrame({"record": [1, 2, 3, 4], "cluster": ["a", "a", "b", "b"]})
+    >>> units = scan(prediction, {1: "x", 2: "x", 3: "x"})
+    >>> units.table()[["records", "true_links", "common_links", "predicted_links"]]
+       records  true_links  common_links  predicted_links
+    x      3.0         3.0           1.0              1.5
+    """
+    (units,) = _scan(source, labels, record, cluster, (), blocks, missing, engine).values()
+    return units
+
+
+def scan_releases(
+    source: Any, labels: Any, release: str, *, record: str | None = None, cluster: str | None = None,
+    blocks: Any = None, missing: Missing = Missing.ERROR, engine: DuckDB = EMBEDDED,
+) -> dict[Any, Scanned]:  # fmt: skip
+    """Several predictions in one table, by the value of a column: one scan serves all.
+
+    Parameters
+    ----------
+    release : str
+        Column that tells the prediction of each row. Folders called "release=2021" make such a column.
+    source, labels, record, cluster, blocks, missing, engine
+        As in `scan`.
+
+    Returns
+    -------
+    dict, release -> Scanned
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"r": [1, 2, 1, 2], "c": ["a", "a", "a", "b"], "year": [1, 1, 2, 2]})
+    >>> found = scan_releases(table, {1: "x", 2: "x"}, "year")
+    >>> {year: float(units.table().common_links.sum()) for year, units in found.items()}
+    {1: 1.0, 2: 0.0}
+    """
+    return _scan(source, labels, record, cluster, (release,), blocks, missing, engine)
+
+
+def _scan(
+    source: Any, labels: Any, record: str | None, cluster: str | None, release: tuple[str, ...], blocks: Any,
+    missing: Missing, engine: DuckDB,
+) -> dict[Any, Scanned]:  # fmt: skip
+    labels = Clustering.of(labels, "labels")
+    if not len(labels.records):
+        raise DataError("the labels hold no record: an empty sample estimates nothing")
+    with opened(source, engine) as database:
+        chosen = _chosen(database.columns(), record, cluster, release)
+        database.use(*chosen, *release)
+        return _Prediction.of(database, labels, *chosen, *release).units(labels, blocks, missing)
+
+
+def _chosen(
+    columns: Sequence[str], record: str | None, cluster: str | None, release: tuple[str, ...]
+) -> tuple[str, str]:
+    named = [c for c in (record, cluster, *release) if c is not None]
+    lacking = [c for c in named if c not in columns]
+    if columns and lacking:
+        raise DataError(f"the prediction has no column {some(lacking)}; it has {some(columns, 20)}")
+    if len(set(named)) < len(named):
+        raise DataError(f"one column cannot serve twice: {some(named)}")
+    free = (c for c in columns if c not in named)
+    record, cluster = (name if name is not None else next(free, None) for name in (record, cluster))
+    if record is None or cluster is None:
+        raise DataError("name the record and the cluster column of the prediction"
+                        + (f"; it has {some(columns, 20)}" if columns else ""))  # fmt: skip
+    return record, cluster
+
+
+@dataclass(frozen=True, slots=True)
+class _Prediction:
+    """A table of keys: r of the record, c of the cluster and, where there are several, v of the release."""
+
+    database: Database
+    record: str
+    cluster: str
+    release: str | None
+    table: str
+
+    @classmethod
+    def of(
+        cls, database: Database, labels: Clustering, record: str, cluster: str, release: str | None = None
+    ) -> _Prediction:
+        kinds = {column: database.kind(column) for column in (record, cluster)}
+        for column, what in ((record, "record"), (cluster, "cluster")):
+            if kinds[column] not in {"string", "integer", None}:
+                raise DataError(f"{what} ids of the prediction must be all strings or all integers, not "
+                                f"{kinds[column]}; convert them to text where they lie")  # fmt: skip
+        labelled = pd.api.types.infer_dtype(labels.records, skipna=False)
+        same_kind(kinds[record] or labelled, labelled)
+        version = "" if release is None else f", {database.quote(release)} AS v"
+        keys = f"{database.key(record)} AS r, {database.key(cluster)} AS c{version}"
+        return cls(database, record, cluster, release, database.keep(f"SELECT {keys} FROM {database.table}"))
+
+    @property
+    def by(self) -> str:
+        return "" if self.release is None else "v, "
+
+    def rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """Rows, each with its release first: None where there is only one."""
+        for row in self.database.rows(sql):
+            yield row if self.by else (None, *row)
+
+    def units(self, labels: Clustering, blocks: Any, missing: Missing) -> dict[Any, Scanned]:
+        """Release -> units."""
+        records = self.count()
+        met = self.met(labels.records.tolist())
+        touched = list({c for clusters in met.values() for c in clusters.values()})
+        checked = self.refuse_duplicates(touched)
+        sizes = self.sizes(touched)
+        known = self.histogram()
+        units = {}
+        for v, rows in records.items():
+            code = {c: i for i, c in enumerate(sizes[v])}
+            cluster = np.full(len(labels.records), -1, dtype=np.int64)
+            cluster[list(met[v])] = [code[c] for c in met[v].values()]
+            if missing is Missing.ERROR:
+                self.refuse_other_writing(labels.records[cluster < 0])
+            size = np.array(list(sizes[v].values()), dtype=np.int64)
+            counted = assemble(labels, cluster, size, known[v], blocks=blocks, missing=missing)
+            inherited = {f.name: getattr(counted, f.name) for f in fields(Units)}
+            units[v] = Scanned(**inherited, rows=rows, checked=checked)
+        return units
+
+    def count(self) -> dict[Any, int]:
+        """Records of each release.
+
+        Raises
+        ------
+        DataError
+            Missing ids.
+        """
+        grouped = " GROUP BY v" if self.by else ""
+        counted = list(self.rows(f"SELECT {self.by}COUNT(*), COUNT(r), COUNT(c) FROM {self.table}{grouped}"))
+        total = sum(int(rows) for _, rows, *_ in counted)
+        absent = {
+            "record": (self.record, total - sum(int(r) for _, _, r, _ in counted)),
+            "cluster": (self.cluster, total - sum(int(c) for *_, c in counted)),
+        }
+        if self.release is not None:
+            absent["release"] = (self.release, sum(int(rows) for v, rows, *_ in counted if v is None))
+        for what, (column, number) in absent.items():
+            if number:
+                other = self.cluster if column == self.record else self.record
+                raise DataError(f"{what} ids of the prediction: {number} of {total} are missing"
+                                + self.examples(other, f"{self.database.quote(column)} IS NULL"))  # fmt: skip
+        return {v: int(rows) for v, rows, *_ in counted}
+
+    def examples(self, column: str, condition: str) -> str:
+        """Ids at which a condition holds, to show in a message."""
+        id = self.database.quote(column)
+        table = self.database.table
+        (ends,) = self.database.rows(f"SELECT MIN({id}), MAX({id}) FROM {table} WHERE {condition}")
+        shown = [end for end in dict.fromkeys(ends) if end is not None]
+        return f", such as where {column!r} is {some(shown)}" if shown else ""
+
+    def originals(self, conditions: Iterable[str]) -> list[Any]:
+        """Record ids that meet one of the conditions."""
+        id, table = self.database.quote(self.record), self.database.table
+        found = [f"SELECT DISTINCT {id} FROM {table} WHERE {condition}" for condition in conditions]
+        return sorted(record for sql in found for (record,) in self.database.rows(sql))
+
+    def met(self, ids: list[Any]) -> dict[Any, dict[int, Any]]:
+        """Release -> position of a labelled record -> key of its cluster."""
+        keys, at = self.database.keys(self.record, ids), {id: i for i, id in enumerate(ids)}
+        found: dict[Any, dict[int, Any]] = defaultdict(dict)
+        for inside in self.database.listed(list(keys)):
+            for v, r, c in self.rows(f"SELECT DISTINCT {self.by}r, c FROM {self.table} WHERE r IN ({inside})"):
+                if r not in keys:
+                    raise DataError(f"the engine takes {r!r} for a labelled record, which has another id: it "
+                                    "must compare ids exactly, with case and blanks")  # fmt: skip
+                found[v][at[keys[r]]] = c
+        return found
+
+    def sizes(self, touched: list[Any]) -> dict[Any, dict[Any, int]]:
+        """Release -> key of a touched cluster -> its records."""
+        found: dict[Any, dict[Any, int]] = defaultdict(dict)
+        for inside in self.database.listed(touched) if touched else ():
+            for v, c, size in self.rows(
+                f"SELECT {self.by}c, COUNT(*) FROM {self.table} WHERE c IN ({inside}) GROUP BY {self.by}c"
+            ):
+                found[v][c] = int(size)
+        return found
+
+    def histogram(self) -> dict[Any, KnownTotals]:
+        """Release -> sizes of its predicted clusters."""
+        found: dict[Any, dict[int, int]] = defaultdict(dict)
+        for v, size, count in self.rows(
+            f"SELECT {self.by}m, COUNT(*) FROM (SELECT {self.by}c, COUNT(*) AS m FROM {self.table} "
+            f"GROUP BY {self.by}c) AS s GROUP BY {self.by}m"
+        ):
+            found[v][int(size)] = int(count)
+        known = defaultdict(lambda: KnownTotals(np.zeros(0), np.zeros(0)))
+        for v, sizes in found.items():
+            size = np.array(sorted(sizes))
+            known[v] = KnownTotals(size.astype(float), np.array([float(sizes[m]) for m in size]))
+        return known
+
+    def refuse_duplicates(self, touched: list[Any]) -> str:
+        """Look for duplicate record ids; tells where.
+
+        Raises
+        ------
+        DataError
+            There are some.
+        """
+        database = self.database
+        share, where, checked = database.share("r"), "", "all record ids"
+        if share is not None:
+            inside = database.listed(touched) if touched else []
+            within = [f"r IN (SELECT r FROM {self.table} WHERE c IN ({i}))" for i in inside]
+            where = " WHERE " + " OR ".join([share, *within])
+            checked = (f"all records of the {len(touched)} predicted clusters that the labels touch and one "
+                       f"in {database.one_in} of the others")  # fmt: skip
+        several = f"SELECT {self.by}r, COUNT(*) AS k FROM {self.table}{where} GROUP BY {self.by}r"
+        grouped = " GROUP BY v" if self.by else ""
+        twice = [row for row in self.rows(
+            f"SELECT {self.by}COUNT(*), SUM(k - 1), MIN(r), MAX(r) FROM ({several}) AS s WHERE k > 1{grouped}"
+        ) if row[1]]  # fmt: skip
+        if twice:
+            repeats = sum(int(more) for _, _, more, *_ in twice)
+            ends = list({key for *_, least, most in twice for key in (least, most)})
+            key = database.key(self.record)
+            shown = self.originals(f"{key} IN ({inside})" for inside in database.listed(ends))
+            raise DataError(
+                f"record ids of the prediction: {repeats} duplicates, such as {some(shown)}, among {checked}"
+            )
+        return checked
+
+    def refuse_other_writing(self, lacking: pd.Index) -> None:
+        """Refuse labelled records that the prediction has with other case or blanks."""
+        if not len(lacking) or not isinstance(lacking[0], str):
+            return
+        wanted = [r.strip().lower() for r in lacking[:HINTED]]
+        plain = f"LOWER(TRIM({self.database.quote(self.record)}))"
+        found = self.originals(f"{plain} IN ({inside})" for inside in self.database.listed(wanted))
+        if found:
+            raise DataError(
+                f"{len(lacking)} labelled records are not in the prediction, such as {some(lacking)}; but "
+                f"{len(found)} ids there differ from these in case or blanks only, such as {some(found)}: "
+                "bring both to one form"
+            )

@@ -1,0 +1,36 @@
+"""What the pages say exists does: rooms, links, layers."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROOMS = {p.stem for p in (ROOT / "erbayes").glob("*.py")} - {"__init__"}
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def test_every_room_stands_once_in_the_table_of_rooms():
+    table = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.*?) \|", table, re.M)
+    listed = [room for row in rows for room in re.findall(r"`(\w+)`", row)]
+    assert sorted(listed) == sorted(ROOMS)
+
+
+def test_every_room_has_its_layer():
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        (contract,) = tomllib.load(file)["tool"]["importlinter"]["contracts"]
+    rooms = re.findall(r"erbayes\.(\w+)", " ".join(contract["layers"]))
+    assert sorted(rooms) == sorted(ROOMS)
+
+
+def test_every_room_but_the_command_line_is_in_the_reference():
+    page = (ROOT / "docs" / "guide" / "api.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"automodule:: erbayes\.(\w+)", page)) == ROOMS - {"cli"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page):
+    targets = re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text(encoding="utf-8"))
+    assert not [t for t in targets if not (page.parent / t).exists()]

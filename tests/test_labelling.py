@@ -1,0 +1,340 @@
+"""Error models against their expectations, two annotators by hand and in simulation, sheets with every fault."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import erbayes as eb
+from erbayes import simulate as sim
+from erbayes.clustering import Clustering
+from erbayes.labelling import (
+    Annotator,
+    Beta,
+    KeptRecords,
+    MissedPieces,
+    MissedRecords,
+    Pair,
+    Problem,
+    Recaptured,
+    SheetColumns,
+    anchoring,
+    answers,
+    drawn,
+    mislabel,
+    perturb,
+    read_sheet,
+    restore,
+    sampled_mention,
+)
+from erbayes.sensitivity import bias_analysis
+
+P, R = eb.metrics.pairwise_precision, eb.metrics.pairwise_recall
+
+
+def rng(seed=1):
+    return np.random.default_rng(seed)
+
+
+# Rates
+
+
+def test_rates():
+    assert drawn(0.3, rng(), (2,)).tolist() == [0.3, 0.3]
+    assert Beta(30, 70).draw(rng(), (20_000,)).mean() == pytest.approx(0.3, abs=0.005)
+    for value, message in ((lambda: Beta(0, 1), "a and b of Beta"), (lambda: MissedRecords(1.2), "rate of MissedRecords"),
+                           (lambda: MissedPieces(0.1, -1), "slope of MissedPieces"), (lambda: KeptRecords(-0.1), "KeptRecords"),
+                           (lambda: Recaptured(1, -1, 1), "counts must be"), (lambda: Recaptured(1, 1, 1, 0), "odds ratio"),
+                           (lambda: Recaptured(1, 1, 1, prior=(0, 1, 1)), "prior masses")):  # fmt: skip
+        with pytest.raises(eb.DataError, match=message):
+            value()
+
+
+def test_recapture():
+    share = Recaptured(6000, 1500, 2000).draw(rng(), (4000,))
+    assert share.mean() == pytest.approx(500 / 10_000, rel=0.05)
+    dependent = Recaptured(6000, 1500, 2000, odds_ratio=3).draw(rng(), (4000,))
+    assert dependent.mean() == pytest.approx(1500 / 11_000, rel=0.05)
+    none = Recaptured(0, 0, 0).draw(rng(), (4000,))
+    assert ((0 <= none) & (none <= 1)).all() and none.std() > 0.1
+    missed = 1 / (1 / Recaptured(5, 3, 4).draw(rng(), (400_000,)) - 1)  # q00 over the rest
+    g = rng(2).gamma([7.0, 3.5, 4.5], size=(400_000, 3))
+    assert np.median(missed) == pytest.approx(np.median(g[:, 1] * g[:, 2] / g[:, 0] / g.sum(axis=1)), rel=0.02)
+
+
+# Error models
+
+
+def entity(home=4, foreign=6, away=(1, 2, 5), times=3000):
+    """Many entities of the same pieces: home first."""
+    prediction, labels, record = {}, {}, 0
+    for c in range(times):
+        for j, n in enumerate((home, *away)):
+            for i in range(n + (foreign if j == 0 else 1)):
+                prediction[record] = f"{c}-{j}"
+                if i < n:
+                    labels[record] = c
+                record += 1
+    units = eb.measure(prediction, labels)
+    at_home = np.zeros(len(units.n), dtype=bool)
+    at_home[:: 1 + len(away)] = True
+    return units, at_home
+
+
+def records(units, n=None):
+    return units.size.mean()
+
+
+@pytest.mark.parametrize(("model", "expected"), [
+    (Annotator(), 12),
+    (Annotator(MissedRecords(0.25)), 4 + 0.75 * 8),
+    (Annotator(MissedPieces(0.25)), 4 + 0.75 * 8),
+    (Annotator(MissedPieces(0.5, 1.0)), 4 + sum(n * (1 - 1 / (1 + n)) for n in (1, 2, 5))),
+    (Annotator(kept=KeptRecords(0.5)), 12 + 3),
+    (Annotator(kept=KeptRecords(0.5, 0.2)), 12 + 3 + 0.6),
+    (Annotator(MissedPieces(1.0), KeptRecords(1.0, 1.0)), 4 + 6),
+], ids=repr)  # fmt: skip
+def test_mislabelled_sizes(model, expected):
+    units, home = entity()
+    assert home.sum() == len(units)
+    seen = mislabel(units, model, rng(), home)
+    assert seen.size.mean() == pytest.approx(expected, abs=0.15)
+    assert (seen.n <= seen.m).all() and (seen.n > 0).all()
+    np.testing.assert_array_equal(seen.N, seen.size[seen.unit])
+    assert len(seen) == len(units) and (np.diff(seen.unit) >= 0).all()
+
+
+@pytest.mark.parametrize("model", [
+    Annotator(MissedRecords(0.3)), Annotator(MissedPieces(0.3)), Annotator(MissedPieces(0.5, 0.7)),
+    Annotator(kept=KeptRecords(0.3)), Annotator(MissedPieces(0.2), KeptRecords(0.2, 0.1)),
+], ids=repr)  # fmt: skip
+def test_restored_sizes(model):
+    units, home = entity(home=20)
+    seen = mislabel(units, model, rng(), home)
+    again = seen.m == 26
+    truth = restore(seen, model, rng(), again)
+    assert truth.size.mean() == pytest.approx(units.size.mean(), rel=0.02)
+    assert (truth.n > 0).all() and (np.diff(truth.unit) >= 0).all() and (np.diff(truth.group) >= 0).all()
+
+
+def test_home_is_that_of_a_uniform_record():
+    units, _ = entity(times=20_000)
+    home = sampled_mention(units, rng())
+    assert np.bincount(units.group[home]).tolist() == [1] * 20_000
+    share = home.reshape(-1, 4).mean(axis=0)
+    assert share == pytest.approx(np.array([4, 1, 2, 5]) / 12, abs=0.015)
+
+
+def test_priors_are_drawn_once_a_sample():
+    units, home = entity(times=400)
+    sizes = [mislabel(units, Annotator(MissedPieces(Beta(1, 1))), rng(i), home).size.mean() for i in range(20)]
+    assert np.std(sizes) > 1
+
+
+def test_perturb_agrees_with_mislabel():
+    people = sim.simulate(sim.LogNormal(1.5, 0.7), sim.Chain((sim.Splits(0.3), sim.Merges(0.2))), 4000, rng())
+    labels = people.true[people.true < 300]
+    mentions = labels[~labels.duplicated()].index
+    careful = perturb(labels, people.pred, Annotator(), rng(), mentions)
+    pd.testing.assert_series_equal(careful, labels, check_names=False, check_index_type=False)
+
+    model = Annotator(MissedPieces(0.4), KeptRecords(0.3))
+    seen = perturb(labels, people.pred, model, rng(), mentions)
+    assert seen.index.is_unique and set(seen) == set(labels)
+    assert seen.reindex(mentions).tolist() == labels[mentions].tolist()
+    home = people.pred[mentions].to_numpy()
+    kept = seen[~seen.index.isin(labels.index)]
+    assert len(kept) > 10
+    assert all(people.pred[r] == home[labels[mentions].tolist().index(e)] for r, e in kept.items())
+    lost = labels[~labels.index.isin(seen.index)]
+    pieces = labels.groupby([labels, people.pred[labels.index]]).size()
+    gone = lost.groupby([lost, people.pred[lost.index]]).size()
+    assert (gone == pieces[gone.index]).all()  # whole pieces, never home
+    everything = perturb(labels, people.pred, Annotator(MissedPieces(1.0)), rng(), mentions)
+    assert (people.pred[everything.index].to_numpy() == people.pred[mentions][everything.map(
+        dict(zip(labels[mentions], mentions, strict=True)))].to_numpy()).all()  # fmt: skip
+
+
+def test_perturb_keeps_as_many_as_it_should():
+    prediction = {i: i // 3 for i in range(3000)}
+    labels = {i: i for i in range(0, 3000, 3)}
+    seen = perturb(labels, prediction, Annotator(kept=KeptRecords(0.5)), rng())
+    assert np.bincount(seen, minlength=3000)[::3].mean() == pytest.approx(2, abs=0.1)
+
+
+def test_perturb_leaves_what_the_prediction_lacks_and_contradicts_nobody():
+    labels = {1: "x", 2: "x", 9: "x", 3: "y"}
+    seen = perturb(labels, {1: "a", 2: "b", 3: "a", 4: "a"}, Annotator(MissedPieces(1.0), KeptRecords(1.0)), rng(), [1, 3])
+    assert seen.drop(4).to_dict() == {1: "x", 9: "x", 3: "y"}
+    with pytest.raises(eb.DataError, match="1 labelled entities hold no mention: 'y'"):
+        perturb(labels, {1: "a", 2: "b", 3: "a"}, Annotator(), rng(), [1])
+    with pytest.raises(eb.DataError, match="1 of 2 mentions are not both labelled and predicted: 9"):
+        perturb(labels, {1: "a", 2: "b", 3: "a"}, Annotator(), rng(), [1, 9])
+    predicted = eb.measure_predicted({1: "a", 2: "a"}, {1: "x", 2: "x"}, ["a"])
+    with pytest.raises(eb.DataError, match="annotators label entities"):
+        mislabel(predicted, Annotator(), rng())
+    with pytest.raises(eb.DataError, match="rates must be below 1"):
+        restore(eb.measure({1: "a", 2: "b"}, {1: "x", 2: "x"}), Annotator(MissedPieces(1.0)), rng())
+
+
+# Two annotators
+
+PREDICTION = {1: "a", 2: "a", 3: "a", 4: "b", 5: "b", 6: "c", 7: "d", 8: "d"}
+
+
+def by_hand(**more):
+    """Mention 1, home a = {1, 2, 3}: the first removes 3 and finds 4; the second removes 2, 3 and finds 4, 5, 6."""
+    first = answers({1: "x", 2: "x", 4: "x", 7: "y", 8: "y"}, [1, 7])
+    second = answers({1: "u", 4: "u", 5: "u", 6: "u", 7: "v", 8: "v"}, [1, 7])
+    return Pair.of(first, second, PREDICTION, **more)
+
+
+def test_two_annotators_by_hand():
+    pair = by_hand()
+    counts = pair.counts()
+    assert counts.to_numpy()[:, :6].tolist() == [[1, 0, 2, 1, 0, 2], [1, 0, 1, 1, 0, 1]]
+    assert counts["cases"].tolist() == pytest.approx([3, 2])
+    uneven = Pair.of(answers({1: "x", 4: "x", 5: "x", 6: "x"}, [1]), answers({1: "x"}, [1]), PREDICTION)
+    assert uneven.counts()["cases"].tolist() == pytest.approx([9 / 5, 1])
+    found = uneven.recaptured(2.0)[0]
+    assert (found.both, found.first, found.second, found.odds_ratio) == pytest.approx((0, 9 / 5, 0, 2))
+    found = pair.agreement()
+    N, J, dice = np.array([3.5, 2]), np.array([2 / 5, 1]), (np.array([1, 1]), np.array([(3 + 6) / 2, 1]))
+    expected = [1 / 2 / (1 / 3.5 + 1 / 2), 1 / 2, J.mean(), (dice[0] / N).sum() / (dice[1] / N).sum()]
+    assert eb.Normal is type(found) and found.mean == pytest.approx(expected, abs=0.15)  # less the ratios' bias
+    table = pair.disagreements()
+    assert table.to_dict("list")["records"] == [1, 1, 1]
+    assert set(table["kind"]) == {"kept by the first only", "found by the second only"}
+    OR, AND = np.logical_or, np.logical_and
+    assert pair.units().size.tolist() == [4, 2]
+    assert pair.units(OR, OR).size.tolist() == [5, 2]
+    assert pair.units(AND, AND).size.tolist() == [2, 2]
+    adjudicated = pd.Series([True, False], index=pd.MultiIndex.from_tuples([(1, 3), (1, 6)]))
+    assert pair.units(decisions=adjudicated).size.tolist() == [4, 2]
+    assert pair.units(decisions=adjudicated).table()["common_links"].tolist() == [2, 1]
+    with pytest.raises(eb.DataError, match="1 decisions are on mentions and records that neither"):
+        pair.units(decisions=pd.Series([True], index=pd.MultiIndex.from_tuples([(1, 7)])))
+
+
+def test_agreement_of_the_same_is_perfect():
+    same = answers({r: k for r, k in PREDICTION.items()}, [1, 4, 7])
+    assert Pair.of(same, same, PREDICTION).agreement().mean == pytest.approx(1)
+
+
+def test_pairs_that_do_not_fit():
+    one = answers({1: "x", 99: "x"}, [1])
+    with pytest.raises(eb.DataError, match="1 records of the answers are not in the prediction, such as 99"):
+        Pair.of(one, one, PREDICTION)
+    assert Pair.of(one, one, PREDICTION, eb.Missing.OMIT).unmatched == 1
+    with pytest.raises(eb.DataError, match="1 mentions were answered by one annotator only: 7"):
+        Pair.of(one, answers({1: "x", 7: "y"}, [1, 7]), PREDICTION, eb.Missing.OMIT)
+    with pytest.raises(eb.DataError, match="1 of 1 mentions have no label: 5"):
+        answers({1: "x"}, [5])
+    with pytest.raises(eb.DataError, match="listed twice: 1"):
+        answers({1: "x"}, [1, 1])
+    with pytest.raises(eb.DataError, match="ERROR or OMIT"):
+        Pair.of(one, one, PREDICTION, eb.Missing.SINGLETON)
+
+
+def two_annotators(repetitions, model, n=300, odds_ratio=1.0):
+    """Mean error against perfect labels of the same sample: one annotator, both together, recaptured; (3, P and R)."""
+    people = sim.simulate(sim.LogNormal(1.5, 0.7), sim.Chain((sim.Splits(0.25), sim.Merges(0.05))), 20_000, rng())
+    pred, true = Clustering.of(people.pred), people.true.to_numpy()
+    members = people.true.groupby(true).indices
+    source, found = rng(2), []
+    for _ in range(repetitions):
+        drawn_records = source.choice(len(true), n, replace=False)
+        entities, at = np.unique(true[drawn_records], return_index=True)
+        mentions = drawn_records[at]
+        labels = people.true.iloc[np.concatenate([members[c] for c in entities])]
+        truth = eb.Sample(eb.measure(pred, labels), eb.UniformRecords())
+        perfect = eb.taylor(truth, [P, R]).apply([P, R]).mean
+        seen = [answers(perturb(labels, pred, model, source, mentions), mentions) for _ in range(2)]
+        pair = Pair.of(*seen, pred)
+        one, union = (eb.Sample(pair.units(*how), eb.UniformRecords())
+                      for how in ([lambda a, b: a] * 2, [np.logical_or, np.logical_and]))  # fmt: skip
+        fits = [eb.taylor(s, [P, R]).apply([P, R]).mean for s in (one, union)]
+        rates = pair.recaptured(odds_ratio)
+        adjusted = bias_analysis(union, *rates, [P, R], draws=400, rng=source)
+        shift = np.median(adjusted.adjusted.flat, axis=0) - np.median(adjusted.plain.flat, axis=0)
+        found.append([fits[0] - perfect, fits[1] - perfect, fits[1] + shift - perfect])
+    return np.mean(found, axis=0)
+
+
+@pytest.mark.parametrize("model", [Annotator(MissedPieces(0.4), KeptRecords(0.0)), Annotator(MissedRecords(0.3))], ids=repr)
+def test_two_annotators_leave_a_third_of_the_bias_of_one_at_most(model):
+    one, union, recaptured = two_annotators(12, model)[:, 1]
+    assert one > 0.015
+    assert abs(recaptured) < one / 3
+    assert abs(recaptured) < union
+
+
+@pytest.mark.study
+def test_capture_recapture_in_many_samples():
+    """Where small pieces are harder for both, finds depend on each other: ω = 1 leaves more than a third."""
+    uneven = Annotator(MissedPieces(0.7, 0.7))
+    for model, odds_ratio, left in (
+        (Annotator(MissedPieces(0.4), KeptRecords(0.3)), 1, 1 / 3), (Annotator(MissedRecords(0.3)), 1, 1 / 3),
+        (uneven, 1, 1 / 2), (uneven, 2, 1 / 3),
+    ):  # fmt: skip
+        errors = two_annotators(100, model, odds_ratio=odds_ratio)
+        print(f"\n{model}, odds ratio {odds_ratio}")
+        print(pd.DataFrame(errors, ["one", "union", "recaptured"], ["P", "R"]).round(4).to_string())
+        assert abs(errors[2, 1]) < left * errors[0, 1]
+
+
+def test_anchoring():
+    prediction = {i: i // 2 for i in range(40)}
+    truth = {i: i // 4 for i in range(40)}
+    anchored = {i: c for i, c in truth.items() if i % 4 < 2 or c % 2}  # every other entity lost its second piece
+    found = anchoring(prediction, anchored, truth, eb.UniformRecords(), [P, R])
+    assert found.mean[0] == pytest.approx(0) and found.mean[1] < -0.1
+    assert found.sd[1] > 0
+    shuffled = dict(sorted(truth.items(), key=lambda x: -x[0]))
+    again = anchoring(prediction, anchored, shuffled, eb.UniformRecords(), [P, R])
+    np.testing.assert_allclose(again.mean, found.mean, atol=1e-12)
+    with pytest.raises(eb.DataError, match="1 entities are labelled in one way only, such as 9"):
+        anchoring(prediction, {i: c for i, c in anchored.items() if c != 9}, truth, eb.UniformRecords())
+
+
+# Sheets
+
+
+def test_a_sheet_with_every_fault():
+    prediction = {"a1": "A", "a2": "A", "a3": "A", "b1": "B", "b2": "B", "c1": "C", "d1": "D"}
+    rows = [
+        ("a1", "A", "b1,  b1;z9\n", "a2", None, None),
+        ("nobody", "A", None, None, "yes", "UNKNOWN_MENTION"),
+        ("a1", "A", None, None, "yes", "REPEATED_MENTION"),
+        ("c1", "A", "c1, d1, b2", "d1 y7 b1 c1", "yes", None),
+        ("d1", "D", None, " ", None, "UNANSWERED"),
+        ("b2", "B", None, None, "Yes", None),
+    ]
+    table = pd.DataFrame(rows, columns=["mention_id", "cluster_id", "add", "remove", "correct", "x"])
+    sheet = read_sheet(table, prediction)
+    assert {k: sorted(g) for k, g in sheet.answers.groupby("mention")["record"]} == {
+        "a1": ["a1", "a3", "b1", "z9"], "b2": ["b1", "b2"], "c1": ["b2", "c1"], "d1": ["d1"]}  # fmt: skip
+    said = [(p.row, p.record, p.problem) for p in sheet.problems.itertuples()]
+    assert set(said) == {
+        (0, "b1", Problem.LISTED_TWICE), (0, "z9", Problem.UNKNOWN_ADDED),
+        (1, None, Problem.UNKNOWN_MENTION), (2, None, Problem.REPEATED_MENTION),
+        (3, None, Problem.OTHER_CLUSTER), (3, "c1", Problem.ALREADY_THERE), (3, "d1", Problem.NOT_THERE),
+        (3, "d1", Problem.ADDED_AND_REMOVED), (3, "y7", Problem.UNKNOWN_REMOVED), (3, "b1", Problem.NOT_THERE),
+        (3, "c1", Problem.MENTION_REMOVED), (3, "c1", Problem.ADDED_AND_REMOVED),
+        (3, None, Problem.CORRECT_YET_CHANGED), (4, None, Problem.UNANSWERED),
+        (0, "b1", Problem.IN_TWO_ENTITIES), (5, "b1", Problem.IN_TWO_ENTITIES),
+        (3, "b2", Problem.IN_TWO_ENTITIES), (5, "b2", Problem.IN_TWO_ENTITIES),
+    }  # fmt: skip
+    assert set(Problem) == {p for _, _, p in said}
+    assert sheet.summary().sum() == len(said)
+    with pytest.raises(eb.DataError, match="2 records are in the entities of two mentions"):
+        _ = sheet.labels
+    literal = read_sheet(table, prediction, keep_mention=False).answers
+    assert "c1" not in set(literal["record"][literal["mention"] == "c1"])
+
+
+def test_sheets_that_cannot_be_read():
+    with pytest.raises(eb.DataError, match="lacks columns 'mention_id'"):
+        read_sheet(pd.DataFrame({"id": [1]}), {"a": "A"})
+    table = pd.DataFrame({"id": ["a"], "k": ["A"], "plus": [None], "minus": [None]})
+    columns = SheetColumns("id", "k", "plus", "minus", correct=None)
+    assert read_sheet(table, {"a": "A", "b": "A"}, columns).labels.to_dict() == {"a": "a", "b": "a"}

@@ -1,0 +1,184 @@
+"""Forecasts against the pilot's own intervals, repeated samples and enumerated costs. Seeds are fixed."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import erbayes as eb
+from erbayes import metrics as m
+from erbayes import simulate as sim
+from erbayes.planning import forecast
+from erbayes.study import DrawClusters, DrawDistinctClusters, DrawRecords, Taylor, study
+
+METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_recall, m.cluster_f(), m.splits)
+PEOPLE = sim.simulate(sim.NegativeBinomial(4.0, 2.0), sim.Chain([sim.Misattribution(0.1), sim.Splits(0.2)]),
+                      6000, np.random.default_rng(1))  # fmt: skip
+K = len(PEOPLE.units)
+N = len(PEOPLE.true)
+PLANS = {
+    "records": (eb.UniformRecords(), DrawRecords()),
+    "clusters": (eb.UniformClusters(), DrawClusters()),
+    "distinct clusters": (eb.UniformClusters(population=K), DrawDistinctClusters()),
+}
+DESIGNS = {name: design for name, (design, _) in PLANS.items()}
+
+
+def pilots(plan, n, count, seed=3):
+    return PLANS[plan][1].draw(PEOPLE.units, n, count, np.random.default_rng(seed)).each
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_the_forecast_for_the_pilots_own_design_is_its_interval(plan, level):
+    (pilot,) = pilots(plan, 150, 1)
+    found = forecast(pilot, METRICS, DESIGNS).designs[plan].half_widths(150, level)
+    wanted = np.diff(eb.taylor(pilot, METRICS).apply(METRICS).interval(level))[:, 0] / 2
+    assert found == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("n", [300, 600])
+def test_promised_half_widths_are_attained_on_average(plan, n):
+    """Within Monte Carlo error, and 12/n for standard errors that are too small on average at finite n."""
+    runs = study({"p": PEOPLE}, {plan: PLANS[plan][1]}, [n], {"closed": Taylor()}, METRICS, repetitions=500,
+                 seed=1, progress=False).runs  # fmt: skip
+    half = ((runs.upper - runs.lower) / 2).groupby(runs.metric, sort=False)
+    promised = forecast(PEOPLE, METRICS, DESIGNS).designs[plan].half_widths(n, 0.95)
+    error = 4 * half.std() / np.sqrt(500) + 12 / n * promised
+    assert (np.abs(half.mean() - promised) < error).all(), (half.mean() / promised)
+
+
+@pytest.mark.parametrize("plan", ["records", "clusters"])
+def test_pilots_of_one_design_forecast_every_other(plan):
+    """Over many pilots S² is right on average for each design, and as uncertain as it says."""
+    census = forecast(PEOPLE, METRICS, DESIGNS)
+    found = [forecast(p, METRICS, DESIGNS) for p in pilots(plan, 500, 150)]
+    for name in DESIGNS:
+        S2 = np.array([f.designs[name].variance for f in found])
+        off = S2.mean(axis=0) / census.designs[name].variance - 1
+        assert np.abs(off).max() < 0.06, (name, off)
+        said = np.array([f.designs[name].doubt for f in found]).mean(axis=0)
+        assert np.log(S2).std(axis=0) == pytest.approx(said, rel=0.25), name
+    assert (census.table()["relative_se"] == 0).all()
+
+
+@pytest.mark.parametrize("design", [
+    eb.DistinctEntities(600), eb.Stratified({}, {}), eb.KnownWeights({}),
+], ids=lambda d: type(d).__name__)  # fmt: skip
+def test_a_pilot_of_any_design(design):
+    rng = np.random.default_rng(5)
+    size = PEOPLE.units.size
+    if isinstance(design, eb.DistinctEntities):
+        chosen = np.unique(rng.choice(K, 600, p=size / N))
+    elif isinstance(design, eb.KnownWeights):
+        chosen = np.unique(rng.choice(K, 600, p=np.sqrt(size) / np.sqrt(size).sum()))
+        design = eb.KnownWeights(pd.Series(1 / np.sqrt(size), PEOPLE.units.ids))
+    else:
+        large = size > 6
+        chosen = np.concatenate([rng.choice(np.flatnonzero(s), 250, replace=False) for s in (large, ~large)])
+        strata = pd.Series(np.where(large, "large", "small"), PEOPLE.units.ids)
+        design = eb.Stratified(strata, strata.value_counts().to_dict())
+    found = forecast(eb.Sample(PEOPLE.units.take(chosen), design), METRICS, DESIGNS)
+    census = forecast(PEOPLE, METRICS, DESIGNS)
+    for name in DESIGNS:
+        f = found.designs[name]
+        assert (np.abs(np.log(f.variance / census.designs[name].variance)) < 4 * f.doubt).all()
+        assert ((0.01 < f.doubt) & (f.doubt < 0.5)).all()
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_the_answer_is_the_smallest(plan):
+    found = forecast(PEOPLE, METRICS[:4], DESIGNS)
+    table = found.needed(0.04, 0.9).set_index("design").loc[plan]
+    for j, n in enumerate(table["n"]):
+        half = [found.designs[plan].half_widths(int(x), 0.9)[j] for x in (n - 1, n)]
+        assert half[1] <= 0.04 < half[0]
+    assert (table["n_low"] == table["n"]).all() and (table["n_high"] == table["n"]).all()
+    (row,) = found.smallest(0.04, 0.9).query("design == @plan").itertuples()
+    assert row.n == table["n"].max()
+    assert row.metric == table.set_index("metric")["n"].idxmax()
+
+
+def test_half_widths_fall_with_draws_and_costs_rise():
+    (pilot,) = pilots("records", 200, 1)
+    found = forecast(pilot, METRICS, DESIGNS)
+    table = found.half_widths([2, 5, 20, 100, 400, K])
+    for _, rows in table.groupby(["design", "metric"]):
+        assert (rows["half_width"].diff().dropna() < 0).all()
+        assert (rows["cost"].diff().dropna() > 0).all()
+    whole = table.query("design == 'distinct clusters' and n == @K")
+    assert (whole["half_width"].abs() < 1e-9).all()
+    assert found.needed([0.1, 0.05, 0.1, 0.1, 99.0])["half_width"].tolist() == [0.1, 0.05, 0.1, 0.1, 99.0] * 3
+
+
+def test_the_doubt_of_a_pilot_widens_the_answer():
+    (pilot,) = pilots("records", 100, 1)
+    table = forecast(pilot, METRICS[:2], DESIGNS).needed(0.03)
+    assert (table["n_low"] < table["n"]).all() and (table["n"] < table["n_high"]).all()
+    assert (table["n_high"][:2] > 1.3 * table["n"][:2]).all()
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_unit_that_is_drawn_twice_is_paid_once(plan):
+    def cost(size):
+        return 3 + size**1.5
+
+    n, units = 700, PEOPLE.units
+    paid = [cost(units.size[np.unique(s)]).sum()
+            for s in PLANS[plan][1].draw(units, n, 400, np.random.default_rng(2)).unit]  # fmt: skip
+    said = forecast(PEOPLE, METRICS, DESIGNS, cost=cost).designs[plan].cost(n)
+    assert said == pytest.approx(np.mean(paid), abs=4 * np.std(paid) / 20)
+    from_pilots = [forecast(p, METRICS[:1], DESIGNS, cost=cost).designs[plan].cost(n)
+                   for p in pilots("records", 200, 40)]  # fmt: skip
+    assert np.mean(from_pilots) == pytest.approx(said, rel=0.03)
+
+
+def test_records_without_replacement_cost_what_all_units_cost_in_the_end():
+    found = forecast(PEOPLE, METRICS[:1], {"r": eb.UniformRecords(population=N)}).designs["r"]
+    assert found.cost(N) == pytest.approx(N)
+    assert found.half_widths(N, 0.95) == pytest.approx([0])
+
+
+def test_costs_of_entities_that_records_favour():
+    """A record leads to an entity of mean size Σs²/Σs; that is the price of few draws."""
+    size = PEOPLE.units.size
+    found = forecast(PEOPLE, METRICS[:1], DESIGNS).designs
+    assert found["records"].cost(2) == pytest.approx(2 * (size**2).sum() / size.sum(), rel=0.01)
+    assert found["distinct clusters"].cost(2) == pytest.approx(2 * size.mean())
+
+
+def test_where_the_population_is_not_known_repeats_are_paid():
+    labels = {1: "x", 2: "x", 3: "x", 4: "y", 9: "y"}
+    units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, labels, missing=eb.Missing.TOGETHER)
+    found = forecast(eb.Sample(units, eb.UniformRecords()), [m.pairwise_recall], DESIGNS)
+    assert found.designs["records"].cost(10) == pytest.approx(25)
+
+
+def test_a_pilot_without_error_says_that_it_does_not_know():
+    labels = {i: i // 3 for i in range(60)}
+    pilot = eb.Sample(eb.measure(labels, labels), eb.UniformRecords())
+    table = forecast(pilot, [m.pairwise_recall], {"r": eb.UniformRecords()}).needed(0.02)
+    assert table["n"][0] > 10  # by the pseudo-draws alone
+    assert table[["n_low", "n_high"]].isna().all(axis=None)
+
+
+PILOT = pilots("records", 50, 1)[0]
+
+
+@pytest.mark.parametrize("make, message", [
+    (lambda: forecast(PILOT, [], DESIGNS), "nothing to forecast: 0 metrics under 3 designs"),
+    (lambda: forecast(PILOT, METRICS, {}), "5 metrics under 0 designs"),
+    (lambda: forecast(PILOT, METRICS, DESIGNS, cost=lambda s: -s), "costs must be 0 or more and finite; 50 of 50"),
+    (lambda: forecast(pilots("records", 1, 1)[0], METRICS, DESIGNS), "a pilot of 1 draws gives no variance"),
+    (lambda: forecast(PILOT, METRICS, DESIGNS).needed(0), "half widths must be above 0 and finite, not 0"),
+    (lambda: forecast(PILOT, METRICS, DESIGNS).needed([0.1, np.nan, 1, 1, 1]), "must be above 0 and finite"),
+    (lambda: forecast(PILOT, METRICS, DESIGNS).needed([0.1, 0.1]), "2 half widths for 5 metrics"),
+    (lambda: forecast(PILOT, METRICS, DESIGNS).needed(1e-7), "draws do not reach a half width of 1e-07"),
+    (lambda: forecast(PILOT, METRICS, DESIGNS).needed(0.1, 1.5), "level must lie strictly between 0 and 1"),
+    (lambda: forecast(PILOT, METRICS, DESIGNS).half_widths([1]), "1 draws: 2 or more are needed"),
+    (lambda: forecast(PILOT, METRICS, DESIGNS).half_widths([K + 1]), f"{K + 1} draws: 2 or more are needed, {K} at most"),
+    (lambda: forecast(PILOT, [m.purity], DESIGNS), "whole predicted clusters"),
+])  # fmt: skip
+def test_errors(make, message):
+    with pytest.raises(eb.DataError, match=message):
+        make()

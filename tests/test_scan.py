@@ -1,0 +1,503 @@
+"""Scans: the same units as in memory, whatever the engine, and everything that can be wrong with a table."""
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset
+import pytest
+
+import erbayes as eb
+from erbayes.scan import DatabaseTable, DuckDB, Files, RunSQL, backquoted, scan, scan_releases
+from erbayes.sources import literal
+
+duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+EXACT = DuckDB(one_in=1)
+NASTY = ["it's", 'say "x"', "back\\slash", "a'; DROP TABLE p; --", "é", "漢字", "", " ", "%s", ":name", "?", "$1", "\n", "*/",
+         "CHR(39)", "NULL", "NaN", "007", "7", "1e3", "-", "`", "';--", "\\'", "🙂", "\t"]  # fmt: skip
+
+
+def hostile(codes, prefix=""):
+    return np.array([f"{prefix}{NASTY[c % len(NASTY)]}{c // len(NASTY)}" for c in codes], dtype=object)
+
+
+KINDS = {
+    "strings": lambda codes, prefix: np.array([f"{prefix}{c}" for c in codes], dtype=object),
+    "integers": lambda codes, prefix: np.asarray(codes) + 2**61,
+    "hostile": hostile,
+}
+
+
+def population(seed, records=300, kind="strings", lacking=20):
+    """A prediction, labels of some entities (some of whose records the prediction lacks), and blocks."""
+    rng = np.random.default_rng(seed)
+    entity = rng.integers(records // 3, size=records + lacking)
+    cluster = np.where(rng.random(len(entity)) < 0.7, entity, rng.integers(records // 4, size=len(entity)))
+    ids = pd.Index(KINDS[kind](rng.permutation(len(entity)), "r"))
+    labelled = np.isin(entity, rng.choice(records // 3, 30, replace=False))
+    order = rng.permutation(np.flatnonzero(labelled))
+    labels = pd.Series(KINDS[kind](entity, "e")[order], ids[order])
+    blocks = pd.Series([f"b{e % 7}" for e in entity[order]], ids[order])
+    return pd.Series(KINDS[kind](cluster, "c")[:records], ids[:records]), labels, blocks
+
+
+def same(found, wanted):
+    assert list(found.ids) == list(wanted.ids)
+    for name in ("unit", "group", "n", "N", "m", "cluster"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name), err_msg=name)
+    assert (found.unmatched, found.by_entity) == (wanted.unmatched, wanted.by_entity)
+    assert (found.known is None) == (wanted.known is None)
+    if wanted.known is not None:
+        np.testing.assert_array_equal(found.known.size, wanted.known.size)
+        np.testing.assert_array_equal(found.known.count, wanted.known.count)
+        assert found.known.singletons == wanted.known.singletons
+    assert found.population == wanted.population
+
+
+def frame_of(prediction):
+    return pd.DataFrame({"record": prediction.index, "cluster": prediction.to_numpy()})
+
+
+def sqlite(frame, table="p"):
+    """An engine of little power; table and columns may have any name."""
+    database = sqlite3.connect(":memory:")
+    database.create_function("CHR", 1, chr)
+    frame.to_sql(table, database, index=False)
+    return RunSQL(lambda sql: database.execute(sql).fetchall(), table)
+
+
+@pytest.fixture(scope="session")
+def spark():
+    if find_spec("pyspark") is None:
+        pytest.skip("pyspark is not installed")
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2").config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
+    )  # fmt: skip
+    yield session
+    session.stop()
+
+
+def parquet(frame, folder):
+    frame.to_parquet(folder / "p.parquet", index=False)
+    return folder / "p.parquet"
+
+
+def parquet_folder(frame, folder):
+    (folder / "p" / "deep").mkdir(parents=True)
+    (folder / "p" / "_SUCCESS").touch()
+    frame[:100].to_parquet(folder / "p" / "a's [1]*.parquet", index=False)
+    frame[100:].to_parquet(folder / "p" / "deep" / "b.parquet", index=False)
+    return folder / "p"
+
+
+def table(frame, folder):
+    with duckdb.connect(folder / "x.duckdb") as connection:
+        connection.register("f", frame)
+        connection.execute('CREATE SCHEMA "s.1"')
+        connection.execute('CREATE TABLE "s.1"."p""; --" AS SELECT * FROM f')
+    return DatabaseTable(folder / "x.duckdb", ("s.1", 'p"; --'))
+
+
+SOURCES = {
+    "parquet": parquet,
+    "folder": parquet_folder,
+    "pattern": lambda frame, folder: str(parquet_folder(frame, folder) / "**" / "*.parquet"),
+    "database": table,
+    "pandas": lambda frame, folder: frame,
+    "categorical": lambda frame, folder: frame.astype("category"),
+    "polars": lambda frame, folder: pl.from_pandas(frame),
+    "polars categorical": lambda frame, folder: pl.from_arrow(pa.Table.from_pandas(frame.astype("category"))),
+    "arrow": lambda frame, folder: pa.Table.from_pandas(frame),
+    "chunks": lambda frame, folder: pa.concat_tables(
+        pa.Table.from_pandas(part.astype("category"), preserve_index=False) for part in (frame[:100], frame[200:], frame[100:200])),
+    "reader": lambda frame, folder: pa.Table.from_pandas(frame).to_reader(50),
+    "dataset": lambda frame, folder: pa.dataset.dataset(parquet_folder(frame, folder), format="parquet"),
+    "relation": lambda frame, folder: duckdb.from_arrow(pa.Table.from_pandas(frame, preserve_index=False)),
+    "sqlite": lambda frame, folder: sqlite(frame),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_source_gives_the_units_of_measure(source, kind, tmp_path):
+    prediction, labels, _ = population(3, kind=kind)
+    found = scan(SOURCES[source](frame_of(prediction), tmp_path), labels, record="record", cluster="cluster",
+                 missing=eb.Missing.OMIT)  # fmt: skip
+    same(found, eb.measure(prediction, labels, missing=eb.Missing.OMIT))
+    assert found.rows == len(prediction)
+
+
+@pytest.mark.parametrize("missing", eb.Missing)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("engine", [DuckDB(), DuckDB(keep=False), EXACT])
+def test_policies_and_blocks_on_random_tables(missing, kind, engine):
+    for seed in range(3):
+        prediction, labels, blocks = population(seed, 90, kind, 0 if missing is eb.Missing.ERROR else 9)
+        blocks = blocks if seed % 2 else None
+        wanted = eb.measure(prediction, labels, blocks=blocks, missing=missing)
+        same(scan(prediction, labels, blocks=blocks, missing=missing, engine=engine), wanted)
+
+
+@pytest.mark.parametrize("missing", eb.Missing)
+@pytest.mark.parametrize("most", [1, 7, 10_000])
+def test_plain_sql_with_short_and_long_lists(missing, most):
+    prediction, labels, blocks = population(1, 90, "hostile", 0 if missing is eb.Missing.ERROR else 9)
+    engine = sqlite(frame_of(prediction).set_axis(["it's", 'r"; --'], axis=1), 'a "b".c')
+    engine = RunSQL(engine.run, engine.name, most=most)
+    found = scan(engine, labels, record="it's", cluster='r"; --', blocks=blocks, missing=missing)
+    same(found, eb.measure(prediction, labels, blocks=blocks, missing=missing))
+
+
+@pytest.mark.parametrize("seed, kind, missing", [
+    (0, "strings", eb.Missing.ERROR), (1, "integers", eb.Missing.SINGLETON), (2, "hostile", eb.Missing.TOGETHER),
+    (3, "strings", eb.Missing.OMIT),
+])  # fmt: skip
+def test_spark(spark, seed, kind, missing):
+    prediction, labels, blocks = population(seed, 90, kind, 0 if missing is eb.Missing.ERROR else 9)
+    blocks = blocks if seed % 2 else None
+    rows = list(zip(prediction.index.tolist(), prediction.tolist(), strict=True))
+    frame = spark.createDataFrame(rows, ["rec`ord", "clu ster"])
+    same(scan(frame, labels, blocks=blocks, missing=missing), eb.measure(prediction, labels, blocks=blocks, missing=missing))
+    assert not spark.catalog.listTables()
+
+
+def test_the_same_text_through_spark_sql(spark):
+    prediction, labels, _ = population(5, 90, "hostile")
+    spark.createDataFrame(list(prediction.items()), ["r", "it's c"]).createOrReplaceTempView("p")
+    table = RunSQL(lambda sql: spark.sql(sql).collect(), "p", backquoted)
+    found = scan(table, labels, record="r", cluster="it's c", missing=eb.Missing.OMIT)
+    spark.catalog.dropTempView("p")
+    same(found, eb.measure(prediction, labels, missing=eb.Missing.OMIT))
+
+
+@pytest.fixture
+def postgres(tmp_path_factory):
+    """A server of its own, reached through a socket in a temporary folder; root may not run it, so postgres does."""
+    program = shutil.which("postgres")
+    if program is None:
+        pytest.skip("PostgreSQL is not installed")
+    psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
+    programs, user = Path(program).resolve().parent, {"user": "postgres"} if os.getuid() == 0 else {}
+
+    def run(name, *args):
+        subprocess.run([programs / name, *args], check=True, stdout=subprocess.DEVNULL, cwd="/", timeout=120, **user)
+
+    with tempfile.TemporaryDirectory() as folder:
+        if user:
+            shutil.chown(folder, "postgres")
+        data = f"{folder}/data"
+        run("initdb", "-D", data, "-A", "trust", "-U", "postgres", "--no-sync", "-E", "UTF8", "--locale", "C.UTF-8")
+        run("pg_ctl", "-D", data, "-w", "-l", f"{folder}/log", "-o", f"-k {folder} -c listen_addresses='' -c fsync=off", "start")
+        try:
+            with psycopg.connect(host=folder, user="postgres", dbname="postgres") as connection:
+                yield connection
+        finally:
+            run("pg_ctl", "-D", data, "-m", "immediate", "stop")
+
+
+def test_a_million_rows_in_postgresql(postgres):
+    records = 1_000_000
+    cluster = np.random.default_rng(0).integers(records // 4, size=records)
+    frame = pd.DataFrame({"record": [f"US{i}-{i % 3}" for i in range(records)], "cluster": [f"it's {c}" for c in cluster]})
+    with postgres.cursor() as cursor:
+        cursor.execute('CREATE SCHEMA "s.1"')
+        cursor.execute('CREATE TABLE "s.1"."p""; --" ("it\'s" text, cluster text)')
+        with cursor.copy('COPY "s.1"."p""; --" FROM STDIN') as copy:
+            for row in frame.itertuples(index=False):
+                copy.write_row(row)
+    labels = frame[frame.cluster.isin(frame.cluster[:50])].set_index("record").cluster
+    labels["it's \\ 'unknown'; --"] = labels.iloc[0]
+    table = RunSQL(lambda sql: postgres.execute(sql).fetchall(), ("s.1", 'p"; --'))
+    names = {"record": "it's", "cluster": "cluster"}
+    same(scan(table, labels, **names, missing=eb.Missing.OMIT), eb.measure(frame, labels, missing=eb.Missing.OMIT))
+    postgres.execute('INSERT INTO "s.1"."p""; --" VALUES (\'US0-0\', \'x\')')
+    with pytest.raises(eb.DataError, match="1 duplicates, such as 'US0-0', among all record ids"):
+        scan(table, labels, **names, missing=eb.Missing.OMIT)
+
+
+def test_spark_finds_what_is_wrong(spark):
+    frame = spark.createDataFrame([("a", "x"), ("a", "y"), ("b", None)], "r string, c string")
+    with pytest.raises(eb.DataError, match="cluster ids of the prediction: 1 of 3 are missing, such as where 'r' is 'b'"):
+        scan(frame, {"a": "e"})
+    with pytest.raises(eb.DataError, match="1 duplicates, such as 'a', among all records of the 1 predicted"):
+        scan(frame.dropna(), {"a": "e"})
+    with pytest.raises(eb.DataError, match="not double"):
+        scan(frame.selectExpr("CAST(1.5 AS DOUBLE) AS r", "c"), {"a": "e"})
+    assert not spark.catalog.listTables()
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_literals_mean_what_they_say(text):
+    for connection in (duckdb.connect(), sqlite(pd.DataFrame({"x": [1]}))):
+        run = connection.run if isinstance(connection, RunSQL) else lambda sql, c=connection: c.execute(sql).fetchall()
+        assert run(f"SELECT {literal(text)}") == [(text,)]
+
+
+def test_csv_ids_are_text(tmp_path):
+    (tmp_path / "p.csv").write_text('record,cluster\n007,NA\n7,null\n"a,b","x ""y"""\n1e3,NA\n')
+    labels = {"007": "e", "7": "e", "a,b": "f", "1e3": "f"}
+    found = scan(tmp_path / "p.csv", labels)
+    same(found, eb.measure({"007": "NA", "7": "null", "a,b": 'x "y"', "1e3": "NA"}, labels))
+    (tmp_path / "q.tsv").write_text("cluster\trecord\nNA\t007\n")
+    assert scan(tmp_path / "q.tsv", {"007": "e"}, record="record", cluster="cluster").rows == 1
+    with pytest.raises(eb.DataError, match="of the prediction are of type string, those of the labels of type integer"):
+        scan(tmp_path / "p.csv", {7: "e"})
+    (tmp_path / "p.csv").write_text("record,cluster\n1,\n2,a\n")
+    with pytest.raises(eb.DataError, match="cluster ids of the prediction: 1 of 2 are missing, such as where 'record' is '1'"):
+        scan(tmp_path / "p.csv", {"2": "e"})
+
+
+def test_csv_files_whose_columns_are_in_another_order(tmp_path):
+    (tmp_path / "a.csv").write_text("record,cluster\n1,x\n")
+    (tmp_path / "b.csv").write_text("cluster,record\nx,2\n")
+    same(scan(tmp_path, {"1": "e", "2": "e"}), eb.measure({"1": "x", "2": "x"}, {"1": "e", "2": "e"}))
+
+
+def test_integers_as_text(tmp_path):
+    frame = pd.DataFrame({"record": [7, 8], "cluster": [1, 1]})
+    same(scan(Files(parquet(frame, tmp_path), text=True), {"7": "e", "08": "e"}, missing=eb.Missing.SINGLETON),
+         eb.measure({"7": "1", "8": "1"}, {"7": "e", "08": "e"}, missing=eb.Missing.SINGLETON))  # fmt: skip
+
+
+def test_large_integers_are_told_apart():
+    prediction = pd.Series([1, 1, 2], [2**53, 2**53 + 1, 2**63 + 5])
+    labels = pd.Series(["x", "x"], [2**53, 2**63 + 5])
+    same(scan(prediction.to_frame().reset_index(), labels), eb.measure(prediction, labels))
+
+
+def test_the_index_that_pandas_hides_comes_first(tmp_path):
+    frame = pd.DataFrame({"record": ["a", "b"], "cluster": ["x", "x"], "year": [1, 2]})
+    frame.set_index("record").to_parquet(tmp_path / "p[1].parquet")
+    same(scan(tmp_path / "p[1].parquet", {"a": "e"}), eb.measure({"a": "x", "b": "x"}, {"a": "e"}))
+
+
+def broken(records, clusters, **options):
+    return lambda: scan(pd.DataFrame({"r": records, "c": clusters}), {"a": "e", "b": "e"}, **options)
+
+
+@pytest.mark.parametrize("work, message", [
+    (broken(["a", "b", "k"], ["x", None, None]), r"cluster ids of the prediction: 2 of 3 are missing, such as where 'r' is 'b', 'k'"),
+    (broken(["a", None, "b"], ["x", "y", "z"]), r"record ids of the prediction: 1 of 3 are missing, such as where 'c' is 'y'"),
+    (broken(["a", "b", "a"], ["x", "y", "z"]), r"record ids of the prediction: 1 duplicates, such as 'a', among all records of the"),
+    (broken(["a", "b", "k", "k"], ["x", "y", "x", "x"]), r"1 duplicates, such as 'k', among"),
+    (broken(["a", "b", "k", "k", "k"], ["x", "y", "x", "z", "w"]), r"2 duplicates, such as 'k', among"),
+    (broken(["a", "b", "k", "k"], ["x", "y", "z", "z"], engine=EXACT), r"1 duplicates, such as 'k', among all record ids"),
+    (broken(["a", "k"], ["x", "x"]), r"1 of 2 labelled records are not in the prediction, such as 'b'; choose a policy of Missing"),
+    (broken(["A", "b ", "a"], ["x", "y", "x"]), r"1 labelled records are not in the prediction, such as 'b'; but 1 ids there differ from these in case or blanks only, such as 'b '"),
+    (broken(["k"], ["x"], missing=eb.Missing.OMIT), r"none of the labelled records is in the prediction"),
+    (broken([1, 2], ["x", "x"]), r"of type integer, those of the labels of type string"),
+    (broken([1.0, 2.0], ["x", "x"]), r"record ids of the prediction must be all strings or all integers, not DOUBLE"),
+    (broken(["a", "b"], [1.0, 2.0]), r"cluster ids of the prediction must be all strings or all integers, not DOUBLE"),
+    (broken(pd.Categorical(["a", "b"]), pd.Categorical([1.5, 2])), r"cluster ids of the prediction must be .* not DOUBLE"),
+    (broken(["a", "b"], pd.Categorical(["x", None])), r"cluster ids of the prediction: 1 of 2 are missing, such as where 'r' is 'b'"),
+    (broken(pd.Series(["a", 1], dtype=object), ["x", "x"]), r"column 'r' of the prediction must be all strings or all integers"),
+    (broken(["a"], ["x"], record="no"), r"the prediction has no column 'no'; it has 'r', 'c'"),
+    (broken(["a"], ["x"], record="r", cluster="r"), r"one column cannot serve twice: 'r', 'r'"),
+    (broken(["a"], ["x"], engine=DuckDB(memory_limit="much")), r"DuckDB does not start"),
+    (lambda: scan(pd.DataFrame({"r": ["a"]}), {"a": "e"}), r"name the record and the cluster column of the prediction; it has 'r'"),
+    (lambda: scan(3, {"a": "e"}), r"cannot scan a int: expected files"),
+    (lambda: scan(pd.DataFrame([["a", "x"]], columns=["r", "r"]), {"a": "e"}), r"the prediction has 2 columns 'r'|one column cannot serve"),
+    (lambda: scan(pd.Series(["x"], ["a"]), {}), r"the labels hold no record"),
+    (lambda: scan("no/such.parquet", {"a": "e"}), r"cannot read no/such.parquet: there is no such file"),
+    (lambda: scan(sqlite(pd.DataFrame({"r": ["a"]})), {"a": "e"}), r"name the record and the cluster column of the prediction$"),
+    (lambda: scan(sqlite(pd.DataFrame({"r": [1.5], "c": ["x"]})), {"a": "e"}, record="r", cluster="c"), r"record ids .* not float"),
+])  # fmt: skip
+def test_what_is_wrong_is_said(work, message):
+    with pytest.raises(eb.DataError, match=message):
+        work()
+
+
+def test_an_engine_that_does_not_see_case_is_refused():
+    engine = sqlite(pd.DataFrame({"r": ["a"], "c": ["x"]}))
+    blind = RunSQL(lambda sql: [("A", *row[1:]) if "DISTINCT" in sql else row for row in engine.run(sql)], "p")
+    with pytest.raises(eb.DataError, match="the engine takes 'A' for a labelled record, which has another id"):
+        scan(blind, {"a": "e"}, record="r", cluster="c")
+
+
+def test_duplicates_far_from_the_sample_are_found_by_their_share():
+    records = [str(i) for i in range(4000)]
+    frame = pd.DataFrame({"r": records * 2, "c": records * 2})
+    with pytest.raises(eb.DataError, match=r"(\d+) duplicates, such as .* among all records of the 1 predicted clusters") as told:
+        scan(pd.concat([frame, pd.DataFrame({"r": ["a"], "c": ["x"]})]), {"a": "e"})
+    assert 30 < int(str(told.value).split(":")[1].split()[0]) < 110
+    with pytest.raises(eb.DataError, match=r"4000 duplicates"):
+        scan(frame, {"7": "e"}, engine=EXACT)
+
+
+def test_what_was_checked_is_said():
+    found = scan(pd.Series(["x", "x", "y"], ["a", "b", "c"]), {"a": "e"})
+    assert found.checked == "all records of the 1 predicted clusters that the labels touch and one in 64 of the others"
+    assert scan(pd.Series(["x"], ["a"]), {"a": "e"}, engine=EXACT).checked == "all record ids"
+
+
+def test_releases_in_one_table(tmp_path):
+    parts, wanted, rng = [], {}, np.random.default_rng(0)
+    _, labels, blocks = population(0)
+    for year in (2020, 2021, 2022):
+        prediction = population(0)[0].sample(frac=0.8, random_state=year)
+        prediction[:] = rng.permutation(prediction.to_numpy())
+        wanted[year] = eb.measure(prediction, labels, blocks=blocks, missing=eb.Missing.OMIT)
+        parts.append(frame_of(prediction).assign(year=year))
+        (tmp_path / f"year={year}").mkdir()
+        parts[-1][["record", "cluster"]].to_parquet(tmp_path / f"year={year}" / "p.parquet", index=False)
+    whole = pd.concat(parts)
+    names = {"record": "record", "cluster": "cluster"}
+    for source in (whole, tmp_path, sqlite(whole)):
+        found = scan_releases(source, labels, "year", blocks=blocks, missing=eb.Missing.OMIT, **names)
+        assert sorted(found) == sorted(wanted)
+        for year, units in found.items():
+            same(units, wanted[year])
+            assert units.rows == 240
+    with pytest.raises(eb.DataError, match="record ids of the prediction: 240 duplicates"):
+        scan(whole[whole.year < 2022].assign(record=np.tile(parts[0].record, 2)), labels, engine=EXACT, missing=eb.Missing.OMIT)
+    with pytest.raises(eb.DataError, match="release ids of the prediction: 240 of 720 are missing"):
+        scan_releases(whole.assign(year=whole.year.where(whole.year < 2022)), labels, "year", **names)
+
+
+def test_folders_of_several_kinds_are_refused(tmp_path):
+    frame_of(population(0)[0]).to_csv(tmp_path / "a.csv", index=False)
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(eb.DataError, match=r"1 of 2 files are neither Parquet, CSV nor TSV, such as 'notes.txt'"):
+        scan(tmp_path, {"a": "e"})
+    (tmp_path / "notes.txt").unlink()
+    parquet(frame_of(population(0)[0]), tmp_path)
+    with pytest.raises(eb.DataError, match=r"holds files of several kinds: '.csv', '.parquet'"):
+        scan(tmp_path, {"a": "e"})
+    (tmp_path / "none").mkdir()
+    with pytest.raises(eb.DataError, match="there is no such file"):
+        scan(tmp_path / "none", {"a": "e"})
+
+
+def test_a_broken_file_is_told(tmp_path):
+    (tmp_path / "p.parquet").write_bytes(b"PAR1 not so")
+    with pytest.raises(eb.DataError, match="cannot"):
+        scan(tmp_path / "p.parquet", {"a": "e"})
+    (tmp_path / "p.csv").write_text("record,cluster\na,b,c,d\n" * 3)
+    with pytest.raises(eb.DataError, match="DuckDB cannot scan the prediction"):
+        scan(tmp_path / "p.csv", {"a": "e"})
+
+
+def test_nothing_is_changed_and_nothing_left_behind(tmp_path):
+    prediction, labels, _ = population(0, lacking=0)
+    frame = frame_of(prediction).astype("category")
+    before, folder = frame.copy(), tmp_path / "spill"
+    folder.mkdir()
+    scan(frame, labels, engine=DuckDB(folder=folder))
+    pd.testing.assert_frame_equal(frame, before)
+    connection = duckdb.connect()
+    relation = connection.from_arrow(pa.Table.from_pandas(frame_of(prediction)))
+    scan(relation, labels)
+    assert not [v for (v,) in connection.execute("SELECT view_name FROM duckdb_views()").fetchall() if "erbayes" in v]
+    assert not list(folder.iterdir()) and not Path(".tmp").exists()
+
+
+def test_interruption_ends_at_once_and_leaves_nothing(tmp_path):
+    """The process is told to stop while it counts."""
+    code = f"""
+import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
+import pandas as pd
+from erbayes.scan import DuckDB
+with DuckDB(folder={str(tmp_path)!r}).open(pd.DataFrame()) as database:
+    print("ready", flush=True)
+    database.rows("SELECT COUNT(*) FROM range(3000000) a, range(3000000) b WHERE hash(a.range + b.range) % 7 = 1")
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(1)
+    start = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert time.monotonic() - start < 20
+    assert told.rstrip().endswith("KeyboardInterrupt")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_small_memory_limit_spills(tmp_path):
+    """A million records whose keys alone take 16 MB, under a limit of 60 MB."""
+    records = 1_000_000
+    prediction = pd.Series(np.random.default_rng(0).integers(records // 3, size=records))
+    frame = pd.DataFrame({"r": "US" + prediction.index.astype(str), "c": "US" + prediction.astype(str)})
+    frame.to_parquet(tmp_path / "p.parquet")
+    labels = frame[frame.c.isin(frame.c[:20])].set_index("r").c
+    found = scan(tmp_path / "p.parquet", labels, engine=DuckDB(memory_limit="60MB", threads=1, folder=tmp_path))
+    same(found, eb.measure(frame, labels))
+    assert [p.name for p in tmp_path.iterdir()] == ["p.parquet"]
+    with pytest.raises(eb.DataError, match="DuckDB cannot scan the prediction: Out of Memory"):
+        scan(tmp_path / "p.parquet", labels, engine=DuckDB(memory_limit="5MB", threads=1, folder=tmp_path))
+
+
+def test_duckdb_is_asked_for_where_it_is_lacking(monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(eb.DataError, match=r"scanning needs DuckDB: pip install 'erbayes\[scale\]'"):
+        scan(pd.Series(["x"], ["a"]), {"a": "e"})
+
+
+def test_erbayes_is_imported_without_engines():
+    code = "import sys, erbayes, erbayes.scan; assert not {'duckdb', 'pyspark'} & set(sys.modules)"
+    where = {**os.environ, "PYTHONPATH": str(Path(eb.__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", code], check=True, env=where)
+
+
+def test_scans_in_threads_do_not_meet():
+    prediction, labels, _ = population(0, lacking=0)
+    found = {}
+    threads = [threading.Thread(target=lambda i=i: found.update({i: scan(prediction, labels)})) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for units in found.values():
+        same(units, eb.measure(prediction, labels))
+    assert len(found) == 4
+
+
+def shell(*args):
+    from typer.testing import CliRunner
+
+    from erbayes.cli import app
+
+    options = ["--design", "uniform-clusters", "--metrics", "pairwise-f1", "--format", "json", "--missing", "omit"]
+    return CliRunner().invoke(app, ["estimate", *map(str, args), *options])
+
+
+@pytest.mark.parametrize("kind", ["strings", "integers"])
+def test_the_command_line_scans_folders_databases_and_large_files(tmp_path, monkeypatch, kind):
+    prediction, labels, _ = population(2, kind=kind)
+    frame, path = frame_of(prediction), tmp_path / "l.csv"
+    pd.DataFrame({"record": labels.index, "entity": labels.to_numpy()}).to_csv(path, index=False)
+    wanted = shell(parquet(frame, tmp_path), path)
+    assert wanted.exit_code == 0 and "scanned" not in wanted.stderr
+    parquet_folder(frame, tmp_path)
+    where = table(frame, tmp_path)
+    with duckdb.connect(where.path) as connection:
+        connection.execute('CREATE TABLE "a b" AS SELECT * FROM "s.1"."p""; --"')
+    frame.to_csv(tmp_path / "p.csv.gz", index=False)
+    for args in (("p",), ("x.duckdb", "--table", "a b"), ("p.parquet", "--memory-limit", "1GB")):
+        found = shell(tmp_path / args[0], path, *args[1:])
+        assert found.exit_code == 0, found.stderr
+        assert found.stdout == wanted.stdout
+        assert "300 records scanned; no duplicates among all records of the" in found.stderr
+    monkeypatch.setattr("erbayes.cli.LARGE", 0)
+    for name in ("p.parquet", "p.csv.gz"):
+        found = shell(tmp_path / name, path)
+        assert found.stdout == wanted.stdout and "scanned" in found.stderr
+    monkeypatch.setattr("erbayes.cli.find_spec", lambda name: None)
+    found = shell(tmp_path / "p.parquet", path)
+    assert found.stdout == wanted.stdout and "scanned" not in found.stderr
+    found = shell(tmp_path / "x.duckdb", path, "--table", "none")
+    assert found.exit_code == 2 and "erbayes: DuckDB cannot scan the prediction: Catalog Error" in found.stderr
