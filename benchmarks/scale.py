@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
+from tables import write
 
 THREADS, BAR = 2, 1.5
 FRAMES = ["strings", "objects", "integers", "categories"]
@@ -117,9 +118,10 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
-def alone(*args: Any) -> tuple[float, float, float, Any]:
+def alone(work: Callable[..., Any], *args: Any) -> Any:
+    """Run in a new process. A process inherits the peak memory of its parent, which therefore stays small."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        return pool.submit(measured, *args).result()
+        return pool.submit(work, *args).result()
 
 
 def compared(
@@ -130,7 +132,7 @@ def compared(
     for _ in range(rounds):
         for arm in arms:
             try:
-                runs[arm].append(alone(arm, folder, kind, limit))
+                runs[arm].append(alone(measured, arm, folder, kind, limit))
             except Exception as error:
                 runs[arm].append((float("nan"), float("nan"), float("nan"), None))
                 print(f"{arm}: {str(error).splitlines()[0]}")
@@ -152,13 +154,11 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--frames", nargs="*", choices=FRAMES, default=FRAMES)
     given = options.parse_args()
-    import tables
-
     failed = False
     for millions in given.millions:
         with TemporaryDirectory() as name:
             folder = Path(name)
-            tables.write(millions * 1_000_000, folder)
+            alone(write, millions * 1_000_000, folder)
             size = (folder / "prediction.parquet").stat().st_size / 2**20
             print(f"{millions} million rows of Parquet, {size:.0f} MiB")
             arms = ["read both columns", "SQL by hand", "SQL by hand, hashed", "erbayes.scan"]

@@ -234,8 +234,9 @@ class _Prediction:
         """Release -> position of a labelled record -> key of its cluster."""
         keys, at = self.database.keys(self.record, ids), {id: i for i, id in enumerate(ids)}
         found: dict[Any, dict[int, Any]] = defaultdict(dict)
+        select = f"SELECT DISTINCT {self.by}r, c FROM {self.table}"
         for inside in self.database.listed(list(keys)):
-            for v, r, c in self.rows(f"SELECT DISTINCT {self.by}r, c FROM {self.table} WHERE r IN ({inside})"):
+            for v, r, c in self.rows(f"{select} WHERE r IN ({inside})"):
                 if r not in keys:
                     raise DataError(f"the engine takes {r!r} for a labelled record, which has another id: it "
                                     "must compare ids exactly, with case and blanks")  # fmt: skip
