@@ -178,6 +178,7 @@ class _Prediction:
         touched = list({c for clusters in met.values() for c in clusters.values()})
         checked = self.refuse_duplicates(touched)
         sizes = self.sizes(touched)
+        self.database.forget("r")
         known = self.histogram()
         units = {}
         for v, rows in records.items():

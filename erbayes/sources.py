@@ -86,6 +86,8 @@ class Database(Protocol):
         """What may stand in IN (...), in one piece or several."""
     def keep(self, select: str) -> str:
         """SQL of a table that holds what `select` finds, computed once where that is cheaper."""
+    def forget(self, column: str) -> None:
+        """A column of what is kept is needed no more."""
     def share(self, key: str) -> str | None:
         """Condition that a pseudo-random share of keys fulfils; None: no need, take all."""
     @property
@@ -247,6 +249,8 @@ class RunSQL:
     def keep(self, select: str) -> str:
         return f"({select}) AS p"
 
+    def forget(self, column: str) -> None: ...
+
     def share(self, key: str) -> str | None:
         return None
 
@@ -325,6 +329,8 @@ class _Spark:
 
     def keep(self, select: str) -> str:
         return f"({select}) AS p"
+
+    def forget(self, column: str) -> None: ...
 
     def share(self, key: str) -> str | None:
         return None if self.one_in == 1 else f"(xxhash64({key}) % {int(self.one_in)} = 0)"
@@ -496,6 +502,10 @@ class _DuckDB:
             return f"({select}) AS p"
         self.rows(f"CREATE TEMP TABLE kept AS {select}")
         return "kept"
+
+    def forget(self, column: str) -> None:
+        if self.engine.keep:
+            self.rows(f"ALTER TABLE kept DROP COLUMN {column}")
 
     def share(self, key: str) -> str | None:
         return None if self.one_in == 1 else f"(hash({key}) % {int(self.one_in)} = 0)"
