@@ -79,14 +79,15 @@ def sqlite(frame, table="p"):
 
 
 @pytest.fixture(scope="session")
-def spark():
+def spark(tmp_path_factory):
     if find_spec("pyspark") is None:
         pytest.skip("pyspark is not installed")
     from pyspark.sql import SparkSession
 
     session = (
         SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2").config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
+        .config("spark.sql.shuffle.partitions", "2").config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark"))).getOrCreate()
     )  # fmt: skip
     yield session
     session.stop()
