@@ -480,10 +480,7 @@ def report_command(
     with _errors_told():
         chosen = _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
-        units = measure(
-            read_columns(prediction, (record, cluster)), read_columns(labels, (record, entity)),
-            blocks=None if blocks is None else read_columns(blocks, (record, None)), missing=missing,
-        )  # fmt: skip
+        units = _measured(prediction, labels, blocks, record, cluster, entity, missing)
         read = {"PREDICTION": prediction, "LABELS": labels, "drawn": drawn, "weights": weights,
                 "strata": strata, "populations": populations, "blocks": blocks}  # fmt: skip
         about = {name: _told(path) for name, path in read.items() if path is not None}
@@ -537,10 +534,7 @@ def plan_command(
     with _errors_told():
         chosen = (pairwise_precision, pairwise_recall) if metrics is None else _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
-        units = measure(
-            read_columns(prediction, (record, cluster)), read_columns(labels, (record, entity)),
-            blocks=None if blocks is None else read_columns(blocks, (record, None)), missing=missing,
-        )  # fmt: skip
+        units = _measured(prediction, labels, blocks, record, cluster, entity, missing)
         planned: dict[str, Planned] = {
             DesignName.UNIFORM_RECORDS.value: UniformRecords(),
             DesignName.UNIFORM_CLUSTERS.value: UniformClusters(),
