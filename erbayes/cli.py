@@ -211,7 +211,7 @@ def _design(
 
 def _measured(
     prediction: Path, labels: Path, blocks: Path | None, record: str | None, cluster: str | None,
-    entity: str | None, missing: Missing, stored: str | None, memory_limit: str | None,
+    entity: str | None, missing: Missing, stored: str | None = None, memory_limit: str | None = None,
 ) -> Units:  # fmt: skip
     """Units of one prediction, which is scanned where it is large."""
     large = prediction.is_dir() or (prediction.stat().st_size >= LARGE and find_spec("duckdb") is not None)
