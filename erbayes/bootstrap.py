@@ -31,15 +31,25 @@ CHUNK = 2**18
 
 
 class Scheme(Protocol):
-    """A way of resampling draws."""
+    """A way of resampling draws: schemes inherit from it and give `multipliers`."""
+
+    __slots__ = ()
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
         """r_bs, (replicates, n + pseudo-draws)."""
         ...
 
+    def chunks(
+        self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator
+    ) -> Iterator[FloatArray]:
+        """All multipliers, about `CHUNK` at a time."""
+        at_once = max(CHUNK // len(draws.stratum), 1)
+        for done in range(0, replicates, at_once):
+            yield self.multipliers(draws, min(at_once, replicates - done), rng)
+
     def pseudo(self, sample: Sample, columns: Sequence[Column]) -> FloatArray:
         """Contributions of pseudo-draws, (pseudo-draws, k)."""
-        ...
+        return np.empty((0, len(columns)))
 
 
 def _resampled(draws: StratifiedDraws) -> tuple[IntArray, FloatArray]:
@@ -75,13 +85,7 @@ def _counts(draws: StratifiedDraws, fewer: int, replicates: int, rng: np.random.
 
 
 @dataclass(frozen=True, slots=True)
-class _NoPseudoDraws:
-    def pseudo(self, sample: Sample, columns: Sequence[Column]) -> FloatArray:
-        return np.empty((0, len(columns)))
-
-
-@dataclass(frozen=True, slots=True)
-class Multinomial(_NoPseudoDraws):
+class Multinomial(Scheme):
     """n_h draws with replacement in each stratum, Efron's bootstrap. Variance (n-1)/n of the unbiased."""
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
@@ -93,7 +97,7 @@ class Multinomial(_NoPseudoDraws):
 
 
 @dataclass(frozen=True, slots=True)
-class RaoWu(_NoPseudoDraws):
+class RaoWu(Scheme):
     """n_h - 1 draws, rescaled by n_h/(n_h-1): the variance of totals is unbiased, in strata and
     without replacement too."""
 
@@ -107,7 +111,7 @@ class RaoWu(_NoPseudoDraws):
 
 
 @dataclass(frozen=True, slots=True)
-class Dirichlet(_NoPseudoDraws):
+class Dirichlet(Scheme):
     """Rubin's Bayesian bootstrap: n_h times flat Dirichlet weights in each stratum."""
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
@@ -118,7 +122,7 @@ class Dirichlet(_NoPseudoDraws):
 
 
 @dataclass(frozen=True, slots=True)
-class PseudoDraws:
+class PseudoDraws(Scheme):
     """Bayesian bootstrap with two more draws: one entity all right, one all wrong.
 
     Where a sample holds almost no error, every other interval shrinks to nothing. Here two pseudo-draws
@@ -163,7 +167,7 @@ class PseudoDraws:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FixedReplicates(_NoPseudoDraws):
+class FixedReplicates(Scheme):
     """Multipliers made elsewhere, such as replicate weights divided by weights.
 
     Parameters
@@ -180,6 +184,12 @@ class FixedReplicates(_NoPseudoDraws):
                 f"not {self.given.shape}"
             )
         return self.given
+
+    def chunks(
+        self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator
+    ) -> Iterator[FloatArray]:
+        """The given ones, which are in memory already."""
+        yield self.multipliers(draws, replicates, rng)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -249,7 +259,7 @@ class Bootstrap(Tabled):
             at = stratum == h
             n = int(at.sum())
             rows = slice(0, 0)
-            for r in _multipliers(self.sample, self.scheme, B, deepcopy(self.seed)):
+            for r in self.scheme.chunks(draws, B, deepcopy(self.seed)):
                 rows = slice(rows.stop, rows.stop + len(r))
                 mean = r[:, at] @ e[at]
                 second = (r[:, at] @ squares[at]).reshape(-1, k, k)
@@ -272,17 +282,6 @@ def _contributions(sample: Sample, scheme: Scheme, columns: Sequence[Column]) ->
     if len(more) and sample.expansion.variance is not sample.expansion.variance.independent:
         raise NotIdentified("pseudo-draws cannot be calibrated: use the design that was calibrated")
     return np.vstack([Z, more])
-
-
-def _multipliers(
-    sample: Sample, scheme: Scheme, replicates: int, rng: np.random.Generator
-) -> Iterator[FloatArray]:
-    draws = sample.expansion.variance.independent
-    at_once = max(CHUNK // len(draws.stratum), 1)
-    if isinstance(scheme, FixedReplicates):
-        at_once = replicates
-    for done in range(0, replicates, at_once):
-        yield scheme.multipliers(draws, min(at_once, replicates - done), rng)
 
 
 def bootstrap(
@@ -328,7 +327,7 @@ def bootstrap(
     counted, known = columns_of(metrics)
     Z = _contributions(sample, scheme, counted)
     variance = sample.expansion.variance
-    chunks = _multipliers(sample, scheme, replicates, rng)
+    chunks = scheme.chunks(variance.independent, replicates, rng)
     number = -(-replicates // max(CHUNK // len(sample.expansion.unit), 1))
     sums = [variance.replicates(Z, r) for r in track(chunks, number, "bootstrap", progress)]
     constants = np.array([sample.known(t) for t in known])

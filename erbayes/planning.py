@@ -241,8 +241,8 @@ def forecast(
     >>> found = forecast(people, [metrics.pairwise_recall], designs)
     >>> found.smallest(0.05)[["design", "n", "cost"]].round()
          design     n    cost
-    0   records   117   401.0
-    1  entities  1265  1336.0
+    0   records   116   398.0
+    1  entities  1266  1337.0
     """
     if not metrics or not designs:
         raise DataError(f"nothing to forecast: {len(metrics)} metrics under {len(designs)} designs")

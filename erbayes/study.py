@@ -140,7 +140,7 @@ class Taylor:
     df : float, optional
         Degrees of freedom, ∞ for normal quantiles; by default the effective ones.
     pseudo : float
-        Mass of the pseudo-draws.
+        Mass of the pseudo-draws at the ends of the scale.
     order : int
         2 corrects the bias of the estimate, 1 does not.
     """

@@ -42,9 +42,9 @@ def natural_scale(support: tuple[float, float]) -> Scale:
 
 
 BOTH = np.array([-1.0, 1.0])
-PSEUDO = 0.3
-"""Mass of the pseudo-draws in intervals, in draws. Of .25 to .5 (docs/intervals.md) about the least that
-keeps coverage where errors are rare."""
+PSEUDO = 0.35
+"""Mass of the pseudo-draws in intervals, in draws, at the ends of the scale. Of .3 to .5 (docs/intervals.md)
+about the least that keeps coverage where errors are rare."""
 
 
 class Tabled(ABC):
@@ -118,10 +118,11 @@ class Normal(Tabled):
         df : float, optional
             Degrees of freedom for all; `numpy.inf` gives the normal quantile.
         pseudo : float
-            Mass a of two pseudo-draws, one at 1 and one at 0, for components in [0, 1]: errors that no
-            draw has shown may exist. With x the estimate and n the draws, intervals stand around
-            x' = (n x + a)/(n + 2a) with variance (n² V + a (1-x)² + a x²)/(n + 2a)², and reach to x at
-            least. 0 turns them off:
+            For components in [0, 1], two pseudo-draws, one at 1 and one at 0: errors that no draw has
+            shown may exist. Each has mass a = pseudo (2x - 1)⁴, x the estimate, which fades away from
+            the ends of the scale, where draws show errors enough and V alone tells how they differ.
+            With n draws, intervals stand around x' = (n x + a)/(n + 2a) with variance
+            (n² V + a (1-x)² + a x²)/(n + 2a)², and reach to x at least. 0 turns them off:
             `interval(level, identity, inf, 0)` is Wald's.
         """
         from scipy.special import stdtrit
@@ -144,11 +145,12 @@ class Normal(Tabled):
         """Estimates and standard errors that intervals stand on."""
         if mass < 0:
             raise DataError(f"the mass of pseudo-draws must be 0 or more, not {mass}")
-        sd, share = self.sd, mass / self.draws
-        if share == 0:
+        sd, full = self.sd, mass / self.draws
+        if full == 0:
             return self.mean, sd
         shares = np.array([support == (0.0, 1.0) for support in self.support])
         x = np.clip(self.mean, 0, 1)
+        share = full * (2 * x - 1) ** 4
         spread = sd**2 + share / self.draws * ((1 - x) ** 2 + x**2)
         return (
             np.where(shares, (x + share) / (1 + 2 * share), self.mean),

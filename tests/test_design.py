@@ -227,15 +227,29 @@ def test_naive_is_the_truth_of_the_restricted_prediction():
 def test_pseudo_draws_of_intervals():
     sample = eb.Sample(eb.measure(PRED, labels("xyuv")), eb.UniformClusters())
     found = eb.taylor(sample, [P, m.entities]).apply([P, m.entities], order=1)
-    x, V, n, a = found.mean[0], found.sd[0] ** 2, 4, 0.3
-    centre, spread = (n * x + a) / (n + 2 * a), (n**2 * V + a * (1 - x) ** 2 + a * x**2) / (n + 2 * a) ** 2
-    reach = stats.t.ppf(0.975, found.df[0]) * np.sqrt(spread) / (centre * (1 - centre))
+    x, sd, n = found.mean[0], found.sd[0], 4
+    added = np.array([1, 1, 0, 0])  # two whole draws at each end
+    centre = np.mean([x] * n + [*added])
+    se = np.hypot(n * sd, np.linalg.norm(added - x)) / (n + len(added))
+    reach = stats.t.ppf(0.975, found.df[0]) * se / (centre * (1 - centre))
     wanted = expit(logit(centre) + reach * np.array([-1, 1]))
-    np.testing.assert_allclose(found.interval()[0], wanted, rtol=1e-12)
+    np.testing.assert_allclose(found.interval(pseudo=2 / (2 * x - 1) ** 4)[0], wanted, rtol=1e-12)
     np.testing.assert_array_equal(found.interval()[1], found.interval(pseudo=0)[1])
     assert (found.interval(pseudo=0)[0] != found.interval()[0]).all()
     with pytest.raises(eb.DataError, match="must be 0 or more, not -1"):
         found.interval(pseudo=-1)
+
+
+def test_pseudo_draws_fade_away_from_the_ends_of_the_scale():
+    def interval(x, pseudo=eb.uncertain.PSEUDO):
+        V, df, support = np.array([[0.01]]), np.array([9.0]), ((0.0, 1.0),)
+        return eb.Normal(("x",), np.array([x]), V, df, support, draws=10).interval(pseudo=pseudo)[0]
+
+    np.testing.assert_array_equal(interval(0.5), interval(0.5, 0))
+    centre = np.average([1, 1, 0], weights=[10, 0.35, 0.35])
+    reach = stats.t.ppf(0.975, 9) * np.hypot(10 * 0.1, np.sqrt(0.35)) / 10.7 / (centre * (1 - centre))
+    np.testing.assert_allclose(interval(1.0), [expit(logit(centre) - reach), 1], rtol=1e-12)
+    np.testing.assert_allclose(interval(0.2), 1 - interval(0.8)[::-1], rtol=1e-12)
 
 
 def test_a_sample_without_error_is_no_proof_of_perfection():
