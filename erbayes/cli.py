@@ -13,6 +13,7 @@ from hashlib import file_digest
 from importlib.metadata import version
 from importlib.util import find_spec
 from io import StringIO
+from itertools import compress, product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,7 +41,8 @@ from .metrics import METRICS, OTHERS, PAPER, Metric, pairwise_precision, pairwis
 from .planning import Planned, forecast
 from .report import report
 from .sample import Sample
-from .scan import DatabaseTable, DuckDB, Files, scan
+from .scan import DatabaseTable, DuckDB, Files, Scanned, scan
+from .sources import FOREIGN, PACKED, unpacks
 from .taylor import taylor
 from .uncertain import Scale, identity, log, logit
 from .units import Missing, Units, measure
@@ -132,6 +134,7 @@ MissingOption = Annotated[
 MetricNames = Annotated[
     str | None, typer.Option(help="Comma-separated, see erbayes metrics; all of them by default.")
 ]
+MemoryLimit = Annotated[str | None, typer.Option(help="For the scan of PREDICTION, such as 4GB.")]
 Level = Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print.")]
 Output = Annotated[
@@ -209,23 +212,42 @@ def _design(
             return Stratified(_keyed(strata), sizes, single_unit or SingleUnit.ERROR)
 
 
+def _large(prediction: Path) -> bool:
+    """Whether a prediction is scanned where it lies, unasked."""
+    return prediction.is_dir() or (
+        prediction.stat().st_size >= LARGE and unpacks(prediction) and find_spec("duckdb") is not None
+    )
+
+
+def _scanned(
+    prediction: Path, labels: Path, blocks: Path | None, record: str | None, cluster: str | None,
+    entity: str | None, missing: Missing, stored: str | None, memory_limit: str | None, name: str = "",
+) -> Scanned:  # fmt: skip
+    """Units of a prediction where it lies; of a file that DuckDB cannot unpack, once it is read."""
+    source: Any = Files(prediction, text=True)
+    if stored is not None:
+        source = DatabaseTable(prediction, stored, text=True)
+    elif not unpacks(prediction):
+        source = read_columns(prediction, (record, cluster))
+    units = scan(
+        source, read_columns(labels, (record, entity)), record=record, cluster=cluster, missing=missing,
+        blocks=None if blocks is None else read_columns(blocks, (record, None)), engine=DuckDB(memory_limit),
+    )  # fmt: skip
+    typer.echo(f"{name}{units.rows:,} records scanned; no duplicates among {units.checked}", err=True)
+    return units
+
+
 def _measured(
     prediction: Path, labels: Path, blocks: Path | None, record: str | None, cluster: str | None,
     entity: str | None, missing: Missing, stored: str | None = None, memory_limit: str | None = None,
 ) -> Units:  # fmt: skip
     """Units of one prediction, which is scanned where it is large."""
-    large = prediction.is_dir() or (prediction.stat().st_size >= LARGE and find_spec("duckdb") is not None)
-    scanned = large or stored is not None or memory_limit is not None
-    whole = None if scanned else read_columns(prediction, (record, cluster))
-    labelled = read_columns(labels, (record, entity))
-    block = None if blocks is None else read_columns(blocks, (record, None))
-    if whole is not None:
-        return measure(whole, labelled, blocks=block, missing=missing)
-    source = Files(prediction, text=True) if stored is None else DatabaseTable(prediction, stored, text=True)
-    units = scan(source, labelled, record=record, cluster=cluster, blocks=block, missing=missing,
-                 engine=DuckDB(memory_limit))  # fmt: skip
-    typer.echo(f"{units.rows:,} records scanned; no duplicates among {units.checked}", err=True)
-    return units
+    if _large(prediction) or stored is not None or memory_limit is not None:
+        return _scanned(prediction, labels, blocks, record, cluster, entity, missing, stored, memory_limit)
+    return measure(
+        read_columns(prediction, (record, cluster)), read_columns(labels, (record, entity)),
+        blocks=None if blocks is None else read_columns(blocks, (record, None)), missing=missing,
+    )  # fmt: skip
 
 
 def _metrics(names: str | None) -> Sequence[Metric]:
@@ -325,7 +347,7 @@ def estimate_command(
     metrics: MetricNames = None,
     level: Level = 0.95,
     stored: Annotated[str | None, typer.Option("--table", help="Table of a DuckDB database.")] = None,
-    memory_limit: Annotated[str | None, typer.Option(help="For the scan of PREDICTION, such as 4GB.")] = None,
+    memory_limit: MemoryLimit = None,
     scale: Annotated[ScaleName, typer.Option(help="Where intervals are symmetric.")] = ScaleName.NATURAL,
     format: FormatOption = Format.TABLE,
     output: Output = None,
@@ -378,9 +400,8 @@ def estimate_command(
 
 @app.command("compare")
 def compare_command(
-    predictions: Annotated[
-        list[Path], _argument("PREDICTION", "Two or more, each with record and predicted cluster.")
-    ],
+    predictions: Annotated[list[Path], typer.Argument(
+        metavar="PREDICTION", exists=True, help="Each with record and predicted cluster, for all records.")],
     labels: Labels,
     design: DesignOption,
     drawn: Drawn = None,
@@ -392,7 +413,9 @@ def compare_command(
     single_unit: Single = None,
     blocks: Blocks = None,
     record: Record = None,
-    cluster: Cluster = None,
+    cluster: Annotated[
+        list[str] | None, typer.Option(help="Cluster column of PREDICTION; several are compared.")
+    ] = None,
     entity: Entity = None,
     missing: MissingOption = Missing.ERROR,
     coverage: Annotated[
@@ -400,26 +423,44 @@ def compare_command(
     ] = Coverage.ERROR,
     metrics: MetricNames = None,
     level: Level = 0.95,
+    stored: Annotated[
+        list[str] | None, typer.Option("--table", help="Table of a DuckDB database; several are compared.")
+    ] = None,
+    memory_limit: MemoryLimit = None,
     format: FormatOption = Format.TABLE,
     output: Output = None,
 ) -> None:
     """Compare predictions by the same labelled sample.
 
-    Prints each prediction minus each earlier one, with paired standard errors. Predictions go by the
-    names of their files. Files and designs are those of erbayes estimate.
+    Prints each prediction minus each earlier one, with paired standard errors. Two predictions or more are
+    files, tables or columns, whose names they go by. Files and designs are those of erbayes estimate; where
+    one is scanned, all are, which then must cover the same records.
 
     \b
-    Example:
+    Examples:
       erbayes compare old.csv new.csv labels.csv --design uniform-records --metrics pairwise-f1
+      erbayes compare both.parquet labels.csv --design uniform-records --cluster old --cluster new
     """
     with _errors_told():
         chosen = _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
-        names = [Path(p.name.removesuffix(".gz")).stem for p in predictions]
+        tables: Sequence[str | None] = stored or [None]
+        columns: Sequence[str | None] = cluster or [None]
+        parts = list(product(predictions, tables, columns))
+        several = [len(given) > 1 for given in (predictions, tables, columns)]
+        names = [" ".join(compress((_stem(p), str(t), str(c)), several)) for p, t, c in parts]
         if len(set(names)) < len(names):
             raise DataError(f"predictions go by their files' names, which must differ: {some(names, 20)}")
+        limited = stored is not None or memory_limit is not None
+        if limited and coverage is Coverage.COMMON:
+            raise DataError("--coverage common reads predictions whole: without --table and --memory-limit")
+        scanned = coverage is Coverage.ERROR and (limited or any(map(_large, predictions)))
         found = compare(
-            {name: read_columns(p, (record, cluster)) for name, p in zip(names, predictions, strict=True)},
+            {
+                name: _scanned(p, labels, blocks, record, c, entity, missing, t, memory_limit, f"{name}: ")
+                if scanned else read_columns(p, (record, c))
+                for name, (p, t, c) in zip(names, parts, strict=True)
+            },
             read_columns(labels, (record, entity)), drawing, chosen,
             blocks=None if blocks is None else read_columns(blocks, (record, None)),
             missing=missing, coverage=coverage,
@@ -431,6 +472,12 @@ def compare_command(
             typer.echo(f"warning: {found.left_out} labelled records, which a prediction lacks, are left out",
                        err=True)  # fmt: skip
         _show_estimates(found.differences(level), level, format, output)
+
+
+def _stem(path: Path) -> str:
+    """Name of a file without the endings of its format and packing."""
+    packed = path.suffix.lower() in PACKED | FOREIGN
+    return Path(path.stem if packed else path.name).stem
 
 
 def _told(path: Path) -> str:

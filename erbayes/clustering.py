@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+
+LONGEST = 64
+"""Bytes of the longest strings that have digests; pandas is as quick with longer ones."""
+CHUNK = 2**15
+"""Strings whose digests are computed at once: they fit in the processor's cache."""
 
 
 class DataError(ValueError):
@@ -43,6 +50,51 @@ def ids(values: Any, what: str) -> pd.Index:
     if len(index) and kind not in {"string", "integer"}:
         raise DataError(f"{what} must be all strings or all integers, not {kind}")
     return index
+
+
+def _digests(strings: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64] | None:
+    """Numbers that are equal for equal strings, and hardly ever for others; None where a string is long."""
+    chunks = [chunk.cast(pa.large_string()) for chunk in getattr(strings, "chunks", [strings])]
+    padded = pa.concat_arrays([*chunks, pa.array(["\0" * LONGEST], pa.large_string())])
+    _, offsets, data = padded.buffers()
+    ends = np.frombuffer(offsets, np.int64)[: len(padded)]
+    start, size = ends[:-1], np.diff(ends)
+    longest = int(size.max())
+    if longest > LONGEST:
+        return None
+    word = np.ndarray(len(data) - 7, "<u8", data, strides=1)  # the eight bytes from each byte on
+    found = size.astype(np.uint64)
+    for a in range(0, len(size), CHUNK):
+        digest, at, bits = found[a : a + CHUNK], start[a : a + CHUNK], 8 * size[a : a + CHUNK]
+        for byte in range(0, longest, 8):
+            digest ^= word[at + byte] << np.maximum(64 + 8 * byte - bits, 0).astype(np.uint64)
+            digest *= np.uint64(0x9E3779B97F4A7C15)
+            digest ^= digest >> np.uint64(32)
+    return found
+
+
+def _unique(index: pd.Index) -> bool:
+    """Whether each id occurs once. Sorting numbers is many times quicker than hashing ids."""
+    numbers = None
+    if isinstance(index.dtype, np.dtype) and index.dtype.kind in "iu":
+        numbers = index.to_numpy(copy=True)
+    elif len(index) and isinstance(index[0], str):
+        with suppress(UnicodeEncodeError):  # half of a surrogate pair
+            numbers = _digests(pa.array(index))
+    if numbers is None:
+        return index.is_unique
+    numbers.sort()
+    return bool((numbers[1:] != numbers[:-1]).all()) or index.is_unique
+
+
+def _coded(values: Any, what: str) -> tuple[IntArray, pd.Index]:
+    """Code of each id, in order of first appearance, and the distinct ids."""
+    index: pd.Index = pd.Index(values)
+    if isinstance(index, pd.CategoricalIndex) and not index.hasnans:
+        codes, seen = pd.factorize(index.codes)
+        return codes.astype(np.int64), ids(index.categories[seen], what)
+    codes, distinct = pd.factorize(ids(index, what))
+    return codes.astype(np.int64), pd.Index(distinct)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,13 +157,12 @@ class Clustering:
                 f"not {type(memberships).__name__}"
             )
         records = ids(record, f"record ids of the {what}")
-        if not records.is_unique:
+        if not _unique(records):
             twice = records[records.duplicated()]
             raise DataError(
                 f"record ids of the {what}: {len(twice)} duplicates, such as {some(twice)}"
             )
-        codes, clusters = pd.factorize(ids(cluster, f"cluster ids of the {what}"))
-        return cls(records, codes.astype(np.int64), pd.Index(clusters))
+        return cls(records, *_coded(cluster, f"cluster ids of the {what}"))
 
     @property
     def sizes(self) -> IntArray:

@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 
 from .bootstrap import RaoWu, Scheme, bootstrap
-from .clustering import Clustering, DataError
+from .clustering import Clustering, DataError, some
 from .design import Design
 from .metrics import METRICS, Metric
 from .sample import Sample
+from .scan import Scanned, refuse_different_records
 from .taylor import effects, taylor
 from .uncertain import Draws, Normal, Tabled
 from .units import Missing, measure
@@ -134,9 +135,9 @@ def compare(
 
     Parameters
     ----------
-    predictions : mapping, name -> memberships
+    predictions : mapping, name -> memberships or what `erbayes.scan.scan` returned
     labels, design, metrics, blocks, missing
-        As in `erbayes.estimate`.
+        As in `erbayes.estimate`. Scans have labels, blocks and policy of their own; these are not used.
     coverage : Coverage
         What to do where the predictions cover different records.
     engine : Paired, optional
@@ -145,7 +146,7 @@ def compare(
     Raises
     ------
     DataError
-        Fewer than two predictions, or (with `Coverage.ERROR`) different records.
+        Fewer than two predictions, or (with `Coverage.ERROR`, or of scans) different records.
 
     Examples
     --------
@@ -160,6 +161,13 @@ def compare(
     """
     if len(predictions) < 2:
         raise DataError(f"a comparison needs two predictions or more, not {len(predictions)}")
+    scans = {name: p for name, p in predictions.items() if isinstance(p, Scanned)}
+    if scans:
+        if len(scans) < len(predictions):
+            lacking = [name for name in predictions if name not in scans]
+            raise DataError(f"scan every prediction or none: {some(lacking)} is not a scan")
+        refuse_different_records(scans)
+        return _compared({name: Sample(units, design) for name, units in scans.items()}, metrics, engine)
     clusterings = {name: Clustering.of(p, f"prediction {name!r}") for name, p in predictions.items()}
     first, *others = clusterings.values()
     common = first.records
@@ -176,11 +184,17 @@ def compare(
     if partial:
         missing = Missing.OMIT
         clusterings = {n: c.restrict(common) for n, c in clusterings.items()}
-    samples = [
-        Sample(measure(clustering, labels, blocks=blocks, missing=missing), design)
-        for clustering in clusterings.values()
-    ]
-    joint = (engine or paired_taylor)(samples, metrics)
-    left_out = samples[0].units.unmatched if partial else 0
-    return Comparison(tuple(clusterings), tuple(m.name for m in metrics), joint, tuple(samples), left_out)
+    samples = {
+        name: Sample(measure(clustering, labels, blocks=blocks, missing=missing), design)
+        for name, clustering in clusterings.items()
+    }
+    left_out = next(iter(samples.values())).units.unmatched if partial else 0
+    return _compared(samples, metrics, engine, left_out)
 
+
+def _compared(
+    samples: Mapping[str, Sample], metrics: Sequence[Metric], engine: Paired | None, left_out: int = 0
+) -> Comparison:
+    seen = tuple(samples.values())
+    joint = (engine or paired_taylor)(seen, metrics)
+    return Comparison(tuple(samples), tuple(m.name for m in metrics), joint, seen, left_out)

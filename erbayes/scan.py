@@ -7,7 +7,7 @@ clusters that they touch and the histogram of all predicted cluster sizes come b
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -19,7 +19,7 @@ from .sources import Database, DatabaseTable, DuckDB, Files, RunSQL, Spark, back
 from .units import KnownTotals, Missing, Units, assemble, same_kind
 
 __all__ = ["DatabaseTable", "DuckDB", "Files", "RunSQL", "Scanned", "Spark", "backquoted", "double_quoted",
-           "scan", "scan_releases"]  # fmt: skip
+           "refuse_different_records", "scan", "scan_releases"]  # fmt: skip
 
 EMBEDDED = DuckDB()
 HINTED = 1000
@@ -36,10 +36,13 @@ class Scanned(Units):
         Records of the prediction.
     checked : str
         Among which record ids duplicates were looked for.
+    digest : int or None
+        Differs where the record ids of two predictions do; None of `RunSQL`.
     """
 
     rows: int = 0
     checked: str = ""
+    digest: int | None = None
 
 
 def scan(
@@ -105,6 +108,23 @@ def scan_releases(
     {1: 1.0, 2: 0.0}
     """
     return _scan(source, labels, record, cluster, (release,), blocks, missing, engine)
+
+
+def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
+    """Refuse to compare scans that are not of the same records: their errors could not be told from gaps.
+
+    Raises
+    ------
+    DataError
+        Numbers of records differ, or digests of their ids (where there are any), or the labels.
+    """
+    (first, one), *others = predictions.items()
+    for name, other in others:
+        if one.rows != other.rows or len({one.digest, other.digest} - {None}) > 1:
+            raise DataError(f"{first!r} and {name!r} cover different records, {one.rows:,} and "
+                            f"{other.rows:,}: give both the same")  # fmt: skip
+        if not one.ids.equals(other.ids):
+            raise DataError(f"{first!r} and {name!r} are scans for different labels, or lack different ones")
 
 
 def _scan(
@@ -181,7 +201,7 @@ class _Prediction:
         self.database.forget("r")
         known = self.histogram()
         units = {}
-        for v, rows in records.items():
+        for v, (rows, digest) in records.items():
             code = {c: i for i, c in enumerate(sizes[v])}
             cluster = np.full(len(labels.records), -1, dtype=np.int64)
             cluster[list(met[v])] = [code[c] for c in met[v].values()]
@@ -190,11 +210,11 @@ class _Prediction:
             size = np.array(list(sizes[v].values()), dtype=np.int64)
             counted = assemble(labels, cluster, size, known[v], blocks=blocks, missing=missing)
             inherited = {f.name: getattr(counted, f.name) for f in fields(Units)}
-            units[v] = Scanned(**inherited, rows=rows, checked=checked)
+            units[v] = Scanned(**inherited, rows=rows, checked=checked, digest=digest)
         return units
 
-    def count(self) -> dict[Any, int]:
-        """Records of each release.
+    def count(self) -> dict[Any, tuple[int, int | None]]:
+        """Release -> its records and their digest.
 
         Raises
         ------
@@ -202,11 +222,12 @@ class _Prediction:
             Missing ids.
         """
         grouped = " GROUP BY v" if self.by else ""
-        counted = list(self.rows(f"SELECT {self.by}COUNT(*), COUNT(r), COUNT(c) FROM {self.table}{grouped}"))
+        counted = list(self.rows(f"SELECT {self.by}COUNT(*), COUNT(r), COUNT(c), {self.database.digest('r')} "
+                                 f"FROM {self.table}{grouped}"))  # fmt: skip
         total = sum(int(rows) for _, rows, *_ in counted)
         absent = {
-            "record": (self.record, total - sum(int(r) for _, _, r, _ in counted)),
-            "cluster": (self.cluster, total - sum(int(c) for *_, c in counted)),
+            "record": (self.record, total - sum(int(r) for _, _, r, *_ in counted)),
+            "cluster": (self.cluster, total - sum(int(c) for *_, c, _ in counted)),
         }
         if self.release is not None:
             absent["release"] = (self.release, sum(int(rows) for v, rows, *_ in counted if v is None))
@@ -215,7 +236,7 @@ class _Prediction:
                 other = self.cluster if column == self.record else self.record
                 raise DataError(f"{what} ids of the prediction: {number} of {total} are missing"
                                 + self.examples(other, f"{self.database.quote(column)} IS NULL"))  # fmt: skip
-        return {v: int(rows) for v, rows, *_ in counted}
+        return {v: (int(rows), digest) for v, rows, *_, digest in counted}
 
     def examples(self, column: str, condition: str) -> str:
         """Ids at which a condition holds, to show in a message."""

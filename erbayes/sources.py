@@ -26,6 +26,8 @@ from .progress import track
 
 TEXT = {".csv", ".tsv"}
 PACKED = {".gz", ".zst"}
+FOREIGN = {".bz2", ".xz", ".zip", ".tar"}
+"""Packed files that pandas reads and DuckDB does not."""
 
 
 def double_quoted(name: str) -> str:
@@ -90,6 +92,8 @@ class Database(Protocol):
         """A column of what is kept is needed no more."""
     def share(self, key: str) -> str | None:
         """Condition that a pseudo-random share of keys fulfils; None: no need, take all."""
+    def digest(self, key: str) -> str:
+        """SQL of a number that tells sets of keys apart; NULL where there is none."""
     @property
     def one_in(self) -> int:
         """One over that share."""
@@ -135,6 +139,8 @@ class Files:
         if unknown and len(every) > 1:
             raise DataError(f"{self.path}: {len(unknown)} of {len(every)} files are neither Parquet, CSV nor "
                             f"TSV, such as {some(unknown)}")  # fmt: skip
+        if kinds & FOREIGN:
+            raise DataError(f"cannot scan {every[0]}: DuckDB unpacks {some(sorted(PACKED))} only")
         if len(kinds - PARQUET) > 1 or (kinds & PARQUET and kinds - PARQUET):
             raise DataError(f"{self.path} holds files of several kinds: {some(sorted(kinds), 9)}")
         return [escape(str(p)) for p in every]
@@ -155,6 +161,17 @@ class Files:
 def _suffix(path: str) -> str:
     *_, before, last = ("", "", *(s.lower() for s in Path(path).suffixes))
     return before if last in PACKED else last
+
+
+def unpacks(path: Path) -> bool:
+    """Whether DuckDB can read a file as it is packed.
+
+    Examples
+    --------
+    >>> unpacks(Path("a.csv.gz")), unpacks(Path("a.csv.bz2")), unpacks(Path("a.tar.gz"))
+    (True, False, False)
+    """
+    return _suffix(str(path)) not in FOREIGN
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +271,9 @@ class RunSQL:
     def share(self, key: str) -> str | None:
         return None
 
+    def digest(self, key: str) -> str:
+        return "NULL"
+
 
 def _hashed(function: str, id: str) -> str:
     return f"CASE WHEN {id} IS NOT NULL THEN {function}({id}) END"
@@ -334,6 +354,9 @@ class _Spark:
 
     def share(self, key: str) -> str | None:
         return None if self.one_in == 1 else f"(xxhash64({key}) % {int(self.one_in)} = 0)"
+
+    def digest(self, key: str) -> str:
+        return f"BIT_XOR(xxhash64(CAST({key} AS BIGINT)))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -510,7 +533,9 @@ class _DuckDB:
     def share(self, key: str) -> str | None:
         return None if self.one_in == 1 else f"(hash({key}) % {int(self.one_in)} = 0)"
 
-
+    def digest(self, key: str) -> str:
+        # the hash of an integer may depend on its type
+        return f"BIT_XOR(hash(CAST({key} AS HUGEINT)))"
 
 
 def _pandas_index(source: Files) -> list[str]:

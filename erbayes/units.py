@@ -320,7 +320,8 @@ def _look_up(records: pd.Index, wanted: pd.Index) -> IntArray:
     """Position of each wanted record, -1 where there is none."""
     if len(records) and len(wanted):
         same_kind(*(pd.api.types.infer_dtype(i, skipna=False) for i in (records, wanted)))
-    return records.get_indexer(wanted).astype(np.int64)
+    near = np.flatnonzero(records.isin(wanted))  # so that few records are hashed
+    return np.append(near, -1)[records[near].get_indexer(wanted)]
 
 
 def _histogram(sizes: IntArray) -> KnownTotals:
@@ -374,10 +375,9 @@ def measure(
     labels = Clustering.of(labels, "labels")
     if not len(labels.records):
         raise DataError("the labels hold no record: an empty sample estimates nothing")
-    where = _look_up(prediction.records, labels.records)
+    where, sizes = _look_up(prediction.records, labels.records), prediction.sizes
     cluster = np.where(where < 0, -1, prediction.codes[where]) if len(prediction.records) else where
-    known = _histogram(prediction.sizes)
-    return assemble(labels, cluster, prediction.sizes, known, blocks=blocks, missing=missing)
+    return assemble(labels, cluster, sizes, _histogram(sizes), blocks=blocks, missing=missing)
 
 
 def assemble(

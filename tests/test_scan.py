@@ -1,5 +1,6 @@
 """Scans: the same units as in memory, whatever the engine, and everything that can be wrong with a table."""
 
+import json
 import os
 import shutil
 import signal
@@ -20,7 +21,17 @@ import pyarrow.dataset
 import pytest
 
 import erbayes as eb
-from erbayes.scan import DatabaseTable, DuckDB, Files, RunSQL, backquoted, scan, scan_releases
+from erbayes import sources
+from erbayes.scan import (
+    DatabaseTable,
+    DuckDB,
+    Files,
+    RunSQL,
+    backquoted,
+    refuse_different_records,
+    scan,
+    scan_releases,
+)
 from erbayes.sources import literal
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
@@ -407,7 +418,57 @@ def test_nothing_is_changed_and_nothing_left_behind(tmp_path):
     assert not list(folder.iterdir()) and not Path(".tmp").exists()
 
 
-def test_interruption_ends_at_once_and_leaves_nothing(tmp_path):
+def test_interruption_of_any_statement_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    prediction, labels, _ = population(0, lacking=0)
+    path, threads, connection = parquet(frame_of(prediction), tmp_path), threading.active_count(), duckdb.connect()
+    connection.from_arrow(pa.Table.from_pandas(frame_of(prediction))).create_view("p")
+    for source, least in ((path, 9), (frame_of(prediction), 9), (connection.table("p"), 6)):
+        for last in range(1, 99):
+            left = iter(range(last))
+
+            def stopped(work, left=left):
+                def run(*args):
+                    if next(left, None) is None:
+                        raise KeyboardInterrupt
+                    return work(*args)
+
+                return run
+
+            with monkeypatch.context() as patch:
+                patch.setattr("erbayes.sources._DuckDB.rows", stopped(sources._DuckDB.rows))
+                patch.setattr("erbayes.sources.RunSQL.rows", stopped(RunSQL.rows))
+                try:
+                    scan(source, labels)
+                    break
+                except KeyboardInterrupt:
+                    assert list(tmp_path.iterdir()) == [path] and threading.active_count() == threads
+                    assert connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall() == [("p",)]
+        assert last >= least
+
+
+def test_interruption_of_a_scan_that_spills_leaves_nothing(tmp_path):
+    """The process is told to stop while its temporary folder holds files."""
+    records = 3_000_000
+    numbers = np.random.default_rng(0).permutation(records)
+    pd.DataFrame({"r": numbers, "c": numbers // 2}).astype("str").to_parquet(tmp_path / "p.parquet")
+    code = f"""
+import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
+from erbayes.scan import DuckDB, scan
+folder = {str(tmp_path)!r}
+scan(folder + "/p.parquet", {{"7": "e"}}, engine=DuckDB(memory_limit="60MB", threads=1, folder=folder, one_in=1))
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    while not list(tmp_path.glob("erbayes-*/*")):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert told.rstrip().endswith("KeyboardInterrupt")
+    assert [p.name for p in tmp_path.iterdir()] == ["p.parquet"]
+
+
+def test_interruption_of_a_long_statement_ends_at_once(tmp_path):
     """The process is told to stop while it counts."""
     code = f"""
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
@@ -467,13 +528,13 @@ def test_scans_in_threads_do_not_meet():
     assert len(found) == 4
 
 
-def shell(*args):
+def shell(*args, command="estimate"):
     from typer.testing import CliRunner
 
     from erbayes.cli import app
 
     options = ["--design", "uniform-clusters", "--metrics", "pairwise-f1", "--format", "json", "--missing", "omit"]
-    return CliRunner().invoke(app, ["estimate", *map(str, args), *options])
+    return CliRunner().invoke(app, [command, *map(str, args), *options])
 
 
 @pytest.mark.parametrize("kind", ["strings", "integers"])
@@ -502,3 +563,120 @@ def test_the_command_line_scans_folders_databases_and_large_files(tmp_path, monk
     assert found.stdout == wanted.stdout and "scanned" not in found.stderr
     found = shell(tmp_path / "x.duckdb", path, "--table", "none")
     assert found.exit_code == 2 and "erbayes: DuckDB cannot scan the prediction: Catalog Error" in found.stderr
+
+
+@pytest.mark.parametrize("packing", ["bz2", "xz", "zip", "tar", "tar.gz"])
+def test_what_duckdb_cannot_unpack_is_read(tmp_path, monkeypatch, packing):
+    prediction, labels, _ = population(2)
+    path, packed = tmp_path / "l.csv", tmp_path / f"p.csv.{packing}"
+    pd.DataFrame({"record": labels.index, "entity": labels.to_numpy()}).to_csv(path, index=False)
+    frame_of(prediction).to_csv(packed, index=False)
+    wanted = shell(parquet(frame_of(prediction), tmp_path), path).stdout
+    monkeypatch.setattr("erbayes.cli.LARGE", 0)
+    found = shell(packed, path)
+    assert found.stdout == wanted and found.stderr == shell(packed, path, "--memory-limit", "1GB").stderr.partition("\n")[2]
+    with pytest.raises(eb.DataError, match=rf"cannot scan .*p.csv.{packing}: DuckDB unpacks '.gz', '.zst' only"):
+        scan(packed, labels)
+
+
+def releases(folder):
+    """Two predictions as files of their own, as columns of a file and as tables, and the labels of both."""
+    prediction, labels, blocks = population(2)
+    other = prediction.sample(frac=1, random_state=0)
+    other[::5] = other.iloc[0]
+    both = pd.DataFrame({"record": prediction.index, "old": prediction.to_numpy(), "new": other[prediction.index].to_numpy()})
+    both.to_parquet(folder / "both.parquet", index=False)
+    frame_of(prediction).to_parquet(folder / "old.parquet", index=False)
+    frame_of(other).to_csv(folder / "new.csv.bz2", index=False)
+    (folder / "dir" / "new").mkdir(parents=True)
+    frame_of(other)[:99].to_parquet(folder / "dir" / "new" / "1.parquet", index=False)
+    frame_of(other)[99:].to_parquet(folder / "dir" / "new" / "2.parquet", index=False)
+    with duckdb.connect(folder / "x.duckdb") as connection:
+        connection.register("b", both)
+        connection.execute("CREATE TABLE old AS SELECT record, old FROM b")
+        connection.execute("CREATE TABLE new AS SELECT record, new FROM b")
+    pd.DataFrame({"record": labels.index, "entity": labels.to_numpy()}).to_csv(folder / "l.csv", index=False)
+    pd.DataFrame({"record": blocks.index, "block": blocks.to_numpy()}).to_csv(folder / "b.csv", index=False)
+    return prediction, other, labels, blocks
+
+
+COMPARED = [
+    "old.parquet dir/new l.csv",
+    "old.parquet new.csv.bz2 l.csv --memory-limit 1GB",
+    "both.parquet l.csv --cluster old --cluster new --record record --memory-limit 1GB",
+    "x.duckdb l.csv --table old --table new",
+    "both.parquet l.csv --cluster old --cluster new",
+    "old.parquet new.csv.bz2 l.csv",
+]
+
+
+@pytest.mark.parametrize("blocked", [False, True])
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("args", COMPARED)
+def test_the_command_line_compares_scans(tmp_path, monkeypatch, args, large, blocked):
+    monkeypatch.chdir(tmp_path)
+    old, new, labels, blocks = releases(tmp_path)
+    if large:
+        monkeypatch.setattr("erbayes.cli.LARGE", 0)
+    found = shell(*args.split(), *["--blocks", "b.csv"] * blocked, command="compare")
+    assert found.exit_code == 0, found.stderr
+    assert ("old: 300 records scanned" in found.stderr) == ("new: 300 records scanned" in found.stderr) == (
+        large or args in COMPARED[:4])  # fmt: skip
+    (row,) = json.loads(found.stdout)
+    wanted = eb.compare({"old": old, "new": new}, labels, eb.UniformClusters(), [eb.metrics.pairwise_f()],
+                        blocks=blocks if blocked else None, missing=eb.Missing.OMIT).differences().iloc[0]  # fmt: skip
+    assert row["difference"] == "new - old"
+    assert [row[k] for k in ("estimate", "se", "lower", "upper")] == pytest.approx([wanted[k] for k in ("estimate", "se", "lower", "upper")])
+
+
+def test_scans_of_different_records_are_not_compared(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    old, _, _, _ = releases(tmp_path)
+    args = "old.parquet", "other.parquet", "l.csv"
+    for other, number in ((old[1:], 299), (old.rename({old.index[0]: "another"}), 300)):
+        frame_of(other).to_parquet("other.parquet")
+        found = shell(*args, "--memory-limit", "1GB", command="compare")
+        assert found.exit_code == 2 and found.stdout == ""
+        assert f"'old' and 'other' cover different records, 300 and {number}: give both the same" in found.stderr
+    monkeypatch.setattr("erbayes.cli.LARGE", 0)
+    assert shell(*args, "--coverage", "common", command="compare").exit_code == 0
+    found = shell(*args, "--coverage", "common", "--memory-limit", "1GB", command="compare")
+    assert found.exit_code == 2 and "--coverage common reads predictions whole: without --table and --memory-limit" in found.stderr
+    found = shell("old.parquet", "l.csv", "--memory-limit", "1GB", command="compare")
+    assert found.exit_code == 2 and "a comparison needs two predictions or more, not 1" in found.stderr
+
+
+@pytest.mark.parametrize("kind", ["strings", "integers"])
+def test_digests_tell_sets_of_records_apart(kind, tmp_path):
+    prediction, labels, _ = population(0, kind=kind, lacking=0)
+    frame = frame_of(prediction)
+    digests = {scan(source, labels).digest for source in (frame, frame[::-1], parquet(frame, tmp_path), pl.from_pandas(frame))}
+    smaller = frame[~frame.record.isin(labels.index)].index[0]
+    digests |= {scan(frame.drop(smaller), labels).digest}
+    assert len(digests) == 2 and None not in digests
+    assert scan(sqlite(frame), labels, record="record", cluster="cluster").digest is None
+
+
+def test_digests_of_integers_do_not_depend_on_their_type():
+    frame = pd.DataFrame({"r": [1, 2, 200], "c": [1, 1, 2]})
+    digests = {scan(frame.astype({"r": type}), {1: "e"}).digest for type in ("uint8", "int16", "int32", "uint64", "int64")}
+    assert len(digests) == 1
+
+
+def test_scans_for_different_labels_are_not_compared():
+    prediction, labels, _ = population(0, lacking=0)
+    one, other = (scan(prediction, labels[:k]) for k in (40, 50))
+    with pytest.raises(eb.DataError, match="'a' and 'b' are scans for different labels, or lack different ones"):
+        refuse_different_records({"a": one, "b": other})
+
+
+def test_scans_are_compared_as_what_they_scan(tmp_path):
+    old, new, labels, _ = releases(tmp_path)
+    design, metrics = eb.UniformClusters(), [eb.metrics.pairwise_f()]
+    scans = {name: scan(p, labels, missing=eb.Missing.OMIT) for name, p in (("old", old), ("new", new))}
+    wanted = eb.compare({"old": old, "new": new}, labels, design, metrics, missing=eb.Missing.OMIT).differences()
+    pd.testing.assert_frame_equal(eb.compare(scans, labels, design, metrics).differences(), wanted)
+    with pytest.raises(eb.DataError, match="scan every prediction or none: 'new' is not a scan"):
+        eb.compare(scans | {"new": new}, labels, design)
+    with pytest.raises(eb.DataError, match="'old' and 'new' cover different records, 300 and 299: give both the same"):
+        eb.compare(scans | {"new": scan(new[new.index != old.index[0]], labels, missing=eb.Missing.OMIT)}, labels, design)
