@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -229,6 +229,22 @@ class Design(Protocol):
     def expand(self, units: Units) -> Expansion: ...
 
 
+@runtime_checkable
+class SelectedBySize(Protocol):
+    """A design under which the chance of a unit depends on its size alone."""
+
+    @property
+    def without_repeats(self) -> bool:
+        """True where no unit is drawn twice."""
+        ...
+
+    def expand(self, units: Units) -> Expansion: ...
+
+    def selection(self, size: FloatArray, units: Units) -> FloatArray:
+        """Chance of a unit of each size, up to a factor."""
+        ...
+
+
 def _drawn(units: Units, draws: Any) -> IntArray:
     """Unit of each draw; every unit once where `draws` is None."""
     if not len(units):
@@ -274,6 +290,13 @@ class UniformRecords:
     population: int | None = None
     correction: Correction = sampling_fraction
 
+    @property
+    def without_repeats(self) -> bool:
+        return False
+
+    def selection(self, size: FloatArray, units: Units) -> FloatArray:
+        return size
+
     def expand(self, units: Units) -> Expansion:
         return self.over(units, _drawn(units, self.draws))
 
@@ -305,15 +328,24 @@ class DistinctEntities:
     draws: int
     records: int | None = None
 
+    @property
+    def without_repeats(self) -> bool:
+        return True
+
+    def selection(self, size: FloatArray, units: Units) -> FloatArray:
+        return DistinctDraws(np.minimum(size / self._records(units), 1), self.draws).inclusion
+
+    def _records(self, units: Units) -> int:
+        if self.records is not None:
+            return self.records
+        if units.known is None:
+            raise DataError("the number of records is not known: pass records=")
+        return int(units.known.total(RECORDS))
+
     def expand(self, units: Units) -> Expansion:
         if self.draws < len(units):
             raise DataError(f"{self.draws} draws cannot have found {len(units)} distinct units")
-        records = self.records
-        if records is None:
-            if units.known is None:
-                raise DataError("the number of records is not known: pass records=")
-            records = int(units.known.total(RECORDS))
-        size = units.size
+        records, size = self._records(units), units.size
         if size.max() >= records:
             raise DataError(f"a unit of {int(size.max())} records in a population of {records}")
         variance = DistinctDraws(size / records, self.draws)
@@ -337,6 +369,13 @@ class UniformClusters:
     population: int | None = None
     draws: Drawn | None = None
     correction: Correction = sampling_fraction
+
+    @property
+    def without_repeats(self) -> bool:
+        return self.population is not None
+
+    def selection(self, size: FloatArray, units: Units) -> FloatArray:
+        return np.ones_like(size)
 
     def expand(self, units: Units) -> Expansion:
         unit = _drawn(units, self.draws)
@@ -404,6 +443,44 @@ class KnownWeights:
         unit = _drawn(units, self.draws)
         return Expansion(unit, _weights(units, self.weights)[unit], self.absolute,
                          _single_stratum(len(unit), self.population, self.correction))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BySize:
+    """Units drawn with replacement with probability proportional to a known function of their size.
+
+    Parameters
+    ----------
+    probability : callable, sizes in records -> chance up to a factor
+        Vectorised, positive.
+    draws : sequence of unit ids, optional
+        The unit of each draw, repeats kept.
+
+    Examples
+    --------
+    Giants twice as likely for each doubling of the square root of their size:
+
+    >>> design = BySize(np.sqrt)
+    """
+
+    probability: Callable[[FloatArray], FloatArray]
+    draws: Drawn | None = None
+
+    @property
+    def without_repeats(self) -> bool:
+        return False
+
+    def selection(self, size: FloatArray, units: Units) -> FloatArray:
+        chance = np.asarray(self.probability(size), dtype=float)
+        bad = ~(np.isfinite(chance) & (chance > 0)) if chance.shape == size.shape else np.array([True])
+        if bad.any():
+            raise DataError(f"probability must be positive and finite for every size; {int(bad.sum())} are not")
+        return chance
+
+    def expand(self, units: Units) -> Expansion:
+        unit = _drawn(units, self.draws)
+        return Expansion(unit, 1 / self.selection(units.size[unit], units), False,
+                         _single_stratum(len(unit), None, sampling_fraction))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)

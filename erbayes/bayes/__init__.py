@@ -1,0 +1,20 @@
+"""The Bayesian engine: models of cluster sizes in PyMC. Importing it imports PyMC."""
+
+from .fit import Fit, NotConverged, fast, nuts
+from .model import SizeModel
+from .outcomes import Exactness, Leakage, Retention
+from .priors import Level, Slope
+from .sizes import (
+    BodyAndTail,
+    CutZeta,
+    LogNormal,
+    NegativeBinomial,
+    PoissonLogNormal,
+    PredictionInformed,
+    SizeFamily,
+    Zeta,
+)
+
+__all__ = ["BodyAndTail", "CutZeta", "Exactness", "Fit", "Leakage", "Level", "LogNormal", "NegativeBinomial",
+           "NotConverged", "PoissonLogNormal", "PredictionInformed", "Retention", "SizeFamily", "SizeModel", "Slope",
+           "Zeta", "fast", "nuts"]  # fmt: skip

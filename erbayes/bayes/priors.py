@@ -1,0 +1,107 @@
+"""Random variables that the models share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+TAIL = 3.0
+"""Degrees of freedom of priors whose scale is itself uncertain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """Prior of a change per doubling: t with 3 degrees of freedom, a normal whose scale is uncertain.
+
+    Parameters
+    ----------
+    mean, scale : float
+    """
+
+    mean: float
+    scale: float
+
+    def __call__(self, name: str) -> Any:
+        return pm.StudentT(name, TAIL, mu=hyper(f"{name}_mean", self.mean), sigma=hyper(f"{name}_scale", self.scale))
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Normal prior.
+
+    Parameters
+    ----------
+    mean, sd : float
+    """
+
+    mean: float
+    sd: float
+
+    def __call__(self, name: str) -> Any:
+        return pm.Normal(name, hyper(f"{name}_mean", self.mean), hyper(f"{name}_sd", self.sd))
+
+
+def smooth(name: str, basis: Any, rank: int, scale: float) -> Any:
+    """A smooth function on a grid: a Gaussian process whose amplitude is uncertain.
+
+    The coefficients have a multivariate t distribution with 3 degrees of freedom, which is the normal
+    one with its common scale integrated out.
+    """
+
+    def logp(value: Any, mean: Any, scale: Any) -> Any:
+        square = pt.sum(value**2, axis=-1) / scale**2
+        constant = pt.gammaln((TAIL + rank) / 2) - pt.gammaln(TAIL / 2) - rank / 2 * np.log(TAIL * np.pi)
+        return constant - rank * pt.log(scale) - (TAIL + rank) / 2 * pt.log1p(square / TAIL)
+
+    def random(mean: Any, scale: Any, rng: Any = None, size: Any = None) -> Any:
+        shape = (*(size or ()), rank)
+        return mean + scale * rng.standard_normal(shape) / np.sqrt(rng.chisquare(TAIL, shape[:-1] + (1,)) / TAIL)
+
+    w = pm.CustomDist(f"{name}_weights", np.zeros(rank), hyper(f"{name}_scale", scale), logp=logp, random=random,
+                      signature="(r),()->(r)", dims=f"{name}_basis")
+    return pt.dot(basis, w)
+
+
+def counts(name: str, n: Any, log_p: Any, observed: Any, **kwargs: Any) -> Any:
+    """Multinomial counts over the last axis."""
+
+    def logp(value: Any, n: Any, log_p: Any) -> Any:
+        ways = pt.gammaln(n + 1) - pt.sum(pt.gammaln(value + 1), axis=-1)
+        return ways + pt.sum(value * log_p, axis=-1)
+
+    def random(n: Any, log_p: Any, rng: Any = None, size: Any = None) -> Any:
+        p = np.exp(log_p)
+        return rng.multinomial(n, p / p.sum(axis=-1, keepdims=True))
+
+    return pm.CustomDist(name, n, log_p, logp=logp, random=random, signature="(),(k)->(k)",
+                         dtype="int64", observed=observed, **kwargs)
+
+
+def normalised(weights: Any) -> Any:
+    """Log probabilities over the last axis from log weights."""
+    top = weights.max(axis=-1, keepdims=True)
+    return weights - top - pt.log(pt.exp(weights - top).sum(axis=-1, keepdims=True))
+
+
+def events(name: str, n: Any, log_hazard: Any, observed: Any, **kwargs: Any) -> Any:
+    """Binomial counts of what happens with probability 1 - exp(-e^h)."""
+
+    def logp(value: Any, n: Any, log_hazard: Any) -> Any:
+        hazard = pt.exp(pt.clip(log_hazard, -40.0, 20.0))
+        ways = pt.gammaln(n + 1) - pt.gammaln(value + 1) - pt.gammaln(n - value + 1)
+        return ways + value * pt.log(-pt.expm1(-hazard)) - (n - value) * hazard
+
+    def random(n: Any, log_hazard: Any, rng: Any = None, size: Any = None) -> Any:
+        return rng.binomial(n, -np.expm1(-np.exp(np.clip(log_hazard, -40.0, 20.0))))
+
+    return pm.CustomDist(name, n, log_hazard, logp=logp, random=random, signature="(),()->()",
+                         dtype="int64", observed=observed, **kwargs)
+
+
+def hyper(name: str, value: float) -> Any:
+    """A parameter of a prior, as data: another value needs no new compilation."""
+    return pm.Data(name, np.float64(value))
