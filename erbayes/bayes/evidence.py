@@ -134,8 +134,9 @@ def _counted(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[
 
     several, met, broken = entities.several, entities.foreign > 0, entities.broken & (entities.size > 2)
     share, every = entities.share, np.ones(len(bins), dtype=bool)
-    met_bin = nearest(intrusion, entities.rate[met])
-    intrusions = np.bincount(bins[met] * len(intrusion) + met_bin, minlength=J * len(intrusion))
+    met_bin, doubling = nearest(intrusion, entities.rate[met]), grid.doubling
+    cell = doubling[bins[met]] * len(intrusion) + met_bin
+    intrusions = np.bincount(cell, minlength=(doubling[-1] + 1) * len(intrusion))
     n = np.bincount(met_bin, minlength=len(intrusion))
     mean = np.bincount(met_bin, entities.rate[met], len(intrusion)) / np.maximum(n, 1)
     return {
@@ -144,7 +145,10 @@ def _counted(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[
         "several": total(several), "intact": total(several & ~entities.broken),
         "broken": total(broken), "intact_all": total(~entities.broken), "clean": total(~entities.broken & ~met),
         "shares": np.column_stack([total(broken, np.log(share)), total(broken, np.log1p(-share))]),
-        "entities": total(every), "met": total(met), "intrusions": intrusions.reshape(J, -1),
+        "entities": total(every), "met": total(met), "intrusions": intrusions.reshape(-1, len(intrusion)),
+        "met_by_doubling": np.bincount(doubling[bins[met]], minlength=doubling[-1] + 1),
+        "in_doubling": doubling, "doubling_x": np.arange(doubling[-1] + 1) + 0.5,
+
         "intrusion_value": np.where(n > 0, mean, intrusion),
         "sampled_records": float(entities.size.sum()), "sampled_true_links": float(pairs(entities.size).sum()),
         "sampled_common_links": float(entities.links.sum()), "sampled_foreign": float(entities.foreign.sum()),

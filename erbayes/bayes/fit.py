@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -213,6 +213,11 @@ def _once(key: Any, compile: Callable[[], Any]) -> Any:
     return _compiled[key]
 
 
+def priors(model: SizeModel, evidence: Evidence) -> dict[str, Any]:
+    """Parameters of a model's priors by name; found once for each model."""
+    return _once(("priors", model), lambda: model.priors(evidence))  # type: ignore[no-any-return]
+
+
 def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = 1000,
          rng: np.random.Generator) -> Fit:  # fmt: skip
     """Fit a size model by importance sampling: tenths of a second, once it is compiled.
@@ -236,7 +241,7 @@ def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = 1000,
     """
     model, evidence = model or SizeModel(), Evidence.of(sample)
     engine = _once(("fast", model.structure), lambda: FastFit(model, evidence))
-    joined = engine.fit(model.data(evidence), draws, rng)
+    joined = engine.fit(evidence.data | priors(model, evidence), draws, rng)
     bad = {part: k for part, k in joined.khat.items() if k > KHAT}
     if bad:
         told = ", ".join(f"{part} {k:.2f}" for part, k in bad.items())
@@ -296,9 +301,10 @@ def _by_nutpie(model: SizeModel, built: pm.Model, **how: Any) -> xr.DataTree:
     import nutpie
 
     compiled = _once(("nutpie", model.structure), lambda: nutpie.compile_pymc_model(built))
-    data = {v.name: v.get_value() for v in built.data_vars}
-    coords = {k: np.asarray(v) for k, v in built.coords.items()}
-    return nutpie.sample(compiled.with_data(**data).with_coords(**coords), **how)
+    used = {v.name for v in compiled.shared_var_keys}
+    data = {v.name: v.get_value() for v in built.data_vars if v.name in used}
+    coords = {k: pd.Index(v) for k, v in built.coords.items()}
+    return nutpie.sample(replace(compiled.with_data(**data), _coords=coords), **how)
 
 
 def _by_size_dataset(by_size: dict[str, FloatArray], evidence: Evidence) -> xr.Dataset:

@@ -62,6 +62,11 @@ class SizeGrid:
         """log2 of the sizes."""
         return np.asarray(np.log2(self.size))
 
+    @property
+    def doubling(self) -> IntArray:
+        """Doubling of each bin: 0 for size 1, 1 for 2 and 3, and so on."""
+        return np.floor(np.log2(self.lower)).astype(np.int64)
+
 
 def basis(x: FloatArray, length: float = LENGTH, rank: int = RANK) -> FloatArray:
     """Leading eigenfunctions of a squared-exponential Gaussian process, times √eigenvalue, (J, rank).

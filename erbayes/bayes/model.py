@@ -60,9 +60,10 @@ class SizeModel:
         whole = [v for v in astuple(self.sizes) if isinstance(v, int)]
         return (type(self.sizes), *whole, type(self.retention), type(self.leakage), type(self.exactness))
 
-    def data(self, evidence: Evidence) -> dict[str, Any]:
-        """Evidence and parameters of priors, by name."""
-        return {v.name: v.get_value() for p in self.parts for v in self.part(p, evidence)[0].data_vars}
+    def priors(self, evidence: Evidence) -> dict[str, Any]:
+        """Parameters of the priors by name."""
+        every = {v.name: v.get_value() for p in self.parts for v in self.part(p, evidence)[0].data_vars}
+        return {name: value for name, value in every.items() if name not in evidence.data}
 
     def part(self, part: Part, evidence: Evidence) -> tuple[pm.Model, dict[str, Any]]:
         """One part as a model of its own, and its quantities by size."""
@@ -88,14 +89,14 @@ def coords(evidence: Evidence) -> dict[str, Any]:
     data = evidence.data
     smooths = ("size_tilt", "break_tilt", "share_tilt", "meet_tilt", "intrusion_tilt", "stain_tilt")
     return {
-        "entity_size": data["size"], "intrusion": np.exp2(data["log_intrusion"] + 3),
+        "entity_size": data["size"], "doubling": 2 ** np.arange(len(data["doubling_x"])), "intrusion": np.exp2(data["log_intrusion"] + 3),
         "log_share": ["kept", "lost"], **{f"{name}_basis": np.arange(RANK) for name in smooths},
     }  # fmt: skip
 
 
 DIMS = {"size": "entity_size", "width": "entity_size", "x": "entity_size", "selection": "entity_size", "drawn": "entity_size", "several": "entity_size",
         "intact": "entity_size", "broken": "entity_size", "entities": "entity_size", "met": "entity_size", "log_predicted": "entity_size",
-        "clean": "entity_size", "intact_all": "entity_size", "shares": ("entity_size", "log_share"), "intrusions": ("entity_size", "intrusion"),
+        "clean": "entity_size", "intact_all": "entity_size", "shares": ("entity_size", "log_share"), "doubling_x": "doubling", "met_by_doubling": "doubling", "intrusions": ("doubling", "intrusion"),
         "intrusion_value": "intrusion", "log_exposure": "intrusion", "log_intrusion": "intrusion"}  # fmt: skip
 
 

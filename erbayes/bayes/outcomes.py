@@ -42,7 +42,7 @@ class Retention:
     share_level: Level = Level(1.0, 1.0)
     precision_level: Level = Level(1.5, 1.0)
     break_slope: Slope = Slope(0.35, 0.15)
-    share_slope: Slope = Slope(0.35, 0.1)
+    share_slope: Slope = Slope(0.3, 0.1)
     precision_slope: Slope = Slope(0.0, 0.25)
     break_amplitude: float = 0.2
     share_amplitude: float = 0.3
@@ -96,7 +96,7 @@ class Leakage:
     """Foreign records that the records of an entity meet in their predicted clusters, o/s.
 
     None with probability exp(-e^(h(s))). Else the mean number v per record has weights
-    E(v) v^(a + c log2 s) e^(g(v)), E the records of the prediction by the size of their cluster: a stray
+    E(v) v^(a + c d) e^(g(v)), d the doubling of s and E the records of the prediction by the size of their cluster: a stray
     piece that joins a cluster in proportion to its records has a = c = g = 0.
 
     Parameters
@@ -116,9 +116,9 @@ class Leakage:
     meet_level: Level = Level(-1.0, 2.0)
     meet_slope: Slope = Slope(0.35, 0.15)
     meet_amplitude: float = 0.2
-    tilt: Slope = Slope(-0.3, 0.3)
+    tilt: Slope = Slope(-0.5, 0.3)
     tilt_by_size: Slope = Slope(-0.03, 0.06)
-    tilt_amplitude: float = 0.5
+    tilt_amplitude: float = 0.7
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
         """Moments of o/s by size, (J,) each, inside a PyMC model: met, foreign, foreign_square."""
@@ -129,11 +129,13 @@ class Leakage:
         events("met_entities", data["entities"], h, data["met"], dims="entity_size")
         common = data["log_exposure"] + self.tilt("intrusion_slope") * v
         common = common + smooth("intrusion_tilt", data["intrusion_basis"], RANK, self.tilt_amplitude)
-        log_p = normalised(common + self.tilt_by_size("intrusion_by_size") * x[:, None] * v)
-        counts("intrusion_counts", data["met"], log_p, data["intrusions"], dims=("entity_size", "intrusion"))
-        p = pt.exp(log_p)
-        value = data["intrusion_value"]
-        return {"met": met, "foreign": met * pt.dot(p, value), "foreign_square": met * pt.dot(p, value**2)}
+        by_size = self.tilt_by_size("intrusion_by_size") * (data["doubling_x"] - data["centre"])
+        log_p = normalised(common + by_size[:, None] * v)
+        counts("intrusion_counts", data["met_by_doubling"], log_p, data["intrusions"],
+               dims=("doubling", "intrusion"))
+        p, value, at = pt.exp(log_p), data["intrusion_value"], data["in_doubling"]
+        return {"met": met, "foreign": met * pt.dot(p, value)[at],
+                "foreign_square": met * pt.dot(p, value**2)[at]}
 
 
 @dataclass(frozen=True, slots=True)
