@@ -15,6 +15,8 @@ from .sizes import (
     Zeta,
 )
 
-__all__ = ["BodyAndTail", "CutZeta", "Exactness", "Fit", "Leakage", "Level", "LogNormal", "NegativeBinomial",
-           "NotConverged", "PoissonLogNormal", "PredictionInformed", "Retention", "SizeFamily", "SizeModel", "Slope",
-           "Zeta", "fast", "nuts"]  # fmt: skip
+__all__ = [
+    "BodyAndTail", "CutZeta", "Exactness", "Fit", "Leakage", "Level", "LogNormal", "NegativeBinomial",
+    "NotConverged", "PoissonLogNormal", "PredictionInformed", "Retention", "SizeFamily", "SizeModel",
+    "Slope", "Zeta", "fast", "nuts",
+]  # fmt: skip

@@ -116,11 +116,12 @@ class Evidence:
         records, predicted = known.total(RECORDS), known.total(PREDICTED_LINKS)
         shared = {
             "size": grid.size, "width": grid.width, "x": grid.x, "basis": basis(grid.x),
-            "centre": np.log2(size).mean(), "log_biased_mean": np.log(biased), "records": records, "predicted_links": max(predicted, 0.5),
+            "centre": np.log2(size).mean(), "log_biased_mean": np.log(biased),
+            "records": records, "predicted_links": max(predicted, 0.5),
             "selection": np.asarray(design.selection(grid.size, units), dtype=float),
             "repeats": 0.0 if design.without_repeats else 1.0,
         }  # fmt: skip
-        intrusion = INTRUSION[: nearest(INTRUSION, known.size.max()) + 2]
+        intrusion = INTRUSION[: int(nearest(INTRUSION, known.size[-1:])[0]) + 2]
         counted = _counted(grid, intrusion, entities) | _of_prediction(grid, intrusion, known)
         return cls(grid, entities, shared | counted, records, predicted)
 
@@ -142,21 +143,23 @@ def _counted(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[
     return {
         "drawn": total(every, entities.draws.astype(float)).astype(np.int64),
         "draws": int(entities.draws.sum()),
-        "several": total(several), "intact": total(several & ~entities.broken),
-        "broken": total(broken), "intact_all": total(~entities.broken), "clean": total(~entities.broken & ~met),
+        "several": total(several), "intact": total(several & ~entities.broken), "broken": total(broken),
+        "intact_all": total(~entities.broken), "clean": total(~entities.broken & ~met),
         "shares": np.column_stack([total(broken, np.log(share)), total(broken, np.log1p(-share))]),
-        "entities": total(every), "met": total(met), "intrusions": intrusions.reshape(-1, len(intrusion)),
+        "entities": total(every), "met": total(met),
+        "intrusions": intrusions.reshape(-1, len(intrusion)),
         "met_by_doubling": np.bincount(doubling[bins[met]], minlength=doubling[-1] + 1),
         "in_doubling": doubling, "doubling_x": np.arange(doubling[-1] + 1) + 0.5,
-
         "intrusion_value": np.where(n > 0, mean, intrusion),
-        "sampled_records": float(entities.size.sum()), "sampled_true_links": float(pairs(entities.size).sum()),
-        "sampled_common_links": float(entities.links.sum()), "sampled_foreign": float(entities.foreign.sum()),
+        "sampled_records": float(entities.size.sum()),
+        "sampled_true_links": float(pairs(entities.size).sum()),
+        "sampled_common_links": float(entities.links.sum()),
+        "sampled_foreign": float(entities.foreign.sum()),
     }  # fmt: skip
 
 
 def _of_prediction(grid: SizeGrid, intrusion: FloatArray, known: KnownTotals) -> dict[str, Any]:
-    """Smoothed histograms of the prediction, as log weights: clusters by size; records by intrusion."""
+    """Smoothed histograms of the prediction, as log weights: clusters by size, records by intrusion."""
     span = np.log2((grid.lower + grid.width) / grid.lower)
     clusters = _smoothed(grid.x, span, np.log2(known.size), known.count)
     last = grid.x <= np.log2(known.size.max())

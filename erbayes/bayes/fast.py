@@ -1,9 +1,9 @@
 """The fast fit: each part by Laplace and importance sampling, joined by the known total.
 
-Parts are independent but for the known number of predicted links. So each is approximated on its own, in few
-dimensions: a t distribution around the mode, adapted once to what importance sampling found, and weights
-smoothed by Pareto's distribution (Vehtari et al. 2024). Draws of the parts are then joined at random and weighted by
-how well they add to the known total.
+Parts are independent but for the known number of predicted links. So each is approximated on its own, in
+few dimensions: a t distribution around the mode, adapted once to what importance sampling found, and
+weights smoothed by Pareto's distribution (Vehtari et al. 2024). Draws of the parts are then joined at random
+and weighted by how well they add to the known total.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.replace import clone_replace, vectorize_graph
@@ -51,7 +50,7 @@ class CompiledPart:
         values, theta = self.model.value_vars, pt.vector("theta", dtype="float64")
         sizes = [int(np.prod(np.shape(point[v.name]))) for v in values]
         ends = np.cumsum(sizes)
-        pieces = {v: theta[e - k : e].reshape(np.shape(point[v.name])) if np.ndim(point[v.name]) else theta[e - 1]
+        pieces = {v: theta[e - k : e].reshape(np.shape(point[v.name]))
                   for v, e, k in zip(values, ends, sizes, strict=True)}  # fmt: skip
         outputs = self.model.replace_rvs_by_values(list(by_size.values()))
         density, *outputs = clone_replace([self.model.logp(), *outputs], pieces)

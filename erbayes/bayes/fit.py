@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeGuard
 
 import arviz as az
 import numpy as np
@@ -15,27 +16,41 @@ import pymc as pm
 import xarray as xr
 from scipy.stats import beta
 
-from ..clustering import DataError, FloatArray
+from ..clustering import FloatArray
+from ..files import replacing
 from ..metrics import METRICS, Metric, pairwise_precision, pairwise_recall
 from ..sample import Sample
-from ..uncertain import Draws, Tabled, positions
-from ..units import B3_RECALL, B3_RECALL_MEAN, COMMON_LINKS, ENTITIES, EXACT, PREDICTED_LINKS, RECORDS
-from ..units import TRUE_LINKS, ClusterSum, Column, Known, NotIdentified, PieceSum
+from ..uncertain import Draws, Tabled
+from ..units import (
+    B3_RECALL,
+    B3_RECALL_MEAN,
+    COMMON_LINKS,
+    EXACT,
+    TRUE_LINKS,
+    ClusterSum,
+    Column,
+    Known,
+    NotIdentified,
+    PieceSum,
+)
 from .evidence import Evidence
 from .fast import FastFit, smoothed
 from .model import LOG_PRIOR, SizeModel
 from .population import Completed, completed
 
 KHAT = 0.7
+"""Pareto shapes above this make importance weights unreliable (Vehtari et al. 2024)."""
 RHAT = 1.01
-ESS = 400
+ESS_A_CHAIN = 100
+PRODUCED = (TRUE_LINKS, COMMON_LINKS, B3_RECALL, B3_RECALL_MEAN, EXACT)
+"""Columns that a size model produces, besides those that the prediction or the sizes alone fix."""
 
 
 class NotConverged(UserWarning):
     """A fit that should not be relied on as it is."""
 
 
-def by_size_alone(column: Column) -> bool:
+def by_size_alone(column: Column | Known) -> TypeGuard[PieceSum]:
     """True where a column depends on the sizes of true entities alone: term(n, N, m) = n φ(N)."""
     if not isinstance(column, PieceSum):
         return False
@@ -108,14 +123,15 @@ class Fit(Tabled):
             per_entity = self.by_size["intact"] * self.by_size["clean"]
         else:
             raise NotIdentified(
-                f"no part of the size model says anything of '{column.name}': use taylor or the bootstrap for "
-                "metrics that need it"
+                f"no part of the size model says anything of '{column.name}': use taylor or the bootstrap "
+                "for metrics that need it"
             )
         return np.asarray(units.column(column).sum() + (found.number * per_entity).sum(-1))
 
     def identifies(self, metric: Metric) -> bool:
         """True where the model produces all totals of a metric."""
-        return all(isinstance(c, Known | ClusterSum) or by_size_alone(c) or c in PRODUCED for c in metric.columns)
+        return all(isinstance(c, Known | ClusterSum) or c in PRODUCED or by_size_alone(c)
+                   for c in metric.columns)  # fmt: skip
 
     def totals(self, metrics: Sequence[Metric]) -> Draws:
         """Posterior draws of the totals that metrics need."""
@@ -145,7 +161,7 @@ class Fit(Tabled):
     def table(self, level: float = 0.95) -> pd.DataFrame:
         """Every metric that the model produces, with the weight of the prior on sizes on each.
 
-        `prior_shift`: how far the mean moves, in posterior standard deviations, where the prior of the size
+        prior_shift: how far the mean moves, in posterior standard deviations, where the prior of the size
         family is raised to the power ½ or 2, whichever moves it more (Kallioinen et al. 2024). Above .3
         the answer rests on what the prior says of sizes that the sample has not seen.
         """
@@ -153,7 +169,7 @@ class Fit(Tabled):
         return found.table(level).assign(prior_shift=self.prior_shift(found))
 
     def prior_shift(self, draws: Draws) -> FloatArray:
-        """Largest shift of each mean under the size prior to the power ½ or 2, in standard deviations, (k,)."""
+        """Largest shift of each mean, in standard deviations, (k,); see `table`."""
         shifts = []
         for power in (0.5, 2.0):
             w, _ = smoothed((power - 1) * self.log_prior.ravel())
@@ -184,25 +200,42 @@ class Fit(Tabled):
         found = []
         diverging = int(self.tree["sample_stats"]["diverging"].sum())
         if diverging:
-            found.append(f"{diverging} divergent transitions: raise target_accept above .9 and look at the priors")
+            found.append(f"{diverging} divergent transitions: raise target_accept, look at the priors")
         told = az.summary(self.tree, var_names=["metrics"], kind="diagnostics", round_to="none")
         key = told.loc[[f"metrics[{m.name}]" for m in (pairwise_precision, pairwise_recall)]]
         if key["r_hat"].max() > RHAT:
             found.append(f"R-hat {key['r_hat'].max():.3f} above {RHAT}: raise tune and draws")
-        enough = ESS / 4 * self.tree["posterior"].sizes["chain"]
+        enough = ESS_A_CHAIN * self.tree["posterior"].sizes["chain"]
         if key["ess_bulk"].min() < enough:
             found.append(f"{key['ess_bulk'].min():.0f} effective draws, fewer than {enough:.0f}: raise draws")
         return found
 
-    def save(self, path: str) -> None:
-        """Write the DataTree: netCDF where the name ends in .nc, else zarr."""
-        from ..files import replacing
+    def predictive(self, *, draws: int = 500, rng: np.random.Generator) -> xr.DataTree:
+        """The tree with prior, prior_predictive and posterior_predictive: counts on the model's grids.
 
-        with replacing(path) as new:
-            self.tree.to_netcdf(new) if str(path).endswith(".nc") else self.tree.to_zarr(new)
+        Raises
+        ------
+        NotIdentified
+            The fast fit keeps no parameters to predict from.
+        """
+        if self.pymc is None:
+            raise NotIdentified("the fast fit keeps no parameters to predict from: use nuts()")
+        seeds = rng.integers(2**31, size=2)
+        with self.pymc:
+            before = pm.sample_prior_predictive(draws, random_seed=int(seeds[0]))
+            after = pm.sample_posterior_predictive(self.tree, random_seed=int(seeds[1]), progressbar=False)
+        tree = self.tree.copy()
+        for name in ("prior", "prior_predictive"):
+            tree[name] = before[name]
+        tree["posterior_predictive"] = after["posterior_predictive"]
+        return tree
+
+    def save(self, path: Path | str) -> None:
+        """Write the DataTree as netCDF; `arviz.from_netcdf` reads it."""
+        with replacing(Path(path)) as new:
+            self.tree.to_netcdf(new, engine="h5netcdf")
 
 
-PRODUCED = (TRUE_LINKS, COMMON_LINKS, B3_RECALL, B3_RECALL_MEAN, EXACT)
 _compiled: dict[Any, Any] = {}
 
 
@@ -215,7 +248,8 @@ def _once(key: Any, compile: Callable[[], Any]) -> Any:
 
 def priors(model: SizeModel, evidence: Evidence) -> dict[str, Any]:
     """Parameters of a model's priors by name; found once for each model."""
-    return _once(("priors", model), lambda: model.priors(evidence))  # type: ignore[no-any-return]
+    found: dict[str, Any] = _once(("priors", model), lambda: model.priors(evidence))
+    return found
 
 
 def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = 1000,
@@ -304,7 +338,8 @@ def _by_nutpie(model: SizeModel, built: pm.Model, **how: Any) -> xr.DataTree:
     used = {v.name for v in compiled.shared_var_keys}
     data = {v.name: v.get_value() for v in built.data_vars if v.name in used}
     coords = {k: pd.Index(v) for k, v in built.coords.items()}
-    return nutpie.sample(replace(compiled.with_data(**data), _coords=coords), **how)
+    tree: xr.DataTree = nutpie.sample(replace(compiled.with_data(**data), _coords=coords), **how)
+    return tree
 
 
 def _by_size_dataset(by_size: dict[str, FloatArray], evidence: Evidence) -> xr.Dataset:
@@ -328,7 +363,8 @@ def _fit(
         metrics=(("chain", "draw", "metric"), draws.values)))  # fmt: skip
     tree["log_likelihood"] = xr.DataTree(fit.log_likelihood())
     entities = evidence.entities
-    observed = {"size": entities.size, "links": entities.links, "foreign": entities.foreign, "draws": entities.draws}
+    observed = {"size": entities.size, "links": entities.links, "foreign": entities.foreign,
+                "draws": entities.draws}  # fmt: skip
     names = {"entity": sample.units.ids.astype(str).to_numpy()}
     tree["observed_data"] = xr.DataTree(xr.Dataset({k: ("entity", v) for k, v in observed.items()}, names))
     known = {"records": evidence.records, "predicted_links": evidence.predicted_links,

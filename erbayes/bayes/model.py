@@ -46,8 +46,9 @@ class SizeModel:
         log_p = normalised(weights + pt.log(data["selection"]))
         counts("drawn_sizes", data["draws"], log_p, data["drawn"], dims="entity_size")
         of_records = normalised(weights + pt.log(data["size"]))
-        priors = [pt.sum(pm.logp(v, v)) for v in pm.modelcontext(None).free_RVs if v.name.startswith("size_")]
-        return {"entities": data["records"] * pt.exp(of_records) / data["size"], LOG_PRIOR: pt.sum(pt.stack(priors))}
+        free = [v for v in pm.modelcontext(None).free_RVs if v.name.startswith("size_")]
+        log_prior = pt.sum(pt.stack([pt.sum(pm.logp(v, v)) for v in free]))
+        return {"entities": data["records"] * pt.exp(of_records) / data["size"], LOG_PRIOR: log_prior}
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -89,15 +90,20 @@ def coords(evidence: Evidence) -> dict[str, Any]:
     data = evidence.data
     smooths = ("size_tilt", "break_tilt", "share_tilt", "meet_tilt", "intrusion_tilt", "stain_tilt")
     return {
-        "entity_size": data["size"], "doubling": 2 ** np.arange(len(data["doubling_x"])), "intrusion": np.exp2(data["log_intrusion"] + 3),
-        "log_share": ["kept", "lost"], **{f"{name}_basis": np.arange(RANK) for name in smooths},
+        "entity_size": data["size"], "doubling": 2 ** np.arange(len(data["doubling_x"])),
+        "intrusion": np.exp2(data["log_intrusion"] + 3), "log_share": ["kept", "lost"],
+        **{f"{name}_basis": np.arange(RANK) for name in smooths},
     }  # fmt: skip
 
 
-DIMS = {"size": "entity_size", "width": "entity_size", "x": "entity_size", "selection": "entity_size", "drawn": "entity_size", "several": "entity_size",
-        "intact": "entity_size", "broken": "entity_size", "entities": "entity_size", "met": "entity_size", "log_predicted": "entity_size",
-        "clean": "entity_size", "intact_all": "entity_size", "shares": ("entity_size", "log_share"), "doubling_x": "doubling", "met_by_doubling": "doubling", "intrusions": ("doubling", "intrusion"),
-        "intrusion_value": "intrusion", "log_exposure": "intrusion", "log_intrusion": "intrusion"}  # fmt: skip
+OF_SIZE = ("size", "width", "x", "selection", "drawn", "several", "intact", "broken", "intact_all", "clean",
+           "entities", "met", "log_predicted", "in_doubling")  # fmt: skip
+OF_INTRUSION = ("intrusion_value", "log_exposure", "log_intrusion")
+DIMS: dict[str, Any] = {
+    **dict.fromkeys(OF_SIZE, "entity_size"), **dict.fromkeys(OF_INTRUSION, "intrusion"),
+    "shares": ("entity_size", "log_share"), "doubling_x": "doubling", "met_by_doubling": "doubling",
+    "intrusions": ("doubling", "intrusion"),
+}  # fmt: skip
 
 
 def _data(evidence: Evidence) -> dict[str, Any]:

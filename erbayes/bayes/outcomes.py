@@ -25,8 +25,8 @@ class Retention:
     has a beta distribution of mean 1/(1 + e^(-m(s))) and precision e^(d(s)). i and m are linear in
     log2 s plus one smooth function each, d is linear.
 
-    Priors of slopes are centred at what fifteen releases of PatentsView show of each other (docs/priors.md),
-    with room for much else.
+    Priors of slopes are centred at what between "size does not matter" (0) and "every record errs on its
+    own" (log 2, .69 a doubling).
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Retention:
         i = i + smooth("break_tilt", data["basis"], RANK, self.break_amplitude)
         m = self.share_level("share_level") + self.share_slope("share_slope") * x
         m = m + smooth("share_tilt", data["basis"], RANK, self.share_amplitude)
-        d = self.precision_level("share_precision_level") + self.precision_slope("share_precision_slope") * x
+        d = self.precision_level("precision_level") + self.precision_slope("precision_slope") * x
         events("broken_entities", data["several"], i, data["several"] - data["intact"], dims="entity_size")
         intact = pt.exp(-pt.exp(i))
         mean, precision = pm.math.sigmoid(m), pt.exp(d)
@@ -78,17 +78,21 @@ def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any) -> 
         log_beta = pt.gammaln(a) + pt.gammaln(b) - pt.gammaln(precision)
         return (a - 1) * value[..., 0] + (b - 1) * value[..., 1] - n * log_beta
 
-    def random(n: Any, mean: Any, precision: Any, pair: Any, rng: Any = None, size: Any = None) -> Any:
+    def random(
+        n: Any, mean: Any, precision: Any, pair: Any, rng: Any = None, size: Any = None
+    ) -> Any:
         shape = np.broadcast_shapes(np.shape(n), np.shape(mean))
         n, mean, precision = (np.broadcast_to(v, shape) for v in (n, mean, precision))
         at = np.repeat(np.arange(n.size), n.ravel())
         a = (mean * precision).ravel()[at]
-        w = np.clip(rng.beta(np.maximum(a, 1e-9), np.maximum(precision.ravel()[at] - a, 1e-9)), 1e-12, 1 - 1e-12)
+        w = rng.beta(np.maximum(a, 1e-9), np.maximum(precision.ravel()[at] - a, 1e-9))
+        w = np.clip(w, 1e-12, 1 - 1e-12)
         sums = [np.bincount(at, v, n.size).reshape(shape) for v in (np.log(w), np.log1p(-w))]
         return np.stack(sums, axis=-1)
 
-    return pm.CustomDist(name, n, mean, precision, np.zeros(2), logp=logp, random=random, signature="(),(),(),(k)->(k)",
-                         observed=observed, dims=("entity_size", "log_share"))
+    return pm.CustomDist(name, n, mean, precision, np.zeros(2), logp=logp, random=random,
+                         signature="(),(),(),(k)->(k)", observed=observed,
+                         dims=("entity_size", "log_share"))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,8 @@ class Leakage:
     """Foreign records that the records of an entity meet in their predicted clusters, o/s.
 
     None with probability exp(-e^(h(s))). Else the mean number v per record has weights
-    E(v) v^(a + c d) e^(g(v)), d the doubling of s and E the records of the prediction by the size of their cluster: a stray
+    E(v) v^(a + c d) e^(g(v)), d the doubling of s and E the records of the prediction by the size of their
+    cluster: a stray
     piece that joins a cluster in proportion to its records has a = c = g = 0.
 
     Parameters
@@ -164,5 +169,6 @@ class Exactness:
         x = data["x"] - data["centre"]
         t = self.level("stain_level") + self.slope("stain_slope") * x
         t = t + smooth("stain_tilt", data["basis"], RANK, self.amplitude)
-        events("stained_entities", data["intact_all"], t, data["intact_all"] - data["clean"], dims="entity_size")
+        stained = data["intact_all"] - data["clean"]
+        events("stained_entities", data["intact_all"], t, stained, dims="entity_size")
         return {"clean": pt.exp(-pt.exp(t))}

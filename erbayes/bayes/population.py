@@ -1,4 +1,4 @@
-"""The population that a model implies, and its completion: sampled entities as they are, the rest predicted."""
+"""The population that a model implies, completed: sampled entities as they are, the rest predicted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from ..clustering import FloatArray
 
 FLOOR = 0.01
-"""Least relative standard deviation of the known number of predicted links, which keeps the posterior smooth."""
+"""Least relative standard deviation of the known number of predicted links: keeps posteriors smooth."""
 CEILING = 0.5
 """The largest: heavier tails than that are cut, so that the known number always counts."""
 

@@ -26,7 +26,8 @@ class Slope:
     scale: float
 
     def __call__(self, name: str) -> Any:
-        return pm.StudentT(name, TAIL, mu=hyper(f"{name}_mean", self.mean), sigma=hyper(f"{name}_scale", self.scale))
+        mean, scale = hyper(f"{name}_mean", self.mean), hyper(f"{name}_scale", self.scale)
+        return pm.StudentT(name, TAIL, mu=mean, sigma=scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,11 @@ def smooth(name: str, basis: Any, rank: int, scale: float) -> Any:
 
     def random(mean: Any, scale: Any, rng: Any = None, size: Any = None) -> Any:
         shape = (*(size or ()), rank)
-        return mean + scale * rng.standard_normal(shape) / np.sqrt(rng.chisquare(TAIL, shape[:-1] + (1,)) / TAIL)
+        common = rng.chisquare(TAIL, (*shape[:-1], 1)) / TAIL
+        return mean + scale * rng.standard_normal(shape) / np.sqrt(common)
 
-    w = pm.CustomDist(f"{name}_weights", np.zeros(rank), hyper(f"{name}_scale", scale), logp=logp, random=random,
-                      signature="(r),()->(r)", dims=f"{name}_basis")
+    w = pm.CustomDist(f"{name}_weights", np.zeros(rank), hyper(f"{name}_scale", scale), logp=logp,
+                      random=random, signature="(r),()->(r)", dims=f"{name}_basis")  # fmt: skip
     return pt.dot(basis, w)
 
 

@@ -73,7 +73,8 @@ class NegativeBinomial:
     shape_sd: float = 1.5
 
     def log_weights(self, data: Tensors) -> Any:
-        nu = pt.exp(pt.log(pt.exp(data["log_biased_mean"]) - 1 + 0.5) + Level(0.0, self.mean_sd)("size_log_mean"))
+        predicted = pt.exp(data["log_biased_mean"]) - 0.5
+        nu = predicted * pt.exp(Level(0.0, self.mean_sd)("size_log_mean"))
         alpha = pt.exp(Level(0.0, self.shape_sd)("size_log_shape"))
         s = data["size"]
         log_p = pt.log(nu) - pt.log(nu + alpha + 1)
@@ -208,7 +209,8 @@ class BodyAndTail:
             raise ValueError(f"a body of 1 to 15 single sizes, not {self.body}")
 
     def log_weights(self, data: Tensors) -> Any:
-        w = pm.Dirichlet("size_body", hyper("size_concentration", self.concentration) * np.ones(self.body + 1))
+        concentration = hyper("size_concentration", self.concentration)
+        w = pm.Dirichlet("size_body", concentration * np.ones(self.body + 1))
         xi = pm.TruncatedNormal("size_shape", hyper("size_shape_mean", self.shape_mean),
                                 hyper("size_shape_sd", self.shape_sd), lower=0.02, upper=2.0)  # fmt: skip
         tau = self.body * pt.exp(Level(0.0, self.log_scale_sd)("size_log_scale"))
