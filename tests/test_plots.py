@@ -256,3 +256,112 @@ def test_new_axes_when_none_are_given(monkeypatch):
 def test_matplotlib_is_not_loaded_before_it_is_needed():
     code = "import sys, erbayes, erbayes.cli, erbayes.plots; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+def test_side_by_side(ax):
+    from erbayes.engines import EqualTailed, HighestDensity, side_by_side
+
+    draws = eb.uncertain.Draws(("b3-recall",), np.random.default_rng(1).beta(8, 2, (1, 400, 1)), ((0, 1),))
+    results = {"naive": eb.naive(SAMPLE.units, CHOSEN), "Taylor": eb.taylor(SAMPLE, CHOSEN), "draws": draws}
+    found = side_by_side(results, CHOSEN, level=0.8, of_draws=(EqualTailed(), HighestDensity()))
+    shown = [m.b3_recall, m.pairwise_recall]
+    assert plots.side_by_side(found, shown, ax=ax) is ax
+    assert rows(ax) == ["b3-recall", "naive", "Taylor", "draws, equal-tailed", "draws, HDI", "pairwise-recall", "naive", "Taylor"]
+    assert [t.get_fontweight() for t in ax.get_yticklabels()] == ["bold", *["normal"] * 4, "bold", "normal", "normal"]
+    table = found.table().set_index(["metric", "method", "kind"])
+    intervals, (points, crosses, *_) = ax.collections[0], ax.lines
+    drawn = [("b3-recall", "Taylor", "logit"), ("b3-recall", "draws", "equal-tailed"), ("b3-recall", "draws", "HDI"), ("pairwise-recall", "Taylor", "logit")]
+    np.testing.assert_array_equal(points.get_xdata(), table.loc[drawn, "estimate"])
+    np.testing.assert_array_equal(points.get_ydata(), [2, 3, 4, 7])
+    np.testing.assert_array_equal(crosses.get_xdata(), [table.loc[(x.name, "naive", "none"), "estimate"] for x in shown])
+    np.testing.assert_array_equal(crosses.get_ydata(), [1, 6])
+    ends = spans(intervals)[:, :, 0]
+    np.testing.assert_array_equal(ends[~np.isnan(ends[:, 0])], table.loc[drawn, ["lower", "upper"]])
+    assert ax.get_xlabel() == "estimate and 80 % interval"
+    assert ax.get_ylim()[0] > ax.get_ylim()[1], "the first metric stands at the top"
+    plots.side_by_side(found, ax=(everything := Figure().subplots()))
+    assert len(rows(everything)) == len(found.table()) + 3
+    with pytest.raises(eb.DataError, match=r"no engine here gives pairwise-f1; there are pairwise-precision, "):
+        plots.side_by_side(found, [m.pairwise_f()], ax=ax)
+
+
+@pytest.fixture(scope="module")
+def fit():
+    """A fit whose draws are made by hand: draw d of a chain has (d + 1) times the first."""
+    from erbayes.bayes import Fit, SizeModel
+    from erbayes.bayes.evidence import Evidence
+
+    evidence = Evidence.of(SAMPLE)
+    sizes, draws = evidence.grid.size, np.arange(1.0, 202).reshape(1, 201, 1)
+    by_size = {"entities": draws / sizes, "kept": draws / 201 / sizes, "foreign": draws * sizes / 100}
+    return Fit(SAMPLE, SizeModel(), evidence, by_size, None, None, None, None, {})
+
+
+def band(ax):
+    """Lower and upper end of a shaded band by x."""
+    ends = pd.DataFrame(spans(ax.collections[0])[0]).drop_duplicates().groupby(0)[1]
+    return ends.min(), ends.max()
+
+
+def test_size_distribution(ax, fit):
+    plots.size_distribution(fit, ax=ax)
+    grid, units = fit.evidence.grid, SAMPLE.units
+    median, predicted, sampled = ax.lines
+    np.testing.assert_allclose(median.get_xdata(), grid.size)
+    np.testing.assert_allclose(median.get_ydata(), 101 / grid.size / grid.width)
+    low, high = band(ax)
+    np.testing.assert_allclose(low, 6 / grid.size / grid.width)
+    np.testing.assert_allclose(high, 196 / grid.size / grid.width)
+    counts = PRED.value_counts().value_counts().sort_index()
+    there = ~np.isnan(predicted.get_ydata())
+    assert counts.index.max() <= 16, "each of these sizes has a bin"
+    np.testing.assert_array_equal(predicted.get_xdata()[there], counts.index)
+    np.testing.assert_array_equal(predicted.get_ydata()[there], counts)
+    bins, entities = np.unique(grid.bin(units.size), return_counts=True)
+    np.testing.assert_array_equal(sampled.get_xdata(), grid.size[bins])
+    records = sampled.get_ydata() * grid.width[bins] * grid.size[bins]
+    np.testing.assert_allclose(records.sum(), len(PRED))
+    np.testing.assert_allclose(records / records[0], entities * grid.size[bins] / (entities * grid.size[bins])[0])
+    assert ax.get_xscale() == ax.get_yscale() == "log"
+    shown = np.concatenate([predicted.get_ydata()[there], sampled.get_ydata()])
+    assert ax.get_ylim()[0] < shown.min() and shown.max() < ax.get_ylim()[1]
+    labels = [t.get_text() for t in ax.get_legend().get_texts()]
+    assert sorted(labels) == ["95 % of the posterior", "posterior median", "predicted clusters", "sample, weighted by its design"]
+    assert len({line.get_linestyle() for line in ax.lines}) == 3
+
+
+def test_sampled_sizes_are_weighted_by_the_design(fit):
+    from dataclasses import replace
+
+    seen = fit.evidence
+    by_record = replace(fit, evidence=replace(seen, data=seen.data | {"selection": seen.grid.size}))
+    one, other = Figure().subplots(), Figure().subplots()
+    ratio = plots.size_distribution(by_record, ax=one).lines[2].get_ydata() / plots.size_distribution(fit, ax=other).lines[2].get_ydata()
+    size = one.lines[2].get_xdata()
+    np.testing.assert_allclose(ratio * size, ratio[0] * size[0], err_msg="a large entity was drawn the more easily")
+
+
+def test_retention(ax, fit):
+    plots.retention(fit, ax=ax)
+    grid, units = fit.evidence.grid, SAMPLE.units.table()
+    median, sampled = ax.lines
+    np.testing.assert_array_equal(median.get_xdata(), grid.size[1:])
+    np.testing.assert_allclose(median.get_ydata(), 101 / 201 / grid.size[1:])
+    low, high = band(ax)
+    np.testing.assert_allclose(low, 6 / 201 / grid.size[1:])
+    np.testing.assert_allclose(high, 196 / 201 / grid.size[1:])
+    several = units[units["records"] > 1]
+    np.testing.assert_array_equal(sampled.get_xdata(), several["records"])
+    np.testing.assert_allclose(sampled.get_ydata(), several["common_links"] / several["true_links"])
+    assert ax.get_xscale() == "log" and ax.get_ylabel() == "share of links kept"
+
+
+def test_leakage(ax, fit):
+    plots.leakage(fit, ax=ax)
+    grid, units = fit.evidence.grid, SAMPLE.units
+    median, sampled = ax.lines
+    np.testing.assert_allclose(median.get_ydata(), 1.01 * grid.size)
+    np.testing.assert_array_equal(sampled.get_xdata(), units.size)
+    met = [np.sum(units.n[units.unit == i] * (units.m - units.n)[units.unit == i]) for i in range(len(units))]
+    np.testing.assert_allclose(sampled.get_ydata(), met / units.size)
+    assert min(sampled.get_ydata()) >= 0 > ax.get_ylim()[0], "those that meet nobody are seen"

@@ -9,7 +9,7 @@ and weighted by how well they add to the known total.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytensor
@@ -109,10 +109,16 @@ class Joined:
 
 
 class FastFit:
-    """A size model compiled once for the fast fit."""
+    """A size model for the fast fit; parts that another model has in common with it are compiled once."""
+
+    compiled: ClassVar[dict[Any, CompiledPart]] = {}
 
     def __init__(self, model: SizeModel, evidence: Evidence) -> None:
-        self.parts = [CompiledPart(model, part, evidence) for part in model.parts]
+        self.parts = []
+        for key, part in zip(model.structure, model.parts, strict=True):
+            if key not in self.compiled:
+                self.compiled[key] = CompiledPart(model, part, evidence)
+            self.parts.append(self.compiled[key])
 
     def fit(
         self, data: dict[str, Any], draws: int, rng: np.random.Generator, partners: int = 4

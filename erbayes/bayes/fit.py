@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import xarray as xr
+from scipy.special import softmax
 from scipy.stats import beta
 
 from ..clustering import FloatArray
@@ -34,7 +35,7 @@ from ..units import (
     PieceSum,
 )
 from .evidence import Evidence
-from .fast import FastFit, smoothed
+from .fast import FastFit
 from .model import LOG_PRIOR, SizeModel
 from .population import Completed, completed
 
@@ -172,7 +173,7 @@ class Fit(Tabled):
         """Largest shift of each mean, in standard deviations, (k,); see `table`."""
         shifts = []
         for power in (0.5, 2.0):
-            w, _ = smoothed((power - 1) * self.log_prior.ravel())
+            w = softmax((power - 1) * self.log_prior.ravel())
             shifts.append(np.abs(w @ draws.flat - draws.mean))
         return np.asarray(np.max(shifts, axis=0) / np.maximum(draws.sd, 1e-300))
 
@@ -274,7 +275,7 @@ def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = 1000,
         Importance weights with a Pareto shape above .7.
     """
     model, evidence = model or SizeModel(), Evidence.of(sample)
-    engine = _once(("fast", model.structure), lambda: FastFit(model, evidence))
+    engine = FastFit(model, evidence)
     joined = engine.fit(evidence.data | priors(model, evidence), draws, rng)
     bad = {part: k for part, k in joined.khat.items() if k > KHAT}
     if bad:

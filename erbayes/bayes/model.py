@@ -57,9 +57,9 @@ class SizeModel:
 
     @property
     def structure(self) -> tuple[Any, ...]:
-        """What a compiled model depends on: all but data and the parameters of priors."""
-        whole = [v for v in astuple(self.sizes) if isinstance(v, int)]
-        return (type(self.sizes), *whole, type(self.retention), type(self.leakage), type(self.exactness))
+        """What each compiled part depends on: all but data and the parameters of priors."""
+        whole = tuple(v for v in astuple(self.sizes) if isinstance(v, int))
+        return (type(self.sizes), *whole), type(self.retention), type(self.leakage), type(self.exactness)
 
     def priors(self, evidence: Evidence) -> dict[str, Any]:
         """Parameters of the priors by name."""

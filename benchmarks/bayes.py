@@ -1,0 +1,86 @@
+"""How long do fits of the size model take?
+
+    python benchmarks/bayes.py [--cold]
+
+Wall seconds of the fast fit and of NUTS (4 chains of 1,000 + 1,000 draws), each in a process of its own:
+the first fit with all compilation, then fits to other samples of the same design. 400 uniform clusters
+of PatentsView's release of 2019-08-20, truth that of 2022-06-30. --cold compiles into an empty folder,
+so that nothing compiled by an earlier process is found. Exits 1 where a bar is missed: NUTS first 30 s
+and refitted 3 s, at least 1,000 effective draws of P and R and no divergences; 10 fast fits a second.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+
+N, SEED = 400, 5
+METRICS = ("pairwise-precision", "pairwise-recall")
+
+
+def samples(count: int) -> list:
+    import numpy as np
+
+    from erbayes import datasets
+    from erbayes.simulate import Population
+    from erbayes.study import DrawClusters
+
+    release = datasets.patentsview_release
+    people = Population.of(release("20190820"), release("20220630"))
+    return DrawClusters().draw(people.units, N, count, np.random.default_rng(SEED)).each
+
+
+def fast_fits() -> bool:
+    import numpy as np
+
+    drawn, start = samples(31), time.perf_counter()
+    from erbayes.bayes import NotConverged, fast
+
+    imported = time.perf_counter() - start
+    warnings.simplefilter("ignore", NotConverged)
+    rng, seconds = np.random.default_rng(SEED), []
+    for sample in drawn:
+        start = time.perf_counter()
+        fast(sample, rng=rng)
+        seconds.append(time.perf_counter() - start)
+    rate = 30 / sum(seconds[1:])
+    print(f"import of PyMC                  {imported:8.1f} s")
+    print(f"fast, first fit, compilation    {seconds[0]:8.1f} s")
+    print(f"fast, further samples           {rate:8.1f} a second (bar 10)")
+    return rate >= 10
+
+
+def nuts_fits() -> bool:
+    import arviz as az
+    import numpy as np
+
+    drawn, start = samples(2), time.perf_counter()
+    from erbayes.bayes import nuts
+
+    rng, good = np.random.default_rng(SEED), True
+    fits = (("first fit, import, compilation", 30), ("refit to another sample", 3))
+    for sample, (name, bar) in zip(drawn, fits, strict=True):
+        fit = nuts(sample, rng=rng, progressbar=False)
+        seconds = time.perf_counter() - start
+        told = az.summary(fit.tree, var_names=["metrics"], kind="diagnostics", round_to="none")
+        ess = told.loc[[f"metrics[{m}]" for m in METRICS], "ess_bulk"]
+        diverging = int(fit.tree["sample_stats"]["diverging"].sum())
+        print(f"NUTS, {name:31s} {seconds:6.1f} s (bar {bar}); bulk ESS of P {ess.iloc[0]:.0f},"
+              f" R {ess.iloc[1]:.0f} (bar 1,000); {diverging} divergences (bar 0)", flush=True)  # fmt: skip
+        good &= seconds <= bar and ess.min() >= 1000 and not diverging
+        start = time.perf_counter()
+    return good
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] in (["fast"], ["nuts"]):
+        sys.exit(int(not {"fast": fast_fits, "nuts": nuts_fits}[sys.argv[1]]()))
+    missed = 0
+    for what in ("fast", "nuts"):
+        with tempfile.TemporaryDirectory() as folder:
+            cold = {"PYTENSOR_FLAGS": f"base_compiledir={folder}", "NUMBA_CACHE_DIR": folder}
+            env = os.environ | (cold if "--cold" in sys.argv else {})
+            missed |= subprocess.run([sys.executable, __file__, what], env=env).returncode
+    sys.exit(missed)

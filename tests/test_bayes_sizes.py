@@ -1,0 +1,321 @@
+"""Size families and the densities and formulas given size: SciPy, quadrature and plain loops."""
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.compile.mode import Mode
+from pytensor.graph.replace import clone_replace
+from scipy import integrate, optimize, stats
+from scipy.special import gammaln, logsumexp
+
+from erbayes import bayes
+from erbayes.bayes.grid import INTRUSION, RANK, SINGLE, SizeGrid, basis, nearest
+from erbayes.bayes.outcomes import beta_shares
+from erbayes.bayes.priors import counts, events, smooth
+
+PLAIN = Mode("py", "fast_compile")
+BIASED = 5.0
+SINGLES = np.arange(1.0, 3001)
+FAR = np.concatenate([np.arange(1.0, 31), np.round(np.logspace(1.5, 6, 40))])
+
+
+def given(build, values, **dims):
+    """What `build` makes inside a model, at these values of its random variables."""
+    with pm.Model(coords=dims) as model:
+        made = build()
+    alone = not isinstance(made, dict)
+    outputs = [made] if alone else list(made.values())
+    assert {v.name for v in model.free_RVs} == set(values)
+    at = {model[name]: pt.constant(np.asarray(v, dtype=float)) for name, v in values.items()}
+    found = pytensor.function([], clone_replace(outputs, at), mode=PLAIN)()
+    return found[0] if alone else dict(zip(made, found, strict=True))
+
+
+def data(size, width=None):
+    x = np.log2(size)
+    numbers = {
+        "size": size, "width": np.ones_like(size) if width is None else width, "x": x,
+        "centre": 1.5, "basis": basis(x), "log_biased_mean": np.log(BIASED),
+        "log_predicted": np.sin(x) - 2 * x,
+    }  # fmt: skip
+    return {k: pt.as_tensor(v) for k, v in numbers.items()}
+
+
+def weights(family, values, size=SINGLES, width=None):
+    dims = {"size_tilt_basis": np.arange(RANK)}
+    return given(lambda: family.log_weights(data(size, width)), values, **dims)
+
+
+def poisson_log_normal(s, mu, sigma):
+    """log ∫ e^(-λ) λ^s/s! dLN(λ; μ, σ), by adaptive quadrature around the integrand's top."""
+    def log_inside(eta):
+        return s * eta - np.exp(eta) - gammaln(s + 1) + stats.norm.logpdf(eta, mu, sigma)
+
+    top = optimize.brentq(lambda e: s - np.exp(e) - (e - mu) / sigma**2, -700.0, 700.0)
+    scale = 1 / np.sqrt(np.exp(top) + 1 / sigma**2)
+    ends = top + scale * np.array([-12.0, 12.0])
+    area, _ = integrate.quad(lambda e: np.exp(log_inside(e) - log_inside(top)), *ends, epsabs=0, epsrel=1e-11,
+                             limit=400)  # fmt: skip
+    return log_inside(top) + np.log(area)
+
+
+def negative_binomial(a, b):
+    """SciPy's distribution with ν = 4.5 e^a, α = e^b."""
+    nu, alpha = (BIASED - 0.5) * np.exp(a), np.exp(b)
+    return nu, alpha, (alpha + 1) / (nu + alpha + 1)
+
+
+def log_normal(location, log_sigma):
+    sigma = np.exp(log_sigma)
+    return np.log(BIASED) + location - sigma**2, sigma
+
+
+def exponent(excess):
+    return 1 + 1.2 * np.exp(excess)
+
+
+NB = [(0.0, 0.0), (1.0, -2.0), (-0.7, 1.5)]
+LN = [(0.0, 0.0), (1.5, 0.4), (-1.0, -0.7)]
+
+
+def cases():
+    for a, b in NB:
+        _, alpha, p = negative_binomial(a, b)
+        yield (bayes.NegativeBinomial(), {"size_log_mean": a, "size_log_shape": b}, stats.nbinom(alpha, p).logpmf)
+    for a, b in LN:
+        mu, sigma = log_normal(a, b)
+        values = {"size_location": a, "size_log_sigma": b}
+        yield bayes.LogNormal(), values, stats.lognorm(sigma, scale=np.exp(mu)).logpdf
+    for a in (0.0, -1.0, 0.8):
+        yield bayes.Zeta(), {"size_log_excess": a}, stats.zipf(exponent(a)).logpmf
+    for a, b in ((0.0, 0.0), (-2.0, 1.0), (0.5, -1.0)):
+        cut = stats.expon(scale=4 * BIASED * np.exp(b))
+        yield (bayes.CutZeta(), {"size_log_excess": a, "size_log_cut": b},
+               lambda s, a=a, cut=cut: cut.logpdf(s) + stats.zipf(exponent(a)).logpmf(s))  # fmt: skip
+
+
+@pytest.mark.parametrize("family, values, logpmf", list(cases()))
+def test_families_against_scipy(family, values, logpmf):
+    found, wanted = weights(family, values), logpmf(SINGLES)
+    np.testing.assert_allclose(found - logsumexp(found), wanted - logsumexp(wanted), rtol=1e-9, atol=1e-9)
+    width = np.linspace(1, 9, len(SINGLES))
+    np.testing.assert_allclose(weights(family, values, width=width), found + np.log(width), rtol=1e-9)
+    assert np.isfinite(weights(family, values, FAR)).all()
+
+
+@pytest.mark.parametrize("a, b", NB)
+def test_negative_binomial_of_random_records(a, b):
+    nu, alpha, p = negative_binomial(a, b)
+    s = np.arange(1.0, 200_001)
+    found = weights(bayes.NegativeBinomial(), {"size_log_mean": a, "size_log_shape": b}, s) + np.log(s)
+    chance = np.exp(found - logsumexp(found))
+    np.testing.assert_allclose(chance, stats.nbinom(alpha + 1, p).pmf(s - 1), rtol=1e-8, atol=1e-300)
+    assert chance @ s == pytest.approx(nu + 1, rel=1e-9)
+
+
+@pytest.mark.parametrize("a, b", LN)
+def test_log_normal_of_random_records(a, b):
+    mu, sigma = log_normal(a, b)
+    found = weights(bayes.LogNormal(), {"size_location": a, "size_log_sigma": b}) + np.log(SINGLES)
+    wanted = stats.lognorm(sigma, scale=BIASED * np.exp(a)).logpdf(SINGLES)
+    np.testing.assert_allclose(found - logsumexp(found), wanted - logsumexp(wanted), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("a, b", [*LN, (2.0, 0.8)])
+def test_poisson_log_normal_against_quadrature(a, b):
+    mu, sigma = log_normal(a, b)
+    found = weights(bayes.PoissonLogNormal(), {"size_location": a, "size_log_sigma": b}, FAR)
+    wanted = np.array([poisson_log_normal(s, mu, sigma) for s in FAR])
+    np.testing.assert_allclose(found, wanted, atol=2e-3, rtol=0)
+    tail = FAR > 100
+    np.testing.assert_allclose(found[tail], wanted[tail], atol=1e-6, rtol=1e-9)
+    # of a random record, 1 + the same law with its location moved by the variance
+    moved = np.array([poisson_log_normal(s - 1, mu + sigma**2, sigma) for s in FAR])
+    shift = found + np.log(FAR) - moved
+    np.testing.assert_allclose(shift, mu + sigma**2 / 2, atol=2e-3, rtol=0)
+
+
+@pytest.mark.parametrize("body, xi, scale", [(8, 0.5, 0.0), (1, 1.2, 1.0), (15, 0.03, -1.0)])
+def test_body_and_tail(body, xi, scale):
+    w = np.arange(1.0, body + 2) / np.arange(1.0, body + 2).sum()
+    values = {"size_body": w, "size_shape": xi, "size_log_scale": scale}
+    family = bayes.BodyAndTail(body)
+    found = np.exp(weights(family, values))
+    np.testing.assert_allclose(found[:body], w[:body], rtol=1e-12)
+    density = stats.genpareto(xi, scale=body * np.exp(scale)).pdf(SINGLES[body:] - body)
+    np.testing.assert_allclose(found[body:], w[-1] * density / density.sum(), rtol=1e-9)
+    assert np.isfinite(weights(family, values, FAR)).all()
+
+
+@pytest.mark.parametrize("body", [0, 16])
+def test_body_of_single_sizes_only(body):
+    with pytest.raises(ValueError, match=f"a body of 1 to 15 single sizes, not {body}"):
+        bayes.BodyAndTail(body)
+
+
+def test_prediction_informed_is_a_tilt():
+    w = np.array([0.3, -0.2, 0.5, 1.0, -1.0])
+    found = weights(bayes.PredictionInformed(), {"size_slope": 0.4, "size_tilt_weights": w}, FAR)
+    x, B = np.log2(FAR), basis(np.log2(FAR))
+    wanted = [np.sin(x[j]) - 2 * x[j] + 0.4 * (x[j] - 1.5) + sum(B[j, r] * w[r] for r in range(RANK))
+              for j in range(len(x))]  # fmt: skip
+    np.testing.assert_allclose(found, wanted, rtol=1e-10)
+
+
+def test_basis_has_the_covariance_of_the_process():
+    x = SizeGrid.up_to(4000).x
+    wanted = np.exp(-0.5 * ((x[:, None] - x) / 2.5) ** 2)
+    np.testing.assert_allclose(basis(x) @ basis(x).T, wanted, atol=0.06)
+    every = basis(x, rank=len(x) // 2)
+    np.testing.assert_allclose(every @ every.T, wanted, atol=1e-9)
+
+
+@pytest.mark.parametrize("top", [1, 15, 16, 17, 1000, 1169, 10**6])
+def test_bins_partition_all_sizes(top):
+    grid = SizeGrid.up_to(top)
+    last = int(grid.lower[-1] + grid.width[-1]) - 1
+    assert last >= top and grid.width.sum() == last
+    np.testing.assert_array_equal(grid.lower[1:], grid.lower[:-1] + grid.width[:-1])
+    np.testing.assert_array_equal(grid.size[:SINGLE - 1], np.arange(1.0, SINGLE))
+    if top > 2000:
+        return
+    members = [[s for s in range(1, last + 1) if lo <= s < lo + w] for lo, w in zip(grid.lower, grid.width, strict=True)]
+    assert [s for held in members for s in held] == list(range(1, last + 1))
+    np.testing.assert_array_equal(grid.size, [np.mean(held) for held in members])
+    for j, held in enumerate(members):
+        assert (grid.bin(np.array(held, dtype=float)) == j).all()
+    assert [int(s).bit_length() - 1 for s in grid.lower] == list(grid.doubling)
+
+
+def test_nearest_intrusion():
+    x = np.random.default_rng(1).lognormal(0, 3, 300)
+    wanted = [min(range(len(INTRUSION)), key=lambda i: abs(np.log(INTRUSION[i] / v))) for v in x]
+    np.testing.assert_array_equal(nearest(INTRUSION, x), wanted)
+
+
+def log_density(make, value):
+    with pm.Model(coords={"b": range(RANK), "entity_size": range(3), "log_share": range(2)}) as model:
+        make()
+    rv = model.basic_RVs[0]
+    return pytensor.function([], pm.logp(rv, pt.constant(value)), mode=PLAIN)()
+
+
+def test_densities_against_scipy():
+    w = np.array([0.3, -0.2, 0.5, 1.0, -1.0])
+    with pm.Model(coords={"g_basis": range(RANK)}) as model:
+        smooth("g", np.ones((3, RANK)), RANK, 0.4)
+    found = pytensor.function([], pm.logp(model["g_weights"], pt.constant(w)), mode=PLAIN)()
+    assert found == pytest.approx(stats.multivariate_t(np.zeros(RANK), 0.16 * np.eye(RANK), df=3).logpdf(w))
+
+    p, k = np.array([[0.2, 0.5, 0.3], [0.7, 0.1, 0.2]]), np.array([[3, 4, 1], [5, 0, 2]])
+    found = log_density(lambda: counts("k", k.sum(1), np.log(p), k), k)
+    np.testing.assert_allclose(found, [stats.multinomial(k[i].sum(), p[i]).logpmf(k[i]) for i in range(2)])
+
+    n, h, k = np.array([0, 5, 40]), np.array([0.3, -2.0, 0.5]), np.array([0, 2, 30])
+    found = log_density(lambda: events("k", n, h, k), k)
+    np.testing.assert_allclose(found, stats.binom(n, 1 - np.exp(-np.exp(h))).logpmf(k), atol=1e-12)
+
+    rng, n, mean, precision = np.random.default_rng(1), [0, 1, 7], [0.5, 0.3, 0.8], [2.0, 5.0, 0.7]
+    shares = [rng.uniform(0.01, 0.99, i) for i in n]
+    sums = np.array([[np.log(v).sum(), np.log1p(-v).sum()] for v in shares])
+    found = log_density(lambda: beta_shares("v", np.array(n), np.array(mean), np.array(precision), sums), sums)
+    # (a - 1) Σ log w + (b - 1) Σ log(1 - w) - n log B(a, b)
+    wanted = [stats.beta(m * t, (1 - m) * t).logpdf(v).sum() for m, t, v in zip(mean, precision, shares, strict=True)]
+    np.testing.assert_allclose(found, wanted, atol=1e-10)
+
+
+def test_draws_follow_the_densities():
+    h, n = np.array([-1.0, 0.4]), np.array([50, 7])
+    with pm.Model(coords={"g_basis": range(RANK), "entity_size": range(2), "log_share": range(2)}):
+        g = smooth("g", np.eye(RANK), RANK, 0.5)
+        made = [g, events("k", n, h, n), counts("c", 30, np.log([0.2, 0.5, 0.3]), [10, 10, 10]),
+                beta_shares("v", n, np.array([0.3, 0.8]), np.array([4.0, 9.0]), np.zeros((2, 2)))]  # fmt: skip
+        g, k, c, v = pm.draw(made, draws=4000, random_seed=1, mode=PLAIN)
+    # a t with 3 degrees of freedom in each coordinate, all with one scale
+    assert stats.kstest(g[:, 2] / 0.5, stats.t(3).cdf).pvalue > 1e-3
+    assert stats.kstest(g[:, 0] / g[:, 1], stats.cauchy.cdf).pvalue > 1e-3
+    wide = stats.f(RANK, 3)  # Σ w² / (rank scale²)
+    assert stats.kstest((g**2).mean(axis=1) / 0.25, wide.cdf).pvalue > 1e-3
+    np.testing.assert_allclose(k.mean(axis=0), n * (1 - np.exp(-np.exp(h))), rtol=0.02)
+    np.testing.assert_allclose(c.mean(axis=0), [6, 15, 9], rtol=0.03)
+    by_scipy = [[stats.beta(m * t, (1 - m) * t).expect(f) for f in (np.log, np.log1p)] for m, t in ((0.3, 4.0), (0.8, 9.0))]
+    lost = [stats.beta((1 - m) * t, m * t).expect(np.log) for m, t in ((0.3, 4.0), (0.8, 9.0))]
+    wanted = np.array([[n[i] * by_scipy[i][0], n[i] * lost[i]] for i in range(2)])
+    np.testing.assert_allclose(v.mean(axis=0), wanted, rtol=0.02)
+
+
+SMALL = np.array([1.0, 2.0, 3.0, 10.0, 500.0])
+
+
+def outcome_data():
+    J, intrusion = len(SMALL), np.array([0.5, 1.0, 4.0, 30.0])
+    doubling = np.array([0, 1, 1, 3, 8])
+    return {
+        "x": np.log2(SMALL), "centre": 1.5, "size": SMALL, "basis": np.cos(np.arange(J * RANK)).reshape(J, RANK),
+        "several": np.full(J, 3), "intact": np.full(J, 2), "broken": np.full(J, 1), "shares": np.full((J, 2), -1.0),
+        "entities": np.full(J, 3), "met": np.full(J, 1), "log_exposure": np.array([0.0, 1.0, 0.5, -1.0]),
+        "log_intrusion": np.log2(intrusion) - 3, "intrusion_basis": np.sin(np.arange(4 * RANK)).reshape(4, RANK),
+        "doubling_x": np.arange(9) + 0.5, "in_doubling": doubling, "met_by_doubling": np.ones(9, dtype=int),
+        "intrusions": np.eye(9, 4, dtype=int), "intrusion_value": intrusion,
+        "intact_all": np.full(J, 3), "clean": np.full(J, 2),
+    }  # fmt: skip
+
+
+def outcome(part, values):
+    d = outcome_data()
+    dims = {f"{n}_basis": range(RANK) for n in ("break_tilt", "share_tilt", "meet_tilt", "intrusion_tilt", "stain_tilt")}
+    dims |= {"entity_size": SMALL, "doubling": range(9), "intrusion": range(4), "log_share": range(2)}
+    return d, given(lambda: part.given_size({k: pt.as_tensor(v) for k, v in d.items()}), values, **dims)
+
+
+W = np.array([0.2, -0.1, 0.3, 0.05, -0.4])
+
+
+def test_retention_by_plain_loops():
+    d, found = outcome(bayes.Retention(), {
+        "break_level": -0.4, "break_slope": 0.3, "break_tilt_weights": W, "share_level": 1.2, "share_slope": 0.2,
+        "share_tilt_weights": -W, "share_precision_level": 1.1, "share_precision_slope": -0.1})  # fmt: skip
+    rng = np.random.default_rng(1)
+    for j, s in enumerate(SMALL):
+        x, tilt = np.log2(s) - 1.5, sum(d["basis"][j, r] * W[r] for r in range(RANK))
+        intact = np.exp(-np.exp(-0.4 + 0.3 * x + tilt))
+        mean, precision = 1 / (1 + np.exp(-(1.2 + 0.2 * x - tilt))), np.exp(1.1 - 0.1 * x)
+        if s == 1:
+            assert found["intact"][j] == found["kept"][j] == found["kept_square"][j] == 1
+            continue
+        # an entity at a time: whole, or a share of the most that a broken one keeps, C2(s - 1)
+        whole = rng.random(200_000) < intact
+        most = ((s - 1) * (s - 2) / 2) / (s * (s - 1) / 2)
+        y = np.where(whole, 1.0, most * rng.beta(mean * precision, (1 - mean) * precision, len(whole)))
+        assert found["intact"][j] == pytest.approx(intact, rel=1e-12)
+        assert found["kept"][j] == pytest.approx(y.mean(), abs=5 * y.std() / np.sqrt(len(y)) + 1e-12)
+        assert found["kept_square"][j] == pytest.approx((y**2).mean(), abs=5 * (y**2).std() / np.sqrt(len(y)) + 1e-12)
+        # k of s - 2 steps, counted as (k + ½)/(s - 1)
+        assert found["share_mean"][j] == pytest.approx((mean * (s - 2) + 0.5) / (s - 1), rel=1e-12)
+        assert found["share_precision"][j] == pytest.approx(precision, rel=1e-12)
+
+
+def test_leakage_by_plain_loops():
+    d, found = outcome(bayes.Leakage(), {
+        "meet_level": -0.7, "meet_slope": 0.25, "meet_tilt_weights": W, "intrusion_slope": -0.4,
+        "intrusion_tilt_weights": -W, "intrusion_by_size": 0.07})  # fmt: skip
+    value = d["intrusion_value"]
+    for j, s in enumerate(SMALL):
+        hazard = np.exp(-0.7 + 0.25 * (np.log2(s) - 1.5) + sum(d["basis"][j, r] * W[r] for r in range(RANK)))
+        lean = 0.07 * (int(np.log2(s)) + 0.5 - 1.5)
+        w = [np.exp(d["log_exposure"][i] - sum(d["intrusion_basis"][i, r] * W[r] for r in range(RANK)))
+             * np.exp((-0.4 + lean) * np.log2(value[i] / 8)) for i in range(4)]  # fmt: skip
+        met = 1 - np.exp(-hazard)
+        assert found["met"][j] == pytest.approx(met, rel=1e-10)
+        assert found["foreign"][j] == pytest.approx(met * sum(a * v for a, v in zip(w, value, strict=True)) / sum(w), rel=1e-10)
+        assert found["foreign_square"][j] == pytest.approx(
+            met * sum(a * v * v for a, v in zip(w, value, strict=True)) / sum(w), rel=1e-10)
+
+
+def test_exactness_by_plain_loops():
+    d, found = outcome(bayes.Exactness(), {"stain_level": -0.7, "stain_slope": 0.25, "stain_tilt_weights": W})
+    wanted = [np.exp(-np.exp(-0.7 + 0.25 * (np.log2(s) - 1.5) + sum(d["basis"][j, r] * W[r] for r in range(RANK))))
+              for j, s in enumerate(SMALL)]  # fmt: skip
+    np.testing.assert_allclose(found["clean"], wanted, rtol=1e-10)

@@ -1,0 +1,153 @@
+import html
+import subprocess
+import sys
+
+import arviz as az
+import numpy as np
+import pandas as pd
+import pytest
+from test_census import population
+
+import erbayes as eb
+from erbayes import engines
+from erbayes import metrics as m
+from erbayes.bootstrap import Dirichlet, bootstrap
+from erbayes.uncertain import Draws
+
+PRED, TRUE = population(4)
+SAMPLE = eb.Sample(eb.measure(PRED, TRUE[TRUE.isin(sorted(TRUE.unique())[:8])]), eb.UniformClusters())
+CHOSEN = (m.pairwise_precision, m.b3_recall, m.mean_cluster_size)
+NAMES = [x.name for x in CHOSEN]
+
+
+def chains(shape=(4, 300), seed=1):
+    values = np.random.default_rng(seed).beta(8, 2, (*shape, 2))
+    return Draws(("pairwise-precision", "b3-recall"), values, ((0.0, 1.0),) * 2)
+
+
+def rows(found, method):
+    table = found.table()
+    return table[table["method"] == method].set_index("metric")
+
+
+def test_each_engine_says_what_it_says_alone():
+    rng = np.random.default_rng(1)
+    totals, jack, boot = eb.taylor(SAMPLE, CHOSEN), eb.jackknife(SAMPLE, CHOSEN), bootstrap(SAMPLE, CHOSEN, replicates=200, rng=rng)
+    bayesian = bootstrap(SAMPLE, CHOSEN, Dirichlet(), replicates=200, rng=rng).draws
+    naive = eb.naive(SAMPLE.units, CHOSEN)
+    found = engines.side_by_side({"naive": naive, "Taylor": totals, "jackknife": jack, "bootstrap": boot, "Bayesian bootstrap": bayesian}, CHOSEN, level=0.8)
+    assert list(found.table().columns) == ["method", "metric", "estimate", "sd", "lower", "upper", "level", "kind", "ess_bulk", "r_hat"]
+    assert list(found.table()["metric"]) == [name for name in NAMES for _ in range(5)], "engines within metrics"
+    assert list(found.table()["method"][:5]) == ["naive", "Taylor", "jackknife", "bootstrap", "Bayesian bootstrap"]
+    assert (found.table()["level"] == 0.8).all()
+    normal = totals.apply(CHOSEN)
+    for method, mean, sd, bounds, kinds in [
+        ("Taylor", normal.mean, normal.sd, normal.interval(0.8), ["logit", "logit", "identity"]),
+        ("jackknife", jack.mean, jack.sd, jack.interval(0.8), ["logit", "logit", "identity"]),
+        ("bootstrap", boot.fit.mean, boot.sd, boot.interval(0.8), ["BCa"] * 3),
+        ("Bayesian bootstrap", bayesian.mean, bayesian.sd, bayesian.interval(0.8), ["equal-tailed"] * 3),
+    ]:
+        own = rows(found, method)
+        np.testing.assert_allclose(own[["estimate", "sd", "lower", "upper"]], np.column_stack([mean, sd, bounds]), rtol=1e-12)
+        assert list(own["kind"]) == kinds
+    bare = rows(found, "naive")
+    np.testing.assert_array_equal(bare["estimate"], naive)
+    assert bare[["sd", "lower", "upper"]].isna().all(axis=None) and (bare["kind"] == "none").all()
+    assert found.table()[["ess_bulk", "r_hat"]].isna().all(axis=None), "none of these has chains"
+    assert not found.lacking
+
+
+def test_a_chosen_scale():
+    totals = eb.taylor(SAMPLE, CHOSEN)
+    own = rows(engines.side_by_side({"Wald": totals}, CHOSEN, scale=eb.identity), "Wald")
+    np.testing.assert_allclose(own[["lower", "upper"]], totals.apply(CHOSEN).interval(scale=eb.identity))
+    assert (own["kind"] == "identity").all()
+
+
+def test_chains_have_diagnostics_and_highest_density():
+    draws, metrics = chains(), CHOSEN[:2]
+    both = (engines.EqualTailed(), engines.HighestDensity())
+    found = engines.side_by_side({"Bayes": draws}, metrics, level=0.9, of_draws=both)
+    told = az.summary(az.from_dict({"posterior": {"x": draws.values}}), round_to="none")
+    hdi = az.summary(az.from_dict({"posterior": {"x": draws.values}}), ci_kind="hdi", ci_prob=0.9, round_to="none")
+    table = found.table().set_index("kind")
+    for kind, bounds in (("equal-tailed", draws.interval(0.9)), ("HDI", hdi[["hdi90_lb", "hdi90_ub"]])):
+        own = table.loc[kind]
+        np.testing.assert_allclose(own[["lower", "upper"]], bounds)
+        np.testing.assert_allclose(own["ess_bulk"], told["ess_bulk"])
+        np.testing.assert_allclose(own["r_hat"], told["r_hat"])
+    assert list(found.table()["kind"]) == ["equal-tailed", "HDI"] * 2
+    alone = engines.side_by_side({"Bayes": chains((1, 300))}, metrics).table()
+    assert alone[["ess_bulk", "r_hat"]].isna().all(axis=None)
+
+
+class OnlyPrecision:
+    """An engine that knows one metric."""
+
+    def apply(self, metrics):
+        if any(x.name != "pairwise-precision" for x in metrics):
+            raise eb.NotIdentified("nothing <but> precision")
+        return Draws(("pairwise-precision",), chains().values[..., :1], ((0.0, 1.0),))
+
+
+def test_what_an_engine_lacks_is_listed():
+    boot = bootstrap(SAMPLE, CHOSEN[:2], replicates=20, rng=np.random.default_rng(1))
+    found = engines.side_by_side({"a < b": OnlyPrecision(), "bootstrap": boot, "Taylor": eb.taylor(SAMPLE, CHOSEN)}, CHOSEN)
+    assert list(rows(found, "a < b").index) == ["pairwise-precision"]
+    assert found.lacking == {
+        ("a < b", "b3-recall"): "nothing <but> precision", ("a < b", "mean-cluster-size"): "nothing <but> precision",
+        ("bootstrap", "mean-cluster-size"): "not among its metrics",
+    }
+    for line in ("a < b lacks b3-recall, mean-cluster-size", "bootstrap lacks mean-cluster-size"):
+        assert line in repr(found) and f"<p>{html.escape(line)}</p>" in found._repr_html_()
+    assert "<table" in found._repr_html_()
+    with pytest.raises(eb.NotIdentified, match="no result gives b3-recall"):
+        engines.side_by_side({"Bayes": OnlyPrecision()}, CHOSEN[:2])
+
+
+@pytest.mark.parametrize("results, level, message", [
+    ({}, 0.95, "at least one result"),
+    ({"Taylor": eb.taylor(SAMPLE, CHOSEN)}, 95, "level must lie strictly between 0 and 1, not 95"),
+])  # fmt: skip
+def test_refuses(results, level, message):
+    with pytest.raises(eb.DataError, match=message):
+        engines.side_by_side(results, CHOSEN, level=level)
+
+
+def test_other_errors_are_not_swallowed():
+    class Broken:
+        def apply(self, metrics):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        engines.side_by_side({"broken": Broken()}, CHOSEN)
+
+
+def test_without_arviz(monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz_stats.base", None)
+    engines.side_by_side({"one chain": chains((1, 300))}, CHOSEN[:2])
+    for results, of_draws in [({"chains": chains()}, (engines.EqualTailed(),)), ({"one": chains((1, 300))}, (engines.HighestDensity(),))]:
+        with pytest.raises(eb.DataError, match=r"need arviz-stats: pip install 'erbayes\[bayes\]'"):
+            engines.side_by_side(results, CHOSEN[:2], of_draws=of_draws)
+
+
+def test_neither_pymc_nor_arviz_is_loaded_before_it_is_needed():
+    code = "import sys, erbayes.engines, erbayes.plots; sys.exit(bool({'pymc', 'arviz', 'arviz_stats'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_fitted_model_stands_beside_the_closed_form():
+    from erbayes.bayes import fast
+
+    rng = np.random.default_rng(3)
+    true = pd.Series(np.repeat(np.arange(800), rng.integers(1, 8, 800)))
+    pred = true.where(rng.random(len(true)) > 0.1, rng.integers(0, 800, len(true)))
+    sample = eb.Sample(eb.measure(pred, true[true.isin(rng.choice(800, 150, replace=False))]), eb.UniformClusters())
+    fit = fast(sample, rng=rng)
+    found = engines.side_by_side({"Bayes": fit, "Taylor": eb.taylor(sample, (*CHOSEN, m.muc_recall))}, (*CHOSEN, m.muc_recall))
+    draws = fit.apply(CHOSEN)
+    own = rows(found, "Bayes")
+    np.testing.assert_allclose(own["estimate"], draws.mean)
+    np.testing.assert_allclose(own[["lower", "upper"]], draws.interval())
+    assert list(found.lacking) == [("Bayes", "muc-recall")] and "no part of the size model" in found.lacking["Bayes", "muc-recall"]
