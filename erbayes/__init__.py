@@ -5,6 +5,7 @@ from .calibration import Calibrated, links_by_size, links_out_of_reach
 from .clustering import Clustering, DataError
 from .compare import Comparison, Coverage, compare
 from .design import (
+    BySize,
     DistinctEntities,
     KnownWeights,
     SingleUnit,
@@ -23,7 +24,7 @@ from .uncertain import Normal, Scale, Totals, identity, log, logit
 from .units import Missing, NotIdentified, Units, measure, measure_predicted
 
 __all__ = [
-    "Alarm", "Calibrated", "Clustering", "Comparison", "Coverage", "DataError", "DistinctEntities",
+    "Alarm", "BySize", "Calibrated", "Clustering", "Comparison", "Coverage", "DataError", "DistinctEntities",
     "KnownWeights", "Missing", "Normal", "NotIdentified", "P_naive", "R_naive", "Sample", "Scale",
     "SingleUnit", "Stratified", "Totals", "UniformClusters", "UniformRecords", "Units",
     "WeightedRecords", "alarms", "balance", "compare", "estimate", "identity", "influence", "jackknife",

@@ -471,10 +471,11 @@ class BySize:
         return False
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
-        chance = np.asarray(self.probability(size), dtype=float)
-        bad = ~(np.isfinite(chance) & (chance > 0)) if chance.shape == size.shape else np.array([True])
+        chance = np.broadcast_to(np.asarray(self.probability(size), dtype=float), size.shape)
+        bad = ~(np.isfinite(chance) & (chance > 0))
         if bad.any():
-            raise DataError(f"probability must be positive and finite for every size; {int(bad.sum())} are not")
+            raise DataError(f"probability must be positive and finite for every size; {int(bad.sum())} "
+                            f"are not, such as that of size {some(size[bad])}")  # fmt: skip
         return chance
 
     def expand(self, units: Units) -> Expansion:

@@ -2,13 +2,14 @@
 
 import warnings
 from functools import cache
-from types import SimpleNamespace
 
 import numpy as np
 import oracle
 import pandas as pd
 import pymc as pm
 import pytest
+import xarray as xr
+from pytensor.compile.mode import Mode
 from scipy import stats
 
 import erbayes as eb
@@ -23,6 +24,7 @@ from erbayes.simulate import LogNormal, Misattribution, simulate
 from erbayes.units import COLUMNS, COMMON_LINKS, PREDICTED_LINKS, RECORDS, TRUE_LINKS
 
 pytestmark = pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")
+PLAIN = Mode("py", None)
 P, R = m.pairwise_precision, m.pairwise_recall
 
 
@@ -125,7 +127,7 @@ def test_smoothing_moves_counts_and_loses_none():
     x, at, count = np.arange(0, 12, 0.25), np.array([0.1, 3.0, 7.7]), np.array([5.0, 2.0, 1.0])
     found = _smoothed(x, np.ones(len(x)), at, count)
     assert found.sum() == pytest.approx(8, rel=1e-12)
-    assert x[1:8][np.argmax(found[8:20]) - 1] is not None and x[8 + np.argmax(found[8:20])] == 3.0
+    assert x[8 + np.argmax(found[8:20])] == 3.0
     far = abs(x[:, None] - at).min(axis=1) > 2.5
     assert found[far].max() < 1e-6
 
@@ -140,7 +142,7 @@ def sampled(entities, design, **how):
     (lambda: sampled("xy", eb.KnownWeights({"x": 1, "y": 2})), "under KnownWeights the chance"),
     (lambda: sampled("xy", eb.Stratified({"x": 0, "y": 0}, {0: 5})), "under Stratified the chance"),
     (lambda: sampled("xy", eb.WeightedRecords(["x", "y"], [0.1, 0.2])), "under WeightedRecords the chance"),
-    (lambda: sampled("xyzuv", eb.Calibrated(eb.UniformClusters(), ())), "under Calibrated the chance"),
+    (lambda: sampled("xyzuv", eb.Calibrated(eb.UniformClusters(), eb.links_by_size)), "under Calibrated the chance"),
     (lambda: eb.Sample(eb.measure(PRED, {1: "x", 2: "x", 99: "x"}, missing=eb.Missing.SINGLETON), eb.UniformClusters()),
      "use Missing.OMIT"),
     (lambda: eb.Sample(eb.measure(PRED, {1: "x", 2: "x", 99: "x"}, missing=eb.Missing.TOGETHER), eb.UniformClusters()),
@@ -221,11 +223,10 @@ def test_distinct_entities_are_found_with_their_inclusion():
     for _ in range(4000):
         got = g.choice(len(every), n, p=size[every] / size[every].sum())
         missed += np.bincount(np.delete(every, np.unique(got)), minlength=4)
-    found_entities = int(round((M - missed / 4000).sum()))
-    data = {"selection": eb.DistinctEntities(n, int(M @ size)).selection(size, None), "draws": found_entities, "repeats": 0.0,
+    data = {"selection": eb.DistinctEntities(n, int(M @ size)).selection(size, None), "draws": (M - missed / 4000).sum(), "repeats": 0.0,
             "records": float(M @ size), "sampled_records": 190.0, "size": size}  # fmt: skip
     found = unsampled(M[None].astype(float), data)[0]
-    np.testing.assert_allclose(found / found.sum(), missed / missed.sum(), rtol=0.02)
+    np.testing.assert_allclose(found / found.sum(), missed / missed.sum(), rtol=0.02, atol=2e-4)
 
 
 def one_by_one(by, data, left, draws, seed):
@@ -387,7 +388,7 @@ def test_another_prior_and_sample_need_no_compilation(fit, monkeypatch):
     def refuse(*_):
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr("erbayes.bayes.fit.FastFit", refuse)
+    monkeypatch.setattr("erbayes.bayes.fast.CompiledPart", refuse)
     rigid = bayes.SizeModel(bayes.PredictionInformed(slope=0.001, amplitude=0.001))
     found = bayes.fast(fit.sample, rigid, rng=rng())
     assert found.apply([R]).sd[0] < fit.apply([R]).sd[0]
@@ -396,7 +397,7 @@ def test_another_prior_and_sample_need_no_compilation(fit, monkeypatch):
     for sample in (by_records(40, 9), eb.Sample(fit.sample.units, BySize(np.sqrt))):
         assert bayes.fast(sample, rng=rng()).population.true.shape == (1, 1000)
     with pytest.raises(AssertionError, match="compiled again"):
-        bayes.fast(fit.sample, bayes.SizeModel(bayes.Zeta()), rng=rng())
+        bayes.fast(fit.sample, bayes.SizeModel(bayes.BodyAndTail(13)), rng=rng())
 
 
 @pytest.mark.parametrize("metric, column", [(m.merges, "pieces"), (m.b3_precision, "b3_precision"),
@@ -424,7 +425,8 @@ def test_table(fit):
     assert ((found.lower < found.estimate) & (found.estimate < found.upper)).all()
     assert np.isfinite(found).all(axis=None) and (found.level == 0.9).all()
     values = fit.apply([P]).flat[:, 0]
-    assert found.loc[P.name, ["estimate", "lower", "upper"]].tolist() == [values.mean(), *np.quantile(values, [0.05, 0.95])]
+    wanted = [values.mean(), values.std(ddof=1), *np.quantile(values, [0.05, 0.95])]
+    np.testing.assert_allclose(found.loc[P.name, ["estimate", "sd", "lower", "upper"]].astype(float), wanted, rtol=1e-9)
 
 
 def test_weight_of_the_prior(fit):
@@ -458,8 +460,7 @@ def test_log_likelihood_of_each_entity(fit):
 
 
 def test_tree_is_saved_and_read(fit, tmp_path):
-    import xarray as xr
-
+    pytest.importorskip("h5netcdf")
     path = tmp_path / "fit.nc"
     fit.save(str(path))
     with xr.open_datatree(path) as again:
@@ -506,7 +507,7 @@ def ranks(pick, model, simulations, draws=99, seed=1, evidence=None):
     part = pick(model)
     simulated, by = model.part(part, evidence)
     seen = [v.name for v in simulated.observed_RVs]
-    drawn = pm.draw([*by.values(), *(simulated[v] for v in seen)], simulations, random_seed=seed, mode="FAST_COMPILE")
+    drawn = pm.draw([*by.values(), *(simulated[v] for v in seen)], simulations, random_seed=seed, mode=PLAIN)
     truth = of_size(dict(zip(by, drawn, strict=False)), evidence.grid)
     observed = dict(zip(seen, drawn[len(by) :], strict=True))
     compiled, g, d = CompiledPart(model, part, evidence), rng(seed), evidence.data

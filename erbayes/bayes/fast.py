@@ -1,7 +1,7 @@
 """The fast fit: each part by Laplace and importance sampling, joined by the known total.
 
 Parts are independent but for the known number of predicted links. So each is approximated on its own, in
-few dimensions: a t distribution around the mode, adapted once to what importance sampling found, and
+few dimensions: a t distribution around the mode, adapted twice to what importance sampling found, and
 weights smoothed by Pareto's distribution (Vehtari et al. 2024). Draws of the parts are then joined at random
 and weighted by how well they add to the known total.
 """
@@ -67,7 +67,7 @@ class CompiledPart:
                 held.set_value(np.asarray(value, dtype=held.dtype))
         mode, cov = self._laplace()
         scale = 1.1
-        for _ in range(2):
+        for _ in range(3):
             root = np.linalg.cholesky(cov) * scale
             t = rng.standard_normal((draws, len(mode)))
             t *= np.sqrt(DF / rng.chisquare(DF, (draws, 1)))
@@ -79,7 +79,7 @@ class CompiledPart:
             off = theta - mode
             size = 1 / (w @ w)
             cov = (size * (off.T * w) @ off + len(mode) * cov) / (size + len(mode))
-            scale = 1.05
+            scale = 1.2
         at = resampled(w, rng)
         return PartDraws({k: v[at] for k, v in zip(self.names, outputs, strict=True)}, khat)
 
