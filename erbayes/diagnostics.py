@@ -180,7 +180,7 @@ def alarms(sample: Sample, metrics: Sequence[Metric] = METRICS) -> list[str]:
             f"{beyond:.0%} of all predicted links lie in clusters larger than any that the sample "
             "touches; sample with probability proportional to size."
         )
-    found += _out_of_balance(sample)
+    found += out_of_balance(sample)
     if (repeats := _repeats_expected(sample)) > 3:
         found.append(
             f"About {repeats:.0f} pairs of draws of the same unit were to be expected and the labels "
@@ -204,11 +204,12 @@ def _heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> list[
     ]
 
 
-def _out_of_balance(sample: Sample) -> list[str]:
+def out_of_balance(sample: Sample) -> list[str]:
+    """The alarm of a sample whose predicted links are over 3 standard errors off their known number."""
     if sample.units.population is None:
         return []
     links = balance(sample).loc["predicted_links"]
-    if abs(links.estimate - links.known) <= 3 * links.se + 1e-9 * links.known:
+    if not abs(links.estimate - links.known) > 3 * links.se + 1e-9 * links.known:
         return []
     return [
         f"Out of balance: the sample estimates {links.estimate:,.0f} predicted links (se {links.se:,.0f}), "

@@ -232,7 +232,8 @@ def test_distinct_entities_are_found_with_their_inclusion():
 def one_by_one(by, data, left, draws, seed):
     """Populations of single entities: a Poisson number of each size, links kept and foreign ones of each."""
     g, J = rng(seed), len(data["size"])
-    out = np.zeros((draws, 3)) + [data["sampled_true_links"], data["sampled_common_links"], data["sampled_foreign"] / 2]
+    seen = [data["sampled_true_links"], data["sampled_common_links"], data["sampled_foreign"] / 2]
+    out = np.tile(np.array(seen), (draws, 1))
     for j in range(J):
         s, y, y2, o, o2 = data["size"][j], *(by[k][0, j] for k in ("kept", "kept_square", "foreign", "foreign_square"))
         number = g.poisson(left[0, j], draws)

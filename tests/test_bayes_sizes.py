@@ -117,7 +117,7 @@ def test_negative_binomial_of_random_records(a, b):
 
 @pytest.mark.parametrize("a, b", LN)
 def test_log_normal_of_random_records(a, b):
-    mu, sigma = log_normal(a, b)
+    _, sigma = log_normal(a, b)
     found = weights(bayes.LogNormal(), {"size_location": a, "size_log_sigma": b}) + np.log(SINGLES)
     wanted = stats.lognorm(sigma, scale=BIASED * np.exp(a)).logpdf(SINGLES)
     np.testing.assert_allclose(found - logsumexp(found), wanted - logsumexp(wanted), rtol=1e-8, atol=1e-8)

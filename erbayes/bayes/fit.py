@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -17,7 +18,10 @@ import xarray as xr
 from scipy.special import softmax
 from scipy.stats import beta
 
+from ..calibration import links_out_of_reach
 from ..clustering import FloatArray
+from ..diagnostics import out_of_balance
+from ..estimate import Alarm
 from ..files import replacing
 from ..metrics import METRICS, Metric, pairwise_precision, pairwise_recall
 from ..sample import Sample
@@ -127,7 +131,15 @@ class Fit(Tabled):
                 f"no part of the size model says anything of '{column.name}': use taylor or the bootstrap "
                 "for metrics that need it"
             )
-        return np.asarray(units.column(column).sum() + (found.number * per_entity).sum(-1))
+        return np.asarray(units.column(column).sum() + (self._unsampled * per_entity).sum(-1))
+
+    @cached_property
+    def _unsampled(self) -> FloatArray:
+        """Unsampled entities of each size, whose records and the sample's add to N, (chain, draw, J)."""
+        number = self.population.number
+        rest = self.evidence.records - self.evidence.data["sampled_records"]
+        records = number @ self.evidence.grid.size
+        return np.asarray(number * (rest / np.maximum(records, 1.0))[..., None])
 
     def identifies(self, metric: Metric) -> bool:
         """True where the model produces all totals of a metric."""
@@ -271,13 +283,21 @@ def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = 1000,
 
     Warns
     -----
+    Alarm
+        The sample speaks against the known totals of the prediction.
     NotConverged
         Importance weights with a Pareto shape above .7.
     """
     model, evidence = model or SizeModel(), Evidence.of(sample)
     engine = FastFit(model, evidence)
     joined = engine.fit(evidence.data | priors(model, evidence), draws, rng)
-    bad = {part: k for part, k in joined.khat.items() if k > KHAT}
+    _warn_of_contradictions(sample)
+    if joined.khat["total"] > KHAT:
+        warnings.warn(
+            f"few draws agree with the known {evidence.predicted_links:,.0f} predicted links (Pareto k "
+            f"{joined.khat['total']:.2f}): either this family of sizes is wrong, or the prediction is not "
+            "the population that was sampled", NotConverged, stacklevel=2)  # fmt: skip
+    bad = {part: k for part, k in joined.khat.items() if k > KHAT and part != "total"}
     if bad:
         told = ", ".join(f"{part} {k:.2f}" for part, k in bad.items())
         warnings.warn(f"importance weights are unreliable (Pareto k of {told}, above {KHAT}): use nuts()",
@@ -310,6 +330,8 @@ def nuts(
 
     Warns
     -----
+    Alarm
+        The sample speaks against the known totals of the prediction.
     NotConverged
         Divergences, an R-hat above 1.01, or an effective number of draws below 100 a chain.
     """
@@ -326,16 +348,25 @@ def nuts(
                              compute_convergence_checks=False)  # fmt: skip
     log_prior = tree.posterior[LOG_PRIOR].to_numpy()
     fit = _fit(sample, model, evidence, tree, log_prior, built, {}, rng)
+    _warn_of_contradictions(sample)
     problems = fit.problems()
     if problems:
         warnings.warn("; ".join(problems), NotConverged, stacklevel=2)
     return fit
 
 
+def _warn_of_contradictions(sample: Sample) -> None:
+    """A size model takes known totals for true: say so where the sample speaks against them."""
+    if links_out_of_reach(sample.units) < 0.1:
+        for told in out_of_balance(sample):
+            warnings.warn(f"{told} A size model takes the known total for true.", Alarm, stacklevel=3)
+
+
 def _by_nutpie(model: SizeModel, built: pm.Model, **how: Any) -> xr.DataTree:
     import nutpie
 
-    compiled = _once(("nutpie", model.structure), lambda: nutpie.compile_pymc_model(built))
+    lengths = tuple(len(v) for v in built.coords.values())
+    compiled = _once(("nutpie", model.structure, lengths), lambda: nutpie.compile_pymc_model(built))
     used = {v.name for v in compiled.shared_var_keys}
     data = {v.name: v.get_value() for v in built.data_vars if v.name in used}
     coords = {k: pd.Index(v) for k, v in built.coords.items()}
