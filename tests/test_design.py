@@ -11,6 +11,7 @@ from scipy.special import expit, logit
 
 import erbayes as eb
 from erbayes import metrics as m
+from erbayes.design import BySize, SelectedBySize
 
 PRED = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b", 6: "c", 7: "d", 8: "d", 9: "e"}
 TRUE = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y", 6: "z", 7: "u", 8: "v", 9: "v"}
@@ -263,3 +264,61 @@ def test_a_sample_without_error_is_no_proof_of_perfection():
         low, high = found.interval()[0]
         assert found.mean[0] == 1 and found.sd[0] == 0
         assert (low == high == 1) if exact else (0.3 < low < 0.999 and high == 1)
+
+
+# Units selected by a known function of their size
+
+
+def squares(size):
+    return size**2 + 1
+
+
+def test_units_drawn_by_size_unbiased_over_all_samples():
+    size = {e: list(TRUE.values()).count(e) for e in "xyzuv"}
+    q = np.array([size[e] ** 2 + 1 for e in "xyzuv"], dtype=float)
+    chance = dict(zip("xyzuv", q / q.sum(), strict=True))
+    links = {e: sum(PRED[i] == PRED[j] for i in PRED for j in TRUE if TRUE[j] == e and i != j) / 2 for e in "xyzuv"}
+    mean = 0.0
+    for drawn in product("xyzuv", repeat=3):
+        s = eb.Sample(eb.measure(PRED, labels(drawn)), BySize(squares, draws=drawn))
+        found = s.contributions([eb.units.PREDICTED_LINKS]).sum()
+        assert found == pytest.approx(sum(links[e] / (size[e] ** 2 + 1) for e in drawn), rel=1e-12)
+        mean += np.prod([chance[e] for e in drawn]) * found
+    assert mean == pytest.approx(3 * 5 / q.sum(), rel=1e-12)  # up to the factor that the design leaves open
+    assert not s.expansion.absolute
+
+
+def test_units_drawn_by_size_are_units_of_known_weights():
+    draws = ["x", "y", "x", "v"]
+    units = eb.measure(PRED, labels("xyv"))
+    given = {e: 1 / squares(n) for e, n in (("x", 3), ("y", 2), ("v", 2))}
+    both = [BySize(squares, draws), eb.KnownWeights(given, draws)]
+    a, b = (eb.taylor(eb.Sample(units, d), [P, m.pairwise_recall, m.entities]) for d in both)
+    np.testing.assert_allclose(a.mean, b.mean, rtol=1e-12)
+    np.testing.assert_allclose(a.cov, b.cov, rtol=1e-12)
+
+
+@pytest.mark.parametrize("probability, bad", [
+    (lambda s: s - 2, 1), (lambda s: np.where(s > 2, np.nan, s), 1), (lambda s: s / 0.0, 2), (lambda s: 1.0, 1),
+])  # fmt: skip
+def test_bad_chances_by_size(probability, bad):
+    with np.errstate(divide="ignore"), pytest.raises(eb.DataError, match=f"positive and finite for every size; {bad} are not"):
+        totals("xy", BySize(probability))
+
+
+def test_designs_under_which_size_alone_matters():
+    units, size = eb.measure(PRED, TRUE), np.array([1.0, 2.0, 3.0])
+    of_size = {n: [e for e in "xyzuv" if list(TRUE.values()).count(e) == n] for n in (1, 2, 3)}
+    found = {e: 0 for e in "xyzuv"}
+    for drawn in product(TRUE.values(), repeat=3):
+        for e in set(drawn):
+            found[e] += 1 / 9**3
+    inclusion = [found[of_size[n][0]] for n in (1, 2, 3)]
+    cases = [(eb.UniformRecords(), size, False), (eb.UniformClusters(), [1, 1, 1], False), (BySize(np.sqrt), np.sqrt(size), False),
+             (eb.UniformClusters(population=5), [1, 1, 1], True), (eb.DistinctEntities(3), inclusion, True)]  # fmt: skip
+    for design, chance, without_repeats in cases:
+        assert isinstance(design, SelectedBySize)
+        np.testing.assert_allclose(design.selection(size, units), chance, rtol=1e-12)
+        assert design.without_repeats == without_repeats
+    others = (eb.KnownWeights({}), eb.Stratified({}, {}), eb.WeightedRecords([], []), eb.Calibrated(eb.UniformClusters()))
+    assert not any(isinstance(design, SelectedBySize) for design in others)

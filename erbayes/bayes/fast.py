@@ -151,9 +151,11 @@ def _function(inputs: list[Any], outputs: list[Any]) -> Any:
 
 
 def smoothed(log_w: FloatArray) -> tuple[FloatArray, float]:
-    """Pareto-smoothed weights that add to 1, and the Pareto shape."""
+    """Pareto-smoothed weights that add to 1, and the Pareto shape: -∞ where all weigh the same."""
     from arviz_stats.base import array_stats
 
+    if np.ptp(log_w[np.isfinite(log_w)]) < 1e-9:
+        return np.isfinite(log_w) / np.isfinite(log_w).sum(), -np.inf
     log_smooth, khat = array_stats.psislw(-log_w)
     w = np.exp(log_smooth - log_smooth.max())
     return w / w.sum(), float(khat)

@@ -187,7 +187,8 @@ class Fit(Tabled):
         for power in (0.5, 2.0):
             w = softmax((power - 1) * self.log_prior.ravel())
             shifts.append(np.abs(w @ draws.flat - draws.mean))
-        return np.asarray(np.max(shifts, axis=0) / np.maximum(draws.sd, 1e-300))
+        certain = draws.sd <= 1e-12 * np.maximum(np.abs(draws.mean), 1)
+        return np.where(certain, 0.0, np.max(shifts, axis=0) / np.where(certain, 1.0, draws.sd))
 
     def log_likelihood(self) -> xr.Dataset:
         """Log-likelihood of each distinct sampled entity, (chain, draw, entity).

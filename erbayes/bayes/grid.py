@@ -37,7 +37,7 @@ class SizeGrid:
     --------
     >>> grid = SizeGrid.up_to(1000)
     >>> grid.size[:3], len(grid.size), grid.bin(np.array([1.0, 20.0, 999.0]))
-    (array([1., 2., 3.]), 51, array([ 0, 16, 50]))
+    (array([1., 2., 3.]), 52, array([ 0, 17, 50]))
     """
 
     lower: FloatArray
