@@ -299,7 +299,7 @@ def test_units_drawn_by_size_are_units_of_known_weights():
 
 
 @pytest.mark.parametrize("probability, bad", [
-    (lambda s: s - 2, 1), (lambda s: np.where(s > 2, np.nan, s), 1), (lambda s: s / 0.0, 2), (lambda s: 1.0, 1),
+    (lambda s: s - 2, 1), (lambda s: np.where(s > 2, np.nan, s), 1), (lambda s: s / 0.0, 2), (lambda s: -1.0, 2),
 ])  # fmt: skip
 def test_bad_chances_by_size(probability, bad):
     with np.errstate(divide="ignore"), pytest.raises(eb.DataError, match=f"positive and finite for every size; {bad} are not"):
