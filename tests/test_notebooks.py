@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-SAMPLING = {"patentsview"}
+SAMPLING = {"patentsview", "priors"}
 """Their models compile for minutes: run by `make study`."""
 NEEDED = ("nbclient", "nbformat", "ipykernel", "matplotlib", "er_evaluation")
 LACKING = [name for name in NEEDED if find_spec(name) is None]
