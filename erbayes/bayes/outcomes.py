@@ -16,6 +16,12 @@ from .priors import Level, Slope, counts, events, normalised, smooth
 Tensors = Mapping[str, Any]
 
 
+def curve(name: str, data: Tensors, level: Level, slope: Slope, amplitude: float) -> Any:
+    """A function of log2 size, (J,): a level, a slope and a smooth part, centred at the sample's mean."""
+    linear = level(f"{name}_level") + slope(f"{name}_slope") * (data["x"] - data["centre"])
+    return linear + smooth(f"{name}_tilt", data["basis"], RANK, amplitude)
+
+
 @dataclass(frozen=True, slots=True)
 class Retention:
     """Share of an entity's links that the prediction keeps, y = f/C2(s).
@@ -25,7 +31,7 @@ class Retention:
     has a beta distribution of mean 1/(1 + e^(-m(s))) and precision e^(d(s)). i and m are linear in
     log2 s plus one smooth function each, d is linear.
 
-    Priors of slopes are centred at what between "size does not matter" (0) and "every record errs on its
+    Priors of slopes are centred between "size does not matter" (0) and "every record errs on its
     own" (log 2, .69 a doubling).
 
     Parameters
@@ -50,10 +56,8 @@ class Retention:
     def given_size(self, data: Tensors) -> dict[str, Any]:
         """Moments of y by size, (J,) each, inside a PyMC model: intact, kept, kept_square."""
         x, s = data["x"] - data["centre"], data["size"]
-        i = self.break_level("break_level") + self.break_slope("break_slope") * x
-        i = i + smooth("break_tilt", data["basis"], RANK, self.break_amplitude)
-        m = self.share_level("share_level") + self.share_slope("share_slope") * x
-        m = m + smooth("share_tilt", data["basis"], RANK, self.share_amplitude)
+        i = curve("break", data, self.break_level, self.break_slope, self.break_amplitude)
+        m = curve("share", data, self.share_level, self.share_slope, self.share_amplitude)
         d = self.precision_level("precision_level") + self.precision_slope("precision_slope") * x
         events("broken_entities", data["several"], i, data["several"] - data["intact"], dims="entity_size")
         intact = pt.exp(-pt.exp(i))
@@ -127,9 +131,8 @@ class Leakage:
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
         """Moments of o/s by size, (J,) each, inside a PyMC model: met, foreign, foreign_square."""
-        x, v = data["x"] - data["centre"], data["log_intrusion"]
-        h = self.meet_level("meet_level") + self.meet_slope("meet_slope") * x
-        h = h + smooth("meet_tilt", data["basis"], RANK, self.meet_amplitude)
+        v = data["log_intrusion"]
+        h = curve("meet", data, self.meet_level, self.meet_slope, self.meet_amplitude)
         met = -pt.expm1(-pt.exp(h))
         events("met_entities", data["entities"], h, data["met"], dims="entity_size")
         common = data["log_exposure"] + self.tilt("intrusion_slope") * v
@@ -166,9 +169,7 @@ class Exactness:
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
         """Chance that an intact entity is exact by size, (J,), inside a PyMC model: clean."""
-        x = data["x"] - data["centre"]
-        t = self.level("stain_level") + self.slope("stain_slope") * x
-        t = t + smooth("stain_tilt", data["basis"], RANK, self.amplitude)
+        t = curve("stain", data, self.level, self.slope, self.amplitude)
         stained = data["intact_all"] - data["clean"]
         events("stained_entities", data["intact_all"], t, stained, dims="entity_size")
         return {"clean": pt.exp(-pt.exp(t))}
