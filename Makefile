@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3.12 python3.13 python3.14 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: test demo study docs
+.PHONY: test demo study docs links
 test: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -20,6 +20,9 @@ demo: .venv/ready
 docs: .venv/docs
 	$(BIN)/sphinx-build -q -W --keep-going -c docs . build/docs
 	@echo "wrote build/docs/index.html"
+
+links: .venv/docs
+	$(BIN)/sphinx-build -q -W --keep-going -c docs -b linkcheck . build/links
 
 .venv/docs: .venv/ready
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'

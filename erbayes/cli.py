@@ -41,7 +41,7 @@ from .metrics import METRICS, OTHERS, PAPER, Metric, pairwise_precision, pairwis
 from .planning import Planned, forecast
 from .report import report
 from .sample import Sample
-from .scan import DatabaseTable, DuckDB, Files, Scanned, scan
+from .scan import DatabaseTable, DuckDB, Files, Scanned, scan, scan_common
 from .sources import FOREIGN, PACKED, unpacks
 from .taylor import taylor
 from .uncertain import Scale, identity, log, logit
@@ -113,6 +113,10 @@ def _argument(name: str, what: str) -> Any:
     return typer.Argument(metavar=name, exists=True, dir_okay=False, help=what)
 
 
+Prediction = Annotated[
+    Path,
+    typer.Argument(metavar="PREDICTION", exists=True, help="Record and predicted cluster, for all records."),
+]
 Labels = Annotated[Path, _argument("LABELS", "Record and entity, for every record of each labelled entity.")]
 DesignOption = Annotated[DesignName, typer.Option("--design", help="How the labelled units were found.")]
 Drawn = Annotated[Path | None, _file("One column: the unit of each draw, repeats kept.")]
@@ -134,6 +138,7 @@ MissingOption = Annotated[
 MetricNames = Annotated[
     str | None, typer.Option(help="Comma-separated, see erbayes metrics; all of them by default.")
 ]
+Stored = Annotated[str | None, typer.Option("--table", help="Table of a DuckDB database.")]
 MemoryLimit = Annotated[str | None, typer.Option(help="For the scan of PREDICTION, such as 4GB.")]
 Level = Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print.")]
@@ -219,35 +224,44 @@ def _large(prediction: Path) -> bool:
     )
 
 
-def _scanned(
-    prediction: Path, labels: Path, blocks: Path | None, record: str | None, cluster: str | None,
-    entity: str | None, missing: Missing, stored: str | None, memory_limit: str | None, name: str = "",
-) -> Scanned:  # fmt: skip
-    """Units of a prediction where it lies; of a file that DuckDB cannot unpack, once it is read."""
-    source: Any = Files(prediction, text=True)
+def _source(prediction: Path, record: str | None, cluster: str | None, stored: str | None) -> Any:
+    """What to scan; a file that DuckDB cannot unpack is read."""
     if stored is not None:
-        source = DatabaseTable(prediction, stored, text=True)
-    elif not unpacks(prediction):
-        source = read_columns(prediction, (record, cluster))
-    units = scan(
-        source, read_columns(labels, (record, entity)), record=record, cluster=cluster, missing=missing,
-        blocks=None if blocks is None else read_columns(blocks, (record, None)), engine=DuckDB(memory_limit),
-    )  # fmt: skip
+        return DatabaseTable(prediction, stored, text=True)
+    if not unpacks(prediction):
+        return read_columns(prediction, (record, cluster))
+    return Files(prediction, text=True)
+
+
+def _labelled(
+    labels: Path, blocks: Path | None, record: str | None, entity: str | None, missing: Missing
+) -> dict[str, Any]:
+    """What is common to all ways of measuring a prediction."""
+    return {
+        "labels": read_columns(labels, (record, entity)),
+        "blocks": None if blocks is None else read_columns(blocks, (record, None)),
+        "missing": missing,
+    }
+
+
+def _tell_scan(units: Scanned, name: str = "") -> None:
     typer.echo(f"{name}{units.rows:,} records scanned; no duplicates among {units.checked}", err=True)
-    return units
 
 
 def _measured(
     prediction: Path, labels: Path, blocks: Path | None, record: str | None, cluster: str | None,
-    entity: str | None, missing: Missing, stored: str | None = None, memory_limit: str | None = None,
+    entity: str | None, missing: Missing, stored: str | None, memory_limit: str | None,
 ) -> Units:  # fmt: skip
     """Units of one prediction, which is scanned where it is large."""
-    if _large(prediction) or stored is not None or memory_limit is not None:
-        return _scanned(prediction, labels, blocks, record, cluster, entity, missing, stored, memory_limit)
-    return measure(
-        read_columns(prediction, (record, cluster)), read_columns(labels, (record, entity)),
-        blocks=None if blocks is None else read_columns(blocks, (record, None)), missing=missing,
+    if not (_large(prediction) or stored is not None or memory_limit is not None):
+        table = read_columns(prediction, (record, cluster))
+        return measure(table, **_labelled(labels, blocks, record, entity, missing))
+    units = scan(
+        _source(prediction, record, cluster, stored), record=record, cluster=cluster,
+        engine=DuckDB(memory_limit), **_labelled(labels, blocks, record, entity, missing),
     )  # fmt: skip
+    _tell_scan(units)
+    return units
 
 
 def _metrics(names: str | None) -> Sequence[Metric]:
@@ -328,8 +342,7 @@ def main(
 
 @app.command("estimate")
 def estimate_command(
-    prediction: Annotated[Path, typer.Argument(
-        metavar="PREDICTION", exists=True, help="Record and predicted cluster, for all records.")],
+    prediction: Prediction,
     labels: Labels,
     design: DesignOption,
     drawn: Drawn = None,
@@ -346,7 +359,7 @@ def estimate_command(
     missing: MissingOption = Missing.ERROR,
     metrics: MetricNames = None,
     level: Level = 0.95,
-    stored: Annotated[str | None, typer.Option("--table", help="Table of a DuckDB database.")] = None,
+    stored: Stored = None,
     memory_limit: MemoryLimit = None,
     scale: Annotated[ScaleName, typer.Option(help="Where intervals are symmetric.")] = ScaleName.NATURAL,
     format: FormatOption = Format.TABLE,
@@ -434,7 +447,7 @@ def compare_command(
 
     Prints each prediction minus each earlier one, with paired standard errors. Two predictions or more are
     files, tables or columns, whose names they go by. Files and designs are those of erbayes estimate; where
-    one is scanned, all are, which then must cover the same records.
+    one is scanned, all are.
 
     \b
     Examples:
@@ -451,20 +464,22 @@ def compare_command(
         names = [" ".join(compress((_stem(p), str(t), str(c)), several)) for p, t, c in parts]
         if len(set(names)) < len(names):
             raise DataError(f"predictions go by their files' names, which must differ: {some(names, 20)}")
-        limited = stored is not None or memory_limit is not None
-        if limited and coverage is Coverage.COMMON:
-            raise DataError("--coverage common reads predictions whole: without --table and --memory-limit")
-        scanned = coverage is Coverage.ERROR and (limited or any(map(_large, predictions)))
-        found = compare(
-            {
-                name: _scanned(p, labels, blocks, record, c, entity, missing, t, memory_limit, f"{name}: ")
-                if scanned else read_columns(p, (record, c))
-                for name, (p, t, c) in zip(names, parts, strict=True)
-            },
-            read_columns(labels, (record, entity)), drawing, chosen,
-            blocks=None if blocks is None else read_columns(blocks, (record, None)),
-            missing=missing, coverage=coverage,
-        )  # fmt: skip
+        given = _labelled(labels, blocks, record, entity, missing)
+        judged: dict[str, Any]
+        if stored is not None or memory_limit is not None or any(map(_large, predictions)):
+            engine = DuckDB(memory_limit)
+            sources = {n: _source(p, record, c, t) for n, (p, t, c) in zip(names, parts, strict=True)}
+            clusters = {n: c for n, (_, _, c) in zip(names, parts, strict=True)}
+            if coverage is Coverage.COMMON:
+                judged = scan_common(sources, record=record, cluster=clusters, engine=engine, **given)
+            else:
+                judged = {n: scan(source, record=record, cluster=clusters[n], engine=engine, **given)
+                          for n, source in sources.items()}  # fmt: skip
+            for name, units in judged.items():
+                _tell_scan(units, f"{name}: ")
+        else:
+            judged = {n: read_columns(p, (record, c)) for n, (p, _, c) in zip(names, parts, strict=True)}
+        found = compare(judged, design=drawing, metrics=chosen, coverage=coverage, **given)
         for name, sample in zip(names, found.samples, strict=True):
             for alarm in alarms(sample, chosen):
                 typer.echo(f"warning: {name}: {alarm}", err=True)
@@ -491,7 +506,7 @@ def _told(path: Path) -> str:
 
 @app.command("report")
 def report_command(
-    prediction: Annotated[Path, _argument("PREDICTION", "Record and predicted cluster, for all records.")],
+    prediction: Prediction,
     labels: Labels,
     design: DesignOption,
     drawn: Drawn = None,
@@ -508,6 +523,8 @@ def report_command(
     missing: MissingOption = Missing.ERROR,
     metrics: MetricNames = None,
     level: Level = 0.95,
+    stored: Stored = None,
+    memory_limit: MemoryLimit = None,
     title: Annotated[str, typer.Option(help="Of the page.")] = "How good is this entity resolution?",
     output: Annotated[
         Path, typer.Option(help="The page to write; replaced only by a whole one.")
@@ -527,7 +544,7 @@ def report_command(
     with _errors_told():
         chosen = _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
-        units = _measured(prediction, labels, blocks, record, cluster, entity, missing)
+        units = _measured(prediction, labels, blocks, record, cluster, entity, missing, stored, memory_limit)
         read = {"PREDICTION": prediction, "LABELS": labels, "drawn": drawn, "weights": weights,
                 "strata": strata, "populations": populations, "blocks": blocks}  # fmt: skip
         about = {name: _told(path) for name, path in read.items() if path is not None}
@@ -542,7 +559,7 @@ def report_command(
 
 @app.command("plan")
 def plan_command(
-    prediction: Annotated[Path, _argument("PREDICTION", "Record and predicted cluster, for all records.")],
+    prediction: Prediction,
     labels: Labels,
     design: DesignOption,
     half_width: Annotated[float, typer.Option(help="Half the wished width of the interval, such as 0.03.")],
@@ -562,6 +579,8 @@ def plan_command(
         str | None, typer.Option(help="Comma-separated; pairwise precision and recall by default.")
     ] = None,
     level: Level = 0.95,
+    stored: Stored = None,
+    memory_limit: MemoryLimit = None,
     per_unit: Annotated[float, typer.Option(help="Cost of a unit, whatever its size.")] = 0.0,
     per_record: Annotated[float, typer.Option(help="Cost of each of its records.")] = 1.0,
     format: FormatOption = Format.TABLE,
@@ -581,7 +600,7 @@ def plan_command(
     with _errors_told():
         chosen = (pairwise_precision, pairwise_recall) if metrics is None else _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
-        units = _measured(prediction, labels, blocks, record, cluster, entity, missing)
+        units = _measured(prediction, labels, blocks, record, cluster, entity, missing, stored, memory_limit)
         planned: dict[str, Planned] = {
             DesignName.UNIFORM_RECORDS.value: UniformRecords(),
             DesignName.UNIFORM_CLUSTERS.value: UniformClusters(),

@@ -13,12 +13,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 
 LONGEST = 64
 """Bytes of the longest strings that have digests; pandas is as quick with longer ones."""
 CHUNK = 2**15
-"""Strings whose digests are computed at once: they fit in the processor's cache."""
+"""Strings whose digests are computed at once, so many as fit in the processor's cache."""
 
 
 class DataError(ValueError):

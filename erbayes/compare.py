@@ -17,10 +17,10 @@ from .clustering import Clustering, DataError, some
 from .design import Design
 from .metrics import METRICS, Metric
 from .sample import Sample
-from .scan import Scanned, refuse_different_records
+from .scan import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
 from .taylor import effects, taylor
 from .uncertain import Draws, Normal, Tabled
-from .units import Missing, measure
+from .units import Missing, Units, measure
 
 
 class Coverage(Enum):
@@ -135,9 +135,10 @@ def compare(
 
     Parameters
     ----------
-    predictions : mapping, name -> memberships or what `erbayes.scan.scan` returned
+    predictions : mapping, name -> memberships, or files and tables, or what `erbayes.scan` returned
+        Where one lies in files or tables, `erbayes.scan` counts all of them.
     labels, design, metrics, blocks, missing
-        As in `erbayes.estimate`. Scans have labels, blocks and policy of their own; these are not used.
+        As in `erbayes.estimate`. What was scanned has labels, blocks and policy of its own.
     coverage : Coverage
         What to do where the predictions cover different records.
     engine : Paired, optional
@@ -146,7 +147,7 @@ def compare(
     Raises
     ------
     DataError
-        Fewer than two predictions, or (with `Coverage.ERROR`, or of scans) different records.
+        Fewer than two predictions, or (with `Coverage.ERROR`, or of finished scans) different records.
 
     Examples
     --------
@@ -161,40 +162,46 @@ def compare(
     """
     if len(predictions) < 2:
         raise DataError(f"a comparison needs two predictions or more, not {len(predictions)}")
+    common = coverage is Coverage.COMMON
+    if any(map(lies_elsewhere, predictions.values())):
+        if common:
+            predictions = scan_common(predictions, labels, blocks=blocks, missing=missing)
+        else:
+            predictions = {
+                name: scan(p, labels, blocks=blocks, missing=missing) for name, p in predictions.items()
+            }
     scans = {name: p for name, p in predictions.items() if isinstance(p, Scanned)}
     if scans:
         if len(scans) < len(predictions):
             lacking = [name for name in predictions if name not in scans]
             raise DataError(f"scan every prediction or none: {some(lacking)} is not a scan")
         refuse_different_records(scans)
-        return _compared({name: Sample(units, design) for name, units in scans.items()}, metrics, engine)
+        return _compared(scans, design, metrics, engine, common)
     clusterings = {name: Clustering.of(p, f"prediction {name!r}") for name, p in predictions.items()}
     first, *others = clusterings.values()
-    common = first.records
+    shared = first.records
     for other in others:
-        common = common.intersection(other.records)
-    beyond = {name: len(c.records) - len(common) for name, c in clusterings.items()}
+        shared = shared.intersection(other.records)
+    beyond = {name: len(c.records) - len(shared) for name, c in clusterings.items()}
     partial = {name: extra for name, extra in beyond.items() if extra}
-    if partial and coverage is Coverage.ERROR:
+    if partial and not common:
         raise DataError(
-            f"the predictions share {len(common)} records; beyond these "
+            f"the predictions share {len(shared)} records; beyond these "
             + ", ".join(f"{name!r} covers {extra}" for name, extra in partial.items())
             + ": choose Coverage.COMMON to compare them on what they share"
         )
     if partial:
         missing = Missing.OMIT
-        clusterings = {n: c.restrict(common) for n, c in clusterings.items()}
-    samples = {
-        name: Sample(measure(clustering, labels, blocks=blocks, missing=missing), design)
-        for name, clustering in clusterings.items()
-    }
-    left_out = next(iter(samples.values())).units.unmatched if partial else 0
-    return _compared(samples, metrics, engine, left_out)
+        clusterings = {n: c.restrict(shared) for n, c in clusterings.items()}
+    units = {name: measure(c, labels, blocks=blocks, missing=missing) for name, c in clusterings.items()}
+    return _compared(units, design, metrics, engine, common)
 
 
 def _compared(
-    samples: Mapping[str, Sample], metrics: Sequence[Metric], engine: Paired | None, left_out: int = 0
+    units: Mapping[str, Units], design: Design, metrics: Sequence[Metric], engine: Paired | None, common: bool
 ) -> Comparison:
-    seen = tuple(samples.values())
-    joint = (engine or paired_taylor)(seen, metrics)
-    return Comparison(tuple(samples), tuple(m.name for m in metrics), joint, seen, left_out)
+    samples = tuple(Sample(u, design) for u in units.values())
+    joint = (engine or paired_taylor)(samples, metrics)
+    seen = samples[0].units
+    left_out = seen.unmatched if common and seen.population is not None else 0
+    return Comparison(tuple(units), tuple(m.name for m in metrics), joint, samples, left_out)

@@ -522,9 +522,9 @@ class SingleUnit(Enum):
     ERROR = "error"
     """Refuse (the default)."""
     CERTAINTY = "certainty"
-    """Nothing: the unit was certain to be drawn."""
+    """Nothing, for the unit was certain to be drawn."""
     ADJUST = "adjust"
-    """Its squared distance from the mean of all draws: conservative."""
+    """Its squared distance from the mean of all draws, which is conservative."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,6 +10,7 @@ from .design import Design
 from .diagnostics import alarms
 from .metrics import METRICS, Metric
 from .sample import Sample
+from .scan import lies_elsewhere, scan
 from .taylor import taylor
 from .uncertain import Normal
 from .units import Missing, measure
@@ -27,7 +28,9 @@ def estimate(
 
     Parameters
     ----------
-    prediction, labels, blocks, missing
+    prediction : memberships, or files and tables
+        As in `erbayes.measure`, or as in `erbayes.scan.scan` of their first two columns.
+    labels, blocks, missing
         As in `erbayes.measure`.
     design : Design
         How the labelled units were drawn.
@@ -56,7 +59,8 @@ def estimate(
     pairwise-precision       0.5  0.0
     pairwise-recall          0.5  0.0
     """
-    sample = Sample(measure(prediction, labels, blocks=blocks, missing=missing), design)
+    count = scan if lies_elsewhere(prediction) else measure
+    sample = Sample(count(prediction, labels, blocks=blocks, missing=missing), design)
     for alarm in alarms(sample, metrics):
         warnings.warn(alarm, Alarm, stacklevel=2)
     return taylor(sample, metrics).apply(metrics)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -65,8 +68,30 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 @contextmanager
+def terminable() -> Iterator[None]:
+    """Let a request to terminate (SIGTERM) end the block as an error does, so that it can clean up.
+
+    The program exits with status 143. A program that handles the signal itself is left alone.
+
+    Examples
+    --------
+    >>> with terminable(), TemporaryDirectory() as folder:
+    ...     pass  # the folder is removed whatever ends the block, SIGKILL aside
+    """
+    unhandled = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not unhandled or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new file that takes the place of `path` when the block ends without error.
+    """A new file that takes the place of `path` when the block ends without error, and is removed otherwise.
 
     Examples
     --------
@@ -83,7 +108,7 @@ def replacing(path: Path) -> Iterator[Path]:
     if target.exists() and not target.is_file():
         raise DataError(f"cannot write {path}: it is not a regular file")
     try:
-        with TemporaryDirectory(dir=target.parent, prefix=".erbayes-") as folder:
+        with terminable(), TemporaryDirectory(dir=target.parent, prefix=".erbayes-") as folder:
             new = Path(folder) / target.name
             yield new
             new.replace(target)

@@ -3,12 +3,14 @@
     forecast(pilot, metrics, {"records": UniformRecords(), "entities": UniformClusters()}).smallest(0.05)
 
 With d = J y the linearised effect of a unit on a metric, n draws of probabilities p ∝ a (a = 1: entities
-drawn uniformly; a = size: records drawn uniformly) give it the variance θ S²/n,
+drawn uniformly; a = size: records drawn uniformly; any function of size) give it the variance θ S²/n,
 
     S² = Σa Σd²/a - (Σd)²,
 
 sums over all units (Hansen and Hurwitz; Cochran 1977, theorem 9A.1). Each sum is a total, which a pilot of
-*any* design estimates: one pilot forecasts every design. A population is its own census.
+*any* design estimates: one pilot forecasts every design. A population is its own census. Before any label
+exists a prior says which populations there may be: n is then asked to serve a share of them, its *assurance*
+(O'Hagan and Stevens 2001; of interval lengths: Joseph and Bélisle 1997).
 """
 
 from __future__ import annotations
@@ -23,15 +25,17 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from .clustering import DataError, FloatArray
-from .design import UniformClusters, UniformRecords
+from .design import BySize, UniformClusters, UniformRecords
 from .metrics import Metric
+from .progress import track
 from .sample import Sample
 from .simulate import Population
 from .taylor import taylor
 from .uncertain import Normal, Tabled, Totals, check_level, derivatives
 from .units import Known
 
-Planned = UniformRecords | UniformClusters
+Planned = UniformRecords | UniformClusters | BySize
+Prior = Callable[[np.random.Generator], Population]
 Cost = Callable[[FloatArray], FloatArray]
 MOST = 10**9
 """Draws beyond which nobody looks for an answer."""
@@ -42,13 +46,24 @@ def records(size: FloatArray) -> FloatArray:
     return size
 
 
+def _frame(design: Planned) -> int | None:
+    """Elements to draw from without replacement; None with replacement."""
+    return None if isinstance(design, BySize) else design.population
+
+
+def _theta(design: Planned, n: int) -> float:
+    if isinstance(design, BySize) or design.population is None:
+        return 1.0
+    return design.correction(n, design.population)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Outlook:
     """What n draws of one design will give.
 
     Attributes
     ----------
-    design : UniformRecords or UniformClusters
+    design : UniformRecords, UniformClusters or BySize
     metrics : tuple of Metric, (k,)
     estimate : float array, (k,)
     variance : float array, (k,)
@@ -74,10 +89,10 @@ class Outlook:
 
     def half_widths(self, n: int, level: float, factor: float = 1.0) -> FloatArray:
         """Half widths of the default intervals, (k,), were S² `factor` times as large."""
-        T = self.design.population
+        T = _frame(self.design)
         if n < 2 or (T is not None and n > T):
             raise DataError(f"{n} draws: 2 or more are needed" + (f", {T} at most" if T is not None else ""))
-        theta = 1.0 if T is None else self.design.correction(n, T)
+        theta = _theta(self.design, n)
         found = Normal(
             tuple(m.name for m in self.metrics), self.estimate, np.diag(self.variance * factor * theta / n),
             np.maximum(n * self.effective - 1, 1.0), tuple(m.support for m in self.metrics),
@@ -89,7 +104,7 @@ class Outlook:
         """Draws that the j-th metric needs; None where there are none, or S² is in doubt without bounds."""
         if not np.isfinite(factor):
             return None
-        draws = range(2, (self.design.population or MOST) + 1)
+        draws = range(2, (_frame(self.design) or MOST) + 1)
         at = bisect_left(draws, -half_width, key=lambda n: -float(self.half_widths(n, level, factor)[j]))
         return draws[at] if at < len(draws) else None
 
@@ -99,7 +114,7 @@ class Outlook:
         Σ over units of price × (1 - (1-p)^n). Without replacement a unit of a of the T elements drawn from
         is missed with probability (1 - n/T)^a: exact for a = 1, close where n ≪ T.
         """
-        T = self.design.population
+        T = _frame(self.design)
         with np.errstate(divide="ignore", invalid="ignore"):
             missed = n * np.log1p(-self.reach) if T is None else self.reach * T * np.log1p(-n / T)
             found = np.where(self.reach > 0, -np.expm1(missed) / self.reach, n)
@@ -170,16 +185,11 @@ class Forecast(Tabled):
         DataError
             Half widths that are not above 0 or not one a metric, or that a billion draws do not reach.
         """
-        check_level(level)
-        wished = np.asarray(half_width, dtype=float)
-        if wished.shape not in {(), (len(self.metrics),)}:
-            raise DataError(f"{wished.size} half widths for {len(self.metrics)} metrics: give 1, or 1 each")
-        if not (np.isfinite(wished) & (wished > 0)).all():
-            raise DataError(f"half widths must be above 0 and finite, not {wished.tolist()}")
+        wished = _wished(half_width, len(self.metrics), level)
         rows = []
         for name, outlook in self.designs.items():
             off = np.exp(stdtrit(self.df, (1 + level) / 2) * outlook.doubt)
-            for j, wish in enumerate(np.broadcast_to(wished, len(self.metrics)).tolist()):
+            for j, wish in enumerate(wished):
                 n, low, high = (outlook.smallest(j, wish, level, f) for f in (1.0, 1 / off[j], off[j]))
                 metric = self.metrics[j].name
                 if n is None:
@@ -198,6 +208,17 @@ class Forecast(Tabled):
         return most.sort_values("cost", kind="stable", ignore_index=True)
 
 
+def _wished(half_width: ArrayLike, metrics: int, level: float) -> list[float]:
+    """The half width of each metric."""
+    check_level(level)
+    wished = np.asarray(half_width, dtype=float)
+    if wished.shape not in {(), (metrics,)}:
+        raise DataError(f"{wished.size} half widths for {metrics} metrics: give 1, or 1 each")
+    if not (np.isfinite(wished) & (wished > 0)).all():
+        raise DataError(f"half widths must be above 0 and finite, not {wished.tolist()}")
+    return list(np.broadcast_to(wished, metrics).tolist())
+
+
 def forecast(
     source: Sample | Population, metrics: Sequence[Metric], designs: Mapping[str, Planned], *,
     cost: Cost = records,
@@ -209,7 +230,7 @@ def forecast(
     source : Sample or Population
         A pilot of any design; or a synthetic or real population, which leaves no doubt about S².
     metrics : sequence of Metric
-    designs : mapping, name -> UniformRecords or UniformClusters
+    designs : mapping, name -> UniformRecords, UniformClusters or BySize
         With `population`, without replacement. Their `draws` play no role.
     cost : callable, sizes -> costs
         Of labelling units, vectorised; by default their records.
@@ -261,19 +282,17 @@ def forecast(
     estimate = totals.apply(metrics).mean
     found = {}
     for name, design in designs.items():
-        a = size if isinstance(design, UniformRecords) else np.ones(len(size))
+        a = design.selection(size, source.units)
         S2, doubt, effective = np.transpose([_of_one_draw(source, totals, m, a) for m in metrics])
         if not variance.census:
             S2 = S2 * len(unit) / df
-        T = design.population or (source.units.population or np.inf) * (w @ a) / (w @ size)
+        T = _frame(design) or (source.units.population or np.inf) * (w @ a) / (w @ size)
         found[name] = Outlook(design, metrics, estimate, S2, doubt, effective, w * a / (w @ a),
                               np.minimum(a / T, 1.0), price)  # fmt: skip
     return Forecast(metrics, found, float(max(df, 1)))
 
 
-def _of_one_draw(
-    source: Sample, totals: Totals, metric: Metric, a: FloatArray
-) -> tuple[float, float, float]:
+def _of_one_draw(source: Sample, totals: Totals, metric: Metric, a: FloatArray) -> tuple[float, float, float]:
     """S², its relative standard error and the effective draws per draw, where p ∝ a."""
     w, unit, variance = source.expansion.weight, source.expansion.unit, source.expansion.variance
     J, H = derivatives(metric.formula, totals.mean[totals.where(metric)])
@@ -291,3 +310,141 @@ def _of_one_draw(
     dS2 = w * (Q * a + A * dQ - 2 * D * (d + moved @ (w @ Y)))
     error = variance.covariance(variance.residuals(dS2[:, None]))[0, 0]
     return float(S2), float(np.sqrt(max(error, 0.0)) / S2), float(effective)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PriorForecast(Tabled):
+    """What n draws will give from populations that a prior holds possible.
+
+    Attributes
+    ----------
+    metrics : tuple of Metric, (k,)
+    populations : tuple of Forecast
+        One for each population drawn from the prior, each a census.
+    """
+
+    metrics: tuple[Metric, ...]
+    populations: tuple[Forecast, ...]
+
+    def outlooks(self) -> dict[str, list[Outlook]]:
+        """Of each design, population by population."""
+        return {name: [p.designs[name] for p in self.populations] for name in self.populations[0].designs}
+
+    def table(self) -> pd.DataFrame:
+        """What the prior says of each metric: its median and the ends of its central 90 %."""
+        values = [next(iter(p.designs.values())).estimate for p in self.populations]
+        low, median, high = np.quantile(values, [0.05, 0.5, 0.95], axis=0)
+        names = [m.name for m in self.metrics]
+        return pd.DataFrame({"metric": names, "median": median, "q05": low, "q95": high})
+
+    def half_widths(self, sizes: Sequence[int], level: float = 0.95, assurance: float = 0.8) -> pd.DataFrame:
+        """Half the width that the interval keeps to in a share `assurance` of the populations.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Numbers of draws.
+        level, assurance : float in (0, 1)
+
+        Returns
+        -------
+        DataFrame
+            One row a design, n and metric; cost is the mean over populations.
+        """
+        check_level(assurance, "assurance")
+        rows = []
+        for name, outlooks in self.outlooks().items():
+            for n in sizes:
+                widths = np.array([o.half_widths(n, level) for o in outlooks])
+                kept = np.quantile(widths, assurance, axis=0, method="inverted_cdf")
+                cost = np.mean([o.cost(n) for o in outlooks])
+                rows += [(name, n, m.name, half, cost) for m, half in zip(self.metrics, kept, strict=True)]
+        return pd.DataFrame(rows, columns=["design", "n", "metric", "half_width", "cost"])
+
+    def smallest(self, half_width: ArrayLike, level: float = 0.95, assurance: float = 0.8) -> pd.DataFrame:
+        """The smallest n that serves all metrics in a share `assurance` of the populations.
+
+        Parameters
+        ----------
+        half_width : float or sequence of float, (k,)
+            Half the wished width of the interval, of all metrics or of each.
+        level, assurance : float in (0, 1)
+
+        Returns
+        -------
+        DataFrame
+            One row a design, the cheapest first: design; metric, which most often asks for most; n;
+            median, the n that serves half of the populations; cost of n draws, the mean over populations.
+
+        Raises
+        ------
+        DataError
+            Half widths that are not above 0 or not one a metric, or that a billion draws do not reach.
+        """
+        check_level(assurance, "assurance")
+        wished, rows = _wished(half_width, len(self.metrics), level), []
+        for name, outlooks in self.outlooks().items():
+            asked = np.array([[o.smallest(j, wish, level) or np.inf for j, wish in enumerate(wished)]
+                              for o in outlooks])  # fmt: skip
+            n, median = np.quantile(asked.max(axis=1), [assurance, 0.5], method="inverted_cdf")
+            if not np.isfinite(n):
+                raise DataError(f"{name}: {MOST:,} draws do not reach these half widths in a share of "
+                                f"{assurance:g} of the populations")  # fmt: skip
+            most = self.metrics[np.bincount(asked.argmax(axis=1)).argmax()].name
+            rows.append((name, most, int(n), median, np.mean([o.cost(int(n)) for o in outlooks])))
+        table = pd.DataFrame(rows, columns=["design", "metric", "n", "median", "cost"])
+        return table.astype({"median": "int64"}).sort_values("cost", kind="stable", ignore_index=True)
+
+
+def forecast_from_prior(
+    prior: Prior, metrics: Sequence[Metric], designs: Mapping[str, Planned], *, rng: np.random.Generator,
+    populations: int = 100, cost: Cost = records, progress: bool = True,
+) -> PriorForecast:  # fmt: skip
+    """What n draws will tell of `metrics` where nothing is labelled yet, from populations that may be.
+
+    Parameters
+    ----------
+    prior : callable, Generator -> Population
+        Draws parameters, and then a population: sizes of entities and errors of the prediction
+        (`erbayes.simulate`). It should have as many records as there are, or so many that few entities
+        are drawn twice.
+    metrics, designs, cost
+        As in `forecast`.
+    rng : Generator
+    populations : int
+        How many are drawn.
+    progress : bool
+        Show a bar on standard error where it takes over two seconds.
+
+    Returns
+    -------
+    PriorForecast
+        `.table()` shows what the prior says of the metrics: look at it first. `.smallest(half_width)` is
+        the answer, `.half_widths(sizes)` the whole curve.
+
+    Raises
+    ------
+    DataError
+        As `forecast`; fewer than 1 population.
+
+    Examples
+    --------
+    >>> from erbayes import BySize, UniformClusters, UniformRecords, metrics, simulate
+    >>> def prior(rng):
+    ...     wrong = simulate.Misattribution(rng.beta(2, 30))
+    ...     return simulate.simulate(simulate.Zeta(rng.uniform(2.2, 2.8), 30), wrong, 2000, rng)
+    >>> designs = {"entities": UniformClusters(), "records": UniformRecords(), "root": BySize(np.sqrt)}
+    >>> found = forecast_from_prior(prior, [metrics.pairwise_recall], designs, rng=np.random.default_rng(1))
+    >>> found.smallest(0.05, assurance=0.8)[["design", "n", "median", "cost"]].round()
+         design     n  median    cost
+    0   records   148      83   447.0
+    1      root   379     208   711.0
+    2  entities  1208     619  1279.0
+    """
+    if populations < 1:
+        raise DataError(f"{populations} populations: 1 or more are needed")
+    forecasts = tuple(
+        forecast(prior(rng), metrics, designs, cost=cost)
+        for _ in track(range(populations), populations, "drawing populations", progress)
+    )
+    return PriorForecast(tuple(metrics), forecasts)

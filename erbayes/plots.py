@@ -444,8 +444,8 @@ def tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = None) ->
     values = grid.estimate[..., grid.names.index(metric)].T
     ax = _axes(ax)
     thin = ax.contour(grid.u, grid.v, values, colors="0.6", linewidths=1)
-    ax.clabel(thin, fmt="%.2f")
-    if values.min() < under < values.max():
+    ax.clabel(thin, [level for level in np.asarray(thin.levels) if not np.isclose(level, under)], fmt="%.2f")
+    if np.nanmin(values) < under < np.nanmax(values):
         line = ax.contour(grid.u, grid.v, values, levels=[under], colors="black", linewidths=2.5)
         ax.clabel(line, fmt=f"{under:g}")
     ax.set_xlabel("share of the records elsewhere that annotators missed")

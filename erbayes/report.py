@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from io import BytesIO
@@ -53,26 +52,26 @@ p { max-width: 44rem; margin: .5rem 0; }
 .alarms li { margin: .25rem 0; }
 .pair { display: grid; grid-template-columns: minmax(0, 1fr); gap: 1rem 2rem; align-items: start; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; width: 100%; }
+table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; width: 100%; }
 th, td { padding: .3rem .4rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top;
   white-space: pre; }
 tbody th, .facts td { white-space: pre-line; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
-tbody th { font-weight: 500; overflow-wrap: anywhere; min-width: 9rem; }
+tbody th { font-weight: 500; overflow-wrap: anywhere; min-width: 10rem; }
 thead th { white-space: normal; overflow-wrap: normal; border-bottom: 2px solid var(--ink); }
 .facts th { width: 40%; font-weight: 400; color: var(--soft); text-align: left; }
 .facts td { text-align: left; overflow-wrap: anywhere; }
 figure { margin: 1rem 0; }
 img { display: block; max-width: 100%; height: auto; }
 pre { padding: .75rem 1rem; background: var(--tint); white-space: pre-wrap; font-size: .85rem; }
-@media (min-width: 60rem) { .pair { grid-template-columns: minmax(0, 11fr) minmax(0, 9fr); }
+@media (min-width: 60rem) { .pair { grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); }
   .pair figure { margin-top: 0; } }
-@media (max-width: 30rem) { body { padding: 1rem .9rem 3rem; } table { font-size: .78rem; }
-  th, td { padding: .3rem .2rem; }
-  tbody th { min-width: 5rem; } }
+@media (max-width: 30rem) { body { padding: 1rem .9rem 3rem; } table { font-size: .75rem; }
+  th, td { padding: .3rem .15rem; }
+  tbody th { min-width: 4.5rem; } }
 @media print { @page { margin: 16mm; } body { max-width: none; padding: 0; font-size: 10pt; }
   table { font-size: 8pt; } h2 { margin-top: 1.25rem; } tbody th { min-width: 5rem; }
-  .pair { grid-template-columns: minmax(0, 11fr) minmax(0, 9fr); } .pair figure { margin-top: 0; }
+  .pair { grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); } .pair figure { margin-top: 0; }
   h2, h3 { break-after: avoid; } tr, figure, .alarms { break-inside: avoid; }
   thead { display: table-header-group; }
   .wide { overflow: visible; } .alarms, pre { background: none; } pre { border: 1px solid var(--line); } }
@@ -164,7 +163,7 @@ def report(
               "moves the estimate by about minus its influence."),
         *(_influence(sample, metric) for metric in metrics[:2]),
         "<h2>Data and design</h2>",
-        _facts({**(about or {}), **_data(sample), **_design(sample)}),
+        _facts({**(about or {}), **sample.facts()}),
         "<h2>To make it again</h2>",
         f"<pre>{escape(call)}</pre>" if call else "",
         _facts({"Python": sys.version.split()[0], **{name: _version(name) for name in PACKAGES}}),
@@ -285,9 +284,10 @@ def _balance(sample: Sample) -> str:
         table = balance(sample)
     except DataError as error:
         return _text(f"No balance: {error}.", "soft")
-    shown = table.map(_number).rename(index=lambda name: name.replace("_", " "))
-    return _beside(_table(shown), _picture(lambda ax: plots.balance(table, ax=ax), 1.2 + 0.4 * len(table),
-                                           "Estimated over known totals"))  # fmt: skip
+    table = table.rename(index=lambda name: name.replace("_", " "))
+    picture = _picture(lambda ax: plots.balance(table, ax=ax), 1.2 + 0.4 * len(table),
+                       "Estimated over known totals")  # fmt: skip
+    return _beside(_table(table.map(_number)), picture)
 
 
 def _influence(sample: Sample, metric: Metric) -> str:
@@ -298,34 +298,3 @@ def _influence(sample: Sample, metric: Metric) -> str:
     picture = _picture(lambda ax: plots.influence(table, MOST, ax), 1.2 + 0.25 * len(table),
                        f"Influence of single units on {metric.name}")  # fmt: skip
     return f"<h3>{escape(metric.name)}</h3>" + _beside(_table(shown), picture)
-
-
-def _data(sample: Sample) -> dict[str, str]:
-    units = sample.units
-    kind = "entities or blocks" if units.by_entity else "predicted clusters"
-    found = {
-        "labelled units": f"{len(units):,} {kind}",
-        "labelled records": f"{int(units.n.sum()):,}",
-        "the largest unit": f"{int(units.size.max()):,} records",
-        "overlaps with predicted clusters": f"{len(units.n):,}",
-    }  # fmt: skip
-    if units.unmatched:
-        found["labelled records that the prediction lacks"] = f"{units.unmatched:,}"
-    if units.known is not None:
-        records, clusters = (units.known.size * units.known.count).sum(), units.known.count.sum()
-        found["the prediction"] = f"{records:,.0f} records in {clusters:,.0f} clusters"
-    return found
-
-
-def _design(sample: Sample) -> dict[str, str]:
-    """The design and its parameters, long ones by their number."""
-    design: Any = sample.design
-    given = {f.name: getattr(design, f.name) for f in fields(design)}
-
-    def told(value: Any) -> str:
-        if callable(value):
-            return str(getattr(value, "__name__", type(value).__name__))
-        return f"{len(value):,} values" if hasattr(value, "__len__") else str(value)
-
-    parameters = ", ".join(f"{k}={told(v)}" for k, v in given.items() if v is not None)
-    return {"design": f"{type(design).__name__}({parameters})", "draws": f"{len(sample.expansion.unit):,}"}

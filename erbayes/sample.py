@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from html import escape
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +39,38 @@ class Sample:
         draws = " x ".join(map(str, self.expansion.unit.shape))
         return f"Sample({draws} draws of {self.units!r} by {type(self.design).__name__})"
 
+    def facts(self) -> dict[str, str]:
+        """What there is to know of the data and the design before any estimate, in words.
+
+        Examples
+        --------
+        >>> from erbayes import UniformClusters, measure
+        >>> units = measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"})
+        >>> sample = Sample(units, UniformClusters(population=2))
+        >>> sample.facts()["the prediction"], sample.facts()["design"]
+        ('3 records in 2 clusters', 'UniformClusters(population=2, correction=sampling_fraction)')
+        """
+        units = self.units
+        kind = "entities or blocks" if units.by_entity else "predicted clusters"
+        found = {
+            "design": _told(self.design),
+            "draws": " x ".join(f"{n:,}" for n in self.expansion.unit.shape),
+            "labelled units": f"{len(units):,} {kind}",
+            "labelled records": f"{int(units.n.sum()):,}",
+            "the largest unit": f"{int(units.size.max()):,} records",
+            "overlaps with predicted clusters": f"{len(units.n):,}",
+        }
+        if units.unmatched:
+            found["labelled records that the prediction lacks"] = f"{units.unmatched:,}"
+        if units.known is not None:
+            records, clusters = (units.known.size * units.known.count).sum(), units.known.count.sum()
+            found["the prediction"] = f"{records:,.0f} records in {clusters:,.0f} clusters"
+        return found
+
+    def _repr_html_(self) -> str:
+        rows = (f"<tr><td>{escape(k)}</td><td>{escape(v)}</td></tr>" for k, v in self.facts().items())
+        return f"Sample<table>{''.join(rows)}</table>"
+
     @property
     def draws(self) -> float:
         """Number of draws over their finite-population correction, n/θ: ∞ for a census."""
@@ -62,3 +96,16 @@ class Sample:
                 "prediction lacks were kept; Missing.OMIT restricts the population instead"
             )
         return self.units.known.total(total.column)
+
+
+def _told(design: Any) -> str:
+    """A design and its parameters, long ones by their number."""
+
+    def shown(value: Any) -> str:
+        if callable(value):
+            return str(getattr(value, "__name__", type(value).__name__))
+        return f"{len(value):,} values" if hasattr(value, "__len__") else str(value)
+
+    given = {f.name: getattr(design, f.name) for f in fields(design)} if is_dataclass(design) else {}
+    parameters = ", ".join(f"{name}={shown(value)}" for name, value in given.items() if value is not None)
+    return f"{type(design).__name__}({parameters})"

@@ -8,18 +8,31 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from .clustering import Clustering, DataError, some
-from .sources import Database, DatabaseTable, DuckDB, Files, RunSQL, Spark, backquoted, double_quoted, opened
+from .sources import (
+    Database,
+    DatabaseTable,
+    DuckDB,
+    Files,
+    RunSQL,
+    Spark,
+    backquoted,
+    double_quoted,
+    has_engine,
+    lies_elsewhere,
+    opened,
+    united,
+)
 from .units import KnownTotals, Missing, Units, assemble, same_kind
 
 __all__ = ["DatabaseTable", "DuckDB", "Files", "RunSQL", "Scanned", "Spark", "backquoted", "double_quoted",
-           "refuse_different_records", "scan", "scan_releases"]  # fmt: skip
+           "lies_elsewhere", "refuse_different_records", "scan", "scan_common", "scan_releases"]  # fmt: skip
 
 EMBEDDED = DuckDB()
 HINTED = 1000
@@ -78,13 +91,13 @@ def scan(
        records  true_links  common_links  predicted_links
     x      3.0         3.0           1.0              1.5
     """
-    (units,) = _scan(source, labels, record, cluster, (), blocks, missing, engine).values()
+    (units,) = _scan(source, labels, record, cluster, (), blocks, missing, False, engine).values()
     return units
 
 
 def scan_releases(
     source: Any, labels: Any, release: str, *, record: str | None = None, cluster: str | None = None,
-    blocks: Any = None, missing: Missing = Missing.ERROR, engine: DuckDB = EMBEDDED,
+    blocks: Any = None, missing: Missing = Missing.ERROR, common: bool = False, engine: DuckDB = EMBEDDED,
 ) -> dict[Any, Scanned]:  # fmt: skip
     """Several predictions in one table, by the value of a column: one scan serves all.
 
@@ -92,6 +105,9 @@ def scan_releases(
     ----------
     release : str
         Column that tells the prediction of each row. Folders called "release=2021" make such a column.
+    common : bool
+        Restrict all of them to the records that every one covers (`erbayes.Coverage.COMMON`). Labelled
+        records beyond these are left out.
     source, labels, record, cluster, blocks, missing, engine
         As in `scan`.
 
@@ -107,7 +123,53 @@ def scan_releases(
     >>> {year: float(units.table().common_links.sum()) for year, units in found.items()}
     {1: 1.0, 2: 0.0}
     """
-    return _scan(source, labels, record, cluster, (release,), blocks, missing, engine)
+    return _scan(source, labels, record, cluster, (release,), blocks, missing, common, engine)
+
+
+def scan_common(
+    predictions: Mapping[str, Any], labels: Any, *, record: str | None = None,
+    cluster: str | Mapping[str, str | None] | None = None, blocks: Any = None,
+    missing: Missing = Missing.ERROR, engine: DuckDB = EMBEDDED,
+) -> dict[str, Scanned]:  # fmt: skip
+    """Several predictions on the records that every one of them covers.
+
+    Parameters
+    ----------
+    predictions : mapping, name -> what DuckDB reads
+        As `source` in `scan`. Tables of other engines: bring them into one and use `scan_releases`.
+    cluster : str, or mapping of name -> str, optional
+        Column of all predictions, or of each.
+    labels, record, blocks, missing, engine
+        As in `scan`. Where predictions differ in their records, labelled records that are not common to
+        all are left out.
+
+    Raises
+    ------
+    DataError
+        As `scan`; no common record.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> old, new = pd.Series(["a", "a", "a"], [1, 2, 3]), pd.Series(["b", "b"], [2, 3])
+    >>> found = scan_common({"old": old, "new": new}, {1: "x", 2: "x", 3: "x"})
+    >>> {name: (units.rows, units.unmatched) for name, units in found.items()}
+    {'old': (2, 1), 'new': (2, 1)}
+    """
+    foreign = [name for name, source in predictions.items() if has_engine(source)]
+    if foreign:
+        raise DataError(f"{some(foreign)} has an engine of its own: bring all predictions into one table or "
+                        "view with a column of releases, and use scan_releases with common=True")  # fmt: skip
+    labels, parts = _labelled(labels), []
+    with engine.open_all(list(predictions.values())) as databases:
+        for name, database in zip(predictions, databases, strict=True):
+            wanted = cluster.get(name) if isinstance(cluster, Mapping) else cluster
+            parts.append((database, *_chosen(database.columns(), record, wanted, ())))
+            database.use(*parts[-1][1:])
+            _refuse_kinds(labels, *(database.kind(column) for column in parts[-1][1:]))
+        whole = _Prediction.of(united(parts), labels, "record", "cluster", "release")
+        found = whole.units(labels, blocks, missing, common=True)
+    return {name: found[i] for i, name in enumerate(predictions)}
 
 
 def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
@@ -122,22 +184,38 @@ def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
     for name, other in others:
         if one.rows != other.rows or len({one.digest, other.digest} - {None}) > 1:
             raise DataError(f"{first!r} and {name!r} cover different records, {one.rows:,} and "
-                            f"{other.rows:,}: give both the same")  # fmt: skip
+                            f"{other.rows:,}: give both the same, or scan them with Coverage.COMMON"
+                            )  # fmt: skip
         if not one.ids.equals(other.ids):
             raise DataError(f"{first!r} and {name!r} are scans for different labels, or lack different ones")
 
 
 def _scan(
     source: Any, labels: Any, record: str | None, cluster: str | None, release: tuple[str, ...], blocks: Any,
-    missing: Missing, engine: DuckDB,
+    missing: Missing, common: bool, engine: DuckDB,
 ) -> dict[Any, Scanned]:  # fmt: skip
-    labels = Clustering.of(labels, "labels")
-    if not len(labels.records):
-        raise DataError("the labels hold no record: an empty sample estimates nothing")
+    labels = _labelled(labels)
     with opened(source, engine) as database:
         chosen = _chosen(database.columns(), record, cluster, release)
         database.use(*chosen, *release)
-        return _Prediction.of(database, labels, *chosen, *release).units(labels, blocks, missing)
+        return _Prediction.of(database, labels, *chosen, *release).units(labels, blocks, missing, common)
+
+
+def _labelled(labels: Any) -> Clustering:
+    found = Clustering.of(labels, "labels")
+    if not len(found.records):
+        raise DataError("the labels hold no record: an empty sample estimates nothing")
+    return found
+
+
+def _refuse_kinds(labels: Clustering, record: str | None, cluster: str | None) -> None:
+    """Refuse ids that are neither strings nor integers, and records of another type than those labelled."""
+    for kind, what in ((record, "record"), (cluster, "cluster")):
+        if kind not in {"string", "integer", None}:
+            raise DataError(f"{what} ids of the prediction must be all strings or all integers, not "
+                            f"{kind}; convert them to text where they lie")  # fmt: skip
+    labelled = pd.api.types.infer_dtype(labels.records, skipna=False)
+    same_kind(record or labelled, labelled)
 
 
 def _chosen(
@@ -171,13 +249,7 @@ class _Prediction:
     def of(
         cls, database: Database, labels: Clustering, record: str, cluster: str, release: str | None = None
     ) -> _Prediction:
-        kinds = {column: database.kind(column) for column in (record, cluster)}
-        for column, what in ((record, "record"), (cluster, "cluster")):
-            if kinds[column] not in {"string", "integer", None}:
-                raise DataError(f"{what} ids of the prediction must be all strings or all integers, not "
-                                f"{kinds[column]}; convert them to text where they lie")  # fmt: skip
-        labelled = pd.api.types.infer_dtype(labels.records, skipna=False)
-        same_kind(kinds[record] or labelled, labelled)
+        _refuse_kinds(labels, database.kind(record), database.kind(cluster))
         version = "" if release is None else f", {database.quote(release)} AS v"
         keys = f"{database.key(record)} AS r, {database.key(cluster)} AS c{version}"
         return cls(database, record, cluster, release, database.keep(f"SELECT {keys} FROM {database.table}"))
@@ -191,14 +263,19 @@ class _Prediction:
         for row in self.database.rows(sql):
             yield row if self.by else (None, *row)
 
-    def units(self, labels: Clustering, blocks: Any, missing: Missing) -> dict[Any, Scanned]:
+    def units(
+        self, labels: Clustering, blocks: Any, missing: Missing, common: bool = False
+    ) -> dict[Any, Scanned]:
         """Release -> units."""
         records = self.count()
+        if common:
+            shared = self.common(len(records))
+            return shared.units(labels, blocks, missing if shared.count() == records else Missing.OMIT)
         met = self.met(labels.records.tolist())
         touched = list({c for clusters in met.values() for c in clusters.values()})
         checked = self.refuse_duplicates(touched)
         sizes = self.sizes(touched)
-        self.database.forget("r")
+        self.database.forget(self.table, "r")
         known = self.histogram()
         units = {}
         for v, (rows, digest) in records.items():
@@ -219,7 +296,7 @@ class _Prediction:
         Raises
         ------
         DataError
-            Missing ids.
+            Missing ids, no record.
         """
         grouped = " GROUP BY v" if self.by else ""
         counted = list(self.rows(f"SELECT {self.by}COUNT(*), COUNT(r), COUNT(c), {self.database.digest('r')} "
@@ -236,7 +313,17 @@ class _Prediction:
                 other = self.cluster if column == self.record else self.record
                 raise DataError(f"{what} ids of the prediction: {number} of {total} are missing"
                                 + self.examples(other, f"{self.database.quote(column)} IS NULL"))  # fmt: skip
+        if not total:
+            raise DataError("the prediction holds no record" if self.release is None else
+                            "no record is in every prediction")  # fmt: skip
         return {v: (int(rows), digest) for v, rows, *_, digest in counted}
+
+    def common(self, releases: int) -> _Prediction:
+        """The prediction on the records that every release covers."""
+        inside = f"SELECT r FROM {self.table} GROUP BY r HAVING COUNT(DISTINCT v) = {releases}"
+        table = self.database.keep(f"SELECT r, c, v FROM {self.table} WHERE r IN ({inside})")
+        self.database.forget(self.table)
+        return replace(self, table=table)
 
     def examples(self, column: str, condition: str) -> str:
         """Ids at which a condition holds, to show in a message."""

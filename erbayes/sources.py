@@ -21,7 +21,7 @@ import pandas as pd
 import pyarrow as pa
 
 from .clustering import DataError, some
-from .files import PARQUET
+from .files import PARQUET, terminable
 from .progress import track
 
 TEXT = {".csv", ".tsv"}
@@ -88,8 +88,8 @@ class Database(Protocol):
         """What may stand in IN (...), in one piece or several."""
     def keep(self, select: str) -> str:
         """SQL of a table that holds what `select` finds, computed once where that is cheaper."""
-    def forget(self, column: str) -> None:
-        """A column of what is kept is needed no more."""
+    def forget(self, table: str, column: str | None = None) -> None:
+        """What is kept, or a column of it, is needed no more."""
     def share(self, key: str) -> str | None:
         """Condition that a pseudo-random share of keys fulfils; None: no need, take all."""
     def digest(self, key: str) -> str:
@@ -266,7 +266,7 @@ class RunSQL:
     def keep(self, select: str) -> str:
         return f"({select}) AS p"
 
-    def forget(self, column: str) -> None: ...
+    def forget(self, table: str, column: str | None = None) -> None: ...
 
     def share(self, key: str) -> str | None:
         return None
@@ -350,7 +350,7 @@ class _Spark:
     def keep(self, select: str) -> str:
         return f"({select}) AS p"
 
-    def forget(self, column: str) -> None: ...
+    def forget(self, table: str, column: str | None = None) -> None: ...
 
     def share(self, key: str) -> str | None:
         return None if self.one_in == 1 else f"(xxhash64({key}) % {int(self.one_in)} = 0)"
@@ -390,11 +390,20 @@ class DuckDB:
 
     @contextmanager
     def open(self, source: Any) -> Iterator[Database]:
+        with self.open_all([source]) as (database,):
+            yield database
+
+    @contextmanager
+    def open_all(self, sources: Sequence[Any]) -> Iterator[list[_DuckDB]]:
+        """Several sources, which share a connection."""
         try:
             import duckdb
         except ImportError as error:
             raise DataError("scanning needs DuckDB: pip install 'erbayes[scale]'") from error
-        with TemporaryDirectory(dir=self.folder, prefix="erbayes-", ignore_cleanup_errors=True) as folder:
+        with (
+            terminable(),
+            TemporaryDirectory(dir=self.folder, prefix="erbayes-", ignore_cleanup_errors=True) as folder,
+        ):
             given = {"memory_limit": self.memory_limit, "threads": self.threads}
             config: dict[str, Any] = {k: str(v) for k, v in given.items() if v is not None}
             config |= {"temp_directory": folder, "preserve_insertion_order": "false"}
@@ -405,9 +414,11 @@ class DuckDB:
             with connection:
                 for setting, value in SETTINGS.items():
                     connection.execute(f"SET {setting} = {value}")
-                database = _DuckDB(connection, self, duckdb.Error)
-                database.attach(source)
-                yield database
+                databases = []
+                for i, source in enumerate(sources):
+                    databases.append(_DuckDB(connection, self, duckdb.Error, f"prediction_{i}"))
+                    databases[i].attach(source)
+                yield databases
 
 
 SETTINGS = {
@@ -423,7 +434,7 @@ class _DuckDB:
     connection: Any
     engine: DuckDB
     error: type[Exception]
-    table: str = "prediction"
+    table: str
     types: dict[str, str] = field(default_factory=dict)
     frame: Any = None
     text: bool = False
@@ -444,8 +455,9 @@ class _DuckDB:
                 self.first = _pandas_index(source)
         elif isinstance(source, DatabaseTable):
             path = str(source.path).replace("'", "''")
-            self.rows(f"ATTACH '{path}' AS prediction (READ_ONLY)")
-            self.table, self.text = f"prediction.{_qualified(source.table, double_quoted)}", source.text
+            name = double_quoted(f"database {Path(source.path).resolve()}")  # a file can be attached but once
+            self.rows(f"ATTACH IF NOT EXISTS '{path}' AS {name} (READ_ONLY)")
+            self.table, self.text = f"{name}.{_qualified(source.table, double_quoted)}", source.text
         elif type(source).__module__ == "pyarrow._dataset":
             self.connection.register(self.table, source)
         else:
@@ -523,12 +535,13 @@ class _DuckDB:
     def keep(self, select: str) -> str:
         if not self.engine.keep:
             return f"({select}) AS p"
-        self.rows(f"CREATE TEMP TABLE kept AS {select}")
-        return "kept"
+        self.tables += 1
+        self.rows(f"CREATE TEMP TABLE kept_{self.tables} AS {select}")
+        return f"kept_{self.tables}"
 
-    def forget(self, column: str) -> None:
+    def forget(self, table: str, column: str | None = None) -> None:
         if self.engine.keep:
-            self.rows(f"ALTER TABLE kept DROP COLUMN {column}")
+            self.rows(f"ALTER TABLE {table} DROP COLUMN {column}" if column else f"DROP TABLE {table}")
 
     def share(self, key: str) -> str | None:
         return None if self.one_in == 1 else f"(hash({key}) % {int(self.one_in)} = 0)"
@@ -536,6 +549,26 @@ class _DuckDB:
     def digest(self, key: str) -> str:
         # the hash of an integer may depend on its type
         return f"BIT_XOR(hash(CAST({key} AS HUGEINT)))"
+
+
+def united(parts: Sequence[tuple[_DuckDB, str, str]]) -> Database:
+    """Predictions of one connection, with their columns of records and clusters, as one table.
+
+    Its columns are `record`, `cluster` and `release`, the position of the prediction.
+    """
+    selects = []
+    for i, (database, *named) in enumerate(parts):
+        record, cluster = (
+            f"CAST({database.quote(c)} AS VARCHAR)" if database.kind(c) == "string" else database.quote(c)
+            for c in named
+        )
+        columns = f"{record} AS record, {cluster} AS cluster, {i} AS release"
+        selects.append(f"SELECT {columns} FROM {database.table}")
+    table = f"({' UNION ALL '.join(selects)}) AS united"
+    first, *_ = parts[0]
+    whole = _DuckDB(first.connection, first.engine, first.error, table)
+    whole.describe()
+    return whole
 
 
 def _pandas_index(source: Files) -> list[str]:
@@ -602,15 +635,31 @@ def _relation(relation: Any) -> Iterator[Database]:
         relation.query(view, f"DROP VIEW IF EXISTS {view}")
 
 
+def lies_elsewhere(prediction: Any) -> bool:
+    """Whether a prediction is files, a table or a dataset, to be scanned: not memberships in memory.
+
+    Examples
+    --------
+    >>> lies_elsewhere("release/*.parquet"), lies_elsewhere({1: "a"})
+    (True, False)
+    """
+    dataset = type(prediction).__module__ == "pyarrow._dataset"
+    return isinstance(prediction, str | Path | Files | DatabaseTable) or has_engine(prediction) or dataset
+
+
+def has_engine(source: Any) -> bool:
+    """Whether a source is counted by an engine of its own."""
+    home = type(source).__module__.split(".")[0]
+    relation = home in {"duckdb", "_duckdb"} and hasattr(source, "columns")
+    return isinstance(source, RunSQL | Spark) or home == "pyspark" or relation
+
+
 def opened(source: Any, engine: DuckDB) -> AbstractContextManager[Database]:
     """A source, opened by its own engine where it has one, by `engine` otherwise."""
-    home = type(source).__module__.split(".")[0]
     if isinstance(source, RunSQL):
         return nullcontext(source)
+    if not has_engine(source):
+        return engine.open(source)
     if isinstance(source, Spark):
         return source.open()
-    if home == "pyspark":
-        return Spark(source).open()
-    if home in {"duckdb", "_duckdb"} and hasattr(source, "query"):
-        return _relation(source)
-    return engine.open(source)
+    return Spark(source).open() if type(source).__module__.startswith("pyspark") else _relation(source)

@@ -272,10 +272,10 @@ def positions(metric: Metric, names: Sequence[str]) -> list[int]:
     return [names.index(c.name) for c in metric.columns]
 
 
-def check_level(level: float) -> None:
+def check_level(level: float, what: str = "level") -> None:
     """Refuse a level outside (0, 1)."""
     if not 0 < level < 1:
-        raise DataError(f"level must lie strictly between 0 and 1, not {level}")
+        raise DataError(f"{what} must lie strictly between 0 and 1, not {level}")
 
 
 def gradient(f: Callable[..., Any], x: FloatArray) -> FloatArray:

@@ -34,7 +34,7 @@ class Missing(Enum):
     TOGETHER = "together"
     """Those of one entity are one predicted cluster. No total stays known."""
     OMIT = "omit"
-    """Leave them out: the population is the records that the prediction covers, all totals known.
+    """Leave them out. The population is then the records that the prediction covers, all totals known.
     Entities shrink; one without any covered record leaves the sample."""
 
 

@@ -1,7 +1,9 @@
 """What the pages say exists does: rooms, links, layers."""
 
+import ast
 import re
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,7 @@ def test_every_room_stands_once_in_the_table_of_rooms():
 
 def test_every_room_has_its_layer():
     with open(ROOT / "pyproject.toml", "rb") as file:
-        (contract,) = tomllib.load(file)["tool"]["importlinter"]["contracts"]
+        contract, *_ = tomllib.load(file)["tool"]["importlinter"]["contracts"]
     rooms = re.findall(r"erbayes\.(\w+)", " ".join(contract["layers"]))
     assert sorted(rooms) == sorted(ROOMS)
 
@@ -36,3 +38,16 @@ def test_every_room_but_the_command_line_is_in_the_reference():
 def test_links_lead_somewhere(page):
     targets = re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text(encoding="utf-8"))
     assert not [t for t in targets if not (page.parent / t).exists()]
+
+
+def test_no_docstring_of_an_attribute_is_taken_for_its_type():
+    """Sphinx reads "Nothing: the unit ..." as an attribute of the type Nothing."""
+    found = []
+    for path in HOUSE.glob("*.py"):
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        bodies = [node.body for node in nodes if isinstance(node, ast.Module | ast.ClassDef)]
+        for assigned, told in (pair for body in bodies for pair in pairwise(body)):
+            if isinstance(assigned, ast.Assign | ast.AnnAssign) and isinstance(told, ast.Expr):
+                text = ast.literal_eval(told.value)
+                found += [f"{path.name}: {text}"] * (":" in text.splitlines()[0])
+    assert not found

@@ -1,8 +1,13 @@
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
 import erbayes as eb
-from erbayes.files import read_columns, replacing
+from erbayes.files import read_columns, replacing, terminable
 
 
 def test_what_fails_half_way_replaces_nothing(tmp_path):
@@ -50,3 +55,29 @@ def test_ids_are_text_and_gaps_stay_gaps(tmp_path):
     found = read_columns(tmp_path / "x.csv", ("b", None))
     assert found.b.tolist() == ["NA", "null", "x"] and list(found.columns) == ["b", "a"]
     assert found.a.isna().tolist() == [False, False, True] and found.a[0] == "007"
+
+
+def test_a_request_to_terminate_cleans_up_and_leaves_other_handlers_alone(tmp_path):
+    code = f"""
+import os, signal, sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
+from pathlib import Path
+from erbayes.files import replacing, terminable
+with terminable():
+    pass
+assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+with replacing(Path({str(tmp_path / "found.csv")!r})) as new:
+    new.write_text("half")
+    os.kill(os.getpid(), signal.SIGTERM)
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 143
+    assert not list(tmp_path.iterdir())
+
+    def own(*args):
+        pass
+
+    before = signal.signal(signal.SIGTERM, own)
+    try:
+        with terminable():
+            assert signal.getsignal(signal.SIGTERM) is own
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,5 +1,7 @@
 """Forecasts against the pilot's own intervals, repeated samples and enumerated costs. Seeds are fixed."""
 
+import functools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ import pytest
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes import simulate as sim
-from erbayes.planning import forecast
+from erbayes.planning import forecast, forecast_from_prior
 from erbayes.study import DrawClusters, DrawDistinctClusters, DrawRecords, Taylor, study
 
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_recall, m.cluster_f(), m.splits)
@@ -21,6 +23,7 @@ PLANS = {
     "distinct clusters": (eb.UniformClusters(population=K), DrawDistinctClusters()),
 }
 DESIGNS = {name: design for name, (design, _) in PLANS.items()}
+ROOT = eb.BySize(np.sqrt)
 
 
 def pilots(plan, n, count, seed=3):
@@ -34,6 +37,41 @@ def test_the_forecast_for_the_pilots_own_design_is_its_interval(plan, level):
     found = forecast(pilot, METRICS, DESIGNS).designs[plan].half_widths(150, level)
     wanted = np.diff(eb.taylor(pilot, METRICS).apply(METRICS).interval(level))[:, 0] / 2
     assert found == pytest.approx(wanted, rel=1e-9)
+
+
+def drawn_by_root(n, samples, seed=3):
+    """Units drawn by the square root of their size, (samples, n)."""
+    chance = np.sqrt(PEOPLE.units.size)
+    return np.random.default_rng(seed).choice(K, (samples, n), p=chance / chance.sum())
+
+
+def by_root(unit):
+    chosen, draws = np.unique(unit, return_inverse=True)
+    taken = PEOPLE.units.take(chosen)
+    return eb.Sample(taken, eb.BySize(np.sqrt, taken.ids[draws]))
+
+
+def test_a_design_that_selects_by_size():
+    """The pilot's own interval; S² and cost as sampled."""
+    pilot = by_root(drawn_by_root(150, 1)[0])
+    found = forecast(pilot, METRICS, {"root": ROOT}).designs["root"].half_widths(150, 0.9)
+    wanted = np.diff(eb.taylor(pilot, METRICS).apply(METRICS).interval(0.9))[:, 0] / 2
+    assert found == pytest.approx(wanted, rel=1e-9)
+    drawn = drawn_by_root(600, 400)
+    spread = np.std([eb.taylor(by_root(unit), METRICS).apply(METRICS).mean for unit in drawn], axis=0, ddof=1)
+    for source in (PEOPLE, by_root(drawn_by_root(3000, 1)[0]), pilots("records", 3000, 1)[0]):
+        outlook = forecast(source, METRICS, {"root": ROOT}).designs["root"]
+        assert np.sqrt(outlook.variance / 600) == pytest.approx(spread, rel=0.2)
+        paid = [PEOPLE.units.size[np.unique(unit)].sum() for unit in drawn]
+        assert outlook.cost(600) == pytest.approx(np.mean(paid), rel=0.03)
+
+
+def test_drawing_by_size_with_equal_or_proportional_chances_is_drawing_units_or_records():
+    designs = {"all": eb.BySize(np.ones_like), "links": eb.BySize(lambda size: 3 * size)}
+    found, known = forecast(PEOPLE, METRICS, designs).designs, forecast(PEOPLE, METRICS, DESIGNS).designs
+    for name, same in (("all", "clusters"), ("links", "records")):
+        np.testing.assert_allclose(found[name].half_widths(99, 0.95), known[same].half_widths(99, 0.95))
+        assert found[name].cost(500) == pytest.approx(known[same].cost(500))
 
 
 @pytest.mark.parametrize("plan", PLANS)
@@ -162,6 +200,65 @@ def test_a_pilot_without_error_says_that_it_does_not_know():
     assert table[["n_low", "n_high"]].isna().all(axis=None)
 
 
+def prior(rng):
+    errors = sim.Chain([sim.Misattribution(rng.beta(3, 30)), sim.Splits(rng.uniform(0, 0.4))])
+    return sim.simulate(sim.NegativeBinomial(rng.uniform(2, 6), 2.0), errors, 3000, rng)
+
+
+PRIOR_DESIGNS = {"records": eb.UniformRecords(), "clusters": eb.UniformClusters(), "root": ROOT}
+
+
+@functools.cache
+def from_prior(populations=40, metrics=METRICS[:2]):
+    return forecast_from_prior(prior, metrics, PRIOR_DESIGNS, rng=np.random.default_rng(4), populations=populations)
+
+
+def test_a_prior_without_doubt_is_a_population():
+    certain = forecast_from_prior(lambda rng: PEOPLE, METRICS, PRIOR_DESIGNS, rng=np.random.default_rng(1), populations=3)
+    known = forecast(PEOPLE, METRICS, PRIOR_DESIGNS)
+    for assurance in (0.1, 0.8):
+        found, wanted = certain.smallest(0.04, 0.9, assurance), known.smallest(0.04, 0.9)
+        pd.testing.assert_frame_equal(found[wanted.columns.intersection(found.columns)], wanted[found.columns.intersection(wanted.columns)])
+        assert (found["median"] == found["n"]).all()
+        pd.testing.assert_frame_equal(certain.half_widths([50, 300], 0.9, assurance), known.half_widths([50, 300], 0.9))
+    assert (certain.table()[["median", "q05", "q95"]].T.nunique() == 1).all()
+
+
+@pytest.mark.parametrize("assurance", [0.5, 0.8, 0.95])
+def test_the_share_of_populations_that_are_served_is_the_one_asked_for(assurance):
+    found = from_prior()
+    for row in found.smallest([0.05, 0.03], 0.9, assurance).itertuples():
+        def served(n, design=row.design):
+            return np.mean([(o.half_widths(n, 0.9) <= [0.05, 0.03]).all() for o in found.outlooks()[design]])
+
+        assert served(row.n) >= assurance > served(row.n - 1)
+        assert served(row.median) >= 0.5 > served(row.median - 1)
+        assert row.cost == pytest.approx(np.mean([o.cost(row.n) for o in found.outlooks()[row.design]]))
+        kept = found.half_widths([row.n], 0.9, assurance).query("design == @row.design").half_width
+        for j, half in enumerate(kept):
+            widths = [o.half_widths(row.n, 0.9)[j] for o in found.outlooks()[row.design]]
+            assert np.mean(np.array(widths) <= half) >= assurance > np.mean(np.array(widths) < half)
+
+
+def test_what_the_prior_says_of_the_metrics():
+    found = from_prior(200)
+    table = found.table().set_index("metric")
+    rng = np.random.default_rng(8)
+    values = np.array([[prior(rng).value(metric) for metric in METRICS[:2]] for _ in range(200)])
+    assert table["median"].to_numpy() == pytest.approx(np.median(values, axis=0), abs=0.03)
+    assert table["q05"].to_numpy() == pytest.approx(np.quantile(values, 0.05, axis=0), abs=0.06)
+    assert "pairwise-recall" in found._repr_html_()
+
+
+def test_wider_priors_ask_for_more():
+    def certain(rng):
+        return sim.simulate(sim.NegativeBinomial(4.0, 2.0), sim.Chain([sim.Misattribution(0.09), sim.Splits(0.2)]), 3000, rng)
+
+    rng = np.random.default_rng(4)
+    narrow = forecast_from_prior(certain, METRICS[:2], PRIOR_DESIGNS, rng=rng, populations=20).smallest(0.05)
+    assert (from_prior().smallest(0.05).set_index("design")["n"] > narrow.set_index("design")["n"]).all()
+
+
 PILOT = pilots("records", 50, 1)[0]
 
 
@@ -178,6 +275,13 @@ PILOT = pilots("records", 50, 1)[0]
     (lambda: forecast(PILOT, METRICS, DESIGNS).half_widths([1]), "1 draws: 2 or more are needed"),
     (lambda: forecast(PILOT, METRICS, DESIGNS).half_widths([K + 1]), f"{K + 1} draws: 2 or more are needed, {K} at most"),
     (lambda: forecast(PILOT, [m.purity], DESIGNS), "whole predicted clusters"),
+    (lambda: forecast(PILOT, METRICS, {"r": eb.BySize(np.zeros_like)}), "probability must be positive and finite"),
+    (lambda: from_prior(0), "0 populations: 1 or more are needed"),
+    (lambda: from_prior(2, ()), "nothing to forecast: 0 metrics under 3 designs"),
+    (lambda: from_prior(2).smallest(0.05, assurance=1), "assurance must lie strictly between 0 and 1, not 1"),
+    (lambda: from_prior(2).half_widths([9], assurance=0), "assurance must lie strictly between 0 and 1, not 0"),
+    (lambda: from_prior(2).smallest([0.1, 0.1, 0.1]), "3 half widths for 2 metrics"),
+    (lambda: from_prior(2).smallest(1e-7), "clusters: 1,000,000,000 draws do not reach these half widths|records: 1,000"),
 ])  # fmt: skip
 def test_errors(make, message):
     with pytest.raises(eb.DataError, match=message):

@@ -11,6 +11,7 @@ from test_census import population
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes import plots
+from erbayes.sensitivity import Grid
 from erbayes.study import Study
 
 PRED, TRUE = population(4)
@@ -365,3 +366,37 @@ def test_leakage(ax, fit):
     met = [np.sum(units.n[units.unit == i] * (units.m - units.n)[units.unit == i]) for i in range(len(units))]
     np.testing.assert_allclose(sampled.get_ydata(), met / units.size)
     assert min(sampled.get_ydata()) >= 0 > ax.get_ylim()[0], "those that meet nobody are seen"
+
+
+# Contours over labelling errors
+
+SHARES = np.linspace(0, 0.9, 10)
+
+
+def falling(broken=1.0):
+    """1 - (u + v)/2, without values where v is above `broken`."""
+    values = 1 - np.add.outer(SHARES, SHARES)[..., None] / 2
+    values[:, SHARES > broken] = np.nan
+    return Grid(("x",), SHARES, SHARES, values, values, values, 0.95)
+
+
+@pytest.mark.parametrize("broken", [1.0, 0.45])
+def test_tipping_line(ax, broken):
+    plots.tipping(falling(broken), "x", 0.8, ax=ax)
+    thin, bold = ax.collections
+    assert min(bold.get_linewidth()) > 2 * max(thin.get_linewidth())
+    u, v = np.vstack([p.vertices for p in bold.get_paths()]).T
+    np.testing.assert_allclose(u + v, 0.4)
+    assert (v <= broken).all()
+    labels = [t.get_text() for t in ax.texts]
+    assert "0.8" in labels and "0.80" not in labels, "one label for the line"
+    assert "missed" in ax.get_xlabel() and "kept" in ax.get_ylabel()
+
+
+def test_grids_without_a_tipping_line(ax):
+    assert len(plots.tipping(falling(), "x", 0.05, ax=ax).collections) == 1
+    with pytest.raises(eb.DataError, match="the grid has no metric 'y'; it has x"):
+        plots.tipping(falling(), "y", 0.5, ax=ax)
+    one = Grid(("x",), SHARES, SHARES[:1], *[np.ones((10, 1, 1))] * 3, 0.95)
+    with pytest.raises(eb.DataError, match="two shares or more each way, not 10 and 1"):
+        plots.tipping(one, "x", 0.5, ax=ax)

@@ -119,15 +119,16 @@ def test_hostile_ids_do_not_run_in_a_browser(tmp_path):
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs the browser `chromium`, Debian's package of that name")
 @pytest.mark.parametrize("width", [390, 1200])
-def test_the_page_is_no_wider_than_its_window(tmp_path, width):
+def test_the_page_and_its_tables_are_no_wider_than_there_is_room(tmp_path, width):
     """A phone is a frame: chromium's windows are at least 500 pixels wide."""
     page = re.sub("<meta http-equiv[^>]*>", "", long_page())
-    probe = "<script>parent.postMessage(document.documentElement.scrollWidth, '*')</script>"
+    probe = ("<script>parent.postMessage([document.documentElement, ...document.querySelectorAll('.wide')]"
+             ".map(e => Math.max(0, e.scrollWidth - e.clientWidth)).join(), '*')</script>")  # fmt: skip
     (tmp_path / "inner.html").write_text(page.replace("</body>", f"{probe}</body>"), encoding="utf-8")
-    outer = ("<script>addEventListener('message', e => document.title = e.data)</script>"
+    outer = ("<script>addEventListener('message', e => document.title = 'beyond ' + e.data)</script>"
              f"<iframe src=inner.html style='width:{width}px;height:900px;border:0'></iframe>")  # fmt: skip
-    (found,) = re.findall(r"<title>(\d+)</title>", dom(tmp_path, outer))
-    assert int(found) <= width
+    (found,) = re.findall(r"<title>beyond ([\d,]+)</title>", dom(tmp_path, outer))
+    assert set(found.split(",")) == {"0"}
 
 
 def test_what_it_says():
@@ -143,6 +144,12 @@ def test_what_it_says():
         assert f"<li>{alarm.replace(chr(39), '&#x27;')}</li>" in page
     worst = eb.influence(drawn, m.pairwise_precision).index[0]
     assert re.search(f"<h3>pairwise-precision</h3>.*?<tbody><tr><th>{worst}</th>", page, re.S)
+
+
+def test_totals_have_the_same_names_in_the_table_and_in_the_picture_of_balance():
+    page = report(sample([]), CHOSEN)
+    assert "<tr><th>predicted links</th>" in page
+    assert ">predicted links<" in pictures(page)[1] and "predicted_links" not in pictures(page)[1]
 
 
 def test_each_engine_and_what_one_refuses():

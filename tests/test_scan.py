@@ -30,6 +30,7 @@ from erbayes.scan import (
     backquoted,
     refuse_different_records,
     scan,
+    scan_common,
     scan_releases,
 )
 from erbayes.sources import literal
@@ -447,7 +448,8 @@ def test_interruption_of_any_statement_leaves_nothing(tmp_path, monkeypatch):
         assert last >= least
 
 
-def test_interruption_of_a_scan_that_spills_leaves_nothing(tmp_path):
+@pytest.mark.parametrize("number, end", [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 143)])
+def test_interruption_of_a_scan_that_spills_leaves_nothing(tmp_path, number, end):
     """The process is told to stop while its temporary folder holds files."""
     records = 3_000_000
     numbers = np.random.default_rng(0).permutation(records)
@@ -462,9 +464,10 @@ scan(folder + "/p.parquet", {{"7": "e"}}, engine=DuckDB(memory_limit="60MB", thr
     while not list(tmp_path.glob("erbayes-*/*")):
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, told = process.communicate(timeout=60)
-    assert told.rstrip().endswith("KeyboardInterrupt")
+    assert process.returncode == end
+    assert told.rstrip().endswith("KeyboardInterrupt" if number == signal.SIGINT else "")
     assert [p.name for p in tmp_path.iterdir()] == ["p.parquet"]
 
 
@@ -565,6 +568,28 @@ def test_the_command_line_scans_folders_databases_and_large_files(tmp_path, monk
     assert found.exit_code == 2 and "erbayes: DuckDB cannot scan the prediction: Catalog Error" in found.stderr
 
 
+@pytest.mark.parametrize("command", [["report", "--metrics", "pairwise-f1"], ["plan", "--half-width", "0.1"]])
+def test_reports_and_plans_scan_too(tmp_path, monkeypatch, command):
+    from typer.testing import CliRunner
+
+    from erbayes.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    releases(tmp_path)
+
+    def told(*source):
+        options = ["--design", "uniform-clusters", "--missing", "omit", "--output", "out"]
+        found = CliRunner().invoke(app, [command[0], *source, "l.csv", *options, *command[1:]])
+        assert found.exit_code == 0, found.stderr
+        return (tmp_path / "out").read_text().partition("<h2>Data and design</h2>")[0], found.stderr
+
+    wanted, _ = told("old.parquet")
+    for source in (["old.parquet", "--memory-limit", "1GB"], ["x.duckdb", "--table", "old"]):
+        found, said = told(*source)
+        assert found == wanted and "300 records scanned" in said
+    assert "300 records scanned" in told("dir/new")[1]
+
+
 @pytest.mark.parametrize("packing", ["bz2", "xz", "zip", "tar", "tar.gz"])
 def test_what_duckdb_cannot_unpack_is_read(tmp_path, monkeypatch, packing):
     prediction, labels, _ = population(2)
@@ -579,12 +604,14 @@ def test_what_duckdb_cannot_unpack_is_read(tmp_path, monkeypatch, packing):
         scan(packed, labels)
 
 
-def releases(folder):
+def releases(folder, gaps=False):
     """Two predictions as files of their own, as columns of a file and as tables, and the labels of both."""
     prediction, labels, blocks = population(2)
     other = prediction.sample(frac=1, random_state=0)
     other[::5] = other.iloc[0]
-    both = pd.DataFrame({"record": prediction.index, "old": prediction.to_numpy(), "new": other[prediction.index].to_numpy()})
+    if gaps:
+        prediction, other = prediction[20:], other.drop(prediction.index[-12:])
+    both = pd.DataFrame({"old": prediction, "new": other}).rename_axis("record").reset_index()
     both.to_parquet(folder / "both.parquet", index=False)
     frame_of(prediction).to_parquet(folder / "old.parquet", index=False)
     frame_of(other).to_csv(folder / "new.csv.bz2", index=False)
@@ -593,8 +620,8 @@ def releases(folder):
     frame_of(other)[99:].to_parquet(folder / "dir" / "new" / "2.parquet", index=False)
     with duckdb.connect(folder / "x.duckdb") as connection:
         connection.register("b", both)
-        connection.execute("CREATE TABLE old AS SELECT record, old FROM b")
-        connection.execute("CREATE TABLE new AS SELECT record, new FROM b")
+        for name in ("old", "new"):
+            connection.execute(f"CREATE TABLE {name} AS SELECT record, {name} FROM b WHERE {name} IS NOT NULL")
     pd.DataFrame({"record": labels.index, "entity": labels.to_numpy()}).to_csv(folder / "l.csv", index=False)
     pd.DataFrame({"record": blocks.index, "block": blocks.to_numpy()}).to_csv(folder / "b.csv", index=False)
     return prediction, other, labels, blocks
@@ -638,12 +665,99 @@ def test_scans_of_different_records_are_not_compared(tmp_path, monkeypatch):
         found = shell(*args, "--memory-limit", "1GB", command="compare")
         assert found.exit_code == 2 and found.stdout == ""
         assert f"'old' and 'other' cover different records, 300 and {number}: give both the same" in found.stderr
-    monkeypatch.setattr("erbayes.cli.LARGE", 0)
-    assert shell(*args, "--coverage", "common", command="compare").exit_code == 0
-    found = shell(*args, "--coverage", "common", "--memory-limit", "1GB", command="compare")
-    assert found.exit_code == 2 and "--coverage common reads predictions whole: without --table and --memory-limit" in found.stderr
     found = shell("old.parquet", "l.csv", "--memory-limit", "1GB", command="compare")
     assert found.exit_code == 2 and "a comparison needs two predictions or more, not 1" in found.stderr
+
+
+@pytest.mark.parametrize("args", [a for a in COMPARED if not a.startswith("both")])
+@pytest.mark.parametrize("large", [False, True])
+def test_the_command_line_compares_on_common_records(tmp_path, monkeypatch, args, large):
+    monkeypatch.chdir(tmp_path)
+    old, new, labels, _ = releases(tmp_path, gaps=True)
+    if large:
+        monkeypatch.setattr("erbayes.cli.LARGE", 0)
+    found = shell(*args.split(), "--coverage", "common", command="compare")
+    assert found.exit_code == 0, found.stderr
+    scanned = [line for line in found.stderr.splitlines() if "scanned" in line]
+    assert [line.split(" records")[0] for line in scanned] in ([], ["old: 268", "new: 268"])
+    assert scanned or not (large or args in COMPARED[:4])
+    (row,) = json.loads(found.stdout)
+    wanted = eb.compare({"old": old, "new": new}, labels, eb.UniformClusters(), [eb.metrics.pairwise_f()],
+                        coverage=eb.Coverage.COMMON)  # fmt: skip
+    assert row["estimate"] == pytest.approx(wanted.differences().estimate[0])
+    assert row["se"] == pytest.approx(wanted.differences().se[0])
+    assert f"warning: {wanted.left_out} labelled records, which a prediction lacks, are left out" in found.stderr
+
+
+@pytest.mark.parametrize("engine", [DuckDB(), DuckDB(keep=False)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_common_records_give_the_units_of_measure(tmp_path, engine, kind):
+    prediction, labels, blocks = population(2, kind=kind)
+    old, new = prediction[30:], prediction[::-1][9:]
+    new[::5] = new.iloc[0]
+    shared = old.index.intersection(new.index)
+    wanted = {name: eb.measure(p[p.index.isin(shared)], labels, blocks=blocks, missing=eb.Missing.OMIT)
+              for name, p in (("old", old), ("new", new))}  # fmt: skip
+    sources = {"old": parquet(frame_of(old), tmp_path), "new": frame_of(new).astype({"cluster": "category"})}
+    found = scan_common(sources, labels, record="record", cluster="cluster", blocks=blocks, engine=engine)
+    tables = {"old": table(frame_of(old), tmp_path), "new": pl.from_pandas(frame_of(new))}
+    of_tables = scan_common(tables, labels, blocks=blocks, engine=engine)
+    both = pd.concat([frame_of(old).assign(v="old"), frame_of(new).assign(v="new")])
+    by = scan_releases(both, labels, "v", blocks=blocks, common=True, engine=engine)
+    by_sql = scan_releases(sqlite(both), labels, "v", record="record", cluster="cluster", blocks=blocks, common=True)
+    for several in (found, of_tables, by, by_sql):
+        assert {name: units.rows for name, units in several.items()} == {"old": len(shared), "new": len(shared)}
+        for name, units in several.items():
+            same(units, wanted[name])
+
+
+def test_a_record_twice_in_one_prediction_is_not_common():
+    old, new = pd.Series(["x", "x", "x"], ["a", "a", "b"]), pd.Series(["y"], ["b"])
+    found = scan_common({"old": old, "new": new}, {"b": "e"})
+    assert [units.rows for units in found.values()] == [1, 1]
+
+
+def test_common_records_in_spark(spark):
+    prediction, labels, _ = population(2)
+    old, new = prediction[30:], prediction[::-1][9:]
+    rows = [(r, c, year) for year, p in ((1, old), (2, new)) for r, c in p.items()]
+    frame = spark.createDataFrame(rows, ["record", "cluster", "year"])
+    shared = old.index.intersection(new.index)
+    for units in scan_releases(frame, labels, "year", common=True).values():
+        same(units, eb.measure(prediction[prediction.index.isin(shared)], labels, missing=eb.Missing.OMIT))
+
+
+def test_predictions_that_lie_in_files_are_judged_as_those_in_memory(tmp_path):
+    old, new, labels, blocks = releases(tmp_path, gaps=True)
+    files = {"old": tmp_path / "old.parquet", "new": str(tmp_path / "dir" / "new")}
+    design, metrics = eb.UniformClusters(), [eb.metrics.pairwise_f(), eb.metrics.b3_recall]
+    with pytest.raises(eb.DataError, match="'old' and 'new' cover different records"):
+        eb.compare(files, labels, design, metrics, missing=eb.Missing.OMIT)
+    for given in (files, {"old": files["old"], "new": frame_of(new)}):
+        found = eb.compare(given, labels, design, metrics, coverage=eb.Coverage.COMMON)
+        wanted = eb.compare({"old": old, "new": new}, labels, design, metrics, coverage=eb.Coverage.COMMON)
+        pd.testing.assert_frame_equal(found.differences(), wanted.differences())
+        assert found.left_out == wanted.left_out > 0
+    same = {"old": files["old"], "again": files["old"]}
+    with pytest.raises(eb.DataError, match="labelled records are not in the prediction"):
+        eb.compare(same, labels, design, metrics, coverage=eb.Coverage.COMMON)
+    for coverage in eb.Coverage:
+        eb.compare(same, labels, design, metrics, missing=eb.Missing.SINGLETON, coverage=coverage)
+    alone = eb.estimate(files["old"], labels, design, metrics, blocks=blocks, missing=eb.Missing.OMIT)
+    wanted = eb.estimate(old, labels, design, metrics, blocks=blocks, missing=eb.Missing.OMIT)
+    pd.testing.assert_frame_equal(alone.table(), wanted.table())
+
+
+@pytest.mark.parametrize("old, new, message", [
+    (pd.Series(["x"], ["a"]), pd.Series(["x"], ["b"]), "no record is in every prediction"),
+    (pd.Series(["x"], ["a"]), pd.Series(["x"], [1]), "of type integer, those of the labels of type string"),
+    (pd.Series(["x", "x"], ["a", "a"]), pd.Series(["x"], ["a"]), "1 duplicates, such as 'a'"),
+    (pd.Series(["x"], ["a"]), pd.Series(["x", None], ["a", "b"]), "cluster ids of the prediction: 1 of 3 are missing"),
+    (pd.Series(["x"], ["a"]), sqlite(pd.DataFrame({"r": ["a"]})), "'new' has an engine of its own"),
+])  # fmt: skip
+def test_what_is_wrong_with_predictions_to_be_compared_is_said(old, new, message):
+    with pytest.raises(eb.DataError, match=message):
+        scan_common({"old": old, "new": new}, {"a": "e"})
 
 
 @pytest.mark.parametrize("kind", ["strings", "integers"])

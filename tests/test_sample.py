@@ -1,0 +1,65 @@
+"""A sample shows itself, and what it shows of the user's data is text."""
+
+import re
+from html import unescape
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import erbayes as eb
+from erbayes import simulate
+from erbayes.study import DrawRecords
+
+PREDICTION, TRUTH = {1: "a", 2: "a", 3: "b", 4: "b"}, {1: "<b>x</b>", 2: "<b>x</b>", 3: "y"}
+
+
+def shown(sample):
+    """The rows of its table in a notebook."""
+    rows = re.findall(r"<tr><td>(.*?)</td><td>(.*?)</td></tr>", sample._repr_html_())
+    return {unescape(k): unescape(v) for k, v in rows}
+
+
+def test_what_a_sample_is_made_of():
+    sample = eb.Sample(eb.measure(PREDICTION, TRUTH), eb.UniformRecords(draws=["<b>x</b>", "y", "y"]))
+    assert repr(sample) == "Sample(3 draws of Units(2 units, 3 records, 2 pieces) by UniformRecords)"
+    assert shown(sample) == sample.facts() == {
+        "design": "UniformRecords(draws=3 values, correction=sampling_fraction)", "draws": "3",
+        "labelled units": "2 entities or blocks", "labelled records": "3", "the largest unit": "2 records",
+        "overlaps with predicted clusters": "2", "the prediction": "4 records in 2 clusters",
+    }  # fmt: skip
+
+
+def test_a_name_from_the_data_is_no_markup():
+    units = eb.measure(PREDICTION, TRUTH)
+
+    def weight(size):
+        return size
+
+    weight.__name__ = "<script>"
+    html = eb.Sample(units, eb.BySize(weight))._repr_html_()
+    assert "<script>" not in html and "&lt;script&gt;" in html
+
+
+@pytest.mark.parametrize("missing, known", [(eb.Missing.TOGETHER, None), (eb.Missing.OMIT, "4 records in 2 clusters")])
+def test_what_the_prediction_lacks_is_shown(missing, known):
+    units = eb.measure(PREDICTION, TRUTH | {9: "y"}, missing=missing)
+    found = shown(eb.Sample(units, eb.UniformClusters()))
+    assert found["labelled records that the prediction lacks"] == "1"
+    assert found.get("the prediction") == known
+
+
+def test_every_kind_of_sample_shows_itself():
+    predicted = eb.measure_predicted(PREDICTION, TRUTH | {4: "y"}, ["a"])
+    assert shown(eb.Sample(predicted, eb.UniformClusters()))["labelled units"] == "1 predicted clusters"
+    people = simulate.simulate(simulate.Zeta(2.5, 9), simulate.Merges(0.1), 300, np.random.default_rng(1))
+    many = DrawRecords().draw(people.units, 20, 7, np.random.default_rng(2)).together
+    assert shown(many)["draws"] == "7 x 20"
+    weights = pd.Series(1.0, eb.measure(PREDICTION, TRUTH).ids)
+    assert "weights=2 values" in shown(eb.Sample(eb.measure(PREDICTION, TRUTH), eb.KnownWeights(weights)))["design"]
+
+    class Own:
+        def expand(self, units):
+            return eb.UniformClusters().expand(units)
+
+    assert shown(eb.Sample(eb.measure(PREDICTION, TRUTH), Own()))["design"] == "Own()"
