@@ -15,7 +15,8 @@ Source of the analysis: Lash, Fox and Fink (2009), Applying Quantitative Bias An
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -30,8 +31,9 @@ from scipy.special import stdtrit
 
 from . import units as u_
 from .bootstrap import PseudoDraws, Scheme, bootstrap
-from .clustering import DataError, FloatArray
+from .clustering import BoolArray, DataError, FloatArray
 from .design import Design, DistinctEntities, Stratified, UniformClusters, UniformRecords, WeightedRecords
+from .estimate import Alarm
 from .labelling import Annotator, KeptRecords, MissedPieces, Rate, drawn, mislabel, restore
 from .metrics import Metric, Value, pairwise_f, pairwise_precision, pairwise_recall
 from .progress import track
@@ -80,6 +82,11 @@ class Law:
     kept: tuple[Column, Column, Column]
     again: tuple[Column, Column, Column] = (NOTHING, NOTHING, NOTHING)
 
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The distinct columns, those of observed links first."""
+        return tuple(dict.fromkeys((*LINKS, *self.missed, *self.kept, *self.again)))
+
 
 PROPORTIONAL = Law((NOTHING, _MISSING, NOTHING), (_FALSE, _FALSE, NOTHING))
 """Draws proportional to size, weighted by 1/N_c *as labelled*. What a draw adds to |T| is (N_c - 1)/2, linear
@@ -103,7 +110,8 @@ def law_of(design: Design) -> Law:
         return PROPORTIONAL
     if isinstance(design, UniformClusters | Stratified):
         return FIXED
-    raise DataError(f"no first-order law goes with {type(design).__name__}: pass law=, or use Restored")
+    raise DataError(f"no first-order law goes with {type(design).__name__}: pass law=, or use Restored "
+                    "or restored_analysis")  # fmt: skip
 
 
 def _odds(share: ArrayLike, what: str) -> FloatArray:
@@ -142,24 +150,46 @@ def corrected(metric: Metric, u: ArrayLike, v: ArrayLike, law: Law = PROPORTIONA
     other = [c.name for c in metric.columns if c not in LINKS]
     if other:
         raise DataError(f"{metric.name} rests on {', '.join(other)}: only metrics of common, true and "
-                        "predicted links have a closed form; use Restored")  # fmt: skip
+                        "predicted links have a closed form; use Restored or restored_analysis")  # fmt: skip
     missed, kept = _odds(u, "missed"), _odds(v, "kept")
-    every: tuple[Column, ...] = (*LINKS, *law.missed, *law.kept, *law.again)
-    columns = tuple({c.name: c for c in every}.values())
-    names = [c.name for c in columns]
+    columns = law.columns
 
     def formula(*totals: Value) -> Value:
-        seen = dict(zip(names, totals, strict=True))
-        raw, true, predicted = (
-            seen[x] + missed * seen[a.name] - kept * seen[b.name] + kept**2 * seen[c.name]
-            for x, a, b, c in zip(names[:3], law.missed, law.kept, law.again, strict=True)
-        )
+        raw, true, predicted = _links(totals, missed, kept, law)
         common = np.maximum(raw, 0)
         links = common, common + np.maximum(true - raw, 0), np.maximum(predicted, common)
-        by_name = dict(zip(names[:3], links, strict=True))
+        by_name = {c.name: x for c, x in zip(LINKS, links, strict=True)}
         return metric.formula(*(by_name[c.name] for c in metric.columns))
 
     return replace(metric, columns=columns, formula=formula, source=f"{metric.source}, corrected labels")
+
+
+def _links(totals: Iterable[Value], missed: FloatArray, kept: FloatArray, law: Law) -> list[Value]:
+    """TP, |T| and |P| of true labels, from the totals of a law's columns and odds of errors."""
+    seen = dict(zip((c.name for c in law.columns), totals, strict=True))
+    return [
+        seen[x.name] + missed * seen[a.name] - kept * seen[b.name] + kept**2 * seen[c.name]
+        for x, a, b, c in zip(LINKS, law.missed, law.kept, law.again, strict=True)
+    ]
+
+
+def breaks_down(sample: Sample, u: ArrayLike, v: ArrayLike, law: Law) -> BoolArray:
+    """Where a law, being of first order, leaves fewer true or predicted links than common ones.
+
+    Under fixed weights that is so where a large share kept is undone of small entities in large predicted
+    clusters: more records than labels hold.
+
+    Parameters
+    ----------
+    sample : Sample
+    u, v : float or float arrays
+    law : Law
+    """
+    metric = corrected(pairwise_precision, 0.0, 0.0, law)
+    totals = taylor(sample, [metric])
+    seen = np.moveaxis(totals.mean[..., totals.where(metric)], -1, 0)
+    common, true, predicted = _links(seen, _odds(u, "missed"), _odds(v, "kept"), law)
+    return np.asarray(np.minimum(true, predicted) - common < -1e-9 * np.abs(common))
 
 
 # Grid and tipping point
@@ -183,6 +213,11 @@ class ClosedForm:
     estimator : Estimator
     law : Law, optional
         By default that of the design.
+
+    Raises
+    ------
+    NotIdentified
+        Shares so large that the closed form breaks down (see `breaks_down`).
     """
 
     estimator: Estimator = field(default_factory=Taylor)
@@ -193,6 +228,9 @@ class ClosedForm:
         rng: np.random.Generator,
     ) -> Estimates:  # fmt: skip
         law = self.law or law_of(sample.design)
+        if breaks_down(sample, u, v, law).any():
+            raise NotIdentified(f"at u = {u:g}, v = {v:g} the closed form undoes more than labels hold: "
+                                "use Restored")  # fmt: skip
         return self.estimator(sample, [corrected(m, u, v, law) for m in metrics], level, rng)
 
 
@@ -238,6 +276,7 @@ class Grid(Tabled):
     names : tuple of str, (k,)
     u, v : float arrays, (a,), (b,)
     estimate, lower, upper : float arrays, (a, b, k)
+        NaN where no link would be left, or where the closed form breaks down.
     level : float
     """
 
@@ -288,16 +327,24 @@ def grid(
         raise DataError("a grid needs a sequence of shares u and one of shares v")
     adjust = adjust or ClosedForm()
     points = [(x, y) for x in u.tolist() for y in v.tolist()]
-    found = [adjust(sample, metrics, x, y, level, deepcopy(rng))
-             for x, y in track(points, len(points), "grid", progress)]  # fmt: skip
-    shape = (len(u), len(v), len(metrics))
-    estimate, lower, upper = (np.reshape([getattr(f, part) for f in found], shape) for part in PARTS)
+    found = np.full((len(points), len(PARTS), len(metrics)), np.nan)
+    for i, (x, y) in enumerate(track(points, len(points), "grid", progress)):
+        try:
+            one = adjust(sample, metrics, x, y, level, deepcopy(rng))
+        except NotIdentified:
+            if i == len(points) - 1 and np.isnan(found).all():
+                raise
+            continue
+        found[i] = [getattr(one, part) for part in PARTS]
+    estimate, lower, upper = np.moveaxis(found, 1, 0).reshape(3, len(u), len(v), len(metrics))
     return Grid(tuple(m.name for m in metrics), u, v, estimate, lower, upper, level)
 
 
 @dataclass(frozen=True, slots=True)
 class Tipping:
-    """The smallest error that brings a metric under a value; NaN where none below .99 does.
+    """The smallest error that brings a metric under a value.
+
+    NaN where none below .99 does, or none at which the closed form still holds (see `breaks_down`).
 
     Attributes
     ----------
@@ -353,7 +400,7 @@ def tipping(
             try:
                 if above(*path(high)) <= 0:
                     return float(brentq(lambda x: above(*path(x)), low, high, xtol=1e-6))
-            except NotIdentified:  # no link is left
+            except NotIdentified:  # no link is left, or the closed form breaks down
                 break
         return np.nan
 
@@ -382,6 +429,7 @@ class Resampling:
     Parameters
     ----------
     scheme : Scheme
+        The default wants one stratum drawn with replacement; `RaoWu()` takes others.
     """
 
     scheme: Scheme = field(default_factory=PseudoDraws)
@@ -521,7 +569,12 @@ def bias_analysis(
     Raises
     ------
     DataError
-        Metrics or designs without a closed form (see `restored_analysis`).
+        Metrics or designs without a closed form (see `restored_analysis`); known shares outside [0, 1).
+
+    Warns
+    -----
+    Alarm
+        Rates so large that the closed form breaks down (see `breaks_down`).
 
     Examples
     --------
@@ -534,19 +587,84 @@ def bias_analysis(
     (array([0.67, 0.44, 0.53]), array([0.67, 0.39, 0.49]))
     """
     law, engine = law or law_of(sample.design), engine or LogitT()
+    for rate, what in ((missed, "missed"), (kept, "kept")):
+        if not isinstance(rate, Rate):
+            _odds(rate, what)
     u, v = (np.minimum(drawn(r, rng, (draws,)), 1 - 1e-9) for r in (missed, kept))
+    broken = breaks_down(sample, u, v, law).mean()
+    if broken:
+        warnings.warn(f"for {broken:.1%} of the rates the closed form undoes more than labels hold, and is "
+                      "cut there: use restored_analysis", Alarm, stacklevel=2)  # fmt: skip
     none = np.zeros(draws)
     plain = engine(sample, metrics, none, none, law, deepcopy(rng))
     adjusted = engine(sample, metrics, u, v, law, rng)
-    rates = Draws(("missed", "kept"), np.stack([u, v], axis=-1)[None], ((0.0, 1.0), (0.0, 1.0)))
-    return BiasAnalysis(plain, adjusted, rates)
+    return BiasAnalysis(plain, adjusted, _rates(np.stack([u, v], axis=-1)))
+
+
+def _rates(values: FloatArray) -> Draws:
+    return Draws(("missed", "kept"), values[None], ((0.0, 1.0), (0.0, 1.0)))
+
+
+class PlainEngine(Protocol):
+    """Draws of metrics, as many as asked or more, around a sample whose labels are taken as perfect."""
+
+    def __call__(
+        self, sample: Sample, metrics: Sequence[Metric], draws: int, rng: np.random.Generator
+    ) -> Draws: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrapped:
+    """Replicates of a bootstrap.
+
+    Parameters
+    ----------
+    scheme : Scheme
+        As in `Resampling`.
+    """
+
+    scheme: Scheme = field(default_factory=PseudoDraws)
+
+    def __call__(
+        self, sample: Sample, metrics: Sequence[Metric], draws: int, rng: np.random.Generator
+    ) -> Draws:
+        replicates = max(draws, 2)
+        return bootstrap(sample, metrics, self.scheme, replicates=replicates, rng=rng, progress=False).draws
+
+
+class Posterior(Protocol):
+    """A fitted model, such as `erbayes.bayes.Fit`."""
+
+    def apply(self, metrics: Sequence[Metric], /) -> Draws: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """The posterior of a model that is fitted to each sample.
+
+    Parameters
+    ----------
+    fit : callable (sample, rng=rng) -> Posterior
+        Such as `erbayes.bayes.fast`, or a `functools.partial` of it with a model and a number of draws.
+    """
+
+    fit: Callable[..., Posterior]
+
+    def __call__(
+        self, sample: Sample, metrics: Sequence[Metric], draws: int, rng: np.random.Generator
+    ) -> Draws:
+        return self.fit(sample, rng=rng).apply(metrics)
 
 
 def restored_analysis(
-    sample: Sample, model: Annotator, metrics: Sequence[Metric] = PRF, *, scheme: Scheme | None = None,
-    draws: int = 1000, rng: np.random.Generator, progress: bool = True,
+    sample: Sample, model: Annotator, metrics: Sequence[Metric] = PRF, *, engine: PlainEngine | None = None,
+    imputations: int = 500, draws: int = 10, rng: np.random.Generator, progress: bool = True,
 ) -> BiasAnalysis:  # fmt: skip
-    """The same by exact perturbation: true entities drawn behind the labels, then resampled, draw by draw.
+    """The same by multiple imputation: an engine's draws averaged over true entities behind the labels.
+
+    Rates are drawn from their priors, true entities given the rates (`labelling.restore`), metrics given
+    these by the engine: rates, restored labels and the engine's own uncertainty are in one posterior.
+    Nothing flows back from the engine to the rates.
 
     Parameters
     ----------
@@ -554,32 +672,59 @@ def restored_analysis(
     model : Annotator
         How annotators err, with priors on the rates.
     metrics : sequence of Metric
-        Any that the units identify.
-    scheme : Scheme, optional
-        `PseudoDraws()` by default.
+        Any that the engine identifies.
+    engine : PlainEngine, optional
+        `Bootstrapped()` by default; `Fitted(bayes.fast)` for the size model, with fewer imputations.
+    imputations : int
+        Rates drawn, and samples restored.
     draws : int
+        Taken from the engine for each, at random where it gives more.
     rng : Generator
     progress : bool
+
+    Raises
+    ------
+    DataError
+        Fewer than one imputation or draw, or an engine that gives fewer draws than asked.
+
+    Warns
+    -----
+    Warning
+        What the engine warned of in restored samples: once for each category, with the number of samples.
 
     Examples
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)})
     >>> model, rng = Annotator(MissedPieces(0.2)), np.random.default_rng(1)
-    >>> found = restored_analysis(eb.Sample(units, eb.UniformRecords()), model, draws=50, rng=rng)
+    >>> found = restored_analysis(eb.Sample(units, eb.UniformRecords()), model, imputations=50, rng=rng)
     >>> bool(found.adjusted.mean[1] < found.plain.mean[1])
     True
     """
-    scheme = scheme or PseudoDraws()
-    plain = bootstrap(sample, metrics, scheme, replicates=max(draws, 2), rng=rng, progress=False).draws
-    values, rates = np.empty((1, draws, len(metrics))), np.empty((1, draws, 2))
-    for b in track(range(draws), draws, "restoring", progress):
+    if min(imputations, draws) < 1:
+        raise DataError(f"imputations and draws must be 1 or more, not {imputations} and {draws}")
+    engine = engine or Bootstrapped()
+    plain = engine(sample, metrics, imputations * draws, rng)
+    values: list[FloatArray] = []
+    told: list[dict[type[Warning], str]] = []
+    rates = np.empty((imputations, 2))
+    for i in track(range(imputations), imputations, "restoring", progress):
         known = model.fixed(rng)
-        rates[0, b] = drawn(known.missed.rate, rng), drawn(known.kept.rate, rng)
+        rates[i] = drawn(known.missed.rate, rng), drawn(known.kept.rate, rng)
         truth = Sample(restore(sample.units, known, rng), sample.design)
-        values[0, b] = bootstrap(truth, metrics, scheme, replicates=2, rng=rng, progress=False).draws.flat[0]
-    adjusted = Draws(plain.names, values, plain.support)
-    return BiasAnalysis(plain, adjusted, Draws(("missed", "kept"), rates, ((0.0, 1.0), (0.0, 1.0))))
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            found = engine(truth, metrics, draws, rng).flat
+        told.append({w.category: str(w.message) for w in heard})
+        if len(found) < draws:
+            raise DataError(f"the engine gives {len(found)} draws of a sample where {draws} are asked for")
+        values.append(found[rng.choice(len(found), draws, replace=False)])
+    for category in dict.fromkeys(c for one in told for c in one):
+        messages = [one[category] for one in told if category in one]
+        warnings.warn(f"in {len(messages)} of {imputations} restored samples, the first time: {messages[0]}",
+                      category, stacklevel=2)  # fmt: skip
+    adjusted = Draws(plain.names, np.concatenate(values)[None], plain.support)
+    return BiasAnalysis(plain, adjusted, _rates(np.repeat(rates, draws, axis=0)))
 
 
 # Estimators for studies
@@ -637,17 +782,20 @@ class RestoredAdjusted:
     Parameters
     ----------
     model : Annotator
-    scheme : Scheme
-    draws : int
+    engine : PlainEngine
+    imputations, draws : int
     """
 
     model: Annotator
-    scheme: Scheme = field(default_factory=PseudoDraws)
-    draws: int = 200
+    engine: PlainEngine = field(default_factory=Bootstrapped)
+    imputations: int = 200
+    draws: int = 10
 
     def __call__(
         self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
     ) -> Estimates:
-        found = restored_analysis(sample, self.model, metrics, scheme=self.scheme, draws=self.draws, rng=rng,
-                                  progress=False).adjusted  # fmt: skip
+        found = restored_analysis(
+            sample, self.model, metrics, engine=self.engine, imputations=self.imputations, draws=self.draws,
+            rng=rng, progress=False,
+        ).adjusted  # fmt: skip
         return Estimates(np.median(found.flat, axis=0), *found.interval(level).T)

@@ -40,6 +40,8 @@ def rng(seed=1):
 
 def test_rates():
     assert drawn(0.3, rng(), (2,)).tolist() == [0.3, 0.3]
+    assert drawn(np.float32(0.25), rng(), (2,)).tolist() == [0.25, 0.25]  # scalars of arrays are rates, too
+    assert MissedPieces(np.int64(1)).fixed(rng()).rate == 1.0
     assert Beta(30, 70).draw(rng(), (20_000,)).mean() == pytest.approx(0.3, abs=0.005)
     for value, message in ((lambda: Beta(0, 1), "a and b of Beta"), (lambda: MissedRecords(1.2), "rate of MissedRecords"),
                            (lambda: MissedPieces(0.1, -1), "slope of MissedPieces"), (lambda: KeptRecords(-0.1), "KeptRecords"),
@@ -300,7 +302,8 @@ def test_anchoring():
 
 
 def test_a_sheet_with_every_fault():
-    prediction = {"a1": "A", "a2": "A", "a3": "A", "b1": "B", "b2": "B", "c1": "C", "d1": "D"}
+    prediction = {"a1": "A", "a2": "A", "a3": "A", "b1": "B", "b2": "B", "c1": "C", "d1": "D",
+                  "e1": "E", "e2": "E", "f1": "F"}  # fmt: skip
     rows = [
         ("a1", "A", "b1,  b1;z9\n", "a2", None, None),
         ("nobody", "A", None, None, "yes", "UNKNOWN_MENTION"),
@@ -308,11 +311,14 @@ def test_a_sheet_with_every_fault():
         ("c1", "A", "c1, d1, b2", "d1 y7 b1 c1", "yes", None),
         ("d1", "D", None, " ", None, "UNANSWERED"),
         ("b2", "B", None, None, "Yes", None),
+        ("e1", "E", None, "e2", False, None),
+        ("f1", "F", None, None, " No", "UNANSWERED"),
     ]
     table = pd.DataFrame(rows, columns=["mention_id", "cluster_id", "add", "remove", "correct", "x"])
     sheet = read_sheet(table, prediction)
     assert {k: sorted(g) for k, g in sheet.answers.groupby("mention")["record"]} == {
-        "a1": ["a1", "a3", "b1", "z9"], "b2": ["b1", "b2"], "c1": ["b2", "c1"], "d1": ["d1"]}  # fmt: skip
+        "a1": ["a1", "a3", "b1", "z9"], "b2": ["b1", "b2"], "c1": ["b2", "c1"], "d1": ["d1"],
+        "e1": ["e1"], "f1": ["f1"]}  # fmt: skip
     said = [(p.row, p.record, p.problem) for p in sheet.problems.itertuples()]
     assert set(said) == {
         (0, "b1", Problem.LISTED_TWICE), (0, "z9", Problem.UNKNOWN_ADDED),
@@ -321,6 +327,7 @@ def test_a_sheet_with_every_fault():
         (3, "d1", Problem.ADDED_AND_REMOVED), (3, "y7", Problem.UNKNOWN_REMOVED), (3, "b1", Problem.NOT_THERE),
         (3, "c1", Problem.MENTION_REMOVED), (3, "c1", Problem.ADDED_AND_REMOVED),
         (3, None, Problem.CORRECT_YET_CHANGED), (4, None, Problem.UNANSWERED),
+        (7, None, Problem.UNANSWERED),
         (0, "b1", Problem.IN_TWO_ENTITIES), (5, "b1", Problem.IN_TWO_ENTITIES),
         (3, "b2", Problem.IN_TWO_ENTITIES), (5, "b2", Problem.IN_TWO_ENTITIES),
     }  # fmt: skip

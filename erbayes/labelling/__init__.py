@@ -1,0 +1,27 @@
+"""What is assumed and seen of annotators: models of their errors, two of them side by side, their sheets.
+
+An annotator starts from the predicted cluster of a sampled mention (*home*), removes wrong records from it,
+and searches elsewhere for missing ones. Two errors: records elsewhere that are *missed*, and foreign records
+that are *kept*. Both flatter the prediction.
+"""
+
+from .errors import (
+    Annotator,
+    KeptRecords,
+    Missed,
+    MissedPieces,
+    MissedRecords,
+    mislabel,
+    perturb,
+    restore,
+    sampled_mention,
+)
+from .pairs import PER_LINK, Pair, anchoring, answers
+from .rates import Beta, Rate, Recaptured, drawn
+from .sheets import Problem, Sheet, SheetColumns, read_sheet
+
+__all__ = [
+    "PER_LINK", "Annotator", "Beta", "KeptRecords", "Missed", "MissedPieces", "MissedRecords", "Pair",
+    "Problem", "Rate", "Recaptured", "Sheet", "SheetColumns", "anchoring", "answers", "drawn", "mislabel",
+    "perturb", "read_sheet", "restore", "sampled_mention",
+]  # fmt: skip

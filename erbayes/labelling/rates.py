@@ -1,0 +1,115 @@
+"""Rates of annotators' errors: known, with a prior, or from what two annotators found.
+
+Source: Chapman (1951), University of California Publications in Statistics 1, 131-160 (two lists).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from ..clustering import DataError, FloatArray
+
+
+@runtime_checkable
+class Rate(Protocol):
+    """A share that is not known."""
+
+    def draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
+        """Draws in [0, 1], of shape `size`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Beta:
+    """A Beta prior: mean a/(a+b), as sure as a + b cases seen.
+
+    Parameters
+    ----------
+    a, b : float
+        Above 0.
+
+    Examples
+    --------
+    >>> round(float(Beta(20, 80).draw(np.random.default_rng(1), (10_000,)).mean()), 2)
+    0.2
+    """
+
+    a: float
+    b: float
+
+    def __post_init__(self) -> None:
+        if not (0 < self.a < np.inf and 0 < self.b < np.inf):
+            raise DataError(f"a and b of Beta must be above 0 and finite, not {self.a} and {self.b}")
+
+    def draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
+        """Draws in [0, 1], of shape `size`."""
+        return rng.beta(self.a, self.b, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Recaptured:
+    """Share that two annotators both missed, from what each of them found.
+
+    With shares q of a 2 × 2 table, odds ratio ω = q11 q00/(q10 q01). The posterior of the three seen cells
+    under a Dirichlet prior gives q00 = ω q10 q01/q11, and the share is q00/(q00 + q10 + q01 + q11). With
+    the default prior the missed are (first + ½)(second + ½)/(both + 1) in mean, Chapman's estimator but
+    for the halves, which keep a doubt where counts are 0.
+
+    What nobody can find is not in the data: ω > 1 (easy finds are easy for both) is an assumption, to vary.
+
+    Parameters
+    ----------
+    both, first, second : float
+        Finds of both, of only the first, of only the second.
+    odds_ratio : float
+        ω, above 0; 1 for independent annotators.
+    prior : (float, float, float)
+        Dirichlet masses of both, only the first, only the second.
+
+    Raises
+    ------
+    DataError
+        Negative counts, an odds ratio or a prior mass not above 0.
+
+    Examples
+    --------
+    >>> share = Recaptured(60, 15, 20).draw(np.random.default_rng(1), (10_000,))
+    >>> round(float(np.median(share)), 2)  # 15 · 20/60 = 5 of 100
+    0.05
+    """
+
+    both: float
+    first: float
+    second: float
+    odds_ratio: float = 1.0
+    prior: tuple[float, float, float] = (2.0, 0.5, 0.5)
+
+    def __post_init__(self) -> None:
+        if min(self.both, self.first, self.second) < 0:
+            raise DataError(f"counts must be 0 or more, not {self.both}, {self.first}, {self.second}")
+        if not 0 < self.odds_ratio < np.inf:
+            raise DataError(f"the odds ratio must be above 0 and finite, not {self.odds_ratio}")
+        if min(self.prior) <= 0:
+            raise DataError(f"prior masses must be above 0, not {self.prior}")
+
+    def draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
+        """Draws in [0, 1], of shape `size`."""
+        mass = np.add([self.both, self.first, self.second], self.prior)
+        both, first, second = np.moveaxis(rng.standard_gamma(mass, (*size, 3)), -1, 0)
+        with np.errstate(divide="ignore"):
+            seen = both / (self.odds_ratio * first * second) * (both + first + second)
+        return np.asarray(1 / (1 + seen))
+
+
+def drawn(rate: float | Rate, rng: np.random.Generator, size: tuple[int, ...] = ()) -> FloatArray:
+    """Draws of a rate, or a known one repeated."""
+    return np.asarray(rate.draw(rng, size)) if isinstance(rate, Rate) else np.full(size, rate, dtype=float)
+
+
+def need_rate(rate: float | Rate, what: str) -> None:
+    """Refuse known rates outside [0, 1]."""
+    if not isinstance(rate, Rate) and not 0 <= rate <= 1:
+        raise DataError(f"{what} must lie in [0, 1], not {rate}")
