@@ -2,8 +2,8 @@
 
 import warnings
 from functools import cache
-from importlib import import_module
 
+import arviz as az
 import numpy as np
 import oracle
 import pandas as pd
@@ -17,12 +17,17 @@ import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
 from erbayes.bayes.evidence import Evidence, _smoothed
-from erbayes.bayes.fast import CompiledPart, resampled, smoothed
 from erbayes.bayes.fit import by_size_alone
+from erbayes.bayes.importance import DF, Proposal, approximated, resampled, smoothed
+from erbayes.bayes.joined import joined
+from erbayes.bayes.model import LOG_PRIOR, Sizes
+from erbayes.bayes.outcomes import BETWEEN
+from erbayes.bayes.parts import LOG_FLAWLESS, CompiledPart, PartDraws, alone, hyperparameters, structure
 from erbayes.bayes.population import NEAR, Completed, Links, completed, log_density_of_total, unsampled
+from erbayes.bayes.samplers import NUTS, Importance, problems_of_chains
 from erbayes.design import BySize
 from erbayes.simulate import Chain, LogNormal, Merges, Misattribution, Splits, simulate
-from erbayes.units import COLUMNS, COMMON_LINKS, PREDICTED_LINKS, RECORDS, TRUE_LINKS
+from erbayes.units import COLUMNS, COMMON_LINKS, PIECES, PREDICTED_LINKS, RECORDS, TRUE_LINKS
 
 pytestmark = pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")
 PLAIN = Mode("py", None)
@@ -302,8 +307,9 @@ def test_nothing_is_drawn_of_a_census():
 def test_systematic_resampling_keeps_frequencies():
     w = np.array([0.5, 0.05, 0.2, 0.25])
     weights = np.repeat(w / 25, 25)
-    counts = np.bincount(resampled(weights, rng()) // 25, minlength=4)
-    np.testing.assert_allclose(counts, 100 * w, atol=1)
+    at = resampled(weights, 400, rng())
+    np.testing.assert_allclose(np.bincount(at // 25, minlength=4), 400 * w, atol=1)
+    assert (np.diff(at) >= 0).all()
 
 
 def test_smoothed_weights():
@@ -317,6 +323,98 @@ def test_smoothed_weights():
     assert khat < 0.5
 
 
+def test_proposals_are_t_distributions():
+    centre, root = np.array([1.0, -2.0, 0.5]), np.linalg.cholesky(np.cov(rng().standard_normal((3, 20))))
+    proposal = Proposal(centre, root)
+    x = proposal.draws(20_000, rng())
+    wanted = stats.multivariate_t(centre, root @ root.T, DF)
+    np.testing.assert_allclose(proposal.log_density(x[:50]), wanted.logpdf(x[:50]), rtol=1e-9)
+    along = (x - centre) @ np.linalg.inv(root).T
+    assert stats.kstest(along[:, 2], stats.t(DF).cdf).pvalue > 1e-3
+
+
+def zeta_part(evidence):
+    part = Sizes(bayes.Zeta())
+    return part, CompiledPart.of(part, evidence.data)
+
+
+def test_evidence_and_moments_by_quadrature():
+    evidence = Evidence.of(clusters(60, 1))
+    _, compiled = zeta_part(evidence)
+    at = np.linspace(-4, 4, 4001)[:, None]
+    density = compiled.log_densities(at)[0]
+    area = np.trapezoid(np.exp(density - density.max()), at[:, 0])
+    found = approximated(compiled, 4000, rng())
+    assert found.log_evidence == pytest.approx(np.log(area) + density.max(), abs=0.02)
+    p = np.exp(density - density.max()) / area
+    mean = np.trapezoid(at[:, 0] * p, at[:, 0])
+    sd = np.sqrt(np.trapezoid((at[:, 0] - mean) ** 2 * p, at[:, 0]))
+    assert [found.centre[0], found.root[0, 0]] == pytest.approx([mean, sd], rel=0.05)
+    assert [found.thetas.mean(), found.thetas.std()] == pytest.approx([mean, sd], rel=0.05)
+    chains = NUTS(1000, 500, 2, progressbar=False).sampled(compiled, found, rng())
+    assert chains.thetas.shape == (2, 1000, 1) and not chains.diverging.any() and (chains.steps >= 1).all()
+    assert [chains.thetas.mean(), chains.thetas.std()] == pytest.approx([mean, sd], rel=0.1)
+
+
+def test_densities_far_out_are_small():
+    """No rounding error of a large precision may pass for a density."""
+    evidence = Evidence.of(clusters(60, 1))
+    compiled = CompiledPart.of(bayes.Retention(), evidence.data)
+    far = compiled.start + 10.0 ** rng().uniform(0, 3, (400, 1)) * rng().standard_normal((400, len(compiled.start)))
+    best = approximated(compiled, 500, rng())
+    highest = compiled.log_densities(best.thetas)[0].max()
+    density = compiled.log_densities(far)[0]
+    assert np.nanmax(density) < highest + 1
+
+
+def test_problems_of_chains():
+    g = rng()
+    good = g.standard_normal((4, 500, 2))
+    assert problems_of_chains(good, ["a", "b"]) == []
+    bad = good.copy()
+    bad[0, :, 1] += 2
+    assert any("R-hat" in told and "of b above 1.01: raise tune and draws" in told for told in problems_of_chains(bad, ["a", "b"]))
+    slow = np.cumsum(good, axis=1)
+    assert any("effective draws of" in told and "fewer than 400: raise draws" in told for told in problems_of_chains(slow, ["a", "b"]))
+
+
+def test_parts_are_joined_by_the_weight_of_the_total():
+    """Against all pairs, weighted exactly."""
+    by, data = by_hand(draws=300)
+    g, shape = rng(3), (2, 150)
+    M = (900 * data["size"] ** (-1 + 0.4 * g.standard_normal((300, 1)))).reshape(*shape, 6)
+    by = {k: v.reshape(*shape, 6) for k, v in by.items()}
+    parts = {"sizes": PartDraws({"entities": M, LOG_PRIOR: M[..., 0]}, {"a": M[..., 0]}, 0.1, []),
+             "retention": PartDraws({k: by[k] for k in ("kept", "kept_square")}, {"b": by["kept"][..., 1]}, 0.2, ["bad"]),
+             "leakage": PartDraws({k: by[k] for k in ("foreign", "foreign_square")}, {}, 0.3, [], refitted=True)}  # fmt: skip
+    links = Links.of(unsampled(M, data), by, data).predicted
+    data["predicted_links"] = np.quantile(links, 0.3)
+    found = [joined(parts, data, rng(seed)) for seed in range(40)]
+    assert found[0].problems == ["retention: bad"] and found[0].refitted == ["leakage"]
+    assert set(found[0].khat) == {"sizes", "retention", "leakage", "total"}
+    i, j, k = np.meshgrid(np.arange(150), np.arange(0, 150, 4), np.arange(0, 150, 4), indexing="ij")
+    for c in range(2):
+        pick = {"kept": j, "kept_square": j, "foreign": k, "foreign_square": k}
+        links = Links.of(unsampled(M[c][i], data), {name: by[name][c][at] for name, at in pick.items()}, data)
+        w = np.exp(log_density_of_total(links, np.log, np.log(data["predicted_links"])))
+        wanted = np.average(M[c, ..., 5][i], weights=w), np.average(by["kept"][c, ..., 4][j], weights=w)
+        got = np.mean([f.by_size["entities"][c, :, 5] for f in found]), np.mean([f.by_size["kept"][c, :, 4] for f in found])
+        spread = M[c, ..., 5].std(), by["kept"][c, ..., 4].std()
+        assert abs(got[0] - wanted[0]) < 0.2 * spread[0] and abs(got[1] - wanted[1]) < 0.2 * spread[1]
+        assert abs(np.average(M[c, ..., 5]) - wanted[0]) > 0.25 * spread[0], "the total matters here"
+    one = found[0]
+    np.testing.assert_array_equal(one.parameters["a"], one.by_size["entities"][..., 0])
+    np.testing.assert_array_equal(one.parameters["b"], one.by_size["kept"][..., 1])
+    ratio = one.by_size["kept_square"] - one.by_size["kept"] ** 2
+    np.testing.assert_allclose(ratio, by_hand_spread(one.by_size["kept"]), rtol=1e-9)  # of one and the same draw
+    order = [np.flatnonzero(M[c, :, 0] == v)[0] for c in range(2) for v in one.by_size["entities"][c, :, 0]]
+    assert (np.diff(np.reshape(order, shape)) >= 0).all(), "in the order of the first part"
+
+
+def by_hand_spread(kept):
+    return kept * (1 - kept) * 0.4
+
+
 # The fast fit
 
 
@@ -326,8 +424,7 @@ def test_census_has_no_uncertainty(fit):
     found = bayes.fast(sample, rng=rng())
     draws = found.apply(found.metrics)
     wanted = oracle.truth(pd.factorize(pop.true)[0].tolist(), pd.factorize(pop.pred)[0].tolist())
-    assert {"pairwise-precision", "pairwise-recall", "entities", "cluster-precision", "cluster-recall", "b3-recall",
-            "hill1", "hill2"} <= set(draws.names)  # fmt: skip
+    assert set(draws.names) == {x.name for x in m.METRICS} - {"basic-merge-distance"}
     for name, mean, sd in zip(draws.names, draws.mean, draws.sd, strict=True):
         assert mean == pytest.approx(wanted[name], rel=1e-9)
         assert sd < 1e-9 * max(mean, 1)
@@ -400,7 +497,7 @@ def test_another_prior_and_sample_need_no_compilation(fit, monkeypatch):
     def refuse(*_):
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(import_module("erbayes.bayes.fast"), "CompiledPart", refuse)
+    monkeypatch.setattr(CompiledPart, "__init__", refuse)
     rigid = bayes.SizeModel(bayes.PredictionInformed(slope=0.001, amplitude=0.001))
     found = bayes.fast(fit.sample, rigid, rng=rng())
     spread = [np.log(f.by_size["entities"]).std(axis=1).mean() for f in (found, fit)]
@@ -411,8 +508,9 @@ def test_another_prior_and_sample_need_no_compilation(fit, monkeypatch):
         bayes.fast(fit.sample, bayes.SizeModel(bayes.BodyAndTail(13)), rng=rng())
 
 
-@pytest.mark.parametrize("metric, column", [(m.merges, "pieces"), (m.b3_precision, "b3_precision"),
-    (m.inverse_purity, "largest_piece"), (m.v_measure(), "n_log_n"), (m.purity, "largest_piece_predicted")])  # fmt: skip
+@pytest.mark.parametrize("metric, column", [
+    (m.purity, "largest_piece_predicted"), (m.closest_cluster_precision, "closest_entity"), (m.ceaf, "best_matching"),
+    (m.generalized_merge_distance("odd", np.sqrt, np.sqrt), "odd")])  # fmt: skip
 def test_metrics_that_no_part_produces(fit, metric, column):
     with pytest.raises(eb.NotIdentified, match=f"says anything of '{column}': use taylor or the bootstrap"):
         fit.apply([P, metric])
@@ -427,6 +525,71 @@ def test_columns_of_size_alone_are_those_that_no_prediction_changes():
         same = column.identified(units[0]) and np.allclose(*(u.column(column) for u in units), rtol=1e-12)
         assert by_size_alone(column) == (same and column != RECORDS), column.name
     assert by_size_alone(m.hill_number(2).columns[0])
+
+
+def by_pieces(pred, true):
+    """Pieces, largest piece, Σ n log n, Σ n²/m, its mean and best Jaccard of each entity."""
+    found = {}
+    for entity, own in true.groupby(true):
+        n, m, s = [], [], len(own)
+        for cluster in set(pred[own.index]):
+            inside = set(pred.index[pred == cluster])
+            n.append(len(inside & set(own.index)))
+            m.append(len(inside))
+        found[entity] = [len(n), max(n), sum(a * np.log(a) for a in n), sum(a * a / b for a, b in zip(n, m, strict=True)),
+                         sum(a * a / b for a, b in zip(n, m, strict=True)) / s,
+                         max(a / (s + b - a) for a, b in zip(n, m, strict=True))]  # fmt: skip
+    return found
+
+
+def test_columns_between_bounds():
+    """Where an entity errs, its column lies between the bounds; elsewhere it is fixed."""
+    pop, chosen = world(LUMPS, 800), clusters(150, 2, world(LUMPS, 800))
+    e, by_hand = Evidence.of(chosen).entities, by_pieces(pop.pred, pop.true)
+    size = Evidence.of(chosen).grid.size
+    for k, (column, between) in enumerate(BETWEEN.items()):
+        y = chosen.units.column(column)
+        np.testing.assert_allclose(y, [by_hand[i][k] for i in chosen.units.ids], err_msg=column.name)
+        errs, s = between.errs(e), e.size
+        np.testing.assert_allclose(y[~errs], between.fixed(s)[~errs], err_msg=column.name)
+        assert ((y >= between.low(s) - 1e-9) & (y <= between.high(s) + 1e-9))[errs].all() and errs.sum() > 10
+        counted = between.evidence(e, y, size)
+        steps = between.steps(s)
+        some = errs & (steps > 0)
+        w = ((y - between.low(s))[some] / (between.high(s) - between.low(s))[some] * steps[some] + 0.5) / (steps[some] + 1)
+        assert counted["bounded_count"].sum() == some.sum()
+        np.testing.assert_allclose(counted["bounded_shares"].sum(axis=0), [np.log(w).sum(), np.log(1 - w).sum()])
+        chance = {"intact": np.full(len(size), 0.7), "met": np.full(len(size), 0.3), "exact": np.full(len(size), 0.7)}
+        found = between.expected(size, chance, np.full(len(size), 0.25))
+        low, high = between.low(size), between.high(size)
+        np.testing.assert_allclose(found, 0.7 * between.fixed(size) + 0.3 * (0.75 * low + 0.25 * high), rtol=1e-12)
+
+
+@pytest.mark.parametrize("errors, certain, open_", [(Splits(0.3), P, R), (Merges(0.1), R, P)])
+def test_a_metric_of_exactly_one_is_covered(errors, certain, open_):
+    pop = world(errors)
+    assert pop.value(certain) == 1 > pop.value(open_)
+    for draw in (clusters, by_records):
+        found = bayes.fast(draw(100, 5, pop), rng=rng())
+        (low, high), (_, below) = found.apply([certain, open_]).interval()
+        assert 0.8 < low < high == 1 and below < 1
+        assert found.apply([certain]).values.max() <= 1 + 1e-12
+
+
+def test_chance_of_no_error_by_bayes_rule():
+    """Prior odds times the likelihood ratio, the latter by draws from the prior."""
+    chance, sample = 0.2, clusters(40, 5, world(Merges(0.1)))
+    part, d = bayes.Retention(unbroken=chance), Evidence.of(sample).data
+    model, _ = alone(part, d)
+    none = pm.draw(model["broken_entities"], 4000, random_seed=1, mode=PLAIN).sum(axis=1) == 0
+    unbroken = pm.draw(model["unbroken"], 4000, random_seed=1, mode=PLAIN)
+    assert unbroken.mean() == pytest.approx(chance, abs=0.03) and (d["several"] - d["intact"]).sum() == 0
+    compiled = CompiledPart.of(part, d)
+    found = compiled.flawless(approximated(compiled, 2000, rng()).log_evidence)
+    assert found == pytest.approx(chance / none.mean(), abs=0.05)  # P(unbroken | none broken)
+    drawn = Importance(2000)(compiled, rng())
+    assert drawn.parameters["unbroken"].mean() == pytest.approx(found, abs=0.03)
+    assert ((drawn.by_size["kept"] == 1).all(axis=-1) == (drawn.parameters["unbroken"] == 1)).all()
 
 
 def test_table(fit):
@@ -483,10 +646,18 @@ def test_tree_is_saved_and_read(fit, tmp_path):
 
 @pytest.mark.filterwarnings("default")
 def test_bad_weights_are_told(fit, monkeypatch):
-    monkeypatch.setattr("erbayes.bayes.fit.KHAT", -10.0)
-    with pytest.warns(bayes.NotConverged, match=r"Pareto k of sizes \S+, retention .*, above -10.0\): use nuts"):
+    monkeypatch.setattr("erbayes.bayes.samplers.KHAT", -10.0)
+    refitted = bayes.fast(fit.sample, draws=200, rng=rng())
+    assert refitted.draws.refitted == ["sizes", "retention", "leakage"] and refitted.problems() == []
+    assert refitted.apply([P]).mean == pytest.approx(fit.apply([P]).mean, abs=0.5 * fit.apply([P]).sd[0])
+    monkeypatch.setattr("erbayes.bayes.samplers.find_spec", lambda _: None)
+    with pytest.warns(bayes.NotConverged, match=r"retention: importance weights are unreliable \(Pareto k .*install nutpie"):
         bayes.fast(fit.sample, rng=rng())
-    monkeypatch.setattr("erbayes.bayes.fit.KHAT", 10.0)
+    monkeypatch.setattr("erbayes.bayes.fit.KHAT", -10.0)
+    with pytest.warns(bayes.NotConverged, match=r"few draws agree with the known [\d,]+ predicted links \(Pareto k"):
+        bayes.fast(fit.sample, rng=rng())
+    for module in ("fit", "samplers"):
+        monkeypatch.setattr(f"erbayes.bayes.{module}.KHAT", 10.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         bayes.fast(fit.sample, rng=rng())
@@ -494,14 +665,15 @@ def test_bad_weights_are_told(fit, monkeypatch):
 
 # Simulation-based calibration
 
-DATA_OF = {"drawn_sizes": "drawn", "kept_shares": "shares", "met_entities": "met", "intrusion_counts": "intrusions"}
+DATA_OF = {"drawn_sizes": "drawn", "kept_shares": "shares", "met_entities": "met", "intrusion_counts": "intrusions",
+           "bounded_sums": "bounded_shares"}  # fmt: skip
 
 
 def of_size(by, grid):
     """What a part's posterior is ranked by."""
     s, out = grid.size, []
     at = [np.searchsorted(s, v) for v in (2, 6, 40)]
-    for name in ("intact", "kept", "share_precision", "met", "foreign", "clean"):
+    for name in ("intact", "kept", "share_precision", "met", "foreign", "clean", "bounded_mean"):
         out += [by[name][..., j] for j in at if name in by]
     if "entities" in by:
         M = by["entities"]
@@ -515,26 +687,36 @@ def ranks(pick, model, simulations, draws=99, seed=1, evidence=None):
     Parameters are drawn from the prior, data from the model's own random variables.
     """
     evidence = evidence or Evidence.of(clusters(100, 11))
-    part = pick(model)
-    simulated, by = model.part(part, evidence)
+    part, d = pick(model), evidence.data | BETWEEN[PIECES].evidence(evidence.entities, pieces(evidence), evidence.grid.size)
+    simulated, by = alone(part, d)
+    by.pop(LOG_FLAWLESS, None)
     seen = [v.name for v in simulated.observed_RVs]
     drawn = pm.draw([*by.values(), *(simulated[v] for v in seen)], simulations, random_seed=seed, mode=PLAIN)
     truth = of_size(dict(zip(by, drawn, strict=False)), evidence.grid)
     observed = dict(zip(seen, drawn[len(by) :], strict=True))
-    compiled, g, d = CompiledPart(model, part, evidence), rng(seed), evidence.data
-    found, khat = [], []
+    g, found, khat = rng(seed), [], []
     for i in range(simulations):
         new = {DATA_OF[k]: v[i] for k, v in observed.items() if k in DATA_OF}
         if "broken_entities" in observed:
             new["intact"] = d["several"] - observed["broken_entities"][i]
+            if not observed["broken_entities"][i].any():  # nothing broken has no shares
+                new |= {"broken": 0 * d["broken"], "shares": 0 * d["shares"]}
+        if "met_entities" in observed and not observed["met_entities"][i].any():
+            new |= {"met_by_doubling": 0 * d["met_by_doubling"], "intrusions": 0 * d["intrusions"]}
         if "stained_entities" in observed:
             new["clean"] = d["intact_all"] - observed["stained_entities"][i]
-        fitted = compiled.fit(d | new, 10 * draws + 10, g)
-        posterior = of_size(fitted.by_size, evidence.grid)[10::10]
+        fitted = Importance(10 * draws + 10)(CompiledPart.of(part, d | new), g)
+        posterior = of_size({k: v[0] for k, v in fitted.by_size.items()}, evidence.grid)
+        posterior = posterior[g.permutation(len(posterior))[:draws]]
         ties = (posterior == truth[i]).sum(axis=0)
         found.append((posterior < truth[i]).sum(axis=0) + g.integers(0, ties + 1))
         khat.append(fitted.khat)
     return np.array(found), np.array(khat)
+
+
+def pieces(evidence):
+    """As many pieces as it takes: any will do."""
+    return 1.0 + evidence.entities.broken * np.minimum(1 + np.arange(len(evidence.entities.size)) % 3, evidence.entities.size - 1)
 
 
 def uniformity(rank, draws=99, bins=10):
@@ -546,16 +728,19 @@ def uniformity(rank, draws=99, bins=10):
 
 
 def sizes(model):
-    return model.entities
+    return Sizes(model.sizes)
 
 
 PARTS = {
     **{type(f).__name__: (sizes, bayes.SizeModel(f)) for f in (
         bayes.PredictionInformed(), bayes.NegativeBinomial(), bayes.LogNormal(), bayes.PoissonLogNormal(),
         bayes.Zeta(), bayes.CutZeta(), bayes.BodyAndTail())},
-    "Retention": (lambda model: model.retention.given_size, bayes.SizeModel()),
-    "Leakage": (lambda model: model.leakage.given_size, bayes.SizeModel()),
-    "Exactness": (lambda model: model.exactness.given_size, bayes.SizeModel()),
+    "Retention": (lambda model: model.retention, bayes.SizeModel()),
+    "Leakage": (lambda model: model.leakage, bayes.SizeModel()),
+    "Exactness": (lambda model: model.exactness, bayes.SizeModel()),
+    "Bounded": (lambda model: model.bounded, bayes.SizeModel()),
+    "often unbroken": (lambda model: model.retention, bayes.SizeModel(retention=bayes.Retention(unbroken=0.4))),
+    "often unmet": (lambda model: model.leakage, bayes.SizeModel(leakage=bayes.Leakage(unmet=0.4))),
 }  # fmt: skip
 
 
@@ -578,17 +763,73 @@ def test_calibration(name):
 
 
 def test_refit_under_another_prior_is_a_fresh_fit():
-    evidence, other = Evidence.of(clusters(100, 11)), Evidence.of(by_records(30, 4))
-    wide, narrow = (bayes.SizeModel(bayes.Zeta(v)) for v in (0.6, 0.05))
-    fresh = CompiledPart(narrow, narrow.entities, other)
-    used = CompiledPart(wide, wide.entities, evidence)
-    used.fit(evidence.data, 200, rng(3))
-    assert set(narrow.priors(evidence)) >= {"size_log_excess_sd"} and narrow.priors(evidence)["size_log_excess_sd"] == 0.05
-    again = used.fit(other.data | narrow.priors(other), 500, rng(5)).by_size["entities"]
-    np.testing.assert_allclose(again, fresh.fit(other.data, 500, rng(5)).by_size["entities"], rtol=1e-4)
+    evidence, other = Evidence.of(clusters(100, 11)).data, Evidence.of(by_records(30, 4)).data
+    wide, narrow = (Sizes(bayes.Zeta(v)) for v in (0.6, 0.05))
+    assert structure(wide) == structure(narrow) != structure(Sizes(bayes.CutZeta()))
+    assert hyperparameters(narrow, evidence)["size_log_excess_sd"] == 0.05
+    fresh = CompiledPart(narrow, other)
+    fresh.hyperparameters[narrow] = hyperparameters(narrow, other)
+    Importance(200)(CompiledPart.of(wide, evidence), rng(3))
+    again = Importance(500)(CompiledPart.of(narrow, other), rng(5)).by_size["entities"]
+    np.testing.assert_allclose(again, Importance(500)(fresh, rng(5)).by_size["entities"], rtol=1e-4)
 
 
 # NUTS
+
+
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter")
+def test_nuts_is_what_arviz_works_on(fit):
+    slow = bayes.nuts(fit.sample, draws=150, tune=150, chains=2, rng=rng(), progressbar=False)
+    tree = slow.tree
+    assert slow.population.true.shape == (2, 150) and dict(tree["posterior"].sizes)["chain"] == 2
+    assert tree["sample_stats"]["diverging"].shape == (2, 150) and (tree["sample_stats"]["n_steps"] >= 3).all()
+    told = az.summary(tree, var_names=["metrics", "break_level"])
+    assert {"mean", "r_hat", "ess_bulk"} <= set(told.columns) and "metrics[pairwise-recall]" in told.index
+    weights = tree["posterior"]["break_tilt_weights"]
+    assert weights.dims == ("chain", "draw", "break_tilt_basis")
+    intact = np.exp(-np.exp(curve_by_hand(tree["posterior"], slow.evidence.data)))
+    found = tree["posterior"]["intact_by_size"].to_numpy()
+    np.testing.assert_allclose(found[..., 1:], intact[..., 1:], rtol=1e-6)
+    assert np.isfinite(tree["log_likelihood"]["outcome"]).all() and np.isfinite(az.loo(tree).elpd)
+    assert {v.name for v in slow.pymc.free_RVs} <= set(tree["posterior"].data_vars)
+    difference = (slow.apply([P, R]).mean - fit.apply([P, R]).mean) / fit.apply([P, R]).sd
+    assert (np.abs(difference) < 0.5).all()
+
+
+def curve_by_hand(posterior, d):
+    level, slope, w = (posterior[f"break_{k}"].to_numpy() for k in ("level", "slope", "tilt_weights"))
+    return level[..., None] + slope[..., None] * (d["x"] - d["centre"]) + w @ d["basis"].T
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_predictive(fit):
+    tree = fit.predictive(draws=30, rng=rng())
+    assert tree["prior"].sizes["draw"] == tree["prior_predictive"].sizes["draw"] == 30
+    drawn = tree["posterior_predictive"]["drawn_sizes"]
+    assert drawn.shape == (1, 1000, len(fit.evidence.grid.size)) and (drawn.sum("entity_size") == 60).all()
+    expected = fit.by_size["entities"] / fit.by_size["entities"].sum(-1, keepdims=True) * 60
+    np.testing.assert_allclose(drawn.mean(("chain", "draw")), expected.mean((0, 1)), atol=0.6)
+    broken = tree["posterior_predictive"]["broken_entities"].sum("entity_size")
+    seen = (fit.evidence.data["several"] - fit.evidence.data["intact"]).sum()
+    assert float((broken <= seen).mean()) > 0.05 and float((broken >= seen).mean()) > 0.05
+
+
+@pytest.mark.study
+def test_nuts_of_pymc_and_the_whole_model_agree_with_the_parts_joined():
+    sample = clusters(100, 201)
+    joint = bayes.nuts(sample, rng=rng(), draws=2000, chains=4, progressbar=False)
+    plain = bayes.nuts(sample, rng=rng(2), draws=1000, chains=2, progressbar=False, nuts_sampler="pymc")
+    model = pm.do(joint.pymc, {"unbroken": 0, "unmet": 0})
+    with model:
+        whole = pm.sample(1500, tune=1500, chains=4, cores=2, target_accept=0.9, random_seed=1, progressbar=False)
+    by = {k.removesuffix("_by_size"): whole.posterior[k].to_numpy() for k in whole.posterior if str(k).endswith("_by_size")}
+    found = completed(by, joint.evidence.data, rng())
+    values = np.stack([found.common / (found.common + found.false), found.common / found.true], axis=-1).reshape(-1, 2)
+    a, ends = joint.apply([P, R]), np.quantile(values, [0.025, 0.975], axis=0).T
+    print("parts joined against the whole", ((ends - a.interval()) / a.sd[:, None]).round(3).tolist())
+    print("PyMC's NUTS against nutpie's", ((plain.apply([P, R]).interval() - a.interval()) / a.sd[:, None]).round(3).tolist())
+    assert np.abs(ends - a.interval()).max() < 0.15 * a.sd.max()
+    assert np.abs(plain.apply([P, R]).mean - a.mean).max() < 0.1 * a.sd.max()
 
 
 @pytest.mark.study
@@ -596,7 +837,7 @@ def test_nuts_agrees_with_the_fast_fit(fit):
     off = []
     for seed, draw in ((1, clusters), (2, clusters), (3, by_records), (4, by_records)):
         sample = draw(100, seed + 200)
-        slow = bayes.nuts(sample, rng=rng(seed), draws=2500, chains=4, cores=2, progressbar=False)
+        slow = bayes.nuts(sample, rng=rng(seed), draws=2500, progressbar=False)
         assert slow.problems() == []
         quick = bayes.fast(sample, rng=rng(seed), draws=10_000)
         a, b = slow.apply([P, R]), quick.apply([P, R])

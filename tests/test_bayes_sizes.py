@@ -13,7 +13,8 @@ from scipy.special import gammaln, logsumexp
 from erbayes import bayes
 from erbayes.bayes.grid import INTRUSION, RANK, SINGLE, SizeGrid, basis, nearest
 from erbayes.bayes.outcomes import beta_shares
-from erbayes.bayes.priors import counts, events, smooth
+from erbayes.bayes.parts import LOG_FLAWLESS
+from erbayes.bayes.priors import counts, events, flawless, smooth
 
 PLAIN = Mode("py", None)
 BIASED = 5.0
@@ -29,7 +30,7 @@ def given(build, values, **dims):
     alone = not isinstance(made, dict)
     outputs = [made] if alone else list(made.values())
     assert {v.name for v in model.free_RVs} == set(values)
-    at = {model[name]: pt.constant(np.asarray(v, dtype=float)) for name, v in values.items()}
+    at = {model[name]: pt.constant(np.asarray(v, dtype=model[name].dtype)) for name, v in values.items()}
     found = pytensor.function([], clone_replace(outputs, at), mode=PLAIN)()
     return found[0] if alone else dict(zip(made, found, strict=True))
 
@@ -168,8 +169,10 @@ def test_basis_has_the_covariance_of_the_process():
     x = SizeGrid.up_to(4000).x
     wanted = np.exp(-0.5 * ((x[:, None] - x) / 2.5) ** 2)
     found = basis(x) @ basis(x).T
-    assert (np.diag(found) > 0.89).all() and (np.diag(found) <= 1 + 1e-12).all()
-    assert np.diag(found).mean() > 0.98
+    np.testing.assert_allclose(np.diag(found), 1, rtol=1e-12)
+    near = abs(x[:, None] - x) < 4
+    assert abs(found - wanted)[near].max() < 0.12
+    np.testing.assert_allclose((basis(SizeGrid.up_to(10**6).x) ** 2).sum(axis=1), 1, rtol=1e-12)
     every = basis(x, rank=len(x) // 2)
     np.testing.assert_allclose(every @ every.T, wanted, atol=1e-9)
 
@@ -261,13 +264,14 @@ def outcome_data():
         "log_intrusion": np.log2(intrusion) - 3, "intrusion_basis": np.sin(np.arange(4 * RANK)).reshape(4, RANK),
         "doubling_x": np.arange(9) + 0.5, "in_doubling": doubling, "met_by_doubling": np.ones(9, dtype=int),
         "intrusions": np.eye(9, 4, dtype=int), "intrusion_value": intrusion,
-        "intact_all": np.full(J, 3), "clean": np.full(J, 2),
+        "intact_all": np.full(J, 3), "clean": np.full(J, 2), "bounded_count": np.full(J, 1),
+        "bounded_shares": np.full((J, 2), -1.0), "bounded_steps": np.maximum(SMALL - 2, 0),
     }  # fmt: skip
 
 
 def outcome(part, values):
     d = outcome_data()
-    dims = {f"{n}_basis": range(RANK) for n in ("break_tilt", "share_tilt", "meet_tilt", "intrusion_tilt", "stain_tilt")}
+    dims = {f"{n}_basis": range(RANK) for n in ("break_tilt", "share_tilt", "meet_tilt", "intrusion_tilt", "stain_tilt", "bounded_tilt")}
     dims |= {"entity_size": SMALL, "doubling": range(9), "intrusion": range(4), "log_share": range(2)}
     return d, given(lambda: part.given_size({k: pt.as_tensor(v) for k, v in d.items()}), values, **dims)
 
@@ -278,7 +282,7 @@ W = np.array([0.2, -0.1, 0.3, 0.05, -0.4])
 def test_retention_by_plain_loops():
     d, found = outcome(bayes.Retention(), {
         "break_level": -0.4, "break_slope": 0.3, "break_tilt_weights": W, "share_level": 1.2, "share_slope": 0.2,
-        "share_tilt_weights": -W, "precision_level": 1.1, "precision_slope": -0.1})  # fmt: skip
+        "share_tilt_weights": -W, "precision_level": 1.1, "precision_slope": -0.1, "unbroken": 0})  # fmt: skip
     rng = np.random.default_rng(1)
     for j, s in enumerate(SMALL):
         x, tilt = np.log2(s) - 1.5, sum(d["basis"][j, r] * W[r] for r in range(RANK))
@@ -302,7 +306,7 @@ def test_retention_by_plain_loops():
 def test_leakage_by_plain_loops():
     d, found = outcome(bayes.Leakage(), {
         "meet_level": -0.7, "meet_slope": 0.25, "meet_tilt_weights": W, "intrusion_slope": -0.4,
-        "intrusion_tilt_weights": -W, "intrusion_by_size": 0.07})  # fmt: skip
+        "intrusion_tilt_weights": -W, "intrusion_by_size": 0.07, "unmet": 0})  # fmt: skip
     value = d["intrusion_value"]
     for j, s in enumerate(SMALL):
         hazard = np.exp(-0.7 + 0.25 * (np.log2(s) - 1.5) + sum(d["basis"][j, r] * W[r] for r in range(RANK)))
@@ -314,6 +318,31 @@ def test_leakage_by_plain_loops():
         assert found["foreign"][j] == pytest.approx(met * sum(a * v for a, v in zip(w, value, strict=True)) / sum(w), rel=1e-10)
         assert found["foreign_square"][j] == pytest.approx(
             met * sum(a * v * v for a, v in zip(w, value, strict=True)) / sum(w), rel=1e-10)
+
+
+def test_a_prediction_without_errors():
+    values = {"break_level": -0.4, "break_slope": 0.3, "break_tilt_weights": W, "share_level": 1.2, "share_slope": 0.2,
+              "share_tilt_weights": -W, "precision_level": 1.1, "precision_slope": -0.1}  # fmt: skip
+    _, found = outcome(bayes.Retention(unbroken=0.03), values | {"unbroken": 1})
+    for name in ("intact", "kept", "kept_square"):
+        assert (found[name] == 1).all()
+    assert found[LOG_FLAWLESS] == -np.inf, "some of the sampled are broken"
+    values = {"meet_level": -0.7, "meet_slope": 0.25, "meet_tilt_weights": W, "intrusion_slope": -0.4,
+              "intrusion_tilt_weights": -W, "intrusion_by_size": 0.07}  # fmt: skip
+    _, found = outcome(bayes.Leakage(), values | {"unmet": 1})
+    for name in ("met", "foreign", "foreign_square"):
+        assert (found[name] == 0).all()
+    with pm.Model():
+        _, none = flawless("u", 0.03, pt.zeros(4))
+    assert pytensor.function([], none, mode=PLAIN)() == pytest.approx(np.log(0.03))
+
+
+def test_bounded_by_plain_loops():
+    d, found = outcome(bayes.Bounded(), {"bounded_level": 0.4, "bounded_slope": -0.3, "bounded_tilt_weights": W,
+                                         "bounded_precision_level": 1.0, "bounded_precision_slope": 0.1})  # fmt: skip
+    for j, s in enumerate(SMALL):
+        m = 0.4 - 0.3 * (np.log2(s) - 1.5) + sum(d["basis"][j, r] * W[r] for r in range(RANK))
+        assert found["bounded_mean"][j] == pytest.approx(1 / (1 + np.exp(-m)), rel=1e-12)
 
 
 def test_exactness_by_plain_loops():

@@ -145,9 +145,9 @@ def test_a_fitted_model_stands_beside_the_closed_form():
     pred = true.where(rng.random(len(true)) > 0.1, rng.integers(0, 800, len(true)))
     sample = eb.Sample(eb.measure(pred, true[true.isin(rng.choice(800, 150, replace=False))]), eb.UniformClusters())
     fit = fast(sample, rng=rng)
-    found = engines.side_by_side({"Bayes": fit, "Taylor": eb.taylor(sample, (*CHOSEN, m.muc_recall))}, (*CHOSEN, m.muc_recall))
+    found = engines.side_by_side({"Bayes": fit, "Taylor": eb.taylor(sample, (*CHOSEN, m.basic_merge_distance))}, (*CHOSEN, m.basic_merge_distance))
     draws = fit.apply(CHOSEN)
     own = rows(found, "Bayes")
     np.testing.assert_allclose(own["estimate"], draws.mean)
     np.testing.assert_allclose(own[["lower", "upper"]], draws.interval())
-    assert list(found.lacking) == [("Bayes", "muc-recall")] and "no part of the size model" in found.lacking["Bayes", "muc-recall"]
+    assert list(found.lacking) == [("Bayes", "basic-merge-distance")] and "no part of the size model" in found.lacking["Bayes", "basic-merge-distance"]

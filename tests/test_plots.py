@@ -291,11 +291,12 @@ def fit():
     """A fit whose draws are made by hand: draw d of a chain has (d + 1) times the first."""
     from erbayes.bayes import Fit, SizeModel
     from erbayes.bayes.evidence import Evidence
+    from erbayes.bayes.joined import Joined
 
     evidence = Evidence.of(SAMPLE)
     sizes, draws = evidence.grid.size, np.arange(1.0, 202).reshape(1, 201, 1)
     by_size = {"entities": draws / sizes, "kept": draws / 201 / sizes, "foreign": draws * sizes / 100}
-    return Fit(SAMPLE, SizeModel(), evidence, by_size, None, None, None, None, {})
+    return Fit(SAMPLE, SizeModel(), evidence, Joined(by_size, {}, None, None, {}, [], []), None, 1)
 
 
 def band(ax):

@@ -2,7 +2,7 @@
 
 from .fit import Fit, NotConverged, fast, nuts
 from .model import SizeModel
-from .outcomes import Exactness, Leakage, Retention
+from .outcomes import Bounded, Exactness, Leakage, Retention
 from .priors import Level, Slope
 from .sizes import (
     BodyAndTail,
@@ -16,7 +16,7 @@ from .sizes import (
 )
 
 __all__ = [
-    "BodyAndTail", "CutZeta", "Exactness", "Fit", "Leakage", "Level", "LogNormal", "NegativeBinomial",
-    "NotConverged", "PoissonLogNormal", "PredictionInformed", "Retention", "SizeFamily", "SizeModel",
-    "Slope", "Zeta", "fast", "nuts",
+    "BodyAndTail", "Bounded", "CutZeta", "Exactness", "Fit", "Leakage", "Level", "LogNormal",
+    "NegativeBinomial", "NotConverged", "PoissonLogNormal", "PredictionInformed", "Retention",
+    "SizeFamily", "SizeModel", "Slope", "Zeta", "fast", "nuts",
 ]  # fmt: skip

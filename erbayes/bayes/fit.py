@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeGuard
 
-import arviz as az
 import numpy as np
 import pandas as pd
 import pymc as pm
@@ -39,16 +37,20 @@ from ..units import (
     PieceSum,
 )
 from .evidence import Evidence
-from .fast import FastFit
+from .importance import KHAT
+from .joined import Joined, joined
 from .model import LOG_PRIOR, SizeModel
+from .outcomes import BETWEEN
+from .parts import CompiledPart, Part
 from .population import Completed, completed
+from .samplers import NUTS, Importance, Sampler, problems_of_chains
 
-KHAT = 0.7
-"""Pareto shapes above this make importance weights unreliable (Vehtari et al. 2024)."""
-RHAT = 1.01
-ESS_A_CHAIN = 100
-PRODUCED = (TRUE_LINKS, COMMON_LINKS, B3_RECALL, B3_RECALL_MEAN, EXACT)
+PRODUCED = (TRUE_LINKS, COMMON_LINKS, B3_RECALL, B3_RECALL_MEAN, EXACT, *BETWEEN)
 """Columns that a size model produces, besides those that the prediction or the sizes alone fix."""
+
+
+UNCOMPILED = {"mode": "FAST_COMPILE"}
+"""Predictions are drawn once: compiling them takes longer than drawing them."""
 
 
 class NotConverged(UserWarning):
@@ -73,30 +75,66 @@ class Fit(Tabled):
     sample : Sample
     model : SizeModel
     evidence : Evidence
-    by_size : dict of float arrays, (chain, draw, J)
-        Expected entities of each size, and what becomes of them.
+    draws : Joined
+        Of the parts that the known number of predicted links ties.
     population : Completed
         Realised populations, one a draw.
-    log_prior : float array, (chain, draw)
-        Log prior density of the size family.
-    tree : DataTree
-        posterior, log_likelihood (one value a sampled entity), observed_data, constant_data and, from
-        NUTS, sample_stats: what ArviZ works on.
-    pymc : pymc.Model or None
-        The PyMC model; None for the fast fit.
-    khat : dict
-        Pareto shapes of the fast fit's parts.
+    seed : int
+        Of the parts that nothing ties, which are fitted when a metric first asks for them.
     """
 
     sample: Sample
     model: SizeModel
     evidence: Evidence
-    by_size: dict[str, FloatArray]
+    draws: Joined
     population: Completed
-    log_prior: FloatArray
-    tree: xr.DataTree
-    pymc: pm.Model | None
-    khat: dict[str, float]
+    seed: int
+
+    @property
+    def by_size(self) -> dict[str, FloatArray]:
+        """Expected entities of each size, and what becomes of them, (chain, draw, J)."""
+        return self.draws.by_size
+
+    @property
+    def log_prior(self) -> FloatArray:
+        """Log prior density of the size family, (chain, draw)."""
+        return self.by_size[LOG_PRIOR]
+
+    @property
+    def khat(self) -> dict[str, float]:
+        """Pareto shapes of the weights of importance sampling, by part."""
+        return self.draws.khat
+
+    @cached_property
+    def pymc(self) -> pm.Model:
+        """The tied parts as one PyMC model."""
+        return self.model.build(self.evidence)
+
+    @cached_property
+    def _exact(self) -> FloatArray:
+        """Chance that an entity is predicted exactly, by size, (chain, draw, J)."""
+        clean = self._free(self.model.exactness, self.evidence.data, 0)["clean"]
+        return self.by_size["intact"] * np.where(self.by_size["met"] > 0, clean, 1.0)
+
+    def _between(self, column: Column) -> FloatArray:
+        """Mean by size of a column that lies between bounds, (chain, draw, J)."""
+        between, size = BETWEEN[column], self.evidence.grid.size
+        counted = between.evidence(self.evidence.entities, self.sample.units.column(column), size)
+        found = self._free(self.model.bounded, self.evidence.data | counted, 1 + list(BETWEEN).index(column))
+        return between.expected(size, self.by_size | {"exact": self._exact}, found["bounded_mean"])
+
+    def _free(self, part: Part, data: dict[str, Any], stream: int) -> dict[str, FloatArray]:
+        """Draws by size of a part that nothing ties."""
+        chains, draws = self.population.true.shape
+        rng = np.random.default_rng([self.seed, stream])
+        found = Importance(draws, chains)(CompiledPart.of(part, data), rng)
+        if found.problems:
+            warnings.warn(f"{type(part).__name__}: {'; '.join(found.problems)}", NotConverged, stacklevel=4)
+        return found.by_size
+
+    @cached_property
+    def _totals(self) -> dict[Column, FloatArray]:
+        return {}
 
     def total(self, column: Column) -> FloatArray:
         """Posterior draws of a column's population total, (chain, draw).
@@ -106,18 +144,20 @@ class Fit(Tabled):
         NotIdentified
             A column that no part of the model produces.
         """
+        if column not in self._totals:
+            self._totals[column] = self._total(column)
+        return self._totals[column]
+
+    def _total(self, column: Column) -> FloatArray:
         found, units, known = self.population, self.sample.units, self.sample.units.known
         assert known is not None
-        scale = self.evidence.predicted_links / np.maximum(found.common + found.false, 1e-300)
         s, kept = self.evidence.grid.size, self.by_size["kept"]
         links = s * (s - 1) / 2 * kept
         per_entity: FloatArray
         if isinstance(column, ClusterSum):
             return np.full(found.true.shape, known.total(column))
-        if column == TRUE_LINKS:
-            return np.asarray(found.true * scale)
-        if column == COMMON_LINKS:
-            return np.asarray(found.common * scale)
+        if column in (COMMON_LINKS, TRUE_LINKS):
+            return self._links(column)
         if by_size_alone(column):
             per_entity = column.term(s, s, s)
         elif column == B3_RECALL:
@@ -125,13 +165,28 @@ class Fit(Tabled):
         elif column == B3_RECALL_MEAN:
             per_entity = (2 * links + s) / s**2
         elif column == EXACT:
-            per_entity = self.by_size["intact"] * self.by_size["clean"]
+            per_entity = self._exact
+        elif column in BETWEEN:
+            per_entity = self._between(column)
         else:
             raise NotIdentified(
                 f"no part of the size model says anything of '{column.name}': use taylor or the bootstrap "
                 "for metrics that need it"
             )
         return np.asarray(units.column(column).sum() + (self._unsampled * per_entity).sum(-1))
+
+    def _links(self, column: Column) -> FloatArray:
+        """Common or true links, of populations scaled to the known number of predicted links.
+
+        Where there is no false link, common links are the predicted ones, not merely nearly so; and true
+        links are the common ones where none is lost.
+        """
+        found, predicted = self.population, self.evidence.predicted_links
+        scale = predicted / np.maximum(found.common + found.false, 1e-300)
+        common = np.where((found.false == 0) & (found.common > 0), predicted, found.common * scale)
+        if column == COMMON_LINKS:
+            return common
+        return np.where(found.true == found.common, common, found.true * scale)
 
     @cached_property
     def _unsampled(self) -> FloatArray:
@@ -210,34 +265,61 @@ class Fit(Tabled):
         return xr.Dataset({"outcome": (("chain", "draw", "entity"), found)}, names)
 
     def problems(self) -> list[str]:
-        """What is wrong with the chains, with remedies; empty where nothing is."""
-        found = []
-        diverging = int(self.tree["sample_stats"]["diverging"].sum())
-        if diverging:
-            found.append(f"{diverging} divergent transitions: raise target_accept, look at the priors")
-        told = az.summary(self.tree, var_names=["metrics"], kind="diagnostics", round_to="none")
-        key = told.loc[[f"metrics[{m.name}]" for m in (pairwise_precision, pairwise_recall)]]
-        if key["r_hat"].max() > RHAT:
-            found.append(f"R-hat {key['r_hat'].max():.3f} above {RHAT}: raise tune and draws")
-        enough = ESS_A_CHAIN * self.tree["posterior"].sizes["chain"]
-        if key["ess_bulk"].min() < enough:
-            found.append(f"{key['ess_bulk'].min():.0f} effective draws, fewer than {enough:.0f}: raise draws")
+        """What is wrong with the draws, with remedies; empty where nothing is."""
+        found, total = list(self.draws.problems), self.draws.khat["total"]
+        if total > KHAT:
+            found.append(
+                f"few draws agree with the known {self.evidence.predicted_links:,.0f} predicted links "
+                f"(Pareto k {total:.2f}): either this family of sizes is wrong, or the prediction is not the "
+                "population that was sampled"
+            )
+        key = self.apply([pairwise_precision, pairwise_recall])
+        if len(key.values) > 1:
+            found += problems_of_chains(key.values, list(key.names))
         return found
 
-    def predictive(self, *, draws: int = 500, rng: np.random.Generator) -> xr.DataTree:
-        """The tree with prior, prior_predictive and posterior_predictive: counts on the model's grids.
+    @cached_property
+    def tree(self) -> xr.DataTree:
+        """What ArviZ works on.
 
-        Raises
-        ------
-        NotIdentified
-            The fast fit keeps no parameters to predict from.
+        posterior (parameters, quantities by size, metrics), log_likelihood (one value a sampled entity),
+        observed_data, constant_data and, from NUTS, sample_stats.
         """
-        if self.pymc is None:
-            raise NotIdentified("the fast fit keeps no parameters to predict from: use nuts()")
+        evidence, entities, metrics = self.evidence, self.evidence.entities, self.apply(self.metrics)
+        by_size = {f"{k}_by_size": (("chain", "draw", "entity_size"), v) for k, v in self.by_size.items()
+                   if k != LOG_PRIOR}  # fmt: skip
+        dims = {v.name: self.pymc.named_vars_to_dims.get(v.name, ()) for v in self.pymc.free_RVs}
+        parameters = {k: (("chain", "draw", *(dims[k] or [f"{k}_dim_{i}" for i in range(v.ndim - 2)])), v)
+                      for k, v in self.draws.parameters.items()}  # fmt: skip
+        posterior = {**parameters, **by_size, LOG_PRIOR: (("chain", "draw"), self.log_prior),
+                     "metrics": (("chain", "draw", "metric"), metrics.values)}  # fmt: skip
+        names = {"entity": self.sample.units.ids.astype(str).to_numpy()}
+        sizes = {"entity_size": evidence.grid.size}
+        observed = {"size": entities.size, "links": entities.links, "foreign": entities.foreign,
+                    "draws": entities.draws}  # fmt: skip
+        known = {"records": evidence.records, "predicted_links": evidence.predicted_links,
+                 "log_predicted": ("entity_size", evidence.data["log_predicted"]),
+                 "selection": ("entity_size", evidence.data["selection"])}  # fmt: skip
+        groups = {
+            "posterior": xr.Dataset(posterior, {**sizes, "metric": list(metrics.names)}),
+            "log_likelihood": self.log_likelihood(),
+            "observed_data": xr.Dataset({k: ("entity", v) for k, v in observed.items()}, names),
+            "constant_data": xr.Dataset(known, sizes),
+        }
+        if self.draws.diverging is not None:
+            stats = {"diverging": self.draws.diverging, "n_steps": self.draws.steps}
+            groups["sample_stats"] = xr.Dataset({k: (("chain", "draw"), v) for k, v in stats.items()})
+        return xr.DataTree.from_dict(groups)
+
+    def predictive(self, *, draws: int = 500, rng: np.random.Generator) -> xr.DataTree:
+        """The tree with prior, prior_predictive and posterior_predictive: counts on the model's grids."""
         seeds = rng.integers(2**31, size=2)
+        posterior = self.tree["posterior"].to_dataset()[[v.name for v in self.pymc.free_RVs]]
         with self.pymc:
-            before = pm.sample_prior_predictive(draws, random_seed=int(seeds[0]))
-            after = pm.sample_posterior_predictive(self.tree, random_seed=int(seeds[1]), progressbar=False)
+            before = pm.sample_prior_predictive(draws, random_seed=int(seeds[0]), compile_kwargs=UNCOMPILED)
+            after = pm.sample_posterior_predictive(
+                posterior, random_seed=int(seeds[1]), progressbar=False, compile_kwargs=UNCOMPILED,
+            )  # fmt: skip
         tree = self.tree.copy()
         for name in ("prior", "prior_predictive"):
             tree[name] = before[name]
@@ -250,25 +332,12 @@ class Fit(Tabled):
             self.tree.to_netcdf(new, engine="h5netcdf")
 
 
-_compiled: dict[Any, Any] = {}
-
-
-def _once(key: Any, compile: Callable[[], Any]) -> Any:
-    """What was compiled under this key before, or now."""
-    if key not in _compiled:
-        _compiled[key] = compile()
-    return _compiled[key]
-
-
-def priors(model: SizeModel, evidence: Evidence) -> dict[str, Any]:
-    """Parameters of a model's priors by name; found once for each model."""
-    found: dict[str, Any] = _once(("priors", model), lambda: model.priors(evidence))
-    return found
-
-
 def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = 1000,
          rng: np.random.Generator) -> Fit:  # fmt: skip
     """Fit a size model by importance sampling: tenths of a second, once it is compiled.
+
+    Parts whose importance weights are unreliable, with a Pareto shape above .7, are drawn by NUTS where
+    nutpie is installed.
 
     Parameters
     ----------
@@ -287,41 +356,29 @@ def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = 1000,
     Alarm
         The sample speaks against the known totals of the prediction.
     NotConverged
-        Importance weights with a Pareto shape above .7.
+        Importance weights that are unreliable, of a part or of the known number of predicted links.
     """
-    model, evidence = model or SizeModel(), Evidence.of(sample)
-    engine = FastFit(model, evidence)
-    joined = engine.fit(evidence.data | priors(model, evidence), draws, rng)
-    _warn_of_contradictions(sample)
-    if joined.khat["total"] > KHAT:
-        warnings.warn(
-            f"few draws agree with the known {evidence.predicted_links:,.0f} predicted links (Pareto k "
-            f"{joined.khat['total']:.2f}): either this family of sizes is wrong, or the prediction is not "
-            "the population that was sampled", NotConverged, stacklevel=2)  # fmt: skip
-    bad = {part: k for part, k in joined.khat.items() if k > KHAT and part != "total"}
-    if bad:
-        told = ", ".join(f"{part} {k:.2f}" for part, k in bad.items())
-        warnings.warn(f"importance weights are unreliable (Pareto k of {told}, above {KHAT}): use nuts()",
-                      NotConverged, stacklevel=2)  # fmt: skip
-    by_size = {k: v[None] for k, v in joined.by_size.items()}
-    tree = xr.DataTree.from_dict({"posterior": _by_size_dataset(by_size, evidence)})
-    return _fit(sample, model, evidence, tree, joined.log_prior[None], None, joined.khat, rng)
+    return _fitted(sample, model, Importance(draws), rng)
 
 
 def nuts(
     sample: Sample, model: SizeModel | None = None, *, draws: int = 1000, tune: int = 1000, chains: int = 4,
-    cores: int | None = None, target_accept: float = 0.9, rng: np.random.Generator, progressbar: bool = True,
+    cores: int | None = None, target_accept: float = 0.8, rng: np.random.Generator, progressbar: bool = True,
     nuts_sampler: str | None = None,
 ) -> Fit:  # fmt: skip
-    """Fit a size model by NUTS.
+    """Fit a size model by NUTS, part by part, in coordinates where a part is nearly standard normal.
+
+    The parts' posterior given the known number of predicted links is the product of theirs times its
+    density: their draws are joined by resampling (see `joined`). Parts that it does not tie are drawn
+    by importance sampling as in `fast`.
 
     Parameters
     ----------
     sample : Sample
     model : SizeModel, optional
     draws, tune, chains, cores, target_accept, progressbar, nuts_sampler
-        As of `pymc.sample`. nutpie is used where it is installed and `nuts_sampler` names no other; it
-        compiles once for all samples and priors of a model's structure.
+        As of `pymc.sample`. nutpie is used where it is installed and `nuts_sampler` names no other, on one
+        core; it needs no compilation but that of `fast`.
     rng : Generator
 
     Raises
@@ -334,74 +391,23 @@ def nuts(
     Alarm
         The sample speaks against the known totals of the prediction.
     NotConverged
-        Divergences, an R-hat above 1.01, or an effective number of draws below 100 a chain.
+        Divergences; an R-hat above 1.01 or fewer than 100 effective draws a chain of any parameter or of
+        pairwise precision or recall; few draws that agree with the known number of predicted links.
     """
+    sampler = NUTS(draws, tune, chains, cores, target_accept, progressbar, nuts_sampler)
+    return _fitted(sample, model, sampler, rng)
+
+
+def _fitted(sample: Sample, model: SizeModel | None, sampler: Sampler, rng: np.random.Generator) -> Fit:
     model, evidence = model or SizeModel(), Evidence.of(sample)
-    built = model.build(evidence)
-    seed = int(rng.integers(2**31))
-    if nuts_sampler is None and find_spec("nutpie") is not None:
-        tree = _by_nutpie(model, built, draws=draws, tune=tune, chains=chains, cores=cores,
-                          target_accept=target_accept, seed=seed, progress_bar=progressbar)  # fmt: skip
-    else:
-        with built:
-            tree = pm.sample(draws=draws, tune=tune, chains=chains, cores=cores, target_accept=target_accept,
-                             random_seed=seed, progressbar=progressbar, nuts_sampler=nuts_sampler,
-                             compute_convergence_checks=False)  # fmt: skip
-    log_prior = tree.posterior[LOG_PRIOR].to_numpy()
-    fit = _fit(sample, model, evidence, tree, log_prior, built, {}, rng)
-    _warn_of_contradictions(sample)
-    problems = fit.problems()
-    if problems:
-        warnings.warn("; ".join(problems), NotConverged, stacklevel=2)
-    return fit
-
-
-def _warn_of_contradictions(sample: Sample) -> None:
-    """A size model takes known totals for true: say so where the sample speaks against them."""
+    parts = {name: sampler(CompiledPart.of(part, evidence.data), rng) for name, part in model.tied.items()}
+    draws = joined(parts, evidence.data, rng)
+    population = completed(draws.by_size, evidence.data, rng)
+    fit = Fit(sample, model, evidence, draws, population, int(rng.integers(2**31)))
     if links_out_of_reach(sample.units) < 0.1:
         for told in out_of_balance(sample):
             warnings.warn(f"{told} A size model takes the known total for true.", Alarm, stacklevel=3)
-
-
-def _by_nutpie(model: SizeModel, built: pm.Model, **how: Any) -> xr.DataTree:
-    import nutpie
-
-    lengths = tuple(len(v) for v in built.coords.values())
-    compiled = _once(("nutpie", model.structure, lengths), lambda: nutpie.compile_pymc_model(built))
-    used = {v.name for v in compiled.shared_var_keys}
-    data = {v.name: v.get_value() for v in built.data_vars if v.name in used}
-    coords = {k: pd.Index(v) for k, v in built.coords.items()}
-    tree: xr.DataTree = nutpie.sample(replace(compiled.with_data(**data), _coords=coords), **how)
-    return tree
-
-
-def _by_size_dataset(by_size: dict[str, FloatArray], evidence: Evidence) -> xr.Dataset:
-    dims = ("chain", "draw", "entity_size")
-    return xr.Dataset({f"{k}_by_size": (dims, v) for k, v in by_size.items()},
-                      {"entity_size": evidence.grid.size})  # fmt: skip
-
-
-def _fit(
-    sample: Sample, model: SizeModel, evidence: Evidence, tree: xr.DataTree, log_prior: FloatArray,
-    built: pm.Model | None, khat: dict[str, float], rng: np.random.Generator,
-) -> Fit:  # fmt: skip
-    """Populations completed, and all that ArviZ wants in the tree."""
-    posterior = tree["posterior"].to_dataset()
-    by_size = {str(k).removesuffix("_by_size"): v.to_numpy() for k, v in posterior.items()
-               if str(k).endswith("_by_size")}  # fmt: skip
-    population = completed(by_size, evidence.data, rng)
-    fit = Fit(sample, model, evidence, by_size, population, log_prior, tree, built, khat)
-    draws = fit.apply(fit.metrics)
-    tree["posterior"] = xr.DataTree(posterior.assign_coords(metric=list(draws.names)).assign(
-        metrics=(("chain", "draw", "metric"), draws.values)))  # fmt: skip
-    tree["log_likelihood"] = xr.DataTree(fit.log_likelihood())
-    entities = evidence.entities
-    observed = {"size": entities.size, "links": entities.links, "foreign": entities.foreign,
-                "draws": entities.draws}  # fmt: skip
-    names = {"entity": sample.units.ids.astype(str).to_numpy()}
-    tree["observed_data"] = xr.DataTree(xr.Dataset({k: ("entity", v) for k, v in observed.items()}, names))
-    known = {"records": evidence.records, "predicted_links": evidence.predicted_links,
-             "log_predicted": ("entity_size", evidence.data["log_predicted"]),
-             "selection": ("entity_size", evidence.data["selection"])}  # fmt: skip
-    tree["constant_data"] = xr.DataTree(xr.Dataset(known, {"entity_size": evidence.grid.size}))
+    problems = fit.problems()
+    if problems:
+        warnings.warn("; ".join(problems), NotConverged, stacklevel=3)
     return fit

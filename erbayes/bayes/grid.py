@@ -71,10 +71,12 @@ class SizeGrid:
 def basis(x: FloatArray, length: float = LENGTH, rank: int = RANK) -> FloatArray:
     """Leading eigenfunctions of a squared-exponential Gaussian process, times √eigenvalue, (J, rank).
 
-    With independent standard normal coefficients their sum has about unit variance at every x.
+    Rescaled so that with independent standard normal coefficients their sum has unit variance at every
+    x, on long grids too, where so few functions are smoother than the process.
     """
     values, vectors = np.linalg.eigh(np.exp(-0.5 * ((x[:, None] - x) / length) ** 2))
-    return np.asarray(vectors[:, -rank:] * np.sqrt(values[-rank:]))
+    leading = vectors[:, -rank:] * np.sqrt(values[-rank:])
+    return np.asarray(leading / np.sqrt((leading**2).sum(axis=1, keepdims=True)))
 
 
 def nearest(grid: FloatArray, x: FloatArray) -> IntArray:

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
+from ..clustering import FloatArray
+from ..units import (
+    B3_PRECISION,
+    B3_PRECISION_MEAN,
+    CLOSEST,
+    LARGEST_PIECE,
+    N_LOG_N,
+    PIECES,
+    Column,
+)
+from .evidence import Entities
 from .grid import RANK
-from .priors import Level, Slope, counts, events, normalised, smooth
+from .parts import LOG_FLAWLESS
+from .priors import NEVER, Level, Slope, counts, events, flawless, normalised, smooth
 
 Tensors = Mapping[str, Any]
 
@@ -20,6 +33,16 @@ def curve(name: str, data: Tensors, level: Level, slope: Slope, amplitude: float
     """A function of log2 size, (J,): a level, a slope and a smooth part, centred at the sample's mean."""
     linear = level(f"{name}_level") + slope(f"{name}_slope") * (data["x"] - data["centre"])
     return linear + smooth(f"{name}_tilt", data["basis"], RANK, amplitude)
+
+
+MOST_PRECISE = 12.0
+"""Largest log precision: far above it, log beta functions lose all their digits."""
+
+
+def precision(name: str, data: Tensors, level: Level, slope: Slope) -> Any:
+    """Precision of beta distributed shares, (J,): log-linear in log2 s, centred at the sample's mean."""
+    linear = level(f"{name}_level") + slope(f"{name}_slope") * (data["x"] - data["centre"])
+    return pt.exp(pt.clip(linear, -MOST_PRECISE, MOST_PRECISE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,36 +65,42 @@ class Retention:
         Their changes per doubling of size.
     break_amplitude, share_amplitude : float
         Scales of the smooth parts of i and m.
+    unbroken : float
+        Prior probability that the prediction breaks no entity at all.
     """
 
     break_level: Level = Level(-0.5, 1.5)
     share_level: Level = Level(1.0, 1.0)
     precision_level: Level = Level(1.5, 1.0)
     break_slope: Slope = Slope(0.35, 0.15)
-    share_slope: Slope = Slope(0.3, 0.1)
+    share_slope: Slope = Slope(0.2, 0.2)
     precision_slope: Slope = Slope(0.0, 0.25)
     break_amplitude: float = 0.2
     share_amplitude: float = 0.3
+    unbroken: float = 0.01
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
         """Moments of y by size, (J,) each, inside a PyMC model: intact, kept, kept_square."""
-        x, s = data["x"] - data["centre"], data["size"]
+        s = data["size"]
         i = curve("break", data, self.break_level, self.break_slope, self.break_amplitude)
         m = curve("share", data, self.share_level, self.share_slope, self.share_amplitude)
-        d = self.precision_level("precision_level") + self.precision_slope("precision_slope") * x
-        events("broken_entities", data["several"], i, data["several"] - data["intact"], dims="entity_size")
+        certain = precision("precision", data, self.precision_level, self.precision_slope)
+        broken = data["several"] - data["intact"]
+        unbroken, log_unbroken = flawless("unbroken", self.unbroken, broken)
+        i = pt.switch(unbroken, NEVER, i)
+        events("broken_entities", data["several"], i, broken, dims="entity_size")
         intact = pt.exp(-pt.exp(i))
-        mean, precision = pm.math.sigmoid(m), pt.exp(d)
+        mean = pm.math.sigmoid(m)
         steps = pt.maximum(s - 2, 0.0)
         halved = (mean * steps + 0.5) / (steps + 1)
-        beta_shares("kept_shares", data["broken"], halved, precision, data["shares"])
+        beta_shares("kept_shares", data["broken"], halved, certain, data["shares"])
         most = pt.switch(s > 2, (s - 2) / s, 0.0)
-        square = mean**2 + mean * (1 - mean) / (precision + 1)
+        square = mean**2 + mean * (1 - mean) / (certain + 1)
         kept = pt.switch(s > 1, intact + (1 - intact) * most * mean, 1.0)
         kept_square = pt.switch(s > 1, intact + (1 - intact) * most**2 * square, 1.0)
         whole = pt.switch(s > 1, intact, 1.0)
         return {"intact": whole, "kept": kept, "kept_square": kept_square, "share_mean": halved,
-                "share_precision": precision}
+                "share_precision": certain, LOG_FLAWLESS: log_unbroken}  # fmt: skip
 
 
 def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any) -> Any:
@@ -120,6 +149,8 @@ class Leakage:
         a and c, natural logs of weight per doubling of v.
     tilt_amplitude : float
         Scale of g.
+    unmet : float
+        Prior probability that no entity at all meets a foreign record.
     """
 
     meet_level: Level = Level(-1.0, 2.0)
@@ -128,12 +159,15 @@ class Leakage:
     tilt: Slope = Slope(-0.5, 0.3)
     tilt_by_size: Slope = Slope(-0.03, 0.06)
     tilt_amplitude: float = 0.7
+    unmet: float = 0.01
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
         """Moments of o/s by size, (J,) each, inside a PyMC model: met, foreign, foreign_square."""
         v = data["log_intrusion"]
         h = curve("meet", data, self.meet_level, self.meet_slope, self.meet_amplitude)
-        met = -pt.expm1(-pt.exp(h))
+        unmet, log_unmet = flawless("unmet", self.unmet, data["met"])
+        h = pt.switch(unmet, NEVER, h)
+        met = pt.switch(unmet, 0.0, -pt.expm1(-pt.exp(h)))
         events("met_entities", data["entities"], h, data["met"], dims="entity_size")
         common = data["log_exposure"] + self.tilt("intrusion_slope") * v
         common = common + smooth("intrusion_tilt", data["intrusion_basis"], RANK, self.tilt_amplitude)
@@ -143,7 +177,7 @@ class Leakage:
                dims=("doubling", "intrusion"))
         p, value, at = pt.exp(log_p), data["intrusion_value"], data["in_doubling"]
         return {"met": met, "foreign": met * pt.dot(p, value)[at],
-                "foreign_square": met * pt.dot(p, value**2)[at]}
+                "foreign_square": met * pt.dot(p, value**2)[at], LOG_FLAWLESS: log_unmet}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,3 +207,99 @@ class Exactness:
         stained = data["intact_all"] - data["clean"]
         events("stained_entities", data["intact_all"], t, stained, dims="entity_size")
         return {"clean": pt.exp(-pt.exp(t))}
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """Where a column lies between its bounds, for entities that err: the share w of the way up.
+
+    w has a beta distribution of mean 1/(1 + e^(-m(s))) and precision e^(d(s)), m linear in log2 s plus a
+    smooth function, d linear.
+
+    Parameters
+    ----------
+    level, precision_level : Level
+        m and d at the mean log size of the sampled entities.
+    slope, precision_slope : Slope
+        Their changes per doubling of size.
+    amplitude : float
+        Scale of the smooth part of m.
+    """
+
+    level: Level = Level(0.0, 1.5)
+    precision_level: Level = Level(1.5, 1.0)
+    slope: Slope = Slope(0.0, 0.3)
+    precision_slope: Slope = Slope(0.0, 0.25)
+    amplitude: float = 0.3
+
+    def given_size(self, data: Tensors) -> dict[str, Any]:
+        """Mean of w by size, (J,), inside a PyMC model: bounded_mean."""
+        m = curve("bounded", data, self.level, self.slope, self.amplitude)
+        certain = precision("bounded_precision", data, self.precision_level, self.precision_slope)
+        mean, steps = pm.math.sigmoid(m), data["bounded_steps"]
+        halved = (mean * steps + 0.5) / (steps + 1)
+        beta_shares("bounded_sums", data["bounded_count"], halved, certain, data["bounded_shares"])
+        return {"bounded_mean": mean}
+
+
+OfSize = Callable[[FloatArray], FloatArray]
+Chance = Callable[[Mapping[str, FloatArray]], FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A column of an entity that is fixed by its size unless it errs, and then lies between two bounds.
+
+    Attributes
+    ----------
+    errs : callable, Entities -> bool array, (u,)
+        Which sampled entities err.
+    chance : callable, quantities by size -> float array, (..., J)
+        That an entity errs.
+    steps : callable of size
+        Steps between the bounds: k of them are counted as the share (k + ½)/(steps + 1).
+    fixed, low, high : callables of size
+        The column where the entity does not err; its bounds where it does.
+    """
+
+    errs: Callable[[Entities], Any]
+    chance: Chance
+    steps: OfSize
+    fixed: OfSize
+    low: OfSize
+    high: OfSize
+
+    def expected(self, size: FloatArray, by_size: Mapping[str, FloatArray], mean: FloatArray) -> FloatArray:
+        """Mean of the column by size, (..., J)."""
+        fixed, low = self.fixed(size), self.low(size)
+        return fixed + self.chance(by_size) * (low + (self.high(size) - low) * mean - fixed)
+
+    def evidence(self, entities: Entities, values: FloatArray, size: FloatArray) -> dict[str, Any]:
+        """What the sampled entities, values of the column (u,), say on a grid of sizes (J,)."""
+        J, steps = len(size), self.steps(entities.size)
+        some = self.errs(entities) & (steps > 0)
+        s = entities.size[some]
+        share = (values[some] - self.low(s)) / (self.high(s) - self.low(s))
+        share = (np.clip(share, 0, 1) * steps[some] + 0.5) / (steps[some] + 1)
+        at = entities.bin[some]
+        sums = [np.bincount(at, v, J) for v in (np.log(share), np.log1p(-share))]
+        return {"bounded_count": np.bincount(at, minlength=J), "bounded_shares": np.column_stack(sums),
+                "bounded_steps": np.maximum(self.steps(size), 0.0)}  # fmt: skip
+
+
+def _n_log_n(s: FloatArray) -> FloatArray:
+    return s * np.log(np.maximum(s, 1.0))
+
+
+_broken = partial(Between, lambda e: e.broken, lambda by: 1 - by["intact"], lambda s: s - 2)
+_met = partial(Between, lambda e: e.foreign > 0, lambda by: by["met"], lambda s: s)
+BETWEEN: dict[Column, Between] = {
+    PIECES: _broken(np.ones_like, lambda s: 2 + 0 * s, lambda s: s),
+    LARGEST_PIECE: _broken(lambda s: s, np.ones_like, lambda s: s - 1),
+    N_LOG_N: _broken(_n_log_n, np.zeros_like, lambda s: _n_log_n(s - 1)),
+    B3_PRECISION: _met(lambda s: s, np.zeros_like, lambda s: s),
+    B3_PRECISION_MEAN: _met(np.ones_like, np.zeros_like, np.ones_like),
+    CLOSEST: Between(lambda e: e.broken | (e.foreign > 0), lambda by: 1 - by["exact"],
+                      lambda s: s, np.ones_like, np.zeros_like, np.ones_like),
+}  # fmt: skip
+"""Columns that `Bounded` models, one by one."""

@@ -12,7 +12,6 @@ import pytensor.tensor as pt
 TAIL = 3.0
 """Degrees of freedom of priors whose scale is itself uncertain."""
 
-
 @dataclass(frozen=True, slots=True)
 class Slope:
     """Prior of a change per doubling: t with 3 degrees of freedom, a normal whose scale is uncertain.
@@ -66,6 +65,24 @@ def smooth(name: str, basis: Any, rank: int, scale: float) -> Any:
     w = pm.CustomDist(f"{name}_weights", np.zeros(rank), hyper(f"{name}_scale", scale), logp=logp,
                       random=random, signature="(r),()->(r)", dims=f"{name}_basis")  # fmt: skip
     return pt.dot(basis, w)
+
+
+NEVER = -40.0
+"""Log hazard of what does not happen."""
+
+
+def flawless(name: str, chance: float, observed: Any) -> tuple[Any, Any]:
+    """Whether no entity at all errs, a Bernoulli variable; and its log density with the data.
+
+    Parameters
+    ----------
+    chance : float
+        Prior probability.
+    observed : tensor
+        Entities seen to err: with one there are errors.
+    """
+    p = hyper(f"{name}_chance", chance)
+    return pm.Bernoulli(name, p), pt.switch(pt.sum(observed) > 0, -np.inf, pt.log(p))
 
 
 def counts(name: str, n: Any, log_p: Any, observed: Any, **kwargs: Any) -> Any:

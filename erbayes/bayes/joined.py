@@ -1,0 +1,82 @@
+"""Parts joined: draws of each with partners among the others, weighted by the one known total."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..clustering import FloatArray
+from .importance import resampled, smoothed
+from .parts import PartDraws
+from .population import Links, log_density_of_total, unsampled
+
+PARTNERS = 4
+"""Random partners that each draw of the first part is tried with."""
+TIED = ("entities", "kept", "kept_square", "foreign", "foreign_square")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Joined:
+    """Draws of several parts together.
+
+    Attributes
+    ----------
+    by_size, parameters : dicts of float arrays, (chain, draw, ...)
+    diverging, steps : arrays, (chain, draw), or None
+        Of NUTS: whether any part's draw diverged, and steps of all parts.
+    khat : dict
+        Pareto shapes of the weights of each part's importance sampling, and of the known total.
+    refitted : list of str
+        Parts that NUTS took over.
+    problems : list of str
+        Why not to rely on the draws, with remedies.
+    """
+
+    by_size: dict[str, FloatArray]
+    parameters: dict[str, FloatArray]
+    diverging: Any
+    steps: Any
+    khat: dict[str, float]
+    refitted: list[str]
+    problems: list[str]
+
+
+def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator) -> Joined:
+    """Draws of the parts together, (chain, draw), in the order of the first part's.
+
+    Given the total, the parts' posterior is the product of theirs times the density of the known number
+    of predicted links: so each draw of the first part is tried with partners from the same chain of the
+    others, and the pairs are resampled by that density.
+    """
+    first, *others = parts.values()
+    C, K = next(iter(first.by_size.values())).shape[:2]
+    chain, own = np.arange(C)[:, None], np.broadcast_to(np.arange(K), (C, K))
+    left = unsampled(first.by_size["entities"], data)
+    tied = {k: (i, v) for i, p in enumerate(others) for k, v in p.by_size.items() if k in TIED}
+    partners = rng.permuted(np.broadcast_to(own, (PARTNERS, len(others), C, K)), axis=-1)
+    log_w = np.empty((C, K, PARTNERS))
+    for j, at in enumerate(partners):
+        links = Links.of(left, {k: v[chain, at[i]] for k, (i, v) in tied.items()}, data)
+        log_w[..., j] = log_density_of_total(links, np.log, np.log(data["predicted_links"]))
+    w, khat = smoothed(log_w.ravel())
+    chosen = np.stack([resampled(of / of.sum(), K, rng) for of in w.reshape(C, -1)])
+    mine, partner = chosen // PARTNERS, chosen % PARTNERS
+    at = [mine, *(partners[partner, i, chain, mine] for i in range(len(others)))]
+
+    def together(what: str) -> dict[str, FloatArray]:
+        return {k: v[chain, i] for p, i in zip(parts.values(), at, strict=True)
+                for k, v in getattr(p, what).items()}  # fmt: skip
+
+    by_nuts = [(p.diverging[chain, i], p.steps[chain, i]) for p, i in zip(parts.values(), at, strict=True)
+               if p.diverging is not None]  # fmt: skip
+    diverging, steps = (np.stack(v) for v in zip(*by_nuts, strict=True)) if by_nuts else (None, None)
+    return Joined(
+        together("by_size"), together("parameters"),
+        None if diverging is None else diverging.any(axis=0), None if steps is None else steps.sum(axis=0),
+        {**{name: p.khat for name, p in parts.items()}, "total": khat},
+        [name for name, p in parts.items() if p.refitted],
+        [f"{name}: {told}" for name, p in parts.items() for told in p.problems],
+    )  # fmt: skip
