@@ -19,6 +19,7 @@ from .uncertain import Draws, Normal, Scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from xarray import DataTree
 
     from .bayes import Fit
     from .engines import SideBySide
@@ -519,6 +520,68 @@ def leakage(fit: Fit, *, ax: Axes | None = None) -> Axes:
     ax.set_ylim(bottom=-0.02)
     ax.set_ylabel("foreign records met by each record")
     return ax
+
+
+def predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
+    """Draws of an entity of some size or more: as the prior and the posterior predict them, and as sampled.
+
+    Under the sample's own design: where the sampled line leaves the band of the posterior the family of
+    sizes does not fit; where it leaves the prior's, the prior holds impossible what was seen.
+
+    Parameters
+    ----------
+    tree : DataTree
+        From `erbayes.bayes.Fit.predictive`.
+    ax : Axes, optional
+    """
+    ax, grid = _axes(ax), tree["posterior_predictive"]["entity_size"].to_numpy()
+    for group, shade, line in (("prior", "0.92", ":"), ("posterior", "0.78", "-")):
+        drawn = tree[f"{group}_predictive"]["drawn_sizes"].to_numpy()
+        low, middle, high = np.quantile(_or_larger(drawn), [0.025, 0.5, 0.975], axis=(0, 1))
+        ax.fill_between(grid, low, high, color=shade, label=f"95 % of the {group}'s predictions")
+        ax.plot(grid, middle, color="black", linestyle=line, linewidth=1)
+    sampled = _or_larger(tree["observed_data"]["drawn_sizes"].to_numpy())
+    ax.step(grid, np.where(sampled > 0, sampled, np.nan), where="mid", color="black", label="sample")
+    ax.set_xscale("log")
+    ax.set_yscale("symlog", linthresh=1)
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.set_xlabel("records of the entity")
+    ax.set_ylabel("draws of that size or more")
+    _legend(ax, 3)
+    return ax
+
+
+def predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
+    """Broken entities by size, as the prior and the posterior predict their share, and as sampled.
+
+    Parameters
+    ----------
+    tree : DataTree
+        From `erbayes.bayes.Fit.predictive`.
+    ax : Axes, optional
+    """
+    ax, grid = _axes(ax), tree["posterior_predictive"]["entity_size"].to_numpy()
+    doubling, several = np.floor(np.log2(grid)).astype(int), tree["constant_data"]["several"].to_numpy()
+    number = np.bincount(doubling, several)
+    shown = np.flatnonzero(number)
+    for group, offset, colour in (("prior", -0.1, "0.7"), ("posterior", 0.1, "black")):
+        broken = tree[f"{group}_predictive"]["broken_entities"].to_numpy()
+        summed = np.stack([broken[..., doubling == d].sum(axis=-1) for d in shown], axis=-1) / number[shown]
+        low, middle, high = np.quantile(summed, [0.025, 0.5, 0.975], axis=(0, 1))
+        ax.errorbar(shown + offset, middle, [middle - low, high - middle], fmt="_", color=colour, capsize=3,
+                    label=f"95 % of the {group}'s predictions")  # fmt: skip
+    seen = np.bincount(doubling, tree["observed_data"]["broken_entities"].to_numpy())
+    ax.plot(shown, seen[shown] / number[shown], "o", color="black", fillstyle="none", label="sample")
+    ax.set_xticks(shown, [f"{2**d:g}-{2 ** (d + 1) - 1:g}" for d in shown])
+    ax.set_xlabel("records of the entity")
+    ax.set_ylabel("share of entities broken")
+    _legend(ax, 3)
+    return ax
+
+
+def _or_larger(counts: FloatArray) -> FloatArray:
+    """Counts of each bin and all above it, along the last axis."""
+    return np.asarray(counts[..., ::-1].cumsum(axis=-1)[..., ::-1], dtype=float)
 
 
 def _band(ax: Axes, size: FloatArray, draws: FloatArray) -> Axes:

@@ -10,11 +10,12 @@ import pandas as pd
 import pymc as pm
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 from pytensor.compile.mode import Mode
 from scipy import stats
 
 import erbayes as eb
-from erbayes import bayes
+from erbayes import bayes, plots
 from erbayes import metrics as m
 from erbayes.bayes.evidence import Evidence, _smoothed
 from erbayes.bayes.fit import by_size_alone
@@ -663,6 +664,27 @@ def test_bad_weights_are_told(fit, monkeypatch):
         bayes.fast(fit.sample, rng=rng())
 
 
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter")
+def test_stacked_fits_mix_by_their_weights(fit):
+    fits = {"informed": fit, "log-normal": bayes.fast(fit.sample, bayes.SizeModel(bayes.LogNormal()), rng=rng())}
+    zeta = bayes.fast(fit.sample, bayes.SizeModel(bayes.Zeta()), rng=rng())
+    assert zeta.khat["total"] > 0.7, "the world is log-normal"
+    found = bayes.stack(fits, rng=rng())
+    compared = az.compare({name: f.tree for name, f in fits.items()}, round_to="none")
+    weight = compared.loc["informed", "weight"]
+    assert (found.chosen == 0).mean() == pytest.approx(weight, abs=0.05)
+    assert list(found.table().index) == list(compared.index)
+    draws = found.apply([P, R])
+    assert draws.values.shape == (1, 1000, 2) and draws.names == (P.name, R.name)
+    own = np.stack([f.apply([P, R]).flat for f in fits.values()])
+    np.testing.assert_array_equal(draws.flat, own[found.chosen, np.arange(1000)])
+    for bad, message in (({"one": fit}, "two fits or more, not 1"), (
+            {"a": fit, "b": bayes.fast(clusters(60, 2), rng=rng())}, "these fits have several"),
+            (fits | {"zeta": zeta}, "few draws of zeta agree with the known number")):
+        with pytest.raises(eb.DataError, match=message):
+            bayes.stack(bad, rng=rng())
+
+
 # Simulation-based calibration
 
 DATA_OF = {"drawn_sizes": "drawn", "kept_shares": "shares", "met_entities": "met", "intrusion_counts": "intrusions",
@@ -809,6 +831,16 @@ def test_predictive(fit):
     assert drawn.shape == (1, 1000, len(fit.evidence.grid.size)) and (drawn.sum("entity_size") == 60).all()
     expected = fit.by_size["entities"] / fit.by_size["entities"].sum(-1, keepdims=True) * 60
     np.testing.assert_allclose(drawn.mean(("chain", "draw")), expected.mean((0, 1)), atol=0.6)
+    np.testing.assert_array_equal(tree["observed_data"]["drawn_sizes"], fit.evidence.data["drawn"])
+    ax = plots.predicted_sizes(tree, ax=Figure().subplots())
+    sampled = ax.lines[-1].get_ydata()
+    wanted = [(fit.sample.units.size >= lower).sum() for lower in fit.evidence.grid.lower]
+    np.testing.assert_array_equal(np.nan_to_num(sampled), wanted)
+    ax = plots.predicted_retention(tree, ax=Figure().subplots())
+    sizes, e = fit.sample.units.size, fit.evidence.entities
+    share = [e.broken[(sizes >= 2**d) & (sizes < 2 ** (d + 1))].mean() for d in ax.get_xticks()]
+    np.testing.assert_allclose(ax.lines[-1].get_ydata(), share)
+    assert next(t.get_text() for t in ax.get_xticklabels()) == "2-3"
     broken = tree["posterior_predictive"]["broken_entities"].sum("entity_size")
     seen = (fit.evidence.data["several"] - fit.evidence.data["intact"]).sum()
     assert float((broken <= seen).mean()) > 0.05 and float((broken >= seen).mean()) > 0.05

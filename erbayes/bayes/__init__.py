@@ -14,9 +14,10 @@ from .sizes import (
     SizeFamily,
     Zeta,
 )
+from .stacking import Stack, stack
 
 __all__ = [
     "BodyAndTail", "Bounded", "CutZeta", "Exactness", "Fit", "Leakage", "Level", "LogNormal",
     "NegativeBinomial", "NotConverged", "PoissonLogNormal", "PredictionInformed", "Retention",
-    "SizeFamily", "SizeModel", "Slope", "Zeta", "fast", "nuts",
+    "SizeFamily", "SizeModel", "Slope", "Stack", "Zeta", "fast", "nuts", "stack",
 ]  # fmt: skip

@@ -295,15 +295,19 @@ class Fit(Tabled):
                      "metrics": (("chain", "draw", "metric"), metrics.values)}  # fmt: skip
         names = {"entity": self.sample.units.ids.astype(str).to_numpy()}
         sizes = {"entity_size": evidence.grid.size}
-        observed = {"size": entities.size, "links": entities.links, "foreign": entities.foreign,
-                    "draws": entities.draws}  # fmt: skip
+        each = {"size": entities.size, "links": entities.links, "foreign": entities.foreign,
+                "draws": entities.draws}  # fmt: skip
+        counted = {"drawn_sizes": evidence.data["drawn"], "met_entities": evidence.data["met"],
+                   "broken_entities": evidence.data["several"] - evidence.data["intact"]}  # fmt: skip
+        observed = {k: ("entity", v) for k, v in each.items()}
+        observed |= {k: ("entity_size", v) for k, v in counted.items()}
         known = {"records": evidence.records, "predicted_links": evidence.predicted_links,
-                 "log_predicted": ("entity_size", evidence.data["log_predicted"]),
-                 "selection": ("entity_size", evidence.data["selection"])}  # fmt: skip
+                 **{k: ("entity_size", evidence.data[k])
+                    for k in ("log_predicted", "selection", "several")}}  # fmt: skip
         groups = {
             "posterior": xr.Dataset(posterior, {**sizes, "metric": list(metrics.names)}),
             "log_likelihood": self.log_likelihood(),
-            "observed_data": xr.Dataset({k: ("entity", v) for k, v in observed.items()}, names),
+            "observed_data": xr.Dataset(observed, {**names, **sizes}),
             "constant_data": xr.Dataset(known, sizes),
         }
         if self.draws.diverging is not None:
