@@ -538,12 +538,14 @@ def predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     for group, shade, line in (("prior", "0.92", ":"), ("posterior", "0.78", "-")):
         drawn = tree[f"{group}_predictive"]["drawn_sizes"].to_numpy()
         low, middle, high = np.quantile(_or_larger(drawn), [0.025, 0.5, 0.975], axis=(0, 1))
-        ax.fill_between(grid, low, high, color=shade, label=f"95 % of the {group}'s predictions")
+        ax.fill_between(grid, low, high, color=shade, label=f"{group}, 95 %")
         ax.plot(grid, middle, color="black", linestyle=line, linewidth=1)
     sampled = _or_larger(tree["observed_data"]["drawn_sizes"].to_numpy())
     ax.step(grid, np.where(sampled > 0, sampled, np.nan), where="mid", color="black", label="sample")
     ax.set_xscale("log")
     ax.set_yscale("symlog", linthresh=1)
+    ax.set_ylim(bottom=0)
+    ax.yaxis.set_major_formatter("{x:g}")
     ax.xaxis.set_major_formatter("{x:g}")
     ax.set_xlabel("records of the entity")
     ax.set_ylabel("draws of that size or more")
@@ -569,7 +571,7 @@ def predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
         summed = np.stack([broken[..., doubling == d].sum(axis=-1) for d in shown], axis=-1) / number[shown]
         low, middle, high = np.quantile(summed, [0.025, 0.5, 0.975], axis=(0, 1))
         ax.errorbar(shown + offset, middle, [middle - low, high - middle], fmt="_", color=colour, capsize=3,
-                    label=f"95 % of the {group}'s predictions")  # fmt: skip
+                    label=f"{group}, 95 %")  # fmt: skip
     seen = np.bincount(doubling, tree["observed_data"]["broken_entities"].to_numpy())
     ax.plot(shown, seen[shown] / number[shown], "o", color="black", fillstyle="none", label="sample")
     ax.set_xticks(shown, [f"{2**d:g}-{2 ** (d + 1) - 1:g}" for d in shown])

@@ -2,6 +2,7 @@
 
 import warnings
 from functools import cache
+from types import SimpleNamespace
 
 import arviz as az
 import numpy as np
@@ -560,7 +561,7 @@ def test_columns_between_bounds():
         w = ((y - between.low(s))[some] / (between.high(s) - between.low(s))[some] * steps[some] + 0.5) / (steps[some] + 1)
         assert counted["bounded_count"].sum() == some.sum()
         np.testing.assert_allclose(counted["bounded_shares"].sum(axis=0), [np.log(w).sum(), np.log(1 - w).sum()])
-        chance = {"intact": np.full(len(size), 0.7), "met": np.full(len(size), 0.3), "exact": np.full(len(size), 0.7)}
+        chance = SimpleNamespace(by_size={"intact": np.full(len(size), 0.7), "met": np.full(len(size), 0.3)}, exact=0.7)
         found = between.expected(size, chance, np.full(len(size), 0.25))
         low, high = between.low(size), between.high(size)
         np.testing.assert_allclose(found, 0.7 * between.fixed(size) + 0.3 * (0.75 * low + 0.25 * high), rtol=1e-12)

@@ -111,7 +111,7 @@ class Fit(Tabled):
         return self.model.build(self.evidence)
 
     @cached_property
-    def _exact(self) -> FloatArray:
+    def exact(self) -> FloatArray:
         """Chance that an entity is predicted exactly, by size, (chain, draw, J)."""
         clean = self._free(self.model.exactness, self.evidence.data, 0)["clean"]
         return self.by_size["intact"] * np.where(self.by_size["met"] > 0, clean, 1.0)
@@ -121,7 +121,7 @@ class Fit(Tabled):
         between, size = BETWEEN[column], self.evidence.grid.size
         counted = between.evidence(self.evidence.entities, self.sample.units.column(column), size)
         found = self._free(self.model.bounded, self.evidence.data | counted, 1 + list(BETWEEN).index(column))
-        return between.expected(size, self.by_size | {"exact": self._exact}, found["bounded_mean"])
+        return between.expected(size, self, found["bounded_mean"])
 
     def _free(self, part: Part, data: dict[str, Any], stream: int) -> dict[str, FloatArray]:
         """Draws by size of a part that nothing ties."""
@@ -165,7 +165,7 @@ class Fit(Tabled):
         elif column == B3_RECALL_MEAN:
             per_entity = (2 * links + s) / s**2
         elif column == EXACT:
-            per_entity = self._exact
+            per_entity = self.exact
         elif column in BETWEEN:
             per_entity = self._between(column)
         else:
@@ -318,11 +318,13 @@ class Fit(Tabled):
     def predictive(self, *, draws: int = 500, rng: np.random.Generator) -> xr.DataTree:
         """The tree with prior, prior_predictive and posterior_predictive: counts on the model's grids."""
         seeds = rng.integers(2**31, size=2)
-        posterior = self.tree["posterior"].to_dataset()[[v.name for v in self.pymc.free_RVs]]
+        free = [v.name for v in self.pymc.free_RVs]
+        posterior = self.tree["posterior"].to_dataset()[free]
         with self.pymc:
             before = pm.sample_prior_predictive(draws, random_seed=int(seeds[0]), compile_kwargs=UNCOMPILED)
             after = pm.sample_posterior_predictive(
-                posterior, random_seed=int(seeds[1]), progressbar=False, compile_kwargs=UNCOMPILED,
+                posterior, freeze_vars=free, random_seed=int(seeds[1]), progressbar=False,
+                compile_kwargs=UNCOMPILED,
             )  # fmt: skip
         tree = self.tree.copy()
         for name in ("prior", "prior_predictive"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pymc as pm
@@ -243,7 +243,15 @@ class Bounded:
 
 
 OfSize = Callable[[FloatArray], FloatArray]
-Chance = Callable[[Mapping[str, FloatArray]], FloatArray]
+
+
+class Chances(Protocol):
+    """Chances by size, (..., J), as a fit has them."""
+
+    @property
+    def by_size(self) -> dict[str, FloatArray]: ...
+    @property
+    def exact(self) -> FloatArray: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +262,7 @@ class Between:
     ----------
     errs : callable, Entities -> bool array, (u,)
         Which sampled entities err.
-    chance : callable, quantities by size -> float array, (..., J)
+    chance : callable, Chances -> float array, (..., J)
         That an entity errs.
     steps : callable of size
         Steps between the bounds: k of them are counted as the share (k + ½)/(steps + 1).
@@ -263,16 +271,16 @@ class Between:
     """
 
     errs: Callable[[Entities], Any]
-    chance: Chance
+    chance: Callable[[Chances], FloatArray]
     steps: OfSize
     fixed: OfSize
     low: OfSize
     high: OfSize
 
-    def expected(self, size: FloatArray, by_size: Mapping[str, FloatArray], mean: FloatArray) -> FloatArray:
+    def expected(self, size: FloatArray, chances: Chances, mean: FloatArray) -> FloatArray:
         """Mean of the column by size, (..., J)."""
         fixed, low = self.fixed(size), self.low(size)
-        return fixed + self.chance(by_size) * (low + (self.high(size) - low) * mean - fixed)
+        return fixed + self.chance(chances) * (low + (self.high(size) - low) * mean - fixed)
 
     def evidence(self, entities: Entities, values: FloatArray, size: FloatArray) -> dict[str, Any]:
         """What the sampled entities, values of the column (u,), say on a grid of sizes (J,)."""
@@ -291,15 +299,15 @@ def _n_log_n(s: FloatArray) -> FloatArray:
     return s * np.log(np.maximum(s, 1.0))
 
 
-_broken = partial(Between, lambda e: e.broken, lambda by: 1 - by["intact"], lambda s: s - 2)
-_met = partial(Between, lambda e: e.foreign > 0, lambda by: by["met"], lambda s: s)
+_broken = partial(Between, lambda e: e.broken, lambda of: 1 - of.by_size["intact"], lambda s: s - 2)
+_met = partial(Between, lambda e: e.foreign > 0, lambda of: of.by_size["met"], lambda s: s)
 BETWEEN: dict[Column, Between] = {
     PIECES: _broken(np.ones_like, lambda s: 2 + 0 * s, lambda s: s),
     LARGEST_PIECE: _broken(lambda s: s, np.ones_like, lambda s: s - 1),
     N_LOG_N: _broken(_n_log_n, np.zeros_like, lambda s: _n_log_n(s - 1)),
     B3_PRECISION: _met(lambda s: s, np.zeros_like, lambda s: s),
     B3_PRECISION_MEAN: _met(np.ones_like, np.zeros_like, np.ones_like),
-    CLOSEST: Between(lambda e: e.broken | (e.foreign > 0), lambda by: 1 - by["exact"],
+    CLOSEST: Between(lambda e: e.broken | (e.foreign > 0), lambda of: 1 - of.exact,
                       lambda s: s, np.ones_like, np.zeros_like, np.ones_like),
 }  # fmt: skip
 """Columns that `Bounded` models, one by one."""
