@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from arviz_stats.base import array_stats
-from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 from scipy.special import gammaln, logsumexp
 
@@ -48,9 +47,9 @@ class Proposal:
 
     def log_density(self, thetas: FloatArray) -> FloatArray:
         """Log density at each θ, (K,)."""
-        d, t = len(self.centre), solve_triangular(self.root, (thetas - self.centre).T, lower=True)
+        d, t = len(self.centre), (thetas - self.centre) @ np.linalg.inv(self.root).T
         constant = gammaln((DF + d) / 2) - gammaln(DF / 2) - d / 2 * np.log(DF * np.pi)
-        tails = 0.5 * (DF + d) * np.log1p((t**2).sum(axis=0) / DF)
+        tails = 0.5 * (DF + d) * np.log1p((t**2).sum(axis=1) / DF)
         return np.asarray(constant - np.log(np.diag(self.root)).sum() - tails)
 
 
@@ -86,15 +85,17 @@ def approximated(part: CompiledPart, draws: int, rng: np.random.Generator) -> Ap
     """
     (centre, cov), scale = _laplace(part), FIRST
     proposals: list[Proposal] = []
-    thetas, densities = np.empty((0, len(centre))), np.empty(0)
+    thetas, densities, mixture = np.empty((0, len(centre))), np.empty(0), np.empty(0)
     each, khat = -(-2 * draws // FEWEST), np.inf
     while len(proposals) < (FEWEST if khat <= KHAT else MOST):
-        proposals.append(Proposal(centre, np.linalg.cholesky(cov) * scale))
-        new = proposals[-1].draws(each, rng)
+        proposal = Proposal(centre, np.linalg.cholesky(cov) * scale)
+        proposals.append(proposal)
+        new = proposal.draws(each, rng)
+        earlier = np.logaddexp(mixture, proposal.log_density(thetas))
+        mixture = np.concatenate([earlier, logsumexp([q.log_density(new) for q in proposals], axis=0)])
         thetas = np.concatenate([thetas, new])
         densities = np.concatenate([densities, part.log_densities(new)[0]])
-        log_q = logsumexp([q.log_density(thetas) for q in proposals], axis=0) - np.log(len(proposals))
-        log_w = np.where(np.isfinite(densities), densities - log_q, -np.inf)
+        log_w = np.where(np.isfinite(densities), densities - mixture + np.log(len(proposals)), -np.inf)
         w, khat = smoothed(log_w)
         centre, scale = w @ thetas, LATER
         off, size = thetas - centre, 1 / (w @ w)
