@@ -166,8 +166,9 @@ def side_by_side(
     ax.plot(shown["estimate"][~bare], y[~bare], "o", color="black", markersize=5)
     ax.plot(shown["estimate"][bare], y[bare], "x", color="black", markersize=6)
     _rows(ax, labels)
+    for label in ax.get_yticklabels():
+        label.set_fontweight("bold" if label.get_text() in there else "normal")
     for head in heads:
-        ax.get_yticklabels()[head].set_fontweight("bold")
         ax.axhline(head, color="0.85", linewidth=1, zorder=0)
     ax.set_xlabel(f"estimate and {100 * table['level'].iloc[0]:g} % interval")
     return ax

@@ -305,6 +305,18 @@ def band(ax):
     return ends.min(), ends.max()
 
 
+def test_engines_on_shared_axes():
+    from matplotlib.figure import Figure
+
+    from erbayes.engines import side_by_side
+
+    found = side_by_side({"naive": eb.naive(SAMPLE.units)}, [m.pairwise_recall])
+    left, right = Figure().subplots(1, 2, sharey=True)
+    for ax in (left, right):
+        plots.side_by_side(found, ax=ax)
+    assert [t.get_fontweight() for t in left.get_yticklabels()] == ["bold", "normal"]
+
+
 def test_size_distribution(ax, fit):
     plots.size_distribution(fit, ax=ax)
     grid, units = fit.evidence.grid, SAMPLE.units

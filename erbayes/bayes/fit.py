@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import xarray as xr
-from scipy.special import softmax
 from scipy.stats import beta
 
 from ..calibration import links_out_of_reach
@@ -37,7 +36,7 @@ from ..units import (
     PieceSum,
 )
 from .evidence import Evidence
-from .importance import KHAT
+from .importance import KHAT, smoothed
 from .joined import Joined, joined
 from .model import LOG_PRIOR, SizeModel
 from .outcomes import BETWEEN
@@ -212,14 +211,18 @@ class Fit(Tabled):
         return Draws(tuple(found), np.stack(list(found.values()), axis=-1), ((0.0, np.inf),) * len(found))
 
     def apply(self, metrics: Sequence[Metric]) -> Draws:
-        """Posterior draws of metrics.
+        """Posterior draws of metrics, within what they can be.
+
+        Modelled totals know nothing of their inequalities with known ones: a draw beyond the end of a
+        metric's support is set to that end.
 
         Raises
         ------
         NotIdentified
             A metric whose columns no part of the model produces.
         """
-        return self.totals(metrics).apply(metrics)
+        found = self.totals(metrics).apply(metrics)
+        return replace(found, values=np.clip(found.values, *np.transpose(found.support)))
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -240,7 +243,7 @@ class Fit(Tabled):
         """Largest shift of each mean, in standard deviations, (k,); see `table`."""
         shifts = []
         for power in (0.5, 2.0):
-            w = softmax((power - 1) * self.log_prior.ravel())
+            w, _ = smoothed((power - 1) * self.log_prior.ravel())
             shifts.append(np.abs(w @ draws.flat - draws.mean))
         certain = draws.sd <= 1e-12 * np.maximum(np.abs(draws.mean), 1)
         return np.where(certain, 0.0, np.max(shifts, axis=0) / np.where(certain, 1.0, draws.sd))
@@ -273,6 +276,7 @@ class Fit(Tabled):
                 f"(Pareto k {total:.2f}): either this family of sizes is wrong, or the prediction is not the "
                 "population that was sampled"
             )
+            return found
         key = self.apply([pairwise_precision, pairwise_recall])
         if len(key.values) > 1:
             found += problems_of_chains(key.values, list(key.names))

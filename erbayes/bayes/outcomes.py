@@ -73,7 +73,7 @@ class Retention:
     share_level: Level = Level(1.0, 1.0)
     precision_level: Level = Level(1.5, 1.0)
     break_slope: Slope = Slope(0.35, 0.15)
-    share_slope: Slope = Slope(0.2, 0.2)
+    share_slope: Slope = Slope(0.3, 0.2)
     precision_slope: Slope = Slope(0.0, 0.25)
     break_amplitude: float = 0.2
     share_amplitude: float = 0.3
