@@ -238,6 +238,11 @@ class SelectedBySize(Protocol):
         """True where no unit is drawn twice."""
         ...
 
+    @property
+    def fixed_size(self) -> bool:
+        """True where the design sets the number of draws; else `selection` is the very chance."""
+        ...
+
     def expand(self, units: Units) -> Expansion: ...
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
@@ -294,6 +299,10 @@ class UniformRecords:
     def without_repeats(self) -> bool:
         return False
 
+    @property
+    def fixed_size(self) -> bool:
+        return True
+
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
         return size
 
@@ -331,6 +340,10 @@ class DistinctEntities:
     @property
     def without_repeats(self) -> bool:
         return True
+
+    @property
+    def fixed_size(self) -> bool:
+        return False
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
         return DistinctDraws(np.minimum(size / self._records(units), 1), self.draws).inclusion
@@ -373,6 +386,10 @@ class UniformClusters:
     @property
     def without_repeats(self) -> bool:
         return self.population is not None
+
+    @property
+    def fixed_size(self) -> bool:
+        return True
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
         return np.ones_like(size)
@@ -469,6 +486,10 @@ class BySize:
     @property
     def without_repeats(self) -> bool:
         return False
+
+    @property
+    def fixed_size(self) -> bool:
+        return True
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
         chance = np.broadcast_to(np.asarray(self.probability(size), dtype=float), size.shape)

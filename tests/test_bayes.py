@@ -181,7 +181,7 @@ def by_hand(J=6, draws=3, seed=1):
                "foreign_square": met * v**2 * 1.7, "entities": g.uniform(50, 500, (draws, J))}  # fmt: skip
     data = {"size": np.array([1.0, 2.0, 3.0, 5.0, 9.0, 30.0])[:J], "sampled_true_links": 70.0, "sampled_common_links": 50.0,
             "sampled_foreign": 36.0, "sampled_records": 90.0, "records": 6000.0, "predicted_links": 9000.0,
-            "selection": np.ones(J), "repeats": 1.0, "draws": 40}  # fmt: skip
+            "selection": np.ones(J), "repeats": 1.0, "fixed_size": 1.0, "draws": 40}  # fmt: skip
     return by_size, data
 
 
@@ -220,8 +220,8 @@ def test_unsampled_entities_by_brute_force(repeats):
     for _ in range(4000):
         got = g.choice(len(every), n, replace=repeats, p=chance[every] / chance[every].sum())
         missed += np.bincount(np.delete(every, np.unique(got)), minlength=4)
-    data = {"selection": chance, "draws": n, "repeats": float(repeats), "records": 324.0, "sampled_records": 100.0,
-            "size": size}  # fmt: skip
+    data = {"selection": chance, "draws": n, "repeats": float(repeats), "fixed_size": 1.0, "records": 324.0,
+            "sampled_records": 100.0, "size": size}  # fmt: skip
     found = unsampled(M[None].astype(float), data)[0]
     assert found @ size == pytest.approx(324.0 - 100.0, rel=1e-12)
     np.testing.assert_allclose(found / found.sum(), missed / missed.sum(), rtol=0.02)
@@ -234,8 +234,8 @@ def test_distinct_entities_are_found_with_their_inclusion():
     for _ in range(4000):
         got = g.choice(len(every), n, p=size[every] / size[every].sum())
         missed += np.bincount(np.delete(every, np.unique(got)), minlength=4)
-    data = {"selection": eb.DistinctEntities(n, int(M @ size)).selection(size, None), "draws": (M - missed / 4000).sum(), "repeats": 0.0,
-            "records": float(M @ size), "sampled_records": 190.0, "size": size}  # fmt: skip
+    data = {"selection": eb.DistinctEntities(n, int(M @ size)).selection(size, None), "repeats": 0.0, "fixed_size": 0.0,
+            "draws": (M - missed / 4000).sum() - 5, "records": float(M @ size), "sampled_records": 190.0, "size": size}  # fmt: skip
     found = unsampled(M[None].astype(float), data)[0]
     np.testing.assert_allclose(found / found.sum(), missed / missed.sum(), rtol=0.02, atol=2e-4)
 
@@ -344,7 +344,7 @@ def test_evidence_and_moments_by_quadrature():
     evidence = Evidence.of(clusters(60, 1))
     _, compiled = zeta_part(evidence)
     at = np.linspace(-4, 4, 4001)[:, None]
-    density = compiled.log_densities(at)[0]
+    density = compiled.log_densities(at)
     area = np.trapezoid(np.exp(density - density.max()), at[:, 0])
     found = approximated(compiled, 4000, rng())
     assert found.log_evidence == pytest.approx(np.log(area) + density.max(), abs=0.02)
@@ -364,8 +364,8 @@ def test_densities_far_out_are_small():
     compiled = CompiledPart.of(bayes.Retention(), evidence.data)
     far = compiled.start + 10.0 ** rng().uniform(0, 3, (400, 1)) * rng().standard_normal((400, len(compiled.start)))
     best = approximated(compiled, 500, rng())
-    highest = compiled.log_densities(best.thetas)[0].max()
-    density = compiled.log_densities(far)[0]
+    highest = compiled.log_densities(best.thetas).max()
+    density = compiled.log_densities(far)
     assert np.nanmax(density) < highest + 1
 
 

@@ -281,13 +281,15 @@ W = np.array([0.2, -0.1, 0.3, 0.05, -0.4])
 
 def test_retention_by_plain_loops():
     d, found = outcome(bayes.Retention(), {
-        "break_level": -0.4, "break_slope": 0.3, "break_tilt_weights": W, "share_level": 1.2, "share_slope": 0.2,
+        "break_level": -0.4, "break_slope": 0.3, "break_tilt_weights": W, "share_level": 1.2, "share_slope": 0.2, "share_grain": 0.7,
         "share_tilt_weights": -W, "precision_level": 1.1, "precision_slope": -0.1, "unbroken": 0})  # fmt: skip
     rng = np.random.default_rng(1)
     for j, s in enumerate(SMALL):
         x, tilt = np.log2(s) - 1.5, sum(d["basis"][j, r] * W[r] for r in range(RANK))
-        intact = np.exp(-np.exp(-0.4 + 0.3 * x + tilt))
-        mean, precision = 1 / (1 + np.exp(-(1.2 + 0.2 * x - tilt))), np.exp(1.1 - 0.1 * x)
+        lost = np.exp(-0.4 + (0.3 - 0.1) * x + tilt)  # pieces: their log rises by break_slope + δ
+        intact, number = stats.poisson(lost).pmf(0), stats.poisson(lost).expect(lambda k: k, lb=1, conditional=True)
+        m = 1.2 + 0.2 * x - tilt - np.log(number) + 0.7 / max(s - 1, 1)
+        mean, precision = 1 / (1 + np.exp(-m)), np.exp(1.1 - 0.1 * x)
         if s == 1:
             assert found["intact"][j] == found["kept"][j] == found["kept_square"][j] == 1
             continue
@@ -321,7 +323,7 @@ def test_leakage_by_plain_loops():
 
 
 def test_a_prediction_without_errors():
-    values = {"break_level": -0.4, "break_slope": 0.3, "break_tilt_weights": W, "share_level": 1.2, "share_slope": 0.2,
+    values = {"break_level": -0.4, "break_slope": 0.3, "break_tilt_weights": W, "share_level": 1.2, "share_slope": 0.2, "share_grain": 0.7,
               "share_tilt_weights": -W, "precision_level": 1.1, "precision_slope": -0.1}  # fmt: skip
     _, found = outcome(bayes.Retention(unbroken=0.03), values | {"unbroken": 1})
     for name in ("intact", "kept", "kept_square"):

@@ -320,5 +320,6 @@ def test_designs_under_which_size_alone_matters():
         assert isinstance(design, SelectedBySize)
         np.testing.assert_allclose(design.selection(size, units), chance, rtol=1e-12)
         assert design.without_repeats == without_repeats
+        assert design.fixed_size == (not isinstance(design, eb.DistinctEntities))
     others = (eb.KnownWeights({}), eb.Stratified({}, {}), eb.WeightedRecords([], []), eb.Calibrated(eb.UniformClusters()))
     assert not any(isinstance(design, SelectedBySize) for design in others)

@@ -120,6 +120,7 @@ class Evidence:
             "records": records, "predicted_links": max(predicted, 0.5),
             "selection": np.asarray(design.selection(grid.size, units), dtype=float),
             "repeats": 0.0 if design.without_repeats else 1.0,
+            "fixed_size": 1.0 if design.fixed_size else 0.0,
         }  # fmt: skip
         intrusion = INTRUSION[: int(nearest(INTRUSION, known.size[-1:])[0]) + 2]
         counted = _counted(grid, intrusion, entities) | _of_prediction(grid, intrusion, known)

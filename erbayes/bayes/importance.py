@@ -7,11 +7,12 @@ In the few dimensions of a part it is exact enough, and its weights, smoothed by
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from arviz_stats.base import array_stats
 from scipy.optimize import minimize
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 from ..clustering import FloatArray, IntArray
 from .parts import CompiledPart
@@ -26,7 +27,7 @@ FIRST, LATER = 1.1, 1.2
 """Scales of proposals, in standard deviations: of the first round, and of those that follow."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Proposal:
     """A multivariate t distribution.
 
@@ -45,12 +46,21 @@ class Proposal:
         z = rng.standard_normal((number, len(self.centre)))
         return self.centre + z * np.sqrt(DF / rng.chisquare(DF, (number, 1))) @ self.root.T
 
+    @cached_property
+    def _inverse(self) -> FloatArray:
+        return np.asarray(np.linalg.inv(self.root).T)
+
+    @cached_property
+    def _constant(self) -> float:
+        d = len(self.centre)
+        scale = np.log(np.diag(self.root)).sum() + d / 2 * np.log(DF * np.pi)
+        return float(gammaln((DF + d) / 2) - gammaln(DF / 2) - scale)
+
     def log_density(self, thetas: FloatArray) -> FloatArray:
         """Log density at each θ, (K,)."""
-        d, t = len(self.centre), (thetas - self.centre) @ np.linalg.inv(self.root).T
-        constant = gammaln((DF + d) / 2) - gammaln(DF / 2) - d / 2 * np.log(DF * np.pi)
-        tails = 0.5 * (DF + d) * np.log1p((t**2).sum(axis=1) / DF)
-        return np.asarray(constant - np.log(np.diag(self.root)).sum() - tails)
+        t = (thetas - self.centre) @ self._inverse
+        tails = 0.5 * (DF + len(self.centre)) * np.log1p(np.einsum("ij,ij->i", t, t) / DF)
+        return np.asarray(self._constant - tails)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,16 +102,18 @@ def approximated(part: CompiledPart, draws: int, rng: np.random.Generator) -> Ap
         proposals.append(proposal)
         new = proposal.draws(each, rng)
         earlier = np.logaddexp(mixture, proposal.log_density(thetas))
-        mixture = np.concatenate([earlier, logsumexp([q.log_density(new) for q in proposals], axis=0)])
+        mixture = np.concatenate([earlier, np.logaddexp.reduce([q.log_density(new) for q in proposals])])
         thetas = np.concatenate([thetas, new])
-        densities = np.concatenate([densities, part.log_densities(new)[0]])
+        densities = np.concatenate([densities, part.log_densities(new)])
         log_w = np.where(np.isfinite(densities), densities - mixture + np.log(len(proposals)), -np.inf)
-        w, khat = smoothed(log_w)
+        w = truncated(log_w)
+        if len(proposals) >= FEWEST:
+            w, khat = smoothed(log_w)
         centre, scale = w @ thetas, LATER
         off, size = thetas - centre, 1 / (w @ w)
         cov = (size * (off.T * w) @ off + len(centre) * cov) / (size + len(centre))
     chosen = resampled(w, draws, rng)
-    log_evidence = float(logsumexp(log_w) - np.log(len(log_w)))
+    log_evidence = float(np.logaddexp.reduce(log_w) - np.log(len(log_w)))
     return Approximation(centre, np.linalg.cholesky(cov), thetas[chosen], khat, log_evidence)
 
 
@@ -111,6 +123,13 @@ def _laplace(part: CompiledPart) -> tuple[FloatArray, FloatArray]:
     H = np.array([(part.slope(found + e)[1] - part.slope(found - e)[1]) / 2e-4 for e in np.eye(k) * 1e-4])
     values, vectors = np.linalg.eigh((H + H.T) / 2)
     return found, (vectors / np.maximum(values, 0.05)) @ vectors.T
+
+
+def truncated(log_w: FloatArray) -> FloatArray:
+    """Weights that add to 1, none above √K times their mean (Ionides 2008)."""
+    w = np.exp(log_w - log_w.max())
+    w = np.minimum(w, w.mean() * np.sqrt(len(w)))
+    return np.asarray(w / w.sum())
 
 
 def smoothed(log_w: FloatArray) -> tuple[FloatArray, float]:

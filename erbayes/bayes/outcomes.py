@@ -29,9 +29,9 @@ from .priors import NEVER, Level, Slope, counts, events, flawless, normalised, s
 Tensors = Mapping[str, Any]
 
 
-def curve(name: str, data: Tensors, level: Level, slope: Slope, amplitude: float) -> Any:
+def curve(name: str, data: Tensors, level: Level, slope: Any, amplitude: float) -> Any:
     """A function of log2 size, (J,): a level, a slope and a smooth part, centred at the sample's mean."""
-    linear = level(f"{name}_level") + slope(f"{name}_slope") * (data["x"] - data["centre"])
+    linear = level(f"{name}_level") + slope * (data["x"] - data["centre"])
     return linear + smooth(f"{name}_tilt", data["basis"], RANK, amplitude)
 
 
@@ -39,10 +39,16 @@ MOST_PRECISE = 12.0
 """Largest log precision: far above it, log beta functions lose all their digits."""
 
 
-def precision(name: str, data: Tensors, level: Level, slope: Slope) -> Any:
+def precision(name: str, data: Tensors, level: Level, slope: Any) -> Any:
     """Precision of beta distributed shares, (J,): log-linear in log2 s, centred at the sample's mean."""
-    linear = level(f"{name}_level") + slope(f"{name}_slope") * (data["x"] - data["centre"])
+    linear = level(f"{name}_level") + slope * (data["x"] - data["centre"])
     return pt.exp(pt.clip(linear, -MOST_PRECISE, MOST_PRECISE))
+
+
+def log_pieces(i: Any) -> Any:
+    """Log mean of a Poisson number of mean e^i that is not 0."""
+    i = pt.clip(i, -20.0, 20.0)
+    return i - pt.log(-pt.expm1(-pt.exp(i)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +58,28 @@ class Retention:
     An entity is intact, y = 1, with probability exp(-e^(i(s))): were records lost independently, i would
     be linear in log s with slope 1. A broken one keeps at most C2(s - 1) links; the share w of these
     has a beta distribution of mean 1/(1 + e^(-m(s))) and precision e^(d(s)). i and m are linear in
-    log2 s plus one smooth function each, d is linear.
+    log2 s plus one smooth function each, d is linear. From m is taken log(e^i/(1 - exp(-e^i))), and
+    κ/(s - 1) is added to it.
 
-    Priors of slopes are centred between "size does not matter" (0) and "every record errs on its
-    own" (log 2, .69 a doubling).
+    This is what happens to an entity that loses a Poisson number of pieces, e^i on average. A broken one
+    has lost e^i/(1 - exp(-e^i)), and so as many times the links that one piece costs. Their share halves
+    with each doubling of size, m rises by log 2, where pieces are no larger from larger entities; m stays
+    where they grow with the entity. Few records cannot lose a small share: κ. Slopes of i and d go together:
+    both are log 2 where every record errs on its own, both small where whole pieces go astray. So what
+    small entities show tells of the links that large ones keep.
 
     Parameters
     ----------
     break_level, share_level, precision_level : Level
-        i, m and d at the mean log size of the sampled entities.
-    break_slope, share_slope, precision_slope : Slope
-        Their changes per doubling of size.
+        i, m and d at the mean log size of the sampled entities, m for one piece and without κ.
+    share_grain : Level
+        κ.
+    precision_slope : Slope
+        δ, of d.
+    break_slope : Slope
+        β - δ, with β the slope of i.
+    share_slope : Slope
+        Of m: between 0 and log 2.
     break_amplitude, share_amplitude : float
         Scales of the smooth parts of i and m.
     unbroken : float
@@ -72,9 +89,10 @@ class Retention:
     break_level: Level = Level(-0.5, 1.5)
     share_level: Level = Level(1.0, 1.0)
     precision_level: Level = Level(1.5, 1.0)
-    break_slope: Slope = Slope(0.35, 0.15)
-    share_slope: Slope = Slope(0.3, 0.2)
-    precision_slope: Slope = Slope(0.0, 0.25)
+    share_grain: Level = Level(2.0, 1.5)
+    precision_slope: Slope = Slope(0.25, 0.25)
+    break_slope: Slope = Slope(0.05, 0.15)
+    share_slope: Slope = Slope(0.5, 0.1)
     break_amplitude: float = 0.2
     share_amplitude: float = 0.3
     unbroken: float = 0.01
@@ -82,9 +100,12 @@ class Retention:
     def given_size(self, data: Tensors) -> dict[str, Any]:
         """Moments of y by size, (J,) each, inside a PyMC model: intact, kept, kept_square."""
         s = data["size"]
-        i = curve("break", data, self.break_level, self.break_slope, self.break_amplitude)
-        m = curve("share", data, self.share_level, self.share_slope, self.share_amplitude)
-        certain = precision("precision", data, self.precision_level, self.precision_slope)
+        delta = self.precision_slope("precision_slope")
+        beta, mu = self.break_slope("break_slope") + delta, self.share_slope("share_slope")
+        i = curve("break", data, self.break_level, beta, self.break_amplitude)
+        m = curve("share", data, self.share_level, mu, self.share_amplitude) - log_pieces(i)
+        m += self.share_grain("share_grain") / pt.maximum(s - 1, 1.0)
+        certain = precision("precision", data, self.precision_level, delta)
         broken = data["several"] - data["intact"]
         unbroken, log_unbroken = flawless("unbroken", self.unbroken, broken)
         i = pt.switch(unbroken, NEVER, i)
@@ -164,7 +185,7 @@ class Leakage:
     def given_size(self, data: Tensors) -> dict[str, Any]:
         """Moments of o/s by size, (J,) each, inside a PyMC model: met, foreign, foreign_square."""
         v = data["log_intrusion"]
-        h = curve("meet", data, self.meet_level, self.meet_slope, self.meet_amplitude)
+        h = curve("meet", data, self.meet_level, self.meet_slope("meet_slope"), self.meet_amplitude)
         unmet, log_unmet = flawless("unmet", self.unmet, data["met"])
         h = pt.switch(unmet, NEVER, h)
         met = pt.switch(unmet, 0.0, -pt.expm1(-pt.exp(h)))
@@ -203,7 +224,7 @@ class Exactness:
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
         """Chance that an intact entity is exact by size, (J,), inside a PyMC model: clean."""
-        t = curve("stain", data, self.level, self.slope, self.amplitude)
+        t = curve("stain", data, self.level, self.slope("stain_slope"), self.amplitude)
         stained = data["intact_all"] - data["clean"]
         events("stained_entities", data["intact_all"], t, stained, dims="entity_size")
         return {"clean": pt.exp(-pt.exp(t))}
@@ -234,8 +255,9 @@ class Bounded:
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
         """Mean of w by size, (J,), inside a PyMC model: bounded_mean."""
-        m = curve("bounded", data, self.level, self.slope, self.amplitude)
-        certain = precision("bounded_precision", data, self.precision_level, self.precision_slope)
+        m = curve("bounded", data, self.level, self.slope("bounded_slope"), self.amplitude)
+        delta = self.precision_slope("bounded_precision_slope")
+        certain = precision("bounded_precision", data, self.precision_level, delta)
         mean, steps = pm.math.sigmoid(m), data["bounded_steps"]
         halved = (mean * steps + 0.5) / (steps + 1)
         beta_shares("bounded_sums", data["bounded_count"], halved, certain, data["bounded_shares"])

@@ -129,8 +129,10 @@ class CompiledPart:
         self.slope = _function([theta], [-self._density, -pt.grad(self._density, theta)])
         """Minus the log density at θ where there are errors, and its gradient."""
         thetas, states = pt.matrix("thetas", dtype="float64"), pt.vector("states", dtype="int64")
-        batch = vectorize_graph([density, *outputs], {theta: thetas, flawless: states})
+        batch = vectorize_graph(outputs, {theta: thetas, flawless: states})
         self._many = _function([thetas, states], batch)
+        self.log_densities = _function([thetas], vectorize_graph(self._density, {theta: thetas}))
+        """Log densities at each θ, (K, d), where there are errors."""
 
     @classmethod
     def of(cls, part: Part, data: Mapping[str, Any]) -> CompiledPart:
@@ -151,11 +153,6 @@ class CompiledPart:
         """Log density at a symbolic θ, where there are errors."""
         return clone_replace(self._density, {self._theta: theta})
 
-    def log_densities(self, thetas: FloatArray) -> tuple[FloatArray, Any]:
-        """Log densities at each θ, (K, d), where there are errors, and the quantities there."""
-        density, *outputs = self._many(thetas, np.zeros(len(thetas), dtype=np.int64))
-        return density, outputs
-
     def flawless(self, log_evidence: float) -> float:
         """Posterior probability of no error at all; log evidence is that of errors."""
         odds = float(self._log_flawless()) - log_evidence
@@ -168,7 +165,7 @@ class CompiledPart:
         shape, states = thetas.shape[:2], np.zeros(thetas.shape[:2], dtype=np.int64)
         if flawless > 0:
             states[...] = rng.random(shape) < flawless
-        _, *outputs = self._many(thetas.reshape(-1, thetas.shape[-1]), states.ravel())
+        outputs = self._many(thetas.reshape(-1, thetas.shape[-1]), states.ravel())
         found = [np.reshape(v, (*shape, *np.shape(v)[1:])) for v in outputs]
         n = len(self._by_size)
         return PartDraws(dict(zip(self._by_size, found[:n], strict=True)),

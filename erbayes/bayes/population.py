@@ -80,9 +80,9 @@ def unsampled(entities: Any, data: Mapping[str, Any]) -> Any:
     M_s (1 - π_s) with π_s the chance that the design finds an entity of size s, scaled so that their
     records are those that the sample leaves.
     """
-    q = data["selection"]
-    p = q / (entities * q).sum(-1)[..., None]
-    n, repeats = data["draws"], data["repeats"]
+    q, repeats, fixed = data["selection"], data["repeats"], data["fixed_size"]
+    every = (entities * q).sum(-1)[..., None]
+    p, n = q / every, fixed * data["draws"] + (1 - fixed) * every
     missed = repeats * (1 - p.clip(0, 1)) ** n + (1 - repeats) * (1 - n * p).clip(0, 1)
     left = entities * missed
     rest = data["records"] - data["sampled_records"]
