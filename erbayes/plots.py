@@ -563,7 +563,7 @@ def predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
         From `erbayes.bayes.Fit.predictive`.
     ax : Axes, optional
     """
-    ax, grid = _axes(ax), tree["posterior_predictive"]["entity_size"].to_numpy()
+    ax, grid = _axes(ax), tree["posterior_predictive"]["sampled_size"].to_numpy()
     doubling, several = np.floor(np.log2(grid)).astype(int), tree["constant_data"]["several"].to_numpy()
     number = np.bincount(doubling, several)
     shown = np.flatnonzero(number)

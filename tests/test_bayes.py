@@ -697,6 +697,13 @@ DATA_OF = {"drawn_sizes": "drawn", "kept_shares": "shares", "met_entities": "met
            "bounded_sums": "bounded_shares"}  # fmt: skip
 
 
+def spread(simulated, d, name):
+    """Simulated data on the whole grid: 0 where nothing was sampled."""
+    out = np.zeros_like(d[name])
+    out[{"drawn": slice(None), "intrusions": d["sampled_doublings"]}.get(name, d["sampled"])] = simulated
+    return out
+
+
 def of_size(by, grid):
     """What a part's posterior is ranked by."""
     s, out = grid.size, []
@@ -724,15 +731,15 @@ def ranks(pick, model, simulations, draws=99, seed=1, evidence=None):
     observed = dict(zip(seen, drawn[len(by) :], strict=True))
     g, found, khat = rng(seed), [], []
     for i in range(simulations):
-        new = {DATA_OF[k]: v[i] for k, v in observed.items() if k in DATA_OF}
+        new = {DATA_OF[k]: spread(v[i], d, DATA_OF[k]) for k, v in observed.items() if k in DATA_OF}
         if "broken_entities" in observed:
-            new["intact"] = d["several"] - observed["broken_entities"][i]
+            new["intact"] = d["several"] - spread(observed["broken_entities"][i], d, "met")
             if not observed["broken_entities"][i].any():  # nothing broken has no shares
                 new |= {"broken": 0 * d["broken"], "shares": 0 * d["shares"]}
         if "met_entities" in observed and not observed["met_entities"][i].any():
             new |= {"met_by_doubling": 0 * d["met_by_doubling"], "intrusions": 0 * d["intrusions"]}
         if "stained_entities" in observed:
-            new["clean"] = d["intact_all"] - observed["stained_entities"][i]
+            new["clean"] = d["intact_all"] - spread(observed["stained_entities"][i], d, "met")
         fitted = Importance(10 * draws + 10)(CompiledPart.of(part, d | new), g)
         posterior = of_size({k: v[0] for k, v in fitted.by_size.items()}, evidence.grid)
         posterior = posterior[g.permutation(len(posterior))[:draws]]
@@ -826,6 +833,7 @@ def test_nuts_is_what_arviz_works_on(fit):
 
 def curve_by_hand(posterior, d):
     level, slope, w = (posterior[f"break_{k}"].to_numpy() for k in ("level", "slope", "tilt_weights"))
+    slope = slope + posterior["precision_slope"].to_numpy()
     return level[..., None] + slope[..., None] * (d["x"] - d["centre"]) + w @ d["basis"].T
 
 
@@ -847,7 +855,7 @@ def test_predictive(fit):
     share = [e.broken[(sizes >= 2**d) & (sizes < 2 ** (d + 1))].mean() for d in ax.get_xticks()]
     np.testing.assert_allclose(ax.lines[-1].get_ydata(), share)
     assert next(t.get_text() for t in ax.get_xticklabels()) == "2-3"
-    broken = tree["posterior_predictive"]["broken_entities"].sum("entity_size")
+    broken = tree["posterior_predictive"]["broken_entities"].sum("sampled_size")
     seen = (fit.evidence.data["several"] - fit.evidence.data["intact"]).sum()
     assert float((broken <= seen).mean()) > 0.05 and float((broken >= seen).mean()) > 0.05
 

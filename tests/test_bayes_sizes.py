@@ -19,6 +19,7 @@ from erbayes.bayes.priors import counts, events, flawless, smooth
 PLAIN = Mode("py", None)
 BIASED = 5.0
 ROOT = np.sqrt(2 * np.pi)
+EVERY = np.arange(3)
 SINGLES = np.arange(1.0, 3001)
 FAR = np.concatenate([np.arange(1.0, 31), np.round(np.logspace(1.5, 6, 40))])
 
@@ -201,7 +202,7 @@ def test_nearest_intrusion():
 
 
 def log_density(make, value):
-    with pm.Model(coords={"b": range(RANK), "entity_size": range(3), "log_share": range(2)}) as model:
+    with pm.Model(coords={"b": range(RANK), "sampled_size": range(3), "log_share": range(2)}) as model:
         make()
     rv = model.basic_RVs[0]
     return pytensor.function([], pm.logp(rv, pt.constant(value)), mode=PLAIN)()
@@ -219,13 +220,13 @@ def test_densities_against_scipy():
     np.testing.assert_allclose(found, [stats.multinomial(k[i].sum(), p[i]).logpmf(k[i]) for i in range(2)])
 
     n, h, k = np.array([0, 5, 40]), np.array([0.3, -2.0, 0.5]), np.array([0, 2, 30])
-    found = log_density(lambda: events("k", n, h, k), k)
+    found = log_density(lambda: events("k", n, h, k, EVERY), k)
     np.testing.assert_allclose(found, stats.binom(n, 1 - np.exp(-np.exp(h))).logpmf(k), atol=1e-12)
 
     rng, n, mean, precision = np.random.default_rng(1), [0, 1, 7], [0.5, 0.3, 0.8], [2.0, 5.0, 0.7]
     shares = [rng.uniform(0.01, 0.99, i) for i in n]
     sums = np.array([[np.log(v).sum(), np.log1p(-v).sum()] for v in shares])
-    found = log_density(lambda: beta_shares("v", np.array(n), np.array(mean), np.array(precision), sums), sums)
+    found = log_density(lambda: beta_shares("v", np.array(n), np.array(mean), np.array(precision), sums, EVERY), sums)
     # (a - 1) Σ log w + (b - 1) Σ log(1 - w) - n log B(a, b)
     wanted = [stats.beta(m * t, (1 - m) * t).logpdf(v).sum() for m, t, v in zip(mean, precision, shares, strict=True)]
     np.testing.assert_allclose(found, wanted, atol=1e-10)
@@ -233,10 +234,10 @@ def test_densities_against_scipy():
 
 def test_draws_follow_the_densities():
     h, n = np.array([-1.0, 0.4]), np.array([50, 7])
-    with pm.Model(coords={"g_basis": range(RANK), "entity_size": range(2), "log_share": range(2)}):
+    with pm.Model(coords={"g_basis": range(RANK), "sampled_size": range(2), "log_share": range(2)}):
         g = smooth("g", np.eye(RANK), RANK, 0.5)
-        made = [g, events("k", n, h, n), counts("c", 30, np.log([0.2, 0.5, 0.3]), [10, 10, 10]),
-                beta_shares("v", n, np.array([0.3, 0.8]), np.array([4.0, 9.0]), np.zeros((2, 2)))]  # fmt: skip
+        made = [g, events("k", n, h, n, EVERY[:2]), counts("c", 30, np.log([0.2, 0.5, 0.3]), [10, 10, 10]),
+                beta_shares("v", n, np.array([0.3, 0.8]), np.array([4.0, 9.0]), np.zeros((2, 2)), EVERY[:2])]  # fmt: skip
         g, k, c, v = pm.draw(made, draws=4000, random_seed=1, mode=PLAIN)
     # a t with 3 degrees of freedom in each coordinate, all with one scale
     assert stats.kstest(g[:, 2] / 0.5, stats.t(3).cdf).pvalue > 1e-3
@@ -266,13 +267,14 @@ def outcome_data():
         "intrusions": np.eye(9, 4, dtype=int), "intrusion_value": intrusion,
         "intact_all": np.full(J, 3), "clean": np.full(J, 2), "bounded_count": np.full(J, 1),
         "bounded_shares": np.full((J, 2), -1.0), "bounded_steps": np.maximum(SMALL - 2, 0),
+        "sampled": np.arange(J), "sampled_doublings": np.arange(9),
     }  # fmt: skip
 
 
 def outcome(part, values):
     d = outcome_data()
     dims = {f"{n}_basis": range(RANK) for n in ("break_tilt", "share_tilt", "meet_tilt", "intrusion_tilt", "stain_tilt", "bounded_tilt")}
-    dims |= {"entity_size": SMALL, "doubling": range(9), "intrusion": range(4), "log_share": range(2)}
+    dims |= {"entity_size": SMALL, "sampled_size": SMALL, "sampled_doubling": range(9), "doubling": range(9), "intrusion": range(4), "log_share": range(2)}
     return d, given(lambda: part.given_size({k: pt.as_tensor(v) for k, v in d.items()}), values, **dims)
 
 

@@ -299,20 +299,22 @@ class Fit(Tabled):
                      "metrics": (("chain", "draw", "metric"), metrics.values)}  # fmt: skip
         names = {"entity": self.sample.units.ids.astype(str).to_numpy()}
         sizes = {"entity_size": evidence.grid.size}
+        of_sample = {**names, **sizes, "sampled_size": evidence.grid.size[evidence.data["sampled"]]}
         each = {"size": entities.size, "links": entities.links, "foreign": entities.foreign,
                 "draws": entities.draws}  # fmt: skip
-        counted = {"drawn_sizes": evidence.data["drawn"], "met_entities": evidence.data["met"],
-                   "broken_entities": evidence.data["several"] - evidence.data["intact"]}  # fmt: skip
+        sampled, several = evidence.data["sampled"], evidence.data["several"]
+        counted = {"met_entities": evidence.data["met"], "broken_entities": several - evidence.data["intact"]}
         observed = {k: ("entity", v) for k, v in each.items()}
-        observed |= {k: ("entity_size", v) for k, v in counted.items()}
+        observed |= {"drawn_sizes": ("entity_size", evidence.data["drawn"])}
+        observed |= {k: ("sampled_size", v[sampled]) for k, v in counted.items()}
         known = {"records": evidence.records, "predicted_links": evidence.predicted_links,
-                 **{k: ("entity_size", evidence.data[k])
-                    for k in ("log_predicted", "selection", "several")}}  # fmt: skip
+                 **{k: ("entity_size", evidence.data[k]) for k in ("log_predicted", "selection")},
+                 "several": ("sampled_size", several[sampled])}  # fmt: skip
         groups = {
             "posterior": xr.Dataset(posterior, {**sizes, "metric": list(metrics.names)}),
             "log_likelihood": self.log_likelihood(),
-            "observed_data": xr.Dataset(observed, {**names, **sizes}),
-            "constant_data": xr.Dataset(known, sizes),
+            "observed_data": xr.Dataset(observed, of_sample),
+            "constant_data": xr.Dataset(known, of_sample),
         }
         if self.draws.diverging is not None:
             stats = {"diverging": self.draws.diverging, "n_steps": self.draws.steps}

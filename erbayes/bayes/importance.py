@@ -118,7 +118,7 @@ def approximated(part: CompiledPart, draws: int, rng: np.random.Generator) -> Ap
 
 
 def _laplace(part: CompiledPart) -> tuple[FloatArray, FloatArray]:
-    found = minimize(part.slope, part.start, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
+    found = minimize(part.slope, part.start, jac=True, method="L-BFGS-B", options={"ftol": 1e-6}).x
     k = len(found)
     H = np.array([(part.slope(found + e)[1] - part.slope(found - e)[1]) / 2e-4 for e in np.eye(k) * 1e-4])
     values, vectors = np.linalg.eigh((H + H.T) / 2)

@@ -109,12 +109,12 @@ class Retention:
         broken = data["several"] - data["intact"]
         unbroken, log_unbroken = flawless("unbroken", self.unbroken, broken)
         i = pt.switch(unbroken, NEVER, i)
-        events("broken_entities", data["several"], i, broken, dims="entity_size")
+        events("broken_entities", data["several"], i, broken, data["sampled"])
         intact = pt.exp(-pt.exp(i))
         mean = pm.math.sigmoid(m)
         steps = pt.maximum(s - 2, 0.0)
         halved = (mean * steps + 0.5) / (steps + 1)
-        beta_shares("kept_shares", data["broken"], halved, certain, data["shares"])
+        beta_shares("kept_shares", data["broken"], halved, certain, data["shares"], data["sampled"])
         most = pt.switch(s > 2, (s - 2) / s, 0.0)
         square = mean**2 + mean * (1 - mean) / (certain + 1)
         kept = pt.switch(s > 1, intact + (1 - intact) * most * mean, 1.0)
@@ -124,8 +124,9 @@ class Retention:
                 "share_precision": certain, LOG_FLAWLESS: log_unbroken}  # fmt: skip
 
 
-def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any) -> Any:
-    """(Σ log w, Σ log(1 - w)) over n beta distributed shares in each bin: all that they tell."""
+def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any, sampled: Any) -> Any:
+    """(Σ log w, Σ log(1 - w)) over n beta distributed shares in each sampled bin: all that they tell."""
+    n, mean, precision, observed = (v[sampled] for v in (n, mean, precision, observed))
 
     def logp(value: Any, n: Any, mean: Any, precision: Any, pair: Any) -> Any:
         a, b = mean * precision, (1 - mean) * precision
@@ -146,7 +147,7 @@ def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any) -> 
 
     return pm.CustomDist(name, n, mean, precision, np.zeros(2), logp=logp, random=random,
                          signature="(),(),(),(k)->(k)", observed=observed,
-                         dims=("entity_size", "log_share"))  # fmt: skip
+                         dims=("sampled_size", "log_share"))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +190,18 @@ class Leakage:
         unmet, log_unmet = flawless("unmet", self.unmet, data["met"])
         h = pt.switch(unmet, NEVER, h)
         met = pt.switch(unmet, 0.0, -pt.expm1(-pt.exp(h)))
-        events("met_entities", data["entities"], h, data["met"], dims="entity_size")
+        events("met_entities", data["entities"], h, data["met"], data["sampled"])
         common = data["log_exposure"] + self.tilt("intrusion_slope") * v
         common = common + smooth("intrusion_tilt", data["intrusion_basis"], RANK, self.tilt_amplitude)
-        by_size = self.tilt_by_size("intrusion_by_size") * (data["doubling_x"] - data["centre"])
-        log_p = normalised(common + by_size[:, None] * v)
-        counts("intrusion_counts", data["met_by_doubling"], log_p, data["intrusions"],
-               dims=("doubling", "intrusion"))
-        p, value, at = pt.exp(log_p), data["intrusion_value"], data["in_doubling"]
+        by_size = self.tilt_by_size("intrusion_by_size")
+
+        def log_p(x: Any) -> Any:
+            return normalised(common + by_size * (x - data["centre"])[:, None] * v)
+
+        sampled = data["sampled_doublings"]
+        counts("intrusion_counts", data["met_by_doubling"][sampled], log_p(data["doubling_x"][sampled]),
+               data["intrusions"][sampled], dims=("sampled_doubling", "intrusion"))  # fmt: skip
+        p, value, at = pt.exp(log_p(data["doubling_x"])), data["intrusion_value"], data["in_doubling"]
         return {"met": met, "foreign": met * pt.dot(p, value)[at],
                 "foreign_square": met * pt.dot(p, value**2)[at], LOG_FLAWLESS: log_unmet}  # fmt: skip
 
@@ -226,7 +231,7 @@ class Exactness:
         """Chance that an intact entity is exact by size, (J,), inside a PyMC model: clean."""
         t = curve("stain", data, self.level, self.slope("stain_slope"), self.amplitude)
         stained = data["intact_all"] - data["clean"]
-        events("stained_entities", data["intact_all"], t, stained, dims="entity_size")
+        events("stained_entities", data["intact_all"], t, stained, data["sampled"])
         return {"clean": pt.exp(-pt.exp(t))}
 
 
@@ -260,7 +265,8 @@ class Bounded:
         certain = precision("bounded_precision", data, self.precision_level, delta)
         mean, steps = pm.math.sigmoid(m), data["bounded_steps"]
         halved = (mean * steps + 0.5) / (steps + 1)
-        beta_shares("bounded_sums", data["bounded_count"], halved, certain, data["bounded_shares"])
+        shares = data["bounded_shares"]
+        beta_shares("bounded_sums", data["bounded_count"], halved, certain, shares, data["sampled"])
         return {"bounded_mean": mean}
 
 

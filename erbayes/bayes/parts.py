@@ -51,7 +51,9 @@ SMOOTHS = ("size_tilt", "break_tilt", "share_tilt", "meet_tilt", "intrusion_tilt
 def coords(data: Mapping[str, Any]) -> dict[str, Any]:
     """Coordinates of a model's dimensions."""
     return {
-        "entity_size": data["size"], "doubling": 2 ** np.arange(len(data["doubling_x"])),
+        "entity_size": data["size"], "sampled_size": data["size"][data["sampled"]],
+        "doubling": 2 ** np.arange(len(data["doubling_x"])),
+        "sampled_doubling": 2 ** data["sampled_doublings"],
         "intrusion": np.exp2(data["log_intrusion"] + 3), "log_share": ["kept", "lost"],
         **{f"{name}_basis": np.arange(RANK) for name in SMOOTHS},
     }  # fmt: skip

@@ -136,9 +136,9 @@ def completed(
     mean = kept + spread / np.sqrt(np.where(some, number, 1)) * rng.standard_normal(number.shape)
     gamma = rng.standard_gamma(np.where(some, number * shape, 0))
     each = s * foreign / np.where(shape > 0, shape, 1)
-    true = (number * c2).sum(-1) + data["sampled_true_links"]
-    common = (number * c2 * np.clip(mean, 0, 1)).sum(-1) + data["sampled_common_links"]
-    false = ((each * gamma).sum(-1) + data["sampled_foreign"]) / 2
+    true = number @ c2 + data["sampled_true_links"]
+    common = (number * np.clip(mean, 0, 1)) @ c2 + data["sampled_common_links"]
+    false = (np.einsum("...j,...j", each, gamma) + data["sampled_foreign"]) / 2
     off = (np.log(common + false) - np.log(data["predicted_links"])) / NEAR
     chosen = np.argmax(-0.5 * off**2 + rng.gumbel(size=off.shape), axis=0)[None]
     number = np.take_along_axis(number, chosen[..., None], 0)[0]

@@ -106,8 +106,9 @@ def normalised(weights: Any) -> Any:
     return weights - top - pt.log(pt.exp(weights - top).sum(axis=-1, keepdims=True))
 
 
-def events(name: str, n: Any, log_hazard: Any, observed: Any, **kwargs: Any) -> Any:
-    """Binomial counts of what happens with probability 1 - exp(-e^h)."""
+def events(name: str, n: Any, log_hazard: Any, observed: Any, sampled: Any) -> Any:
+    """Binomial counts of what happens with probability 1 - exp(-e^h), in each sampled bin."""
+    n, log_hazard, observed = (v[sampled] for v in (n, log_hazard, observed))
 
     def logp(value: Any, n: Any, log_hazard: Any) -> Any:
         hazard = pt.exp(pt.clip(log_hazard, -40.0, 20.0))
@@ -118,7 +119,7 @@ def events(name: str, n: Any, log_hazard: Any, observed: Any, **kwargs: Any) -> 
         return rng.binomial(n, -np.expm1(-np.exp(np.clip(log_hazard, -40.0, 20.0))))
 
     return pm.CustomDist(name, n, log_hazard, logp=logp, random=random, signature="(),()->()",
-                         dtype="int64", observed=observed, **kwargs)
+                         dtype="int64", observed=observed, dims="sampled_size")
 
 
 def hyper(name: str, value: float) -> Any:
