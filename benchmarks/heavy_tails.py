@@ -189,8 +189,8 @@ if __name__ == "__main__":
     asked.add_argument("--sizes", type=int, nargs="+", default=[100, 400], help="numbers of draws")
     args = asked.parse_args()
     named = args.people is populations
-    samples = 200 if named else 100
-    found = study(args.people(), PLANS, args.sizes, ESTIMATORS, METRICS, repetitions=args.samples or samples, seed=4,
+    samples = args.samples or (200 if named else 100)
+    found = study(args.people(), PLANS, args.sizes, ESTIMATORS, METRICS, repetitions=samples, seed=4,
                   file=args.file)  # fmt: skip
     runs = scored(found)
     for plan in PLANS:
