@@ -43,7 +43,7 @@ def test_links_lead_somewhere(page):
 def test_no_docstring_of_an_attribute_is_taken_for_its_type():
     """Sphinx reads "Nothing: the unit ..." as an attribute of the type Nothing."""
     found = []
-    for path in HOUSE.glob("*.py"):
+    for path in HOUSE.rglob("*.py"):
         nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         bodies = [node.body for node in nodes if isinstance(node, ast.Module | ast.ClassDef)]
         for assigned, told in (pair for body in bodies for pair in pairwise(body)):

@@ -49,7 +49,7 @@ PRODUCED = (TRUE_LINKS, COMMON_LINKS, B3_RECALL, B3_RECALL_MEAN, EXACT, *BETWEEN
 
 
 UNCOMPILED = {"mode": "FAST_COMPILE"}
-"""Predictions are drawn once: compiling them takes longer than drawing them."""
+"""Predictions are drawn once; compiling them takes longer than drawing them."""
 
 
 class NotConverged(UserWarning):

@@ -24,7 +24,7 @@ FEWEST, MOST = 8, 24
 KHAT = 0.7
 """Pareto shapes above this make importance weights unreliable (Vehtari et al. 2024)."""
 FIRST, LATER = 1.1, 1.2
-"""Scales of proposals, in standard deviations: of the first round, and of those that follow."""
+"""Scales of proposals, in standard deviations, of the first round and of those that follow."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,7 +36,7 @@ def curve(name: str, data: Tensors, level: Level, slope: Any, amplitude: float) 
 
 
 MOST_PRECISE = 12.0
-"""Largest log precision: far above it, log beta functions lose all their digits."""
+"""Largest log precision; far above it log beta functions lose all their digits."""
 
 
 def precision(name: str, data: Tensors, level: Level, slope: Any) -> Any:

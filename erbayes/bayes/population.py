@@ -11,9 +11,9 @@ import numpy as np
 from ..clustering import FloatArray
 
 FLOOR = 0.01
-"""Least relative standard deviation of the known number of predicted links: keeps posteriors smooth."""
+"""Least relative standard deviation of the known number of predicted links, for smooth posteriors."""
 CEILING = 0.5
-"""The largest: heavier tails than that are cut, so that the known number always counts."""
+"""The largest; heavier tails than that are cut, so that the known number always counts."""
 
 
 NEAR = 0.05
