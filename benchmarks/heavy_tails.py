@@ -53,10 +53,6 @@ SIMULATED = {
     "Pitman-Yor .5, misattribution .10": (sim.PitmanYor(500.0, 0.5), sim.Misattribution(0.1)),
     "Ewens, splits and merges .10": (sim.PitmanYor(3000.0), sim.Chain((sim.Splits(0.1), sim.Merges(0.1)))),
     "Ewens, 100 rare errors": (sim.PitmanYor(3000.0), sim.RareErrors(100)),
-}
-
-
-FRESH = {
     "Zeta 2.3, misattribution .02": (sim.Zeta(2.3, 3000), sim.Misattribution(0.02)),
     "Zeta 2.4, homonyms 10 x 100": (sim.Zeta(2.4, 1000), sim.Homonyms(10, 100, 0.5)),
     "LogNormal 1.3, splits and misattribution": (
@@ -67,10 +63,23 @@ FRESH = {
     "Pitman-Yor .6, splits .2": (sim.PitmanYor(300.0, 0.6), sim.Splits(0.2)),
     "Ewens, misattribution .15": (sim.PitmanYor(5000.0), sim.Misattribution(0.15)),
 }  # fmt: skip
+FRESH = {
+    "Zeta 2.6, merges .1": (sim.Zeta(2.6, 4000), sim.Merges(0.1)),
+    "Zeta 2.3, splits .1 and misattribution": (
+        sim.Zeta(2.3, 1500), sim.Chain((sim.Splits(0.1), sim.Misattribution(0.02)))),
+    "LogNormal 1.1, misattribution .2": (sim.LogNormal(1.2, 1.1), sim.Misattribution(0.2)),
+    "LogNormal 1.4, splits .05": (sim.LogNormal(0.8, 1.4), sim.Splits(0.05)),
+    "NegBinomial .3, larger drop more": (sim.NegativeBinomial(8.0, 0.3), sim.SizeDependent(-3.5, 0.3)),
+    "Pitman-Yor .4, homonyms 8 x 80": (sim.PitmanYor(800.0, 0.4), sim.Homonyms(8, 80, 0.6)),
+    "Pitman-Yor .7, misattribution .04": (sim.PitmanYor(100.0, 0.7), sim.Misattribution(0.04)),
+}  # fmt: skip
+
+
 OTHER_PAIRS = (("20180528", "20220630"), ("20200630", "20220630"), ("20211230", "20220630"),
-               ("20181127", "20200331"))  # fmt: skip
-FRESH_PAIRS = (("20171003", "20191231"), ("20190312", "20220630"), ("20191008", "20200929"),
-               ("20200929", "20220630"))  # fmt: skip
+               ("20181127", "20200331"), ("20171003", "20191231"), ("20190312", "20220630"),
+               ("20191008", "20200929"), ("20200929", "20220630"))  # fmt: skip
+FRESH_PAIRS = (("20171003", "20220630"), ("20180528", "20200630"), ("20191231", "20220630"),
+               ("20200331", "20211230"))  # fmt: skip
 
 
 def further(pairs: tuple[tuple[str, str], ...], simulated: dict) -> dict[str, sim.Population]:

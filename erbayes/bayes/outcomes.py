@@ -45,6 +45,10 @@ def precision(name: str, data: Tensors, level: Level, slope: Any) -> Any:
     return pt.exp(pt.clip(linear, -MOST_PRECISE, MOST_PRECISE))
 
 
+SMALL_PIECES = 0.4
+"""Slope of the chance to break from which on pieces are taken to be small whatever the entity's size."""
+
+
 def log_pieces(i: Any) -> Any:
     """Log mean of a Poisson number of mean e^i that is not 0."""
     i = pt.clip(i, -20.0, 20.0)
@@ -62,11 +66,12 @@ class Retention:
     κ/(s - 1) is added to it.
 
     This is what happens to an entity that loses a Poisson number of pieces, e^i on average. A broken one
-    has lost e^i/(1 - exp(-e^i)), and so as many times the links that one piece costs. Their share halves
-    with each doubling of size, m rises by log 2, where pieces are no larger from larger entities; m stays
-    where they grow with the entity. Few records cannot lose a small share: κ. Slopes of i and d go together:
-    both are log 2 where every record errs on its own, both small where whole pieces go astray. So what
-    small entities show tells of the links that large ones keep.
+    has lost e^i/(1 - exp(-e^i)), and so as many times the links that one piece costs. Few records cannot
+    lose a small share: κ. The slopes of i, d and m, per doubling of size, go together. Where the chance to
+    break does not grow with size, β = 0, entities are split as a whole and pieces grow with them: m stays.
+    Where it does, records or small pieces go astray, the share that one costs halves with each doubling, and
+    m rises by log 2. Where every record errs on its own, i and d rise by log 2 as well. So what small
+    entities show tells of the links that large ones keep.
 
     Parameters
     ----------
@@ -79,7 +84,7 @@ class Retention:
     break_slope : Slope
         β - δ, with β the slope of i.
     share_slope : Slope
-        Of m: between 0 and log 2.
+        What the slope of m is above log 2 tanh(β/.4).
     break_amplitude, share_amplitude : float
         Scales of the smooth parts of i and m.
     unbroken : float
@@ -92,7 +97,7 @@ class Retention:
     share_grain: Level = Level(2.0, 1.5)
     precision_slope: Slope = Slope(0.25, 0.25)
     break_slope: Slope = Slope(0.05, 0.15)
-    share_slope: Slope = Slope(0.5, 0.1)
+    share_slope: Slope = Slope(0.0, 0.12)
     break_amplitude: float = 0.2
     share_amplitude: float = 0.3
     unbroken: float = 0.01
@@ -101,7 +106,8 @@ class Retention:
         """Moments of y by size, (J,) each, inside a PyMC model: intact, kept, kept_square."""
         s = data["size"]
         delta = self.precision_slope("precision_slope")
-        beta, mu = self.break_slope("break_slope") + delta, self.share_slope("share_slope")
+        beta = self.break_slope("break_slope") + delta
+        mu = np.log(2) * pt.tanh(beta / SMALL_PIECES) + self.share_slope("share_slope")
         i = curve("break", data, self.break_level, beta, self.break_amplitude)
         m = curve("share", data, self.share_level, mu, self.share_amplitude) - log_pieces(i)
         m += self.share_grain("share_grain") / pt.maximum(s - 1, 1.0)
