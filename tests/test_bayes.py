@@ -451,12 +451,14 @@ def test_samples_cover_the_truth(errors, draw):
 @pytest.mark.parametrize("draw", [clusters, by_records])
 @pytest.mark.parametrize("errors", [NOISE, LUMPS, Misattribution(0.03), Splits(0.3)])
 def test_coverage(errors, draw):
-    pop = world(errors)
-    truth = np.array([pop.value(P), pop.value(R)])
-    ends = [bayes.fast(draw(100, seed + 1000, pop), rng=rng(seed)).apply([P, R]).interval() for seed in range(100)]
-    share = np.mean([(e[:, 0] <= truth) & (truth <= e[:, 1]) for e in ends], axis=0)
-    print(errors, draw.__name__, "coverage of P, R", share)
-    assert (share >= 0.88).all()  # P(fewer than 88 of 100) is 2e-3 at a coverage of .95
+    held = []
+    for seed in range(100):  # another world each time: in one of 4,000 records luck with its giants would decide
+        pop = simulate(LogNormal(1.0, 1.0), errors, 4000, rng(seed + 500))
+        truth = np.array([pop.value(P), pop.value(R)])
+        low, high = bayes.fast(draw(100, seed + 1000, pop), rng=rng(seed)).apply([P, R]).interval().T
+        held.append((low <= truth) & (truth <= high))
+    print(errors, draw.__name__, "coverage of P, R", np.mean(held, axis=0))
+    assert (np.mean(held, axis=0) >= 0.84).all()  # .90, the bar of a cell, less two Monte Carlo standard errors
 
 
 def test_totals_hold_the_known_ones(fit):
