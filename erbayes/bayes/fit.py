@@ -234,7 +234,8 @@ class Fit(Tabled):
 
         prior_shift: how far the mean moves, in posterior standard deviations, where the prior of the size
         family is raised to the power ½ or 2, whichever moves it more (Kallioinen et al. 2024). Above .3
-        the answer rests on what the prior says of sizes that the sample has not seen.
+        the answer rests on what the prior says of sizes that the sample has not seen. It says nothing of
+        the priors of retention and leakage: for these fit again with others.
         """
         found = self.apply(self.metrics)
         return found.table(level).assign(prior_shift=self.prior_shift(found))
