@@ -358,6 +358,17 @@ def test_evidence_and_moments_by_quadrature():
     assert [chains.thetas.mean(), chains.thetas.std()] == pytest.approx([mean, sd], rel=0.1)
 
 
+def test_a_part_inside_a_model_of_pymc():
+    _, compiled = zeta_part(Evidence.of(clusters(60, 1)))
+    centre, root, at = np.array([0.3]), np.array([[0.5]]), np.array([0.7])
+    with pm.Model() as model:
+        z = pm.Flat("z", shape=1)
+        pm.Potential("density", compiled.log_density(centre + root @ z))
+    value, slope = compiled.slope(centre + root @ at)
+    assert model.compile_fn(model.logp(), mode=PLAIN)({"z": at}) == pytest.approx(-value, rel=1e-10)
+    np.testing.assert_allclose(model.compile_fn(model.dlogp(), mode=PLAIN)({"z": at}), -slope @ root, rtol=1e-8)
+
+
 def test_densities_far_out_are_small():
     """No rounding error of a large precision may pass for a density."""
     evidence = Evidence.of(clusters(60, 1))

@@ -10,7 +10,7 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
-from pytensor.graph.replace import clone_replace, vectorize_graph
+from pytensor.graph.replace import clone_replace, graph_replace, vectorize_graph
 
 from ..clustering import FloatArray
 from .grid import RANK
@@ -153,7 +153,7 @@ class CompiledPart:
 
     def log_density(self, theta: Any) -> Any:
         """Log density at a symbolic θ, where there are errors."""
-        return clone_replace(self._density, {self._theta: theta})
+        return graph_replace(self._density, {self._theta: theta})
 
     def flawless(self, log_evidence: float) -> float:
         """Posterior probability of no error at all; log evidence is that of errors."""
