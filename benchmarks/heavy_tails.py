@@ -14,7 +14,7 @@ Exits 1 where a bar is missed by more than two Monte Carlo standard errors, for 
 percentile bootstrap under uniform clusters, and 1.05 times that of the best other interval that refuses
 no sample under uniform records. Of the others it lists the cells that cover less than .90, and exits 0.
 
-On 1 core it takes half an hour, with --others 40 minutes, with --fresh 30.
+On 1 core it takes half an hour, with --others an hour, with --fresh half of one.
 """
 
 import argparse

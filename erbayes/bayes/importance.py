@@ -106,8 +106,9 @@ def approximated(part: CompiledPart, draws: int, rng: np.random.Generator) -> Ap
         thetas = np.concatenate([thetas, new])
         densities = np.concatenate([densities, part.log_densities(new)])
         log_w = np.where(np.isfinite(densities), densities - mixture + np.log(len(proposals)), -np.inf)
-        w = truncated(log_w)
-        if len(proposals) >= FEWEST:
+        if len(proposals) < FEWEST:
+            w = truncated(log_w)
+        else:
             w, khat = smoothed(log_w)
         centre, scale = w @ thetas, LATER
         off, size = thetas - centre, 1 / (w @ w)

@@ -29,10 +29,14 @@ from .priors import NEVER, Level, Slope, counts, events, flawless, normalised, s
 Tensors = Mapping[str, Any]
 
 
+def line(name: str, data: Tensors, level: Level, slope: Any) -> Any:
+    """A linear function of log2 size, (J,), centred at the sample's mean."""
+    return level(f"{name}_level") + slope * (data["x"] - data["centre"])
+
+
 def curve(name: str, data: Tensors, level: Level, slope: Any, amplitude: float) -> Any:
-    """A function of log2 size, (J,): a level, a slope and a smooth part, centred at the sample's mean."""
-    linear = level(f"{name}_level") + slope * (data["x"] - data["centre"])
-    return linear + smooth(f"{name}_tilt", data["basis"], RANK, amplitude)
+    """A line and a smooth function of log2 size, (J,)."""
+    return line(name, data, level, slope) + smooth(f"{name}_tilt", data["basis"], RANK, amplitude)
 
 
 MOST_PRECISE = 12.0
@@ -40,9 +44,8 @@ MOST_PRECISE = 12.0
 
 
 def precision(name: str, data: Tensors, level: Level, slope: Any) -> Any:
-    """Precision of beta distributed shares, (J,): log-linear in log2 s, centred at the sample's mean."""
-    linear = level(f"{name}_level") + slope * (data["x"] - data["centre"])
-    return pt.exp(pt.clip(linear, -MOST_PRECISE, MOST_PRECISE))
+    """Precision of beta distributed shares, (J,): log-linear in log2 s."""
+    return pt.exp(pt.clip(line(name, data, level, slope), -MOST_PRECISE, MOST_PRECISE))
 
 
 SMALL_PIECES = 0.4
