@@ -353,9 +353,10 @@ def test_evidence_and_moments_by_quadrature():
     sd = np.sqrt(np.trapezoid((at[:, 0] - mean) ** 2 * p, at[:, 0]))
     assert [found.centre[0], found.root[0, 0]] == pytest.approx([mean, sd], rel=0.05)
     assert [found.thetas.mean(), found.thetas.std()] == pytest.approx([mean, sd], rel=0.05)
-    chains = NUTS(1000, 500, 2, progressbar=False).sampled(compiled, found, rng())
-    assert chains.thetas.shape == (2, 1000, 1) and not chains.diverging.any() and (chains.steps >= 1).all()
-    assert [chains.thetas.mean(), chains.thetas.std()] == pytest.approx([mean, sd], rel=0.1)
+    chains = NUTS(1000, 500, 2, progressbar=False).sampled([compiled], [found], rng())
+    (thetas,) = chains.thetas
+    assert thetas.shape == (2, 1000, 1) and not chains.diverging.any() and (chains.steps >= 1).all()
+    assert [thetas.mean(), thetas.std()] == pytest.approx([mean, sd], rel=0.1)
 
 
 def test_a_part_inside_a_model_of_pymc():
@@ -607,7 +608,7 @@ def test_chance_of_no_error_by_bayes_rule():
     compiled = CompiledPart.of(part, d)
     found = compiled.flawless(approximated(compiled, 2000, rng()).log_evidence)
     assert found == pytest.approx(chance / none.mean(), abs=0.05)  # P(unbroken | none broken)
-    drawn = Importance(2000)(compiled, rng())
+    (drawn,) = Importance(2000)([compiled], rng())
     assert drawn.parameters["unbroken"].mean() == pytest.approx(found, abs=0.03)
     assert ((drawn.by_size["kept"] == 1).all(axis=-1) == (drawn.parameters["unbroken"] == 1)).all()
 
@@ -753,7 +754,7 @@ def ranks(pick, model, simulations, draws=99, seed=1, evidence=None):
             new |= {"met_by_doubling": 0 * d["met_by_doubling"], "intrusions": 0 * d["intrusions"]}
         if "stained_entities" in observed:
             new["clean"] = d["intact_all"] - spread(observed["stained_entities"][i], d, "met")
-        fitted = Importance(10 * draws + 10)(CompiledPart.of(part, d | new), g)
+        (fitted,) = Importance(10 * draws + 10)([CompiledPart.of(part, d | new)], g)
         posterior = of_size({k: v[0] for k, v in fitted.by_size.items()}, evidence.grid)
         posterior = posterior[g.permutation(len(posterior))[:draws]]
         ties = (posterior == truth[i]).sum(axis=0)
@@ -817,9 +818,9 @@ def test_refit_under_another_prior_is_a_fresh_fit():
     assert hyperparameters(narrow, evidence)["size_log_excess_sd"] == 0.05
     fresh = CompiledPart(narrow, other)
     fresh.hyperparameters[narrow] = hyperparameters(narrow, other)
-    Importance(200)(CompiledPart.of(wide, evidence), rng(3))
-    again = Importance(500)(CompiledPart.of(narrow, other), rng(5)).by_size["entities"]
-    np.testing.assert_allclose(again, Importance(500)(fresh, rng(5)).by_size["entities"], rtol=1e-4)
+    Importance(200)([CompiledPart.of(wide, evidence)], rng(3))
+    again = Importance(500)([CompiledPart.of(narrow, other)], rng(5))[0].by_size["entities"]
+    np.testing.assert_allclose(again, Importance(500)([fresh], rng(5))[0].by_size["entities"], rtol=1e-4)
 
 
 # NUTS

@@ -126,7 +126,7 @@ class Fit(Tabled):
         """Draws by size of a part that nothing ties."""
         chains, draws = self.population.true.shape
         rng = np.random.default_rng([self.seed, stream])
-        found = Importance(draws, chains)(CompiledPart.of(part, data), rng)
+        (found,) = Importance(draws, chains)([CompiledPart.of(part, data)], rng)
         if found.problems:
             warnings.warn(f"{type(part).__name__}: {'; '.join(found.problems)}", NotConverged, stacklevel=4)
         return found.by_size
@@ -413,8 +413,8 @@ def nuts(
 
 def _fitted(sample: Sample, model: SizeModel | None, sampler: Sampler, rng: np.random.Generator) -> Fit:
     model, evidence = model or SizeModel(), Evidence.of(sample)
-    parts = {name: sampler(CompiledPart.of(part, evidence.data), rng) for name, part in model.tied.items()}
-    draws = joined(parts, evidence.data, rng)
+    parts = [CompiledPart.of(part, evidence.data) for part in model.tied.values()]
+    draws = joined(dict(zip(model.tied, sampler(parts, rng), strict=True)), evidence.data, rng)
     population = completed(draws.by_size, evidence.data, rng)
     fit = Fit(sample, model, evidence, draws, population, int(rng.integers(2**31)))
     if links_out_of_reach(sample.units) < 0.1:

@@ -23,29 +23,41 @@ from ..units import (
 )
 from .evidence import Entities
 from .grid import RANK
-from .parts import LOG_FLAWLESS
+from .parts import LOG_FLAWLESS, sampled_bins
 from .priors import NEVER, Level, Slope, counts, events, flawless, normalised, smooth
 
 Tensors = Mapping[str, Any]
 
 
-def line(name: str, data: Tensors, level: Level, slope: Any) -> Any:
-    """A linear function of log2 size, (J,), centred at the sample's mean."""
-    return level(f"{name}_level") + slope * (data["x"] - data["centre"])
+ByBin = Callable[[Tensors], Any]
+"""A quantity of the bins of size that data are of."""
 
 
-def curve(name: str, data: Tensors, level: Level, slope: Any, amplitude: float) -> Any:
-    """A line and a smooth function of log2 size, (J,)."""
-    return line(name, data, level, slope) + smooth(f"{name}_tilt", data["basis"], RANK, amplitude)
+def line(name: str, level: Level, slope: Any) -> ByBin:
+    """A linear function of log2 size, centred at the sample's mean."""
+    at_centre = level(f"{name}_level")
+    return lambda data: at_centre + slope * (data["x"] - data["centre"])
+
+
+def curve(name: str, level: Level, slope: Any, amplitude: float) -> ByBin:
+    """A line and a smooth function of log2 size."""
+    straight, tilt = line(name, level, slope), smooth(f"{name}_tilt", RANK, amplitude)
+    return lambda data: straight(data) + tilt(data["basis"])
 
 
 MOST_PRECISE = 12.0
 """Largest log precision; far above it log beta functions lose all their digits."""
 
 
-def precision(name: str, data: Tensors, level: Level, slope: Any) -> Any:
-    """Precision of beta distributed shares, (J,): log-linear in log2 s."""
-    return pt.exp(pt.clip(line(name, data, level, slope), -MOST_PRECISE, MOST_PRECISE))
+def precision(name: str, level: Level, slope: Any) -> ByBin:
+    """Precision of beta distributed shares: log-linear in log2 s."""
+    log_precision = line(name, level, slope)
+    return lambda data: pt.exp(pt.clip(log_precision(data), -MOST_PRECISE, MOST_PRECISE))
+
+
+def halved(mean: Any, steps: Any) -> Any:
+    """Mean of shares in (0, 1) that stand for k of some steps, as (k + ½)/(steps + 1)."""
+    return (mean * steps + 0.5) / (steps + 1)
 
 
 SMALL_PIECES = 0.4
@@ -107,35 +119,40 @@ class Retention:
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
         """Moments of y by size, (J,) each, inside a PyMC model: intact, kept, kept_square."""
-        s = data["size"]
         delta = self.precision_slope("precision_slope")
         beta = self.break_slope("break_slope") + delta
         mu = np.log(2) * pt.tanh(beta / SMALL_PIECES) + self.share_slope("share_slope")
-        i = curve("break", data, self.break_level, beta, self.break_amplitude)
-        m = curve("share", data, self.share_level, mu, self.share_amplitude) - log_pieces(i)
-        m += self.share_grain("share_grain") / pt.maximum(s - 1, 1.0)
-        certain = precision("precision", data, self.precision_level, delta)
-        broken = data["several"] - data["intact"]
+        i = curve("break", self.break_level, beta, self.break_amplitude)
+        of_one_piece = curve("share", self.share_level, mu, self.share_amplitude)
+        grain = self.share_grain("share_grain")
+        certain = precision("precision", self.precision_level, delta)
+
+        def share(data: Tensors) -> Any:
+            m = of_one_piece(data) - log_pieces(i(data)) + grain / pt.maximum(data["size"] - 1, 1.0)
+            return pm.math.sigmoid(m)
+
+        def share_of_steps(data: Tensors) -> Any:
+            return halved(share(data), pt.maximum(data["size"] - 2, 0.0))
+
+        seen = sampled_bins(data)
+        broken = seen["several"] - seen["intact"]
         unbroken, log_unbroken = flawless("unbroken", self.unbroken, broken)
-        i = pt.switch(unbroken, NEVER, i)
-        events("broken_entities", data["several"], i, broken, data["sampled"])
-        intact = pt.exp(-pt.exp(i))
-        mean = pm.math.sigmoid(m)
-        steps = pt.maximum(s - 2, 0.0)
-        halved = (mean * steps + 0.5) / (steps + 1)
-        beta_shares("kept_shares", data["broken"], halved, certain, data["shares"], data["sampled"])
+        events("broken_entities", seen["several"], pt.switch(unbroken, NEVER, i(seen)), broken)
+        beta_shares("kept_shares", seen["broken"], share_of_steps(seen), certain(seen), seen["shares"])
+        s, mean = data["size"], share(data)
+        intact = pt.exp(-pt.exp(pt.switch(unbroken, NEVER, i(data))))
         most = pt.switch(s > 2, (s - 2) / s, 0.0)
-        square = mean**2 + mean * (1 - mean) / (certain + 1)
+        square = mean**2 + mean * (1 - mean) / (certain(data) + 1)
         kept = pt.switch(s > 1, intact + (1 - intact) * most * mean, 1.0)
         kept_square = pt.switch(s > 1, intact + (1 - intact) * most**2 * square, 1.0)
         whole = pt.switch(s > 1, intact, 1.0)
-        return {"intact": whole, "kept": kept, "kept_square": kept_square, "share_mean": halved,
-                "share_precision": certain, LOG_FLAWLESS: log_unbroken}  # fmt: skip
+        return {"intact": whole, "kept": kept, "kept_square": kept_square,
+                "share_mean": share_of_steps(data), "share_precision": certain(data),
+                LOG_FLAWLESS: log_unbroken}  # fmt: skip
 
 
-def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any, sampled: Any) -> Any:
+def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any) -> Any:
     """(Σ log w, Σ log(1 - w)) over n beta distributed shares in each sampled bin: all that they tell."""
-    n, mean, precision, observed = (v[sampled] for v in (n, mean, precision, observed))
 
     def logp(value: Any, n: Any, mean: Any, precision: Any, pair: Any) -> Any:
         a, b = mean * precision, (1 - mean) * precision
@@ -194,14 +211,13 @@ class Leakage:
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
         """Moments of o/s by size, (J,) each, inside a PyMC model: met, foreign, foreign_square."""
-        v = data["log_intrusion"]
-        h = curve("meet", data, self.meet_level, self.meet_slope("meet_slope"), self.meet_amplitude)
-        unmet, log_unmet = flawless("unmet", self.unmet, data["met"])
-        h = pt.switch(unmet, NEVER, h)
-        met = pt.switch(unmet, 0.0, -pt.expm1(-pt.exp(h)))
-        events("met_entities", data["entities"], h, data["met"], data["sampled"])
+        v, seen = data["log_intrusion"], sampled_bins(data)
+        h = curve("meet", self.meet_level, self.meet_slope("meet_slope"), self.meet_amplitude)
+        unmet, log_unmet = flawless("unmet", self.unmet, seen["met"])
+        events("met_entities", seen["entities"], pt.switch(unmet, NEVER, h(seen)), seen["met"])
+        met = pt.switch(unmet, 0.0, -pt.expm1(-pt.exp(h(data))))
         common = data["log_exposure"] + self.tilt("intrusion_slope") * v
-        common = common + smooth("intrusion_tilt", data["intrusion_basis"], RANK, self.tilt_amplitude)
+        common = common + smooth("intrusion_tilt", RANK, self.tilt_amplitude)(data["intrusion_basis"])
         by_size = self.tilt_by_size("intrusion_by_size")
 
         def log_p(x: Any) -> Any:
@@ -211,8 +227,8 @@ class Leakage:
         counts("intrusion_counts", data["met_by_doubling"][sampled], log_p(data["doubling_x"][sampled]),
                data["intrusions"][sampled], dims=("sampled_doubling", "intrusion"))  # fmt: skip
         p, value, at = pt.exp(log_p(data["doubling_x"])), data["intrusion_value"], data["in_doubling"]
-        return {"met": met, "foreign": met * pt.dot(p, value)[at],
-                "foreign_square": met * pt.dot(p, value**2)[at], LOG_FLAWLESS: log_unmet}  # fmt: skip
+        return {"met": met, "foreign": met * (p * value).sum(axis=-1)[at],
+                "foreign_square": met * (p * value**2).sum(axis=-1)[at], LOG_FLAWLESS: log_unmet}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,10 +254,9 @@ class Exactness:
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
         """Chance that an intact entity is exact by size, (J,), inside a PyMC model: clean."""
-        t = curve("stain", data, self.level, self.slope("stain_slope"), self.amplitude)
-        stained = data["intact_all"] - data["clean"]
-        events("stained_entities", data["intact_all"], t, stained, data["sampled"])
-        return {"clean": pt.exp(-pt.exp(t))}
+        t, seen = curve("stain", self.level, self.slope("stain_slope"), self.amplitude), sampled_bins(data)
+        events("stained_entities", seen["intact_all"], t(seen), seen["intact_all"] - seen["clean"])
+        return {"clean": pt.exp(-pt.exp(t(data)))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,14 +284,13 @@ class Bounded:
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
         """Mean of w by size, (J,), inside a PyMC model: bounded_mean."""
-        m = curve("bounded", data, self.level, self.slope("bounded_slope"), self.amplitude)
+        m = curve("bounded", self.level, self.slope("bounded_slope"), self.amplitude)
         delta = self.precision_slope("bounded_precision_slope")
-        certain = precision("bounded_precision", data, self.precision_level, delta)
-        mean, steps = pm.math.sigmoid(m), data["bounded_steps"]
-        halved = (mean * steps + 0.5) / (steps + 1)
-        shares = data["bounded_shares"]
-        beta_shares("bounded_sums", data["bounded_count"], halved, certain, shares, data["sampled"])
-        return {"bounded_mean": mean}
+        certain = precision("bounded_precision", self.precision_level, delta)
+        seen = sampled_bins(data)
+        mean = halved(pm.math.sigmoid(m(seen)), seen["bounded_steps"])
+        beta_shares("bounded_sums", seen["bounded_count"], mean, certain(seen), seen["bounded_shares"])
+        return {"bounded_mean": pm.math.sigmoid(m(data))}
 
 
 OfSize = Callable[[FloatArray], FloatArray]

@@ -10,6 +10,7 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
+from pytensor.compile.mode import get_mode
 from pytensor.graph.replace import clone_replace, graph_replace, vectorize_graph
 
 from ..clustering import FloatArray
@@ -46,6 +47,14 @@ DIMS: dict[str, Any] = {
 }  # fmt: skip
 SMOOTHS = ("size_tilt", "break_tilt", "share_tilt", "meet_tilt", "intrusion_tilt", "stain_tilt",
            "bounded_tilt")  # fmt: skip
+
+
+BY_SIZE = (*OF_SIZE, "basis", "shares", "bounded_shares")
+
+
+def sampled_bins(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The data of the bins of size that hold sampled entities: all that likelihoods given size see."""
+    return {k: v[data["sampled"]] if k in BY_SIZE else v for k, v in data.items()}
 
 
 def coords(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,8 +125,10 @@ class CompiledPart:
         at_zero = by_size.pop(LOG_FLAWLESS, pt.constant(-np.inf))
         self._log_flawless = pytensor.function([], at_zero, mode="FAST_COMPILE")
         point, values = self.model.initial_point(), self.model.continuous_value_vars
-        theta, flawless = pt.vector("theta", dtype="float64"), pt.scalar("flawless", dtype="int64")
         sizes = [int(np.prod(np.shape(point[v.name]))) for v in values]
+        d = sum(sizes)
+        theta = pt.tensor("theta", dtype="float64", shape=(d,))
+        flawless = pt.scalar("flawless", dtype="int64")
         given = {v: theta[end - k : end].reshape(np.shape(point[v.name]))
                  for v, end, k in zip(values, np.cumsum(sizes), sizes, strict=True)}  # fmt: skip
         given |= dict.fromkeys(self.model.discrete_value_vars, flawless)
@@ -130,7 +141,8 @@ class CompiledPart:
         self._theta, self._density = theta, clone_replace(density, {flawless: pt.constant(0, dtype="int64")})
         self.slope = _function([theta], [-self._density, -pt.grad(self._density, theta)])
         """Minus the log density at θ where there are errors, and its gradient."""
-        thetas, states = pt.matrix("thetas", dtype="float64"), pt.vector("states", dtype="int64")
+        thetas = pt.tensor("thetas", dtype="float64", shape=(None, d))
+        states = pt.vector("states", dtype="int64")
         batch = vectorize_graph(outputs, {theta: thetas, flawless: states})
         self._many = _function([thetas, states], batch)
         self.log_densities = _function([thetas], vectorize_graph(self._density, {theta: thetas}))
@@ -175,4 +187,5 @@ class CompiledPart:
 
 
 def _function(inputs: list[Any], outputs: list[Any]) -> Any:
-    return pytensor.function(inputs, outputs, mode="NUMBA", trust_input=True, on_unused_input="ignore")
+    mode = get_mode("NUMBA").including("local_remove_check_parameter")
+    return pytensor.function(inputs, outputs, mode=mode, trust_input=True, on_unused_input="ignore")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,13 @@ import pytensor.tensor as pt
 
 TAIL = 3.0
 """Degrees of freedom of priors whose scale is itself uncertain."""
+
+
+def positive(what: str, value: float) -> None:
+    """Raise ValueError unless a parameter of a prior is above 0 and finite."""
+    if not 0 < value < np.inf:
+        raise ValueError(f"a prior's {what} must be above 0 and finite, not {value}")
+
 
 @dataclass(frozen=True, slots=True)
 class Slope:
@@ -23,6 +31,9 @@ class Slope:
 
     mean: float
     scale: float
+
+    def __post_init__(self) -> None:
+        positive("scale", self.scale)
 
     def __call__(self, name: str) -> Any:
         mean, scale = hyper(f"{name}_mean", self.mean), hyper(f"{name}_scale", self.scale)
@@ -41,12 +52,15 @@ class Level:
     mean: float
     sd: float
 
+    def __post_init__(self) -> None:
+        positive("standard deviation", self.sd)
+
     def __call__(self, name: str) -> Any:
         return pm.Normal(name, hyper(f"{name}_mean", self.mean), hyper(f"{name}_sd", self.sd))
 
 
-def smooth(name: str, basis: Any, rank: int, scale: float) -> Any:
-    """A smooth function on a grid: a Gaussian process whose amplitude is uncertain.
+def smooth(name: str, rank: int, scale: float) -> Callable[[Any], Any]:
+    """A smooth function of a basis, (J, rank): a Gaussian process whose amplitude is uncertain.
 
     The coefficients have a multivariate t distribution with 3 degrees of freedom, which is the normal
     one with its common scale integrated out.
@@ -64,7 +78,7 @@ def smooth(name: str, basis: Any, rank: int, scale: float) -> Any:
 
     w = pm.CustomDist(f"{name}_weights", np.zeros(rank), hyper(f"{name}_scale", scale), logp=logp,
                       random=random, signature="(r),()->(r)", dims=f"{name}_basis")  # fmt: skip
-    return pt.dot(basis, w)
+    return lambda basis: (basis * w).sum(axis=-1)
 
 
 NEVER = -40.0
@@ -86,11 +100,10 @@ def flawless(name: str, chance: float, observed: Any) -> tuple[Any, Any]:
 
 
 def counts(name: str, n: Any, log_p: Any, observed: Any, **kwargs: Any) -> Any:
-    """Multinomial counts over the last axis."""
+    """Multinomial counts over the last axis; log densities leave out what depends on counts alone."""
 
     def logp(value: Any, n: Any, log_p: Any) -> Any:
-        ways = pt.gammaln(n + 1) - pt.sum(pt.gammaln(value + 1), axis=-1)
-        return ways + pt.sum(value * log_p, axis=-1)
+        return pt.sum(value * log_p, axis=-1)
 
     def random(n: Any, log_p: Any, rng: Any = None, size: Any = None) -> Any:
         p = np.exp(log_p)
@@ -106,17 +119,18 @@ def normalised(weights: Any) -> Any:
     return weights - top - pt.log(pt.exp(weights - top).sum(axis=-1, keepdims=True))
 
 
-def events(name: str, n: Any, log_hazard: Any, observed: Any, sampled: Any) -> Any:
-    """Binomial counts of what happens with probability 1 - exp(-e^h), in each sampled bin."""
-    n, log_hazard, observed = (v[sampled] for v in (n, log_hazard, observed))
+def events(name: str, n: Any, log_hazard: Any, observed: Any) -> Any:
+    """Binomial counts of what happens with probability 1 - exp(-e^h), in each sampled bin.
+
+    Log densities leave out what depends on counts alone.
+    """
 
     def logp(value: Any, n: Any, log_hazard: Any) -> Any:
-        hazard = pt.exp(pt.clip(log_hazard, -40.0, 20.0))
-        ways = pt.gammaln(n + 1) - pt.gammaln(value + 1) - pt.gammaln(n - value + 1)
-        return ways + value * pt.log(-pt.expm1(-hazard)) - (n - value) * hazard
+        hazard = pt.exp(pt.clip(log_hazard, NEVER, 20.0))
+        return value * pt.log(-pt.expm1(-hazard)) - (n - value) * hazard
 
     def random(n: Any, log_hazard: Any, rng: Any = None, size: Any = None) -> Any:
-        return rng.binomial(n, -np.expm1(-np.exp(np.clip(log_hazard, -40.0, 20.0))))
+        return rng.binomial(n, -np.expm1(-np.exp(np.clip(log_hazard, NEVER, 20.0))))
 
     return pm.CustomDist(name, n, log_hazard, logp=logp, random=random, signature="(),()->()",
                          dtype="int64", observed=observed, dims="sampled_size")

@@ -1,14 +1,21 @@
-"""Samplers of one part: importance sampling, and NUTS where the posterior is nearly standard normal."""
+"""Samplers of parts: importance sampling, and NUTS where the posterior is nearly standard normal."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pymc as pm
+import pytensor
 from arviz_stats.base import array_stats
+from pytensor.graph.replace import graph_replace
+from pytensor.graph.traversal import graph_inputs
+from pytensor.tensor.sharedvar import TensorSharedVariable
+from scipy.linalg import block_diag
 
 from ..clustering import FloatArray
 from .importance import KHAT, Approximation, approximated
@@ -21,9 +28,9 @@ PREPARED = 1000
 
 
 class Sampler(Protocol):
-    """Draws a part."""
+    """Draws independent parts."""
 
-    def __call__(self, part: CompiledPart, rng: np.random.Generator) -> PartDraws: ...
+    def __call__(self, parts: Sequence[CompiledPart], rng: np.random.Generator) -> list[PartDraws]: ...
 
 
 def problems_of_chains(chains: FloatArray, names: list[str]) -> list[str]:
@@ -46,22 +53,103 @@ class Chains:
 
     Attributes
     ----------
-    thetas : float array, (chain, draw, d)
+    thetas : list of float arrays, (chain, draw, d)
+        Of each part.
     diverging, steps : arrays, (chain, draw)
         Divergent transitions; leapfrog steps.
     """
 
-    thetas: FloatArray
+    thetas: list[FloatArray]
     diverging: Any
     steps: Any
 
 
+class Whitened:
+    """Independent parts as one density of z, (d,), with all their parameters θ = centre + root z.
+
+    Compiled once, for whatever data, centre and root.
+    """
+
+    kept: ClassVar[dict[tuple[CompiledPart, ...], Whitened]] = {}
+
+    def __init__(self, parts: Sequence[CompiledPart]) -> None:
+        ends = np.cumsum([len(part.start) for part in parts])
+        self.at = [slice(end - len(part.start), end) for part, end in zip(parts, ends, strict=True)]
+        self.d = int(ends[-1])
+        self._centre, self._root = pytensor.shared(np.zeros(self.d)), pytensor.shared(np.eye(self.d))
+        self._parts = parts
+
+    @classmethod
+    def of(cls, parts: Sequence[CompiledPart], found: Sequence[Approximation]) -> Whitened:
+        """The parts in coordinates where what approximates them is standard normal."""
+        whitened = cls.kept.get(tuple(parts)) or cls(parts)
+        cls.kept[tuple(parts)] = whitened
+        whitened._centre.set_value(np.concatenate([f.centre for f in found]))
+        whitened._root.set_value(block_diag(*(f.root for f in found)))
+        return whitened
+
+    def log_density(self, z: Any) -> Any:
+        """Log density at a symbolic z."""
+        theta = self._centre + (self._root * z).sum(axis=-1)
+        return sum(part.log_density(theta[at]) for part, at in zip(self._parts, self.at, strict=True))
+
+    def thetas(self, z: FloatArray) -> list[FloatArray]:
+        """Parameters of each part at each z, (chain, draw, d)."""
+        theta = self._centre.get_value() + z @ self._root.get_value().T
+        return [theta[..., at] for at in self.at]
+
+    @cached_property
+    def _nutpie(self) -> tuple[Packing, Any]:
+        import nutpie
+
+        with pm.Model(check_bounds=False) as model:
+            z = pm.Flat("z", shape=self.d)
+            density = self.log_density(z)
+            packing = Packing(density)
+            pm.Potential("density", packing.unpacked(density, pm.Data("packed", packing.vector())))
+        return packing, nutpie.compile_pymc_model(model)
+
+    @property
+    def compiled(self) -> Any:
+        """What nutpie samples, with the data as they are now."""
+        packing, compiled = self._nutpie
+        return compiled.with_data(packed=packing.vector())
+
+
+class Packing:
+    """All data of a graph as one vector: nutpie spends seconds on each datum it is to read."""
+
+    def __init__(self, graph: Any) -> None:
+        held = [v for v in graph_inputs([graph]) if isinstance(v, TensorSharedVariable)]
+        self._scalars = [v for v in held if v.ndim == 0]
+        self._arrays = [v for v in held if v.ndim > 0]
+
+    def vector(self) -> FloatArray:
+        """Scalars, then where each array ends and how long its rows are, then the arrays."""
+        values = [np.asarray(v.get_value(), dtype=float) for v in self._arrays]
+        first = len(self._scalars) + 2 * len(values) + 1
+        ends = first + np.cumsum([0, *(v.size for v in values)])
+        rows = [float(v.shape[-1]) for v in values]
+        scalars = [float(v.get_value()) for v in self._scalars]
+        return np.concatenate([scalars, ends, rows, *(v.ravel() for v in values)])
+
+    def unpacked(self, graph: Any, vector: Any) -> Any:
+        """The graph with a symbolic vector in place of its data."""
+        found = {v: vector[i].astype(v.dtype) for i, v in enumerate(self._scalars)}
+        s, k = len(self._scalars), len(self._arrays)
+        whole = vector[s : s + 2 * k + 1].astype("int64")
+        for i, v in enumerate(self._arrays):
+            array = vector[whole[i] : whole[i + 1]].astype(v.dtype)
+            found[v] = array if v.ndim == 1 else array.reshape((-1, whole[k + 1 + i]))
+        return graph_replace(graph, found)
+
+
 @dataclass(frozen=True, slots=True)
 class NUTS:
-    """Draws a part by the No-U-Turn sampler (Hoffman and Gelman 2014).
+    """Draws parts together by the No-U-Turn sampler (Hoffman and Gelman 2014).
 
-    nutpie is used where it is installed and `nuts_sampler` names no other; it calls the compiled part, and
-    compiles nothing itself.
+    nutpie is used where it is installed and `nuts_sampler` names no other; it compiles the parts once more,
+    together, for threads.
 
     Parameters
     ----------
@@ -77,48 +165,38 @@ class NUTS:
     progressbar: bool = True
     nuts_sampler: str | None = None
 
-    def __call__(self, part: CompiledPart, rng: np.random.Generator) -> PartDraws:
-        found = approximated(part, PREPARED, rng)
-        chains = self.sampled(part, found, rng)
-        diverging = int(chains.diverging.sum())
-        told = problems_of_chains(chains.thetas, part.coordinates) if self.chains > 1 else []
-        if diverging:
-            told.insert(0, f"{diverging} divergent transitions: raise target_accept, look at the priors")
-        return part.draws(chains.thetas, part.flawless(found.log_evidence), rng, khat=found.khat,
-                          diverging=chains.diverging, steps=chains.steps, problems=told)  # fmt: skip
+    def __call__(self, parts: Sequence[CompiledPart], rng: np.random.Generator) -> list[PartDraws]:
+        found = [approximated(part, PREPARED, rng) for part in parts]
+        chains = self.sampled(parts, found, rng)
+        diverging, drawn = int(chains.diverging.sum()), []
+        for part, f, thetas in zip(parts, found, chains.thetas, strict=True):
+            told = problems_of_chains(thetas, part.coordinates) if self.chains > 1 else []
+            if diverging:
+                told.insert(0, f"{diverging} divergent transitions: raise target_accept, look at the priors")
+            drawn.append(part.draws(thetas, part.flawless(f.log_evidence), rng, khat=f.khat, problems=told,
+                                    diverging=chains.diverging, steps=chains.steps))  # fmt: skip
+        return drawn
 
-    def sampled(self, part: CompiledPart, found: Approximation, rng: np.random.Generator) -> Chains:
-        """Draws of θ = centre + root z, NUTS on z."""
+    def sampled(
+        self, parts: Sequence[CompiledPart], found: Sequence[Approximation], rng: np.random.Generator
+    ) -> Chains:
+        """Draws of all parts, in coordinates where they are nearly standard normal."""
         by_nutpie = self.nuts_sampler is None and find_spec("nutpie") is not None
-        engine = self._by_nutpie if by_nutpie else self._by_pymc
-        tree = engine(part, found.centre, found.root, int(rng.integers(2**31)))
+        engine, whitened = self._by_nutpie if by_nutpie else self._by_pymc, Whitened.of(parts, found)
+        tree = engine(whitened, int(rng.integers(2**31)))
         z, stats = tree["posterior"]["z"].to_numpy(), tree["sample_stats"]
-        return Chains(found.centre + z @ found.root.T, stats["diverging"].to_numpy(),
-                      stats["n_steps"].to_numpy())  # fmt: skip
+        return Chains(whitened.thetas(z), stats["diverging"].to_numpy(), stats["n_steps"].to_numpy())
 
-    def _by_nutpie(self, part: CompiledPart, centre: FloatArray, root: FloatArray, seed: int) -> Any:
+    def _by_nutpie(self, whitened: Whitened, seed: int) -> Any:
         import nutpie
-        from nutpie.compiled_pyfunc import from_pyfunc
 
-        d = len(centre)
+        return nutpie.sample(whitened.compiled, draws=self.draws, tune=self.tune, chains=self.chains,
+                             cores=self.cores, seed=seed, target_accept=self.target_accept,
+                             progress_bar=self.progressbar)  # fmt: skip
 
-        def log_density(z: FloatArray) -> tuple[float, FloatArray]:
-            value, slope = part.slope(centre + root @ z)
-            return -float(value), -(slope @ root)
-
-        def start(seed: int) -> FloatArray:
-            return np.random.default_rng(seed).standard_normal(d)
-
-        model = from_pyfunc(d, lambda: log_density, lambda *_: lambda z: {"z": z}, [np.dtype(float)], [(d,)],
-                            ["z"], make_initial_point_fn=start)  # fmt: skip
-        # The compiled part keeps its inputs in one place: no two threads may call it.
-        return nutpie.sample(model, draws=self.draws, tune=self.tune, chains=self.chains, cores=1, seed=seed,
-                             target_accept=self.target_accept, progress_bar=self.progressbar)  # fmt: skip
-
-    def _by_pymc(self, part: CompiledPart, centre: FloatArray, root: FloatArray, seed: int) -> Any:
+    def _by_pymc(self, whitened: Whitened, seed: int) -> Any:
         with pm.Model():
-            z = pm.Flat("z", shape=len(centre))
-            pm.Potential("density", part.log_density(centre + root @ z))
+            pm.Potential("density", whitened.log_density(pm.Flat("z", shape=whitened.d)))
             return pm.sample(
                 draws=self.draws, tune=self.tune, chains=self.chains, cores=self.cores,
                 target_accept=self.target_accept, random_seed=seed, progressbar=self.progressbar,
@@ -128,7 +206,7 @@ class NUTS:
 
 @dataclass(frozen=True, slots=True)
 class Importance:
-    """Draws a part by importance sampling; by NUTS where the weights cannot be relied on.
+    """Draws each part by importance sampling; by NUTS where the weights cannot be relied on.
 
     Parameters
     ----------
@@ -140,13 +218,17 @@ class Importance:
     draws: int
     chains: int = 1
 
-    def __call__(self, part: CompiledPart, rng: np.random.Generator) -> PartDraws:
+    def __call__(self, parts: Sequence[CompiledPart], rng: np.random.Generator) -> list[PartDraws]:
+        return [self._drawn(part, rng) for part in parts]
+
+    def _drawn(self, part: CompiledPart, rng: np.random.Generator) -> PartDraws:
         K = self.draws * self.chains
         found, told = approximated(part, K, rng), []
         flawless, thetas, steps = part.flawless(found.log_evidence), found.thetas, None
         if found.khat > KHAT and find_spec("nutpie") is not None:
-            chains = NUTS(draws=-(-K // 2), tune=250, chains=2, progressbar=False).sampled(part, found, rng)
-            thetas, steps = (v.reshape(-1, *v.shape[2:])[:K] for v in (chains.thetas, chains.steps))
+            nuts = NUTS(draws=-(-K // 2), tune=250, chains=2, progressbar=False)
+            chains = nuts.sampled([part], [found], rng)
+            thetas, steps = (v.reshape(-1, *v.shape[2:])[:K] for v in (chains.thetas[0], chains.steps))
         elif found.khat > KHAT:
             told = [f"importance weights are unreliable (Pareto k {found.khat:.2f}, above {KHAT}): "
                     "install nutpie, or use nuts()"]  # fmt: skip

@@ -51,7 +51,7 @@ class PredictionInformed:
 
     def log_weights(self, data: Tensors) -> Any:
         tilt = Slope(0.0, self.slope)("size_slope") * (data["x"] - data["centre"])
-        return data["log_predicted"] + tilt + smooth("size_tilt", data["basis"], RANK, self.amplitude)
+        return data["log_predicted"] + tilt + smooth("size_tilt", RANK, self.amplitude)(data["basis"])
 
 
 @dataclass(frozen=True, slots=True)
