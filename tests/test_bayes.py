@@ -1,5 +1,6 @@
 """The Bayesian engine: plain loops, direct simulation, the census, and simulation-based calibration."""
 
+import dataclasses
 import warnings
 from functools import cache
 from types import SimpleNamespace
@@ -9,6 +10,8 @@ import numpy as np
 import oracle
 import pandas as pd
 import pymc as pm
+import pytensor
+import pytensor.tensor as pt
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
@@ -20,13 +23,13 @@ from erbayes import bayes, plots
 from erbayes import metrics as m
 from erbayes.bayes.evidence import Evidence, _smoothed
 from erbayes.bayes.fit import by_size_alone
-from erbayes.bayes.importance import DF, Proposal, approximated, resampled, smoothed
+from erbayes.bayes.importance import DF, Approximation, Proposal, approximated, resampled, smoothed
 from erbayes.bayes.joined import joined
 from erbayes.bayes.model import LOG_PRIOR, Sizes
 from erbayes.bayes.outcomes import BETWEEN
 from erbayes.bayes.parts import LOG_FLAWLESS, CompiledPart, PartDraws, alone, hyperparameters, structure
 from erbayes.bayes.population import NEAR, Completed, Links, completed, log_density_of_total, unsampled
-from erbayes.bayes.samplers import NUTS, Importance, problems_of_chains
+from erbayes.bayes.samplers import NUTS, Importance, Packing, Whitened, problems_of_chains
 from erbayes.design import BySize
 from erbayes.simulate import Chain, LogNormal, Merges, Misattribution, Splits, simulate
 from erbayes.units import COLUMNS, COMMON_LINKS, PIECES, PREDICTED_LINKS, RECORDS, TRUE_LINKS
@@ -368,6 +371,36 @@ def test_a_part_inside_a_model_of_pymc():
     value, slope = compiled.slope(centre + root @ at)
     assert model.compile_fn(model.logp(), mode=PLAIN)({"z": at}) == pytest.approx(-value, rel=1e-10)
     np.testing.assert_allclose(model.compile_fn(model.dlogp(), mode=PLAIN)({"z": at}), -slope @ root, rtol=1e-8)
+
+
+def test_parts_as_nutpie_has_them():
+    """All data as one vector, in whitened coordinates: the same density, of later data too."""
+    parts = [bayes.Retention(), bayes.Leakage(), Sizes(bayes.PredictionInformed())]
+    first, later = (Evidence.of(clusters(n, 1)).data for n in (60, 90))
+    compiled = [CompiledPart.of(part, first) for part in parts]
+    ends = np.cumsum([0, *(len(c.start) for c in compiled)])
+    g, d = rng(), ends[-1]
+    roots = [np.tril(0.2 * g.standard_normal((len(c.start),) * 2)) for c in compiled]
+    found = [Approximation(c.start, root, np.empty((0, len(root))), 0.0, 0.0) for c, root in zip(compiled, roots, strict=True)]
+    whitened, z = Whitened.of(compiled, found), pt.dvector("z")
+    density = whitened.log_density(z)
+    packing, packed = Packing(density), pt.dvector("packed")
+    unpacked = pytensor.function([z, packed], packing.unpacked(density, packed), mode=PLAIN)
+    for data in (first, later):
+        at = g.standard_normal(d)
+        wanted = -sum(CompiledPart.of(part, data).slope(c.start + root @ at[i:j])[0]
+                      for part, c, root, i, j in zip(parts, compiled, roots, ends[:-1], ends[1:], strict=True))  # fmt: skip
+        assert unpacked(at, packing.vector()) == pytest.approx(wanted, rel=1e-9)
+        thetas = whitened.thetas(at[None])
+        np.testing.assert_allclose(thetas[1][0], compiled[1].start + roots[1] @ at[ends[1] : ends[2]], rtol=1e-12)
+    assert Whitened.of(compiled, found) is whitened
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
+def test_priors_without_a_scale(bad):
+    for prior, what in ((bayes.Slope, "scale"), (bayes.Level, "standard deviation")):
+        with pytest.raises(ValueError, match=f"a prior's {what} must be above 0 and finite, not {bad}"):
+            prior(0.0, bad)
 
 
 def test_densities_far_out_are_small():
@@ -843,6 +876,18 @@ def test_nuts_is_what_arviz_works_on(fit):
     assert {v.name for v in slow.pymc.free_RVs} <= set(tree["posterior"].data_vars)
     difference = (slow.apply([P, R]).mean - fit.apply([P, R]).mean) / fit.apply([P, R]).sd
     assert (np.abs(difference) < 0.5).all()
+
+
+def test_divergences_are_told_once(fit):
+    data = fit.evidence.data
+    parts = [CompiledPart.of(part, data) for part in fit.model.tied.values()]
+    diverging, steps = np.zeros((1, 200), dtype=bool), np.arange(200)[None]
+    diverging[0, :7] = True
+    drawn = [dataclasses.replace(d, diverging=diverging, steps=steps) for d in Importance(200)(parts, rng())]
+    found = joined(dict(zip(fit.model.tied, drawn, strict=True)), data, rng())
+    assert found.problems == ["7 divergent transitions: raise target_accept, look at the priors"]
+    np.testing.assert_array_equal(found.diverging, found.steps < 7)
+    assert (np.diff(found.steps) >= 0).all() and len(np.unique(found.steps)) > 50
 
 
 def curve_by_hand(posterior, d):

@@ -350,7 +350,7 @@ def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = 1000,
     """Fit a size model by importance sampling: tenths of a second, once it is compiled.
 
     Parts whose importance weights are unreliable, with a Pareto shape above .7, are drawn by NUTS where
-    nutpie is installed.
+    nutpie is installed, which once compiles the model for it.
 
     Parameters
     ----------
@@ -379,19 +379,19 @@ def nuts(
     cores: int | None = None, target_accept: float = 0.8, rng: np.random.Generator, progressbar: bool = True,
     nuts_sampler: str | None = None,
 ) -> Fit:  # fmt: skip
-    """Fit a size model by NUTS, part by part, in coordinates where a part is nearly standard normal.
+    """Fit a size model by NUTS, in coordinates where its parts are nearly standard normal.
 
-    The parts' posterior given the known number of predicted links is the product of theirs times its
-    density: their draws are joined by resampling (see `joined`). Parts that it does not tie are drawn
-    by importance sampling as in `fast`.
+    The parts' posterior given the known number of predicted links is the product of theirs, which NUTS
+    draws, times its density, by which the draws are resampled (see `joined`). Parts that it does not tie
+    are drawn by importance sampling as in `fast`.
 
     Parameters
     ----------
     sample : Sample
     model : SizeModel, optional
     draws, tune, chains, cores, target_accept, progressbar, nuts_sampler
-        As of `pymc.sample`. nutpie is used where it is installed and `nuts_sampler` names no other, on one
-        core; it needs no compilation but that of `fast`.
+        As of `pymc.sample`. nutpie is used where it is installed and `nuts_sampler` names no other: it
+        compiles a model once, for whatever data and parameters of priors.
     rng : Generator
 
     Raises

@@ -26,7 +26,7 @@ class Joined:
     ----------
     by_size, parameters : dicts of float arrays, (chain, draw, ...)
     diverging, steps : arrays, (chain, draw), or None
-        Of NUTS: whether any part's draw diverged, and steps of all parts.
+        Of NUTS, of the transitions that drew the first part.
     khat : dict
         Pareto shapes of the weights of each part's importance sampling, and of the known total.
     refitted : list of str
@@ -70,13 +70,14 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
         return {k: v[chain, i] for p, i in zip(parts.values(), at, strict=True)
                 for k, v in getattr(p, what).items()}  # fmt: skip
 
-    by_nuts = [(p.diverging[chain, i], p.steps[chain, i]) for p, i in zip(parts.values(), at, strict=True)
-               if p.diverging is not None]  # fmt: skip
-    diverging, steps = (np.stack(v) for v in zip(*by_nuts, strict=True)) if by_nuts else (None, None)
+    problems = [f"{name}: {told}" for name, p in parts.items() for told in p.problems]
+    diverging, steps = first.diverging, first.steps
+    if diverging is not None:
+        if n := int(diverging.sum()):
+            problems.insert(0, f"{n} divergent transitions: raise target_accept, look at the priors")
+        diverging, steps = diverging[chain, mine], steps[chain, mine]
     return Joined(
-        together("by_size"), together("parameters"),
-        None if diverging is None else diverging.any(axis=0), None if steps is None else steps.sum(axis=0),
+        together("by_size"), together("parameters"), diverging, steps,
         {**{name: p.khat for name, p in parts.items()}, "total": khat},
-        [name for name, p in parts.items() if p.refitted],
-        [f"{name}: {told}" for name, p in parts.items() for told in p.problems],
+        [name for name, p in parts.items() if p.refitted], problems,
     )  # fmt: skip

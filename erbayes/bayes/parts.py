@@ -98,7 +98,7 @@ class PartDraws:
     refitted : bool
         Whether NUTS took over from importance sampling.
     diverging, steps : arrays, (chain, draw), or None
-        Of NUTS, where it was asked for.
+        Of NUTS, where it was asked for: of all parts that it drew together.
     """
 
     by_size: dict[str, FloatArray]

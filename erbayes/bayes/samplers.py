@@ -167,12 +167,9 @@ class NUTS:
 
     def __call__(self, parts: Sequence[CompiledPart], rng: np.random.Generator) -> list[PartDraws]:
         found = [approximated(part, PREPARED, rng) for part in parts]
-        chains = self.sampled(parts, found, rng)
-        diverging, drawn = int(chains.diverging.sum()), []
+        chains, drawn = self.sampled(parts, found, rng), []
         for part, f, thetas in zip(parts, found, chains.thetas, strict=True):
             told = problems_of_chains(thetas, part.coordinates) if self.chains > 1 else []
-            if diverging:
-                told.insert(0, f"{diverging} divergent transitions: raise target_accept, look at the priors")
             drawn.append(part.draws(thetas, part.flawless(f.log_evidence), rng, khat=f.khat, problems=told,
                                     diverging=chains.diverging, steps=chains.steps))  # fmt: skip
         return drawn
@@ -219,18 +216,19 @@ class Importance:
     chains: int = 1
 
     def __call__(self, parts: Sequence[CompiledPart], rng: np.random.Generator) -> list[PartDraws]:
-        return [self._drawn(part, rng) for part in parts]
-
-    def _drawn(self, part: CompiledPart, rng: np.random.Generator) -> PartDraws:
         K = self.draws * self.chains
-        found, told = approximated(part, K, rng), []
-        flawless, thetas, steps = part.flawless(found.log_evidence), found.thetas, None
-        if found.khat > KHAT and find_spec("nutpie") is not None:
+        found, by_nuts, drawn = [approximated(part, K, rng) for part in parts], None, []
+        if any(f.khat > KHAT for f in found) and find_spec("nutpie") is not None:
             nuts = NUTS(draws=-(-K // 2), tune=250, chains=2, progressbar=False)
-            chains = nuts.sampled([part], [found], rng)
-            thetas, steps = (v.reshape(-1, *v.shape[2:])[:K] for v in (chains.thetas[0], chains.steps))
-        elif found.khat > KHAT:
-            told = [f"importance weights are unreliable (Pareto k {found.khat:.2f}, above {KHAT}): "
-                    "install nutpie, or use nuts()"]  # fmt: skip
-        thetas = thetas.reshape(self.chains, self.draws, -1)
-        return part.draws(thetas, flawless, rng, khat=found.khat, refitted=steps is not None, problems=told)
+            by_nuts = nuts.sampled(parts, found, rng).thetas
+        for i, (part, f) in enumerate(zip(parts, found, strict=True)):
+            bad, thetas, told = f.khat > KHAT, f.thetas, []
+            if bad and by_nuts is not None:
+                thetas = by_nuts[i].reshape(-1, len(f.centre))[:K]
+            elif bad:
+                told = [f"importance weights are unreliable (Pareto k {f.khat:.2f}, above {KHAT}): "
+                        "install nutpie, or use nuts()"]  # fmt: skip
+            thetas, flawless = thetas.reshape(self.chains, self.draws, -1), part.flawless(f.log_evidence)
+            drawn.append(part.draws(thetas, flawless, rng, khat=f.khat, problems=told,
+                                    refitted=bad and by_nuts is not None))  # fmt: skip
+        return drawn
