@@ -5,8 +5,8 @@
 95 % intervals of precision P and recall R of 20 samples: five pairs of PatentsView releases and noise,
 uniform clusters and uniform records, 100 and 400 draws. Differences of the ends, fast less NUTS, in
 posterior standard deviations. Many draws (4 chains of 7,500 against 60,000 of importance sampling), so
-that little of a difference is Monte Carlo error: tails of R are long, and the 2.5 % quantile of 10,000
-draws moves by .1 standard deviations from seed to seed. Exits 1 where an end is off by more than .15.
+that little of a difference is Monte Carlo error: tails of R are long, and their 2.5 % quantile moves by .1
+to .25 standard deviations from seed to seed with 10,000 draws. Exits 1 where an end is off by more than .15.
 """
 
 import sys

@@ -117,12 +117,16 @@ class Whitened:
 
 
 class Packing:
-    """All data of a graph as one vector: nutpie spends seconds on each datum it is to read."""
+    """All data of a graph as one vector: nutpie spends seconds on each datum it is to read.
+
+    Data of the same name, which several parts hold, are one.
+    """
 
     def __init__(self, graph: Any) -> None:
-        held = [v for v in graph_inputs([graph]) if isinstance(v, TensorSharedVariable)]
-        self._scalars = [v for v in held if v.ndim == 0]
-        self._arrays = [v for v in held if v.ndim > 0]
+        self._held = [v for v in graph_inputs([graph]) if isinstance(v, TensorSharedVariable)]
+        distinct = {v.name or v: v for v in self._held}
+        self._scalars = [v for v in distinct.values() if v.ndim == 0]
+        self._arrays = [v for v in distinct.values() if v.ndim > 0]
 
     def vector(self) -> FloatArray:
         """Scalars, then where each array ends and how long its rows are, then the arrays."""
@@ -135,13 +139,13 @@ class Packing:
 
     def unpacked(self, graph: Any, vector: Any) -> Any:
         """The graph with a symbolic vector in place of its data."""
-        found = {v: vector[i].astype(v.dtype) for i, v in enumerate(self._scalars)}
+        found = {v.name or v: vector[i].astype(v.dtype) for i, v in enumerate(self._scalars)}
         s, k = len(self._scalars), len(self._arrays)
         whole = vector[s : s + 2 * k + 1].astype("int64")
         for i, v in enumerate(self._arrays):
             array = vector[whole[i] : whole[i + 1]].astype(v.dtype)
-            found[v] = array if v.ndim == 1 else array.reshape((-1, whole[k + 1 + i]))
-        return graph_replace(graph, found)
+            found[v.name or v] = array if v.ndim == 1 else array.reshape((-1, whole[k + 1 + i]))
+        return graph_replace(graph, {v: found[v.name or v] for v in self._held})
 
 
 @dataclass(frozen=True, slots=True)
