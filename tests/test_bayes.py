@@ -401,6 +401,17 @@ def test_priors_without_a_scale(bad):
     for prior, what in ((bayes.Slope, "scale"), (bayes.Level, "standard deviation")):
         with pytest.raises(ValueError, match=f"a prior's {what} must be above 0 and finite, not {bad}"):
             prior(0.0, bad)
+    for field, what in (("concentration", "concentration"), ("shape_sd", "standard deviation")):
+        with pytest.raises(ValueError, match=f"a prior's {what} must be above 0 and finite, not {bad}"):
+            bayes.BodyAndTail(**{field: bad})
+
+
+def test_chances_and_amplitudes_of_priors():
+    data = Evidence.of(clusters(60, 1)).data
+    with pytest.raises(ValueError, match=r"a prior probability of 0 to 1, not 1\.5"):
+        alone(bayes.Retention(unbroken=1.5), data)
+    with pytest.raises(ValueError, match="a prior's amplitude must be above 0 and finite, not 0"):
+        alone(bayes.Leakage(tilt_amplitude=0), data)
 
 
 def test_densities_far_out_are_small():

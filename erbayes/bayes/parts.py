@@ -50,6 +50,7 @@ SMOOTHS = ("size_tilt", "break_tilt", "share_tilt", "meet_tilt", "intrusion_tilt
 
 
 BY_SIZE = (*OF_SIZE, "basis", "shares", "bounded_shares")
+"""Data with one row a bin of size."""
 
 
 def sampled_bins(data: Mapping[str, Any]) -> dict[str, Any]:

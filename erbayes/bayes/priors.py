@@ -65,6 +65,7 @@ def smooth(name: str, rank: int, scale: float) -> Callable[[Any], Any]:
     The coefficients have a multivariate t distribution with 3 degrees of freedom, which is the normal
     one with its common scale integrated out.
     """
+    positive("amplitude", scale)
 
     def logp(value: Any, mean: Any, scale: Any) -> Any:
         square = pt.sum(value**2, axis=-1) / scale**2
@@ -95,6 +96,8 @@ def flawless(name: str, chance: float, observed: Any) -> tuple[Any, Any]:
     observed : tensor
         Entities seen to err: with one there are errors.
     """
+    if not 0 <= chance <= 1:
+        raise ValueError(f"a prior probability of 0 to 1, not {chance}")
     p = hyper(f"{name}_chance", chance)
     return pm.Bernoulli(name, p), pt.switch(pt.sum(observed) > 0, -np.inf, pt.log(p))
 

@@ -82,8 +82,9 @@ class Whitened:
     @classmethod
     def of(cls, parts: Sequence[CompiledPart], found: Sequence[Approximation]) -> Whitened:
         """The parts in coordinates where what approximates them is standard normal."""
-        whitened = cls.kept.get(tuple(parts)) or cls(parts)
-        cls.kept[tuple(parts)] = whitened
+        if tuple(parts) not in cls.kept:
+            cls.kept[tuple(parts)] = cls(parts)
+        whitened = cls.kept[tuple(parts)]
         whitened._centre.set_value(np.concatenate([f.centre for f in found]))
         whitened._root.set_value(block_diag(*(f.root for f in found)))
         return whitened
@@ -221,18 +222,19 @@ class Importance:
 
     def __call__(self, parts: Sequence[CompiledPart], rng: np.random.Generator) -> list[PartDraws]:
         K = self.draws * self.chains
-        found, by_nuts, drawn = [approximated(part, K, rng) for part in parts], None, []
+        found, drawn = [approximated(part, K, rng) for part in parts], []
+        by_nuts: list[FloatArray] = []
         if any(f.khat > KHAT for f in found) and find_spec("nutpie") is not None:
             nuts = NUTS(draws=-(-K // 2), tune=250, chains=2, progressbar=False)
             by_nuts = nuts.sampled(parts, found, rng).thetas
         for i, (part, f) in enumerate(zip(parts, found, strict=True)):
             bad, thetas, told = f.khat > KHAT, f.thetas, []
-            if bad and by_nuts is not None:
+            refitted = bad and bool(by_nuts)
+            if refitted:
                 thetas = by_nuts[i].reshape(-1, len(f.centre))[:K]
             elif bad:
                 told = [f"importance weights are unreliable (Pareto k {f.khat:.2f}, above {KHAT}): "
                         "install nutpie, or use nuts()"]  # fmt: skip
             thetas, flawless = thetas.reshape(self.chains, self.draws, -1), part.flawless(f.log_evidence)
-            drawn.append(part.draws(thetas, flawless, rng, khat=f.khat, problems=told,
-                                    refitted=bad and by_nuts is not None))  # fmt: skip
+            drawn.append(part.draws(thetas, flawless, rng, khat=f.khat, refitted=refitted, problems=told))
         return drawn

@@ -16,7 +16,7 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from .grid import RANK
-from .priors import Level, Slope, hyper, smooth
+from .priors import Level, Slope, hyper, positive, smooth
 
 Tensors = Mapping[str, Any]
 
@@ -207,6 +207,8 @@ class BodyAndTail:
     def __post_init__(self) -> None:
         if not 1 <= self.body <= 15:
             raise ValueError(f"a body of 1 to 15 single sizes, not {self.body}")
+        positive("concentration", self.concentration)
+        positive("standard deviation", self.shape_sd)
 
     def log_weights(self, data: Tensors) -> Any:
         concentration = hyper("size_concentration", self.concentration)
