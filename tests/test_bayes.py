@@ -329,13 +329,29 @@ def test_smoothed_weights():
 
 
 def test_proposals_are_t_distributions():
+    """One of two coordinates, the first and the last, and one of the middle one."""
     centre, root = np.array([1.0, -2.0, 0.5]), np.linalg.cholesky(np.cov(rng().standard_normal((3, 20))))
-    proposal = Proposal(centre, root)
+    proposal = Proposal(centre, root, np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]))
     x = proposal.draws(20_000, rng())
-    wanted = stats.multivariate_t(centre, root @ root.T, DF)
-    np.testing.assert_allclose(proposal.log_density(x[:50]), wanted.logpdf(x[:50]), rtol=1e-9)
-    along = (x - centre) @ np.linalg.inv(root).T
-    assert stats.kstest(along[:, 2], stats.t(DF).cdf).pvalue > 1e-3
+    z = (x - centre) @ np.linalg.inv(root).T
+    wanted = stats.multivariate_t(np.zeros(2), np.eye(2), DF).logpdf(z[:50, [0, 2]]) + stats.t(DF).logpdf(z[:50, 1])
+    np.testing.assert_allclose(proposal.log_density(x[:50]), wanted - np.log(np.diag(root)).sum(), rtol=1e-9)
+    for along in z.T:
+        assert stats.kstest(along, stats.t(DF).cdf).pvalue > 1e-3
+    far = np.abs(z) > 10
+    assert (far[:, 0] & far[:, 2]).sum() > 5 * (far[:, 0] & far[:, 1]).sum()
+
+
+def test_tails_of_priors_where_the_data_are_silent():
+    """Coefficients of a smooth function under their prior: t with 3 degrees of freedom, far out too."""
+    data = {**Evidence.of(clusters(60, 1)).data}
+    for counted in ("several", "intact", "broken", "shares"):
+        data[counted] = np.zeros_like(data[counted])
+    compiled = CompiledPart.of(bayes.Retention(), data)
+    found = approximated(compiled, 20_000, rng())
+    scale, at = bayes.Retention().share_amplitude, np.array(compiled.coordinates) == "share_tilt_weights"
+    for w in found.thetas[:, at].T / scale:
+        assert np.quantile(np.abs(w), [0.5, 0.95, 0.995]) == pytest.approx(stats.t(3).isf([0.25, 0.025, 0.0025]), rel=0.15)
 
 
 def zeta_part(evidence):
@@ -368,9 +384,10 @@ def test_a_part_inside_a_model_of_pymc():
     with pm.Model() as model:
         z = pm.Flat("z", shape=1)
         pm.Potential("density", compiled.log_density(centre + root @ z))
-    value, slope = compiled.slope(centre + root @ at)
-    assert model.compile_fn(model.logp(), mode=PLAIN)({"z": at}) == pytest.approx(-value, rel=1e-10)
-    np.testing.assert_allclose(model.compile_fn(model.dlogp(), mode=PLAIN)({"z": at}), -slope @ root, rtol=1e-8)
+    value, before, after = compiled.log_densities(centre + (root @ (at + np.array([[0.0, -1e-5, 1e-5]]))).T)
+    assert model.compile_fn(model.logp(), mode=PLAIN)({"z": at}) == pytest.approx(value, rel=1e-10)
+    slope = model.compile_fn(model.dlogp(), mode=PLAIN)({"z": at})
+    assert slope == pytest.approx((after - before) / 2e-5, rel=1e-6)
 
 
 def test_parts_as_nutpie_has_them():
@@ -388,7 +405,7 @@ def test_parts_as_nutpie_has_them():
     unpacked = pytensor.function([z, packed], packing.unpacked(density, packed), mode=PLAIN)
     for data in (first, later):
         at = g.standard_normal(d)
-        wanted = -sum(CompiledPart.of(part, data).slope(c.start + root @ at[i:j])[0]
+        wanted = sum(CompiledPart.of(part, data).log_densities((c.start + root @ at[i:j])[None])[0]
                       for part, c, root, i, j in zip(parts, compiled, roots, ends[:-1], ends[1:], strict=True))  # fmt: skip
         assert unpacked(at, packing.vector()) == pytest.approx(wanted, rel=1e-9)
         thetas = whitened.thetas(at[None])

@@ -1,4 +1,4 @@
-"""Importance sampling of one part: a t distribution around the mode, adapted to what the weights find.
+"""Importance sampling of one part: t distributions around the mode, adapted to what the weights find.
 
 In the few dimensions of a part it is exact enough, and its weights, smoothed by Pareto's distribution
 (Vehtari et al. 2024), say so.
@@ -17,50 +17,59 @@ from scipy.special import gammaln
 from ..clustering import FloatArray, IntArray
 from .parts import CompiledPart
 
-DF = 5.0
-"""Degrees of freedom of proposals."""
+DF = 3.0
+"""Degrees of freedom of proposals, those of the priors with the heaviest tails."""
 FEWEST, MOST = 8, 24
 """Rounds; more than the fewest where the weights cannot yet be relied on."""
 KHAT = 0.7
 """Pareto shapes above this make importance weights unreliable (Vehtari et al. 2024)."""
-FIRST, LATER = 1.1, 1.2
-"""Scales of proposals, in standard deviations, of the first round and of those that follow."""
 
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """A multivariate t distribution.
+    """θ = centre + root z: the z of each variable multivariate t distributed, independent of the others'.
+
+    Where priors have tails like a power, one variable alone is far out. A single t distribution of θ, in
+    which all are far out at once, has next to no draws there.
 
     Attributes
     ----------
     centre : float array, (d,)
     root : float array, (d, d)
         Lower triangular root of its scale matrix.
+    variable : float array, (d, k)
+        1 where a coordinate is of a variable, 0 else.
     """
 
     centre: FloatArray
     root: FloatArray
+    variable: FloatArray
 
     def draws(self, number: int, rng: np.random.Generator) -> FloatArray:
         """Draws, (number, d)."""
         z = rng.standard_normal((number, len(self.centre)))
-        return self.centre + z * np.sqrt(DF / rng.chisquare(DF, (number, 1))) @ self.root.T
+        spread = np.sqrt(DF / rng.chisquare(DF, (number, self.variable.shape[1])))
+        return self.centre + z * (spread @ self.variable.T) @ self.root.T
 
     @cached_property
     def _inverse(self) -> FloatArray:
         return np.asarray(np.linalg.inv(self.root).T)
 
     @cached_property
+    def _power(self) -> FloatArray:
+        return np.asarray((DF + self.variable.sum(axis=0)) / 2)
+
+    @cached_property
     def _constant(self) -> float:
-        d = len(self.centre)
-        scale = np.log(np.diag(self.root)).sum() + d / 2 * np.log(DF * np.pi)
-        return float(gammaln((DF + d) / 2) - gammaln(DF / 2) - scale)
+        d = self.variable.sum(axis=0)
+        each = gammaln(self._power) - gammaln(DF / 2) - d / 2 * np.log(DF * np.pi)
+        return float(each.sum() - np.log(np.diag(self.root)).sum())
 
     def log_density(self, thetas: FloatArray) -> FloatArray:
         """Log density at each θ, (K,)."""
-        t = (thetas - self.centre) @ self._inverse
-        tails = 0.5 * (DF + len(self.centre)) * np.log1p(np.einsum("ij,ij->i", t, t) / DF)
-        return np.asarray(self._constant - tails)
+        z = (thetas - self.centre) @ self._inverse
+        square = z**2 @ self.variable
+        return np.asarray(self._constant - np.log1p(square / DF) @ self._power)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,15 +99,17 @@ class Approximation:
 def approximated(part: CompiledPart, draws: int, rng: np.random.Generator) -> Approximation:
     """Laplace's approximation, adapted by adaptive multiple importance sampling (Cornuet et al. 2012).
 
-    Each round proposes from a t distribution with the weighted mean and covariance of all rounds before
-    it, the first from Laplace's; every draw is weighted against the mixture of all rounds' proposals.
+    Each round proposes with the weighted mean and covariance of all rounds before it, the first with
+    Laplace's; every draw is weighted against the mixture of all rounds' proposals.
     """
-    (centre, cov), scale = _laplace(part), FIRST
+    centre, cov = _laplace(part)
+    names = np.array(part.coordinates)
+    variable = (names[:, None] == np.unique(names)).astype(float)
     proposals: list[Proposal] = []
     thetas, densities, mixture = np.empty((0, len(centre))), np.empty(0), np.empty(0)
     each, khat = -(-2 * draws // FEWEST), np.inf
     while len(proposals) < (FEWEST if khat <= KHAT else MOST):
-        proposal = Proposal(centre, np.linalg.cholesky(cov) * scale)
+        proposal = Proposal(centre, np.linalg.cholesky(cov), variable)
         proposals.append(proposal)
         new = proposal.draws(each, rng)
         earlier = np.logaddexp(mixture, proposal.log_density(thetas))
@@ -110,7 +121,7 @@ def approximated(part: CompiledPart, draws: int, rng: np.random.Generator) -> Ap
             w = truncated(log_w)
         else:
             w, khat = smoothed(log_w)
-        centre, scale = w @ thetas, LATER
+        centre = w @ thetas
         off, size = thetas - centre, 1 / (w @ w)
         cov = (size * (off.T * w) @ off + len(centre) * cov) / (size + len(centre))
     chosen = resampled(w, draws, rng)
@@ -119,11 +130,20 @@ def approximated(part: CompiledPart, draws: int, rng: np.random.Generator) -> Ap
 
 
 def _laplace(part: CompiledPart) -> tuple[FloatArray, FloatArray]:
-    found = minimize(part.slope, part.start, jac=True, method="L-BFGS-B", options={"ftol": 1e-6}).x
-    k = len(found)
-    H = np.array([(part.slope(found + e)[1] - part.slope(found - e)[1]) / 2e-4 for e in np.eye(k) * 1e-4])
-    values, vectors = np.linalg.eigh((H + H.T) / 2)
-    return found, (vectors / np.maximum(values, 0.05)) @ vectors.T
+    """Mode and inverse curvature, from differences: gradients take seconds to compile."""
+    d, h = len(part.start), 1e-3
+    one = np.eye(d)
+    two = (one[:, None] + one).reshape(-1, d)
+
+    def rise(theta: FloatArray) -> tuple[float, FloatArray]:
+        f = -part.log_densities(theta + 1e-6 * np.vstack([0 * theta, one]))
+        return f[0], (f[1:] - f[0]) / 1e-6
+
+    mode = minimize(rise, part.start, jac=True, method="L-BFGS-B", options={"ftol": 1e-5}).x
+    f = -part.log_densities(mode + h * np.vstack([0 * mode, one, two]))
+    H = (f[d + 1 :].reshape(d, d) - f[1 : d + 1] - f[1 : d + 1, None] + f[0]) / h**2
+    values, vectors = np.linalg.eigh(H)
+    return mode, (vectors / np.maximum(values, 0.05)) @ vectors.T
 
 
 def truncated(log_w: FloatArray) -> FloatArray:

@@ -140,8 +140,6 @@ class CompiledPart:
         self.coordinates = [v.name for v, k in zip(values, sizes, strict=True) for _ in range(k)]
         self.start = np.concatenate([np.ravel(point[v.name]) for v in values]).astype(float)
         self._theta, self._density = theta, clone_replace(density, {flawless: pt.constant(0, dtype="int64")})
-        self.slope = _function([theta], [-self._density, -pt.grad(self._density, theta)])
-        """Minus the log density at θ where there are errors, and its gradient."""
         thetas = pt.tensor("thetas", dtype="float64", shape=(None, d))
         states = pt.vector("states", dtype="int64")
         batch = vectorize_graph(outputs, {theta: thetas, flawless: states})
