@@ -1,0 +1,241 @@
+"""What metrics would be under stated errors of labelling: grids of them, and tipping points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+
+from ..clustering import DataError, FloatArray
+from ..labelling import Annotator, KeptRecords, MissedPieces, restore
+from ..metrics import Metric
+from ..progress import track
+from ..sample import Sample
+from ..study import Estimates, Estimator, Taylor
+from ..uncertain import Tabled
+from ..units import NotIdentified
+from .laws import PRF, Law, breaks_down, corrected, law_of
+
+PARTS = ("estimate", "lower", "upper")
+
+
+class Adjustment(Protocol):
+    """A way of asking what estimates would be, had annotators missed a share u and kept a share v."""
+
+    def __call__(
+        self, sample: Sample, metrics: Sequence[Metric], u: float, v: float, level: float,
+        rng: np.random.Generator,
+    ) -> Estimates: ...  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedForm:
+    """Any estimator on corrected metrics.
+
+    Parameters
+    ----------
+    estimator : Estimator
+    law : Law, optional
+        By default that of the design.
+
+    Raises
+    ------
+    NotIdentified
+        Shares so large that the closed form breaks down (see `breaks_down`).
+    """
+
+    estimator: Estimator = field(default_factory=Taylor)
+    law: Law | None = None
+
+    def __call__(
+        self, sample: Sample, metrics: Sequence[Metric], u: float, v: float, level: float,
+        rng: np.random.Generator,
+    ) -> Estimates:  # fmt: skip
+        law = self.law or law_of(sample.design)
+        if breaks_down(sample, u, v, law).any():
+            raise NotIdentified(f"at u = {u:g}, v = {v:g} the closed form undoes more than labels hold: "
+                                "use Restored")  # fmt: skip
+        return self.estimator(sample, [corrected(m, u, v, law) for m in metrics], level, rng)
+
+
+def by_pieces(u: float, v: float) -> Annotator:
+    """Whole pieces missed, single records kept."""
+    return Annotator(MissedPieces(u), KeptRecords(v))
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """Any estimator, of any metrics, on true entities drawn behind the labels (`labelling.restore`).
+
+    Parameters
+    ----------
+    estimator : Estimator
+    model : callable (u, v) -> Annotator
+    draws : int
+        Restorations that estimates and ends of intervals are averaged over.
+    """
+
+    estimator: Estimator = field(default_factory=Taylor)
+    model: Callable[[float, float], Annotator] = by_pieces
+    draws: int = 20
+
+    def __call__(
+        self, sample: Sample, metrics: Sequence[Metric], u: float, v: float, level: float,
+        rng: np.random.Generator,
+    ) -> Estimates:  # fmt: skip
+        model = self.model(u, v)
+        found = [
+            self.estimator(Sample(restore(sample.units, model, rng), sample.design), metrics, level, rng)
+            for _ in range(self.draws)
+        ]
+        return Estimates(*(np.mean([getattr(f, part) for f in found], axis=0) for part in PARTS))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Grid(Tabled):
+    """Metrics over shares missed and kept.
+
+    Attributes
+    ----------
+    names : tuple of str, (k,)
+    u, v : float arrays, (a,), (b,)
+    estimate, lower, upper : float arrays, (a, b, k)
+        NaN where no link would be left, or where the closed form breaks down.
+    level : float
+    """
+
+    names: tuple[str, ...]
+    u: FloatArray
+    v: FloatArray
+    estimate: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    level: float
+
+    def table(self) -> pd.DataFrame:
+        """One row a metric and pair of shares."""
+        index = pd.MultiIndex.from_product([self.u, self.v, self.names], names=["u", "v", "metric"])
+        parts = {p: getattr(self, p).ravel() for p in PARTS}
+        return pd.DataFrame(parts, index=index).reset_index()
+
+
+def grid(
+    sample: Sample, u: ArrayLike, v: ArrayLike, metrics: Sequence[Metric] = PRF, *,
+    adjust: Adjustment | None = None, level: float = 0.95, rng: np.random.Generator, progress: bool = True,
+) -> Grid:  # fmt: skip
+    """What metrics would be, had annotators missed a share u and kept a share v.
+
+    Parameters
+    ----------
+    sample : Sample
+    u, v : sequences of float, in [0, 1)
+    metrics : sequence of Metric
+    adjust : Adjustment, optional
+        `ClosedForm()` by default.
+    level : float
+    rng : Generator
+        Every point of the grid starts from the same state, so that it is smooth.
+    progress : bool
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 3 for i in range(24)}, {i: i // 4 for i in range(12)})
+    >>> sample = eb.Sample(units, eb.UniformRecords())
+    >>> found = grid(sample, [0, 0.2], [0], [eb.metrics.pairwise_recall], rng=np.random.default_rng(1))
+    >>> found.estimate[:, 0, 0].round(2)
+    array([0.44, 0.39])
+    """
+    u, v = np.asarray(u, dtype=float), np.asarray(v, dtype=float)
+    if not (u.ndim == v.ndim == 1 and len(u) and len(v)):
+        raise DataError("a grid needs a sequence of shares u and one of shares v")
+    adjust = adjust or ClosedForm()
+    points = [(x, y) for x in u.tolist() for y in v.tolist()]
+    found = np.full((len(points), len(PARTS), len(metrics)), np.nan)
+    for i, (x, y) in enumerate(track(points, len(points), "grid", progress)):
+        try:
+            one = adjust(sample, metrics, x, y, level, deepcopy(rng))
+        except NotIdentified:
+            if i == len(points) - 1 and np.isnan(found).all():
+                raise
+            continue
+        found[i] = [getattr(one, part) for part in PARTS]
+    estimate, lower, upper = np.moveaxis(found, 1, 0).reshape(3, len(u), len(v), len(metrics))
+    return Grid(tuple(m.name for m in metrics), u, v, estimate, lower, upper, level)
+
+
+@dataclass(frozen=True, slots=True)
+class Tipping:
+    """The smallest error that brings a metric under a value.
+
+    NaN where none below .99 does, or none at which the closed form still holds (see `breaks_down`).
+
+    Attributes
+    ----------
+    metric : str
+    under, estimate : float
+        The stated value, and the estimate where labels are perfect.
+    u, v, both : float
+        Share missed where none is kept, share kept where none is missed, both shares where they are equal.
+    """
+
+    metric: str
+    under: float
+    estimate: float
+    u: float
+    v: float
+    both: float
+
+
+STEPS = (*(i / 20 for i in range(20)), 0.99)
+
+
+def tipping(
+    sample: Sample, metric: Metric, under: float, *, adjust: Adjustment | None = None,
+    rng: np.random.Generator,
+) -> Tipping:  # fmt: skip
+    """The smallest error of labelling that brings an estimate under a stated value.
+
+    Parameters
+    ----------
+    sample : Sample
+    metric : Metric
+    under : float
+    adjust : Adjustment, optional
+        `ClosedForm()` by default. `Restored` has noise of its restorations, the same at every share.
+    rng : Generator
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 3 for i in range(24)}, {i: i // 4 for i in range(12)})
+    >>> sample = eb.Sample(units, eb.UniformRecords())
+    >>> found = tipping(sample, eb.metrics.pairwise_recall, 0.4, rng=np.random.default_rng(1))
+    >>> round(found.u, 2)  # but for the correction of bias: R_obs = 4/9, 1 - (5/4) (.4/.6)
+    0.16
+    """
+    adjust = adjust or ClosedForm()
+
+    def above(u: float, v: float) -> float:
+        return float(adjust(sample, [metric], u, v, 0.95, deepcopy(rng)).estimate[0]) - under
+
+    def root(path: Callable[[float], tuple[float, float]]) -> float:
+        for low, high in pairwise(STEPS):
+            try:
+                if above(*path(high)) <= 0:
+                    return float(brentq(lambda x: above(*path(x)), low, high, xtol=1e-6))
+            except NotIdentified:  # no link is left, or the closed form breaks down
+                break
+        return np.nan
+
+    start = above(0.0, 0.0)
+    paths = (lambda x: (x, 0.0)), (lambda x: (0.0, x)), (lambda x: (x, x))
+    u, v, both = (root(path) if start > 0 else 0.0 for path in paths)
+    return Tipping(metric.name, under, start + under, u, v, both)

@@ -1,0 +1,171 @@
+"""First-order laws: how totals of links respond to errors of labelling, and metrics corrected by them.
+
+With u the share of records elsewhere that are missed and v the share of foreign records of the home cluster
+that are kept (`erbayes.labelling`), the totals TP, |T|, |P| that labels give are, to first order, linear in u
+and v with slopes that are totals themselves. A `Law` names these; `corrected` turns a metric into the one
+that true labels would have given, to be estimated by any engine. For draws proportional to size
+
+    P = (P_obs - v)/(1 - v),    R = R_obs (1 - u)/(1 - u R_obs) at v = 0,
+
+hence P_obs - P = v (1 - P) and R_obs - R ≈ u R (1 - R).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import units as u_
+from ..clustering import BoolArray, DataError, FloatArray
+from ..design import Design, DistinctEntities, Stratified, UniformClusters, UniformRecords, WeightedRecords
+from ..metrics import Metric, Value, pairwise_f, pairwise_precision, pairwise_recall
+from ..sample import Sample
+from ..taylor import taylor
+from ..units import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, PieceSum
+
+PRF = (pairwise_precision, pairwise_recall, pairwise_f())
+LINKS: tuple[Column, ...] = (COMMON_LINKS, TRUE_LINKS, PREDICTED_LINKS)
+
+
+def _nothing(n: FloatArray, N: FloatArray, m: FloatArray) -> FloatArray:
+    return np.zeros_like(n)
+
+
+NOTHING = PieceSum("nothing", _nothing)
+_MISSING = PieceSum("missing_links", lambda n, N, m: n * (N - n) / 2)
+_FALSE = PieceSum("false_links", lambda n, N, m: n * (m - n) / 2)
+_AWAY_COMMON = PieceSum("away_common", lambda n, N, m: (1 - n / N) * u_.pairs(n))
+_AWAY_TRUE = PieceSum("away_true", lambda n, N, m: (1 - n / N) * (n * (N - n) + u_.pairs(n)))
+_AWAY_PREDICTED = PieceSum("away_predicted", lambda n, N, m: (1 - n / N) * n * (m - 1) / 2)
+_KEPT_COMMON = PieceSum("kept_common", lambda n, N, m: n / N * (m - n) * n)
+_KEPT_TRUE = PieceSum("kept_true", lambda n, N, m: n * (m - n))
+_KEPT_PREDICTED = PieceSum("kept_predicted", lambda n, N, m: n / N * (m - n) * (m - 1) / 2)
+_KEPT_PAIRS = PieceSum("kept_pairs", lambda n, N, m: n / N * u_.pairs(m - n))
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """How the totals TP, |T| and |P| respond to errors; each field holds a column for each of the three.
+
+    With odds o(x) = x/(1-x), true totals are observed + o(u) missed - o(v) kept + o(v)² again.
+
+    Attributes
+    ----------
+    missed, kept, again : tuple of Column, (3,)
+    """
+
+    missed: tuple[Column, Column, Column]
+    kept: tuple[Column, Column, Column]
+    again: tuple[Column, Column, Column] = (NOTHING, NOTHING, NOTHING)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The distinct columns, those of observed links first."""
+        return tuple(dict.fromkeys((*LINKS, *self.missed, *self.kept, *self.again)))
+
+
+PROPORTIONAL = Law((NOTHING, _MISSING, NOTHING), (_FALSE, _FALSE, NOTHING))
+"""Draws proportional to size, weighted by 1/N_c *as labelled*. What a draw adds to |T| is (N_c - 1)/2, linear
+in the records found; TP and |P| stay, since an entity that looks smaller weighs more."""
+
+FIXED = Law((_AWAY_COMMON, _AWAY_TRUE, _AWAY_PREDICTED), (_KEPT_COMMON, _KEPT_TRUE, _KEPT_PREDICTED),
+            (_KEPT_PAIRS, _KEPT_PAIRS, NOTHING))  # fmt: skip
+"""Weights that do not depend on the labels, as under uniform clusters; home is that of a record drawn
+uniformly from the entity, C2(n) (1 - n/N) the links that are lost with a piece, and so on."""
+
+
+def law_of(design: Design) -> Law:
+    """The law that goes with a design.
+
+    Raises
+    ------
+    DataError
+        A design of which no law is known here.
+    """
+    if isinstance(design, UniformRecords | DistinctEntities | WeightedRecords):
+        return PROPORTIONAL
+    if isinstance(design, UniformClusters | Stratified):
+        return FIXED
+    raise DataError(f"no first-order law goes with {type(design).__name__}: pass law=, or use Restored "
+                    "or restored_analysis")  # fmt: skip
+
+
+def odds(share: ArrayLike, what: str) -> FloatArray:
+    x = np.asarray(share, dtype=float)
+    bad = ~((x >= 0) & (x < 1))
+    if bad.any():
+        raise DataError(f"the share {what} must lie in [0, 1); {int(bad.sum())} of {x.size} do not")
+    return np.asarray(x / (1 - x))
+
+
+def corrected(metric: Metric, u: ArrayLike, v: ArrayLike, law: Law = PROPORTIONAL) -> Metric:
+    """The metric that true labels would have given, as a metric of what imperfect ones give.
+
+    Parameters
+    ----------
+    metric : Metric
+        Of common, true and predicted links only: pairwise precision, recall, F, Jaccard and the like.
+    u, v : float or float arrays, in [0, 1)
+        Shares missed and kept. Arrays go along the leading axes of the totals: one pair a draw.
+    law : Law
+
+    Raises
+    ------
+    DataError
+        Other totals than links; shares outside [0, 1).
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> labels = {1: "x", 2: "x", 3: "y", 4: "y"}
+    >>> sample = eb.Sample(eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, labels), eb.UniformRecords())
+    >>> P = [corrected(eb.metrics.pairwise_precision, 0.0, 0.2)]
+    >>> eb.taylor(sample, P).apply(P, order=1).mean.round(3)  # (1/3 - .2)/.8
+    array([0.167])
+    """
+    other = [c.name for c in metric.columns if c not in LINKS]
+    if other:
+        raise DataError(f"{metric.name} rests on {', '.join(other)}: only metrics of common, true and "
+                        "predicted links have a closed form; use Restored or restored_analysis")  # fmt: skip
+    missed, kept = odds(u, "missed"), odds(v, "kept")
+    columns = law.columns
+
+    def formula(*totals: Value) -> Value:
+        raw, true, predicted = _links(totals, missed, kept, law)
+        common = np.maximum(raw, 0)
+        links = common, common + np.maximum(true - raw, 0), np.maximum(predicted, common)
+        by_name = {c.name: x for c, x in zip(LINKS, links, strict=True)}
+        return metric.formula(*(by_name[c.name] for c in metric.columns))
+
+    return replace(metric, columns=columns, formula=formula, source=f"{metric.source}, corrected labels")
+
+
+def _links(totals: Iterable[Value], missed: FloatArray, kept: FloatArray, law: Law) -> list[Value]:
+    """TP, |T| and |P| of true labels, from the totals of a law's columns and odds of errors."""
+    seen = dict(zip((c.name for c in law.columns), totals, strict=True))
+    return [
+        seen[x.name] + missed * seen[a.name] - kept * seen[b.name] + kept**2 * seen[c.name]
+        for x, a, b, c in zip(LINKS, law.missed, law.kept, law.again, strict=True)
+    ]
+
+
+def breaks_down(sample: Sample, u: ArrayLike, v: ArrayLike, law: Law) -> BoolArray:
+    """Where a law, being of first order, leaves fewer true or predicted links than common ones.
+
+    Under fixed weights that is so where a large share kept is undone of small entities in large predicted
+    clusters: more records than labels hold.
+
+    Parameters
+    ----------
+    sample : Sample
+    u, v : float or float arrays
+    law : Law
+    """
+    metric = corrected(pairwise_precision, 0.0, 0.0, law)
+    totals = taylor(sample, [metric])
+    seen = np.moveaxis(totals.mean[..., totals.where(metric)], -1, 0)
+    common, true, predicted = _links(seen, odds(u, "missed"), odds(v, "kept"), law)
+    return np.asarray(np.minimum(true, predicted) - common < -1e-9 * np.abs(common))

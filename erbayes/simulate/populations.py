@@ -1,0 +1,159 @@
+"""Populations: a prediction and the truth on the same records, simulated or real."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..clustering import Clustering
+from ..metrics import Metric
+from ..units import Column, Known, NotIdentified, Units, measure, measure_predicted
+from .errors import Mechanism
+from .sizes import SizeLaw, require
+
+
+def population(law: SizeLaw, records: int, rng: np.random.Generator) -> pd.Series:
+    """True entity, 0 to K - 1, of records 0 to `records` - 1; those of an entity are neighbours.
+
+    Raises
+    ------
+    DataError
+        Fewer than 1 record.
+
+    Examples
+    --------
+    >>> from erbayes.simulate import Empirical
+    >>> population(Empirical([2]), 3, np.random.default_rng(1)).tolist()
+    [0, 0, 1]
+    """
+    sizes = law.draw(records, rng)
+    index = pd.RangeIndex(records, name="record")
+    return pd.Series(np.repeat(np.arange(len(sizes)), sizes), index, name="entity")
+
+
+def _restrict(clustering: Clustering, records: pd.Index) -> pd.Series:
+    at = clustering.records.get_indexer(records)
+    return pd.Series(clustering.clusters.take(clustering.codes[at]), index=records)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Population:
+    """A prediction and the truth on the same records, and what is thereby known.
+
+    Attributes
+    ----------
+    pred, true : Series, (N,)
+        Predicted cluster and true entity, both indexed by record.
+    dropped : int
+        Records that only one of both covered.
+    units : Units
+        The census of entities, derived from both.
+
+    Raises
+    ------
+    DataError
+        Series that do not have the same records in the same order.
+
+    Examples
+    --------
+    >>> from erbayes import metrics
+    >>> everyone = Population.of({1: "a", 2: "a", 3: "a"}, {1: "x", 2: "x", 3: "y", 4: "y"})
+    >>> everyone
+    Population(3 records, 2 entities, 1 predicted clusters, 1 records dropped)
+    >>> round(everyone.value(metrics.pairwise_precision), 3)
+    0.333
+    """
+
+    pred: pd.Series
+    true: pd.Series
+    dropped: int = 0
+    units: Units = field(init=False)
+
+    def __post_init__(self) -> None:
+        require(self.pred.index.equals(self.true.index),
+                 f"the {len(self.pred)} records of the prediction are not the {len(self.true)} of the truth "
+                 "in the same order; Population.of restricts both to what they share")  # fmt: skip
+        object.__setattr__(self, "units", measure(self.pred, self.true))
+
+    @classmethod
+    def of(cls, prediction: Any, truth: Any) -> Population:
+        """From two clusterings of real records, restricted to those that both cover.
+
+        Parameters
+        ----------
+        prediction, truth : memberships
+            See `Clustering.of`.
+
+        Raises
+        ------
+        DataError
+            Invalid memberships, or no record in common.
+        """
+        pred, true = Clustering.of(prediction, "prediction"), Clustering.of(truth, "truth")
+        common = pred.records.intersection(true.records, sort=False)
+        require(len(common) > 0,
+                 f"the prediction ({len(pred.records)} records of type {pred.records.dtype}) and the truth "
+                 f"({len(true.records)} of type {true.records.dtype}) share no record")  # fmt: skip
+        dropped = len(pred.records) + len(true.records) - 2 * len(common)
+        return cls(_restrict(pred, common), _restrict(true, common), dropped)
+
+    def total(self, column: Column | Known) -> float:
+        """Population total of a column, from the census of entities or, failing that, of predictions."""
+        if isinstance(column, Known):
+            column = column.column
+        units = self.units
+        if not column.identified(units):
+            units = measure_predicted(self.pred, self.true, self.pred.unique())
+        return float(column.count(units).sum())
+
+    def value(self, metric: Metric) -> float:
+        """The true value of a metric: its formula at the population totals.
+
+        Raises
+        ------
+        NotIdentified
+            A metric that is 0/0 here, such as precision where no two records are linked.
+        """
+        totals = np.array([self.total(c) for c in metric.columns])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = float(metric.formula(*totals))
+        if np.isnan(value):
+            raise NotIdentified(f"{metric.name} is 0/0 in this population of {len(self.true)} records")
+        return value
+
+    def __repr__(self) -> str:
+        return (f"Population({len(self.true)} records, {len(self.units)} entities, "
+                f"{self.pred.nunique()} predicted clusters, {self.dropped} records dropped)")  # fmt: skip
+
+
+def simulate(law: SizeLaw, errors: Mechanism, records: int, rng: np.random.Generator) -> Population:
+    """A synthetic population: entities by `law`, their prediction by `errors`.
+
+    Parameters
+    ----------
+    law : SizeLaw
+    errors : Mechanism
+    records : int
+        N, 1 or more.
+    rng : Generator
+        The same seed gives the same population.
+
+    Raises
+    ------
+    DataError
+        Fewer than 1 record, or fewer entities than the errors need.
+
+    Examples
+    --------
+    >>> from erbayes import metrics
+    >>> from erbayes.simulate import RareErrors, Zeta
+    >>> found = simulate(Zeta(2.5), RareErrors(10), 2000, np.random.default_rng(1))
+    >>> found.value(metrics.pairwise_recall), found.value(metrics.splits)
+    (1.0, 5.0)
+    """
+    true = population(law, records, rng)
+    pred = pd.Series(errors.apply(true.to_numpy(), rng), true.index, name="cluster")
+    return Population(pred, true)
