@@ -16,9 +16,12 @@ from scipy.special import gammaln
 
 from ..clustering import FloatArray, IntArray
 from .parts import CompiledPart
+from .priors import TAIL
 
-DF = 3.0
-"""Degrees of freedom of proposals, those of the priors with the heaviest tails."""
+DF = 5.0
+"""Degrees of freedom of proposals; wide ones have those of the priors with heavy tails."""
+WIDER = 4.0
+"""Wide proposals take priors of smooth functions for so many times as wide as they are."""
 FEWEST, MOST = 8, 24
 """Rounds; more than the fewest where the weights cannot yet be relied on."""
 KHAT = 0.7
@@ -39,16 +42,19 @@ class Proposal:
         Lower triangular root of its scale matrix.
     variable : float array, (d, k)
         1 where a coordinate is of a variable, 0 else.
+    df : float
+        Degrees of freedom.
     """
 
     centre: FloatArray
     root: FloatArray
     variable: FloatArray
+    df: float = DF
 
     def draws(self, number: int, rng: np.random.Generator) -> FloatArray:
         """Draws, (number, d)."""
         z = rng.standard_normal((number, len(self.centre)))
-        spread = np.sqrt(DF / rng.chisquare(DF, (number, self.variable.shape[1])))
+        spread = np.sqrt(self.df / rng.chisquare(self.df, (number, self.variable.shape[1])))
         return self.centre + z * (spread @ self.variable.T) @ self.root.T
 
     @cached_property
@@ -57,19 +63,33 @@ class Proposal:
 
     @cached_property
     def _power(self) -> FloatArray:
-        return np.asarray((DF + self.variable.sum(axis=0)) / 2)
+        return np.asarray((self.df + self.variable.sum(axis=0)) / 2)
 
     @cached_property
     def _constant(self) -> float:
         d = self.variable.sum(axis=0)
-        each = gammaln(self._power) - gammaln(DF / 2) - d / 2 * np.log(DF * np.pi)
+        each = gammaln(self._power) - gammaln(self.df / 2) - d / 2 * np.log(self.df * np.pi)
         return float(each.sum() - np.log(np.diag(self.root)).sum())
 
     def log_density(self, thetas: FloatArray) -> FloatArray:
         """Log density at each θ, (K,)."""
         z = (thetas - self.centre) @ self._inverse
         square = z**2 @ self.variable
-        return np.asarray(self._constant - np.log1p(square / DF) @ self._power)
+        return np.asarray(self._constant - np.log1p(square / self.df) @ self._power)
+
+    def widened(self, at: IntArray, scale: float) -> Proposal:
+        """One for the tails of the coordinates `at`, which under their prior are t distributed around 0.
+
+        Far out the prior is as flat as a wide normal one would be: the precision that it gives is taken
+        off, but for that of one `WIDER` times as wide, and what the data determine stays.
+        """
+        w, wide = self.centre[at], self.root[at]
+        given = (TAIL - 2) / (TAIL * scale**2) * (1 - WIDER**-2)
+        value, vector = np.linalg.eigh(np.eye(len(self.centre)) - given * wide.T @ wide)
+        along = self.root @ (vector / np.sqrt(np.maximum(value, WIDER**-2)))
+        cov = along @ along.T
+        centre = self.centre + cov[:, at] @ (given * w)
+        return Proposal(centre, np.linalg.cholesky(cov), self.variable, TAIL)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,9 +120,10 @@ def approximated(part: CompiledPart, draws: int, rng: np.random.Generator) -> Ap
     """Laplace's approximation, adapted by adaptive multiple importance sampling (Cornuet et al. 2012).
 
     Each round proposes with the weighted mean and covariance of all rounds before it, the first with
-    Laplace's; every draw is weighted against the mixture of all rounds' proposals.
+    Laplace's; every other one for the tails of a smooth function. Every draw is weighted against the
+    mixture of all rounds' proposals.
     """
-    centre, cov = _laplace(part)
+    (centre, cov), smooths = _laplace(part), part.smooths
     names = np.array(part.coordinates)
     variable = (names[:, None] == np.unique(names)).astype(float)
     proposals: list[Proposal] = []
@@ -110,6 +131,9 @@ def approximated(part: CompiledPart, draws: int, rng: np.random.Generator) -> Ap
     each, khat = -(-2 * draws // FEWEST), np.inf
     while len(proposals) < (FEWEST if khat <= KHAT else MOST):
         proposal = Proposal(centre, np.linalg.cholesky(cov), variable)
+        which, tails = divmod(len(proposals), 2)
+        if smooths and tails:
+            proposal = proposal.widened(*smooths[which % len(smooths)])
         proposals.append(proposal)
         new = proposal.draws(each, rng)
         earlier = np.logaddexp(mixture, proposal.log_density(thetas))

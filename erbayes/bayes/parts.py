@@ -13,7 +13,7 @@ import pytensor.tensor as pt
 from pytensor.compile.mode import get_mode
 from pytensor.graph.replace import clone_replace, graph_replace, vectorize_graph
 
-from ..clustering import FloatArray
+from ..clustering import FloatArray, IntArray
 from .grid import RANK
 
 LOG_FLAWLESS = "log_flawless"
@@ -161,6 +161,13 @@ class CompiledPart:
                 held = compiled.model[name]
                 held.set_value(np.asarray(value, dtype=held.dtype))
         return compiled
+
+    @property
+    def smooths(self) -> list[tuple[IntArray, float]]:
+        """Coordinates of the weights of each smooth function, and the scale of their prior."""
+        of = np.array(self.coordinates)
+        return [(np.flatnonzero(of == f"{name}_weights"), float(self.model[f"{name}_scale"].get_value()))
+                for name in SMOOTHS if f"{name}_weights" in self.coordinates]  # fmt: skip
 
     def log_density(self, theta: Any) -> Any:
         """Log density at a symbolic θ, where there are errors."""
