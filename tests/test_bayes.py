@@ -593,8 +593,12 @@ def test_the_same_seed_gives_the_same(fit):
     again, other = (bayes.fast(clusters(60, 1), rng=rng(seed)) for seed in (1, 2))
     np.testing.assert_array_equal(again.apply([P, R]).values, fit.apply([P, R]).values)
     assert (other.apply([P, R]).values != fit.apply([P, R]).values).any()
-    off = other.apply([P, R]).mean - fit.apply([P, R]).mean
-    assert (np.abs(off) < 0.2 * fit.apply([P, R]).sd).all()
+
+
+def test_seeds_agree():
+    """Means of 4,000 draws vary by .04 posterior standard deviations from seed to seed."""
+    one, other = (bayes.fast(clusters(60, 1), draws=4000, rng=rng(seed)).apply([P, R]) for seed in (1, 2))
+    assert (np.abs(one.mean - other.mean) < 0.2 * one.sd).all()
 
 
 def test_another_prior_and_sample_need_no_compilation(fit, monkeypatch):
