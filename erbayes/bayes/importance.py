@@ -81,7 +81,8 @@ class Proposal:
         """One for the tails of the coordinates `at`, which under their prior are t distributed around 0.
 
         Far out the prior is as flat as a wide normal one would be: the precision that it gives is taken
-        off, but for that of one `WIDER` times as wide, and what the data determine stays.
+        off, but for that of one `WIDER` times as wide, and what the data determine stays. In no direction
+        is it more than as many times as wide as this one.
         """
         w, wide = self.centre[at], self.root[at]
         given = (TAIL - 2) / (TAIL * scale**2) * (1 - WIDER**-2)
