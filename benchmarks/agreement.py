@@ -12,6 +12,7 @@ off by more than .15 and two such errors.
 
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from intervals import METRICS, PLANS, populations
@@ -19,11 +20,6 @@ from intervals import METRICS, PLANS, populations
 from erbayes import bayes
 
 DRAWS, TIMES, FAST, BAR = 7500, 4, 60_000, 0.15
-
-
-def ends(draws: np.ndarray) -> np.ndarray:
-    """Ends of 95 % intervals, (metrics, 2)."""
-    return np.quantile(draws, [0.025, 0.975], axis=0).T
 
 
 if __name__ == "__main__":
@@ -36,10 +32,10 @@ if __name__ == "__main__":
         slow = slow.apply(METRICS)
         quick = [bayes.fast(sample, draws=FAST, rng=np.random.default_rng([2, i])).apply(METRICS)
                  for i in range(TIMES)]  # fmt: skip
-        chains = np.array([ends(values) for values in slow.values])
-        fits = np.array([ends(fit.flat) for fit in quick])
+        chains = np.array([replace(slow, values=chain[None]).interval() for chain in slow.values])
+        fits = np.array([fit.interval() for fit in quick])
         sd = slow.sd[:, None]
-        off.append((fits.mean(axis=0) - ends(slow.flat)) / sd)
+        off.append((fits.mean(axis=0) - slow.interval()) / sd)
         error.append(np.sqrt((fits.var(axis=0, ddof=1) + chains.var(axis=0, ddof=1)) / TIMES) / sd)
         told = zip(off[-1].ravel(), error[-1].ravel(), strict=True)
         shown = " ".join(f"{x:+.3f} ({e:.3f})" for x, e in told)

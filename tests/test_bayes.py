@@ -427,7 +427,7 @@ def test_parts_as_nutpie_has_them():
     for data in (first, later):
         at = g.standard_normal(d)
         wanted = sum(CompiledPart.of(part, data).log_densities((c.start + root @ at[i:j])[None])[0]
-                      for part, c, root, i, j in zip(parts, compiled, roots, ends[:-1], ends[1:], strict=True))  # fmt: skip
+                     for part, c, root, i, j in zip(parts, compiled, roots, ends[:-1], ends[1:], strict=True))  # fmt: skip
         assert unpacked(at, packing.vector()) == pytest.approx(wanted, rel=1e-9)
         thetas = whitened.thetas(at[None])
         np.testing.assert_allclose(thetas[1][0], compiled[1].start + roots[1] @ at[ends[1] : ends[2]], rtol=1e-12)

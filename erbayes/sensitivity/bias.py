@@ -1,7 +1,4 @@
-"""Probabilistic bias analysis: errors of labelling and the noise of sampling together, in closed form.
-
-Source: Lash, Fox and Fink (2009), Applying Quantitative Bias Analysis to Epidemiologic Data.
-"""
+"""Probabilistic bias analysis: errors of labelling and the noise of sampling together, in closed form."""
 
 from __future__ import annotations
 
@@ -217,4 +214,5 @@ def bias_analysis(
 
 
 def drawn_rates(values: FloatArray) -> Draws:
+    """Shares missed and kept, (B, 2), as draws."""
     return Draws(("missed", "kept"), values[None], ((0.0, 1.0), (0.0, 1.0)))

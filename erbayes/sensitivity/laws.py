@@ -1,14 +1,4 @@
-"""First-order laws: how totals of links respond to errors of labelling, and metrics corrected by them.
-
-With u the share of records elsewhere that are missed and v the share of foreign records of the home cluster
-that are kept (`erbayes.labelling`), the totals TP, |T|, |P| that labels give are, to first order, linear in u
-and v with slopes that are totals themselves. A `Law` names these; `corrected` turns a metric into the one
-that true labels would have given, to be estimated by any engine. For draws proportional to size
-
-    P = (P_obs - v)/(1 - v),    R = R_obs (1 - u)/(1 - u R_obs) at v = 0,
-
-hence P_obs - P = v (1 - P) and R_obs - R ≈ u R (1 - R).
-"""
+"""First-order laws: how totals of links respond to errors of labelling, and metrics corrected by them."""
 
 from __future__ import annotations
 
@@ -94,6 +84,7 @@ def law_of(design: Design) -> Law:
 
 
 def odds(share: ArrayLike, what: str) -> FloatArray:
+    """x/(1 - x) of shares in [0, 1); DataError names what other ones are shares of."""
     x = np.asarray(share, dtype=float)
     bad = ~((x >= 0) & (x < 1))
     if bad.any():

@@ -17,6 +17,7 @@ from ..clustering import DataError, FloatArray, IntArray, some
 
 
 def require(met: bool, message: str) -> None:
+    """Raise DataError with the message unless the condition is met."""
     if not met:
         raise DataError(message)
 
