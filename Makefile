@@ -6,6 +6,7 @@ BIN := .venv/bin
 .PHONY: test demo study docs links
 test: .venv/ready
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest

@@ -30,8 +30,10 @@ if __name__ == "__main__":
         sample = PLANS[plan].draw(people[name].units, n, 1, np.random.default_rng([11, k])).each[0]
         slow = bayes.nuts(sample, draws=DRAWS, chains=TIMES, rng=np.random.default_rng(1), progressbar=False)
         slow = slow.apply(METRICS)
-        quick = [bayes.fast(sample, draws=FAST, rng=np.random.default_rng([2, i])).apply(METRICS)
-                 for i in range(TIMES)]  # fmt: skip
+        quick = [
+            bayes.fast(sample, draws=FAST, rng=np.random.default_rng([2, i])).apply(METRICS)
+            for i in range(TIMES)
+        ]
         chains = np.array([replace(slow, values=chain[None]).interval() for chain in slow.values])
         fits = np.array([fit.interval() for fit in quick])
         sd = slow.sd[:, None]
@@ -42,6 +44,8 @@ if __name__ == "__main__":
         print(f"{plan:18s} {name:12s} {n:4d}   ends of P, R off by {shown}", flush=True)
     worst, typical, noise = np.abs(off).max(), *(np.sqrt(np.square(x).mean()) for x in (off, error))
     missed = np.abs(off) - 2 * np.array(error) > BAR
-    print(f"root mean square {typical:.3f} (Monte Carlo error {noise:.3f}), largest {worst:.3f}, "
-          f"{int((np.abs(off) > BAR).sum())} of {np.size(off)} above {BAR}, {int(missed.sum())} beyond error")
+    print(
+        f"root mean square {typical:.3f} (Monte Carlo error {noise:.3f}), largest {worst:.3f}, "
+        f"{int((np.abs(off) > BAR).sum())} of {np.size(off)} above {BAR}, {int(missed.sum())} beyond error"
+    )
     sys.exit(int(missed.any()))

@@ -68,8 +68,17 @@ def studied_fits(repetitions: int) -> float:
     plans = {"one": DrawClusters(), "another": DrawClusters()}
     for each in (1, repetitions):
         start = time.perf_counter()
-        study(people, plans, [N], {"model": Modelled()}, metrics, repetitions=each, seed=SEED, workers=2,
-              progress=False)  # fmt: skip
+        study(
+            people,
+            plans,
+            [N],
+            {"model": Modelled()},
+            metrics,
+            repetitions=each,
+            seed=SEED,
+            workers=2,
+            progress=False,
+        )
     return len(plans) * repetitions / (time.perf_counter() - start)
 
 
@@ -88,9 +97,11 @@ def nuts_fits() -> bool:
         seconds, spent = time.perf_counter() - start, time.process_time()
         ess = side_by_side({"NUTS": fit}, [pairwise_precision, pairwise_recall]).rows["ess_bulk"]
         diverging = int(fit.draws.diverging.sum())
-        print(f"NUTS, {name:31s} {seconds:6.1f} s (bar {bar}; processor {spent:.1f} s so far); bulk ESS of "
-              f"P {ess[0]:.0f}, R {ess[1]:.0f} (bar 1,000); {diverging} divergences (bar 0)",
-              flush=True)  # fmt: skip
+        print(
+            f"NUTS, {name:31s} {seconds:6.1f} s (bar {bar}; processor {spent:.1f} s so far); bulk ESS of "
+            f"P {ess[0]:.0f}, R {ess[1]:.0f} (bar 1,000); {diverging} divergences (bar 0)",
+            flush=True,
+        )
         good &= seconds <= bar and ess.min() >= 1000 and not diverging
         start = time.perf_counter()
     return good

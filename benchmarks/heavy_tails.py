@@ -56,30 +56,47 @@ SIMULATED = {
     "Zeta 2.3, misattribution .02": (sim.Zeta(2.3, 3000), sim.Misattribution(0.02)),
     "Zeta 2.4, homonyms 10 x 100": (sim.Zeta(2.4, 1000), sim.Homonyms(10, 100, 0.5)),
     "LogNormal 1.3, splits and misattribution": (
-        sim.LogNormal(1.0, 1.3), sim.Chain((sim.Splits(0.15), sim.Misattribution(0.03)))),
+        sim.LogNormal(1.0, 1.3),
+        sim.Chain((sim.Splits(0.15), sim.Misattribution(0.03))),
+    ),
     "LogNormal 1.4, larger drop a little more": (sim.LogNormal(0.5, 1.4), sim.SizeDependent(-3.0, 0.2)),
     "NegBinomial 1, merges and misattribution": (
-        sim.NegativeBinomial(6.0, 1.0), sim.Chain((sim.Merges(0.1), sim.Misattribution(0.08)))),
+        sim.NegativeBinomial(6.0, 1.0),
+        sim.Chain((sim.Merges(0.1), sim.Misattribution(0.08))),
+    ),
     "Pitman-Yor .6, splits .2": (sim.PitmanYor(300.0, 0.6), sim.Splits(0.2)),
     "Ewens, misattribution .15": (sim.PitmanYor(5000.0), sim.Misattribution(0.15)),
-}  # fmt: skip
+}
 FRESH = {
     "Zeta 2.6, merges .1": (sim.Zeta(2.6, 4000), sim.Merges(0.1)),
     "Zeta 2.3, splits .1 and misattribution": (
-        sim.Zeta(2.3, 1500), sim.Chain((sim.Splits(0.1), sim.Misattribution(0.02)))),
+        sim.Zeta(2.3, 1500),
+        sim.Chain((sim.Splits(0.1), sim.Misattribution(0.02))),
+    ),
     "LogNormal 1.1, misattribution .2": (sim.LogNormal(1.2, 1.1), sim.Misattribution(0.2)),
     "LogNormal 1.4, splits .05": (sim.LogNormal(0.8, 1.4), sim.Splits(0.05)),
     "NegBinomial .3, larger drop more": (sim.NegativeBinomial(8.0, 0.3), sim.SizeDependent(-3.5, 0.3)),
     "Pitman-Yor .4, homonyms 8 x 80": (sim.PitmanYor(800.0, 0.4), sim.Homonyms(8, 80, 0.6)),
     "Pitman-Yor .7, misattribution .04": (sim.PitmanYor(100.0, 0.7), sim.Misattribution(0.04)),
-}  # fmt: skip
+}
 
 
-OTHER_PAIRS = (("20180528", "20220630"), ("20200630", "20220630"), ("20211230", "20220630"),
-               ("20181127", "20200331"), ("20171003", "20191231"), ("20190312", "20220630"),
-               ("20191008", "20200929"), ("20200929", "20220630"))  # fmt: skip
-FRESH_PAIRS = (("20171003", "20220630"), ("20180528", "20200630"), ("20191231", "20220630"),
-               ("20200331", "20211230"))  # fmt: skip
+OTHER_PAIRS = (
+    ("20180528", "20220630"),
+    ("20200630", "20220630"),
+    ("20211230", "20220630"),
+    ("20181127", "20200331"),
+    ("20171003", "20191231"),
+    ("20190312", "20220630"),
+    ("20191008", "20200929"),
+    ("20200929", "20220630"),
+)
+FRESH_PAIRS = (
+    ("20171003", "20220630"),
+    ("20180528", "20200630"),
+    ("20191231", "20220630"),
+    ("20200331", "20211230"),
+)
 
 
 def further(pairs: tuple[tuple[str, str], ...], simulated: dict) -> dict[str, sim.Population]:
@@ -159,9 +176,11 @@ def bars(runs: pd.DataFrame) -> pd.DataFrame:
         off = wide[MODEL] - ratio * wide[rival]
         spread = off.groupby(["population", "n"]).agg(lambda d: d.var() / len(d))
         se_ratio = np.sqrt(spread.sum()) / len(spread) / scores[rival]
-        told = {f"lowest coverage: {lowest[0]}, {lowest[1]}": (cover[lowest], se[lowest], 0.90, 1),
-                "mean coverage": (cover.mean(), se_mean, 0.93, 1),
-                f"mean score over that of: {rival}": (ratio, se_ratio, bar, -1)}  # fmt: skip
+        told = {
+            f"lowest coverage: {lowest[0]}, {lowest[1]}": (cover[lowest], se[lowest], 0.90, 1),
+            "mean coverage": (cover.mean(), se_mean, 0.93, 1),
+            f"mean score over that of: {rival}": (ratio, se_ratio, bar, -1),
+        }
         found += [(plan, metric, name, *figures) for name, figures in told.items()]
     table = pd.DataFrame(found, columns=["plan", "metric", "figure", "found", "se", "bar", "sign"])
     missed = table.sign * (table.found - table.bar) < -2 * table.se
@@ -190,17 +209,25 @@ if __name__ == "__main__":
     asked = argparse.ArgumentParser(description="Intervals of the size model under heavy tails.")
     asked.add_argument("file", nargs="?", help="SQLite file that keeps finished work")
     which = asked.add_mutually_exclusive_group()
-    which.add_argument("--others", action="store_const", dest="people", const=others, default=populations,
-                       help="further populations that had a part in development")  # fmt: skip
-    which.add_argument("--fresh", action="store_const", dest="people", const=fresh,
-                       help="populations that had none")  # fmt: skip
+    which.add_argument(
+        "--others",
+        action="store_const",
+        dest="people",
+        const=others,
+        default=populations,
+        help="further populations that had a part in development",
+    )
+    which.add_argument(
+        "--fresh", action="store_const", dest="people", const=fresh, help="populations that had none"
+    )
     asked.add_argument("--samples", type=int, help="samples a cell; 200, or 100 of others and fresh ones")
     asked.add_argument("--sizes", type=int, nargs="+", default=[100, 400], help="numbers of draws")
     args = asked.parse_args()
     named = args.people is populations
     samples = args.samples or (200 if named else 100)
-    found = study(args.people(), PLANS, args.sizes, ESTIMATORS, METRICS, repetitions=samples, seed=4,
-                  file=args.file)  # fmt: skip
+    found = study(
+        args.people(), PLANS, args.sizes, ESTIMATORS, METRICS, repetitions=samples, seed=4, file=args.file
+    )
     runs = scored(found)
     for plan in PLANS:
         for metric in METRICS:

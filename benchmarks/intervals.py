@@ -32,8 +32,12 @@ from erbayes.study import (
     study,
 )
 
-RELEASES = {"2017-08-08": "20170808", "2017-12-26": "20171226", "2019-08-20": "20190820",
-            "2020-12-29": "20201229"}  # fmt: skip
+RELEASES = {
+    "2017-08-08": "20170808",
+    "2017-12-26": "20171226",
+    "2019-08-20": "20190820",
+    "2020-12-29": "20201229",
+}
 PLANS = {"uniform records": DrawRecords(), "uniform clusters": DrawClusters()}
 METRICS = (m.pairwise_precision, m.pairwise_recall)
 DEFAULT = "default: logit-t, pseudo-draws"
@@ -70,8 +74,19 @@ def populations() -> dict[str, sim.Population]:
 def run(file: str | None) -> pd.DataFrame:
     parts = []
     for estimators, repetitions in ((FAST, 20_000), (SLOWER, 2000), (BOOTSTRAPS, 500)):
-        parts.append(study(populations(), PLANS, [100, 400], estimators, METRICS, repetitions=repetitions,
-                           seed=1, workers=2, file=file))  # fmt: skip
+        parts.append(
+            study(
+                populations(),
+                PLANS,
+                [100, 400],
+                estimators,
+                METRICS,
+                repetitions=repetitions,
+                seed=1,
+                workers=2,
+                file=file,
+            )
+        )
     return pd.concat([part.table() for part in parts])
 
 

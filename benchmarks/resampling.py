@@ -56,32 +56,49 @@ def main() -> None:
         return bootstrap(sample, of, replicates=REPLICATES, rng=np.random.default_rng(1)).interval()
 
     def theirs(statistic):
-        return stats.bootstrap(pair, statistic, paired=True, n_resamples=REPLICATES,
-                               rng=np.random.default_rng(1)).confidence_interval  # fmt: skip
+        return stats.bootstrap(
+            pair, statistic, paired=True, n_resamples=REPLICATES, rng=np.random.default_rng(1)
+        ).confidence_interval
 
     number = len(metrics.METRICS)
-    took = seconds({
-        "all": lambda: ours(*metrics.METRICS), "one": lambda: ours(precision),
-        "plain": lambda: theirs(of_means), "plain, .sum()": lambda: theirs(of_sums),
-        "vectorised": lambda: theirs(along),
-    })  # fmt: skip
+    took = seconds(
+        {
+            "all": lambda: ours(*metrics.METRICS),
+            "one": lambda: ours(precision),
+            "plain": lambda: theirs(of_means),
+            "plain, .sum()": lambda: theirs(of_sums),
+            "vectorised": lambda: theirs(along),
+        }
+    )
     print(f"{sample}\n{REPLICATES:,} replicates and BCa intervals, median of {ROUNDS}, processor time\n")
     print(f"erbayes: {number} metrics {took['all']:.3f} s, one ratio {took['one']:.3f} s")
     for name in ("plain", "plain, .sum()", "vectorised"):
         every = number * took[name]
-        print(f"SciPy, {name}: one ratio {took[name]:.3f} s, {took[name] / took['one']:.2f} times ours; "
-              f"{number} times that {every:.2f} s, {every / took['all']:.0f} times ours")  # fmt: skip
+        print(
+            f"SciPy, {name}: one ratio {took[name]:.3f} s, {took[name] / took['one']:.2f} times ours; "
+            f"{number} times that {every:.2f} s, {every / took['all']:.0f} times ours"
+        )
     print(f"bar: {TIMES_FASTER} times for {number} plain ratios")
     same = ours(precision)[0].round(4), np.round(theirs(along), 4)
     print("95 % interval of precision: erbayes {}, SciPy {}".format(*same))
 
     def closed():
-        study({"people": people}, {"records": DrawRecords()}, [DRAWS], {"closed": Taylor()}, PRF,
-              repetitions=REPETITIONS, seed=1, progress=False)  # fmt: skip
+        study(
+            {"people": people},
+            {"records": DrawRecords()},
+            [DRAWS],
+            {"closed": Taylor()},
+            PRF,
+            repetitions=REPETITIONS,
+            seed=1,
+            progress=False,
+        )
 
     speed = REPETITIONS / seconds({"closed": closed})["closed"]
-    print(f"\nclosed form of P, R and F, {DRAWS} draws, in a study: {speed:,.0f} repetitions a second "
-          f"(bar: {PER_SECOND:,})")  # fmt: skip
+    print(
+        f"\nclosed form of P, R and F, {DRAWS} draws, in a study: {speed:,.0f} repetitions a second "
+        f"(bar: {PER_SECOND:,})"
+    )
     if number * took["plain"] < TIMES_FASTER * took["all"] or speed < PER_SECOND:
         sys.exit("failed: too slow")
 

@@ -58,9 +58,13 @@ def summary(histogram: Any, pieces: Any) -> tuple[int, ...]:
     """Records, clusters, links; pieces, and two sums over them."""
     known, met = [(int(m), int(k)) for m, k in histogram], [(int(n), int(m)) for n, m in pieces]
     return (
-        sum(m * k for m, k in known), sum(k for _, k in known), sum(k * m * (m - 1) // 2 for m, k in known),
-        len(met), sum(n * n for n, _ in met), sum(n * m for n, m in met),
-    )  # fmt: skip
+        sum(m * k for m, k in known),
+        sum(k for _, k in known),
+        sum(k * m * (m - 1) // 2 for m, k in known),
+        len(met),
+        sum(n * n for n, _ in met),
+        sum(n * m for n, m in met),
+    )
 
 
 def read(path: Path) -> None:
@@ -143,8 +147,11 @@ def compared(
     for arm, rows in runs.items():
         wall, memory = median(r[0] for r in rows), max(r[2] for r in rows)
         ratio = cpu["erbayes.scan"] / cpu[arm]
-        print(f"  {arm:22} {wall:7.2f} s {cpu[arm]:7.2f} s processor {memory:6.2f} GiB   "
-              f"scan is {ratio:.2f} times it", flush=True)  # fmt: skip
+        print(
+            f"  {arm:22} {wall:7.2f} s {cpu[arm]:7.2f} s processor {memory:6.2f} GiB   "
+            f"scan is {ratio:.2f} times it",
+            flush=True,
+        )
     return cpu
 
 

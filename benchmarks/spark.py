@@ -81,8 +81,12 @@ def main() -> None:
                 sys.exit("failed: the counts differ")
             wall = {arm: median(each) for arm, each in seconds.items()}
             ratio = wall["erbayes.scan"] / wall["SQL by hand"]
-            print(f"{millions} million rows: " + ", ".join(f"{arm} {s:.1f} s" for arm, s in wall.items()),
-                  f"ratio {ratio:.2f}", sep=", ", flush=True)  # fmt: skip
+            print(
+                f"{millions} million rows: " + ", ".join(f"{arm} {s:.1f} s" for arm, s in wall.items()),
+                f"ratio {ratio:.2f}",
+                sep=", ",
+                flush=True,
+            )
         session.stop()
 
 

@@ -18,8 +18,12 @@ release = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 root_doc = "docs/index"
 include_patterns = [
-    "docs/**.md", "notebooks/*.ipynb", "benchmarks/README.md", "CHANGELOG.md", "CONTRIBUTING.md"
-]  # fmt: skip
+    "docs/**.md",
+    "notebooks/*.ipynb",
+    "benchmarks/README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+]
 exclude_patterns = ["**/.*"]
 nb_execution_mode = "off"
 myst_heading_anchors = 3

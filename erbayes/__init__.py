@@ -1,8 +1,8 @@
 """How good is my entity resolution? Honest estimates from a small labelled sample."""
 
-from . import metrics
+from . import columns, metrics
 from .calibration import Calibrated, links_by_size, links_out_of_reach
-from .clustering import Clustering, DataError
+from .clustering import Clustering
 from .compare import Comparison, Coverage, compare
 from .design import (
     BySize,
@@ -17,17 +17,54 @@ from .design import (
     sampling_fraction,
 )
 from .diagnostics import P_naive, R_naive, alarms, balance, influence, naive
-from .estimate import Alarm, estimate
+from .errors import Alarm, DataError, NotIdentified
+from .estimate import estimate
 from .sample import Sample
 from .taylor import jackknife, taylor
 from .uncertain import Normal, Scale, Totals, identity, log, logit
-from .units import Missing, NotIdentified, Units, measure, measure_predicted
+from .units import Missing, Units, measure, measure_predicted
 
 __all__ = [
-    "Alarm", "BySize", "Calibrated", "Clustering", "Comparison", "Coverage", "DataError", "DistinctEntities",
-    "KnownWeights", "Missing", "Normal", "NotIdentified", "P_naive", "R_naive", "Sample", "Scale",
-    "SingleUnit", "Stratified", "Totals", "UniformClusters", "UniformRecords", "Units",
-    "WeightedRecords", "alarms", "balance", "compare", "estimate", "identity", "influence", "jackknife",
-    "links_by_size", "links_out_of_reach", "log", "logit", "measure", "measure_predicted", "metrics",
-    "naive", "paper_theta", "sampling_fraction", "taylor",
-]  # fmt: skip
+    "Alarm",
+    "BySize",
+    "Calibrated",
+    "Clustering",
+    "Comparison",
+    "Coverage",
+    "DataError",
+    "DistinctEntities",
+    "KnownWeights",
+    "Missing",
+    "Normal",
+    "NotIdentified",
+    "P_naive",
+    "R_naive",
+    "Sample",
+    "Scale",
+    "SingleUnit",
+    "Stratified",
+    "Totals",
+    "UniformClusters",
+    "UniformRecords",
+    "Units",
+    "WeightedRecords",
+    "alarms",
+    "balance",
+    "columns",
+    "compare",
+    "estimate",
+    "identity",
+    "influence",
+    "jackknife",
+    "links_by_size",
+    "links_out_of_reach",
+    "log",
+    "logit",
+    "measure",
+    "measure_predicted",
+    "metrics",
+    "naive",
+    "paper_theta",
+    "sampling_fraction",
+    "taylor",
+]

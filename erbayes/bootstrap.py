@@ -17,14 +17,16 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from .clustering import DataError, FloatArray, IntArray
-from .design import StratifiedDraws
+from .arrays import FloatArray, IntArray
+from .columns import RECORDS, TRUE_LINKS, Column
+from .errors import DataError, NotIdentified
 from .metrics import METRICS, Metric
 from .progress import track
 from .sample import Sample
 from .taylor import columns_of, leave_one_out, taylor
 from .uncertain import Draws, Normal, Scale, Tabled, check_level, gradient, identity, natural_scale, positions
-from .units import RECORDS, TRUE_LINKS, Column, NotIdentified, Units
+from .units import Units
+from .variance import StratifiedDraws
 
 CHUNK = 2**18
 """Multipliers held in memory at a time."""
@@ -147,9 +149,12 @@ class PseudoDraws(Scheme):
         if draws.lost > 1 or draws.theta[0] < 1:
             raise NotIdentified("pseudo-draws are made for one stratum drawn with replacement")
         n = len(root)
-        r = np.hstack([
-            rng.standard_exponential((replicates, n)), rng.standard_gamma(self.mass, (replicates, 2)),
-        ])  # fmt: skip
+        r = np.hstack(
+            [
+                rng.standard_exponential((replicates, n)),
+                rng.standard_gamma(self.mass, (replicates, 2)),
+            ]
+        )
         return np.asarray(r * n / r.sum(axis=1, keepdims=True))
 
     def pseudo(self, sample: Sample, columns: Sequence[Column]) -> FloatArray:
@@ -158,10 +163,15 @@ class PseudoDraws(Scheme):
         size = max(round(1 + 2 * links / records), 2)
         one, many = np.ones(size), np.full(size, float(size))
         units = Units(
-            ids=pd.Index(["right", "wrong"]), unit=np.repeat([0, 1], [1, size]),
-            group=np.repeat([0, 1], [1, size]), n=np.append(many[:1], one), N=np.append(many[:1], many),
-            m=np.append(many[:1], many), cluster=np.arange(size + 1), known=None,
-        )  # fmt: skip
+            ids=pd.Index(["right", "wrong"]),
+            unit=np.repeat([0, 1], [1, size]),
+            group=np.repeat([0, 1], [1, size]),
+            n=np.append(many[:1], one),
+            N=np.append(many[:1], many),
+            m=np.append(many[:1], many),
+            cluster=np.arange(size + 1),
+            known=None,
+        )
         y = np.column_stack([units.column(c) for c in columns])
         return np.asarray(y * (records / draws / size))
 
@@ -233,10 +243,15 @@ class Bootstrap(Tabled):
         """Estimate, standard deviation and interval, one row a metric."""
         bounds = self.interval(level, kind)
         return pd.DataFrame(
-            {"estimate": self.fit.mean, "sd": self.sd, "lower": bounds[:, 0], "upper": bounds[:, 1],
-             "level": level},
+            {
+                "estimate": self.fit.mean,
+                "sd": self.sd,
+                "lower": bounds[:, 0],
+                "upper": bounds[:, 1],
+                "level": level,
+            },
             index=pd.Index(self.fit.names, name="metric"),
-        )  # fmt: skip
+        )
 
     def acceleration(self) -> FloatArray:
         """Σ u³ / (6 (Σ u²)^1.5), u_s = mean of the g_(s) - g_(s), g_(s) without draw s, (metrics,)."""
@@ -285,9 +300,14 @@ def _contributions(sample: Sample, scheme: Scheme, columns: Sequence[Column]) ->
 
 
 def bootstrap(
-    sample: Sample, metrics: Sequence[Metric] = METRICS, scheme: Scheme | None = None, *,
-    replicates: int = 4000, rng: np.random.Generator, progress: bool = True,
-) -> Bootstrap:  # fmt: skip
+    sample: Sample,
+    metrics: Sequence[Metric] = METRICS,
+    scheme: Scheme | None = None,
+    *,
+    replicates: int = 4000,
+    rng: np.random.Generator,
+    progress: bool = True,
+) -> Bootstrap:
     """Replicates of `metrics` under resampling of the draws.
 
     Parameters
@@ -317,7 +337,7 @@ def bootstrap(
     >>> found = bootstrap(sample, [eb.metrics.pairwise_recall], rng=np.random.default_rng(1))
     >>> found.table(0.9)[["estimate", "lower", "upper"]].round(2)
                      estimate  lower  upper
-    metric                                 
+    metric
     pairwise-recall      0.44    0.4    0.5
     """
     if replicates < 2:

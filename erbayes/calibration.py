@@ -13,9 +13,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from .clustering import DataError, FloatArray
-from .design import Design, Expansion, StratifiedDraws, Variance, kish
-from .units import PREDICTED_LINKS, RECORDS, ClusterSum, NotIdentified, Units
+from .arrays import FloatArray
+from .columns import PREDICTED_LINKS, RECORDS, ClusterSum
+from .design import Design, Expansion
+from .errors import DataError, NotIdentified
+from .units import Units
+from .variance import StratifiedDraws, Variance, kish
 
 WorkingVariance = Callable[[FloatArray], FloatArray]
 
@@ -95,10 +98,14 @@ class CalibratedDraws:
         n = len(Z)
         pull = (self.w * self.q * self.free)[:, None, None] * self.x[:, :, None]
         y = Z / (self.g * self.w)[:, None]
-        return np.hstack([
-            Z, (self.g * self.w)[:, None] * self.x, (pull * self.x[:, None, :]).reshape(n, -1),
-            (pull * y[:, None, :]).reshape(n, -1),
-        ])  # fmt: skip
+        return np.hstack(
+            [
+                Z,
+                (self.g * self.w)[:, None] * self.x,
+                (pull * self.x[:, None, :]).reshape(n, -1),
+                (pull * y[:, None, :]).reshape(n, -1),
+            ]
+        )
 
     def _calibrated(self, sums: FloatArray, k: int) -> FloatArray:
         """Totals of each replicate, (B, k), after one step of Newton from the sample's own factors:
@@ -232,8 +239,9 @@ class Calibrated:
         if not expansion.absolute:
             N = known.total(RECORDS)
             factor = np.full(len(w), N / (w @ size))
-            variance = CalibratedDraws(variance, size[:, None] / N, np.ones(1), w, factor,
-                                       1 / size, np.ones(len(w), dtype=bool))  # fmt: skip
+            variance = CalibratedDraws(
+                variance, size[:, None] / N, np.ones(1), w, factor, 1 / size, np.ones(len(w), dtype=bool)
+            )
             w = w * factor
         q = 1 / self.working_variance(size)
         g, free = _factors(w, x / target, q, self.bounds)
@@ -252,8 +260,10 @@ def links_out_of_reach(units: Units) -> float:
         Where the totals of the prediction are not known.
     """
     if units.known is None:
-        raise NotIdentified("the links of the prediction are not known: labelled records that it "
-                            "lacks were kept; Missing.OMIT restricts the population instead")  # fmt: skip
+        raise NotIdentified(
+            "the links of the prediction are not known: labelled records that it "
+            "lacks were kept; Missing.OMIT restricts the population instead"
+        )
     reach = units.m.max()
     links = units.known.total(PREDICTED_LINKS)
     return units.known.total(_links_between(reach + 1, np.inf)) / links if links else 0.0

@@ -23,7 +23,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from .clustering import DataError, ids, some
+from .clustering import ids
 from .compare import Coverage, compare
 from .demo import demo
 from .design import (
@@ -36,6 +36,7 @@ from .design import (
     UniformRecords,
 )
 from .diagnostics import alarms
+from .errors import DataError, some
 from .files import read_columns, replacing
 from .metrics import METRICS, OTHERS, PAPER, Metric, pairwise_precision, pairwise_recall
 from .planning import Planned, forecast
@@ -183,13 +184,24 @@ def _numbers(path: Path, whole: bool = False) -> pd.Series:
 
 
 def _design(
-    name: DesignName, drawn: Path | None, draws: int | None, population: int | None, weights: Path | None,
-    strata: Path | None, populations: Path | None, single_unit: SingleUnit | None,
-) -> Design:  # fmt: skip
+    name: DesignName,
+    drawn: Path | None,
+    draws: int | None,
+    population: int | None,
+    weights: Path | None,
+    strata: Path | None,
+    populations: Path | None,
+    single_unit: SingleUnit | None,
+) -> Design:
     given = {
-        "drawn": drawn, "draws": draws, "population": population, "weights": weights, "strata": strata,
-        "populations": populations, "single-unit": single_unit,
-    }  # fmt: skip
+        "drawn": drawn,
+        "draws": draws,
+        "population": population,
+        "weights": weights,
+        "strata": strata,
+        "populations": populations,
+        "single-unit": single_unit,
+    }
     takes = [f"--{option}" for option in given if option in TAKES[name]]
     foreign = [f"--{o}" for o, value in given.items() if value is not None and o not in TAKES[name]]
     if foreign:
@@ -249,17 +261,27 @@ def _tell_scan(units: Scanned, name: str = "") -> None:
 
 
 def _measured(
-    prediction: Path, labels: Path, blocks: Path | None, record: str | None, cluster: str | None,
-    entity: str | None, missing: Missing, stored: str | None, memory_limit: str | None,
-) -> Units:  # fmt: skip
+    prediction: Path,
+    labels: Path,
+    blocks: Path | None,
+    record: str | None,
+    cluster: str | None,
+    entity: str | None,
+    missing: Missing,
+    stored: str | None,
+    memory_limit: str | None,
+) -> Units:
     """Units of one prediction, which is scanned where it is large."""
     if not (_large(prediction) or stored is not None or memory_limit is not None):
         table = read_columns(prediction, (record, cluster))
         return measure(table, **_labelled(labels, blocks, record, entity, missing))
     units = scan(
-        _source(prediction, record, cluster, stored), record=record, cluster=cluster,
-        engine=DuckDB(memory_limit), **_labelled(labels, blocks, record, entity, missing),
-    )  # fmt: skip
+        _source(prediction, record, cluster, stored),
+        record=record,
+        cluster=cluster,
+        engine=DuckDB(memory_limit),
+        **_labelled(labels, blocks, record, entity, missing),
+    )
     _tell_scan(units)
     return units
 
@@ -402,8 +424,11 @@ def estimate_command(
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
         units = _measured(prediction, labels, blocks, record, cluster, entity, missing, stored, memory_limit)
         if units.unmatched:
-            typer.echo(f"note: {units.unmatched} labelled records are not in PREDICTION; --missing "
-                       f"{missing.value}: {MISSING[missing]}", err=True)  # fmt: skip
+            typer.echo(
+                f"note: {units.unmatched} labelled records are not in PREDICTION; --missing "
+                f"{missing.value}: {MISSING[missing]}",
+                err=True,
+            )
         sample = Sample(units, drawing)
         table = taylor(sample, chosen).apply(chosen).table(level, SCALES[scale]).reset_index()
         for alarm in alarms(sample, chosen):
@@ -413,8 +438,12 @@ def estimate_command(
 
 @app.command("compare")
 def compare_command(
-    predictions: Annotated[list[Path], typer.Argument(
-        metavar="PREDICTION", exists=True, help="Each with record and predicted cluster, for all records.")],
+    predictions: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PREDICTION", exists=True, help="Each with record and predicted cluster, for all records."
+        ),
+    ],
     labels: Labels,
     design: DesignOption,
     drawn: Drawn = None,
@@ -473,8 +502,10 @@ def compare_command(
             if coverage is Coverage.COMMON:
                 judged = scan_common(sources, record=record, cluster=clusters, engine=engine, **given)
             else:
-                judged = {n: scan(source, record=record, cluster=clusters[n], engine=engine, **given)
-                          for n, source in sources.items()}  # fmt: skip
+                judged = {
+                    n: scan(source, record=record, cluster=clusters[n], engine=engine, **given)
+                    for n, source in sources.items()
+                }
             for name, units in judged.items():
                 _tell_scan(units, f"{name}: ")
         else:
@@ -484,8 +515,10 @@ def compare_command(
             for alarm in alarms(sample, chosen):
                 typer.echo(f"warning: {name}: {alarm}", err=True)
         if found.left_out:
-            typer.echo(f"warning: {found.left_out} labelled records, which a prediction lacks, are left out",
-                       err=True)  # fmt: skip
+            typer.echo(
+                f"warning: {found.left_out} labelled records, which a prediction lacks, are left out",
+                err=True,
+            )
         _show_estimates(found.differences(level), level, format, output)
 
 
@@ -526,9 +559,9 @@ def report_command(
     stored: Stored = None,
     memory_limit: MemoryLimit = None,
     title: Annotated[str, typer.Option(help="Of the page.")] = "How good is this entity resolution?",
-    output: Annotated[
-        Path, typer.Option(help="The page to write; replaced only by a whole one.")
-    ] = Path("report.html"),
+    output: Annotated[Path, typer.Option(help="The page to write; replaced only by a whole one.")] = Path(
+        "report.html"
+    ),
 ) -> None:
     """Write one HTML page about PREDICTION: estimates of all engines, pictures, warnings.
 
@@ -545,13 +578,26 @@ def report_command(
         chosen = _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
         units = _measured(prediction, labels, blocks, record, cluster, entity, missing, stored, memory_limit)
-        read = {"PREDICTION": prediction, "LABELS": labels, "drawn": drawn, "weights": weights,
-                "strata": strata, "populations": populations, "blocks": blocks}  # fmt: skip
+        read = {
+            "PREDICTION": prediction,
+            "LABELS": labels,
+            "drawn": drawn,
+            "weights": weights,
+            "strata": strata,
+            "populations": populations,
+            "blocks": blocks,
+        }
         about = {name: _told(path) for name, path in read.items() if path is not None}
         if units.unmatched:
             about["--missing"] = f"{missing.value}: {MISSING[missing]}"
-        page = report(Sample(units, drawing), chosen, level=level, title=title, about=about,
-                      call=shlex.join(["erbayes", *sys.argv[1:]]))  # fmt: skip
+        page = report(
+            Sample(units, drawing),
+            chosen,
+            level=level,
+            title=title,
+            about=about,
+            call=shlex.join(["erbayes", *sys.argv[1:]]),
+        )
         with replacing(output) as new:
             new.write_text(page, encoding="utf-8")
         typer.echo(f"wrote {output}")

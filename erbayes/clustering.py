@@ -12,24 +12,13 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
+from .arrays import IntArray
+from .errors import DataError, some
 
 LONGEST = 64
 """Bytes of the longest strings that have digests; pandas is as quick with longer ones."""
 CHUNK = 2**15
 """Strings whose digests are computed at once, so many as fit in the processor's cache."""
-
-
-class DataError(ValueError):
-    """Input that cannot be used; the message says what, where and how many."""
-
-
-def some(values: Any, most: int = 3) -> str:
-    """The first few of `values`, to show in a message."""
-    shown = [repr(v.item() if isinstance(v, np.generic) else v) for v in list(values[:most])]
-    return ", ".join(shown) + (", …" if len(values) > most else "")
 
 
 def ids(values: Any, what: str) -> pd.Index:
@@ -145,9 +134,7 @@ class Clustering:
             record, cluster = list(memberships), list(memberships.values())  # type: ignore[assignment]
         elif isinstance(memberships, pd.DataFrame) or hasattr(memberships, "__arrow_c_stream__"):
             frame = (
-                memberships
-                if isinstance(memberships, pd.DataFrame)
-                else pd.DataFrame.from_arrow(memberships)  # type: ignore[attr-defined]
+                memberships if isinstance(memberships, pd.DataFrame) else pd.DataFrame.from_arrow(memberships)  # type: ignore[attr-defined]
             )
             if frame.shape[1] < 2:
                 raise DataError(f"{what}: a table needs a record and a cluster column")
@@ -160,9 +147,7 @@ class Clustering:
         records = ids(record, f"record ids of the {what}")
         if not _unique(records):
             twice = records[records.duplicated()]
-            raise DataError(
-                f"record ids of the {what}: {len(twice)} duplicates, such as {some(twice)}"
-            )
+            raise DataError(f"record ids of the {what}: {len(twice)} duplicates, such as {some(twice)}")
         return cls(records, *_coded(cluster, f"cluster ids of the {what}"))
 
     @property

@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 
 from .bootstrap import RaoWu, Scheme, bootstrap
-from .clustering import Clustering, DataError, some
+from .clustering import Clustering
 from .design import Design
+from .errors import DataError, some
 from .metrics import METRICS, Metric
 from .sample import Sample
 from .scan import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
@@ -127,10 +128,16 @@ class Comparison(Tabled):
 
 
 def compare(
-    predictions: Mapping[str, Any], labels: Any, design: Design, metrics: Sequence[Metric] = METRICS,
-    *, blocks: Any = None, missing: Missing = Missing.ERROR, coverage: Coverage = Coverage.ERROR,
+    predictions: Mapping[str, Any],
+    labels: Any,
+    design: Design,
+    metrics: Sequence[Metric] = METRICS,
+    *,
+    blocks: Any = None,
+    missing: Missing = Missing.ERROR,
+    coverage: Coverage = Coverage.ERROR,
     engine: Paired | None = None,
-) -> Comparison:  # fmt: skip
+) -> Comparison:
     """Judge two or more predictions by the same sample.
 
     Parameters

@@ -13,7 +13,8 @@ import pandas as pd
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from .clustering import DataError, IntArray, some
+from .arrays import IntArray
+from .errors import DataError, some
 
 REMEDY = "pip install 'erbayes[datasets]'"
 RELEASE = "disamb_inventor_id_"
@@ -92,9 +93,11 @@ def rldata10000() -> pd.DataFrame:
     [{'fname_c1': 'FRANK', 'lname_c1': 'MUELLER', 'by': 1967, 'bm': 9, 'bd': 27, 'identity': 3606}]
     """
     table = pd.read_csv(
-        _data_file("RLdata10000.tsv"), sep="\t", keep_default_na=False,
+        _data_file("RLdata10000.tsv"),
+        sep="\t",
+        keep_default_na=False,
         usecols=["fname_c1", "lname_c1", "by", "bm", "bd"],
-    )  # fmt: skip
+    )
     identity = pd.read_csv(_data_file("identity.RLdata10000.tsv"), sep="\t").iloc[:, 0]
     return table.assign(identity=identity).rename_axis("record")
 

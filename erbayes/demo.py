@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from . import plots
-from .clustering import DataError
 from .datasets import REMEDY, patentsview_benchmark, patentsview_release
 from .design import UniformRecords
 from .diagnostics import P_naive, alarms, balance
+from .errors import DataError
 from .files import replacing
 from .metrics import METRICS, UNIT
 from .sample import Sample
@@ -62,8 +62,13 @@ def demo(picture: Path) -> None:
         print(f"warning: {alarm}")
 
     axes = plots.forest(found, ax=figure.subplots())
-    axes.plot([naive], [found.names.index("pairwise-precision")], "x", color="black",
-              label="naive precision, on labelled records alone")  # fmt: skip
+    axes.plot(
+        [naive],
+        [found.names.index("pairwise-precision")],
+        "x",
+        color="black",
+        label="naive precision, on labelled records alone",
+    )
     axes.set_xlim(0, 1.02)
     axes.set_title("PatentsView inventors, release 2021-12-30", loc="left")
     axes.legend(loc="center left")

@@ -16,8 +16,11 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
-from .clustering import DataError, FloatArray, IntArray, some
-from .units import RECORDS, NotIdentified, Units
+from .arrays import FloatArray, IntArray
+from .columns import RECORDS
+from .errors import DataError, some
+from .units import Units
+from .variance import DistinctDraws, StratifiedDraws, Variance
 
 Correction = Callable[[int, int], float]
 Drawn = Sequence[Any] | pd.Index
@@ -31,176 +34,6 @@ def sampling_fraction(n: int, T: int) -> float:
 def paper_theta(n: int, T: int) -> float:
     """θ = 1 - (n-1)/(T-1), the paper's."""
     return 1 - (n - 1) / (T - 1)
-
-
-def kish(Z: FloatArray) -> FloatArray:
-    """Effective number of draws that each column's sum rests on, (Σz)²/Σz² (Kish 1965)."""
-    return np.asarray(Z.sum(axis=0) ** 2 / (Z**2).sum(axis=0))
-
-
-class Variance(Protocol):
-    """How contributions Z (n draws × k columns) vary over repeated sampling."""
-
-    @property
-    def lost(self) -> int:
-        """Degrees of freedom taken by the means of strata and by calibration."""
-
-    @property
-    def census(self) -> bool:
-        """True where every unit is in the sample."""
-
-    @property
-    def theta_mean(self) -> float:
-        """Finite-population correction, averaged over draws."""
-
-    def residuals(self, Z: FloatArray) -> FloatArray:
-        """What of Z varies: Z itself, or what calibration leaves of it."""
-
-    def covariance(self, residuals: FloatArray) -> FloatArray: ...
-    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]: ...
-
-    @property
-    def independent(self) -> StratifiedDraws:
-        """The independent draws to resample.
-
-        Raises
-        ------
-        NotIdentified
-            Where draws are not independent.
-        """
-
-    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """Totals with the weights of draws multiplied by `multipliers`, (B, n) -> (B, k)."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StratifiedDraws:
-    """Independent draws within strata.
-
-    Attributes
-    ----------
-    stratum : int array, (n,)
-    theta : float array, (H,)
-        Finite-population correction of each stratum.
-    adjust : bool
-        Strata of one draw are centred at the mean of all draws; otherwise they count as certain.
-    """
-
-    stratum: IntArray
-    theta: FloatArray
-    adjust: bool = False
-
-    @property
-    def lost(self) -> int:
-        return len(self.theta)
-
-    @property
-    def census(self) -> bool:
-        return not self.theta.any()
-
-    @property
-    def theta_mean(self) -> float:
-        return float(self.theta[self.stratum].mean())
-
-    def residuals(self, Z: FloatArray) -> FloatArray:
-        return Z
-
-    def _centred(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        n = np.bincount(self.stratum, minlength=self.lost).astype(float)
-        factor = np.where(n > 1, n / np.maximum(n - 1, 1), 1.0)
-        if self.lost == 1:
-            centred = Z - Z.mean(axis=-2, keepdims=True) if n[0] > 1 else Z
-            return centred * (self.theta[0] > 0), factor
-        means = np.column_stack([np.bincount(self.stratum, z, self.lost) for z in Z.T]) / n[:, None]
-        if self.adjust:
-            means[n == 1] = Z.mean(axis=0)
-        centred = Z - means[self.stratum]
-        centred[self.theta[self.stratum] == 0] = 0.0
-        return centred, factor[self.stratum]
-
-    def covariance(self, residuals: FloatArray) -> FloatArray:
-        """Σ_h θ_h n_h/(n_h - 1) Σ_s (z_s - z̄_h)(z_s - z̄_h)'; NaN for a single draw.
-
-        One stratum takes leading axes, (..., n, k) -> (..., k, k).
-        """
-        k = residuals.shape[-1]
-        if len(self.stratum) == 1 and self.theta[0] > 0:
-            return np.full((*residuals.shape[:-2], k, k), np.nan)
-        centred, factor = self._centred(residuals)
-        scaled = centred * (factor * self.theta[self.stratum])[:, None]
-        return np.asarray(np.swapaxes(scaled, -1, -2) @ centred)
-
-    @property
-    def independent(self) -> StratifiedDraws:
-        return self
-
-    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
-        return np.asarray(multipliers @ Z)
-
-    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Change of the totals when draw s is left out, (n, k), and its scale, (n,)."""
-        if len(Z) == 1 and self.theta[0] > 0:
-            raise DataError("a single draw has no jackknife")
-        centred, factor = self._centred(Z)
-        return -centred * factor[:, None], self.theta[self.stratum] / factor
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DistinctDraws:
-    """Distinct entities among records drawn with replacement (Horvitz-Thompson).
-
-    π_c = 1 - (1-p_c)^n and π_cd = 1 - (1-p_c)^n - (1-p_d)^n + (1-p_c-p_d)^n with p_c = N_c/N.
-    """
-
-    p: FloatArray
-    draws: int
-
-    @property
-    def lost(self) -> int:
-        return 1
-
-    @property
-    def census(self) -> bool:
-        return bool((self.inclusion == 1).all())
-
-    @property
-    def theta_mean(self) -> float:
-        return float((1 - self.inclusion).mean())
-
-    def residuals(self, Z: FloatArray) -> FloatArray:
-        return Z
-
-    @property
-    def inclusion(self) -> FloatArray:
-        return np.asarray(-np.expm1(self.draws * np.log1p(-self.p)))
-
-    def covariance(self, residuals: FloatArray) -> FloatArray:
-        """ΣΣ (π_cd - π_c π_d)/π_cd z_c z_d', with π_cc = π_c."""
-        miss = np.exp(self.draws * np.log1p(-self.p))
-        neither = np.exp(
-            self.draws * np.log(np.maximum(1 - self.p[:, None] - self.p[None, :], 1e-300))
-        )
-        both = 1 - miss[:, None] - miss[None, :] + neither
-        delta = (neither - np.outer(miss, miss)) / both
-        np.fill_diagonal(delta, miss)
-        return np.asarray(residuals.T @ delta @ residuals)
-
-    @property
-    def independent(self) -> StratifiedDraws:
-        raise NotIdentified(
-            "distinct entities are not independent draws, so no bootstrap resamples them; keep the "
-            "draws with their repeats (UniformRecords), or use taylor or the jackknife"
-        )
-
-    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
-        return np.asarray(multipliers @ Z)
-
-    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Leave one entity out; an entity that is certain to be found has scale 0."""
-        n = len(Z)
-        if n == 1:
-            raise DataError("a single entity has no jackknife")
-        return -(Z - Z.mean(axis=0)) * n / (n - 1), (1 - self.inclusion) * (n - 1) / n
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -259,19 +92,14 @@ def _drawn(units: Units, draws: Any) -> IntArray:
     listed = pd.Index(draws)
     unit = units.ids.get_indexer(listed).astype(np.int64)
     if (unit < 0).any():
-        raise DataError(
-            f"{int((unit < 0).sum())} draws name units without labels: {some(listed[unit < 0])}"
-        )
+        raise DataError(f"{int((unit < 0).sum())} draws name units without labels: {some(listed[unit < 0])}")
     undrawn = np.setdiff1d(np.arange(len(units)), unit)
     if len(undrawn):
-        raise DataError(f"{len(undrawn)} labelled units were never drawn: "
-                        f"{some(units.ids[undrawn])}")  # fmt: skip
+        raise DataError(f"{len(undrawn)} labelled units were never drawn: {some(units.ids[undrawn])}")
     return unit
 
 
-def _single_stratum(
-    n: int, population: int | None, correction: Correction
-) -> StratifiedDraws:
+def _single_stratum(n: int, population: int | None, correction: Correction) -> StratifiedDraws:
     if population is not None and n > population:
         raise DataError(f"{n} draws without replacement from a population of {population}")
     theta = 1.0 if population is None else correction(n, population) if population > 1 else 0.0
@@ -314,9 +142,11 @@ class UniformRecords:
         records, n = units.population, unit.shape[-1]
         scale = 1.0 if records is None else records
         return Expansion(
-            unit, scale / (n * units.size[unit]), records is not None,
+            unit,
+            scale / (n * units.size[unit]),
+            records is not None,
             _single_stratum(n, self.population, self.correction),
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -403,9 +233,11 @@ class UniformClusters:
         """The expansion of draws given as positions among the units, (..., n)."""
         total, n = 1 if self.population is None else self.population, unit.shape[-1]
         return Expansion(
-            unit, np.full(unit.shape, total / n), self.population is not None,
+            unit,
+            np.full(unit.shape, total / n),
+            self.population is not None,
             _single_stratum(n, self.population, self.correction),
-        )  # fmt: skip
+        )
 
 
 def _refuse_repeats(unit: IntArray, population: int | None) -> None:
@@ -458,8 +290,12 @@ class KnownWeights:
 
     def expand(self, units: Units) -> Expansion:
         unit = _drawn(units, self.draws)
-        return Expansion(unit, _weights(units, self.weights)[unit], self.absolute,
-                         _single_stratum(len(unit), self.population, self.correction))  # fmt: skip
+        return Expansion(
+            unit,
+            _weights(units, self.weights)[unit],
+            self.absolute,
+            _single_stratum(len(unit), self.population, self.correction),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -495,14 +331,20 @@ class BySize:
         chance = np.broadcast_to(np.asarray(self.probability(size), dtype=float), size.shape)
         bad = ~(np.isfinite(chance) & (chance > 0))
         if bad.any():
-            raise DataError(f"probability must be positive and finite for every size; {int(bad.sum())} "
-                            f"are not, such as that of size {some(size[bad])}")  # fmt: skip
+            raise DataError(
+                f"probability must be positive and finite for every size; {int(bad.sum())} "
+                f"are not, such as that of size {some(size[bad])}"
+            )
         return chance
 
     def expand(self, units: Units) -> Expansion:
         unit = _drawn(units, self.draws)
-        return Expansion(unit, 1 / self.selection(units.size[unit], units), False,
-                         _single_stratum(len(unit), None, sampling_fraction))  # fmt: skip
+        return Expansion(
+            unit,
+            1 / self.selection(units.size[unit], units),
+            False,
+            _single_stratum(len(unit), None, sampling_fraction),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -533,8 +375,12 @@ class WeightedRecords:
         bad = ~(np.isfinite(p) & (p > 0) & (p <= (1 if self.absolute else np.inf)))
         if bad.any():
             raise DataError(f"probabilities must lie in (0, 1]; {int(bad.sum())} do not: {some(p[bad])}")
-        return Expansion(unit, 1 / (len(unit) * p * units.size[unit]), self.absolute,
-                         _single_stratum(len(unit), None, sampling_fraction))  # fmt: skip
+        return Expansion(
+            unit,
+            1 / (len(unit) * p * units.size[unit]),
+            self.absolute,
+            _single_stratum(len(unit), None, sampling_fraction),
+        )
 
 
 class SingleUnit(Enum):
@@ -573,8 +419,9 @@ class Stratified:
         given = given.dropna()
         where = given.index.get_indexer(units.ids)
         if (where < 0).any():
-            raise DataError(f"{int((where < 0).sum())} units have no stratum, such as "
-                            f"{some(units.ids[where < 0])}")  # fmt: skip
+            raise DataError(
+                f"{int((where < 0).sum())} units have no stratum, such as {some(units.ids[where < 0])}"
+            )
         codes, names = pd.factorize(given.array[where])
         empty = [h for h, T in self.population.items() if T and h not in set(names)]
         if empty:
@@ -596,8 +443,8 @@ class Stratified:
                 f"{int(lonely.sum())} strata hold a single draw, such as {some(names[lonely])}: "
                 "merge strata or choose a rule of SingleUnit"
             )
-        theta = np.array([0.0 if t == k else self.correction(int(k), int(t))
-                          for k, t in zip(n, T, strict=True)])  # fmt: skip
-        variance = StratifiedDraws(codes.astype(np.int64), theta,
-                                   self.single_unit is SingleUnit.ADJUST)  # fmt: skip
+        theta = np.array(
+            [0.0 if t == k else self.correction(int(k), int(t)) for k, t in zip(n, T, strict=True)]
+        )
+        variance = StratifiedDraws(codes.astype(np.int64), theta, self.single_unit is SingleUnit.ADJUST)
         return Expansion(np.arange(len(units)), (T / n)[codes], True, variance)

@@ -8,22 +8,14 @@ import numpy as np
 import pandas as pd
 
 from .calibration import links_out_of_reach
+from .columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, ClusterSum, Known, pairs
 from .design import UniformClusters, UniformRecords
+from .errors import NotIdentified
 from .metrics import METRICS, PER_RECORD, POSITIVE, Metric, N, pairwise_precision, pairwise_recall
 from .sample import Sample
 from .taylor import effects, jackknife, taylor
 from .uncertain import Normal
-from .units import (
-    PIECES,
-    PREDICTED_CLUSTERS,
-    PREDICTED_LINKS,
-    RECORDS,
-    ClusterSum,
-    Known,
-    NotIdentified,
-    Units,
-    pairs,
-)
+from .units import Units
 
 
 def balance(sample: Sample) -> pd.DataFrame:
@@ -54,8 +46,14 @@ def balance(sample: Sample) -> pd.DataFrame:
     """
 
     def scaled(column: ClusterSum) -> Metric:
-        return Metric(column.name, (column, RECORDS, N), lambda y, r, N: N * y / r, PER_RECORD,
-                      POSITIVE, "N Σwy / Σw records")  # fmt: skip
+        return Metric(
+            column.name,
+            (column, RECORDS, N),
+            lambda y, r, N: N * y / r,
+            PER_RECORD,
+            POSITIVE,
+            "N Σwy / Σw records",
+        )
 
     columns = [PREDICTED_LINKS, PREDICTED_CLUSTERS]
     chosen = [scaled(c) for c in columns]
@@ -137,9 +135,7 @@ def influence(sample: Sample, metric: Metric) -> pd.DataFrame:
                 units.unit, units.n * (units.m - 1) - 2 * pairs(units.n), len(units)
             ),
             "draws": np.bincount(expansion.unit, minlength=len(units)),
-            "influence": np.bincount(
-                expansion.unit, weights=effect - effect.mean(), minlength=len(units)
-            ),
+            "influence": np.bincount(expansion.unit, weights=effect - effect.mean(), minlength=len(units)),
         },
         index=units.ids,
     )

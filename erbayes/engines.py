@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import pandas as pd
 
+from .arrays import FloatArray
 from .bootstrap import BCa, Bootstrap
-from .clustering import DataError, FloatArray
+from .errors import DataError, NotIdentified
 from .metrics import METRICS, Metric
 from .uncertain import Draws, Normal, Scale, Tabled, check_level, natural_scale
-from .units import NotIdentified
 
 
 class Engine(Protocol):
@@ -108,9 +108,12 @@ class SideBySide(Tabled):
 
 def side_by_side(
     results: Mapping[str, Engine | Normal | Bootstrap | Draws | pd.Series],
-    metrics: Sequence[Metric] = METRICS, *, level: float = 0.95, scale: Scale | None = None,
+    metrics: Sequence[Metric] = METRICS,
+    *,
+    level: float = 0.95,
+    scale: Scale | None = None,
     of_draws: Sequence[OfDraws] = (EqualTailed(),),
-) -> SideBySide:  # fmt: skip
+) -> SideBySide:
     """What several engines say of the same metrics, in one table.
 
     Parameters
@@ -215,8 +218,10 @@ def _(result: Bootstrap, how: Summary) -> pd.DataFrame:
 def _(result: Draws, how: Summary) -> pd.DataFrame:
     told: dict[str, Any] = {}
     if len(result.values) > 1:
-        told = {"ess_bulk": _arviz().ess(result.values, chain_axis=0, draw_axis=1, method="bulk"),
-                "r_hat": _arviz().rhat(result.values, chain_axis=0, draw_axis=1)}  # fmt: skip
+        told = {
+            "ess_bulk": _arviz().ess(result.values, chain_axis=0, draw_axis=1, method="bulk"),
+            "r_hat": _arviz().rhat(result.values, chain_axis=0, draw_axis=1),
+        }
     parts = [
         _rows(result.names, result.mean, result.sd, of(result, how.level), of.kind).assign(**told)
         for of in how.of_draws
@@ -226,10 +231,17 @@ def _(result: Draws, how: Summary) -> pd.DataFrame:
 
 def _rows(names: Any, estimate: Any, sd: Any, bounds: FloatArray, kind: Any) -> pd.DataFrame:
     return pd.DataFrame(
-        {"estimate": np.asarray(estimate), "sd": sd, "lower": bounds[:, 0], "upper": bounds[:, 1],
-         "kind": kind, "ess_bulk": np.nan, "r_hat": np.nan},
+        {
+            "estimate": np.asarray(estimate),
+            "sd": sd,
+            "lower": bounds[:, 0],
+            "upper": bounds[:, 1],
+            "kind": kind,
+            "ess_bulk": np.nan,
+            "r_hat": np.nan,
+        },
         index=pd.Index(names, name="metric"),
-    )  # fmt: skip
+    )
 
 
 def _arviz() -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 from .design import Design
 from .diagnostics import alarms
+from .errors import Alarm
 from .metrics import METRICS, Metric
 from .sample import Sample
 from .scan import lies_elsewhere, scan
@@ -16,14 +17,15 @@ from .uncertain import Normal
 from .units import Missing, measure
 
 
-class Alarm(UserWarning):
-    """Something about the sample that makes its estimates doubtful."""
-
-
 def estimate(
-    prediction: Any, labels: Any, design: Design, metrics: Sequence[Metric] = METRICS,
-    *, blocks: Any = None, missing: Missing = Missing.ERROR,
-) -> Normal:  # fmt: skip
+    prediction: Any,
+    labels: Any,
+    design: Design,
+    metrics: Sequence[Metric] = METRICS,
+    *,
+    blocks: Any = None,
+    missing: Missing = Missing.ERROR,
+) -> Normal:
     """Estimates of `metrics` from a labelled sample, in one call.
 
     Parameters
@@ -55,7 +57,7 @@ def estimate(
     ...                  [metrics.pairwise_precision, metrics.pairwise_recall])
     >>> found.table()[["estimate", "se"]]
                         estimate   se
-    metric                           
+    metric
     pairwise-precision       0.5  0.0
     pairwise-recall          0.5  0.0
     """

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
-from .clustering import DataError, some
+from .errors import DataError, some
 
 PARQUET = {".parquet", ".pq"}
 

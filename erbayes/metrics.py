@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import units as u
+from . import columns as u
 
 Support = tuple[float, float]
 UNIT: Support = (0.0, 1.0)

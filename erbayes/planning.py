@@ -24,15 +24,16 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from .clustering import DataError, FloatArray
+from .arrays import FloatArray
+from .columns import Known
 from .design import BySize, UniformClusters, UniformRecords
+from .errors import DataError
 from .metrics import Metric
 from .progress import track
 from .sample import Sample
 from .simulate import Population
 from .taylor import taylor
 from .uncertain import Normal, Tabled, Totals, check_level, derivatives
-from .units import Known
 
 Planned = UniformRecords | UniformClusters | BySize
 Prior = Callable[[np.random.Generator], Population]
@@ -94,10 +95,13 @@ class Outlook:
             raise DataError(f"{n} draws: 2 or more are needed" + (f", {T} at most" if T is not None else ""))
         theta = _theta(self.design, n)
         found = Normal(
-            tuple(m.name for m in self.metrics), self.estimate, np.diag(self.variance * factor * theta / n),
-            np.maximum(n * self.effective - 1, 1.0), tuple(m.support for m in self.metrics),
+            tuple(m.name for m in self.metrics),
+            self.estimate,
+            np.diag(self.variance * factor * theta / n),
+            np.maximum(n * self.effective - 1, 1.0),
+            tuple(m.support for m in self.metrics),
             n / theta if theta else np.inf,
-        )  # fmt: skip
+        )
         return np.asarray(np.diff(found.interval(level))[:, 0] / 2)
 
     def smallest(self, j: int, half_width: float, level: float, factor: float = 1.0) -> int | None:
@@ -139,11 +143,19 @@ class Forecast(Tabled):
 
     def table(self) -> pd.DataFrame:
         """One row a design and metric: estimate, variance of one draw and its relative standard error."""
-        return pd.DataFrame([
-            {"design": name, "metric": m.name, "estimate": o.estimate[j], "variance": o.variance[j],
-             "relative_se": o.doubt[j]}
-            for name, o in self.designs.items() for j, m in enumerate(self.metrics)
-        ])  # fmt: skip
+        return pd.DataFrame(
+            [
+                {
+                    "design": name,
+                    "metric": m.name,
+                    "estimate": o.estimate[j],
+                    "variance": o.variance[j],
+                    "relative_se": o.doubt[j],
+                }
+                for name, o in self.designs.items()
+                for j, m in enumerate(self.metrics)
+            ]
+        )
 
     def half_widths(self, sizes: Sequence[int], level: float = 0.95) -> pd.DataFrame:
         """Half the width of the interval that n draws will give, one row a design, n and metric.
@@ -159,11 +171,14 @@ class Forecast(Tabled):
         DataError
             Fewer than 2 draws, or more than a design without replacement has.
         """
-        return pd.DataFrame([
-            {"design": name, "n": n, "metric": m.name, "half_width": half, "cost": o.cost(n)}
-            for name, o in self.designs.items() for n in sizes
-            for m, half in zip(self.metrics, o.half_widths(n, level), strict=True)
-        ])  # fmt: skip
+        return pd.DataFrame(
+            [
+                {"design": name, "n": n, "metric": m.name, "half_width": half, "cost": o.cost(n)}
+                for name, o in self.designs.items()
+                for n in sizes
+                for m, half in zip(self.metrics, o.half_widths(n, level), strict=True)
+            ]
+        )
 
     def needed(self, half_width: ArrayLike, level: float = 0.95) -> pd.DataFrame:
         """The smallest number of draws, one row a design and metric.
@@ -220,9 +235,12 @@ def _wished(half_width: ArrayLike, metrics: int, level: float) -> list[float]:
 
 
 def forecast(
-    source: Sample | Population, metrics: Sequence[Metric], designs: Mapping[str, Planned], *,
+    source: Sample | Population,
+    metrics: Sequence[Metric],
+    designs: Mapping[str, Planned],
+    *,
     cost: Cost = records,
-) -> Forecast:  # fmt: skip
+) -> Forecast:
     """What n draws will tell of `metrics`, from a pilot sample or from a population whose truth is known.
 
     Parameters
@@ -287,8 +305,9 @@ def forecast(
         if not variance.census:
             S2 = S2 * len(unit) / df
         T = _frame(design) or (source.units.population or np.inf) * (w @ a) / (w @ size)
-        found[name] = Outlook(design, metrics, estimate, S2, doubt, effective, w * a / (w @ a),
-                              np.minimum(a / T, 1.0), price)  # fmt: skip
+        found[name] = Outlook(
+            design, metrics, estimate, S2, doubt, effective, w * a / (w @ a), np.minimum(a / T, 1.0), price
+        )
     return Forecast(metrics, found, float(max(df, 1)))
 
 
@@ -296,8 +315,12 @@ def _of_one_draw(source: Sample, totals: Totals, metric: Metric, a: FloatArray) 
     """S², its relative standard error and the effective draws per draw, where p ∝ a."""
     w, unit, variance = source.expansion.weight, source.expansion.unit, source.expansion.variance
     J, H = derivatives(metric.formula, totals.mean[totals.where(metric)])
-    Y = np.column_stack([np.zeros(len(unit)) if isinstance(c, Known) else source.units.column(c)[unit]
-                         for c in metric.columns])  # fmt: skip
+    Y = np.column_stack(
+        [
+            np.zeros(len(unit)) if isinstance(c, Known) else source.units.column(c)[unit]
+            for c in metric.columns
+        ]
+    )
     b = np.sum([coefficient * source.units.column(c)[unit] for c, coefficient in metric.size], axis=0)
     effective = (w @ b) ** 2 / ((w @ a) * (w @ (b**2 / a)))
     d = Y @ J
@@ -384,12 +407,15 @@ class PriorForecast(Tabled):
         check_level(assurance, "assurance")
         wished, rows = _wished(half_width, len(self.metrics), level), []
         for name, outlooks in self.outlooks().items():
-            asked = np.array([[o.smallest(j, wish, level) or np.inf for j, wish in enumerate(wished)]
-                              for o in outlooks])  # fmt: skip
+            asked = np.array(
+                [[o.smallest(j, wish, level) or np.inf for j, wish in enumerate(wished)] for o in outlooks]
+            )
             n, median = np.quantile(asked.max(axis=1), [assurance, 0.5], method="inverted_cdf")
             if not np.isfinite(n):
-                raise DataError(f"{name}: {MOST:,} draws do not reach these half widths in a share of "
-                                f"{assurance:g} of the populations")  # fmt: skip
+                raise DataError(
+                    f"{name}: {MOST:,} draws do not reach these half widths in a share of "
+                    f"{assurance:g} of the populations"
+                )
             most = self.metrics[np.bincount(asked.argmax(axis=1)).argmax()].name
             rows.append((name, most, int(n), median, np.mean([o.cost(int(n)) for o in outlooks])))
         table = pd.DataFrame(rows, columns=["design", "metric", "n", "median", "cost"])
@@ -397,9 +423,15 @@ class PriorForecast(Tabled):
 
 
 def forecast_from_prior(
-    prior: Prior, metrics: Sequence[Metric], designs: Mapping[str, Planned], *, rng: np.random.Generator,
-    populations: int = 100, cost: Cost = records, progress: bool = True,
-) -> PriorForecast:  # fmt: skip
+    prior: Prior,
+    metrics: Sequence[Metric],
+    designs: Mapping[str, Planned],
+    *,
+    rng: np.random.Generator,
+    populations: int = 100,
+    cost: Cost = records,
+    progress: bool = True,
+) -> PriorForecast:
     """What n draws will tell of `metrics` where nothing is labelled yet, from populations that may be.
 
     Parameters

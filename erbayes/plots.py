@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from .clustering import DataError, FloatArray
+from .arrays import FloatArray
+from .errors import DataError
 from .metrics import Metric
 from .uncertain import Draws, Normal, Scale
 
@@ -74,9 +75,12 @@ def _cells(table: pd.DataFrame) -> pd.Series:
 
 
 def forest(
-    result: Normal | Draws | Mapping[str, Normal | Draws], *, level: float = 0.95,
-    scale: Scale | None = None, ax: Axes | None = None,
-) -> Axes:  # fmt: skip
+    result: Normal | Draws | Mapping[str, Normal | Draws],
+    *,
+    level: float = 0.95,
+    scale: Scale | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Estimates and intervals, one row a metric.
 
     Parameters
@@ -210,8 +214,16 @@ def sampling_distribution(
     edges = np.histogram_bin_edges(np.concatenate(list(values.values())), bins=50)
     fill = np.linspace(0.35, 0.95, len(values))
     for i, (name, v) in enumerate(values.items()):
-        ax.hist(v, edges.tolist(), histtype="stepfilled", facecolor=f"{fill[i]:.2f}", edgecolor="black",
-                alpha=0.8, hatch=HATCHES[i % len(HATCHES)], label=f"{name}, {len(v):,} samples")  # fmt: skip
+        ax.hist(
+            v,
+            edges.tolist(),
+            histtype="stepfilled",
+            facecolor=f"{fill[i]:.2f}",
+            edgecolor="black",
+            alpha=0.8,
+            hatch=HATCHES[i % len(HATCHES)],
+            label=f"{name}, {len(v):,} samples",
+        )
     ax.axvline(truth, color="black", linestyle="--", label=f"truth, {truth:.4g}")
     ax.set_xlabel("estimate")
     ax.set_ylabel("samples")
@@ -264,8 +276,14 @@ def balance(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """
     ax = _axes(ax, 1.2 + 0.4 * len(table))
     ax.axvline(1, color="black", linestyle="--", linewidth=1)
-    ax.errorbar(table["ratio"], range(len(table)), xerr=2 * table["se"] / table["known"], fmt="o",
-                color="black", capsize=3)  # fmt: skip
+    ax.errorbar(
+        table["ratio"],
+        range(len(table)),
+        xerr=2 * table["se"] / table["known"],
+        fmt="o",
+        color="black",
+        capsize=3,
+    )
     _rows(ax, list(table.index))
     ax.set_xlabel("estimated / known, and 2 standard errors either side")
     return ax
@@ -312,8 +330,15 @@ def estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
         y, grey = np.arange(len(names)) + _offsets(len(estimators))[i], _greys(len(estimators))[i]
         ax.hlines(y, q[:, 0], q[:, 4], color=grey, linewidth=1)
         ax.hlines(y, q[:, 1], q[:, 3], color=grey, linewidth=4)
-        ax.plot(q[:, 2], y, MARKERS[i % len(MARKERS)], color=grey, markerfacecolor="white", markersize=5,
-                label=estimator)  # fmt: skip
+        ax.plot(
+            q[:, 2],
+            y,
+            MARKERS[i % len(MARKERS)],
+            color=grey,
+            markerfacecolor="white",
+            markersize=5,
+            label=estimator,
+        )
     rows = np.arange(len(names))
     ax.vlines(truths, rows - 0.45, rows + 0.45, color="black", linestyle="--", linewidth=1, label="truth")
     _rows(ax, names)
@@ -351,8 +376,15 @@ def coverage(table: pd.DataFrame, level: float = 0.95, ax: Axes | None = None) -
     for i, estimator in enumerate(estimators):
         own = table[table["estimator"] == estimator]
         y = pd.Index(names).get_indexer(cell[own.index]) + _offsets(len(estimators))[i]
-        ax.errorbar(own["coverage"], y, xerr=2 * own["coverage_se"], fmt=MARKERS[i % len(MARKERS)],
-                    color=_greys(len(estimators))[i], markersize=5, label=estimator)  # fmt: skip
+        ax.errorbar(
+            own["coverage"],
+            y,
+            xerr=2 * own["coverage_se"],
+            fmt=MARKERS[i % len(MARKERS)],
+            color=_greys(len(estimators))[i],
+            markersize=5,
+            label=estimator,
+        )
     _rows(ax, names)
     ax.set_xlabel(f"coverage of {100 * level:g} % intervals, and 2 standard errors either side")
     _legend(ax, len(estimators))
@@ -387,8 +419,9 @@ def interval_scores(table: pd.DataFrame, reference: str, ax: Axes | None = None)
     """
     shown = table[table["interval_score"].notna()]
     names = [e for e in shown["estimator"].unique() if e != reference]
-    scores = shown.pivot(index=["n", "population", "plan", "metric"], columns="estimator",
-                         values="interval_score")  # fmt: skip
+    scores = shown.pivot(
+        index=["n", "population", "plan", "metric"], columns="estimator", values="interval_score"
+    )
     if reference not in scores:
         raise DataError(f"no intervals of {reference!r}; there are those of {names}")
     ratios = scores[names].div(scores[reference], axis=0)
@@ -398,8 +431,15 @@ def interval_scores(table: pd.DataFrame, reference: str, ax: Axes | None = None)
     for i, n in enumerate(sizes):
         own = ratios.xs(n, level="n")
         y = np.tile(np.arange(len(names)) + _offsets(len(sizes))[i], len(own))
-        ax.plot(own.to_numpy().ravel(), y, MARKERS[i % len(MARKERS)], color=_greys(len(sizes))[i],
-                markersize=5, fillstyle="none", label=f"n = {n}")  # fmt: skip
+        ax.plot(
+            own.to_numpy().ravel(),
+            y,
+            MARKERS[i % len(MARKERS)],
+            color=_greys(len(sizes))[i],
+            markersize=5,
+            fillstyle="none",
+            label=f"n = {n}",
+        )
     from matplotlib.ticker import LogLocator
 
     ax.set_xscale("log")
@@ -476,11 +516,24 @@ def size_distribution(fit: Fit, *, ax: Axes | None = None) -> Axes:
     drawn = weighted * seen.records / (weighted @ grid.size) / grid.width
     predicted = np.bincount(grid.bin(known.size), known.count, len(grid.size)) / grid.width
     ax = _band(_axes(ax), grid.size, fit.by_size["entities"] / grid.width)
-    ax.step(grid.size, np.where(predicted > 0, predicted, np.nan), where="mid", color="0.45", linestyle="--",
-            label="predicted clusters")  # fmt: skip
+    ax.step(
+        grid.size,
+        np.where(predicted > 0, predicted, np.nan),
+        where="mid",
+        color="0.45",
+        linestyle="--",
+        label="predicted clusters",
+    )
     at = drawn > 0
-    ax.plot(grid.size[at], drawn[at], "o", color="black", fillstyle="none", markersize=5,
-            label="sample, weighted by its design")  # fmt: skip
+    ax.plot(
+        grid.size[at],
+        drawn[at],
+        "o",
+        color="black",
+        fillstyle="none",
+        markersize=5,
+        label="sample, weighted by its design",
+    )
     ax.set_yscale("log")
     least = min(v[v > 0].min() for v in (drawn, predicted))
     ax.set_ylim(least / 30, 10 * max(drawn.max(), predicted.max()))
@@ -571,8 +624,15 @@ def predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
         broken = tree[f"{group}_predictive"]["broken_entities"].to_numpy()
         summed = np.stack([broken[..., doubling == d].sum(axis=-1) for d in shown], axis=-1) / number[shown]
         low, middle, high = np.quantile(summed, [0.025, 0.5, 0.975], axis=(0, 1))
-        ax.errorbar(shown + offset, middle, [middle - low, high - middle], fmt="_", color=colour, capsize=3,
-                    label=f"{group}, 95 %")  # fmt: skip
+        ax.errorbar(
+            shown + offset,
+            middle,
+            [middle - low, high - middle],
+            fmt="_",
+            color=colour,
+            capsize=3,
+            label=f"{group}, 95 %",
+        )
     seen = np.bincount(doubling, tree["observed_data"]["broken_entities"].to_numpy())
     ax.plot(shown, seen[shown] / number[shown], "o", color="black", fillstyle="none", label="sample")
     ax.set_xticks(shown, [f"{2**d:g}-{2 ** (d + 1) - 1:g}" for d in shown])
@@ -600,6 +660,7 @@ def _band(ax: Axes, size: FloatArray, draws: FloatArray) -> Axes:
 
 def _entities(ax: Axes, size: FloatArray, value: FloatArray) -> None:
     """Sampled entities as circles that show where many lie on one another."""
-    ax.plot(size, value, "o", color="black", markersize=4, alpha=0.35, markeredgewidth=0,
-            label="sampled entities")  # fmt: skip
+    ax.plot(
+        size, value, "o", color="black", markersize=4, alpha=0.35, markeredgewidth=0, label="sampled entities"
+    )
     _legend(ax, 3)

@@ -20,8 +20,8 @@ import pandas as pd
 
 from . import plots
 from .bootstrap import bootstrap
-from .clustering import DataError
 from .diagnostics import alarms, balance, influence
+from .errors import DataError
 from .metrics import METRICS, UNIT, Metric
 from .sample import Sample
 from .taylor import jackknife, taylor
@@ -94,10 +94,15 @@ def resampled(seed: int, replicates: int = 2000) -> Engine:
 
 
 def report(
-    sample: Sample, metrics: Sequence[Metric] = METRICS, *, level: float = 0.95,
-    title: str = "How good is this entity resolution?", engines: Mapping[str, Engine] | None = None,
-    about: Mapping[str, Any] | None = None, call: str = "",
-) -> str:  # fmt: skip
+    sample: Sample,
+    metrics: Sequence[Metric] = METRICS,
+    *,
+    level: float = 0.95,
+    title: str = "How good is this entity resolution?",
+    engines: Mapping[str, Engine] | None = None,
+    about: Mapping[str, Any] | None = None,
+    call: str = "",
+) -> str:
     """A self-contained HTML page about a sample.
 
     Parameters
@@ -149,8 +154,11 @@ def report(
     wrong = alarms(sample, metrics)
     body = [
         f"<h1>{escape(title)}</h1>",
-        _text(f"Estimates for all records from {len(sample.expansion.unit):,} draws of {len(sample.units):,} "
-              f"labelled units. Intervals hold at a level of {100 * level:g} %.", "soft"),
+        _text(
+            f"Estimates for all records from {len(sample.expansion.unit):,} draws of {len(sample.units):,} "
+            f"labelled units. Intervals hold at a level of {100 * level:g} %.",
+            "soft",
+        ),
         _alarms(wrong) if wrong else _text("No alarm: nothing that is looked for speaks against them."),
         "<h2>Estimates</h2>",
         *(_text(note, "soft") for note in refused),
@@ -159,15 +167,17 @@ def report(
         _text("Totals of the prediction are known without any label. The sample should estimate them well."),
         _balance(sample),
         "<h2>Influence</h2>",
-        _text("The labelled units that move an estimate most: look at their labels again. Leaving a unit out "
-              "moves the estimate by about minus its influence."),
+        _text(
+            "The labelled units that move an estimate most: look at their labels again. Leaving a unit out "
+            "moves the estimate by about minus its influence."
+        ),
         *(_influence(sample, metric) for metric in metrics[:2]),
         "<h2>Data and design</h2>",
         _facts({**(about or {}), **sample.facts()}),
         "<h2>To make it again</h2>",
         f"<pre>{escape(call)}</pre>" if call else "",
         _facts({"Python": sys.version.split()[0], **{name: _version(name) for name in PACKAGES}}),
-    ]  # fmt: skip
+    ]
     return _page(title, body)
 
 
@@ -180,14 +190,16 @@ def _version(package: str) -> str:
 
 def _page(title: str, body: Iterable[str]) -> str:
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-    return "\n".join([
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
-        *body,
-        "</body>\n</html>\n",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
+            *body,
+            "</body>\n</html>\n",
+        ]
+    )
 
 
 def _text(text: str, kind: str = "") -> str:
@@ -238,9 +250,7 @@ def _picture(draw: Callable[[Axes], Axes], height: float, says: str) -> str:
         raise DataError("the pictures of a report need matplotlib: pip install 'erbayes[plots]'") from error
     # ids are no formulas; the browser has more letters than matplotlib
     with (
-        matplotlib.rc_context(
-            {"text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "erbayes"}
-        ),
+        matplotlib.rc_context({"text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "erbayes"}),
         catch_warnings(),
     ):
         filterwarnings("ignore", "Glyph .* missing from", UserWarning)
@@ -253,10 +263,15 @@ def _picture(draw: Callable[[Axes], Axes], height: float, says: str) -> str:
 
 def _estimates(results: Mapping[str, Normal | Draws], level: float) -> str:
     columns = {
-        name: pd.Series([f"{_number(x)}\n{_number(a)}–{_number(b)}"
-                         for x, (a, b) in zip(found.mean, found.interval(level), strict=True)], found.names)
+        name: pd.Series(
+            [
+                f"{_number(x)}\n{_number(a)}–{_number(b)}"
+                for x, (a, b) in zip(found.mean, found.interval(level), strict=True)
+            ],
+            found.names,
+        )
         for name, found in results.items()
-    }  # fmt: skip
+    }
     return _table(pd.DataFrame(columns)) if columns else ""
 
 
@@ -272,11 +287,20 @@ def _forest(results: Mapping[str, Normal | Draws], metrics: Sequence[Metric], le
         if isinstance(found, Draws):
             shown[name] = Draws(tuple(names), found.values[..., shares], (UNIT,) * len(names))
         else:
-            shown[name] = Normal(tuple(names), found.mean[shares], one_each @ found.cov @ one_each.T,
-                                 found.df[shares], (UNIT,) * len(names), found.draws)  # fmt: skip
+            shown[name] = Normal(
+                tuple(names),
+                found.mean[shares],
+                one_each @ found.cov @ one_each.T,
+                found.df[shares],
+                (UNIT,) * len(names),
+                found.draws,
+            )
     height = 1.2 + 0.2 * len(names) * max(1, len(results))
-    return _picture(lambda ax: plots.forest(shown, level=level, ax=ax), height,
-                    f"Estimates and intervals of {', '.join(names)}")  # fmt: skip
+    return _picture(
+        lambda ax: plots.forest(shown, level=level, ax=ax),
+        height,
+        f"Estimates and intervals of {', '.join(names)}",
+    )
 
 
 def _balance(sample: Sample) -> str:
@@ -285,8 +309,9 @@ def _balance(sample: Sample) -> str:
     except DataError as error:
         return _text(f"No balance: {error}.", "soft")
     table = table.rename(index=lambda name: name.replace("_", " "))
-    picture = _picture(lambda ax: plots.balance(table, ax=ax), 1.2 + 0.4 * len(table),
-                       "Estimated over known totals")  # fmt: skip
+    picture = _picture(
+        lambda ax: plots.balance(table, ax=ax), 1.2 + 0.4 * len(table), "Estimated over known totals"
+    )
     return _beside(_table(table.map(_number)), picture)
 
 
@@ -295,6 +320,9 @@ def _influence(sample: Sample, metric: Metric) -> str:
     table.index = pd.Index([_id(x) for x in table.index])
     shown = table[["records", "missing", "wrong", "draws"]].map(lambda x: f"{x:,.0f}")
     shown.insert(0, "influence", table["influence"].map(lambda x: f"{x:+.2g}"))
-    picture = _picture(lambda ax: plots.influence(table, MOST, ax), 1.2 + 0.25 * len(table),
-                       f"Influence of single units on {metric.name}")  # fmt: skip
+    picture = _picture(
+        lambda ax: plots.influence(table, MOST, ax),
+        1.2 + 0.25 * len(table),
+        f"Influence of single units on {metric.name}",
+    )
     return f"<h3>{escape(metric.name)}</h3>" + _beside(_table(shown), picture)

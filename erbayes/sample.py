@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from .clustering import FloatArray
+from .arrays import FloatArray
+from .columns import Column, Known
 from .design import Design, Expansion
-from .units import Column, Known, NotIdentified, Units
+from .errors import NotIdentified
+from .units import Units
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .clustering import Clustering, DataError, some
+from .clustering import Clustering
+from .errors import DataError, some
 from .sources import (
     Database,
     DatabaseTable,
@@ -31,8 +32,21 @@ from .sources import (
 )
 from .units import KnownTotals, Missing, Units, assemble, same_kind
 
-__all__ = ["DatabaseTable", "DuckDB", "Files", "RunSQL", "Scanned", "Spark", "backquoted", "double_quoted",
-           "lies_elsewhere", "refuse_different_records", "scan", "scan_common", "scan_releases"]  # fmt: skip
+__all__ = [
+    "DatabaseTable",
+    "DuckDB",
+    "Files",
+    "RunSQL",
+    "Scanned",
+    "Spark",
+    "backquoted",
+    "double_quoted",
+    "lies_elsewhere",
+    "refuse_different_records",
+    "scan",
+    "scan_common",
+    "scan_releases",
+]
 
 EMBEDDED = DuckDB()
 HINTED = 1000
@@ -59,9 +73,15 @@ class Scanned(Units):
 
 
 def scan(
-    source: Any, labels: Any, *, record: str | None = None, cluster: str | None = None, blocks: Any = None,
-    missing: Missing = Missing.ERROR, engine: DuckDB = EMBEDDED,
-) -> Scanned:  # fmt: skip
+    source: Any,
+    labels: Any,
+    *,
+    record: str | None = None,
+    cluster: str | None = None,
+    blocks: Any = None,
+    missing: Missing = Missing.ERROR,
+    engine: DuckDB = EMBEDDED,
+) -> Scanned:
     """As `erbayes.measure`, of a prediction that need not fit in memory.
 
     Parameters
@@ -96,9 +116,17 @@ def scan(
 
 
 def scan_releases(
-    source: Any, labels: Any, release: str, *, record: str | None = None, cluster: str | None = None,
-    blocks: Any = None, missing: Missing = Missing.ERROR, common: bool = False, engine: DuckDB = EMBEDDED,
-) -> dict[Any, Scanned]:  # fmt: skip
+    source: Any,
+    labels: Any,
+    release: str,
+    *,
+    record: str | None = None,
+    cluster: str | None = None,
+    blocks: Any = None,
+    missing: Missing = Missing.ERROR,
+    common: bool = False,
+    engine: DuckDB = EMBEDDED,
+) -> dict[Any, Scanned]:
     """Several predictions in one table, by the value of a column: one scan serves all.
 
     Parameters
@@ -127,10 +155,15 @@ def scan_releases(
 
 
 def scan_common(
-    predictions: Mapping[str, Any], labels: Any, *, record: str | None = None,
-    cluster: str | Mapping[str, str | None] | None = None, blocks: Any = None,
-    missing: Missing = Missing.ERROR, engine: DuckDB = EMBEDDED,
-) -> dict[str, Scanned]:  # fmt: skip
+    predictions: Mapping[str, Any],
+    labels: Any,
+    *,
+    record: str | None = None,
+    cluster: str | Mapping[str, str | None] | None = None,
+    blocks: Any = None,
+    missing: Missing = Missing.ERROR,
+    engine: DuckDB = EMBEDDED,
+) -> dict[str, Scanned]:
     """Several predictions on the records that every one of them covers.
 
     Parameters
@@ -158,8 +191,10 @@ def scan_common(
     """
     foreign = [name for name, source in predictions.items() if has_engine(source)]
     if foreign:
-        raise DataError(f"{some(foreign)} has an engine of its own: bring all predictions into one table or "
-                        "view with a column of releases, and use scan_releases with common=True")  # fmt: skip
+        raise DataError(
+            f"{some(foreign)} has an engine of its own: bring all predictions into one table or "
+            "view with a column of releases, and use scan_releases with common=True"
+        )
     labels, parts = _labelled(labels), []
     with engine.open_all(list(predictions.values())) as databases:
         for name, database in zip(predictions, databases, strict=True):
@@ -183,17 +218,25 @@ def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
     (first, one), *others = predictions.items()
     for name, other in others:
         if one.rows != other.rows or len({one.digest, other.digest} - {None}) > 1:
-            raise DataError(f"{first!r} and {name!r} cover different records, {one.rows:,} and "
-                            f"{other.rows:,}: give both the same, or scan them with Coverage.COMMON"
-                            )  # fmt: skip
+            raise DataError(
+                f"{first!r} and {name!r} cover different records, {one.rows:,} and "
+                f"{other.rows:,}: give both the same, or scan them with Coverage.COMMON"
+            )
         if not one.ids.equals(other.ids):
             raise DataError(f"{first!r} and {name!r} are scans for different labels, or lack different ones")
 
 
 def _scan(
-    source: Any, labels: Any, record: str | None, cluster: str | None, release: tuple[str, ...], blocks: Any,
-    missing: Missing, common: bool, engine: DuckDB,
-) -> dict[Any, Scanned]:  # fmt: skip
+    source: Any,
+    labels: Any,
+    record: str | None,
+    cluster: str | None,
+    release: tuple[str, ...],
+    blocks: Any,
+    missing: Missing,
+    common: bool,
+    engine: DuckDB,
+) -> dict[Any, Scanned]:
     labels = _labelled(labels)
     with opened(source, engine) as database:
         chosen = _chosen(database.columns(), record, cluster, release)
@@ -212,8 +255,10 @@ def _refuse_kinds(labels: Clustering, record: str | None, cluster: str | None) -
     """Refuse ids that are neither strings nor integers, and records of another type than those labelled."""
     for kind, what in ((record, "record"), (cluster, "cluster")):
         if kind not in {"string", "integer", None}:
-            raise DataError(f"{what} ids of the prediction must be all strings or all integers, not "
-                            f"{kind}; convert them to text where they lie")  # fmt: skip
+            raise DataError(
+                f"{what} ids of the prediction must be all strings or all integers, not "
+                f"{kind}; convert them to text where they lie"
+            )
     labelled = pd.api.types.infer_dtype(labels.records, skipna=False)
     same_kind(record or labelled, labelled)
 
@@ -230,8 +275,10 @@ def _chosen(
     free = (c for c in columns if c not in named)
     record, cluster = (name if name is not None else next(free, None) for name in (record, cluster))
     if record is None or cluster is None:
-        raise DataError("name the record and the cluster column of the prediction"
-                        + (f"; it has {some(columns, 20)}" if columns else ""))  # fmt: skip
+        raise DataError(
+            "name the record and the cluster column of the prediction"
+            + (f"; it has {some(columns, 20)}" if columns else "")
+        )
     return record, cluster
 
 
@@ -299,8 +346,12 @@ class _Prediction:
             Missing ids, no record.
         """
         grouped = " GROUP BY v" if self.by else ""
-        counted = list(self.rows(f"SELECT {self.by}COUNT(*), COUNT(r), COUNT(c), {self.database.digest('r')} "
-                                 f"FROM {self.table}{grouped}"))  # fmt: skip
+        counted = list(
+            self.rows(
+                f"SELECT {self.by}COUNT(*), COUNT(r), COUNT(c), {self.database.digest('r')} "
+                f"FROM {self.table}{grouped}"
+            )
+        )
         total = sum(int(rows) for _, rows, *_ in counted)
         absent = {
             "record": (self.record, total - sum(int(r) for _, _, r, *_ in counted)),
@@ -311,11 +362,16 @@ class _Prediction:
         for what, (column, number) in absent.items():
             if number:
                 other = self.cluster if column == self.record else self.record
-                raise DataError(f"{what} ids of the prediction: {number} of {total} are missing"
-                                + self.examples(other, f"{self.database.quote(column)} IS NULL"))  # fmt: skip
+                raise DataError(
+                    f"{what} ids of the prediction: {number} of {total} are missing"
+                    + self.examples(other, f"{self.database.quote(column)} IS NULL")
+                )
         if not total:
-            raise DataError("the prediction holds no record" if self.release is None else
-                            "no record is in every prediction")  # fmt: skip
+            raise DataError(
+                "the prediction holds no record"
+                if self.release is None
+                else "no record is in every prediction"
+            )
         return {v: (int(rows), digest) for v, rows, *_, digest in counted}
 
     def common(self, releases: int) -> _Prediction:
@@ -347,8 +403,10 @@ class _Prediction:
         for inside in self.database.listed(list(keys)):
             for v, r, c in self.rows(f"{select} WHERE r IN ({inside})"):
                 if r not in keys:
-                    raise DataError(f"the engine takes {r!r} for a labelled record, which has another id: it "
-                                    "must compare ids exactly, with case and blanks")  # fmt: skip
+                    raise DataError(
+                        f"the engine takes {r!r} for a labelled record, which has another id: it "
+                        "must compare ids exactly, with case and blanks"
+                    )
                 found[v][at[keys[r]]] = c
         return found
 
@@ -390,13 +448,20 @@ class _Prediction:
             inside = database.listed(touched) if touched else []
             within = [f"r IN (SELECT r FROM {self.table} WHERE c IN ({i}))" for i in inside]
             where = " WHERE " + " OR ".join([share, *within])
-            checked = (f"all records of the {len(touched)} predicted clusters that the labels touch and one "
-                       f"in {database.one_in} of the others")  # fmt: skip
+            checked = (
+                f"all records of the {len(touched)} predicted clusters that the labels touch and one "
+                f"in {database.one_in} of the others"
+            )
         several = f"SELECT {self.by}r, COUNT(*) AS k FROM {self.table}{where} GROUP BY {self.by}r"
         grouped = " GROUP BY v" if self.by else ""
-        twice = [row for row in self.rows(
-            f"SELECT {self.by}COUNT(*), SUM(k - 1), MIN(r), MAX(r) FROM ({several}) AS s WHERE k > 1{grouped}"
-        ) if row[1]]  # fmt: skip
+        twice = [
+            row
+            for row in self.rows(
+                f"SELECT {self.by}COUNT(*), SUM(k - 1), MIN(r), MAX(r) "
+                f"FROM ({several}) AS s WHERE k > 1{grouped}"
+            )
+            if row[1]
+        ]
         if twice:
             repeats = sum(int(more) for _, _, more, *_ in twice)
             ends = list({key for *_, least, most in twice for key in (least, most)})

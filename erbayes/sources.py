@@ -20,7 +20,7 @@ from uuid import uuid4
 import pandas as pd
 import pyarrow as pa
 
-from .clustering import DataError, some
+from .errors import DataError, some
 from .files import PARQUET, terminable
 from .progress import track
 
@@ -76,24 +76,34 @@ class Database(Protocol):
     def rows(self, sql: str) -> list[tuple[Any, ...]]: ...
     def columns(self) -> Sequence[str]:
         """All columns; none where that cannot be told."""
+
     def use(self, record: str, cluster: str, *others: str) -> None:
         """Be ready for these columns."""
+
     def kind(self, column: str) -> str | None:
         """'string', 'integer', or the name of another type; None where that cannot be told."""
+
     def key(self, column: str) -> str:
         """SQL of what stands for an id."""
+
     def keys(self, column: str, ids: Sequence[Any]) -> dict[Any, Any]:
         """Key -> id."""
+
     def listed(self, values: Sequence[Any]) -> list[str]:
         """What may stand in IN (...), in one piece or several."""
+
     def keep(self, select: str) -> str:
         """SQL of a table that holds what `select` finds, computed once where that is cheaper."""
+
     def forget(self, table: str, column: str | None = None) -> None:
         """What is kept, or a column of it, is needed no more."""
+
     def share(self, key: str) -> str | None:
         """Condition that a pseudo-random share of keys fulfils; None: no need, take all."""
+
     def digest(self, key: str) -> str:
         """SQL of a number that tells sets of keys apart; NULL where there is none."""
+
     @property
     def one_in(self) -> int:
         """One over that share."""
@@ -137,8 +147,10 @@ class Files:
         kinds = {_suffix(str(p)) for p in every}
         unknown = [p.name for p in every if _suffix(str(p)) not in PARQUET | TEXT]
         if unknown and len(every) > 1:
-            raise DataError(f"{self.path}: {len(unknown)} of {len(every)} files are neither Parquet, CSV nor "
-                            f"TSV, such as {some(unknown)}")  # fmt: skip
+            raise DataError(
+                f"{self.path}: {len(unknown)} of {len(every)} files are neither Parquet, CSV nor "
+                f"TSV, such as {some(unknown)}"
+            )
         if kinds & FOREIGN:
             raise DataError(f"cannot scan {every[0]}: DuckDB unpacks {some(sorted(PACKED))} only")
         if len(kinds - PARQUET) > 1 or (kinds & PARQUET and kinds - PARQUET):
@@ -462,8 +474,12 @@ class _DuckDB:
             self.connection.register(self.table, source)
         else:
             self.frame = _frame(source)
-            self.first = [str(c) for c in (self.frame.columns if isinstance(self.frame, pd.DataFrame)
-                                           else self.frame.column_names)]  # fmt: skip
+            self.first = [
+                str(c)
+                for c in (
+                    self.frame.columns if isinstance(self.frame, pd.DataFrame) else self.frame.column_names
+                )
+            ]
             return
         self.describe()
 
@@ -579,8 +595,11 @@ def _pandas_index(source: Files) -> list[str]:
     if "://" in path:
         return []
     metadata = parquet.read_schema(re.sub(r"\[(.)\]", r"\1", path)).pandas_metadata or {}
-    return [c for c in metadata.get("index_columns", []) if isinstance(c, str)
-            and not c.startswith("__index_level_")]  # fmt: skip
+    return [
+        c
+        for c in metadata.get("index_columns", [])
+        if isinstance(c, str) and not c.startswith("__index_level_")
+    ]
 
 
 def _frame(source: Any) -> Any:
@@ -591,8 +610,10 @@ def _frame(source: Any) -> Any:
         return source
     if hasattr(source, "__arrow_c_stream__"):
         return pa.table(source)
-    raise DataError(f"cannot scan a {type(source).__name__}: expected files, a frame, an Arrow dataset, a "
-                    "DuckDB relation, a Spark DataFrame or RunSQL")  # fmt: skip
+    raise DataError(
+        f"cannot scan a {type(source).__name__}: expected files, a frame, an Arrow dataset, a "
+        "DuckDB relation, a Spark DataFrame or RunSQL"
+    )
 
 
 def _arrow(frame: Any, names: Sequence[str], record: str, cluster: str, *others: str) -> Any:
@@ -605,8 +626,9 @@ def _arrow(frame: Any, names: Sequence[str], record: str, cluster: str, *others:
         try:
             column = column if isinstance(column, pa.ChunkedArray) else pa.array(column, from_pandas=True)
         except pa.ArrowException as error:
-            raise DataError(f"column {name!r} of the prediction must be all strings or all integers: {error}"
-                            ) from error  # fmt: skip
+            raise DataError(
+                f"column {name!r} of the prediction must be all strings or all integers: {error}"
+            ) from error
         column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
         if name == cluster and pa.types.is_dictionary(column.type) and _is_id(column.type.value_type):
             chunks = [chunk.indices for chunk in column.unify_dictionaries().chunks]

@@ -24,11 +24,12 @@ import joblib
 import numpy as np
 import pandas as pd
 
+from .arrays import FloatArray, IntArray
 from .bootstrap import Interval, RaoWu, Scheme, bootstrap
 from .calibration import Calibrated
-from .clustering import DataError, FloatArray, IntArray
 from .design import DistinctEntities, UniformClusters, UniformRecords
 from .diagnostics import naive
+from .errors import DataError
 from .metrics import Metric
 from .progress import track
 from .sample import Sample
@@ -177,8 +178,9 @@ class Jackknife:
         self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
     ) -> Estimates:
         found = taylor(sample, metrics).apply(metrics)
-        wider = Normal(found.names, found.mean, jackknife(sample, metrics).cov, found.df, found.support,
-                       found.draws)  # fmt: skip
+        wider = Normal(
+            found.names, found.mean, jackknife(sample, metrics).cov, found.df, found.support, found.draws
+        )
         return Estimates(found.mean, *wider.interval(level, self.scale, self.df, self.pseudo).T)
 
 
@@ -200,9 +202,7 @@ class Resampled:
     def __call__(
         self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
     ) -> Estimates:
-        boot = bootstrap(
-            sample, metrics, self.scheme, replicates=self.replicates, rng=rng, progress=False
-        )
+        boot = bootstrap(sample, metrics, self.scheme, replicates=self.replicates, rng=rng, progress=False)
         return Estimates(boot.fit.mean, *boot.interval(level, self.kind).T)
 
 
@@ -270,38 +270,51 @@ class Study(Tabled):
         alpha = 1 - self.level
         miss = np.maximum(runs.lower - runs.truth, 0) + np.maximum(runs.truth - runs.upper, 0)
         width = runs.upper - runs.lower
-        figures = pd.DataFrame({
-            "error": runs.estimate - runs.truth,
-            "square": (runs.estimate - runs.truth) ** 2,
-            "covered": (miss == 0).where(width.notna()).astype(float),
-            "width": width,
-            "interval_score": width + 2 / alpha * miss,
-            "failed": runs.failed.astype(float),
-            "seconds": runs.seconds,
-        })  # fmt: skip
+        figures = pd.DataFrame(
+            {
+                "error": runs.estimate - runs.truth,
+                "square": (runs.estimate - runs.truth) ** 2,
+                "covered": (miss == 0).where(width.notna()).astype(float),
+                "width": width,
+                "interval_score": width + 2 / alpha * miss,
+                "failed": runs.failed.astype(float),
+                "seconds": runs.seconds,
+            }
+        )
         by = [runs[c] for c in ("population", "plan", "n", "estimator", "metric")]
         groups = figures.groupby(by, sort=False, observed=True)
         mean, count = groups.mean(), groups.count()
-        table = pd.DataFrame({
-            "truth": runs.truth.groupby(by, sort=False, observed=True).first(),
-            "repetitions": groups.size(),
-            "failures": groups.failed.sum().astype(int),
-            "bias": mean.error,
-            "rmse": np.sqrt(mean.square),
-            "coverage": mean.covered,
-            "coverage_se": np.sqrt(mean.covered * (1 - mean.covered) / count.covered),
-            "width": mean.width,
-            "interval_score": mean.interval_score,
-            "seconds": mean.seconds,
-        })  # fmt: skip
+        table = pd.DataFrame(
+            {
+                "truth": runs.truth.groupby(by, sort=False, observed=True).first(),
+                "repetitions": groups.size(),
+                "failures": groups.failed.sum().astype(int),
+                "bias": mean.error,
+                "rmse": np.sqrt(mean.square),
+                "coverage": mean.covered,
+                "coverage_se": np.sqrt(mean.covered * (1 - mean.covered) / count.covered),
+                "width": mean.width,
+                "interval_score": mean.interval_score,
+                "seconds": mean.seconds,
+            }
+        )
         return table.reset_index()
 
 
 def study(
-    populations: Mapping[str, Population], plans: Mapping[str, Plan], sizes: Sequence[int],
-    estimators: Mapping[str, Estimator], metrics: Sequence[Metric], *, repetitions: int, seed: int,
-    level: float = 0.95, workers: int = 1, file: Path | str | None = None, progress: bool = True,
-) -> Study:  # fmt: skip
+    populations: Mapping[str, Population],
+    plans: Mapping[str, Plan],
+    sizes: Sequence[int],
+    estimators: Mapping[str, Estimator],
+    metrics: Sequence[Metric],
+    *,
+    repetitions: int,
+    seed: int,
+    level: float = 0.95,
+    workers: int = 1,
+    file: Path | str | None = None,
+    progress: bool = True,
+) -> Study:
     """Draw samples of known populations again and again, and ask every estimator about each.
 
     All estimators see the same samples. Each cell (population, plan, size) has its own stream of
@@ -344,16 +357,28 @@ def study(
     metrics = tuple(metrics)
     contents = {name: _content(p.units) for name, p in populations.items()}
     cells = [
-        _Cell(name, populations[name].units, contents[name], plan_name, plans[plan_name], n, metrics,
-              level, seed)
+        _Cell(
+            name,
+            populations[name].units,
+            contents[name],
+            plan_name,
+            plans[plan_name],
+            n,
+            metrics,
+            level,
+            seed,
+        )
         for name, plan_name, n in product(populations, plans, sizes)
-    ]  # fmt: skip
-    blocks = [(c, first, min(BLOCK, repetitions - first)) for c in cells
-              for first in range(0, repetitions, BLOCK)]  # fmt: skip
+    ]
+    blocks = [
+        (c, first, min(BLOCK, repetitions - first)) for c in cells for first in range(0, repetitions, BLOCK)
+    ]
     with closing(sqlite3.connect(":memory:" if file is None else file)) as kept:
         kept.execute("CREATE TABLE IF NOT EXISTS blocks (key TEXT PRIMARY KEY, runs BLOB)")
-        found = {k: np.frombuffer(r).reshape(-1, len(metrics), len(RUN))
-                 for k, r in kept.execute("SELECT key, runs FROM blocks")}  # fmt: skip
+        found = {
+            k: np.frombuffer(r).reshape(-1, len(metrics), len(RUN))
+            for k, r in kept.execute("SELECT key, runs FROM blocks")
+        }
         jobs = []
         for cell, first, count in blocks:
             keys = {e: cell.key(first, count, e, f) for e, f in estimators.items()}
@@ -363,14 +388,22 @@ def study(
         done = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
         for runs in track(done, len(jobs), "study", progress):
             found |= runs
-            kept.executemany("INSERT OR REPLACE INTO blocks VALUES (?, ?)",
-                             [(k, r.tobytes()) for k, r in runs.items()])  # fmt: skip
+            kept.executemany(
+                "INSERT OR REPLACE INTO blocks VALUES (?, ?)", [(k, r.tobytes()) for k, r in runs.items()]
+            )
             kept.commit()
     truths = {name: [p.value(m) for m in metrics] for name, p in populations.items()}
-    return Study(pd.concat([
-        cell.frame(first, e, found[cell.key(first, count, e, f)], truths[cell.population])
-        for cell, first, count in blocks for e, f in estimators.items()
-    ], ignore_index=True), level)  # fmt: skip
+    return Study(
+        pd.concat(
+            [
+                cell.frame(first, e, found[cell.key(first, count, e, f)], truths[cell.population])
+                for cell, first, count in blocks
+                for e, f in estimators.items()
+            ],
+            ignore_index=True,
+        ),
+        level,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -395,20 +428,34 @@ class _Cell:
 
     def key(self, first: int, count: int, name: str, estimator: Estimator) -> str:
         """What a block of one estimator's runs depends on."""
-        known = (self.population, self.content, self.plan_name, _named(self.plan), self.n, name,
-                 _named(estimator), [m.name for m in self.metrics], self.level, self.seed, first, count)
+        known = (
+            self.population,
+            self.content,
+            self.plan_name,
+            _named(self.plan),
+            self.n,
+            name,
+            _named(estimator),
+            [m.name for m in self.metrics],
+            self.level,
+            self.seed,
+            first,
+            count,
+        )
         return hashlib.sha256(repr(known).encode()).hexdigest()
 
     def frame(self, first: int, name: str, runs: FloatArray, truth: Sequence[float]) -> pd.DataFrame:
         count, k, _ = runs.shape
         same = {"population": self.population, "plan": self.plan_name, "n": self.n, "estimator": name}
-        return pd.DataFrame({
-            **same,
-            "metric": np.tile([m.name for m in self.metrics], count),
-            "truth": np.tile(truth, count),
-            "repetition": np.repeat(np.arange(first, first + count), k),
-            **dict(zip(RUN, runs.reshape(-1, len(RUN)).T, strict=True)),
-        })  # fmt: skip
+        return pd.DataFrame(
+            {
+                **same,
+                "metric": np.tile([m.name for m in self.metrics], count),
+                "truth": np.tile(truth, count),
+                "repetition": np.repeat(np.arange(first, first + count), k),
+                **dict(zip(RUN, runs.reshape(-1, len(RUN)).T, strict=True)),
+            }
+        )
 
 
 def _content(units: Units) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .clustering import DataError, FloatArray
+from .arrays import FloatArray
+from .columns import Column, Known
+from .errors import DataError, NotIdentified
 from .metrics import METRICS, Metric
 from .sample import Sample
 from .uncertain import Normal, Totals
-from .units import Column, Known, NotIdentified
 
 
 def columns_of(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:
@@ -43,8 +44,7 @@ def taylor(sample: Sample, metrics: Sequence[Metric] = METRICS) -> Totals:
     mean[..., :k] = Z.sum(axis=-2)
     mean[..., k:] = [sample.known(t) for t in known]
     names = tuple(c.name for c in counted) + tuple(t.name for t in known)
-    return Totals(names, mean, cov, moment, variance.lost, sample.draws,
-                  sample.expansion.absolute)  # fmt: skip
+    return Totals(names, mean, cov, moment, variance.lost, sample.draws, sample.expansion.absolute)
 
 
 def effects(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .clustering import DataError, FloatArray
+from .arrays import FloatArray
+from .errors import DataError, NotIdentified
 from .metrics import Metric
-from .units import NotIdentified
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -31,8 +31,14 @@ class Scale:
 
 
 identity = Scale("identity", lambda x: x, lambda y: y, np.ones_like, -np.inf, np.inf)
-logit = Scale("logit", lambda x: np.log(x / (1 - x)), lambda y: (1 + np.tanh(y / 2)) / 2,
-              lambda x: 1 / (x * (1 - x)), 0.0, 1.0)  # fmt: skip
+logit = Scale(
+    "logit",
+    lambda x: np.log(x / (1 - x)),
+    lambda y: (1 + np.tanh(y / 2)) / 2,
+    lambda x: 1 / (x * (1 - x)),
+    0.0,
+    1.0,
+)
 log = Scale("log", np.log, np.exp, lambda x: 1 / x, 0.0, np.inf)
 
 
@@ -105,8 +111,9 @@ class Normal(Tabled):
             raise DataError(f"the variance estimate of {', '.join(negative)} is below 0: label more units")
         return np.sqrt(np.where(rounding, 0.0, variance))
 
-    def interval(self, level: float = 0.95, scale: Scale | None = None,
-                 df: float | None = None, pseudo: float = PSEUDO) -> FloatArray:  # fmt: skip
+    def interval(
+        self, level: float = 0.95, scale: Scale | None = None, df: float | None = None, pseudo: float = PSEUDO
+    ) -> FloatArray:
         """Two-sided intervals, (..., k, 2), cut to the support.
 
         Parameters
@@ -163,8 +170,7 @@ class Normal(Tabled):
         df = np.array([self.df[row != 0].min() for row in C])
         cov, size = C @ self.cov @ C.T, np.abs(C) @ np.abs(self.cov) @ np.abs(C.T)
         cov = np.where(np.abs(cov) <= 1e-12 * size, 0.0, cov)  # what cancels leaves only rounding
-        return Normal(tuple(names), C @ self.mean, cov, df,
-                      ((-np.inf, np.inf),) * len(C))  # fmt: skip
+        return Normal(tuple(names), C @ self.mean, cov, df, ((-np.inf, np.inf),) * len(C))
 
     def table(self, level: float = 0.95, scale: Scale | None = None) -> pd.DataFrame:
         """Estimate, standard error, degrees of freedom and interval, one row a component."""
@@ -174,10 +180,16 @@ class Normal(Tabled):
             samples = [range(n) for n in self.mean.shape[:-1]]
             index = pd.MultiIndex.from_product([*samples, self.names])
         return pd.DataFrame(
-            {"estimate": self.mean.ravel(), "se": self.sd.ravel(), "df": self.df.ravel(),
-             "lower": bounds[..., 0].ravel(), "upper": bounds[..., 1].ravel(), "level": level},
+            {
+                "estimate": self.mean.ravel(),
+                "se": self.sd.ravel(),
+                "df": self.df.ravel(),
+                "lower": bounds[..., 0].ravel(),
+                "upper": bounds[..., 1].ravel(),
+                "level": level,
+            },
             index=index,
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -252,10 +264,15 @@ class Draws(Tabled):
         """Mean, standard deviation and equal-tailed interval, one row a component."""
         bounds = self.interval(level)
         return pd.DataFrame(
-            {"estimate": self.mean, "sd": self.sd, "lower": bounds[:, 0], "upper": bounds[:, 1],
-             "level": level},
+            {
+                "estimate": self.mean,
+                "sd": self.sd,
+                "lower": bounds[:, 0],
+                "upper": bounds[:, 1],
+                "level": level,
+            },
             index=pd.Index(self.names, name="metric"),
-        )  # fmt: skip
+        )
 
 
 def positions(metric: Metric, names: Sequence[str]) -> list[int]:
@@ -384,5 +401,6 @@ class Totals:
                 f"{', '.join(empty)} is 0/0 in this sample: it holds none of what is averaged over"
             )
         cov = J @ self.cov @ np.swapaxes(J, -1, -2)
-        return Normal(tuple(m.name for m in metrics), mean, cov, df, tuple(m.support for m in metrics),
-                      self.draws)  # fmt: skip
+        return Normal(
+            tuple(m.name for m in metrics), mean, cov, df, tuple(m.support for m in metrics), self.draws
+        )

@@ -8,20 +8,18 @@ duality needs no second set of formulas.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .clustering import Clustering, DataError, FloatArray, IntArray, ids, some
-
-
-class NotIdentified(DataError):
-    """A quantity that these units or this design cannot tell."""
+from .arrays import FloatArray, IntArray
+from .clustering import Clustering, ids
+from .columns import COLUMNS, RECORDS, ClusterSum, Column
+from .errors import DataError, NotIdentified, some
 
 
 class Missing(Enum):
@@ -146,10 +144,16 @@ class Units:
         group = np.zeros(len(at), dtype=np.int64)
         np.cumsum(np.diff(self.group[at]) != 0, out=group[1:])
         taken = Units(
-            ids=self.ids[chosen], unit=np.repeat(np.arange(len(chosen)), pieces), group=group,
-            n=self.n[at], N=self.N[at], m=self.m[at], cluster=self.cluster[at], known=self.known,
+            ids=self.ids[chosen],
+            unit=np.repeat(np.arange(len(chosen)), pieces),
+            group=group,
+            n=self.n[at],
+            N=self.N[at],
+            m=self.m[at],
+            cluster=self.cluster[at],
+            known=self.known,
             by_entity=self.by_entity,
-        )  # fmt: skip
+        )
         taken._counted.update({c: y[chosen] for c, y in self._counted.items()})
         return taken
 
@@ -173,138 +177,6 @@ class Units:
 
     def __repr__(self) -> str:
         return f"Units({len(self)} units, {int(self.n.sum())} records, {len(self.n)} pieces)"
-
-
-class Column(Protocol):
-    """A quantity counted on each unit, whose sum over all units is a population total."""
-
-    @property
-    def name(self) -> str: ...
-    def identified(self, units: Units) -> bool: ...
-    def count(self, units: Units) -> FloatArray: ...
-
-
-Term = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
-
-
-@dataclass(frozen=True, slots=True)
-class PieceSum:
-    """Σ over pieces of term(n, N_c, m)."""
-
-    name: str
-    term: Term
-
-    def identified(self, units: Units) -> bool:
-        return not np.isnan(self.term(units.n, units.N, units.m)).any()
-
-    def count(self, units: Units) -> FloatArray:
-        terms = self.term(units.n, units.N, units.m)
-        if np.isnan(terms).any():
-            raise NotIdentified(
-                f"'{self.name}' needs the full size of every true entity that the sampled "
-                "predicted clusters touch"
-            )
-        return np.bincount(units.unit, weights=terms, minlength=len(units))
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterSum:
-    """Σ over pieces of n φ(m): its total over all units is known from the prediction alone."""
-
-    name: str
-    phi: Callable[[FloatArray], FloatArray]
-
-    def identified(self, units: Units) -> bool:
-        return True
-
-    def count(self, units: Units) -> FloatArray:
-        return np.bincount(units.unit, weights=units.n * self.phi(units.m), minlength=len(units))
-
-
-@dataclass(frozen=True, slots=True)
-class GroupMax:
-    """Σ over whole entities (or whole predicted clusters) of the largest term(n, N_c, m)."""
-
-    name: str
-    term: Term
-    by_entity: bool
-
-    def identified(self, units: Units) -> bool:
-        return self.by_entity == units.by_entity and not np.isnan(units.N).any()
-
-    def count(self, units: Units) -> FloatArray:
-        if not self.identified(units):
-            side = "true entities" if self.by_entity else "predicted clusters"
-            raise NotIdentified(f"'{self.name}' is identified only where whole {side} are sampled")
-        largest = np.zeros(int(units.group.max()) + 1)
-        np.maximum.at(largest, units.group, self.term(units.n, units.N, units.m))
-        unit = np.zeros(len(largest), dtype=np.int64)
-        unit[units.group] = units.unit
-        return np.bincount(unit, weights=largest, minlength=len(units))
-
-
-@dataclass(frozen=True, slots=True)
-class Unidentified:
-    """A quantity that no sample of units can tell, and why."""
-
-    name: str
-    reason: str
-
-    def identified(self, units: Units) -> bool:
-        return False
-
-    def count(self, units: Units) -> FloatArray:
-        raise NotIdentified(f"'{self.name}' is not identified: {self.reason}")
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A total fixed by the prediction, entering a metric as a constant."""
-
-    column: ClusterSum
-
-    @property
-    def name(self) -> str:
-        return f"known {self.column.name}"
-
-
-def pairs(x: FloatArray) -> FloatArray:
-    """C2(x) = x (x - 1) / 2."""
-    return x * (x - 1) / 2
-
-
-def _exact(n: FloatArray, N: FloatArray, m: FloatArray) -> FloatArray:
-    return np.where(np.isnan(N), np.nan, ((n == N) & (n == m)).astype(float))
-
-
-RECORDS = ClusterSum("records", lambda m: np.ones_like(m))
-PREDICTED_LINKS = ClusterSum("predicted_links", lambda m: (m - 1) / 2)
-PREDICTED_CLUSTERS = ClusterSum("predicted_clusters", lambda m: 1 / m)
-N_LOG_M = ClusterSum("n_log_m", np.log)
-ENTITIES = PieceSum("entities", lambda n, N, m: n / N)
-TRUE_LINKS = PieceSum("true_links", lambda n, N, m: n * (N - 1) / 2)
-COMMON_LINKS = PieceSum("common_links", lambda n, N, m: pairs(n))
-PIECES = PieceSum("pieces", lambda n, N, m: np.ones_like(n))
-EXACT = PieceSum("exact", _exact)
-B3_PRECISION = PieceSum("b3_precision", lambda n, N, m: n**2 / m)
-B3_RECALL = PieceSum("b3_recall", lambda n, N, m: n**2 / N)
-B3_PRECISION_MEAN = PieceSum("b3_precision_mean", lambda n, N, m: n**2 / (m * N))
-B3_RECALL_MEAN = PieceSum("b3_recall_mean", lambda n, N, m: n**2 / N**2)
-N_LOG_N = PieceSum("n_log_n", lambda n, N, m: n * np.log(n))
-N_LOG_SIZE = PieceSum("n_log_size", lambda n, N, m: n * np.log(N))
-TRUE_SINGLETONS = PieceSum("true_singletons", lambda n, N, m: np.where(N > 1, 0.0, n / N))
-LARGEST_PIECE = GroupMax("largest_piece", lambda n, N, m: n, True)
-LARGEST_PIECE_PREDICTED = GroupMax("largest_piece_predicted", lambda n, N, m: n, False)
-CLOSEST = GroupMax("closest_cluster", lambda n, N, m: n / (N + m - n), True)
-CLOSEST_PREDICTED = GroupMax("closest_entity", lambda n, N, m: n / (N + m - n), False)
-BEST_MATCHING = Unidentified("best_matching", "the best one-to-one matching of entities and predicted "
-    "clusters is a question about all of them together, which a sample does not answer")  # fmt: skip
-
-COLUMNS: tuple[Column, ...] = (
-    RECORDS, PREDICTED_LINKS, PREDICTED_CLUSTERS, N_LOG_M, ENTITIES, TRUE_LINKS, COMMON_LINKS,
-    PIECES, EXACT, B3_PRECISION, B3_RECALL, B3_PRECISION_MEAN, B3_RECALL_MEAN, N_LOG_N, N_LOG_SIZE,
-    TRUE_SINGLETONS, LARGEST_PIECE, LARGEST_PIECE_PREDICTED, CLOSEST, CLOSEST_PREDICTED,
-)  # fmt: skip
 
 
 def same_kind(prediction: str, labels: str) -> None:
@@ -337,9 +209,7 @@ def _pieces(rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray, Floa
     return key // width, key % width, n.astype(float)
 
 
-def measure(
-    prediction: Any, labels: Any, *, blocks: Any = None, missing: Missing = Missing.ERROR
-) -> Units:
+def measure(prediction: Any, labels: Any, *, blocks: Any = None, missing: Missing = Missing.ERROR) -> Units:
     """Count everything on the labelled entities, or on the blocks that they fill.
 
     Parameters
@@ -381,9 +251,14 @@ def measure(
 
 
 def assemble(
-    labels: Clustering, cluster: IntArray, sizes: IntArray, known: KnownTotals,
-    *, blocks: Any = None, missing: Missing = Missing.ERROR,
-) -> Units:  # fmt: skip
+    labels: Clustering,
+    cluster: IntArray,
+    sizes: IntArray,
+    known: KnownTotals,
+    *,
+    blocks: Any = None,
+    missing: Missing = Missing.ERROR,
+) -> Units:
     """Units from what the labelled records met in the prediction, wherever it was looked up.
 
     Parameters
@@ -423,8 +298,7 @@ def assemble(
         sizes = np.concatenate([sizes, np.ones(unmatched, dtype=sizes.dtype)])
     if missing is Missing.TOGETHER:
         cluster[lacking] = len(sizes) + labels.codes[lacking]
-        sizes = np.concatenate([sizes, np.bincount(labels.codes[lacking],
-                                                   minlength=len(labels.clusters))])  # fmt: skip
+        sizes = np.concatenate([sizes, np.bincount(labels.codes[lacking], minlength=len(labels.clusters))])
     if unmatched and missing is Missing.SINGLETON:
         known = replace(known, singletons=False)
     entity, piece_cluster, n = _pieces(labels.codes[kept], cluster[kept])
@@ -434,10 +308,16 @@ def assemble(
     order = np.argsort(unit_of[entity], kind="stable")
     entity, piece_cluster, n = entity[order], piece_cluster[order], n[order]
     return Units(
-        ids=unit_ids, unit=unit_of[entity], group=np.searchsorted(present, entity), n=n,
-        N=N[entity], m=sizes[piece_cluster].astype(float), cluster=piece_cluster,
-        known=None if unmatched and missing is Missing.TOGETHER else known, unmatched=unmatched,
-    )  # fmt: skip
+        ids=unit_ids,
+        unit=unit_of[entity],
+        group=np.searchsorted(present, entity),
+        n=n,
+        N=N[entity],
+        m=sizes[piece_cluster].astype(float),
+        cluster=piece_cluster,
+        known=None if unmatched and missing is Missing.TOGETHER else known,
+        unmatched=unmatched,
+    )
 
 
 def _units_of(labels: Clustering, blocks: Any, present: IntArray) -> tuple[IntArray, pd.Index]:
@@ -463,9 +343,7 @@ def _units_of(labels: Clustering, blocks: Any, present: IntArray) -> tuple[IntAr
     return unit, blocks.clusters[used]
 
 
-def measure_predicted(
-    prediction: Any, labels: Any, sampled: Any, *, whole_entities: bool = True
-) -> Units:
+def measure_predicted(prediction: Any, labels: Any, sampled: Any, *, whole_entities: bool = True) -> Units:
     """Count everything on sampled *predicted* clusters (duality of precision and recall).
 
     Parameters
@@ -506,5 +384,14 @@ def measure_predicted(
     m = np.bincount(unit, weights=n)
     N = labels.sizes[entity].astype(float) if whole_entities else np.full(len(n), np.nan)
     cluster = np.flatnonzero(unit_of_cluster >= 0)[np.argsort(unit_of_cluster[unit_of_cluster >= 0])]
-    return Units(ids=wanted, unit=unit, group=unit, n=n, N=N, m=m[unit], cluster=cluster[unit],
-                 known=_histogram(prediction.sizes), by_entity=False)  # fmt: skip
+    return Units(
+        ids=wanted,
+        unit=unit,
+        group=unit,
+        n=n,
+        N=N,
+        m=m[unit],
+        cluster=cluster[unit],
+        known=_histogram(prediction.sizes),
+        by_entity=False,
+    )

@@ -57,8 +57,8 @@ def truth(true: list[int], pred: list[int]) -> dict[str, float]:
         "talburt-wang": sqrt(len(C) * len(K)) / B,
         "inverse-purity": inv,
         "split-rate": 1 - inv,
-        "closest-cluster-recall": sum(
-            max(len(c & k) / len(c | k) for k in K.values()) for c in C.values()) / len(C),
+        "closest-cluster-recall": sum(max(len(c & k) / len(c | k) for k in K.values()) for c in C.values())
+        / len(C),
         "entities": len(C),
         "mean-cluster-size": N / len(C),
         "singleton-share": ones / len(C),
@@ -68,6 +68,6 @@ def truth(true: list[int], pred: list[int]) -> dict[str, float]:
         "P_clust": both / p_links,
         "P_rec": both / p_links,
         "purity": pur,
-        "closest-cluster-precision": sum(
-            max(len(c & k) / len(c | k) for c in C.values()) for k in K.values()) / len(K),
-    }  # fmt: skip
+        "closest-cluster-precision": sum(max(len(c & k) / len(c | k) for c in C.values()) for k in K.values())
+        / len(K),
+    }

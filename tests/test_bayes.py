@@ -30,9 +30,9 @@ from erbayes.bayes.outcomes import BETWEEN
 from erbayes.bayes.parts import LOG_FLAWLESS, CompiledPart, PartDraws, alone, hyperparameters, structure
 from erbayes.bayes.population import NEAR, Completed, Links, completed, log_density_of_total, unsampled
 from erbayes.bayes.samplers import NUTS, Importance, Packing, Whitened, problems_of_chains
+from erbayes.columns import COLUMNS, COMMON_LINKS, PIECES, PREDICTED_LINKS, RECORDS, TRUE_LINKS
 from erbayes.design import BySize
 from erbayes.simulate import Chain, LogNormal, Merges, Misattribution, Splits, simulate
-from erbayes.units import COLUMNS, COMMON_LINKS, PIECES, PREDICTED_LINKS, RECORDS, TRUE_LINKS
 
 pytestmark = pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")
 PLAIN = Mode("py", None)
@@ -97,8 +97,10 @@ def test_counts_on_grids_are_the_sample(draw):
     d, grid = evidence.data, evidence.grid
     records = {e: set(r.index) for e, r in pop.true[pop.true.isin(sample.units.ids)].groupby(pop.true)}
     cluster = {k: set(r.index) for k, r in pop.pred.groupby(pop.pred)}
-    wanted = {k: np.zeros(len(grid.size)) for k in ("drawn", "several", "intact", "broken", "intact_all", "clean",
-                                                    "entities", "met")}  # fmt: skip
+    wanted = {
+        k: np.zeros(len(grid.size))
+        for k in ("drawn", "several", "intact", "broken", "intact_all", "clean", "entities", "met")
+    }
     shares, intrusions = np.zeros((len(grid.size), 2)), []
     total = dict.fromkeys(("records", "true", "common", "foreign"), 0)
     draws = pd.Series(sample.units.ids[sample.expansion.unit]).value_counts()
@@ -106,7 +108,10 @@ def test_counts_on_grids_are_the_sample(draw):
         s = len(own)
         j = max(i for i in range(len(grid.lower)) if grid.lower[i] <= s)
         pieces = [len(own & cluster[k]) for k in set(pop.pred[list(own)])]
-        links, foreign = sum(n * (n - 1) // 2 for n in pieces), sum(len(cluster[pop.pred[r]] - own) for r in own)
+        links, foreign = (
+            sum(n * (n - 1) // 2 for n in pieces),
+            sum(len(cluster[pop.pred[r]] - own) for r in own),
+        )
         intact = len(pieces) == 1
         wanted["entities"][j] += 1
         wanted["drawn"][j] += draws[entity]
@@ -126,7 +131,9 @@ def test_counts_on_grids_are_the_sample(draw):
     for key, value in wanted.items():
         np.testing.assert_array_equal(d[key], value, err_msg=key)
     np.testing.assert_allclose(d["shares"], shares, rtol=1e-10)
-    assert [d[f"sampled_{k}"] for k in ("records", "true_links", "common_links", "foreign")] == list(total.values())
+    assert [d[f"sampled_{k}"] for k in ("records", "true_links", "common_links", "foreign")] == list(
+        total.values()
+    )
     assert d["draws"] == d["drawn"].sum() == 80
     assert d["draws"] > d["entities"].sum() or draw is clusters
     found = d["intrusions"].sum(axis=1)
@@ -150,18 +157,42 @@ def sampled(entities, design, **how):
     return eb.Sample(eb.measure(PRED, {r: e for r, e in TRUE.items() if e in entities}, **how), design)
 
 
-@pytest.mark.parametrize("sample, message", [
-    (lambda: sampled("xyz", eb.UniformClusters(), blocks={1: 0, 2: 0, 3: 0, 4: 0, 5: 0, 6: 1}), "true entities as units"),
-    (lambda: eb.Sample(eb.measure_predicted(PRED, TRUE, ["a", "b"]), eb.UniformClusters()), "true entities as units"),
-    (lambda: sampled("xy", eb.KnownWeights({"x": 1, "y": 2})), "under KnownWeights the chance"),
-    (lambda: sampled("xy", eb.Stratified({"x": 0, "y": 0}, {0: 5})), "under Stratified the chance"),
-    (lambda: sampled("xy", eb.WeightedRecords(["x", "y"], [0.1, 0.2])), "under WeightedRecords the chance"),
-    (lambda: sampled("xyzuv", eb.Calibrated(eb.UniformClusters(), eb.links_by_size, fewest=0)), "under Calibrated the chance"),
-    (lambda: eb.Sample(eb.measure(PRED, {1: "x", 2: "x", 99: "x"}, missing=eb.Missing.SINGLETON), eb.UniformClusters()),
-     "use Missing.OMIT"),
-    (lambda: eb.Sample(eb.measure(PRED, {1: "x", 2: "x", 99: "x"}, missing=eb.Missing.TOGETHER), eb.UniformClusters()),
-     "use Missing.OMIT"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "sample, message",
+    [
+        (
+            lambda: sampled("xyz", eb.UniformClusters(), blocks={1: 0, 2: 0, 3: 0, 4: 0, 5: 0, 6: 1}),
+            "true entities as units",
+        ),
+        (
+            lambda: eb.Sample(eb.measure_predicted(PRED, TRUE, ["a", "b"]), eb.UniformClusters()),
+            "true entities as units",
+        ),
+        (lambda: sampled("xy", eb.KnownWeights({"x": 1, "y": 2})), "under KnownWeights the chance"),
+        (lambda: sampled("xy", eb.Stratified({"x": 0, "y": 0}, {0: 5})), "under Stratified the chance"),
+        (
+            lambda: sampled("xy", eb.WeightedRecords(["x", "y"], [0.1, 0.2])),
+            "under WeightedRecords the chance",
+        ),
+        (
+            lambda: sampled("xyzuv", eb.Calibrated(eb.UniformClusters(), eb.links_by_size, fewest=0)),
+            "under Calibrated the chance",
+        ),
+        (
+            lambda: eb.Sample(
+                eb.measure(PRED, {1: "x", 2: "x", 99: "x"}, missing=eb.Missing.SINGLETON),
+                eb.UniformClusters(),
+            ),
+            "use Missing.OMIT",
+        ),
+        (
+            lambda: eb.Sample(
+                eb.measure(PRED, {1: "x", 2: "x", 99: "x"}, missing=eb.Missing.TOGETHER), eb.UniformClusters()
+            ),
+            "use Missing.OMIT",
+        ),
+    ],
+)
 def test_samples_that_a_size_model_refuses(sample, message):
     with pytest.raises(eb.NotIdentified, match=message):
         bayes.fast(sample(), rng=rng())
@@ -180,11 +211,26 @@ def by_hand(J=6, draws=3, seed=1):
     intact, met = g.uniform(0.2, 0.9, (2, draws, J))
     kept = intact + (1 - intact) * g.uniform(0.1, 0.5, (draws, J))
     v = g.uniform(0.5, 4.0, (draws, J))
-    by_size = {"kept": kept, "kept_square": kept**2 + (kept * (1 - kept)) * 0.4, "foreign": met * v,
-               "foreign_square": met * v**2 * 1.7, "entities": g.uniform(50, 500, (draws, J))}  # fmt: skip
-    data = {"size": np.array([1.0, 2.0, 3.0, 5.0, 9.0, 30.0])[:J], "sampled_true_links": 70.0, "sampled_common_links": 50.0,
-            "sampled_foreign": 36.0, "sampled_records": 90.0, "records": 6000.0, "predicted_links": 9000.0,
-            "selection": np.ones(J), "repeats": 1.0, "fixed_size": 1.0, "draws": 40}  # fmt: skip
+    by_size = {
+        "kept": kept,
+        "kept_square": kept**2 + (kept * (1 - kept)) * 0.4,
+        "foreign": met * v,
+        "foreign_square": met * v**2 * 1.7,
+        "entities": g.uniform(50, 500, (draws, J)),
+    }
+    data = {
+        "size": np.array([1.0, 2.0, 3.0, 5.0, 9.0, 30.0])[:J],
+        "sampled_true_links": 70.0,
+        "sampled_common_links": 50.0,
+        "sampled_foreign": 36.0,
+        "sampled_records": 90.0,
+        "records": 6000.0,
+        "predicted_links": 9000.0,
+        "selection": np.ones(J),
+        "repeats": 1.0,
+        "fixed_size": 1.0,
+        "draws": 40,
+    }
     return by_size, data
 
 
@@ -204,8 +250,19 @@ def test_links_by_plain_loops():
             vf += M * (s / 2) ** 2 * by["foreign_square"][k, j]
             cov += M * (pairs * y) * (s * o / 2)
             vk += M * pairs**2 * (by["kept_square"][k, j] - y**2)
-        for got, wanted in zip((found.true, found.common, found.false, found.common_variance, found.false_variance,
-                                found.covariance, found.kept_variance), (true, common, false, vc, vf, cov, vk), strict=True):  # fmt: skip
+        for got, wanted in zip(
+            (
+                found.true,
+                found.common,
+                found.false,
+                found.common_variance,
+                found.false_variance,
+                found.covariance,
+                found.kept_variance,
+            ),
+            (true, common, false, vc, vf, cov, vk),
+            strict=True,
+        ):
             assert got[k] == pytest.approx(wanted, rel=1e-12)
         assert found.predicted[k] == pytest.approx(common + false, rel=1e-12)
         assert found.variance[k] == pytest.approx(vc + vf + 2 * cov, rel=1e-12)
@@ -223,8 +280,15 @@ def test_unsampled_entities_by_brute_force(repeats):
     for _ in range(4000):
         got = g.choice(len(every), n, replace=repeats, p=chance[every] / chance[every].sum())
         missed += np.bincount(np.delete(every, np.unique(got)), minlength=4)
-    data = {"selection": chance, "draws": n, "repeats": float(repeats), "fixed_size": 1.0, "records": 324.0,
-            "sampled_records": 100.0, "size": size}  # fmt: skip
+    data = {
+        "selection": chance,
+        "draws": n,
+        "repeats": float(repeats),
+        "fixed_size": 1.0,
+        "records": 324.0,
+        "sampled_records": 100.0,
+        "size": size,
+    }
     found = unsampled(M[None].astype(float), data)[0]
     assert found @ size == pytest.approx(324.0 - 100.0, rel=1e-12)
     np.testing.assert_allclose(found / found.sum(), missed / missed.sum(), rtol=0.02)
@@ -237,8 +301,15 @@ def test_distinct_entities_are_found_with_their_inclusion():
     for _ in range(4000):
         got = g.choice(len(every), n, p=size[every] / size[every].sum())
         missed += np.bincount(np.delete(every, np.unique(got)), minlength=4)
-    data = {"selection": eb.DistinctEntities(n, int(M @ size)).selection(size, None), "repeats": 0.0, "fixed_size": 0.0,
-            "draws": (M - missed / 4000).sum() - 5, "records": float(M @ size), "sampled_records": 190.0, "size": size}  # fmt: skip
+    data = {
+        "selection": eb.DistinctEntities(n, int(M @ size)).selection(size, None),
+        "repeats": 0.0,
+        "fixed_size": 0.0,
+        "draws": (M - missed / 4000).sum() - 5,
+        "records": float(M @ size),
+        "sampled_records": 190.0,
+        "size": size,
+    }
     found = unsampled(M[None].astype(float), data)[0]
     np.testing.assert_allclose(found / found.sum(), missed / missed.sum(), rtol=0.02, atol=2e-4)
 
@@ -249,7 +320,10 @@ def one_by_one(by, data, left, draws, seed):
     seen = [data["sampled_true_links"], data["sampled_common_links"], data["sampled_foreign"] / 2]
     out = np.tile(np.array(seen), (draws, 1))
     for j in range(J):
-        s, y, y2, o, o2 = data["size"][j], *(by[k][0, j] for k in ("kept", "kept_square", "foreign", "foreign_square"))
+        s, y, y2, o, o2 = (
+            data["size"][j],
+            *(by[k][0, j] for k in ("kept", "kept_square", "foreign", "foreign_square")),
+        )
         number = g.poisson(left[0, j], draws)
         at, total = np.repeat(np.arange(draws), number), number.sum()
         if s > 1:
@@ -279,7 +353,9 @@ def test_completed_populations_have_the_moments_of_single_entities():
     wanted = one_by_one(by, data, left, 5000, 2)
     error = wanted.std(axis=0) * np.sqrt(1 / 20_000 + 1 / 5000)
     assert (np.abs(found.mean(axis=0) - wanted.mean(axis=0)) < 5 * error).all()
-    np.testing.assert_allclose(np.sqrt(np.diag(np.cov(found.T))), np.sqrt(np.diag(np.cov(wanted.T))), rtol=0.05)
+    np.testing.assert_allclose(
+        np.sqrt(np.diag(np.cov(found.T))), np.sqrt(np.diag(np.cov(wanted.T))), rtol=0.05
+    )
     np.testing.assert_allclose(np.corrcoef(found.T), np.corrcoef(wanted.T), atol=0.05)
     expected = Links.of(left, by, data)
     assert found[:, 1].std() == pytest.approx(np.sqrt(expected.common_variance[0]), rel=0.05)
@@ -334,7 +410,9 @@ def test_proposals_are_t_distributions():
     proposal = Proposal(centre, root, np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]))
     x = proposal.draws(20_000, rng())
     z = (x - centre) @ np.linalg.inv(root).T
-    wanted = stats.multivariate_t(np.zeros(2), np.eye(2), DF).logpdf(z[:50, [0, 2]]) + stats.t(DF).logpdf(z[:50, 1])
+    wanted = stats.multivariate_t(np.zeros(2), np.eye(2), DF).logpdf(z[:50, [0, 2]]) + stats.t(DF).logpdf(
+        z[:50, 1]
+    )
     np.testing.assert_allclose(proposal.log_density(x[:50]), wanted - np.log(np.diag(root)).sum(), rtol=1e-9)
     for along in z.T:
         assert stats.kstest(along, stats.t(DF).cdf).pvalue > 1e-3
@@ -372,7 +450,9 @@ def test_tails_of_priors_where_the_data_are_silent():
     found = approximated(compiled, 20_000, rng())
     scale, at = bayes.Retention().share_amplitude, np.array(compiled.coordinates) == "share_tilt_weights"
     for w in found.thetas[:, at].T / scale:
-        assert np.quantile(np.abs(w), [0.5, 0.95, 0.995]) == pytest.approx(stats.t(3).isf([0.25, 0.025, 0.0025]), rel=0.15)
+        assert np.quantile(np.abs(w), [0.5, 0.95, 0.995]) == pytest.approx(
+            stats.t(3).isf([0.25, 0.025, 0.0025]), rel=0.15
+        )
 
 
 def zeta_part(evidence):
@@ -419,18 +499,25 @@ def test_parts_as_nutpie_has_them():
     ends = np.cumsum([0, *(len(c.start) for c in compiled)])
     g, d = rng(), ends[-1]
     roots = [np.tril(0.2 * g.standard_normal((len(c.start),) * 2)) for c in compiled]
-    found = [Approximation(c.start, root, np.empty((0, len(root))), 0.0, 0.0) for c, root in zip(compiled, roots, strict=True)]
+    found = [
+        Approximation(c.start, root, np.empty((0, len(root))), 0.0, 0.0)
+        for c, root in zip(compiled, roots, strict=True)
+    ]
     whitened, z = Whitened.of(compiled, found), pt.dvector("z")
     density = whitened.log_density(z)
     packing, packed = Packing(density), pt.dvector("packed")
     unpacked = pytensor.function([z, packed], packing.unpacked(density, packed), mode=PLAIN)
     for data in (first, later):
         at = g.standard_normal(d)
-        wanted = sum(CompiledPart.of(part, data).log_densities((c.start + root @ at[i:j])[None])[0]
-                     for part, c, root, i, j in zip(parts, compiled, roots, ends[:-1], ends[1:], strict=True))  # fmt: skip
+        wanted = sum(
+            CompiledPart.of(part, data).log_densities((c.start + root @ at[i:j])[None])[0]
+            for part, c, root, i, j in zip(parts, compiled, roots, ends[:-1], ends[1:], strict=True)
+        )
         assert unpacked(at, packing.vector()) == pytest.approx(wanted, rel=1e-9)
         thetas = whitened.thetas(at[None])
-        np.testing.assert_allclose(thetas[1][0], compiled[1].start + roots[1] @ at[ends[1] : ends[2]], rtol=1e-12)
+        np.testing.assert_allclose(
+            thetas[1][0], compiled[1].start + roots[1] @ at[ends[1] : ends[2]], rtol=1e-12
+        )
     assert Whitened.of(compiled, found) is whitened
 
 
@@ -456,7 +543,9 @@ def test_densities_far_out_are_small():
     """No rounding error of a large precision may pass for a density."""
     evidence = Evidence.of(clusters(60, 1))
     compiled = CompiledPart.of(bayes.Retention(), evidence.data)
-    far = compiled.start + 10.0 ** rng().uniform(0, 3, (400, 1)) * rng().standard_normal((400, len(compiled.start)))
+    far = compiled.start + 10.0 ** rng().uniform(0, 3, (400, 1)) * rng().standard_normal(
+        (400, len(compiled.start))
+    )
     best = approximated(compiled, 500, rng())
     highest = compiled.log_densities(best.thetas).max()
     density = compiled.log_densities(far)
@@ -469,9 +558,15 @@ def test_problems_of_chains():
     assert problems_of_chains(good, ["a", "b"]) == []
     bad = good.copy()
     bad[0, :, 1] += 2
-    assert any("R-hat" in told and "of b above 1.01: raise tune and draws" in told for told in problems_of_chains(bad, ["a", "b"]))
+    assert any(
+        "R-hat" in told and "of b above 1.01: raise tune and draws" in told
+        for told in problems_of_chains(bad, ["a", "b"])
+    )
     slow = np.cumsum(good, axis=1)
-    assert any("effective draws of" in told and "fewer than 400: raise draws" in told for told in problems_of_chains(slow, ["a", "b"]))
+    assert any(
+        "effective draws of" in told and "fewer than 400: raise draws" in told
+        for told in problems_of_chains(slow, ["a", "b"])
+    )
 
 
 def test_parts_are_joined_by_the_weight_of_the_total():
@@ -480,9 +575,13 @@ def test_parts_are_joined_by_the_weight_of_the_total():
     g, shape = rng(3), (2, 150)
     M = (900 * data["size"] ** (-1 + 0.4 * g.standard_normal((300, 1)))).reshape(*shape, 6)
     by = {k: v.reshape(*shape, 6) for k, v in by.items()}
-    parts = {"sizes": PartDraws({"entities": M, LOG_PRIOR: M[..., 0]}, {"a": M[..., 0]}, 0.1, []),
-             "retention": PartDraws({k: by[k] for k in ("kept", "kept_square")}, {"b": by["kept"][..., 1]}, 0.2, ["bad"]),
-             "leakage": PartDraws({k: by[k] for k in ("foreign", "foreign_square")}, {}, 0.3, [], refitted=True)}  # fmt: skip
+    parts = {
+        "sizes": PartDraws({"entities": M, LOG_PRIOR: M[..., 0]}, {"a": M[..., 0]}, 0.1, []),
+        "retention": PartDraws(
+            {k: by[k] for k in ("kept", "kept_square")}, {"b": by["kept"][..., 1]}, 0.2, ["bad"]
+        ),
+        "leakage": PartDraws({k: by[k] for k in ("foreign", "foreign_square")}, {}, 0.3, [], refitted=True),
+    }
     links = Links.of(unsampled(M, data), by, data).predicted
     data["predicted_links"] = np.quantile(links, 0.3)
     found = [joined(parts, data, rng(seed)) for seed in range(40)]
@@ -494,7 +593,10 @@ def test_parts_are_joined_by_the_weight_of_the_total():
         links = Links.of(unsampled(M[c][i], data), {name: by[name][c][at] for name, at in pick.items()}, data)
         w = np.exp(log_density_of_total(links, np.log, np.log(data["predicted_links"])))
         wanted = np.average(M[c, ..., 5][i], weights=w), np.average(by["kept"][c, ..., 4][j], weights=w)
-        got = np.mean([f.by_size["entities"][c, :, 5] for f in found]), np.mean([f.by_size["kept"][c, :, 4] for f in found])
+        got = (
+            np.mean([f.by_size["entities"][c, :, 5] for f in found]),
+            np.mean([f.by_size["kept"][c, :, 4] for f in found]),
+        )
         spread = M[c, ..., 5].std(), by["kept"][c, ..., 4].std()
         assert abs(got[0] - wanted[0]) < 0.2 * spread[0] and abs(got[1] - wanted[1]) < 0.2 * spread[1]
         assert abs(np.average(M[c, ..., 5]) - wanted[0]) > 0.25 * spread[0], "the total matters here"
@@ -502,7 +604,9 @@ def test_parts_are_joined_by_the_weight_of_the_total():
     np.testing.assert_array_equal(one.parameters["a"], one.by_size["entities"][..., 0])
     np.testing.assert_array_equal(one.parameters["b"], one.by_size["kept"][..., 1])
     ratio = one.by_size["kept_square"] - one.by_size["kept"] ** 2
-    np.testing.assert_allclose(ratio, by_hand_spread(one.by_size["kept"]), rtol=1e-9)  # of one and the same draw
+    np.testing.assert_allclose(
+        ratio, by_hand_spread(one.by_size["kept"]), rtol=1e-9
+    )  # of one and the same draw
     order = [np.flatnonzero(M[c, :, 0] == v)[0] for c in range(2) for v in one.by_size["entities"][c, :, 0]]
     assert (np.diff(np.reshape(order, shape)) >= 0).all(), "in the order of the first part"
 
@@ -546,13 +650,17 @@ def test_samples_cover_the_truth(errors, draw):
 @pytest.mark.parametrize("errors", [NOISE, LUMPS, Misattribution(0.03), Splits(0.3)])
 def test_coverage(errors, draw):
     held = []
-    for seed in range(100):  # another world each time: in one of 4,000 records luck with its giants would decide
+    for seed in range(
+        100
+    ):  # another world each time: in one of 4,000 records luck with its giants would decide
         pop = simulate(LogNormal(1.0, 1.0), errors, 4000, rng(seed + 500))
         truth = np.array([pop.value(P), pop.value(R)])
         low, high = bayes.fast(draw(100, seed + 1000, pop), rng=rng(seed)).apply([P, R]).interval().T
         held.append((low <= truth) & (truth <= high))
     print(errors, draw.__name__, "coverage of P, R", np.mean(held, axis=0))
-    assert (np.mean(held, axis=0) >= 0.84).all()  # .90, the bar of a cell, less two Monte Carlo standard errors
+    assert (
+        np.mean(held, axis=0) >= 0.84
+    ).all()  # .90, the bar of a cell, less two Monte Carlo standard errors
 
 
 def test_totals_hold_the_known_ones(fit):
@@ -562,8 +670,12 @@ def test_totals_hold_the_known_ones(fit):
     common, true = fit.total(COMMON_LINKS), fit.total(TRUE_LINKS)
     assert fit.total(COMMON_LINKS).shape == (1, 1000)
     found = fit.population
-    np.testing.assert_allclose(common, found.common / (found.common + found.false) * pop.total(PREDICTED_LINKS), rtol=1e-12)
-    np.testing.assert_allclose(fit.apply([P]).values[..., 0], found.common / (found.common + found.false), rtol=1e-12)
+    np.testing.assert_allclose(
+        common, found.common / (found.common + found.false) * pop.total(PREDICTED_LINKS), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        fit.apply([P]).values[..., 0], found.common / (found.common + found.false), rtol=1e-12
+    )
     np.testing.assert_allclose(fit.apply([R]).values[..., 0], found.common / found.true, rtol=1e-12)
     assert (common <= true).all()
     records = (fit.by_size["entities"] * fit.evidence.grid.size).sum(-1)
@@ -575,8 +687,10 @@ def test_every_total_is_near_the_truth(fit):
     """Poisson noise of the realised population may not hide what is known: all records are N."""
     pop, sizes = world(), np.unique(world().true, return_counts=True)[1]
     draws = fit.apply(fit.metrics)
-    z = {n: (mean - pop.value(metric)) / sd for n, mean, sd, metric in
-         zip(draws.names, draws.mean, draws.sd, fit.metrics, strict=True)}  # fmt: skip
+    z = {
+        n: (mean - pop.value(metric)) / sd
+        for n, mean, sd, metric in zip(draws.names, draws.mean, draws.sd, fit.metrics, strict=True)
+    }
     assert max(map(abs, z.values())) < 4
     # entities that hold most records are intact or nearly so: recall of a record is known to a few percent
     assert draws.sd[draws.names.index("b3-recall")] < 0.03
@@ -616,9 +730,15 @@ def test_another_prior_and_sample_need_no_compilation(fit, monkeypatch):
         bayes.fast(fit.sample, bayes.SizeModel(bayes.BodyAndTail(13)), rng=rng())
 
 
-@pytest.mark.parametrize("metric, column", [
-    (m.purity, "largest_piece_predicted"), (m.closest_cluster_precision, "closest_entity"), (m.ceaf, "best_matching"),
-    (m.generalized_merge_distance("odd", np.sqrt, np.sqrt), "odd")])  # fmt: skip
+@pytest.mark.parametrize(
+    "metric, column",
+    [
+        (m.purity, "largest_piece_predicted"),
+        (m.closest_cluster_precision, "closest_entity"),
+        (m.ceaf, "best_matching"),
+        (m.generalized_merge_distance("odd", np.sqrt, np.sqrt), "odd"),
+    ],
+)
 def test_metrics_that_no_part_produces(fit, metric, column):
     with pytest.raises(eb.NotIdentified, match=f"says anything of '{column}': use taylor or the bootstrap"):
         fit.apply([P, metric])
@@ -644,9 +764,14 @@ def by_pieces(pred, true):
             inside = set(pred.index[pred == cluster])
             n.append(len(inside & set(own.index)))
             m.append(len(inside))
-        found[entity] = [len(n), max(n), sum(a * np.log(a) for a in n), sum(a * a / b for a, b in zip(n, m, strict=True)),
-                         sum(a * a / b for a, b in zip(n, m, strict=True)) / s,
-                         max(a / (s + b - a) for a, b in zip(n, m, strict=True))]  # fmt: skip
+        found[entity] = [
+            len(n),
+            max(n),
+            sum(a * np.log(a) for a in n),
+            sum(a * a / b for a, b in zip(n, m, strict=True)),
+            sum(a * a / b for a, b in zip(n, m, strict=True)) / s,
+            max(a / (s + b - a) for a, b in zip(n, m, strict=True)),
+        ]
     return found
 
 
@@ -664,13 +789,21 @@ def test_columns_between_bounds():
         counted = between.evidence(e, y, size)
         steps = between.steps(s)
         some = errs & (steps > 0)
-        w = ((y - between.low(s))[some] / (between.high(s) - between.low(s))[some] * steps[some] + 0.5) / (steps[some] + 1)
+        w = ((y - between.low(s))[some] / (between.high(s) - between.low(s))[some] * steps[some] + 0.5) / (
+            steps[some] + 1
+        )
         assert counted["bounded_count"].sum() == some.sum()
-        np.testing.assert_allclose(counted["bounded_shares"].sum(axis=0), [np.log(w).sum(), np.log(1 - w).sum()])
-        chance = SimpleNamespace(by_size={"intact": np.full(len(size), 0.7), "met": np.full(len(size), 0.3)}, exact=0.7)
+        np.testing.assert_allclose(
+            counted["bounded_shares"].sum(axis=0), [np.log(w).sum(), np.log(1 - w).sum()]
+        )
+        chance = SimpleNamespace(
+            by_size={"intact": np.full(len(size), 0.7), "met": np.full(len(size), 0.3)}, exact=0.7
+        )
         found = between.expected(size, chance, np.full(len(size), 0.25))
         low, high = between.low(size), between.high(size)
-        np.testing.assert_allclose(found, 0.7 * between.fixed(size) + 0.3 * (0.75 * low + 0.25 * high), rtol=1e-12)
+        np.testing.assert_allclose(
+            found, 0.7 * between.fixed(size) + 0.3 * (0.75 * low + 0.25 * high), rtol=1e-12
+        )
 
 
 @pytest.mark.parametrize("errors, certain, open_", [(Splits(0.3), P, R), (Merges(0.1), R, P)])
@@ -708,7 +841,9 @@ def test_table(fit):
     assert np.isfinite(found).all(axis=None) and (found.level == 0.9).all()
     values = fit.apply([P]).flat[:, 0]
     wanted = [values.mean(), values.std(ddof=1), *np.quantile(values, [0.05, 0.95])]
-    np.testing.assert_allclose(found.loc[P.name, ["estimate", "sd", "lower", "upper"]].astype(float), wanted, rtol=1e-9)
+    np.testing.assert_allclose(
+        found.loc[P.name, ["estimate", "sd", "lower", "upper"]].astype(float), wanted, rtol=1e-9
+    )
 
 
 def test_weight_of_the_prior(fit):
@@ -759,10 +894,14 @@ def test_bad_weights_are_told(fit, monkeypatch):
     assert refitted.draws.refitted == ["sizes", "retention", "leakage"] and refitted.problems() == []
     assert refitted.apply([P]).mean == pytest.approx(fit.apply([P]).mean, abs=0.5 * fit.apply([P]).sd[0])
     monkeypatch.setattr("erbayes.bayes.samplers.find_spec", lambda _: None)
-    with pytest.warns(bayes.NotConverged, match=r"retention: importance weights are unreliable \(Pareto k .*install nutpie"):
+    with pytest.warns(
+        bayes.NotConverged, match=r"retention: importance weights are unreliable \(Pareto k .*install nutpie"
+    ):
         bayes.fast(fit.sample, rng=rng())
     monkeypatch.setattr("erbayes.bayes.fit.KHAT", -10.0)
-    with pytest.warns(bayes.NotConverged, match=r"few draws agree with the known [\d,]+ predicted links \(Pareto k"):
+    with pytest.warns(
+        bayes.NotConverged, match=r"few draws agree with the known [\d,]+ predicted links \(Pareto k"
+    ):
         bayes.fast(fit.sample, rng=rng())
     for module in ("fit", "samplers"):
         monkeypatch.setattr(f"erbayes.bayes.{module}.KHAT", 10.0)
@@ -773,7 +912,10 @@ def test_bad_weights_are_told(fit, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:Estimated shape parameter")
 def test_stacked_fits_mix_by_their_weights(fit):
-    fits = {"informed": fit, "log-normal": bayes.fast(fit.sample, bayes.SizeModel(bayes.LogNormal()), rng=rng())}
+    fits = {
+        "informed": fit,
+        "log-normal": bayes.fast(fit.sample, bayes.SizeModel(bayes.LogNormal()), rng=rng()),
+    }
     zeta = bayes.fast(fit.sample, bayes.SizeModel(bayes.Zeta()), rng=rng())
     assert zeta.khat["total"] > 0.7, "the world is log-normal"
     found = bayes.stack(fits, rng=rng())
@@ -785,17 +927,24 @@ def test_stacked_fits_mix_by_their_weights(fit):
     assert draws.values.shape == (1, 1000, 2) and draws.names == (P.name, R.name)
     own = np.stack([f.apply([P, R]).flat for f in fits.values()])
     np.testing.assert_array_equal(draws.flat, own[found.chosen, np.arange(1000)])
-    for bad, message in (({"one": fit}, "two fits or more, not 1"), (
-            {"a": fit, "b": bayes.fast(clusters(60, 2), rng=rng())}, "these fits have several"),
-            (fits | {"zeta": zeta}, "few draws of zeta agree with the known number")):
+    for bad, message in (
+        ({"one": fit}, "two fits or more, not 1"),
+        ({"a": fit, "b": bayes.fast(clusters(60, 2), rng=rng())}, "these fits have several"),
+        (fits | {"zeta": zeta}, "few draws of zeta agree with the known number"),
+    ):
         with pytest.raises(eb.DataError, match=message):
             bayes.stack(bad, rng=rng())
 
 
 # Simulation-based calibration
 
-DATA_OF = {"drawn_sizes": "drawn", "kept_shares": "shares", "met_entities": "met", "intrusion_counts": "intrusions",
-           "bounded_sums": "bounded_shares"}  # fmt: skip
+DATA_OF = {
+    "drawn_sizes": "drawn",
+    "kept_shares": "shares",
+    "met_entities": "met",
+    "intrusion_counts": "intrusions",
+    "bounded_sums": "bounded_shares",
+}
 
 
 def spread(simulated, d, name):
@@ -823,7 +972,10 @@ def ranks(pick, model, simulations, draws=99, seed=1, evidence=None):
     Parameters are drawn from the prior, data from the model's own random variables.
     """
     evidence = evidence or Evidence.of(clusters(100, 11))
-    part, d = pick(model), evidence.data | BETWEEN[PIECES].evidence(evidence.entities, pieces(evidence), evidence.grid.size)
+    part, d = (
+        pick(model),
+        evidence.data | BETWEEN[PIECES].evidence(evidence.entities, pieces(evidence), evidence.grid.size),
+    )
     simulated, by = alone(part, d)
     by.pop(LOG_FLAWLESS, None)
     seen = [v.name for v in simulated.observed_RVs]
@@ -852,7 +1004,9 @@ def ranks(pick, model, simulations, draws=99, seed=1, evidence=None):
 
 def pieces(evidence):
     """As many pieces as it takes: any will do."""
-    return 1.0 + evidence.entities.broken * np.minimum(1 + np.arange(len(evidence.entities.size)) % 3, evidence.entities.size - 1)
+    return 1.0 + evidence.entities.broken * np.minimum(
+        1 + np.arange(len(evidence.entities.size)) % 3, evidence.entities.size - 1
+    )
 
 
 def uniformity(rank, draws=99, bins=10):
@@ -868,16 +1022,28 @@ def sizes(model):
 
 
 PARTS = {
-    **{type(f).__name__: (sizes, bayes.SizeModel(f)) for f in (
-        bayes.PredictionInformed(), bayes.NegativeBinomial(), bayes.LogNormal(), bayes.PoissonLogNormal(),
-        bayes.Zeta(), bayes.CutZeta(), bayes.BodyAndTail())},
+    **{
+        type(f).__name__: (sizes, bayes.SizeModel(f))
+        for f in (
+            bayes.PredictionInformed(),
+            bayes.NegativeBinomial(),
+            bayes.LogNormal(),
+            bayes.PoissonLogNormal(),
+            bayes.Zeta(),
+            bayes.CutZeta(),
+            bayes.BodyAndTail(),
+        )
+    },
     "Retention": (lambda model: model.retention, bayes.SizeModel()),
     "Leakage": (lambda model: model.leakage, bayes.SizeModel()),
     "Exactness": (lambda model: model.exactness, bayes.SizeModel()),
     "Bounded": (lambda model: model.bounded, bayes.SizeModel()),
-    "often unbroken": (lambda model: model.retention, bayes.SizeModel(retention=bayes.Retention(unbroken=0.4))),
+    "often unbroken": (
+        lambda model: model.retention,
+        bayes.SizeModel(retention=bayes.Retention(unbroken=0.4)),
+    ),
     "often unmet": (lambda model: model.leakage, bayes.SizeModel(leakage=bayes.Leakage(unmet=0.4))),
-}  # fmt: skip
+}
 
 
 def test_calibration_and_refits_of_one_part():
@@ -893,7 +1059,17 @@ def test_calibration_and_refits_of_one_part():
 def test_calibration(name):
     rank, khat = ranks(*PARTS[name], 500)
     p, off = uniformity(rank)
-    print(name, "chi-square", p.round(4), "ECDF", off.round(2), "k-hat > .7:", (khat > 0.7).mean(), "max", khat.max().round(2))
+    print(
+        name,
+        "chi-square",
+        p.round(4),
+        "ECDF",
+        off.round(2),
+        "k-hat > .7:",
+        (khat > 0.7).mean(),
+        "max",
+        khat.max().round(2),
+    )
     level = 1e-3 / rank.shape[1]
     assert (p > level).all() and (off < 1.2).all()
 
@@ -918,7 +1094,9 @@ def test_nuts_is_what_arviz_works_on(fit):
     slow = bayes.nuts(fit.sample, draws=150, tune=150, chains=2, rng=rng(), progressbar=False)
     tree = slow.tree
     assert slow.population.true.shape == (2, 150) and dict(tree["posterior"].sizes)["chain"] == 2
-    assert tree["sample_stats"]["diverging"].shape == (2, 150) and (tree["sample_stats"]["n_steps"] >= 3).all()
+    assert (
+        tree["sample_stats"]["diverging"].shape == (2, 150) and (tree["sample_stats"]["n_steps"] >= 3).all()
+    )
     told = az.summary(tree, var_names=["metrics", "break_level"])
     assert {"mean", "r_hat", "ess_bulk"} <= set(told.columns) and "metrics[pairwise-recall]" in told.index
     weights = tree["posterior"]["break_tilt_weights"]
@@ -980,13 +1158,24 @@ def test_nuts_of_pymc_and_the_whole_model_agree_with_the_parts_joined():
     plain = bayes.nuts(sample, rng=rng(2), draws=1000, chains=2, progressbar=False, nuts_sampler="pymc")
     model = pm.do(joint.pymc, {"unbroken": 0, "unmet": 0})
     with model:
-        whole = pm.sample(1500, tune=1500, chains=4, cores=2, target_accept=0.9, random_seed=1, progressbar=False)
-    by = {k.removesuffix("_by_size"): whole.posterior[k].to_numpy() for k in whole.posterior if str(k).endswith("_by_size")}
+        whole = pm.sample(
+            1500, tune=1500, chains=4, cores=2, target_accept=0.9, random_seed=1, progressbar=False
+        )
+    by = {
+        k.removesuffix("_by_size"): whole.posterior[k].to_numpy()
+        for k in whole.posterior
+        if str(k).endswith("_by_size")
+    }
     found = completed(by, joint.evidence.data, rng())
-    values = np.stack([found.common / (found.common + found.false), found.common / found.true], axis=-1).reshape(-1, 2)
+    values = np.stack(
+        [found.common / (found.common + found.false), found.common / found.true], axis=-1
+    ).reshape(-1, 2)
     a, ends = joint.apply([P, R]), np.quantile(values, [0.025, 0.975], axis=0).T
     print("parts joined against the whole", ((ends - a.interval()) / a.sd[:, None]).round(3).tolist())
-    print("PyMC's NUTS against nutpie's", ((plain.apply([P, R]).interval() - a.interval()) / a.sd[:, None]).round(3).tolist())
+    print(
+        "PyMC's NUTS against nutpie's",
+        ((plain.apply([P, R]).interval() - a.interval()) / a.sd[:, None]).round(3).tolist(),
+    )
     assert np.abs(ends - a.interval()).max() < 0.15 * a.sd.max()
     assert np.abs(plain.apply([P, R]).mean - a.mean).max() < 0.1 * a.sd.max()
 

@@ -40,9 +40,14 @@ def given(build, values, **dims):
 def data(size, width=None):
     x = np.log2(size)
     numbers = {
-        "size": size, "width": np.ones_like(size) if width is None else width, "x": x,
-        "centre": 1.5, "basis": basis(x) if len(x) < 100 else np.full((len(x), RANK), np.nan), "log_biased_mean": np.log(BIASED), "log_predicted": np.sin(x) - 2 * x,
-    }  # fmt: skip
+        "size": size,
+        "width": np.ones_like(size) if width is None else width,
+        "x": x,
+        "centre": 1.5,
+        "basis": basis(x) if len(x) < 100 else np.full((len(x), RANK), np.nan),
+        "log_biased_mean": np.log(BIASED),
+        "log_predicted": np.sin(x) - 2 * x,
+    }
     return {k: pt.as_tensor(v) for k, v in numbers.items()}
 
 
@@ -53,6 +58,7 @@ def weights(family, values, size=SINGLES, width=None):
 
 def poisson_log_normal(s, mu, sigma):
     """log ∫ e^(-λ) λ^s/s! dLN(λ; μ, σ), by adaptive quadrature around the integrand's top."""
+
     def log_inside(eta):
         return s * eta - np.exp(eta) - gammaln(s + 1) - ((eta - mu) / sigma) ** 2 / 2 - np.log(sigma * ROOT)
 
@@ -86,7 +92,11 @@ LN = [(0.0, 0.0), (1.5, 0.4), (-1.0, -0.7)]
 def cases():
     for a, b in NB:
         _, alpha, p = negative_binomial(a, b)
-        yield (bayes.NegativeBinomial(), {"size_log_mean": a, "size_log_shape": b}, stats.nbinom(alpha, p).logpmf)
+        yield (
+            bayes.NegativeBinomial(),
+            {"size_log_mean": a, "size_log_shape": b},
+            stats.nbinom(alpha, p).logpmf,
+        )
     for a, b in LN:
         mu, sigma = log_normal(a, b)
         values = {"size_location": a, "size_log_sigma": b}
@@ -95,8 +105,11 @@ def cases():
         yield bayes.Zeta(), {"size_log_excess": a}, stats.zipf(exponent(a)).logpmf
     for a, b in ((0.0, 0.0), (-2.0, 1.0), (0.5, -1.0)):
         cut = stats.expon(scale=4 * BIASED * np.exp(b))
-        yield (bayes.CutZeta(), {"size_log_excess": a, "size_log_cut": b},
-               lambda s, a=a, cut=cut: cut.logpdf(s) + stats.zipf(exponent(a)).logpmf(s))  # fmt: skip
+        yield (
+            bayes.CutZeta(),
+            {"size_log_excess": a, "size_log_cut": b},
+            lambda s, a=a, cut=cut: cut.logpdf(s) + stats.zipf(exponent(a)).logpmf(s),
+        )
 
 
 @pytest.mark.parametrize("family, values, logpmf", list(cases()))
@@ -162,8 +175,10 @@ def test_prediction_informed_is_a_tilt():
     w = np.array([0.3, -0.2, 0.5, 1.0, -1.0])
     found = weights(bayes.PredictionInformed(), {"size_slope": 0.4, "size_tilt_weights": w}, FAR)
     x, B = np.log2(FAR), basis(np.log2(FAR))
-    wanted = [np.sin(x[j]) - 2 * x[j] + 0.4 * (x[j] - 1.5) + sum(B[j, r] * w[r] for r in range(RANK))
-              for j in range(len(x))]  # fmt: skip
+    wanted = [
+        np.sin(x[j]) - 2 * x[j] + 0.4 * (x[j] - 1.5) + sum(B[j, r] * w[r] for r in range(RANK))
+        for j in range(len(x))
+    ]
     np.testing.assert_allclose(found, wanted, rtol=1e-10)
 
 
@@ -185,10 +200,13 @@ def test_bins_partition_all_sizes(top):
     last = int(grid.lower[-1] + grid.width[-1]) - 1
     assert last >= top and grid.width.sum() == last
     np.testing.assert_array_equal(grid.lower[1:], grid.lower[:-1] + grid.width[:-1])
-    np.testing.assert_array_equal(grid.size[:SINGLE - 1], np.arange(1.0, SINGLE))
+    np.testing.assert_array_equal(grid.size[: SINGLE - 1], np.arange(1.0, SINGLE))
     if top > 2000:
         return
-    members = [[s for s in range(1, last + 1) if lo <= s < lo + w] for lo, w in zip(grid.lower, grid.width, strict=True)]
+    members = [
+        [s for s in range(1, last + 1) if lo <= s < lo + w]
+        for lo, w in zip(grid.lower, grid.width, strict=True)
+    ]
     assert [s for held in members for s in held] == list(range(1, last + 1))
     np.testing.assert_array_equal(grid.size, [np.mean(held) for held in members])
     for j, held in enumerate(members):
@@ -230,9 +248,14 @@ def test_densities_against_scipy():
     rng, n, mean, precision = np.random.default_rng(1), [0, 1, 7], [0.5, 0.3, 0.8], [2.0, 5.0, 0.7]
     shares = [rng.uniform(0.01, 0.99, i) for i in n]
     sums = np.array([[np.log(v).sum(), np.log1p(-v).sum()] for v in shares])
-    found = log_density(lambda: beta_shares("v", np.array(n), np.array(mean), np.array(precision), sums), sums)
+    found = log_density(
+        lambda: beta_shares("v", np.array(n), np.array(mean), np.array(precision), sums), sums
+    )
     # (a - 1) Σ log w + (b - 1) Σ log(1 - w) - n log B(a, b)
-    wanted = [stats.beta(m * t, (1 - m) * t).logpdf(v).sum() for m, t, v in zip(mean, precision, shares, strict=True)]
+    wanted = [
+        stats.beta(m * t, (1 - m) * t).logpdf(v).sum()
+        for m, t, v in zip(mean, precision, shares, strict=True)
+    ]
     np.testing.assert_allclose(found, wanted, atol=1e-10)
 
 
@@ -240,8 +263,12 @@ def test_draws_follow_the_densities():
     h, n = np.array([-1.0, 0.4]), np.array([50, 7])
     with pm.Model(coords={"g_basis": range(RANK), "sampled_size": range(2), "log_share": range(2)}):
         g = smooth("g", RANK, 0.5)(np.eye(RANK))
-        made = [g, events("k", n, h, n), counts("c", 30, np.log([0.2, 0.5, 0.3]), [10, 10, 10]),
-                beta_shares("v", n, np.array([0.3, 0.8]), np.array([4.0, 9.0]), np.zeros((2, 2)))]  # fmt: skip
+        made = [
+            g,
+            events("k", n, h, n),
+            counts("c", 30, np.log([0.2, 0.5, 0.3]), [10, 10, 10]),
+            beta_shares("v", n, np.array([0.3, 0.8]), np.array([4.0, 9.0]), np.zeros((2, 2))),
+        ]
         g, k, c, v = pm.draw(made, draws=4000, random_seed=1, mode=PLAIN)
     # a t with 3 degrees of freedom in each coordinate, all with one scale
     assert stats.kstest(g[:, 2] / 0.5, stats.t(3).cdf).pvalue > 1e-3
@@ -250,7 +277,10 @@ def test_draws_follow_the_densities():
     assert stats.kstest((g**2).mean(axis=1) / 0.25, wide.cdf).pvalue > 1e-3
     np.testing.assert_allclose(k.mean(axis=0), n * (1 - np.exp(-np.exp(h))), rtol=0.02)
     np.testing.assert_allclose(c.mean(axis=0), [6, 15, 9], rtol=0.03)
-    by_scipy = [[stats.beta(m * t, (1 - m) * t).expect(f) for f in (np.log, np.log1p)] for m, t in ((0.3, 4.0), (0.8, 9.0))]
+    by_scipy = [
+        [stats.beta(m * t, (1 - m) * t).expect(f) for f in (np.log, np.log1p)]
+        for m, t in ((0.3, 4.0), (0.8, 9.0))
+    ]
     lost = [stats.beta((1 - m) * t, m * t).expect(np.log) for m, t in ((0.3, 4.0), (0.8, 9.0))]
     wanted = np.array([[n[i] * by_scipy[i][0], n[i] * lost[i]] for i in range(2)])
     np.testing.assert_allclose(v.mean(axis=0), wanted, rtol=0.02)
@@ -263,22 +293,48 @@ def outcome_data():
     J, intrusion = len(SMALL), np.array([0.5, 1.0, 4.0, 30.0])
     doubling = np.array([0, 1, 1, 3, 8])
     return {
-        "x": np.log2(SMALL), "centre": 1.5, "size": SMALL, "basis": np.cos(np.arange(J * RANK)).reshape(J, RANK),
-        "several": np.full(J, 3), "intact": np.full(J, 2), "broken": np.full(J, 1), "shares": np.full((J, 2), -1.0),
-        "entities": np.full(J, 3), "met": np.full(J, 1), "log_exposure": np.array([0.0, 1.0, 0.5, -1.0]),
-        "log_intrusion": np.log2(intrusion) - 3, "intrusion_basis": np.sin(np.arange(4 * RANK)).reshape(4, RANK),
-        "doubling_x": np.arange(9) + 0.5, "in_doubling": doubling, "met_by_doubling": np.ones(9, dtype=int),
-        "intrusions": np.eye(9, 4, dtype=int), "intrusion_value": intrusion,
-        "intact_all": np.full(J, 3), "clean": np.full(J, 2), "bounded_count": np.full(J, 1),
-        "bounded_shares": np.full((J, 2), -1.0), "bounded_steps": np.maximum(SMALL - 2, 0),
-        "sampled": np.arange(J), "sampled_doublings": np.arange(9),
-    }  # fmt: skip
+        "x": np.log2(SMALL),
+        "centre": 1.5,
+        "size": SMALL,
+        "basis": np.cos(np.arange(J * RANK)).reshape(J, RANK),
+        "several": np.full(J, 3),
+        "intact": np.full(J, 2),
+        "broken": np.full(J, 1),
+        "shares": np.full((J, 2), -1.0),
+        "entities": np.full(J, 3),
+        "met": np.full(J, 1),
+        "log_exposure": np.array([0.0, 1.0, 0.5, -1.0]),
+        "log_intrusion": np.log2(intrusion) - 3,
+        "intrusion_basis": np.sin(np.arange(4 * RANK)).reshape(4, RANK),
+        "doubling_x": np.arange(9) + 0.5,
+        "in_doubling": doubling,
+        "met_by_doubling": np.ones(9, dtype=int),
+        "intrusions": np.eye(9, 4, dtype=int),
+        "intrusion_value": intrusion,
+        "intact_all": np.full(J, 3),
+        "clean": np.full(J, 2),
+        "bounded_count": np.full(J, 1),
+        "bounded_shares": np.full((J, 2), -1.0),
+        "bounded_steps": np.maximum(SMALL - 2, 0),
+        "sampled": np.arange(J),
+        "sampled_doublings": np.arange(9),
+    }
 
 
 def outcome(part, values):
     d = outcome_data()
-    dims = {f"{n}_basis": range(RANK) for n in ("break_tilt", "share_tilt", "meet_tilt", "intrusion_tilt", "stain_tilt", "bounded_tilt")}
-    dims |= {"entity_size": SMALL, "sampled_size": SMALL, "sampled_doubling": range(9), "doubling": range(9), "intrusion": range(4), "log_share": range(2)}
+    dims = {
+        f"{n}_basis": range(RANK)
+        for n in ("break_tilt", "share_tilt", "meet_tilt", "intrusion_tilt", "stain_tilt", "bounded_tilt")
+    }
+    dims |= {
+        "entity_size": SMALL,
+        "sampled_size": SMALL,
+        "sampled_doubling": range(9),
+        "doubling": range(9),
+        "intrusion": range(4),
+        "log_share": range(2),
+    }
     return d, given(lambda: part.given_size({k: pt.as_tensor(v) for k, v in d.items()}), values, **dims)
 
 
@@ -286,14 +342,29 @@ W = np.array([0.2, -0.1, 0.3, 0.05, -0.4])
 
 
 def test_retention_by_plain_loops():
-    d, found = outcome(bayes.Retention(), {
-        "break_level": -0.4, "break_slope": 0.3, "break_tilt_weights": W, "share_level": 1.2, "share_slope": 0.2, "share_grain": 0.7,
-        "share_tilt_weights": -W, "precision_level": 1.1, "precision_slope": -0.1, "unbroken": 0})  # fmt: skip
+    d, found = outcome(
+        bayes.Retention(),
+        {
+            "break_level": -0.4,
+            "break_slope": 0.3,
+            "break_tilt_weights": W,
+            "share_level": 1.2,
+            "share_slope": 0.2,
+            "share_grain": 0.7,
+            "share_tilt_weights": -W,
+            "precision_level": 1.1,
+            "precision_slope": -0.1,
+            "unbroken": 0,
+        },
+    )
     rng = np.random.default_rng(1)
     for j, s in enumerate(SMALL):
         x, tilt = np.log2(s) - 1.5, sum(d["basis"][j, r] * W[r] for r in range(RANK))
         lost = np.exp(-0.4 + (0.3 - 0.1) * x + tilt)  # pieces: their log rises by break_slope + δ
-        intact, number = stats.poisson(lost).pmf(0), stats.poisson(lost).expect(lambda k: k, lb=1, conditional=True)
+        intact, number = (
+            stats.poisson(lost).pmf(0),
+            stats.poisson(lost).expect(lambda k: k, lb=1, conditional=True),
+        )
         mu = np.log(2) * np.tanh((0.3 - 0.1) / 0.4) + 0.2
         m = 1.2 + mu * x - tilt - np.log(number) + 0.7 / max(s - 1, 1)
         mean, precision = 1 / (1 + np.exp(-m)), np.exp(1.1 - 0.1 * x)
@@ -306,38 +377,70 @@ def test_retention_by_plain_loops():
         y = np.where(whole, 1.0, most * rng.beta(mean * precision, (1 - mean) * precision, len(whole)))
         assert found["intact"][j] == pytest.approx(intact, rel=1e-12)
         assert found["kept"][j] == pytest.approx(y.mean(), abs=5 * y.std() / np.sqrt(len(y)) + 1e-12)
-        assert found["kept_square"][j] == pytest.approx((y**2).mean(), abs=5 * (y**2).std() / np.sqrt(len(y)) + 1e-12)
+        assert found["kept_square"][j] == pytest.approx(
+            (y**2).mean(), abs=5 * (y**2).std() / np.sqrt(len(y)) + 1e-12
+        )
         # k of s - 2 steps, counted as (k + ½)/(s - 1)
         assert found["share_mean"][j] == pytest.approx((mean * (s - 2) + 0.5) / (s - 1), rel=1e-12)
         assert found["share_precision"][j] == pytest.approx(precision, rel=1e-12)
 
 
 def test_leakage_by_plain_loops():
-    d, found = outcome(bayes.Leakage(), {
-        "meet_level": -0.7, "meet_slope": 0.25, "meet_tilt_weights": W, "intrusion_slope": -0.4,
-        "intrusion_tilt_weights": -W, "intrusion_by_size": 0.07, "unmet": 0})  # fmt: skip
+    d, found = outcome(
+        bayes.Leakage(),
+        {
+            "meet_level": -0.7,
+            "meet_slope": 0.25,
+            "meet_tilt_weights": W,
+            "intrusion_slope": -0.4,
+            "intrusion_tilt_weights": -W,
+            "intrusion_by_size": 0.07,
+            "unmet": 0,
+        },
+    )
     value = d["intrusion_value"]
     for j, s in enumerate(SMALL):
         hazard = np.exp(-0.7 + 0.25 * (np.log2(s) - 1.5) + sum(d["basis"][j, r] * W[r] for r in range(RANK)))
         lean = 0.07 * (int(np.log2(s)) + 0.5 - 1.5)
-        w = [np.exp(d["log_exposure"][i] - sum(d["intrusion_basis"][i, r] * W[r] for r in range(RANK)))
-             * np.exp((-0.4 + lean) * np.log2(value[i] / 8)) for i in range(4)]  # fmt: skip
+        w = [
+            np.exp(d["log_exposure"][i] - sum(d["intrusion_basis"][i, r] * W[r] for r in range(RANK)))
+            * np.exp((-0.4 + lean) * np.log2(value[i] / 8))
+            for i in range(4)
+        ]
         met = 1 - np.exp(-hazard)
         assert found["met"][j] == pytest.approx(met, rel=1e-10)
-        assert found["foreign"][j] == pytest.approx(met * sum(a * v for a, v in zip(w, value, strict=True)) / sum(w), rel=1e-10)
+        assert found["foreign"][j] == pytest.approx(
+            met * sum(a * v for a, v in zip(w, value, strict=True)) / sum(w), rel=1e-10
+        )
         assert found["foreign_square"][j] == pytest.approx(
-            met * sum(a * v * v for a, v in zip(w, value, strict=True)) / sum(w), rel=1e-10)
+            met * sum(a * v * v for a, v in zip(w, value, strict=True)) / sum(w), rel=1e-10
+        )
 
 
 def test_a_prediction_without_errors():
-    values = {"break_level": -0.4, "break_slope": 0.3, "break_tilt_weights": W, "share_level": 1.2, "share_slope": 0.2, "share_grain": 0.7,
-              "share_tilt_weights": -W, "precision_level": 1.1, "precision_slope": -0.1}  # fmt: skip
+    values = {
+        "break_level": -0.4,
+        "break_slope": 0.3,
+        "break_tilt_weights": W,
+        "share_level": 1.2,
+        "share_slope": 0.2,
+        "share_grain": 0.7,
+        "share_tilt_weights": -W,
+        "precision_level": 1.1,
+        "precision_slope": -0.1,
+    }
     _, found = outcome(bayes.Retention(unbroken=0.03), values | {"unbroken": 1})
     for name in ("intact", "kept", "kept_square"):
         assert (found[name] == 1).all()
     assert found[LOG_FLAWLESS] == -np.inf, "some of the sampled are broken"
-    values = {"meet_level": -0.7, "meet_slope": 0.25, "meet_tilt_weights": W, "intrusion_slope": -0.4,
-              "intrusion_tilt_weights": -W, "intrusion_by_size": 0.07}  # fmt: skip
+    values = {
+        "meet_level": -0.7,
+        "meet_slope": 0.25,
+        "meet_tilt_weights": W,
+        "intrusion_slope": -0.4,
+        "intrusion_tilt_weights": -W,
+        "intrusion_by_size": 0.07,
+    }
     _, found = outcome(bayes.Leakage(), values | {"unmet": 1})
     for name in ("met", "foreign", "foreign_square"):
         assert (found[name] == 0).all()
@@ -347,8 +450,16 @@ def test_a_prediction_without_errors():
 
 
 def test_bounded_by_plain_loops():
-    d, found = outcome(bayes.Bounded(), {"bounded_level": 0.4, "bounded_slope": -0.3, "bounded_tilt_weights": W,
-                                         "bounded_precision_level": 1.0, "bounded_precision_slope": 0.1})  # fmt: skip
+    d, found = outcome(
+        bayes.Bounded(),
+        {
+            "bounded_level": 0.4,
+            "bounded_slope": -0.3,
+            "bounded_tilt_weights": W,
+            "bounded_precision_level": 1.0,
+            "bounded_precision_slope": 0.1,
+        },
+    )
     for j, s in enumerate(SMALL):
         m = 0.4 - 0.3 * (np.log2(s) - 1.5) + sum(d["basis"][j, r] * W[r] for r in range(RANK))
         assert found["bounded_mean"][j] == pytest.approx(1 / (1 + np.exp(-m)), rel=1e-12)
@@ -356,6 +467,8 @@ def test_bounded_by_plain_loops():
 
 def test_exactness_by_plain_loops():
     d, found = outcome(bayes.Exactness(), {"stain_level": -0.7, "stain_slope": 0.25, "stain_tilt_weights": W})
-    wanted = [np.exp(-np.exp(-0.7 + 0.25 * (np.log2(s) - 1.5) + sum(d["basis"][j, r] * W[r] for r in range(RANK))))
-              for j, s in enumerate(SMALL)]  # fmt: skip
+    wanted = [
+        np.exp(-np.exp(-0.7 + 0.25 * (np.log2(s) - 1.5) + sum(d["basis"][j, r] * W[r] for r in range(RANK))))
+        for j, s in enumerate(SMALL)
+    ]
     np.testing.assert_allclose(found["clean"], wanted, rtol=1e-10)

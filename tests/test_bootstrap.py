@@ -21,8 +21,8 @@ from erbayes.bootstrap import (
     Studentised,
     bootstrap,
 )
-from erbayes.design import StratifiedDraws
-from erbayes.units import ENTITIES, PREDICTED_LINKS, RECORDS
+from erbayes.columns import ENTITIES, PREDICTED_LINKS, RECORDS
+from erbayes.variance import StratifiedDraws
 
 PR = (m.pairwise_precision, m.pairwise_recall, m.cluster_recall)
 SCHEMES = (Multinomial(), RaoWu(), Dirichlet(), PseudoDraws())
@@ -52,9 +52,14 @@ def test_fixed_replicates_of_R(kind):
 STRATA = np.array([1, 0, 1, 0, 1, 1, 0, 1])
 
 
-@pytest.mark.parametrize("scheme, factor", [
-    (Multinomial(), lambda n: (n - 1) / n), (RaoWu(), lambda n: 1.0), (Dirichlet(), lambda n: (n - 1) / (n + 1)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "scheme, factor",
+    [
+        (Multinomial(), lambda n: (n - 1) / n),
+        (RaoWu(), lambda n: 1.0),
+        (Dirichlet(), lambda n: (n - 1) / (n + 1)),
+    ],
+)
 @pytest.mark.parametrize("theta", [[1.0, 1.0], [0.4, 0.7], [0.0, 0.5]])
 def test_moments_of_the_multipliers(scheme, factor, theta):
     B, theta = 200_000, np.array(theta)
@@ -78,14 +83,17 @@ def test_census_has_no_uncertainty(scheme):
     s = eb.Sample(eb.measure(pred, true), eb.UniformClusters(population=true.nunique()))
     found = bootstrap(s, PR, scheme, replicates=50, rng=rng())
     np.testing.assert_allclose(found.sd, 0, atol=1e-14)
-    np.testing.assert_allclose(found.interval(kind=Percentile()), found.fit.mean[:, None] * [1, 1], rtol=1e-12)
+    np.testing.assert_allclose(
+        found.interval(kind=Percentile()), found.fit.mean[:, None] * [1, 1], rtol=1e-12
+    )
 
 
 def test_standard_deviations_agree_with_taylor():
     found = bootstrap(pps(), PR, replicates=40_000, rng=rng())
     totals = eb.taylor(pps(), PR)
     np.testing.assert_allclose(
-        found.totals.cov, totals.cov, atol=0.03 * np.outer(*[np.diag(totals.cov) ** 0.5] * 2).max())
+        found.totals.cov, totals.cov, atol=0.03 * np.outer(*[np.diag(totals.cov) ** 0.5] * 2).max()
+    )
     np.testing.assert_allclose(found.sd, found.fit.sd, rtol=0.1)
 
 
@@ -101,12 +109,22 @@ def test_percentile_basic_and_BCa_against_scipy():
         base = stats.bootstrap((y, x), ratio, paired=True, vectorized=False, n_resamples=9, rng=rng())
         base.bootstrap_distribution[:] = 0
         given = stats._resampling.BootstrapResult(
-            confidence_interval=None, bootstrap_distribution=found.draws.flat[:, j], standard_error=0.0)
-        for method, kind, rtol in (("percentile", Percentile(), 1e-12), ("basic", Basic(eb.identity), 1e-12),
-                                   ("BCa", BCa(), 1e-9)):  # fmt: skip
+            confidence_interval=None, bootstrap_distribution=found.draws.flat[:, j], standard_error=0.0
+        )
+        for method, kind, rtol in (
+            ("percentile", Percentile(), 1e-12),
+            ("basic", Basic(eb.identity), 1e-12),
+            ("BCa", BCa(), 1e-9),
+        ):
             wanted = stats.bootstrap(
-                (y, x), ratio, paired=True, vectorized=False, n_resamples=0, bootstrap_result=given,
-                method=method).confidence_interval  # fmt: skip
+                (y, x),
+                ratio,
+                paired=True,
+                vectorized=False,
+                n_resamples=0,
+                bootstrap_result=given,
+                method=method,
+            ).confidence_interval
             np.testing.assert_allclose(found.interval(0.95, kind)[j], np.clip(wanted, 0, 1), rtol=rtol)
 
 
@@ -116,10 +134,19 @@ def test_BCa_of_a_skewed_estimate():
     found = bootstrap(s, [P], Multinomial(), replicates=4000, rng=rng())
     y, x = s.contributions(P.columns).T
     given = stats._resampling.BootstrapResult(
-        confidence_interval=None, bootstrap_distribution=found.draws.flat[:, 0], standard_error=0.0)
+        confidence_interval=None, bootstrap_distribution=found.draws.flat[:, 0], standard_error=0.0
+    )
     bca, plain = found.interval(0.9, BCa())[0], found.interval(0.9, Percentile())[0]
-    wanted = stats.bootstrap((y, x), lambda y, x: y.sum() / x.sum(), paired=True, vectorized=False, n_resamples=0,
-                             bootstrap_result=given, method="BCa", confidence_level=0.9).confidence_interval  # fmt: skip
+    wanted = stats.bootstrap(
+        (y, x),
+        lambda y, x: y.sum() / x.sum(),
+        paired=True,
+        vectorized=False,
+        n_resamples=0,
+        bootstrap_result=given,
+        method="BCa",
+        confidence_level=0.9,
+    ).confidence_interval
     np.testing.assert_allclose(bca, wanted, rtol=1e-9)
     assert np.abs(bca - plain).max() > 0.02
 
@@ -157,8 +184,7 @@ def test_errors_within_replicates_are_taylor_on_the_resampled_draws(strata, monk
         weights = pd.Series(s.expansion.weight, s.units.ids[s.expansion.unit])
         weights = weights[~weights.index.duplicated()]
         true = records.true[records.true.isin(draws)]
-        one = eb.Sample(eb.measure(records.pred, true),
-                        eb.KnownWeights(weights, list(draws), absolute=True))  # fmt: skip
+        one = eb.Sample(eb.measure(records.pred, true), eb.KnownWeights(weights, list(draws), absolute=True))
         fit = eb.taylor(one, PR).apply(PR, order=1)
         np.testing.assert_allclose(found.draws.flat[b], fit.mean, rtol=1e-12)
         np.testing.assert_allclose(errors[b], fit.sd, rtol=1e-10)
@@ -170,7 +196,9 @@ def test_studentised_by_hand():
     x, v, se = found.fit.mean, found.draws.flat, found.errors()
     low, high = np.quantile((v - x) / se, [0.025, 0.975], axis=0)
     wanted = np.column_stack([x - high * found.fit.sd, x - low * found.fit.sd])
-    np.testing.assert_allclose(found.interval(0.95, Studentised(eb.identity)), np.clip(wanted, 0, 1), rtol=1e-10)
+    np.testing.assert_allclose(
+        found.interval(0.95, Studentised(eb.identity)), np.clip(wanted, 0, 1), rtol=1e-10
+    )
     logit = found.interval(0.95, Studentised())
     assert ((logit > 0) & (logit < 1)).all() and (logit[:, 0] < x).all() and (x < logit[:, 1]).all()
 
@@ -182,7 +210,9 @@ def perfect():
 
 def test_pseudo_draws_admit_errors_that_were_not_seen():
     s = perfect()
-    y = PseudoDraws().pseudo(s, [RECORDS, ENTITIES, *m.pairwise_precision.columns, *m.pairwise_recall.columns])
+    y = PseudoDraws().pseudo(
+        s, [RECORDS, ENTITIES, *m.pairwise_precision.columns, *m.pairwise_recall.columns]
+    )
     mean = s.contributions([RECORDS]).mean()
     np.testing.assert_allclose(y[:, 0], mean, rtol=1e-12)
     right, wrong = y[:, 2:]
@@ -204,7 +234,9 @@ def test_calibrated_replicates_meet_the_known_totals(scheme):
     for column in (RECORDS, PREDICTED_LINKS):
         j = found.totals.names.index(column.name)
         free = found.sample.expansion.variance.free.all()
-        np.testing.assert_allclose(found.totals.flat[:, j], s.units.known.total(column), rtol=1e-9 if free else 0.2)
+        np.testing.assert_allclose(
+            found.totals.flat[:, j], s.units.known.total(column), rtol=1e-9 if free else 0.2
+        )
     np.testing.assert_allclose(found.sd, found.fit.sd, rtol=0.25)
     with pytest.raises(eb.NotIdentified, match="pseudo-draws cannot be calibrated"):
         bootstrap(s, PR, PseudoDraws(), rng=rng())
@@ -229,7 +261,9 @@ def test_refusals():
         bootstrap(eb.Sample(units, eb.UniformRecords(draws)), PR, replicates=1, rng=rng())
     with pytest.raises(eb.DataError, match="above 0, not 0"):
         PseudoDraws(0)
-    few = eb.Sample(eb.measure({i: i // 2 for i in range(9)}, {i: i // 2 for i in (0, 1, 8)}), eb.UniformClusters())
+    few = eb.Sample(
+        eb.measure({i: i // 2 for i in range(9)}, {i: i // 2 for i in (0, 1, 8)}), eb.UniformClusters()
+    )
     with pytest.raises(eb.NotIdentified, match=r"pairwise-precision is 0/0 in \d+ of 200 draws"):
         bootstrap(few, PR, replicates=200, rng=rng())
     with pytest.raises(eb.DataError, match="level must lie strictly between 0 and 1"):

@@ -9,7 +9,7 @@ from test_census import ENTITY, population
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.units import PREDICTED_LINKS, RECORDS, TRUE_LINKS
+from erbayes.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS
 
 
 def drawn(seed=0, n=60, size=400):
@@ -73,7 +73,9 @@ def test_jackknife_calibrates_every_replicate_anew():
     wide = (1e-6, 1e6)
 
     def total(kept):
-        s = eb.Sample(eb.measure(pred, true[true.isin(kept)]), eb.Calibrated(eb.UniformClusters(), two, wide, fewest=0))
+        s = eb.Sample(
+            eb.measure(pred, true[true.isin(kept)]), eb.Calibrated(eb.UniformClusters(), two, wide, fewest=0)
+        )
         return s, s.contributions([TRUE_LINKS])
 
     sample, Z = total(entities)
@@ -91,7 +93,9 @@ def test_two_predictions_are_calibrated_each_to_its_own_totals():
     both = eb.compare({"a": pred, "b": other}, labels, design, [m.pairwise_precision, m.pairwise_recall])
     for i, prediction in enumerate((pred, other)):
         alone = eb.estimate(prediction, labels, design, [m.pairwise_precision, m.pairwise_recall])
-        np.testing.assert_allclose(both.joint.cov[2 * i : 2 * i + 2, 2 * i : 2 * i + 2], alone.cov, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            both.joint.cov[2 * i : 2 * i + 2, 2 * i : 2 * i + 2], alone.cov, rtol=1e-9, atol=1e-12
+        )
 
 
 def test_scaling_to_N_is_part_of_the_variance():
@@ -100,7 +104,7 @@ def test_scaling_to_N_is_part_of_the_variance():
     units = eb.measure(pred, labels)
     design = eb.KnownWeights(pd.Series(1.0, units.ids), draws)
     s = eb.Sample(units, eb.Calibrated(design, lambda *_: (PREDICTED_LINKS,), fewest=0))
-    columns = [RECORDS, TRUE_LINKS, eb.units.ENTITIES]
+    columns = [RECORDS, TRUE_LINKS, eb.columns.ENTITIES]
     Z = s.contributions(columns)
     variance = s.expansion.variance
     change, scale = variance.jackknife(Z)
@@ -139,8 +143,15 @@ def test_refuses_exactly_where_linear_programming_finds_no_factors():
         columns = eb.links_by_size(units, base)
         x = np.column_stack([units.column(c)[base.unit] for c in columns])
         X = np.array([units.known.total(c) for c in columns])
-        found = linprog(np.zeros(len(x)), A_eq=(base.weight[:, None] * x / X).T, b_eq=np.ones(len(X)),
-                        bounds=[(0.2, 5.0)] * len(x)).status == 0  # fmt: skip
+        found = (
+            linprog(
+                np.zeros(len(x)),
+                A_eq=(base.weight[:, None] * x / X).T,
+                b_eq=np.ones(len(X)),
+                bounds=[(0.2, 5.0)] * len(x),
+            ).status
+            == 0
+        )
         try:
             eb.Sample(units, eb.Calibrated(eb.UniformRecords(draws), fewest=0))
         except eb.DataError:
@@ -168,5 +179,9 @@ def test_refusals():
     with pytest.raises(eb.DataError, match="2 draws cannot be calibrated to 2 totals"):
         eb.estimate({1: 1, 2: 1, 3: 2, 4: 2}, {1: 1, 2: 1, 3: 2, 4: 2}, eb.Calibrated(eb.UniformClusters()))
     with pytest.raises(eb.NotIdentified, match="totals of the prediction, which are not known"):
-        eb.estimate(pred, pd.concat([labels, pd.Series({"new": labels.iloc[0]})]),
-                    eb.Calibrated(eb.UniformClusters()), missing=eb.Missing.TOGETHER)  # fmt: skip
+        eb.estimate(
+            pred,
+            pd.concat([labels, pd.Series({"new": labels.iloc[0]})]),
+            eb.Calibrated(eb.UniformClusters()),
+            missing=eb.Missing.TOGETHER,
+        )

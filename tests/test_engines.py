@@ -32,13 +32,46 @@ def rows(found, method):
 
 def test_each_engine_says_what_it_says_alone():
     rng = np.random.default_rng(1)
-    totals, jack, boot = eb.taylor(SAMPLE, CHOSEN), eb.jackknife(SAMPLE, CHOSEN), bootstrap(SAMPLE, CHOSEN, replicates=200, rng=rng)
+    totals, jack, boot = (
+        eb.taylor(SAMPLE, CHOSEN),
+        eb.jackknife(SAMPLE, CHOSEN),
+        bootstrap(SAMPLE, CHOSEN, replicates=200, rng=rng),
+    )
     bayesian = bootstrap(SAMPLE, CHOSEN, Dirichlet(), replicates=200, rng=rng).draws
     naive = eb.naive(SAMPLE.units, CHOSEN)
-    found = engines.side_by_side({"naive": naive, "Taylor": totals, "jackknife": jack, "bootstrap": boot, "Bayesian bootstrap": bayesian}, CHOSEN, level=0.8)
-    assert list(found.table().columns) == ["method", "metric", "estimate", "sd", "lower", "upper", "level", "kind", "ess_bulk", "r_hat"]
-    assert list(found.table()["metric"]) == [name for name in NAMES for _ in range(5)], "engines within metrics"
-    assert list(found.table()["method"][:5]) == ["naive", "Taylor", "jackknife", "bootstrap", "Bayesian bootstrap"]
+    found = engines.side_by_side(
+        {
+            "naive": naive,
+            "Taylor": totals,
+            "jackknife": jack,
+            "bootstrap": boot,
+            "Bayesian bootstrap": bayesian,
+        },
+        CHOSEN,
+        level=0.8,
+    )
+    assert list(found.table().columns) == [
+        "method",
+        "metric",
+        "estimate",
+        "sd",
+        "lower",
+        "upper",
+        "level",
+        "kind",
+        "ess_bulk",
+        "r_hat",
+    ]
+    assert list(found.table()["metric"]) == [name for name in NAMES for _ in range(5)], (
+        "engines within metrics"
+    )
+    assert list(found.table()["method"][:5]) == [
+        "naive",
+        "Taylor",
+        "jackknife",
+        "bootstrap",
+        "Bayesian bootstrap",
+    ]
     assert (found.table()["level"] == 0.8).all()
     normal = totals.apply(CHOSEN)
     for method, mean, sd, bounds, kinds in [
@@ -48,7 +81,9 @@ def test_each_engine_says_what_it_says_alone():
         ("Bayesian bootstrap", bayesian.mean, bayesian.sd, bayesian.interval(0.8), ["equal-tailed"] * 3),
     ]:
         own = rows(found, method)
-        np.testing.assert_allclose(own[["estimate", "sd", "lower", "upper"]], np.column_stack([mean, sd, bounds]), rtol=1e-12)
+        np.testing.assert_allclose(
+            own[["estimate", "sd", "lower", "upper"]], np.column_stack([mean, sd, bounds]), rtol=1e-12
+        )
         assert list(own["kind"]) == kinds
     bare = rows(found, "naive")
     np.testing.assert_array_equal(bare["estimate"], naive)
@@ -69,7 +104,9 @@ def test_chains_have_diagnostics_and_highest_density():
     both = (engines.EqualTailed(), engines.HighestDensity())
     found = engines.side_by_side({"Bayes": draws}, metrics, level=0.9, of_draws=both)
     told = az.summary(az.from_dict({"posterior": {"x": draws.values}}), round_to="none")
-    hdi = az.summary(az.from_dict({"posterior": {"x": draws.values}}), ci_kind="hdi", ci_prob=0.9, round_to="none")
+    hdi = az.summary(
+        az.from_dict({"posterior": {"x": draws.values}}), ci_kind="hdi", ci_prob=0.9, round_to="none"
+    )
     table = found.table().set_index("kind")
     for kind, bounds in (("equal-tailed", draws.interval(0.9)), ("HDI", hdi[["hdi90_lb", "hdi90_ub"]])):
         own = table.loc[kind]
@@ -92,10 +129,13 @@ class OnlyPrecision:
 
 def test_what_an_engine_lacks_is_listed():
     boot = bootstrap(SAMPLE, CHOSEN[:2], replicates=20, rng=np.random.default_rng(1))
-    found = engines.side_by_side({"a < b": OnlyPrecision(), "bootstrap": boot, "Taylor": eb.taylor(SAMPLE, CHOSEN)}, CHOSEN)
+    found = engines.side_by_side(
+        {"a < b": OnlyPrecision(), "bootstrap": boot, "Taylor": eb.taylor(SAMPLE, CHOSEN)}, CHOSEN
+    )
     assert list(rows(found, "a < b").index) == ["pairwise-precision"]
     assert found.lacking == {
-        ("a < b", "b3-recall"): "nothing <but> precision", ("a < b", "mean-cluster-size"): "nothing <but> precision",
+        ("a < b", "b3-recall"): "nothing <but> precision",
+        ("a < b", "mean-cluster-size"): "nothing <but> precision",
         ("bootstrap", "mean-cluster-size"): "not among its metrics",
     }
     for line in ("a < b lacks b3-recall, mean-cluster-size", "bootstrap lacks mean-cluster-size"):
@@ -105,10 +145,13 @@ def test_what_an_engine_lacks_is_listed():
         engines.side_by_side({"Bayes": OnlyPrecision()}, CHOSEN[:2])
 
 
-@pytest.mark.parametrize("results, level, message", [
-    ({}, 0.95, "at least one result"),
-    ({"Taylor": eb.taylor(SAMPLE, CHOSEN)}, 95, "level must lie strictly between 0 and 1, not 95"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "results, level, message",
+    [
+        ({}, 0.95, "at least one result"),
+        ({"Taylor": eb.taylor(SAMPLE, CHOSEN)}, 95, "level must lie strictly between 0 and 1, not 95"),
+    ],
+)
 def test_refuses(results, level, message):
     with pytest.raises(eb.DataError, match=message):
         engines.side_by_side(results, CHOSEN, level=level)
@@ -126,7 +169,10 @@ def test_other_errors_are_not_swallowed():
 def test_without_arviz(monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz_stats.base", None)
     engines.side_by_side({"one chain": chains((1, 300))}, CHOSEN[:2])
-    for results, of_draws in [({"chains": chains()}, (engines.EqualTailed(),)), ({"one": chains((1, 300))}, (engines.HighestDensity(),))]:
+    for results, of_draws in [
+        ({"chains": chains()}, (engines.EqualTailed(),)),
+        ({"one": chains((1, 300))}, (engines.HighestDensity(),)),
+    ]:
         with pytest.raises(eb.DataError, match=r"need arviz-stats: pip install 'erbayes\[bayes\]'"):
             engines.side_by_side(results, CHOSEN[:2], of_draws=of_draws)
 
@@ -143,11 +189,19 @@ def test_a_fitted_model_stands_beside_the_closed_form():
     rng = np.random.default_rng(3)
     true = pd.Series(np.repeat(np.arange(800), rng.integers(1, 8, 800)))
     pred = true.where(rng.random(len(true)) > 0.1, rng.integers(0, 800, len(true)))
-    sample = eb.Sample(eb.measure(pred, true[true.isin(rng.choice(800, 150, replace=False))]), eb.UniformClusters())
+    sample = eb.Sample(
+        eb.measure(pred, true[true.isin(rng.choice(800, 150, replace=False))]), eb.UniformClusters()
+    )
     fit = fast(sample, rng=rng)
-    found = engines.side_by_side({"Bayes": fit, "Taylor": eb.taylor(sample, (*CHOSEN, m.basic_merge_distance))}, (*CHOSEN, m.basic_merge_distance))
+    found = engines.side_by_side(
+        {"Bayes": fit, "Taylor": eb.taylor(sample, (*CHOSEN, m.basic_merge_distance))},
+        (*CHOSEN, m.basic_merge_distance),
+    )
     draws = fit.apply(CHOSEN)
     own = rows(found, "Bayes")
     np.testing.assert_allclose(own["estimate"], draws.mean)
     np.testing.assert_allclose(own[["lower", "upper"]], draws.interval())
-    assert list(found.lacking) == [("Bayes", "basic-merge-distance")] and "no part of the size model" in found.lacking["Bayes", "basic-merge-distance"]
+    assert (
+        list(found.lacking) == [("Bayes", "basic-merge-distance")]
+        and "no part of the size model" in found.lacking["Bayes", "basic-merge-distance"]
+    )

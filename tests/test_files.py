@@ -33,7 +33,10 @@ def test_what_succeeds_replaces_the_file_that_a_link_names(tmp_path):
 
 
 def test_nothing_written_is_an_error(tmp_path):
-    with pytest.raises(eb.DataError, match=r"cannot write .*found.csv: No such file"), replacing(tmp_path / "found.csv"):
+    with (
+        pytest.raises(eb.DataError, match=r"cannot write .*found.csv: No such file"),
+        replacing(tmp_path / "found.csv"),
+    ):
         pass
 
 
@@ -45,7 +48,9 @@ def test_devices_and_folders_are_not_replaced(tmp_path):
 
 def test_ids_are_text_and_gaps_stay_gaps(tmp_path):
     path = tmp_path / "x.parquet"
-    pd.DataFrame({"a": pd.array([7, None, 2**62 + 1], "Int64"), "b": [1.5, 2, 3], "c": [1, 2, 3]}).to_parquet(path)
+    pd.DataFrame({"a": pd.array([7, None, 2**62 + 1], "Int64"), "b": [1.5, 2, 3], "c": [1, 2, 3]}).to_parquet(
+        path
+    )
     found = read_columns(path, (None, "b", None))
     assert list(found.columns) == ["a", "b", "c"]
     assert found.a.isna().tolist() == [False, True, False]

@@ -10,9 +10,15 @@ import erbayes as eb
 from erbayes import metrics as m
 
 GOLDEN = Path(__file__).parent / "golden"
-METRICS = {"P": m.pairwise_precision, "R": m.pairwise_recall, "F1": m.pairwise_f(),
-           "B3P": m.b3_precision, "B3R": m.b3_recall, "clP": m.cluster_precision,
-           "clR": m.cluster_recall}  # fmt: skip
+METRICS = {
+    "P": m.pairwise_precision,
+    "R": m.pairwise_recall,
+    "F1": m.pairwise_f(),
+    "B3P": m.b3_precision,
+    "B3R": m.b3_recall,
+    "clP": m.cluster_precision,
+    "clR": m.cluster_recall,
+}
 R = pd.read_csv(GOLDEN / "results.csv").set_index(["case", "estimator", "quantity"]).value
 R = pd.to_numeric(R, errors="coerce")
 
@@ -28,6 +34,7 @@ def pps(population=None, correction=eb.sampling_fraction):
     def design(drawn):
         weights = drawn.drop_duplicates("cluster").set_index("cluster").w
         return eb.KnownWeights(weights, list(drawn.cluster), population, correction, absolute=True)
+
     return sample("s_ppswr.csv", design)[0]
 
 
@@ -39,8 +46,12 @@ def fitted(s, order=1):
     return eb.taylor(s, tuple(METRICS.values())).apply(tuple(METRICS.values()), order)
 
 
-CASES = {"pps_wr_nofpc": pps, "pps_wr_fpcK": lambda: pps(600), "srs_nofpc": srs,
-         "srswor_fpc": lambda: srs(600)}  # fmt: skip
+CASES = {
+    "pps_wr_nofpc": pps,
+    "pps_wr_fpcK": lambda: pps(600),
+    "srs_nofpc": srs,
+    "srswor_fpc": lambda: srs(600),
+}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -60,10 +71,13 @@ def test_svyratio(case):
     assert compared >= 6
 
 
-@pytest.mark.parametrize("case, make", [
-    ("pps_wr_paper_theta1", pps),
-    ("pps_wr_paper_thetafpc", lambda: pps(600, eb.paper_theta)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "case, make",
+    [
+        ("pps_wr_paper_theta1", pps),
+        ("pps_wr_paper_thetafpc", lambda: pps(600, eb.paper_theta)),
+    ],
+)
 def test_paper_estimator(case, make):
     found = fitted(make(), order=2)
     names = [n for n in METRICS if (case, n, "est") in R.index]
@@ -88,14 +102,17 @@ def test_jackknife_equals_leaving_out_one_by_one():
     drawn = pd.read_csv(GOLDEN / "s_srswor.csv").cluster
     true = records.true[records.true.isin(drawn)]
     chosen = tuple(METRICS.values())
-    left = np.array([
-        eb.taylor(eb.Sample(eb.measure(records.pred, true[true != c]), eb.UniformClusters()), chosen)
-        .apply(chosen, order=1).mean for c in drawn
-    ])  # fmt: skip
+    left = np.array(
+        [
+            eb.taylor(eb.Sample(eb.measure(records.pred, true[true != c]), eb.UniformClusters()), chosen)
+            .apply(chosen, order=1)
+            .mean
+            for c in drawn
+        ]
+    )
     scale = (60 - 1) / 60 * (1 - 60 / 600)
     found = eb.jackknife(srs(600), chosen)
-    np.testing.assert_allclose(
-        found.sd, np.sqrt(scale * ((left - found.mean) ** 2).sum(axis=0)), rtol=1e-9)
+    np.testing.assert_allclose(found.sd, np.sqrt(scale * ((left - found.mean) ** 2).sum(axis=0)), rtol=1e-9)
     about_mean = np.sqrt(scale * ((left - left.mean(axis=0)) ** 2).sum(axis=0))
     for j, name in enumerate(METRICS):  # R's default centre is the mean of the replicates
         if ("srswor_JK1_fpc", name, "se") in R.index:
@@ -112,18 +129,23 @@ def test_covariance_and_logit_interval():
 
 def test_totals():
     totals = eb.taylor(pps(), tuple(METRICS.values()))
-    for name, column in {"TP": "common_links", "PAIR": "predicted_links", "T2": "true_links",
-                         "one": "entities", "EXACT": "exact"}.items():  # fmt: skip
+    for name, column in {
+        "TP": "common_links",
+        "PAIR": "predicted_links",
+        "T2": "true_links",
+        "one": "entities",
+        "EXACT": "exact",
+    }.items():
         j = totals.names.index(column)
         assert totals.mean[j] == pytest.approx(R["pps_wr_nofpc", f"total_{name}", "est"], rel=1e-10)
-        assert totals.cov[j, j] ** 0.5 == pytest.approx(
-            R["pps_wr_nofpc", f"total_{name}", "se"], rel=1e-10)  # fmt: skip
+        assert totals.cov[j, j] ** 0.5 == pytest.approx(R["pps_wr_nofpc", f"total_{name}", "se"], rel=1e-10)
 
 
 def test_example_1_truth():
     data = pd.read_csv(GOLDEN / "rldata10000_example1.csv").set_index("record")
-    found = eb.estimate(data.pred, data.true, eb.UniformClusters(population=data.true.nunique()),
-                        [m.P_block, m.R_block])  # fmt: skip
+    found = eb.estimate(
+        data.pred, data.true, eb.UniformClusters(population=data.true.nunique()), [m.P_block, m.R_block]
+    )
     np.testing.assert_allclose(found.mean, [833 / 1600, 833 / 1000], rtol=1e-12)
 
 
@@ -140,6 +162,7 @@ def test_degrees_of_freedom_are_the_kish_number_of_draws_less_one():
 def calibrated(design, file, columns, working_variance=eb.calibration.constant):
     def make(drawn):
         return eb.Calibrated(design(drawn), lambda *_: columns, (1e-9, 1e9), working_variance, fewest=0)
+
     return sample(file, make)[0]
 
 
@@ -148,7 +171,7 @@ def pps_absolute(drawn):
     return eb.KnownWeights(weights, list(drawn.cluster), absolute=True)
 
 
-N_P = (eb.units.RECORDS, eb.units.PREDICTED_LINKS)
+N_P = (eb.columns.RECORDS, eb.columns.PREDICTED_LINKS)
 
 
 def test_calibrated_factors():
@@ -160,8 +183,8 @@ def test_calibration_to_records_and_links():
     s = calibrated(pps_absolute, "s_ppswr.csv", N_P)
     found = fitted(s)
     totals = eb.taylor(s, tuple(METRICS.values()))
-    Z = s.contributions([c for c in eb.units.COLUMNS if c.name in totals.names])
-    names = [c.name for c in eb.units.COLUMNS if c.name in totals.names]
+    Z = s.contributions([c for c in eb.columns.COLUMNS if c.name in totals.names])
+    names = [c.name for c in eb.columns.COLUMNS if c.name in totals.names]
     change, scale = s.expansion.variance.jackknife(Z)
     left = dict(zip(names, (change + Z.sum(axis=0)).T, strict=True))
     for j, name in enumerate(METRICS):

@@ -43,10 +43,15 @@ def test_rates():
     assert drawn(np.float32(0.25), rng(), (2,)).tolist() == [0.25, 0.25]  # scalars of arrays are rates, too
     assert MissedPieces(np.int64(1)).fixed(rng()).rate == 1.0
     assert Beta(30, 70).draw(rng(), (20_000,)).mean() == pytest.approx(0.3, abs=0.005)
-    for value, message in ((lambda: Beta(0, 1), "a and b of Beta"), (lambda: MissedRecords(1.2), "rate of MissedRecords"),
-                           (lambda: MissedPieces(0.1, -1), "slope of MissedPieces"), (lambda: KeptRecords(-0.1), "KeptRecords"),
-                           (lambda: Recaptured(1, -1, 1), "counts must be"), (lambda: Recaptured(1, 1, 1, 0), "odds ratio"),
-                           (lambda: Recaptured(1, 1, 1, prior=(0, 1, 1)), "prior masses")):  # fmt: skip
+    for value, message in (
+        (lambda: Beta(0, 1), "a and b of Beta"),
+        (lambda: MissedRecords(1.2), "rate of MissedRecords"),
+        (lambda: MissedPieces(0.1, -1), "slope of MissedPieces"),
+        (lambda: KeptRecords(-0.1), "KeptRecords"),
+        (lambda: Recaptured(1, -1, 1), "counts must be"),
+        (lambda: Recaptured(1, 1, 1, 0), "odds ratio"),
+        (lambda: Recaptured(1, 1, 1, prior=(0, 1, 1)), "prior masses"),
+    ):
         with pytest.raises(eb.DataError, match=message):
             value()
 
@@ -60,7 +65,9 @@ def test_recapture():
     assert ((0 <= none) & (none <= 1)).all() and none.std() > 0.1
     missed = 1 / (1 / Recaptured(5, 3, 4).draw(rng(), (400_000,)) - 1)  # q00 over the rest
     g = rng(2).gamma([7.0, 3.5, 4.5], size=(400_000, 3))
-    assert np.median(missed) == pytest.approx(np.median(g[:, 1] * g[:, 2] / g[:, 0] / g.sum(axis=1)), rel=0.02)
+    assert np.median(missed) == pytest.approx(
+        np.median(g[:, 1] * g[:, 2] / g[:, 0] / g.sum(axis=1)), rel=0.02
+    )
 
 
 # Error models
@@ -86,15 +93,19 @@ def records(units, n=None):
     return units.size.mean()
 
 
-@pytest.mark.parametrize(("model", "expected"), [
-    (Annotator(), 12),
-    (Annotator(MissedRecords(0.25)), 4 + 0.75 * 8),
-    (Annotator(MissedPieces(0.25)), 4 + 0.75 * 8),
-    (Annotator(MissedPieces(0.5, 1.0)), 4 + sum(n * (1 - 1 / (1 + n)) for n in (1, 2, 5))),
-    (Annotator(kept=KeptRecords(0.5)), 12 + 3),
-    (Annotator(kept=KeptRecords(0.5, 0.2)), 12 + 3 + 0.6),
-    (Annotator(MissedPieces(1.0), KeptRecords(1.0, 1.0)), 4 + 6),
-], ids=repr)  # fmt: skip
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (Annotator(), 12),
+        (Annotator(MissedRecords(0.25)), 4 + 0.75 * 8),
+        (Annotator(MissedPieces(0.25)), 4 + 0.75 * 8),
+        (Annotator(MissedPieces(0.5, 1.0)), 4 + sum(n * (1 - 1 / (1 + n)) for n in (1, 2, 5))),
+        (Annotator(kept=KeptRecords(0.5)), 12 + 3),
+        (Annotator(kept=KeptRecords(0.5, 0.2)), 12 + 3 + 0.6),
+        (Annotator(MissedPieces(1.0), KeptRecords(1.0, 1.0)), 4 + 6),
+    ],
+    ids=repr,
+)
 def test_mislabelled_sizes(model, expected):
     units, home = entity()
     assert home.sum() == len(units)
@@ -105,10 +116,17 @@ def test_mislabelled_sizes(model, expected):
     assert len(seen) == len(units) and (np.diff(seen.unit) >= 0).all()
 
 
-@pytest.mark.parametrize("model", [
-    Annotator(MissedRecords(0.3)), Annotator(MissedPieces(0.3)), Annotator(MissedPieces(0.5, 0.7)),
-    Annotator(kept=KeptRecords(0.3)), Annotator(MissedPieces(0.2), KeptRecords(0.2, 0.1)),
-], ids=repr)  # fmt: skip
+@pytest.mark.parametrize(
+    "model",
+    [
+        Annotator(MissedRecords(0.3)),
+        Annotator(MissedPieces(0.3)),
+        Annotator(MissedPieces(0.5, 0.7)),
+        Annotator(kept=KeptRecords(0.3)),
+        Annotator(MissedPieces(0.2), KeptRecords(0.2, 0.1)),
+    ],
+    ids=repr,
+)
 def test_restored_sizes(model):
     units, home = entity(home=20)
     seen = mislabel(units, model, rng(), home)
@@ -128,7 +146,9 @@ def test_home_is_that_of_a_uniform_record():
 
 def test_priors_are_drawn_once_a_sample():
     units, home = entity(times=400)
-    sizes = [mislabel(units, Annotator(MissedPieces(Beta(1, 1))), rng(i), home).size.mean() for i in range(20)]
+    sizes = [
+        mislabel(units, Annotator(MissedPieces(Beta(1, 1))), rng(i), home).size.mean() for i in range(20)
+    ]
     assert np.std(sizes) > 1
 
 
@@ -152,8 +172,12 @@ def test_perturb_agrees_with_mislabel():
     gone = lost.groupby([lost, people.pred[lost.index]]).size()
     assert (gone == pieces[gone.index]).all()  # whole pieces, never home
     everything = perturb(labels, people.pred, Annotator(MissedPieces(1.0)), rng(), mentions)
-    assert (people.pred[everything.index].to_numpy() == people.pred[mentions][everything.map(
-        dict(zip(labels[mentions], mentions, strict=True)))].to_numpy()).all()  # fmt: skip
+    assert (
+        people.pred[everything.index].to_numpy()
+        == people.pred[mentions][
+            everything.map(dict(zip(labels[mentions], mentions, strict=True)))
+        ].to_numpy()
+    ).all()
 
 
 def test_perturb_keeps_as_many_as_it_should():
@@ -165,7 +189,13 @@ def test_perturb_keeps_as_many_as_it_should():
 
 def test_perturb_leaves_what_the_prediction_lacks_and_contradicts_nobody():
     labels = {1: "x", 2: "x", 9: "x", 3: "y"}
-    seen = perturb(labels, {1: "a", 2: "b", 3: "a", 4: "a"}, Annotator(MissedPieces(1.0), KeptRecords(1.0)), rng(), [1, 3])
+    seen = perturb(
+        labels,
+        {1: "a", 2: "b", 3: "a", 4: "a"},
+        Annotator(MissedPieces(1.0), KeptRecords(1.0)),
+        rng(),
+        [1, 3],
+    )
     assert seen.drop(4).to_dict() == {1: "x", 9: "x", 3: "y"}
     with pytest.raises(eb.DataError, match="1 labelled entities hold no mention: 'y'"):
         perturb(labels, {1: "a", 2: "b", 3: "a"}, Annotator(), rng(), [1])
@@ -202,7 +232,9 @@ def test_two_annotators_by_hand():
     found = pair.agreement()
     N, J, dice = np.array([3.5, 2]), np.array([2 / 5, 1]), (np.array([1, 1]), np.array([(3 + 6) / 2, 1]))
     expected = [1 / 2 / (1 / 3.5 + 1 / 2), 1 / 2, J.mean(), (dice[0] / N).sum() / (dice[1] / N).sum()]
-    assert eb.Normal is type(found) and found.mean == pytest.approx(expected, abs=0.15)  # less the ratios' bias
+    assert eb.Normal is type(found) and found.mean == pytest.approx(
+        expected, abs=0.15
+    )  # less the ratios' bias
     table = pair.disagreements()
     assert table.to_dict("list")["records"] == [1, 1, 1]
     assert set(table["kind"]) == {"kept by the first only", "found by the second only"}
@@ -239,7 +271,9 @@ def test_pairs_that_do_not_fit():
 
 def two_annotators(repetitions, model, n=300, odds_ratio=1.0):
     """Mean error against perfect labels of the same sample: one annotator, both together, recaptured; (3, P and R)."""
-    people = sim.simulate(sim.LogNormal(1.5, 0.7), sim.Chain((sim.Splits(0.25), sim.Merges(0.05))), 20_000, rng())
+    people = sim.simulate(
+        sim.LogNormal(1.5, 0.7), sim.Chain((sim.Splits(0.25), sim.Merges(0.05))), 20_000, rng()
+    )
     pred, true = Clustering.of(people.pred), people.true.to_numpy()
     members = people.true.groupby(true).indices
     source, found = rng(2), []
@@ -252,8 +286,10 @@ def two_annotators(repetitions, model, n=300, odds_ratio=1.0):
         perfect = eb.taylor(truth, [P, R]).apply([P, R]).mean
         seen = [answers(perturb(labels, pred, model, source, mentions), mentions) for _ in range(2)]
         pair = Pair.of(*seen, pred)
-        one, union = (eb.Sample(pair.units(*how), eb.UniformRecords())
-                      for how in ([lambda a, b: a] * 2, [np.logical_or, np.logical_and]))  # fmt: skip
+        one, union = (
+            eb.Sample(pair.units(*how), eb.UniformRecords())
+            for how in ([lambda a, b: a] * 2, [np.logical_or, np.logical_and])
+        )
         fits = [eb.taylor(s, [P, R]).apply([P, R]).mean for s in (one, union)]
         rates = pair.recaptured(odds_ratio)
         adjusted = bias_analysis(union, *rates, [P, R], draws=400, rng=source)
@@ -262,7 +298,9 @@ def two_annotators(repetitions, model, n=300, odds_ratio=1.0):
     return np.mean(found, axis=0)
 
 
-@pytest.mark.parametrize("model", [Annotator(MissedPieces(0.4), KeptRecords(0.0)), Annotator(MissedRecords(0.3))], ids=repr)
+@pytest.mark.parametrize(
+    "model", [Annotator(MissedPieces(0.4), KeptRecords(0.0)), Annotator(MissedRecords(0.3))], ids=repr
+)
 def test_two_annotators_leave_a_third_of_the_bias_of_one_at_most(model):
     one, union, recaptured = two_annotators(12, model)[:, 1]
     assert one > 0.015
@@ -275,9 +313,11 @@ def test_capture_recapture_in_many_samples():
     """Where small pieces are harder for both, finds depend on each other: ω = 1 leaves more than a third."""
     uneven = Annotator(MissedPieces(0.7, 0.7))
     for model, odds_ratio, left in (
-        (Annotator(MissedPieces(0.4), KeptRecords(0.3)), 1, 1 / 3), (Annotator(MissedRecords(0.3)), 1, 1 / 3),
-        (uneven, 1, 1 / 2), (uneven, 2, 1 / 3),
-    ):  # fmt: skip
+        (Annotator(MissedPieces(0.4), KeptRecords(0.3)), 1, 1 / 3),
+        (Annotator(MissedRecords(0.3)), 1, 1 / 3),
+        (uneven, 1, 1 / 2),
+        (uneven, 2, 1 / 3),
+    ):
         errors = two_annotators(100, model, odds_ratio=odds_ratio)
         print(f"\n{model}, odds ratio {odds_ratio}")
         print(pd.DataFrame(errors, ["one", "union", "recaptured"], ["P", "R"]).round(4).to_string())
@@ -287,7 +327,9 @@ def test_capture_recapture_in_many_samples():
 def test_anchoring():
     prediction = {i: i // 2 for i in range(40)}
     truth = {i: i // 4 for i in range(40)}
-    anchored = {i: c for i, c in truth.items() if i % 4 < 2 or c % 2}  # every other entity lost its second piece
+    anchored = {
+        i: c for i, c in truth.items() if i % 4 < 2 or c % 2
+    }  # every other entity lost its second piece
     found = anchoring(prediction, anchored, truth, eb.UniformRecords(), [P, R])
     assert found.mean[0] == pytest.approx(0) and found.mean[1] < -0.1
     assert found.sd[1] > 0
@@ -302,8 +344,18 @@ def test_anchoring():
 
 
 def test_a_sheet_with_every_fault():
-    prediction = {"a1": "A", "a2": "A", "a3": "A", "b1": "B", "b2": "B", "c1": "C", "d1": "D",
-                  "e1": "E", "e2": "E", "f1": "F"}  # fmt: skip
+    prediction = {
+        "a1": "A",
+        "a2": "A",
+        "a3": "A",
+        "b1": "B",
+        "b2": "B",
+        "c1": "C",
+        "d1": "D",
+        "e1": "E",
+        "e2": "E",
+        "f1": "F",
+    }
     rows = [
         ("a1", "A", "b1,  b1;z9\n", "a2", None, None),
         ("nobody", "A", None, None, "yes", "UNKNOWN_MENTION"),
@@ -317,20 +369,35 @@ def test_a_sheet_with_every_fault():
     table = pd.DataFrame(rows, columns=["mention_id", "cluster_id", "add", "remove", "correct", "x"])
     sheet = read_sheet(table, prediction)
     assert {k: sorted(g) for k, g in sheet.answers.groupby("mention")["record"]} == {
-        "a1": ["a1", "a3", "b1", "z9"], "b2": ["b1", "b2"], "c1": ["b2", "c1"], "d1": ["d1"],
-        "e1": ["e1"], "f1": ["f1"]}  # fmt: skip
+        "a1": ["a1", "a3", "b1", "z9"],
+        "b2": ["b1", "b2"],
+        "c1": ["b2", "c1"],
+        "d1": ["d1"],
+        "e1": ["e1"],
+        "f1": ["f1"],
+    }
     said = [(p.row, p.record, p.problem) for p in sheet.problems.itertuples()]
     assert set(said) == {
-        (0, "b1", Problem.LISTED_TWICE), (0, "z9", Problem.UNKNOWN_ADDED),
-        (1, None, Problem.UNKNOWN_MENTION), (2, None, Problem.REPEATED_MENTION),
-        (3, None, Problem.OTHER_CLUSTER), (3, "c1", Problem.ALREADY_THERE), (3, "d1", Problem.NOT_THERE),
-        (3, "d1", Problem.ADDED_AND_REMOVED), (3, "y7", Problem.UNKNOWN_REMOVED), (3, "b1", Problem.NOT_THERE),
-        (3, "c1", Problem.MENTION_REMOVED), (3, "c1", Problem.ADDED_AND_REMOVED),
-        (3, None, Problem.CORRECT_YET_CHANGED), (4, None, Problem.UNANSWERED),
+        (0, "b1", Problem.LISTED_TWICE),
+        (0, "z9", Problem.UNKNOWN_ADDED),
+        (1, None, Problem.UNKNOWN_MENTION),
+        (2, None, Problem.REPEATED_MENTION),
+        (3, None, Problem.OTHER_CLUSTER),
+        (3, "c1", Problem.ALREADY_THERE),
+        (3, "d1", Problem.NOT_THERE),
+        (3, "d1", Problem.ADDED_AND_REMOVED),
+        (3, "y7", Problem.UNKNOWN_REMOVED),
+        (3, "b1", Problem.NOT_THERE),
+        (3, "c1", Problem.MENTION_REMOVED),
+        (3, "c1", Problem.ADDED_AND_REMOVED),
+        (3, None, Problem.CORRECT_YET_CHANGED),
+        (4, None, Problem.UNANSWERED),
         (7, None, Problem.UNANSWERED),
-        (0, "b1", Problem.IN_TWO_ENTITIES), (5, "b1", Problem.IN_TWO_ENTITIES),
-        (3, "b2", Problem.IN_TWO_ENTITIES), (5, "b2", Problem.IN_TWO_ENTITIES),
-    }  # fmt: skip
+        (0, "b1", Problem.IN_TWO_ENTITIES),
+        (5, "b1", Problem.IN_TWO_ENTITIES),
+        (3, "b2", Problem.IN_TWO_ENTITIES),
+        (5, "b2", Problem.IN_TWO_ENTITIES),
+    }
     assert set(Problem) == {p for _, _, p in said}
     assert sheet.summary().sum() == len(said)
     with pytest.raises(eb.DataError, match="2 records are in the entities of two mentions"):

@@ -14,9 +14,13 @@ LACKING = [name for name in NEEDED if find_spec(name) is None]
 
 
 @pytest.mark.skipif(bool(LACKING), reason=f"notebooks need {', '.join(LACKING)}")
-@pytest.mark.parametrize("path", [
-    pytest.param(path, marks=[pytest.mark.study] * (path.stem in SAMPLING), id=path.stem) for path in NOTEBOOKS
-])
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.study] * (path.stem in SAMPLING), id=path.stem)
+        for path in NOTEBOOKS
+    ],
+)
 def test_runs(path):
     import nbclient
     import nbformat

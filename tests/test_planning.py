@@ -13,8 +13,12 @@ from erbayes.planning import forecast, forecast_from_prior
 from erbayes.study import DrawClusters, DrawDistinctClusters, DrawRecords, Taylor, study
 
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_recall, m.cluster_f(), m.splits)
-PEOPLE = sim.simulate(sim.NegativeBinomial(4.0, 2.0), sim.Chain([sim.Misattribution(0.1), sim.Splits(0.2)]),
-                      6000, np.random.default_rng(1))  # fmt: skip
+PEOPLE = sim.simulate(
+    sim.NegativeBinomial(4.0, 2.0),
+    sim.Chain([sim.Misattribution(0.1), sim.Splits(0.2)]),
+    6000,
+    np.random.default_rng(1),
+)
 K = len(PEOPLE.units)
 N = len(PEOPLE.true)
 PLANS = {
@@ -78,12 +82,20 @@ def test_drawing_by_size_with_equal_or_proportional_chances_is_drawing_units_or_
 @pytest.mark.parametrize("n", [300, 600])
 def test_promised_half_widths_are_attained_on_average(plan, n):
     """Within Monte Carlo error, and 12/n for standard errors that are too small on average at finite n."""
-    runs = study({"p": PEOPLE}, {plan: PLANS[plan][1]}, [n], {"closed": Taylor()}, METRICS, repetitions=500,
-                 seed=1, progress=False).runs  # fmt: skip
+    runs = study(
+        {"p": PEOPLE},
+        {plan: PLANS[plan][1]},
+        [n],
+        {"closed": Taylor()},
+        METRICS,
+        repetitions=500,
+        seed=1,
+        progress=False,
+    ).runs
     half = ((runs.upper - runs.lower) / 2).groupby(runs.metric, sort=False)
     promised = forecast(PEOPLE, METRICS, DESIGNS).designs[plan].half_widths(n, 0.95)
     error = 4 * half.std() / np.sqrt(500) + 12 / n * promised
-    assert (np.abs(half.mean() - promised) < error).all(), (half.mean() / promised)
+    assert (np.abs(half.mean() - promised) < error).all(), half.mean() / promised
 
 
 @pytest.mark.parametrize("plan", ["records", "clusters"])
@@ -100,9 +112,15 @@ def test_pilots_of_one_design_forecast_every_other(plan):
     assert (census.table()["relative_se"] == 0).all()
 
 
-@pytest.mark.parametrize("design", [
-    eb.DistinctEntities(600), eb.Stratified({}, {}), eb.KnownWeights({}),
-], ids=lambda d: type(d).__name__)  # fmt: skip
+@pytest.mark.parametrize(
+    "design",
+    [
+        eb.DistinctEntities(600),
+        eb.Stratified({}, {}),
+        eb.KnownWeights({}),
+    ],
+    ids=lambda d: type(d).__name__,
+)
 def test_a_pilot_of_any_design(design):
     rng = np.random.default_rng(5)
     size = PEOPLE.units.size
@@ -162,12 +180,15 @@ def test_a_unit_that_is_drawn_twice_is_paid_once(plan):
         return 3 + size**1.5
 
     n, units = 700, PEOPLE.units
-    paid = [cost(units.size[np.unique(s)]).sum()
-            for s in PLANS[plan][1].draw(units, n, 400, np.random.default_rng(2)).unit]  # fmt: skip
+    paid = [
+        cost(units.size[np.unique(s)]).sum()
+        for s in PLANS[plan][1].draw(units, n, 400, np.random.default_rng(2)).unit
+    ]
     said = forecast(PEOPLE, METRICS, DESIGNS, cost=cost).designs[plan].cost(n)
     assert said == pytest.approx(np.mean(paid), abs=4 * np.std(paid) / 20)
-    from_pilots = [forecast(p, METRICS[:1], DESIGNS, cost=cost).designs[plan].cost(n)
-                   for p in pilots("records", 200, 40)]  # fmt: skip
+    from_pilots = [
+        forecast(p, METRICS[:1], DESIGNS, cost=cost).designs[plan].cost(n) for p in pilots("records", 200, 40)
+    ]
     assert np.mean(from_pilots) == pytest.approx(said, rel=0.03)
 
 
@@ -210,17 +231,26 @@ PRIOR_DESIGNS = {"records": eb.UniformRecords(), "clusters": eb.UniformClusters(
 
 @functools.cache
 def from_prior(populations=40, metrics=METRICS[:2]):
-    return forecast_from_prior(prior, metrics, PRIOR_DESIGNS, rng=np.random.default_rng(4), populations=populations)
+    return forecast_from_prior(
+        prior, metrics, PRIOR_DESIGNS, rng=np.random.default_rng(4), populations=populations
+    )
 
 
 def test_a_prior_without_doubt_is_a_population():
-    certain = forecast_from_prior(lambda rng: PEOPLE, METRICS, PRIOR_DESIGNS, rng=np.random.default_rng(1), populations=3)
+    certain = forecast_from_prior(
+        lambda rng: PEOPLE, METRICS, PRIOR_DESIGNS, rng=np.random.default_rng(1), populations=3
+    )
     known = forecast(PEOPLE, METRICS, PRIOR_DESIGNS)
     for assurance in (0.1, 0.8):
         found, wanted = certain.smallest(0.04, 0.9, assurance), known.smallest(0.04, 0.9)
-        pd.testing.assert_frame_equal(found[wanted.columns.intersection(found.columns)], wanted[found.columns.intersection(wanted.columns)])
+        pd.testing.assert_frame_equal(
+            found[wanted.columns.intersection(found.columns)],
+            wanted[found.columns.intersection(wanted.columns)],
+        )
         assert (found["median"] == found["n"]).all()
-        pd.testing.assert_frame_equal(certain.half_widths([50, 300], 0.9, assurance), known.half_widths([50, 300], 0.9))
+        pd.testing.assert_frame_equal(
+            certain.half_widths([50, 300], 0.9, assurance), known.half_widths([50, 300], 0.9)
+        )
     assert (certain.table()[["median", "q05", "q95"]].T.nunique() == 1).all()
 
 
@@ -228,6 +258,7 @@ def test_a_prior_without_doubt_is_a_population():
 def test_the_share_of_populations_that_are_served_is_the_one_asked_for(assurance):
     found = from_prior()
     for row in found.smallest([0.05, 0.03], 0.9, assurance).itertuples():
+
         def served(n, design=row.design):
             return np.mean([(o.half_widths(n, 0.9) <= [0.05, 0.03]).all() for o in found.outlooks()[design]])
 
@@ -252,7 +283,9 @@ def test_what_the_prior_says_of_the_metrics():
 
 def test_wider_priors_ask_for_more():
     def certain(rng):
-        return sim.simulate(sim.NegativeBinomial(4.0, 2.0), sim.Chain([sim.Misattribution(0.09), sim.Splits(0.2)]), 3000, rng)
+        return sim.simulate(
+            sim.NegativeBinomial(4.0, 2.0), sim.Chain([sim.Misattribution(0.09), sim.Splits(0.2)]), 3000, rng
+        )
 
     rng = np.random.default_rng(4)
     narrow = forecast_from_prior(certain, METRICS[:2], PRIOR_DESIGNS, rng=rng, populations=20).smallest(0.05)
@@ -262,27 +295,60 @@ def test_wider_priors_ask_for_more():
 PILOT = pilots("records", 50, 1)[0]
 
 
-@pytest.mark.parametrize("make, message", [
-    (lambda: forecast(PILOT, [], DESIGNS), "nothing to forecast: 0 metrics under 3 designs"),
-    (lambda: forecast(PILOT, METRICS, {}), "5 metrics under 0 designs"),
-    (lambda: forecast(PILOT, METRICS, DESIGNS, cost=lambda s: -s), "costs must be 0 or more and finite; 50 of 50"),
-    (lambda: forecast(pilots("records", 1, 1)[0], METRICS, DESIGNS), "a pilot of 1 draws gives no variance"),
-    (lambda: forecast(PILOT, METRICS, DESIGNS).needed(0), "half widths must be above 0 and finite, not 0"),
-    (lambda: forecast(PILOT, METRICS, DESIGNS).needed([0.1, np.nan, 1, 1, 1]), "must be above 0 and finite"),
-    (lambda: forecast(PILOT, METRICS, DESIGNS).needed([0.1, 0.1]), "2 half widths for 5 metrics"),
-    (lambda: forecast(PILOT, METRICS, DESIGNS).needed(1e-7), "draws do not reach a half width of 1e-07"),
-    (lambda: forecast(PILOT, METRICS, DESIGNS).needed(0.1, 1.5), "level must lie strictly between 0 and 1"),
-    (lambda: forecast(PILOT, METRICS, DESIGNS).half_widths([1]), "1 draws: 2 or more are needed"),
-    (lambda: forecast(PILOT, METRICS, DESIGNS).half_widths([K + 1]), f"{K + 1} draws: 2 or more are needed, {K} at most"),
-    (lambda: forecast(PILOT, [m.purity], DESIGNS), "whole predicted clusters"),
-    (lambda: forecast(PILOT, METRICS, {"r": eb.BySize(np.zeros_like)}), "probability must be positive and finite"),
-    (lambda: from_prior(0), "0 populations: 1 or more are needed"),
-    (lambda: from_prior(2, ()), "nothing to forecast: 0 metrics under 3 designs"),
-    (lambda: from_prior(2).smallest(0.05, assurance=1), "assurance must lie strictly between 0 and 1, not 1"),
-    (lambda: from_prior(2).half_widths([9], assurance=0), "assurance must lie strictly between 0 and 1, not 0"),
-    (lambda: from_prior(2).smallest([0.1, 0.1, 0.1]), "3 half widths for 2 metrics"),
-    (lambda: from_prior(2).smallest(1e-7), "clusters: 1,000,000,000 draws do not reach these half widths|records: 1,000"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: forecast(PILOT, [], DESIGNS), "nothing to forecast: 0 metrics under 3 designs"),
+        (lambda: forecast(PILOT, METRICS, {}), "5 metrics under 0 designs"),
+        (
+            lambda: forecast(PILOT, METRICS, DESIGNS, cost=lambda s: -s),
+            "costs must be 0 or more and finite; 50 of 50",
+        ),
+        (
+            lambda: forecast(pilots("records", 1, 1)[0], METRICS, DESIGNS),
+            "a pilot of 1 draws gives no variance",
+        ),
+        (
+            lambda: forecast(PILOT, METRICS, DESIGNS).needed(0),
+            "half widths must be above 0 and finite, not 0",
+        ),
+        (
+            lambda: forecast(PILOT, METRICS, DESIGNS).needed([0.1, np.nan, 1, 1, 1]),
+            "must be above 0 and finite",
+        ),
+        (lambda: forecast(PILOT, METRICS, DESIGNS).needed([0.1, 0.1]), "2 half widths for 5 metrics"),
+        (lambda: forecast(PILOT, METRICS, DESIGNS).needed(1e-7), "draws do not reach a half width of 1e-07"),
+        (
+            lambda: forecast(PILOT, METRICS, DESIGNS).needed(0.1, 1.5),
+            "level must lie strictly between 0 and 1",
+        ),
+        (lambda: forecast(PILOT, METRICS, DESIGNS).half_widths([1]), "1 draws: 2 or more are needed"),
+        (
+            lambda: forecast(PILOT, METRICS, DESIGNS).half_widths([K + 1]),
+            f"{K + 1} draws: 2 or more are needed, {K} at most",
+        ),
+        (lambda: forecast(PILOT, [m.purity], DESIGNS), "whole predicted clusters"),
+        (
+            lambda: forecast(PILOT, METRICS, {"r": eb.BySize(np.zeros_like)}),
+            "probability must be positive and finite",
+        ),
+        (lambda: from_prior(0), "0 populations: 1 or more are needed"),
+        (lambda: from_prior(2, ()), "nothing to forecast: 0 metrics under 3 designs"),
+        (
+            lambda: from_prior(2).smallest(0.05, assurance=1),
+            "assurance must lie strictly between 0 and 1, not 1",
+        ),
+        (
+            lambda: from_prior(2).half_widths([9], assurance=0),
+            "assurance must lie strictly between 0 and 1, not 0",
+        ),
+        (lambda: from_prior(2).smallest([0.1, 0.1, 0.1]), "3 half widths for 2 metrics"),
+        (
+            lambda: from_prior(2).smallest(1e-7),
+            "clusters: 1,000,000,000 draws do not reach these half widths|records: 1,000",
+        ),
+    ],
+)
 def test_errors(make, message):
     with pytest.raises(eb.DataError, match=message):
         make()

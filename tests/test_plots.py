@@ -56,7 +56,9 @@ def test_forest_of_several_results(ax):
     plots.forest({"Taylor": one, "jackknife": two, "draws": draws}, ax=ax)
     assert rows(ax) == ["pairwise-precision", "pairwise-recall", "b3-recall", "other"]
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["Taylor", "jackknife", "draws"]
-    for points, intervals, result, at in zip(ax.lines, ax.collections, (one, two, draws), ([0, 1], [1, 2], [3]), strict=True):
+    for points, intervals, result, at in zip(
+        ax.lines, ax.collections, (one, two, draws), ([0, 1], [1, 2], [3]), strict=True
+    ):
         np.testing.assert_array_equal(points.get_xdata(), result.mean)
         np.testing.assert_allclose(points.get_ydata(), at, atol=0.4)
         np.testing.assert_array_equal(spans(intervals)[:, :, 0], result.interval())
@@ -94,11 +96,14 @@ def test_sampling_distribution(ax):
         assert patch.get_xy()[:, 1].max() == counts.max()
 
 
-@pytest.mark.parametrize("estimates, message", [
-    ({}, "at least one estimator"),
-    ({"a": [1.0], "b": [1.0, np.nan, np.inf]}, "estimates of 'b': 2 of 3 are not finite"),
-    ({"a": []}, "estimates of 'a': there are none"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "estimates, message",
+    [
+        ({}, "at least one estimator"),
+        ({"a": [1.0], "b": [1.0, np.nan, np.inf]}, "estimates of 'b': 2 of 3 are not finite"),
+        ({"a": []}, "estimates of 'a': there are none"),
+    ],
+)
 def test_sampling_distributions_that_cannot_be_drawn(ax, estimates, message):
     with pytest.raises(eb.DataError, match=message):
         plots.sampling_distribution(estimates, 0.5, ax=ax)
@@ -118,8 +123,10 @@ def test_influence(ax):
 
 
 def test_balance(ax):
-    table = pd.DataFrame({"estimate": [90.0, 30], "se": [10.0, 3], "known": [100.0, 20], "ratio": [0.9, 1.5]},
-                         index=["records", "links"])  # fmt: skip
+    table = pd.DataFrame(
+        {"estimate": [90.0, 30], "se": [10.0, 3], "known": [100.0, 20], "ratio": [0.9, 1.5]},
+        index=["records", "links"],
+    )
     plots.balance(table, ax=ax)
     one, points, *_ = ax.lines
     assert list(one.get_xdata()) == [1, 1]
@@ -140,11 +147,24 @@ def runs_of(repetitions=200):
                 if estimator == "fails":
                     x[::3] = np.nan
                 half = np.full(repetitions, np.nan if estimator == "naive" else 2 / n**0.5)
-                found.append(pd.DataFrame({
-                    "population": people, "plan": "records", "n": n, "estimator": estimator, "metric": "P",
-                    "truth": truth, "repetition": range(repetitions), "estimate": x, "lower": x - half,
-                    "upper": x + half, "failed": np.isnan(x), "seconds": 1.0,
-                }))  # fmt: skip
+                found.append(
+                    pd.DataFrame(
+                        {
+                            "population": people,
+                            "plan": "records",
+                            "n": n,
+                            "estimator": estimator,
+                            "metric": "P",
+                            "truth": truth,
+                            "repetition": range(repetitions),
+                            "estimate": x,
+                            "lower": x - half,
+                            "upper": x + half,
+                            "failed": np.isnan(x),
+                            "seconds": 1.0,
+                        }
+                    )
+                )
     return Study(pd.concat(found, ignore_index=True), 0.95)
 
 
@@ -214,7 +234,9 @@ def test_cells_are_named_by_what_differs(ax):
 
 def test_interval_scores(ax):
     table = runs_of().table()
-    table = pd.concat([table, table[table.estimator == "closed"].assign(estimator="wide", interval_score=9.0)])
+    table = pd.concat(
+        [table, table[table.estimator == "closed"].assign(estimator="wide", interval_score=9.0)]
+    )
     plots.interval_scores(table, "closed", ax=ax)
     assert rows(ax) == ["fails", "wide"], "the reference is the line, and naive has no interval"
     assert ax.get_xscale() == "log"
@@ -267,14 +289,36 @@ def test_side_by_side(ax):
     found = side_by_side(results, CHOSEN, level=0.8, of_draws=(EqualTailed(), HighestDensity()))
     shown = [m.b3_recall, m.pairwise_recall]
     assert plots.side_by_side(found, shown, ax=ax) is ax
-    assert rows(ax) == ["b3-recall", "naive", "Taylor", "draws, equal-tailed", "draws, HDI", "pairwise-recall", "naive", "Taylor"]
-    assert [t.get_fontweight() for t in ax.get_yticklabels()] == ["bold", *["normal"] * 4, "bold", "normal", "normal"]
+    assert rows(ax) == [
+        "b3-recall",
+        "naive",
+        "Taylor",
+        "draws, equal-tailed",
+        "draws, HDI",
+        "pairwise-recall",
+        "naive",
+        "Taylor",
+    ]
+    assert [t.get_fontweight() for t in ax.get_yticklabels()] == [
+        "bold",
+        *["normal"] * 4,
+        "bold",
+        "normal",
+        "normal",
+    ]
     table = found.table().set_index(["metric", "method", "kind"])
     intervals, (points, crosses, *_) = ax.collections[0], ax.lines
-    drawn = [("b3-recall", "Taylor", "logit"), ("b3-recall", "draws", "equal-tailed"), ("b3-recall", "draws", "HDI"), ("pairwise-recall", "Taylor", "logit")]
+    drawn = [
+        ("b3-recall", "Taylor", "logit"),
+        ("b3-recall", "draws", "equal-tailed"),
+        ("b3-recall", "draws", "HDI"),
+        ("pairwise-recall", "Taylor", "logit"),
+    ]
     np.testing.assert_array_equal(points.get_xdata(), table.loc[drawn, "estimate"])
     np.testing.assert_array_equal(points.get_ydata(), [2, 3, 4, 7])
-    np.testing.assert_array_equal(crosses.get_xdata(), [table.loc[(x.name, "naive", "none"), "estimate"] for x in shown])
+    np.testing.assert_array_equal(
+        crosses.get_xdata(), [table.loc[(x.name, "naive", "none"), "estimate"] for x in shown]
+    )
     np.testing.assert_array_equal(crosses.get_ydata(), [1, 6])
     ends = spans(intervals)[:, :, 0]
     np.testing.assert_array_equal(ends[~np.isnan(ends[:, 0])], table.loc[drawn, ["lower", "upper"]])
@@ -282,7 +326,9 @@ def test_side_by_side(ax):
     assert ax.get_ylim()[0] > ax.get_ylim()[1], "the first metric stands at the top"
     plots.side_by_side(found, ax=(everything := Figure().subplots()))
     assert len(rows(everything)) == len(found.table()) + 3
-    with pytest.raises(eb.DataError, match=r"no engine here gives pairwise-f1; there are pairwise-precision, "):
+    with pytest.raises(
+        eb.DataError, match=r"no engine here gives pairwise-f1; there are pairwise-precision, "
+    ):
         plots.side_by_side(found, [m.pairwise_f()], ax=ax)
 
 
@@ -335,12 +381,19 @@ def test_size_distribution(ax, fit):
     np.testing.assert_array_equal(sampled.get_xdata(), grid.size[bins])
     records = sampled.get_ydata() * grid.width[bins] * grid.size[bins]
     np.testing.assert_allclose(records.sum(), len(PRED))
-    np.testing.assert_allclose(records / records[0], entities * grid.size[bins] / (entities * grid.size[bins])[0])
+    np.testing.assert_allclose(
+        records / records[0], entities * grid.size[bins] / (entities * grid.size[bins])[0]
+    )
     assert ax.get_xscale() == ax.get_yscale() == "log"
     shown = np.concatenate([predicted.get_ydata()[there], sampled.get_ydata()])
     assert ax.get_ylim()[0] < shown.min() and shown.max() < ax.get_ylim()[1]
     labels = [t.get_text() for t in ax.get_legend().get_texts()]
-    assert sorted(labels) == ["95 % of the posterior", "posterior median", "predicted clusters", "sample, weighted by its design"]
+    assert sorted(labels) == [
+        "95 % of the posterior",
+        "posterior median",
+        "predicted clusters",
+        "sample, weighted by its design",
+    ]
     assert len({line.get_linestyle() for line in ax.lines}) == 3
 
 
@@ -350,9 +403,14 @@ def test_sampled_sizes_are_weighted_by_the_design(fit):
     seen = fit.evidence
     by_record = replace(fit, evidence=replace(seen, data=seen.data | {"selection": seen.grid.size}))
     one, other = Figure().subplots(), Figure().subplots()
-    ratio = plots.size_distribution(by_record, ax=one).lines[2].get_ydata() / plots.size_distribution(fit, ax=other).lines[2].get_ydata()
+    ratio = (
+        plots.size_distribution(by_record, ax=one).lines[2].get_ydata()
+        / plots.size_distribution(fit, ax=other).lines[2].get_ydata()
+    )
     size = one.lines[2].get_xdata()
-    np.testing.assert_allclose(ratio * size, ratio[0] * size[0], err_msg="a large entity was drawn the more easily")
+    np.testing.assert_allclose(
+        ratio * size, ratio[0] * size[0], err_msg="a large entity was drawn the more easily"
+    )
 
 
 def test_retention(ax, fit):

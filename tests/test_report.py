@@ -41,8 +41,13 @@ def sample(names, prediction=PRED):
 @functools.cache
 def hostile_page():
     text = HOSTILE[3]
-    return report(sample(HOSTILE), CHOSEN, title=HOSTILE[0], about={HOSTILE[1]: text, "file": HOSTILE[2]},
-                  call=f"erbayes report '{text}'")  # fmt: skip
+    return report(
+        sample(HOSTILE),
+        CHOSEN,
+        title=HOSTILE[0],
+        about={HOSTILE[1]: text, "file": HOSTILE[2]},
+        call=f"erbayes report '{text}'",
+    )
 
 
 @functools.cache
@@ -62,7 +67,9 @@ class Tags(HTMLParser):
 
 
 def pictures(page):
-    return [base64.b64decode(p).decode() for p in re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)]
+    return [
+        base64.b64decode(p).decode() for p in re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
+    ]
 
 
 def test_no_markup_comes_from_the_data():
@@ -96,8 +103,16 @@ def dom(tmp_path, page):
     """The page after its scripts have run."""
     file = tmp_path / "page.html"
     file.write_text(page, encoding="utf-8")
-    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
-               "--virtual-time-budget=2000", "--dump-dom", file.as_uri()]  # fmt: skip
+    command = [
+        CHROMIUM,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={tmp_path / 'profile'}",
+        "--virtual-time-budget=2000",
+        "--dump-dom",
+        file.as_uri(),
+    ]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
@@ -108,7 +123,9 @@ def test_hostile_ids_do_not_run_in_a_browser(tmp_path):
     bare = re.sub("<meta http-equiv[^>]*>", "", page)
     assert bare != page
     for one in (page, bare):
-        assert "<title>&lt;script&gt;document.title='x'&lt;/script&gt;</title>" in dom(tmp_path, one).replace("&#x27;", "'")
+        assert "<title>&lt;script&gt;document.title='x'&lt;/script&gt;</title>" in dom(tmp_path, one).replace(
+            "&#x27;", "'"
+        )
     broken = bare.replace("<h1>", f"<h1>{HOSTILE[0]}")
     assert "<title>x</title>" in dom(tmp_path, broken), "this test could not see a script that runs"
     img = bare.replace("<h1>", f"<h1>{HOSTILE[1]}")
@@ -122,11 +139,15 @@ def test_hostile_ids_do_not_run_in_a_browser(tmp_path):
 def test_the_page_and_its_tables_are_no_wider_than_there_is_room(tmp_path, width):
     """A phone is a frame: chromium's windows are at least 500 pixels wide."""
     page = re.sub("<meta http-equiv[^>]*>", "", long_page())
-    probe = ("<script>parent.postMessage([document.documentElement, ...document.querySelectorAll('.wide')]"
-             ".map(e => Math.max(0, e.scrollWidth - e.clientWidth)).join(), '*')</script>")  # fmt: skip
+    probe = (
+        "<script>parent.postMessage([document.documentElement, ...document.querySelectorAll('.wide')]"
+        ".map(e => Math.max(0, e.scrollWidth - e.clientWidth)).join(), '*')</script>"
+    )
     (tmp_path / "inner.html").write_text(page.replace("</body>", f"{probe}</body>"), encoding="utf-8")
-    outer = ("<script>addEventListener('message', e => document.title = 'beyond ' + e.data)</script>"
-             f"<iframe src=inner.html style='width:{width}px;height:900px;border:0'></iframe>")  # fmt: skip
+    outer = (
+        "<script>addEventListener('message', e => document.title = 'beyond ' + e.data)</script>"
+        f"<iframe src=inner.html style='width:{width}px;height:900px;border:0'></iframe>"
+    )
     (found,) = re.findall(r"<title>beyond ([\d,]+)</title>", dom(tmp_path, outer))
     assert set(found.split(",")) == {"0"}
 
@@ -190,11 +211,14 @@ def test_parameters_of_a_design_that_are_long_are_counted():
     assert "KnownWeights(weights=8 values, population=20, " in report(eb.Sample(units, design), CHOSEN)
 
 
-@pytest.mark.parametrize("make, message", [
-    (lambda: report(sample([]), []), "at least one metric"),
-    (lambda: report(sample([]), CHOSEN, level=2), "level must lie"),
-    (lambda: report(sample([]), [m.purity]), "whole predicted clusters"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: report(sample([]), []), "at least one metric"),
+        (lambda: report(sample([]), CHOSEN, level=2), "level must lie"),
+        (lambda: report(sample([]), [m.purity]), "whole predicted clusters"),
+    ],
+)
 def test_errors(make, message):
     with pytest.raises(eb.DataError, match=message):
         make()

@@ -23,11 +23,19 @@ def shown(sample):
 def test_what_a_sample_is_made_of():
     sample = eb.Sample(eb.measure(PREDICTION, TRUTH), eb.UniformRecords(draws=["<b>x</b>", "y", "y"]))
     assert repr(sample) == "Sample(3 draws of Units(2 units, 3 records, 2 pieces) by UniformRecords)"
-    assert shown(sample) == sample.facts() == {
-        "design": "UniformRecords(draws=3 values, correction=sampling_fraction)", "draws": "3",
-        "labelled units": "2 entities or blocks", "labelled records": "3", "the largest unit": "2 records",
-        "overlaps with predicted clusters": "2", "the prediction": "4 records in 2 clusters",
-    }  # fmt: skip
+    assert (
+        shown(sample)
+        == sample.facts()
+        == {
+            "design": "UniformRecords(draws=3 values, correction=sampling_fraction)",
+            "draws": "3",
+            "labelled units": "2 entities or blocks",
+            "labelled records": "3",
+            "the largest unit": "2 records",
+            "overlaps with predicted clusters": "2",
+            "the prediction": "4 records in 2 clusters",
+        }
+    )
 
 
 def test_a_name_from_the_data_is_no_markup():
@@ -41,7 +49,9 @@ def test_a_name_from_the_data_is_no_markup():
     assert "<script>" not in html and "&lt;script&gt;" in html
 
 
-@pytest.mark.parametrize("missing, known", [(eb.Missing.TOGETHER, None), (eb.Missing.OMIT, "4 records in 2 clusters")])
+@pytest.mark.parametrize(
+    "missing, known", [(eb.Missing.TOGETHER, None), (eb.Missing.OMIT, "4 records in 2 clusters")]
+)
 def test_what_the_prediction_lacks_is_shown(missing, known):
     units = eb.measure(PREDICTION, TRUTH | {9: "y"}, missing=missing)
     found = shown(eb.Sample(units, eb.UniformClusters()))
@@ -56,7 +66,10 @@ def test_every_kind_of_sample_shows_itself():
     many = DrawRecords().draw(people.units, 20, 7, np.random.default_rng(2)).together
     assert shown(many)["draws"] == "7 x 20"
     weights = pd.Series(1.0, eb.measure(PREDICTION, TRUTH).ids)
-    assert "weights=2 values" in shown(eb.Sample(eb.measure(PREDICTION, TRUTH), eb.KnownWeights(weights)))["design"]
+    assert (
+        "weights=2 values"
+        in shown(eb.Sample(eb.measure(PREDICTION, TRUTH), eb.KnownWeights(weights)))["design"]
+    )
 
     class Own:
         def expand(self, units):

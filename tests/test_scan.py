@@ -37,8 +37,34 @@ from erbayes.sources import literal
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 EXACT = DuckDB(one_in=1)
-NASTY = ["it's", 'say "x"', "back\\slash", "a'; DROP TABLE p; --", "é", "漢字", "", " ", "%s", ":name", "?", "$1", "\n", "*/",
-         "CHR(39)", "NULL", "NaN", "007", "7", "1e3", "-", "`", "';--", "\\'", "🙂", "\t"]  # fmt: skip
+NASTY = [
+    "it's",
+    'say "x"',
+    "back\\slash",
+    "a'; DROP TABLE p; --",
+    "é",
+    "漢字",
+    "",
+    " ",
+    "%s",
+    ":name",
+    "?",
+    "$1",
+    "\n",
+    "*/",
+    "CHR(39)",
+    "NULL",
+    "NaN",
+    "007",
+    "7",
+    "1e3",
+    "-",
+    "`",
+    "';--",
+    "\\'",
+    "🙂",
+    "\t",
+]
 
 
 def hostile(codes, prefix=""):
@@ -97,10 +123,13 @@ def spark(tmp_path_factory):
     from pyspark.sql import SparkSession
 
     session = (
-        SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2").config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark"))).getOrCreate()
-    )  # fmt: skip
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark")))
+        .getOrCreate()
+    )
     yield session
     session.stop()
 
@@ -137,20 +166,27 @@ SOURCES = {
     "polars categorical": lambda frame, folder: pl.from_arrow(pa.Table.from_pandas(frame.astype("category"))),
     "arrow": lambda frame, folder: pa.Table.from_pandas(frame),
     "chunks": lambda frame, folder: pa.concat_tables(
-        pa.Table.from_pandas(part.astype("category"), preserve_index=False) for part in (frame[:100], frame[200:], frame[100:200])),
+        pa.Table.from_pandas(part.astype("category"), preserve_index=False)
+        for part in (frame[:100], frame[200:], frame[100:200])
+    ),
     "reader": lambda frame, folder: pa.Table.from_pandas(frame).to_reader(50),
     "dataset": lambda frame, folder: pa.dataset.dataset(parquet_folder(frame, folder), format="parquet"),
     "relation": lambda frame, folder: duckdb.from_arrow(pa.Table.from_pandas(frame, preserve_index=False)),
     "sqlite": lambda frame, folder: sqlite(frame),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_source_gives_the_units_of_measure(source, kind, tmp_path):
     prediction, labels, _ = population(3, kind=kind)
-    found = scan(SOURCES[source](frame_of(prediction), tmp_path), labels, record="record", cluster="cluster",
-                 missing=eb.Missing.OMIT)  # fmt: skip
+    found = scan(
+        SOURCES[source](frame_of(prediction), tmp_path),
+        labels,
+        record="record",
+        cluster="cluster",
+        missing=eb.Missing.OMIT,
+    )
     same(found, eb.measure(prediction, labels, missing=eb.Missing.OMIT))
     assert found.rows == len(prediction)
 
@@ -176,16 +212,24 @@ def test_plain_sql_with_short_and_long_lists(missing, most):
     same(found, eb.measure(prediction, labels, blocks=blocks, missing=missing))
 
 
-@pytest.mark.parametrize("seed, kind, missing", [
-    (0, "strings", eb.Missing.ERROR), (1, "integers", eb.Missing.SINGLETON), (2, "hostile", eb.Missing.TOGETHER),
-    (3, "strings", eb.Missing.OMIT),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "seed, kind, missing",
+    [
+        (0, "strings", eb.Missing.ERROR),
+        (1, "integers", eb.Missing.SINGLETON),
+        (2, "hostile", eb.Missing.TOGETHER),
+        (3, "strings", eb.Missing.OMIT),
+    ],
+)
 def test_spark(spark, seed, kind, missing):
     prediction, labels, blocks = population(seed, 90, kind, 0 if missing is eb.Missing.ERROR else 9)
     blocks = blocks if seed % 2 else None
     rows = list(zip(prediction.index.tolist(), prediction.tolist(), strict=True))
     frame = spark.createDataFrame(rows, ["rec`ord", "clu ster"])
-    same(scan(frame, labels, blocks=blocks, missing=missing), eb.measure(prediction, labels, blocks=blocks, missing=missing))
+    same(
+        scan(frame, labels, blocks=blocks, missing=missing),
+        eb.measure(prediction, labels, blocks=blocks, missing=missing),
+    )
     assert not spark.catalog.listTables()
 
 
@@ -208,14 +252,39 @@ def postgres(tmp_path_factory):
     programs, user = Path(program).resolve().parent, {"user": "postgres"} if os.getuid() == 0 else {}
 
     def run(name, *args):
-        subprocess.run([programs / name, *args], check=True, stdout=subprocess.DEVNULL, cwd="/", timeout=120, **user)
+        subprocess.run(
+            [programs / name, *args], check=True, stdout=subprocess.DEVNULL, cwd="/", timeout=120, **user
+        )
 
     with tempfile.TemporaryDirectory() as folder:
         if user:
             shutil.chown(folder, "postgres")
         data = f"{folder}/data"
-        run("initdb", "-D", data, "-A", "trust", "-U", "postgres", "--no-sync", "-E", "UTF8", "--locale", "C.UTF-8")
-        run("pg_ctl", "-D", data, "-w", "-l", f"{folder}/log", "-o", f"-k {folder} -c listen_addresses='' -c fsync=off", "start")
+        run(
+            "initdb",
+            "-D",
+            data,
+            "-A",
+            "trust",
+            "-U",
+            "postgres",
+            "--no-sync",
+            "-E",
+            "UTF8",
+            "--locale",
+            "C.UTF-8",
+        )
+        run(
+            "pg_ctl",
+            "-D",
+            data,
+            "-w",
+            "-l",
+            f"{folder}/log",
+            "-o",
+            f"-k {folder} -c listen_addresses='' -c fsync=off",
+            "start",
+        )
         try:
             with psycopg.connect(host=folder, user="postgres", dbname="postgres") as connection:
                 yield connection
@@ -226,7 +295,9 @@ def postgres(tmp_path_factory):
 def test_a_million_rows_in_postgresql(postgres):
     records = 1_000_000
     cluster = np.random.default_rng(0).integers(records // 4, size=records)
-    frame = pd.DataFrame({"record": [f"US{i}-{i % 3}" for i in range(records)], "cluster": [f"it's {c}" for c in cluster]})
+    frame = pd.DataFrame(
+        {"record": [f"US{i}-{i % 3}" for i in range(records)], "cluster": [f"it's {c}" for c in cluster]}
+    )
     with postgres.cursor() as cursor:
         cursor.execute('CREATE SCHEMA "s.1"')
         cursor.execute('CREATE TABLE "s.1"."p""; --" ("it\'s" text, cluster text)')
@@ -237,7 +308,10 @@ def test_a_million_rows_in_postgresql(postgres):
     labels["it's \\ 'unknown'; --"] = labels.iloc[0]
     table = RunSQL(lambda sql: postgres.execute(sql).fetchall(), ("s.1", 'p"; --'))
     names = {"record": "it's", "cluster": "cluster"}
-    same(scan(table, labels, **names, missing=eb.Missing.OMIT), eb.measure(frame, labels, missing=eb.Missing.OMIT))
+    same(
+        scan(table, labels, **names, missing=eb.Missing.OMIT),
+        eb.measure(frame, labels, missing=eb.Missing.OMIT),
+    )
     postgres.execute('INSERT INTO "s.1"."p""; --" VALUES (\'US0-0\', \'x\')')
     with pytest.raises(eb.DataError, match="1 duplicates, such as 'US0-0', among all record ids"):
         scan(table, labels, **names, missing=eb.Missing.OMIT)
@@ -245,7 +319,9 @@ def test_a_million_rows_in_postgresql(postgres):
 
 def test_spark_finds_what_is_wrong(spark):
     frame = spark.createDataFrame([("a", "x"), ("a", "y"), ("b", None)], "r string, c string")
-    with pytest.raises(eb.DataError, match="cluster ids of the prediction: 1 of 3 are missing, such as where 'r' is 'b'"):
+    with pytest.raises(
+        eb.DataError, match="cluster ids of the prediction: 1 of 3 are missing, such as where 'r' is 'b'"
+    ):
         scan(frame, {"a": "e"})
     with pytest.raises(eb.DataError, match="1 duplicates, such as 'a', among all records of the 1 predicted"):
         scan(frame.dropna(), {"a": "e"})
@@ -257,7 +333,11 @@ def test_spark_finds_what_is_wrong(spark):
 @pytest.mark.parametrize("text", NASTY)
 def test_literals_mean_what_they_say(text):
     for connection in (duckdb.connect(), sqlite(pd.DataFrame({"x": [1]}))):
-        run = connection.run if isinstance(connection, RunSQL) else lambda sql, c=connection: c.execute(sql).fetchall()
+        run = (
+            connection.run
+            if isinstance(connection, RunSQL)
+            else lambda sql, c=connection: c.execute(sql).fetchall()
+        )
         assert run(f"SELECT {literal(text)}") == [(text,)]
 
 
@@ -268,10 +348,14 @@ def test_csv_ids_are_text(tmp_path):
     same(found, eb.measure({"007": "NA", "7": "null", "a,b": 'x "y"', "1e3": "NA"}, labels))
     (tmp_path / "q.tsv").write_text("cluster\trecord\nNA\t007\n")
     assert scan(tmp_path / "q.tsv", {"007": "e"}, record="record", cluster="cluster").rows == 1
-    with pytest.raises(eb.DataError, match="of the prediction are of type string, those of the labels of type integer"):
+    with pytest.raises(
+        eb.DataError, match="of the prediction are of type string, those of the labels of type integer"
+    ):
         scan(tmp_path / "p.csv", {7: "e"})
     (tmp_path / "p.csv").write_text("record,cluster\n1,\n2,a\n")
-    with pytest.raises(eb.DataError, match="cluster ids of the prediction: 1 of 2 are missing, such as where 'record' is '1'"):
+    with pytest.raises(
+        eb.DataError, match="cluster ids of the prediction: 1 of 2 are missing, such as where 'record' is '1'"
+    ):
         scan(tmp_path / "p.csv", {"2": "e"})
 
 
@@ -283,8 +367,10 @@ def test_csv_files_whose_columns_are_in_another_order(tmp_path):
 
 def test_integers_as_text(tmp_path):
     frame = pd.DataFrame({"record": [7, 8], "cluster": [1, 1]})
-    same(scan(Files(parquet(frame, tmp_path), text=True), {"7": "e", "08": "e"}, missing=eb.Missing.SINGLETON),
-         eb.measure({"7": "1", "8": "1"}, {"7": "e", "08": "e"}, missing=eb.Missing.SINGLETON))  # fmt: skip
+    same(
+        scan(Files(parquet(frame, tmp_path), text=True), {"7": "e", "08": "e"}, missing=eb.Missing.SINGLETON),
+        eb.measure({"7": "1", "8": "1"}, {"7": "e", "08": "e"}, missing=eb.Missing.SINGLETON),
+    )
 
 
 def test_large_integers_are_told_apart():
@@ -303,33 +389,81 @@ def broken(records, clusters, **options):
     return lambda: scan(pd.DataFrame({"r": records, "c": clusters}), {"a": "e", "b": "e"}, **options)
 
 
-@pytest.mark.parametrize("work, message", [
-    (broken(["a", "b", "k"], ["x", None, None]), r"cluster ids of the prediction: 2 of 3 are missing, such as where 'r' is 'b', 'k'"),
-    (broken(["a", None, "b"], ["x", "y", "z"]), r"record ids of the prediction: 1 of 3 are missing, such as where 'c' is 'y'"),
-    (broken(["a", "b", "a"], ["x", "y", "z"]), r"record ids of the prediction: 1 duplicates, such as 'a', among all records of the"),
-    (broken(["a", "b", "k", "k"], ["x", "y", "x", "x"]), r"1 duplicates, such as 'k', among"),
-    (broken(["a", "b", "k", "k", "k"], ["x", "y", "x", "z", "w"]), r"2 duplicates, such as 'k', among"),
-    (broken(["a", "b", "k", "k"], ["x", "y", "z", "z"], engine=EXACT), r"1 duplicates, such as 'k', among all record ids"),
-    (broken(["a", "k"], ["x", "x"]), r"1 of 2 labelled records are not in the prediction, such as 'b'; choose a policy of Missing"),
-    (broken(["A", "b ", "a"], ["x", "y", "x"]), r"1 labelled records are not in the prediction, such as 'b'; but 1 ids there differ from these in case or blanks only, such as 'b '"),
-    (broken(["k"], ["x"], missing=eb.Missing.OMIT), r"none of the labelled records is in the prediction"),
-    (broken([1, 2], ["x", "x"]), r"of type integer, those of the labels of type string"),
-    (broken([1.0, 2.0], ["x", "x"]), r"record ids of the prediction must be all strings or all integers, not DOUBLE"),
-    (broken(["a", "b"], [1.0, 2.0]), r"cluster ids of the prediction must be all strings or all integers, not DOUBLE"),
-    (broken(pd.Categorical(["a", "b"]), pd.Categorical([1.5, 2])), r"cluster ids of the prediction must be .* not DOUBLE"),
-    (broken(["a", "b"], pd.Categorical(["x", None])), r"cluster ids of the prediction: 1 of 2 are missing, such as where 'r' is 'b'"),
-    (broken(pd.Series(["a", 1], dtype=object), ["x", "x"]), r"column 'r' of the prediction must be all strings or all integers"),
-    (broken(["a"], ["x"], record="no"), r"the prediction has no column 'no'; it has 'r', 'c'"),
-    (broken(["a"], ["x"], record="r", cluster="r"), r"one column cannot serve twice: 'r', 'r'"),
-    (broken(["a"], ["x"], engine=DuckDB(memory_limit="much")), r"DuckDB does not start"),
-    (lambda: scan(pd.DataFrame({"r": ["a"]}), {"a": "e"}), r"name the record and the cluster column of the prediction; it has 'r'"),
-    (lambda: scan(3, {"a": "e"}), r"cannot scan a int: expected files"),
-    (lambda: scan(pd.DataFrame([["a", "x"]], columns=["r", "r"]), {"a": "e"}), r"the prediction has 2 columns 'r'|one column cannot serve"),
-    (lambda: scan(pd.Series(["x"], ["a"]), {}), r"the labels hold no record"),
-    (lambda: scan("no/such.parquet", {"a": "e"}), r"cannot read no/such.parquet: there is no such file"),
-    (lambda: scan(sqlite(pd.DataFrame({"r": ["a"]})), {"a": "e"}), r"name the record and the cluster column of the prediction$"),
-    (lambda: scan(sqlite(pd.DataFrame({"r": [1.5], "c": ["x"]})), {"a": "e"}, record="r", cluster="c"), r"record ids .* not float"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "work, message",
+    [
+        (
+            broken(["a", "b", "k"], ["x", None, None]),
+            r"cluster ids of the prediction: 2 of 3 are missing, such as where 'r' is 'b', 'k'",
+        ),
+        (
+            broken(["a", None, "b"], ["x", "y", "z"]),
+            r"record ids of the prediction: 1 of 3 are missing, such as where 'c' is 'y'",
+        ),
+        (
+            broken(["a", "b", "a"], ["x", "y", "z"]),
+            r"record ids of the prediction: 1 duplicates, such as 'a', among all records of the",
+        ),
+        (broken(["a", "b", "k", "k"], ["x", "y", "x", "x"]), r"1 duplicates, such as 'k', among"),
+        (broken(["a", "b", "k", "k", "k"], ["x", "y", "x", "z", "w"]), r"2 duplicates, such as 'k', among"),
+        (
+            broken(["a", "b", "k", "k"], ["x", "y", "z", "z"], engine=EXACT),
+            r"1 duplicates, such as 'k', among all record ids",
+        ),
+        (
+            broken(["a", "k"], ["x", "x"]),
+            r"1 of 2 labelled records are not in the prediction, such as 'b'; choose a policy of Missing",
+        ),
+        (
+            broken(["A", "b ", "a"], ["x", "y", "x"]),
+            r"1 labelled records are not in the prediction, such as 'b'; but 1 ids there differ from these in case or blanks only, such as 'b '",
+        ),
+        (broken(["k"], ["x"], missing=eb.Missing.OMIT), r"none of the labelled records is in the prediction"),
+        (broken([1, 2], ["x", "x"]), r"of type integer, those of the labels of type string"),
+        (
+            broken([1.0, 2.0], ["x", "x"]),
+            r"record ids of the prediction must be all strings or all integers, not DOUBLE",
+        ),
+        (
+            broken(["a", "b"], [1.0, 2.0]),
+            r"cluster ids of the prediction must be all strings or all integers, not DOUBLE",
+        ),
+        (
+            broken(pd.Categorical(["a", "b"]), pd.Categorical([1.5, 2])),
+            r"cluster ids of the prediction must be .* not DOUBLE",
+        ),
+        (
+            broken(["a", "b"], pd.Categorical(["x", None])),
+            r"cluster ids of the prediction: 1 of 2 are missing, such as where 'r' is 'b'",
+        ),
+        (
+            broken(pd.Series(["a", 1], dtype=object), ["x", "x"]),
+            r"column 'r' of the prediction must be all strings or all integers",
+        ),
+        (broken(["a"], ["x"], record="no"), r"the prediction has no column 'no'; it has 'r', 'c'"),
+        (broken(["a"], ["x"], record="r", cluster="r"), r"one column cannot serve twice: 'r', 'r'"),
+        (broken(["a"], ["x"], engine=DuckDB(memory_limit="much")), r"DuckDB does not start"),
+        (
+            lambda: scan(pd.DataFrame({"r": ["a"]}), {"a": "e"}),
+            r"name the record and the cluster column of the prediction; it has 'r'",
+        ),
+        (lambda: scan(3, {"a": "e"}), r"cannot scan a int: expected files"),
+        (
+            lambda: scan(pd.DataFrame([["a", "x"]], columns=["r", "r"]), {"a": "e"}),
+            r"the prediction has 2 columns 'r'|one column cannot serve",
+        ),
+        (lambda: scan(pd.Series(["x"], ["a"]), {}), r"the labels hold no record"),
+        (lambda: scan("no/such.parquet", {"a": "e"}), r"cannot read no/such.parquet: there is no such file"),
+        (
+            lambda: scan(sqlite(pd.DataFrame({"r": ["a"]})), {"a": "e"}),
+            r"name the record and the cluster column of the prediction$",
+        ),
+        (
+            lambda: scan(sqlite(pd.DataFrame({"r": [1.5], "c": ["x"]})), {"a": "e"}, record="r", cluster="c"),
+            r"record ids .* not float",
+        ),
+    ],
+)
 def test_what_is_wrong_is_said(work, message):
     with pytest.raises(eb.DataError, match=message):
         work()
@@ -337,15 +471,21 @@ def test_what_is_wrong_is_said(work, message):
 
 def test_an_engine_that_does_not_see_case_is_refused():
     engine = sqlite(pd.DataFrame({"r": ["a"], "c": ["x"]}))
-    blind = RunSQL(lambda sql: [("A", *row[1:]) if "DISTINCT" in sql else row for row in engine.run(sql)], "p")
-    with pytest.raises(eb.DataError, match="the engine takes 'A' for a labelled record, which has another id"):
+    blind = RunSQL(
+        lambda sql: [("A", *row[1:]) if "DISTINCT" in sql else row for row in engine.run(sql)], "p"
+    )
+    with pytest.raises(
+        eb.DataError, match="the engine takes 'A' for a labelled record, which has another id"
+    ):
         scan(blind, {"a": "e"}, record="r", cluster="c")
 
 
 def test_duplicates_far_from_the_sample_are_found_by_their_share():
     records = [str(i) for i in range(4000)]
     frame = pd.DataFrame({"r": records * 2, "c": records * 2})
-    with pytest.raises(eb.DataError, match=r"(\d+) duplicates, such as .* among all records of the 1 predicted clusters") as told:
+    with pytest.raises(
+        eb.DataError, match=r"(\d+) duplicates, such as .* among all records of the 1 predicted clusters"
+    ) as told:
         scan(pd.concat([frame, pd.DataFrame({"r": ["a"], "c": ["x"]})]), {"a": "e"})
     assert 30 < int(str(told.value).split(":")[1].split()[0]) < 110
     with pytest.raises(eb.DataError, match=r"4000 duplicates"):
@@ -354,7 +494,10 @@ def test_duplicates_far_from_the_sample_are_found_by_their_share():
 
 def test_what_was_checked_is_said():
     found = scan(pd.Series(["x", "x", "y"], ["a", "b", "c"]), {"a": "e"})
-    assert found.checked == "all records of the 1 predicted clusters that the labels touch and one in 64 of the others"
+    assert (
+        found.checked
+        == "all records of the 1 predicted clusters that the labels touch and one in 64 of the others"
+    )
     assert scan(pd.Series(["x"], ["a"]), {"a": "e"}, engine=EXACT).checked == "all record ids"
 
 
@@ -377,7 +520,12 @@ def test_releases_in_one_table(tmp_path):
             same(units, wanted[year])
             assert units.rows == 240
     with pytest.raises(eb.DataError, match="record ids of the prediction: 240 duplicates"):
-        scan(whole[whole.year < 2022].assign(record=np.tile(parts[0].record, 2)), labels, engine=EXACT, missing=eb.Missing.OMIT)
+        scan(
+            whole[whole.year < 2022].assign(record=np.tile(parts[0].record, 2)),
+            labels,
+            engine=EXACT,
+            missing=eb.Missing.OMIT,
+        )
     with pytest.raises(eb.DataError, match="release ids of the prediction: 240 of 720 are missing"):
         scan_releases(whole.assign(year=whole.year.where(whole.year < 2022)), labels, "year", **names)
 
@@ -385,7 +533,9 @@ def test_releases_in_one_table(tmp_path):
 def test_folders_of_several_kinds_are_refused(tmp_path):
     frame_of(population(0)[0]).to_csv(tmp_path / "a.csv", index=False)
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(eb.DataError, match=r"1 of 2 files are neither Parquet, CSV nor TSV, such as 'notes.txt'"):
+    with pytest.raises(
+        eb.DataError, match=r"1 of 2 files are neither Parquet, CSV nor TSV, such as 'notes.txt'"
+    ):
         scan(tmp_path, {"a": "e"})
     (tmp_path / "notes.txt").unlink()
     parquet(frame_of(population(0)[0]), tmp_path)
@@ -415,14 +565,20 @@ def test_nothing_is_changed_and_nothing_left_behind(tmp_path):
     connection = duckdb.connect()
     relation = connection.from_arrow(pa.Table.from_pandas(frame_of(prediction)))
     scan(relation, labels)
-    assert not [v for (v,) in connection.execute("SELECT view_name FROM duckdb_views()").fetchall() if "erbayes" in v]
+    assert not [
+        v for (v,) in connection.execute("SELECT view_name FROM duckdb_views()").fetchall() if "erbayes" in v
+    ]
     assert not list(folder.iterdir()) and not Path(".tmp").exists()
 
 
 def test_interruption_of_any_statement_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     prediction, labels, _ = population(0, lacking=0)
-    path, threads, connection = parquet(frame_of(prediction), tmp_path), threading.active_count(), duckdb.connect()
+    path, threads, connection = (
+        parquet(frame_of(prediction), tmp_path),
+        threading.active_count(),
+        duckdb.connect(),
+    )
     connection.from_arrow(pa.Table.from_pandas(frame_of(prediction))).create_view("p")
     for source, least in ((path, 9), (frame_of(prediction), 9), (connection.table("p"), 6)):
         for last in range(1, 99):
@@ -444,7 +600,9 @@ def test_interruption_of_any_statement_leaves_nothing(tmp_path, monkeypatch):
                     break
                 except KeyboardInterrupt:
                     assert list(tmp_path.iterdir()) == [path] and threading.active_count() == threads
-                    assert connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall() == [("p",)]
+                    assert connection.execute(
+                        "SELECT view_name FROM duckdb_views() WHERE NOT internal"
+                    ).fetchall() == [("p",)]
         assert last >= least
 
 
@@ -481,7 +639,9 @@ with DuckDB(folder={str(tmp_path)!r}).open(pd.DataFrame()) as database:
     print("ready", flush=True)
     database.rows("SELECT COUNT(*) FROM range(3000000) a, range(3000000) b WHERE hash(a.range + b.range) % 7 = 1")
 """
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert process.stdout.readline() == "ready\n"
     time.sleep(1)
     start = time.monotonic()
@@ -499,7 +659,9 @@ def test_a_small_memory_limit_spills(tmp_path):
     frame = pd.DataFrame({"r": "US" + prediction.index.astype(str), "c": "US" + prediction.astype(str)})
     frame.to_parquet(tmp_path / "p.parquet")
     labels = frame[frame.c.isin(frame.c[:20])].set_index("r").c
-    found = scan(tmp_path / "p.parquet", labels, engine=DuckDB(memory_limit="60MB", threads=1, folder=tmp_path))
+    found = scan(
+        tmp_path / "p.parquet", labels, engine=DuckDB(memory_limit="60MB", threads=1, folder=tmp_path)
+    )
     same(found, eb.measure(frame, labels))
     assert [p.name for p in tmp_path.iterdir()] == ["p.parquet"]
     with pytest.raises(eb.DataError, match="DuckDB cannot scan the prediction: Out of Memory"):
@@ -521,7 +683,9 @@ def test_erbayes_is_imported_without_engines():
 def test_scans_in_threads_do_not_meet():
     prediction, labels, _ = population(0, lacking=0)
     found = {}
-    threads = [threading.Thread(target=lambda i=i: found.update({i: scan(prediction, labels)})) for i in range(4)]
+    threads = [
+        threading.Thread(target=lambda i=i: found.update({i: scan(prediction, labels)})) for i in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -536,7 +700,16 @@ def shell(*args, command="estimate"):
 
     from erbayes.cli import app
 
-    options = ["--design", "uniform-clusters", "--metrics", "pairwise-f1", "--format", "json", "--missing", "omit"]
+    options = [
+        "--design",
+        "uniform-clusters",
+        "--metrics",
+        "pairwise-f1",
+        "--format",
+        "json",
+        "--missing",
+        "omit",
+    ]
     return CliRunner().invoke(app, [command, *map(str, args), *options])
 
 
@@ -565,7 +738,9 @@ def test_the_command_line_scans_folders_databases_and_large_files(tmp_path, monk
     found = shell(tmp_path / "p.parquet", path)
     assert found.stdout == wanted.stdout and "scanned" not in found.stderr
     found = shell(tmp_path / "x.duckdb", path, "--table", "none")
-    assert found.exit_code == 2 and "erbayes: DuckDB cannot scan the prediction: Catalog Error" in found.stderr
+    assert (
+        found.exit_code == 2 and "erbayes: DuckDB cannot scan the prediction: Catalog Error" in found.stderr
+    )
 
 
 @pytest.mark.parametrize("command", [["report", "--metrics", "pairwise-f1"], ["plan", "--half-width", "0.1"]])
@@ -599,8 +774,13 @@ def test_what_duckdb_cannot_unpack_is_read(tmp_path, monkeypatch, packing):
     wanted = shell(parquet(frame_of(prediction), tmp_path), path).stdout
     monkeypatch.setattr("erbayes.cli.LARGE", 0)
     found = shell(packed, path)
-    assert found.stdout == wanted and found.stderr == shell(packed, path, "--memory-limit", "1GB").stderr.partition("\n")[2]
-    with pytest.raises(eb.DataError, match=rf"cannot scan .*p.csv.{packing}: DuckDB unpacks '.gz', '.zst' only"):
+    assert (
+        found.stdout == wanted
+        and found.stderr == shell(packed, path, "--memory-limit", "1GB").stderr.partition("\n")[2]
+    )
+    with pytest.raises(
+        eb.DataError, match=rf"cannot scan .*p.csv.{packing}: DuckDB unpacks '.gz', '.zst' only"
+    ):
         scan(packed, labels)
 
 
@@ -621,7 +801,9 @@ def releases(folder, gaps=False):
     with duckdb.connect(folder / "x.duckdb") as connection:
         connection.register("b", both)
         for name in ("old", "new"):
-            connection.execute(f"CREATE TABLE {name} AS SELECT record, {name} FROM b WHERE {name} IS NOT NULL")
+            connection.execute(
+                f"CREATE TABLE {name} AS SELECT record, {name} FROM b WHERE {name} IS NOT NULL"
+            )
     pd.DataFrame({"record": labels.index, "entity": labels.to_numpy()}).to_csv(folder / "l.csv", index=False)
     pd.DataFrame({"record": blocks.index, "block": blocks.to_numpy()}).to_csv(folder / "b.csv", index=False)
     return prediction, other, labels, blocks
@@ -647,13 +829,28 @@ def test_the_command_line_compares_scans(tmp_path, monkeypatch, args, large, blo
         monkeypatch.setattr("erbayes.cli.LARGE", 0)
     found = shell(*args.split(), *["--blocks", "b.csv"] * blocked, command="compare")
     assert found.exit_code == 0, found.stderr
-    assert ("old: 300 records scanned" in found.stderr) == ("new: 300 records scanned" in found.stderr) == (
-        large or args in COMPARED[:4])  # fmt: skip
+    assert (
+        ("old: 300 records scanned" in found.stderr)
+        == ("new: 300 records scanned" in found.stderr)
+        == (large or args in COMPARED[:4])
+    )
     (row,) = json.loads(found.stdout)
-    wanted = eb.compare({"old": old, "new": new}, labels, eb.UniformClusters(), [eb.metrics.pairwise_f()],
-                        blocks=blocks if blocked else None, missing=eb.Missing.OMIT).differences().iloc[0]  # fmt: skip
+    wanted = (
+        eb.compare(
+            {"old": old, "new": new},
+            labels,
+            eb.UniformClusters(),
+            [eb.metrics.pairwise_f()],
+            blocks=blocks if blocked else None,
+            missing=eb.Missing.OMIT,
+        )
+        .differences()
+        .iloc[0]
+    )
     assert row["difference"] == "new - old"
-    assert [row[k] for k in ("estimate", "se", "lower", "upper")] == pytest.approx([wanted[k] for k in ("estimate", "se", "lower", "upper")])
+    assert [row[k] for k in ("estimate", "se", "lower", "upper")] == pytest.approx(
+        [wanted[k] for k in ("estimate", "se", "lower", "upper")]
+    )
 
 
 def test_scans_of_different_records_are_not_compared(tmp_path, monkeypatch):
@@ -664,7 +861,9 @@ def test_scans_of_different_records_are_not_compared(tmp_path, monkeypatch):
         frame_of(other).to_parquet("other.parquet")
         found = shell(*args, "--memory-limit", "1GB", command="compare")
         assert found.exit_code == 2 and found.stdout == ""
-        assert f"'old' and 'other' cover different records, 300 and {number}: give both the same" in found.stderr
+        assert (
+            f"'old' and 'other' cover different records, 300 and {number}: give both the same" in found.stderr
+        )
     found = shell("old.parquet", "l.csv", "--memory-limit", "1GB", command="compare")
     assert found.exit_code == 2 and "a comparison needs two predictions or more, not 1" in found.stderr
 
@@ -682,11 +881,18 @@ def test_the_command_line_compares_on_common_records(tmp_path, monkeypatch, args
     assert [line.split(" records")[0] for line in scanned] in ([], ["old: 268", "new: 268"])
     assert scanned or not (large or args in COMPARED[:4])
     (row,) = json.loads(found.stdout)
-    wanted = eb.compare({"old": old, "new": new}, labels, eb.UniformClusters(), [eb.metrics.pairwise_f()],
-                        coverage=eb.Coverage.COMMON)  # fmt: skip
+    wanted = eb.compare(
+        {"old": old, "new": new},
+        labels,
+        eb.UniformClusters(),
+        [eb.metrics.pairwise_f()],
+        coverage=eb.Coverage.COMMON,
+    )
     assert row["estimate"] == pytest.approx(wanted.differences().estimate[0])
     assert row["se"] == pytest.approx(wanted.differences().se[0])
-    assert f"warning: {wanted.left_out} labelled records, which a prediction lacks, are left out" in found.stderr
+    assert (
+        f"warning: {wanted.left_out} labelled records, which a prediction lacks, are left out" in found.stderr
+    )
 
 
 @pytest.mark.parametrize("engine", [DuckDB(), DuckDB(keep=False)])
@@ -696,17 +902,24 @@ def test_common_records_give_the_units_of_measure(tmp_path, engine, kind):
     old, new = prediction[30:], prediction[::-1][9:]
     new[::5] = new.iloc[0]
     shared = old.index.intersection(new.index)
-    wanted = {name: eb.measure(p[p.index.isin(shared)], labels, blocks=blocks, missing=eb.Missing.OMIT)
-              for name, p in (("old", old), ("new", new))}  # fmt: skip
+    wanted = {
+        name: eb.measure(p[p.index.isin(shared)], labels, blocks=blocks, missing=eb.Missing.OMIT)
+        for name, p in (("old", old), ("new", new))
+    }
     sources = {"old": parquet(frame_of(old), tmp_path), "new": frame_of(new).astype({"cluster": "category"})}
     found = scan_common(sources, labels, record="record", cluster="cluster", blocks=blocks, engine=engine)
     tables = {"old": table(frame_of(old), tmp_path), "new": pl.from_pandas(frame_of(new))}
     of_tables = scan_common(tables, labels, blocks=blocks, engine=engine)
     both = pd.concat([frame_of(old).assign(v="old"), frame_of(new).assign(v="new")])
     by = scan_releases(both, labels, "v", blocks=blocks, common=True, engine=engine)
-    by_sql = scan_releases(sqlite(both), labels, "v", record="record", cluster="cluster", blocks=blocks, common=True)
+    by_sql = scan_releases(
+        sqlite(both), labels, "v", record="record", cluster="cluster", blocks=blocks, common=True
+    )
     for several in (found, of_tables, by, by_sql):
-        assert {name: units.rows for name, units in several.items()} == {"old": len(shared), "new": len(shared)}
+        assert {name: units.rows for name, units in several.items()} == {
+            "old": len(shared),
+            "new": len(shared),
+        }
         for name, units in several.items():
             same(units, wanted[name])
 
@@ -748,13 +961,24 @@ def test_predictions_that_lie_in_files_are_judged_as_those_in_memory(tmp_path):
     pd.testing.assert_frame_equal(alone.table(), wanted.table())
 
 
-@pytest.mark.parametrize("old, new, message", [
-    (pd.Series(["x"], ["a"]), pd.Series(["x"], ["b"]), "no record is in every prediction"),
-    (pd.Series(["x"], ["a"]), pd.Series(["x"], [1]), "of type integer, those of the labels of type string"),
-    (pd.Series(["x", "x"], ["a", "a"]), pd.Series(["x"], ["a"]), "1 duplicates, such as 'a'"),
-    (pd.Series(["x"], ["a"]), pd.Series(["x", None], ["a", "b"]), "cluster ids of the prediction: 1 of 3 are missing"),
-    (pd.Series(["x"], ["a"]), sqlite(pd.DataFrame({"r": ["a"]})), "'new' has an engine of its own"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        (pd.Series(["x"], ["a"]), pd.Series(["x"], ["b"]), "no record is in every prediction"),
+        (
+            pd.Series(["x"], ["a"]),
+            pd.Series(["x"], [1]),
+            "of type integer, those of the labels of type string",
+        ),
+        (pd.Series(["x", "x"], ["a", "a"]), pd.Series(["x"], ["a"]), "1 duplicates, such as 'a'"),
+        (
+            pd.Series(["x"], ["a"]),
+            pd.Series(["x", None], ["a", "b"]),
+            "cluster ids of the prediction: 1 of 3 are missing",
+        ),
+        (pd.Series(["x"], ["a"]), sqlite(pd.DataFrame({"r": ["a"]})), "'new' has an engine of its own"),
+    ],
+)
 def test_what_is_wrong_with_predictions_to_be_compared_is_said(old, new, message):
     with pytest.raises(eb.DataError, match=message):
         scan_common({"old": old, "new": new}, {"a": "e"})
@@ -764,7 +988,10 @@ def test_what_is_wrong_with_predictions_to_be_compared_is_said(old, new, message
 def test_digests_tell_sets_of_records_apart(kind, tmp_path):
     prediction, labels, _ = population(0, kind=kind, lacking=0)
     frame = frame_of(prediction)
-    digests = {scan(source, labels).digest for source in (frame, frame[::-1], parquet(frame, tmp_path), pl.from_pandas(frame))}
+    digests = {
+        scan(source, labels).digest
+        for source in (frame, frame[::-1], parquet(frame, tmp_path), pl.from_pandas(frame))
+    }
     smaller = frame[~frame.record.isin(labels.index)].index[0]
     digests |= {scan(frame.drop(smaller), labels).digest}
     assert len(digests) == 2 and None not in digests
@@ -773,14 +1000,19 @@ def test_digests_tell_sets_of_records_apart(kind, tmp_path):
 
 def test_digests_of_integers_do_not_depend_on_their_type():
     frame = pd.DataFrame({"r": [1, 2, 200], "c": [1, 1, 2]})
-    digests = {scan(frame.astype({"r": type}), {1: "e"}).digest for type in ("uint8", "int16", "int32", "uint64", "int64")}
+    digests = {
+        scan(frame.astype({"r": type}), {1: "e"}).digest
+        for type in ("uint8", "int16", "int32", "uint64", "int64")
+    }
     assert len(digests) == 1
 
 
 def test_scans_for_different_labels_are_not_compared():
     prediction, labels, _ = population(0, lacking=0)
     one, other = (scan(prediction, labels[:k]) for k in (40, 50))
-    with pytest.raises(eb.DataError, match="'a' and 'b' are scans for different labels, or lack different ones"):
+    with pytest.raises(
+        eb.DataError, match="'a' and 'b' are scans for different labels, or lack different ones"
+    ):
         refuse_different_records({"a": one, "b": other})
 
 
@@ -788,9 +1020,17 @@ def test_scans_are_compared_as_what_they_scan(tmp_path):
     old, new, labels, _ = releases(tmp_path)
     design, metrics = eb.UniformClusters(), [eb.metrics.pairwise_f()]
     scans = {name: scan(p, labels, missing=eb.Missing.OMIT) for name, p in (("old", old), ("new", new))}
-    wanted = eb.compare({"old": old, "new": new}, labels, design, metrics, missing=eb.Missing.OMIT).differences()
+    wanted = eb.compare(
+        {"old": old, "new": new}, labels, design, metrics, missing=eb.Missing.OMIT
+    ).differences()
     pd.testing.assert_frame_equal(eb.compare(scans, labels, design, metrics).differences(), wanted)
     with pytest.raises(eb.DataError, match="scan every prediction or none: 'new' is not a scan"):
         eb.compare(scans | {"new": new}, labels, design)
-    with pytest.raises(eb.DataError, match="'old' and 'new' cover different records, 300 and 299: give both the same"):
-        eb.compare(scans | {"new": scan(new[new.index != old.index[0]], labels, missing=eb.Missing.OMIT)}, labels, design)
+    with pytest.raises(
+        eb.DataError, match="'old' and 'new' cover different records, 300 and 299: give both the same"
+    ):
+        eb.compare(
+            scans | {"new": scan(new[new.index != old.index[0]], labels, missing=eb.Missing.OMIT)},
+            labels,
+            design,
+        )

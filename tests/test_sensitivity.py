@@ -13,6 +13,7 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes import simulate as sim
 from erbayes.bootstrap import BCa, Percentile, PseudoDraws, RaoWu
+from erbayes.columns import COMMON_LINKS
 from erbayes.labelling import Annotator, Beta, KeptRecords, MissedPieces, mislabel
 from erbayes.sensitivity import (
     FIXED,
@@ -37,7 +38,6 @@ from erbayes.sensitivity import (
 )
 from erbayes.study import DrawClusters, DrawRecords, Jackknife, Resampled, Taylor, study
 from erbayes.uncertain import Draws
-from erbayes.units import COMMON_LINKS
 
 P, R, F = PRF
 
@@ -174,12 +174,24 @@ def test_errors_are_undone(plan):
         return Mislabelled(by_pieces(u, v), lambda s, ms, level, r: adjust(s, ms, u, v, level, r))
 
     plain = Taylor(order=1)
-    found = study(
-        {"people": people()}, {"plan": plan}, [2000],
-        {"plain": Mislabelled(by_pieces(u, v), plain), "closed": on(ClosedForm(plain)),
-         "restored": on(Restored(plain, draws=2))},
-        [R], repetitions=20, seed=1, progress=False,
-    ).table().set_index("estimator")  # fmt: skip
+    found = (
+        study(
+            {"people": people()},
+            {"plan": plan},
+            [2000],
+            {
+                "plain": Mislabelled(by_pieces(u, v), plain),
+                "closed": on(ClosedForm(plain)),
+                "restored": on(Restored(plain, draws=2)),
+            },
+            [R],
+            repetitions=20,
+            seed=1,
+            progress=False,
+        )
+        .table()
+        .set_index("estimator")
+    )
     assert found.failures.sum() == 0
     assert found.bias["plain"] > 0.01
     assert abs(found.bias["closed"]) < 0.003
@@ -202,7 +214,9 @@ def test_grid_and_tipping_point_in_closed_form():
     assert found.estimate[:, 1, 0] == pytest.approx((plain[0] - 0.1) / 0.9)
     assert found.estimate[1, 0, 1] == pytest.approx(plain[1] * 0.8 / (1 - 0.2 * plain[1]))
     assert (found.lower <= found.estimate).all() and (found.estimate <= found.upper).all()
-    assert (np.diff(found.estimate[..., 2], axis=0) < 0).all() and (np.diff(found.estimate[..., 2], axis=1) < 0).all()
+    assert (np.diff(found.estimate[..., 2], axis=0) < 0).all() and (
+        np.diff(found.estimate[..., 2], axis=1) < 0
+    ).all()
 
     tip = tipping(sample, P, plain[0] - 0.05, adjust=closed, rng=rng())
     assert tip.v == pytest.approx(0.05 / (1 - plain[0] + 0.05), abs=1e-4)
@@ -228,7 +242,11 @@ def test_exact_perturbation_tips_where_the_closed_form_does():
 def test_other_engines_in_grid_and_tipping_point():
     sample = some_sample()
     plain = tipping(sample, F, 0.92, rng=rng())
-    for estimator in (Resampled(BCa(), RaoWu(), 200), Resampled(Percentile(), PseudoDraws(), 200), Jackknife()):
+    for estimator in (
+        Resampled(BCa(), RaoWu(), 200),
+        Resampled(Percentile(), PseudoDraws(), 200),
+        Jackknife(),
+    ):
         closed, exact = ClosedForm(estimator), Restored(estimator, draws=3)
         for adjust in (closed, exact):
             found = grid(sample, [0, 0.3], [0, 0.2], adjust=adjust, rng=rng())
@@ -248,7 +266,9 @@ def test_the_closed_form_says_where_it_breaks_down():
     found = grid(sample, [0], shares, [P], rng=rng())
     only_kept = breaks_down(sample, 0.0, shares, FIXED)
     np.testing.assert_array_equal(np.isnan(found.estimate[0, :, 0]), only_kept)
-    with pytest.raises(eb.NotIdentified, match=r"at u = 0, v = 0.9 the closed form undoes more than labels hold"):
+    with pytest.raises(
+        eb.NotIdentified, match=r"at u = 0, v = 0.9 the closed form undoes more than labels hold"
+    ):
         grid(sample, [0], [0.9], [P], rng=rng())
     assert np.isnan(tipping(sample, F, 0.9, rng=rng()).both)
     with pytest.warns(eb.Alarm, match=r"for \d\d\.\d% of the rates the closed form undoes more"):
@@ -260,7 +280,9 @@ def test_the_closed_form_says_where_it_breaks_down():
 def test_restored_samples_of_strata_want_a_scheme_that_takes_them():
     whole = some_sample(eb.UniformClusters())
     strata = eb.Sample(whole.units, eb.Stratified({i: i % 2 for i in whole.units.ids}, {0: 1500, 1: 1500}))
-    found = restored_analysis(strata, by_pieces(0.3, 0.1), engine=Bootstrapped(RaoWu()), imputations=100, rng=rng())
+    found = restored_analysis(
+        strata, by_pieces(0.3, 0.1), engine=Bootstrapped(RaoWu()), imputations=100, rng=rng()
+    )
     assert found.adjusted.mean[1] < found.plain.mean[1]
     with pytest.raises(eb.NotIdentified, match="one stratum drawn with replacement"):
         restored_analysis(strata, by_pieces(0.3, 0.1), rng=rng())
@@ -280,7 +302,9 @@ def test_bias_analysis():
     np.testing.assert_allclose(none.plain.values, none.adjusted.values)
     sure = bias_analysis(sample, 0.2, 0.0, rng=rng())
     vague = bias_analysis(sample, Beta(2, 8), 0.0, rng=rng())
-    assert sure.plain.mean[1] - sure.adjusted.mean[1] == pytest.approx(0.2 * (1 - sure.adjusted.mean[1]), rel=0.1)
+    assert sure.plain.mean[1] - sure.adjusted.mean[1] == pytest.approx(
+        0.2 * (1 - sure.adjusted.mean[1]), rel=0.1
+    )
     assert vague.adjusted.sd[1] > sure.adjusted.sd[1]
     assert set(sure.table()["labels"]) == {"plain", "adjusted"}
     exact = restored_analysis(sample, by_pieces(0.2, 0.0), imputations=200, rng=rng())
@@ -295,12 +319,17 @@ def test_draws_of_the_closed_form_have_its_intervals():
     expected = eb.taylor(sample, PRF).apply(PRF)
     found = bias_analysis(sample, 0.0, 0.0, draws=10_000, rng=rng()).plain
     np.testing.assert_allclose(found.interval(0.9), expected.interval(0.9), atol=0.004)
-    np.testing.assert_allclose(np.corrcoef(found.flat[:, 0], found.flat[:, 1])[0, 1],
-                               (expected.cov / np.outer(expected.sd, expected.sd))[0, 1], atol=0.03)  # fmt: skip
+    np.testing.assert_allclose(
+        np.corrcoef(found.flat[:, 0], found.flat[:, 1])[0, 1],
+        (expected.cov / np.outer(expected.sd, expected.sd))[0, 1],
+        atol=0.03,
+    )
 
 
 def test_a_sample_without_error_is_not_sure():
-    whole = eb.Sample(eb.measure({i: i // 3 for i in range(60)}, {i: i // 3 for i in range(60)}), eb.UniformRecords())
+    whole = eb.Sample(
+        eb.measure({i: i // 3 for i in range(60)}, {i: i // 3 for i in range(60)}), eb.UniformRecords()
+    )
     found = bias_analysis(whole, Beta(2, 8), Beta(2, 8), rng=rng())
     expected = eb.taylor(whole, PRF).apply(PRF).interval()
     np.testing.assert_allclose(found.plain.interval()[:, 0], expected[:, 0], atol=0.05)
@@ -356,7 +385,9 @@ def test_warnings_of_restored_samples_are_told_once():
     sample = some_sample()
     with pytest.warns() as told:
         restored_analysis(sample, by_pieces(0.1, 0.1), engine=engine, imputations=20, draws=2, rng=rng())
-    assert [str(w.message) for w in told if w.category is Told] == ["in 20 of 20 restored samples, the first time: here"]
+    assert [str(w.message) for w in told if w.category is Told] == [
+        "in 20 of 20 restored samples, the first time: here"
+    ]
     other = [str(w.message) for w in told if w.category is RuntimeWarning]
     assert len(other) == len(told) - 1 == 1 and 2 < int(other[0].split()[1]) < 18
     assert told[0].filename == __file__
@@ -373,7 +404,9 @@ def test_the_size_model_is_an_engine_like_any_other():
         warnings.simplefilter("ignore", bayes.NotConverged)
         model = Annotator(MissedPieces(prior), KeptRecords(0.4))
         found = restored_analysis(seen, model, [P, R], engine=engine, imputations=15, draws=20, rng=rng())
-        honest = restored_analysis(seen, Annotator(), [P, R], engine=engine, imputations=2, draws=200, rng=rng())
+        honest = restored_analysis(
+            seen, Annotator(), [P, R], engine=engine, imputations=2, draws=200, rng=rng()
+        )
     np.testing.assert_allclose(honest.adjusted.mean, honest.plain.mean, atol=0.01)
     assert (found.adjusted.mean < found.plain.mean - 0.01).all()
     expected = restored_analysis(seen, model, [P, R], imputations=100, rng=rng())
@@ -417,8 +450,16 @@ MODEL = Annotator(MissedPieces(RATE), KeptRecords(RATE))
 
 def coverage(estimators, repetitions, records=40_000, n=400):
     """Samples and a population on which nothing was chosen."""
-    found = study({"people": people(records, seed=2)}, {"records": DrawRecords()}, [n], estimators, [P, R],
-                  repetitions=repetitions, seed=2, progress=False).table()  # fmt: skip
+    found = study(
+        {"people": people(records, seed=2)},
+        {"records": DrawRecords()},
+        [n],
+        estimators,
+        [P, R],
+        repetitions=repetitions,
+        seed=2,
+        progress=False,
+    ).table()
     print(found.to_string())
     assert (found.failures == 0).all()
     return found.set_index(["estimator", "metric"]).coverage
@@ -426,14 +467,17 @@ def coverage(estimators, repetitions, records=40_000, n=400):
 
 @pytest.mark.study
 def test_the_bias_adjusted_interval_covers_where_the_plain_one_does_not():
-    rates = coverage({
-        "plain": Mislabelled(MODEL, Taylor()),
-        "adjusted": Mislabelled(MODEL, BiasAdjusted(RATE, RATE)),
-        "adjusted bootstrap": Mislabelled(MODEL, BiasAdjusted(RATE, RATE, Resampling())),
-        "adjusted, known rates": Mislabelled(by_pieces(0.3, 0.3), BiasAdjusted(0.3, 0.3)),
-        "restored": Mislabelled(MODEL, RestoredAdjusted(MODEL)),
-        "no errors": Taylor(),
-    }, repetitions=600)  # fmt: skip
+    rates = coverage(
+        {
+            "plain": Mislabelled(MODEL, Taylor()),
+            "adjusted": Mislabelled(MODEL, BiasAdjusted(RATE, RATE)),
+            "adjusted bootstrap": Mislabelled(MODEL, BiasAdjusted(RATE, RATE, Resampling())),
+            "adjusted, known rates": Mislabelled(by_pieces(0.3, 0.3), BiasAdjusted(0.3, 0.3)),
+            "restored": Mislabelled(MODEL, RestoredAdjusted(MODEL)),
+            "no errors": Taylor(),
+        },
+        repetitions=600,
+    )
     for metric in (P.name, R.name):
         assert rates["plain", metric] < 0.7
         for name in ("adjusted", "adjusted, known rates", "restored"):
@@ -447,11 +491,16 @@ def test_the_size_model_covers_when_its_labels_are_restored():
     bayes = pytest.importorskip("erbayes.bayes")
     modelled = import_module("erbayes.bayes.studied").Modelled
     engine = Fitted(partial(bayes.fast, draws=500))
-    rates = coverage({
-        "plain": Mislabelled(MODEL, modelled(draws=500)),
-        "restored": Mislabelled(MODEL, RestoredAdjusted(MODEL, engine, imputations=30, draws=30)),
-        "no errors": modelled(draws=500),
-    }, repetitions=100, records=20_000, n=200)  # fmt: skip
+    rates = coverage(
+        {
+            "plain": Mislabelled(MODEL, modelled(draws=500)),
+            "restored": Mislabelled(MODEL, RestoredAdjusted(MODEL, engine, imputations=30, draws=30)),
+            "no errors": modelled(draws=500),
+        },
+        repetitions=100,
+        records=20_000,
+        n=200,
+    )
     for metric in (P.name, R.name):
         assert rates["plain", metric] < rates["restored", metric] - 0.05
         assert rates["restored", metric] >= 0.88  # P(fewer than 88 of 100) is 2e-3 at a coverage of .95

@@ -35,17 +35,35 @@ INDEPENDENT = {
     "empirical": (sim.Empirical(SIZES), lambda s: SIZES.count(s) / len(SIZES)),
 }
 LAWS = [law for law, _ in INDEPENDENT.values()] + [
-    sim.Zeta(1.1), sim.Zeta(0.0, largest=100), sim.LogNormal(800.0, 900.0), sim.NegativeBinomial(1e-3, 2.0),
-    sim.PitmanYor(3.0), sim.PitmanYor(3.0, 0.5), sim.PitmanYor(-0.4, 0.6), sim.PitmanYor(1e6, 0.1),
-]  # fmt: skip
+    sim.Zeta(1.1),
+    sim.Zeta(0.0, largest=100),
+    sim.LogNormal(800.0, 900.0),
+    sim.NegativeBinomial(1e-3, 2.0),
+    sim.PitmanYor(3.0),
+    sim.PitmanYor(3.0, 0.5),
+    sim.PitmanYor(-0.4, 0.6),
+    sim.PitmanYor(1e6, 0.1),
+]
 MECHANISMS = [
-    sim.Misattribution(0.2), sim.Splits(0.5), sim.Merges(0.3), sim.Homonyms(2, 5), sim.Homonyms(2, 5, 0.5),
-    sim.SizeDependent(-2.0, 0.5), sim.RareErrors(4), sim.Chain((sim.Splits(0.5), sim.Merges(0.3))),
-]  # fmt: skip
+    sim.Misattribution(0.2),
+    sim.Splits(0.5),
+    sim.Merges(0.3),
+    sim.Homonyms(2, 5),
+    sim.Homonyms(2, 5, 0.5),
+    sim.SizeDependent(-2.0, 0.5),
+    sim.RareErrors(4),
+    sim.Chain((sim.Splits(0.5), sim.Merges(0.3))),
+]
 PERFECT = [
-    sim.Misattribution(0.0), sim.Splits(0.0), sim.Merges(0.0), sim.Homonyms(0, 5), sim.Homonyms(2, 5, 0.0),
-    sim.SizeDependent(-np.inf, 0.0), sim.RareErrors(0), sim.Chain(()),
-]  # fmt: skip
+    sim.Misattribution(0.0),
+    sim.Splits(0.0),
+    sim.Merges(0.0),
+    sim.Homonyms(0, 5),
+    sim.Homonyms(2, 5, 0.0),
+    sim.SizeDependent(-np.inf, 0.0),
+    sim.RareErrors(0),
+    sim.Chain(()),
+]
 REFINE = [sim.Splits(0.5), sim.SizeDependent(-1.0, 0.5)]
 COARSEN = [sim.Merges(0.5), sim.Homonyms(3, 4), sim.RareErrors(6)]
 
@@ -136,7 +154,9 @@ def eppf(sizes, theta, sigma):
     return tables * joins / prod(theta + i for i in range(1, n))
 
 
-@pytest.mark.parametrize("theta, sigma", [(1.0, 0.0), (8.0, 0.0), (0.0, 0.6), (0.7, 0.3), (-0.3, 0.5), (6.0, 0.9)])
+@pytest.mark.parametrize(
+    "theta, sigma", [(1.0, 0.0), (8.0, 0.0), (0.0, 0.6), (0.7, 0.3), (-0.3, 0.5), (6.0, 0.9)]
+)
 def test_pitman_yor_has_its_partition_probabilities(theta, sigma):
     expected = Counter()
     for p in partitions(5):
@@ -359,7 +379,7 @@ def test_real_data_are_restricted_to_what_both_cover():
     assert found.true.to_dict() == {"r1": "x", "r2": "x", "r3": "y", "r5": "y"}
     assert found.value(m.pairwise_precision) == pytest.approx(1 / 3)
     assert found.value(m.pairwise_recall) == pytest.approx(1 / 2)
-    assert found.total(eb.units.RECORDS) == found.units.population == 4
+    assert found.total(eb.columns.RECORDS) == found.units.population == 4
 
 
 def test_populations_that_do_not_fit():
@@ -371,33 +391,39 @@ def test_populations_that_do_not_fit():
         sim.Population.of({1: "a", 2: "b"}, {1: "x", 2: "x"}).value(m.pairwise_precision)
 
 
-@pytest.mark.parametrize("make, message", [
-    (lambda: sim.Zeta(1.0), "exponent of Zeta must be above 1 without `largest`, not 1.0"),
-    (lambda: sim.Zeta(float("nan")), "exponent of Zeta"),
-    (lambda: sim.Zeta(-0.1, 9), "exponent of Zeta must be 0 or more"),
-    (lambda: sim.Zeta(2.0, 0), "largest of Zeta must be 1 or more, not 0"),
-    (lambda: sim.LogNormal(np.inf, 1.0), "mu of LogNormal"),
-    (lambda: sim.LogNormal(1.0, 0.0), "sigma of LogNormal must be above 0, not 0.0"),
-    (lambda: sim.NegativeBinomial(0.0, 1.0), "mean of NegativeBinomial"),
-    (lambda: sim.NegativeBinomial(1.0, -1.0), "dispersion of NegativeBinomial must be above 0, not -1.0"),
-    (lambda: sim.PitmanYor(1.0, 1.0), "discount of PitmanYor"),
-    (lambda: sim.PitmanYor(0.0), "strength of PitmanYor must be above -?0.0, not 0.0"),
-    (lambda: sim.PitmanYor(-0.5, 0.5), "strength of PitmanYor"),
-    (lambda: sim.Empirical([]), "one size or more"),
-    (lambda: sim.Empirical([1.0, 2.0]), "sizes must be integers, not float64"),
-    (lambda: sim.Empirical([3, 0, -1]), "2 of 3 sizes are below 1, such as 0, -1"),
-    (lambda: sim.Misattribution(1.1), r"rate of Misattribution must lie in \[0, 1\], not 1.1"),
-    (lambda: sim.Splits(-0.1), "rate of Splits"),
-    (lambda: sim.Merges(float("nan")), "rate of Merges"),
-    (lambda: sim.Homonyms(-1, 5), "lumps of Homonyms"),
-    (lambda: sim.Homonyms(1, 1), "size of Homonyms must be 2 entities or more, not 1"),
-    (lambda: sim.Homonyms(1, 2, 1.5), "share of Homonyms"),
-    (lambda: sim.SizeDependent(float("nan"), 1.0), "base of SizeDependent"),
-    (lambda: sim.SizeDependent(0.0, np.inf), "slope of SizeDependent"),
-    (lambda: sim.RareErrors(3), "entities of RareErrors must be even, 0 or more, not 3"),
-    (lambda: sim.RareErrors(4).apply(np.arange(3), rng()), "RareErrors needs 4 entities, but there are 3"),
-    (lambda: sim.Homonyms(2, 3).apply(np.arange(5), rng()), "Homonyms needs 6 entities, but there are 5"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: sim.Zeta(1.0), "exponent of Zeta must be above 1 without `largest`, not 1.0"),
+        (lambda: sim.Zeta(float("nan")), "exponent of Zeta"),
+        (lambda: sim.Zeta(-0.1, 9), "exponent of Zeta must be 0 or more"),
+        (lambda: sim.Zeta(2.0, 0), "largest of Zeta must be 1 or more, not 0"),
+        (lambda: sim.LogNormal(np.inf, 1.0), "mu of LogNormal"),
+        (lambda: sim.LogNormal(1.0, 0.0), "sigma of LogNormal must be above 0, not 0.0"),
+        (lambda: sim.NegativeBinomial(0.0, 1.0), "mean of NegativeBinomial"),
+        (lambda: sim.NegativeBinomial(1.0, -1.0), "dispersion of NegativeBinomial must be above 0, not -1.0"),
+        (lambda: sim.PitmanYor(1.0, 1.0), "discount of PitmanYor"),
+        (lambda: sim.PitmanYor(0.0), "strength of PitmanYor must be above -?0.0, not 0.0"),
+        (lambda: sim.PitmanYor(-0.5, 0.5), "strength of PitmanYor"),
+        (lambda: sim.Empirical([]), "one size or more"),
+        (lambda: sim.Empirical([1.0, 2.0]), "sizes must be integers, not float64"),
+        (lambda: sim.Empirical([3, 0, -1]), "2 of 3 sizes are below 1, such as 0, -1"),
+        (lambda: sim.Misattribution(1.1), r"rate of Misattribution must lie in \[0, 1\], not 1.1"),
+        (lambda: sim.Splits(-0.1), "rate of Splits"),
+        (lambda: sim.Merges(float("nan")), "rate of Merges"),
+        (lambda: sim.Homonyms(-1, 5), "lumps of Homonyms"),
+        (lambda: sim.Homonyms(1, 1), "size of Homonyms must be 2 entities or more, not 1"),
+        (lambda: sim.Homonyms(1, 2, 1.5), "share of Homonyms"),
+        (lambda: sim.SizeDependent(float("nan"), 1.0), "base of SizeDependent"),
+        (lambda: sim.SizeDependent(0.0, np.inf), "slope of SizeDependent"),
+        (lambda: sim.RareErrors(3), "entities of RareErrors must be even, 0 or more, not 3"),
+        (
+            lambda: sim.RareErrors(4).apply(np.arange(3), rng()),
+            "RareErrors needs 4 entities, but there are 3",
+        ),
+        (lambda: sim.Homonyms(2, 3).apply(np.arange(5), rng()), "Homonyms needs 6 entities, but there are 5"),
+    ],
+)
 def test_bad_parameters_say_so(make, message):
     with pytest.raises(eb.DataError, match=message):
         make()

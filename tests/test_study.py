@@ -39,8 +39,17 @@ def people(records=3000, seed=1):
 
 
 def run(estimators, repetitions=30, sizes=(50,), plans=PLANS, **more):
-    return study({"zeta": people()}, plans, sizes, estimators, PR,
-                 repetitions=repetitions, seed=3, progress=False, **more)  # fmt: skip
+    return study(
+        {"zeta": people()},
+        plans,
+        sizes,
+        estimators,
+        PR,
+        repetitions=repetitions,
+        seed=3,
+        progress=False,
+        **more,
+    )
 
 
 def one_by_one(sample, metrics, level, rng):
@@ -55,11 +64,22 @@ def refuses(sample, metrics, level, rng):
 
 
 def test_table_by_hand():
-    runs = pd.DataFrame({
-        "population": "p", "plan": "records", "n": 9, "estimator": "e", "metric": "P", "truth": 0.5,
-        "repetition": range(4), "estimate": [0.4, 0.6, 0.7, np.nan], "lower": [0.3, 0.55, 0.5, np.nan],
-        "upper": [0.45, 0.8, 0.9, np.nan], "failed": [0.0, 0, 0, 1], "seconds": [1.0, 1, 1, 5],
-    })  # fmt: skip
+    runs = pd.DataFrame(
+        {
+            "population": "p",
+            "plan": "records",
+            "n": 9,
+            "estimator": "e",
+            "metric": "P",
+            "truth": 0.5,
+            "repetition": range(4),
+            "estimate": [0.4, 0.6, 0.7, np.nan],
+            "lower": [0.3, 0.55, 0.5, np.nan],
+            "upper": [0.45, 0.8, 0.9, np.nan],
+            "failed": [0.0, 0, 0, 1],
+            "seconds": [1.0, 1, 1, 5],
+        }
+    )
     row = Study(runs, 0.9).table().iloc[0]
     assert row.repetitions == 4 and row.failures == 1 and row.seconds == 2
     assert row.bias == pytest.approx((-0.1 + 0.1 + 0.2) / 3)
@@ -99,9 +119,12 @@ def test_many_samples_at_once_are_the_same_samples(plan):
 
 def test_every_estimator_gives_estimates():
     estimators = {
-        "taylor": Taylor(eb.identity, np.inf, order=1), "jackknife": Jackknife(), "distinct": OnDistinct(Taylor()),
-        "calibrated": OnCalibrated(Taylor()), "bootstrap": Resampled(Percentile(), replicates=50),
-    }  # fmt: skip
+        "taylor": Taylor(eb.identity, np.inf, order=1),
+        "jackknife": Jackknife(),
+        "distinct": OnDistinct(Taylor()),
+        "calibrated": OnCalibrated(Taylor()),
+        "bootstrap": Resampled(Percentile(), replicates=50),
+    }
     table = run(estimators, 10, (400,), {"records": DrawRecords()}).table().set_index("estimator")
     assert (table.failures <= 3).all() and (table.rmse < 0.1).all() and (table.width > 0).all()
     assert table.rmse["distinct"].iloc[1] != table.rmse["taylor"].iloc[1]
@@ -109,8 +132,9 @@ def test_every_estimator_gives_estimates():
 
 
 def same(a, b):
-    pd.testing.assert_frame_equal(a.runs.drop(columns="seconds"), b.runs.drop(columns="seconds"),
-                                  check_exact=True)  # fmt: skip
+    pd.testing.assert_frame_equal(
+        a.runs.drop(columns="seconds"), b.runs.drop(columns="seconds"), check_exact=True
+    )
 
 
 def test_the_same_on_any_number_of_workers_and_beside_other_estimators(monkeypatch):
@@ -119,7 +143,9 @@ def test_the_same_on_any_number_of_workers_and_beside_other_estimators(monkeypat
     alone = run(boot, 20)
     same(alone, run(boot, 20, workers=2))
     beside = run({"own": one_by_one} | boot, 20).runs
-    pd.testing.assert_series_equal(beside[beside.estimator == "boot"].reset_index().estimate, alone.runs.estimate)
+    pd.testing.assert_series_equal(
+        beside[beside.estimator == "boot"].reset_index().estimate, alone.runs.estimate
+    )
     twins = run({"a": one_by_one, "b": one_by_one}, 20).runs
     upper = [twins[twins.estimator == e].upper.to_numpy() for e in "ab"]
     np.testing.assert_allclose(*upper, atol=2e-9)
@@ -143,11 +169,29 @@ def test_finished_blocks_are_not_run_again(tmp_path, monkeypatch):
     assert len(calls) == 16 * 3
     run({"counted": counted}, 20, file=file)
     assert len(calls) == 20 * 3
-    study({"zeta": people(seed=2)}, PLANS, (50,), {"counted": counted}, PR, repetitions=8, seed=3,
-          progress=False, file=file)  # fmt: skip
+    study(
+        {"zeta": people(seed=2)},
+        PLANS,
+        (50,),
+        {"counted": counted},
+        PR,
+        repetitions=8,
+        seed=3,
+        progress=False,
+        file=file,
+    )
     assert len(calls) == 28 * 3
-    study({"zeta": people()}, PLANS, (50,), {"counted": counted}, PR, repetitions=8, seed=4,
-          progress=False, file=file)  # fmt: skip
+    study(
+        {"zeta": people()},
+        PLANS,
+        (50,),
+        {"counted": counted},
+        PR,
+        repetitions=8,
+        seed=4,
+        progress=False,
+        file=file,
+    )
     assert len(calls) == 36 * 3
 
 
@@ -217,8 +261,16 @@ def test_plans_draw_what_they_say():
 
 def test_coverage_is_nominal_where_theory_says_so():
     easy = sim.simulate(sim.Empirical([3, 4, 5]), sim.Misattribution(0.2), 20_000, np.random.default_rng(1))
-    table = study({"easy": easy}, {"records": DrawRecords()}, [300], {"closed": Taylor()}, PR,
-                  repetitions=3000, seed=1, progress=False).table()  # fmt: skip
+    table = study(
+        {"easy": easy},
+        {"records": DrawRecords()},
+        [300],
+        {"closed": Taylor()},
+        PR,
+        repetitions=3000,
+        seed=1,
+        progress=False,
+    ).table()
     assert (np.abs(table.coverage - 0.95) < 4 * 0.004).all()
     assert (np.abs(table.bias) < 4 * table.rmse / np.sqrt(3000)).all()
 

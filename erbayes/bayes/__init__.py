@@ -17,7 +17,25 @@ from .sizes import (
 from .stacking import Stack, stack
 
 __all__ = [
-    "BodyAndTail", "Bounded", "CutZeta", "Exactness", "Fit", "Leakage", "Level", "LogNormal",
-    "NegativeBinomial", "NotConverged", "PoissonLogNormal", "PredictionInformed", "Retention",
-    "SizeFamily", "SizeModel", "Slope", "Stack", "Zeta", "fast", "nuts", "stack",
-]  # fmt: skip
+    "BodyAndTail",
+    "Bounded",
+    "CutZeta",
+    "Exactness",
+    "Fit",
+    "Leakage",
+    "Level",
+    "LogNormal",
+    "NegativeBinomial",
+    "NotConverged",
+    "PoissonLogNormal",
+    "PredictionInformed",
+    "Retention",
+    "SizeFamily",
+    "SizeModel",
+    "Slope",
+    "Stack",
+    "Zeta",
+    "fast",
+    "nuts",
+    "stack",
+]

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..clustering import FloatArray, IntArray
+from ..arrays import FloatArray, IntArray
+from ..columns import COMMON_LINKS, PREDICTED_LINKS, RECORDS, pairs
 from ..design import SelectedBySize
+from ..errors import NotIdentified
 from ..sample import Sample
-from ..units import COMMON_LINKS, PREDICTED_LINKS, RECORDS, KnownTotals, NotIdentified, pairs
+from ..units import KnownTotals
 from .grid import INTRUSION, SizeGrid, basis, nearest
 
 REACH = 4.0
@@ -97,16 +99,20 @@ class Evidence:
         """
         units, design, known = sample.units, sample.design, sample.units.known
         if not units.by_entity or len(np.unique(units.group)) != len(units):
-            raise NotIdentified("a size model wants sampled true entities as units: blocks and predicted "
-                                "clusters are for taylor and the bootstrap")  # fmt: skip
+            raise NotIdentified(
+                "a size model wants sampled true entities as units: blocks and predicted "
+                "clusters are for taylor and the bootstrap"
+            )
         if not isinstance(design, SelectedBySize):
             raise NotIdentified(
                 f"under {type(design).__name__} the chance of an entity is no known function of its size; "
                 "a size model wants UniformRecords, UniformClusters, DistinctEntities or BySize"
             )
         if known is None or not known.singletons:
-            raise NotIdentified("a size model needs the histogram of all predicted cluster sizes, which "
-                                "labelled records kept outside it blur: use Missing.OMIT")  # fmt: skip
+            raise NotIdentified(
+                "a size model needs the histogram of all predicted cluster sizes, which "
+                "labelled records kept outside it blur: use Missing.OMIT"
+            )
         size, links = units.size, units.column(COMMON_LINKS)
         biased = known.size @ (known.size * known.count) / (known.size @ known.count)
         grid = SizeGrid.up_to(REACH * max(known.size.max(), size.max()))
@@ -115,13 +121,18 @@ class Evidence:
         entities = Entities(size, links, np.maximum(foreign, 0), draws, grid.bin(size))
         records, predicted = known.total(RECORDS), known.total(PREDICTED_LINKS)
         shared = {
-            "size": grid.size, "width": grid.width, "x": grid.x, "basis": basis(grid.x),
-            "centre": np.log2(size).mean(), "log_biased_mean": np.log(biased),
-            "records": records, "predicted_links": max(predicted, 0.5),
+            "size": grid.size,
+            "width": grid.width,
+            "x": grid.x,
+            "basis": basis(grid.x),
+            "centre": np.log2(size).mean(),
+            "log_biased_mean": np.log(biased),
+            "records": records,
+            "predicted_links": max(predicted, 0.5),
             "selection": np.asarray(design.selection(grid.size, units), dtype=float),
             "repeats": 0.0 if design.without_repeats else 1.0,
             "fixed_size": 1.0 if design.fixed_size else 0.0,
-        }  # fmt: skip
+        }
         intrusion = INTRUSION[: int(nearest(INTRUSION, known.size[-1:])[0]) + 2]
         counted = _counted(grid, intrusion, entities) | _of_prediction(grid, intrusion, known)
         return cls(grid, entities, shared | counted, records, predicted)
@@ -144,20 +155,26 @@ def _counted(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[
     return {
         "drawn": total(every, entities.draws.astype(float)).astype(np.int64),
         "draws": int(entities.draws.sum()),
-        "several": total(several), "intact": total(several & ~entities.broken), "broken": total(broken),
-        "intact_all": total(~entities.broken), "clean": total(~entities.broken & ~met),
+        "several": total(several),
+        "intact": total(several & ~entities.broken),
+        "broken": total(broken),
+        "intact_all": total(~entities.broken),
+        "clean": total(~entities.broken & ~met),
         "shares": np.column_stack([total(broken, np.log(share)), total(broken, np.log1p(-share))]),
-        "entities": total(every), "met": total(met), "sampled": np.unique(bins),
+        "entities": total(every),
+        "met": total(met),
+        "sampled": np.unique(bins),
         "intrusions": intrusions.reshape(-1, len(intrusion)),
         "met_by_doubling": np.bincount(doubling[bins[met]], minlength=doubling[-1] + 1),
-        "sampled_doublings": np.unique(doubling[bins]), "in_doubling": doubling,
+        "sampled_doublings": np.unique(doubling[bins]),
+        "in_doubling": doubling,
         "doubling_x": np.arange(doubling[-1] + 1) + 0.5,
         "intrusion_value": np.where(n > 0, mean, intrusion),
         "sampled_records": float(entities.size.sum()),
         "sampled_true_links": float(pairs(entities.size).sum()),
         "sampled_common_links": float(entities.links.sum()),
         "sampled_foreign": float(entities.foreign.sum()),
-    }  # fmt: skip
+    }
 
 
 def _of_prediction(grid: SizeGrid, intrusion: FloatArray, known: KnownTotals) -> dict[str, Any]:
@@ -168,8 +185,12 @@ def _of_prediction(grid: SizeGrid, intrusion: FloatArray, known: KnownTotals) ->
     density = clusters / span
     near = last & (grid.x > np.log2(known.size.max()) - 3)
     if near.sum() > 2:
-        slope = min(np.polyfit(grid.x[near], np.log(np.maximum(density[near], 1e-3)), 1,
-                               w=np.sqrt(clusters[near] + 1e-9))[0], -1.0)  # fmt: skip
+        slope = min(
+            np.polyfit(
+                grid.x[near], np.log(np.maximum(density[near], 1e-3)), 1, w=np.sqrt(clusters[near] + 1e-9)
+            )[0],
+            -1.0,
+        )
     else:
         slope = -1.0
     edge = np.flatnonzero(last)[-1]
@@ -182,8 +203,12 @@ def _of_prediction(grid: SizeGrid, intrusion: FloatArray, known: KnownTotals) ->
         exposure = np.ones(len(v))
     below = exposure[np.searchsorted(v, 0.0)] * 2 ** (v / 2)
     exposure = np.where(v < 0, below, np.maximum(exposure, exposure.sum() * 1e-6))
-    return {"log_predicted": np.log(clusters), "log_exposure": np.log(exposure), "log_intrusion": v - 3,
-            "intrusion_basis": basis(v)}  # fmt: skip
+    return {
+        "log_predicted": np.log(clusters),
+        "log_exposure": np.log(exposure),
+        "log_intrusion": v - 3,
+        "intrusion_basis": basis(v),
+    }
 
 
 def _smoothed(x: FloatArray, span: FloatArray, at: FloatArray, count: FloatArray) -> FloatArray:

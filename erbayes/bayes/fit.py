@@ -15,15 +15,9 @@ import pymc as pm
 import xarray as xr
 from scipy.stats import beta
 
+from ..arrays import FloatArray
 from ..calibration import links_out_of_reach
-from ..clustering import FloatArray
-from ..diagnostics import out_of_balance
-from ..estimate import Alarm
-from ..files import replacing
-from ..metrics import METRICS, Metric, pairwise_precision, pairwise_recall
-from ..sample import Sample
-from ..uncertain import Draws, Tabled
-from ..units import (
+from ..columns import (
     B3_RECALL,
     B3_RECALL_MEAN,
     COMMON_LINKS,
@@ -32,9 +26,14 @@ from ..units import (
     ClusterSum,
     Column,
     Known,
-    NotIdentified,
     PieceSum,
 )
+from ..diagnostics import out_of_balance
+from ..errors import Alarm, NotIdentified
+from ..files import replacing
+from ..metrics import METRICS, Metric, pairwise_precision, pairwise_recall
+from ..sample import Sample
+from ..uncertain import Draws, Tabled
 from .evidence import Evidence
 from .importance import KHAT, smoothed
 from .joined import Joined, joined
@@ -197,8 +196,9 @@ class Fit(Tabled):
 
     def identifies(self, metric: Metric) -> bool:
         """True where the model produces all totals of a metric."""
-        return all(isinstance(c, Known | ClusterSum) or c in PRODUCED or by_size_alone(c)
-                   for c in metric.columns)  # fmt: skip
+        return all(
+            isinstance(c, Known | ClusterSum) or c in PRODUCED or by_size_alone(c) for c in metric.columns
+        )
 
     def totals(self, metrics: Sequence[Metric]) -> Draws:
         """Posterior draws of the totals that metrics need."""
@@ -291,26 +291,42 @@ class Fit(Tabled):
         observed_data, constant_data and, from NUTS, sample_stats.
         """
         evidence, entities, metrics = self.evidence, self.evidence.entities, self.apply(self.metrics)
-        by_size = {f"{k}_by_size": (("chain", "draw", "entity_size"), v) for k, v in self.by_size.items()
-                   if k != LOG_PRIOR}  # fmt: skip
+        by_size = {
+            f"{k}_by_size": (("chain", "draw", "entity_size"), v)
+            for k, v in self.by_size.items()
+            if k != LOG_PRIOR
+        }
         dims = {v.name: self.pymc.named_vars_to_dims.get(v.name, ()) for v in self.pymc.free_RVs}
-        parameters = {k: (("chain", "draw", *(dims[k] or [f"{k}_dim_{i}" for i in range(v.ndim - 2)])), v)
-                      for k, v in self.draws.parameters.items()}  # fmt: skip
-        posterior = {**parameters, **by_size, LOG_PRIOR: (("chain", "draw"), self.log_prior),
-                     "metrics": (("chain", "draw", "metric"), metrics.values)}  # fmt: skip
+        parameters = {
+            k: (("chain", "draw", *(dims[k] or [f"{k}_dim_{i}" for i in range(v.ndim - 2)])), v)
+            for k, v in self.draws.parameters.items()
+        }
+        posterior = {
+            **parameters,
+            **by_size,
+            LOG_PRIOR: (("chain", "draw"), self.log_prior),
+            "metrics": (("chain", "draw", "metric"), metrics.values),
+        }
         names = {"entity": self.sample.units.ids.astype(str).to_numpy()}
         sizes = {"entity_size": evidence.grid.size}
         of_sample = {**names, **sizes, "sampled_size": evidence.grid.size[evidence.data["sampled"]]}
-        each = {"size": entities.size, "links": entities.links, "foreign": entities.foreign,
-                "draws": entities.draws}  # fmt: skip
+        each = {
+            "size": entities.size,
+            "links": entities.links,
+            "foreign": entities.foreign,
+            "draws": entities.draws,
+        }
         sampled, several = evidence.data["sampled"], evidence.data["several"]
         counted = {"met_entities": evidence.data["met"], "broken_entities": several - evidence.data["intact"]}
         observed = {k: ("entity", v) for k, v in each.items()}
         observed |= {"drawn_sizes": ("entity_size", evidence.data["drawn"])}
         observed |= {k: ("sampled_size", v[sampled]) for k, v in counted.items()}
-        known = {"records": evidence.records, "predicted_links": evidence.predicted_links,
-                 **{k: ("entity_size", evidence.data[k]) for k in ("log_predicted", "selection")},
-                 "several": ("sampled_size", several[sampled])}  # fmt: skip
+        known = {
+            "records": evidence.records,
+            "predicted_links": evidence.predicted_links,
+            **{k: ("entity_size", evidence.data[k]) for k in ("log_predicted", "selection")},
+            "several": ("sampled_size", several[sampled]),
+        }
         groups = {
             "posterior": xr.Dataset(posterior, {**sizes, "metric": list(metrics.names)}),
             "log_likelihood": self.log_likelihood(),
@@ -330,9 +346,12 @@ class Fit(Tabled):
         with self.pymc:
             before = pm.sample_prior_predictive(draws, random_seed=int(seeds[0]), compile_kwargs=UNCOMPILED)
             after = pm.sample_posterior_predictive(
-                posterior, freeze_vars=free, random_seed=int(seeds[1]), progressbar=False,
+                posterior,
+                freeze_vars=free,
+                random_seed=int(seeds[1]),
+                progressbar=False,
                 compile_kwargs=UNCOMPILED,
-            )  # fmt: skip
+            )
         tree = self.tree.copy()
         for name in ("prior", "prior_predictive"):
             tree[name] = before[name]
@@ -345,8 +364,9 @@ class Fit(Tabled):
             self.tree.to_netcdf(new, engine="h5netcdf")
 
 
-def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = 1000,
-         rng: np.random.Generator) -> Fit:  # fmt: skip
+def fast(
+    sample: Sample, model: SizeModel | None = None, *, draws: int = 1000, rng: np.random.Generator
+) -> Fit:
     """Fit a size model by importance sampling: tenths of a second, once it is compiled.
 
     Parts whose importance weights are unreliable, with a Pareto shape above .7, are drawn by NUTS where
@@ -375,10 +395,18 @@ def fast(sample: Sample, model: SizeModel | None = None, *, draws: int = 1000,
 
 
 def nuts(
-    sample: Sample, model: SizeModel | None = None, *, draws: int = 1000, tune: int = 1000, chains: int = 4,
-    cores: int | None = None, target_accept: float = 0.8, rng: np.random.Generator, progressbar: bool = True,
+    sample: Sample,
+    model: SizeModel | None = None,
+    *,
+    draws: int = 1000,
+    tune: int = 1000,
+    chains: int = 4,
+    cores: int | None = None,
+    target_accept: float = 0.8,
+    rng: np.random.Generator,
+    progressbar: bool = True,
     nuts_sampler: str | None = None,
-) -> Fit:  # fmt: skip
+) -> Fit:
     """Fit a size model by NUTS, in coordinates where its parts are nearly standard normal.
 
     The parts' posterior given the known number of predicted links is the product of theirs, which NUTS

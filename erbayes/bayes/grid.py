@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..clustering import FloatArray, IntArray
+from ..arrays import FloatArray, IntArray
 
 SINGLE = 16
 """Sizes up to this have a bin each."""

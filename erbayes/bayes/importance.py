@@ -14,7 +14,7 @@ from arviz_stats.base import array_stats
 from scipy.optimize import minimize
 from scipy.special import gammaln
 
-from ..clustering import FloatArray, IntArray
+from ..arrays import FloatArray, IntArray
 from .parts import CompiledPart
 from .priors import TAIL
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..clustering import FloatArray
+from ..arrays import FloatArray
 from .importance import resampled, smoothed
 from .parts import PartDraws
 from .population import Links, log_density_of_total, unsampled
@@ -67,8 +67,11 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
     at = [mine, *(partners[partner, i, chain, mine] for i in range(len(others)))]
 
     def together(what: str) -> dict[str, FloatArray]:
-        return {k: v[chain, i] for p, i in zip(parts.values(), at, strict=True)
-                for k, v in getattr(p, what).items()}  # fmt: skip
+        return {
+            k: v[chain, i]
+            for p, i in zip(parts.values(), at, strict=True)
+            for k, v in getattr(p, what).items()
+        }
 
     problems = [f"{name}: {told}" for name, p in parts.items() for told in p.problems]
     diverging, steps = first.diverging, first.steps
@@ -77,7 +80,11 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
             problems.insert(0, f"{n} divergent transitions: raise target_accept, look at the priors")
         diverging, steps = diverging[chain, mine], steps[chain, mine]
     return Joined(
-        together("by_size"), together("parameters"), diverging, steps,
+        together("by_size"),
+        together("parameters"),
+        diverging,
+        steps,
         {**{name: p.khat for name, p in parts.items()}, "total": khat},
-        [name for name, p in parts.items() if p.refitted], problems,
-    )  # fmt: skip
+        [name for name, p in parts.items() if p.refitted],
+        problems,
+    )

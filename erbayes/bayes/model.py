@@ -74,8 +74,12 @@ class SizeModel:
             data = as_pymc(evidence.data)
             by_size = {k: v for part in self.tied.values() for k, v in part.given_size(data).items()}
             links = Links.of(unsampled(by_size["entities"], data), by_size, data)
-            pm.Normal("log_predicted_links", pt.log(links.predicted), pt.sqrt(links.relative_variance),
-                      observed=pt.log(data["predicted_links"]))  # fmt: skip
+            pm.Normal(
+                "log_predicted_links",
+                pt.log(links.predicted),
+                pt.sqrt(links.relative_variance),
+                observed=pt.log(data["predicted_links"]),
+            )
             for name, value in by_size.items():
                 if name not in (LOG_PRIOR, LOG_FLAWLESS):
                     pm.Deterministic(f"{name}_by_size", value, dims="entity_size")

@@ -11,16 +11,8 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from ..clustering import FloatArray
-from ..units import (
-    B3_PRECISION,
-    B3_PRECISION_MEAN,
-    CLOSEST,
-    LARGEST_PIECE,
-    N_LOG_N,
-    PIECES,
-    Column,
-)
+from ..arrays import FloatArray
+from ..columns import B3_PRECISION, B3_PRECISION_MEAN, CLOSEST, LARGEST_PIECE, N_LOG_N, PIECES, Column
 from .evidence import Entities
 from .grid import RANK
 from .parts import LOG_FLAWLESS, sampled_bins
@@ -146,9 +138,14 @@ class Retention:
         kept = pt.switch(s > 1, intact + (1 - intact) * most * mean, 1.0)
         kept_square = pt.switch(s > 1, intact + (1 - intact) * most**2 * square, 1.0)
         whole = pt.switch(s > 1, intact, 1.0)
-        return {"intact": whole, "kept": kept, "kept_square": kept_square,
-                "share_mean": share_of_steps(data), "share_precision": certain(data),
-                LOG_FLAWLESS: log_unbroken}  # fmt: skip
+        return {
+            "intact": whole,
+            "kept": kept,
+            "kept_square": kept_square,
+            "share_mean": share_of_steps(data),
+            "share_precision": certain(data),
+            LOG_FLAWLESS: log_unbroken,
+        }
 
 
 def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any) -> Any:
@@ -159,9 +156,7 @@ def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any) -> 
         log_beta = pt.gammaln(a) + pt.gammaln(b) - pt.gammaln(precision)
         return (a - 1) * value[..., 0] + (b - 1) * value[..., 1] - n * log_beta
 
-    def random(
-        n: Any, mean: Any, precision: Any, pair: Any, rng: Any = None, size: Any = None
-    ) -> Any:
+    def random(n: Any, mean: Any, precision: Any, pair: Any, rng: Any = None, size: Any = None) -> Any:
         shape = np.broadcast_shapes(np.shape(n), np.shape(mean))
         n, mean, precision = (np.broadcast_to(v, shape) for v in (n, mean, precision))
         at = np.repeat(np.arange(n.size), n.ravel())
@@ -171,9 +166,18 @@ def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any) -> 
         sums = [np.bincount(at, v, n.size).reshape(shape) for v in (np.log(w), np.log1p(-w))]
         return np.stack(sums, axis=-1)
 
-    return pm.CustomDist(name, n, mean, precision, np.zeros(2), logp=logp, random=random,
-                         signature="(),(),(),(k)->(k)", observed=observed,
-                         dims=("sampled_size", "log_share"))  # fmt: skip
+    return pm.CustomDist(
+        name,
+        n,
+        mean,
+        precision,
+        np.zeros(2),
+        logp=logp,
+        random=random,
+        signature="(),(),(),(k)->(k)",
+        observed=observed,
+        dims=("sampled_size", "log_share"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,11 +228,20 @@ class Leakage:
             return normalised(common + by_size * (x - data["centre"])[:, None] * v)
 
         sampled = data["sampled_doublings"]
-        counts("intrusion_counts", data["met_by_doubling"][sampled], log_p(data["doubling_x"][sampled]),
-               data["intrusions"][sampled], dims=("sampled_doubling", "intrusion"))  # fmt: skip
+        counts(
+            "intrusion_counts",
+            data["met_by_doubling"][sampled],
+            log_p(data["doubling_x"][sampled]),
+            data["intrusions"][sampled],
+            dims=("sampled_doubling", "intrusion"),
+        )
         p, value, at = pt.exp(log_p(data["doubling_x"])), data["intrusion_value"], data["in_doubling"]
-        return {"met": met, "foreign": met * (p * value).sum(axis=-1)[at],
-                "foreign_square": met * (p * value**2).sum(axis=-1)[at], LOG_FLAWLESS: log_unmet}  # fmt: skip
+        return {
+            "met": met,
+            "foreign": met * (p * value).sum(axis=-1)[at],
+            "foreign_square": met * (p * value**2).sum(axis=-1)[at],
+            LOG_FLAWLESS: log_unmet,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,8 +355,11 @@ class Between:
         share = (np.clip(share, 0, 1) * steps[some] + 0.5) / (steps[some] + 1)
         at = entities.bin[some]
         sums = [np.bincount(at, v, J) for v in (np.log(share), np.log1p(-share))]
-        return {"bounded_count": np.bincount(at, minlength=J), "bounded_shares": np.column_stack(sums),
-                "bounded_steps": np.maximum(self.steps(size), 0.0)}  # fmt: skip
+        return {
+            "bounded_count": np.bincount(at, minlength=J),
+            "bounded_shares": np.column_stack(sums),
+            "bounded_steps": np.maximum(self.steps(size), 0.0),
+        }
 
 
 def _n_log_n(s: FloatArray) -> FloatArray:
@@ -358,7 +374,13 @@ BETWEEN: dict[Column, Between] = {
     N_LOG_N: _broken(_n_log_n, np.zeros_like, lambda s: _n_log_n(s - 1)),
     B3_PRECISION: _met(lambda s: s, np.zeros_like, lambda s: s),
     B3_PRECISION_MEAN: _met(np.ones_like, np.zeros_like, np.ones_like),
-    CLOSEST: Between(lambda e: e.broken | (e.foreign > 0), lambda of: 1 - of.exact,
-                      lambda s: s, np.ones_like, np.zeros_like, np.ones_like),
-}  # fmt: skip
+    CLOSEST: Between(
+        lambda e: e.broken | (e.foreign > 0),
+        lambda of: 1 - of.exact,
+        lambda s: s,
+        np.ones_like,
+        np.zeros_like,
+        np.ones_like,
+    ),
+}
 """Columns that `Bounded` models, one by one."""

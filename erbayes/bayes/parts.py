@@ -13,7 +13,7 @@ import pytensor.tensor as pt
 from pytensor.compile.mode import get_mode
 from pytensor.graph.replace import clone_replace, graph_replace, vectorize_graph
 
-from ..clustering import FloatArray, IntArray
+from ..arrays import FloatArray, IntArray
 from .grid import RANK
 
 LOG_FLAWLESS = "log_flawless"
@@ -33,20 +33,48 @@ class Part(Protocol):
 def structure(part: Any) -> tuple[Any, ...]:
     """What a compiled part depends on: all but data and the parameters of priors."""
     held = (getattr(part, f.name) for f in fields(part))
-    return (type(part), *(structure(v) if is_dataclass(v) else v for v in held
-                          if is_dataclass(v) or isinstance(v, int)))  # fmt: skip
+    return (
+        type(part),
+        *(structure(v) if is_dataclass(v) else v for v in held if is_dataclass(v) or isinstance(v, int)),
+    )
 
 
-OF_SIZE = ("size", "width", "x", "selection", "drawn", "several", "intact", "broken", "intact_all", "clean",
-           "entities", "met", "log_predicted", "in_doubling", "bounded_count", "bounded_steps")  # fmt: skip
+OF_SIZE = (
+    "size",
+    "width",
+    "x",
+    "selection",
+    "drawn",
+    "several",
+    "intact",
+    "broken",
+    "intact_all",
+    "clean",
+    "entities",
+    "met",
+    "log_predicted",
+    "in_doubling",
+    "bounded_count",
+    "bounded_steps",
+)
 OF_INTRUSION = ("intrusion_value", "log_exposure", "log_intrusion")
 DIMS: dict[str, Any] = {
-    **dict.fromkeys(OF_SIZE, "entity_size"), **dict.fromkeys(OF_INTRUSION, "intrusion"),
+    **dict.fromkeys(OF_SIZE, "entity_size"),
+    **dict.fromkeys(OF_INTRUSION, "intrusion"),
     **dict.fromkeys(("shares", "bounded_shares"), ("entity_size", "log_share")),
-    "doubling_x": "doubling", "met_by_doubling": "doubling", "intrusions": ("doubling", "intrusion"),
-}  # fmt: skip
-SMOOTHS = ("size_tilt", "break_tilt", "share_tilt", "meet_tilt", "intrusion_tilt", "stain_tilt",
-           "bounded_tilt")  # fmt: skip
+    "doubling_x": "doubling",
+    "met_by_doubling": "doubling",
+    "intrusions": ("doubling", "intrusion"),
+}
+SMOOTHS = (
+    "size_tilt",
+    "break_tilt",
+    "share_tilt",
+    "meet_tilt",
+    "intrusion_tilt",
+    "stain_tilt",
+    "bounded_tilt",
+)
 
 
 BY_SIZE = (*OF_SIZE, "basis", "shares", "bounded_shares")
@@ -61,12 +89,14 @@ def sampled_bins(data: Mapping[str, Any]) -> dict[str, Any]:
 def coords(data: Mapping[str, Any]) -> dict[str, Any]:
     """Coordinates of a model's dimensions."""
     return {
-        "entity_size": data["size"], "sampled_size": data["size"][data["sampled"]],
+        "entity_size": data["size"],
+        "sampled_size": data["size"][data["sampled"]],
         "doubling": 2 ** np.arange(len(data["doubling_x"])),
         "sampled_doubling": 2 ** data["sampled_doublings"],
-        "intrusion": np.exp2(data["log_intrusion"] + 3), "log_share": ["kept", "lost"],
+        "intrusion": np.exp2(data["log_intrusion"] + 3),
+        "log_share": ["kept", "lost"],
         **{f"{name}_basis": np.arange(RANK) for name in SMOOTHS},
-    }  # fmt: skip
+    }
 
 
 def as_pymc(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,8 +160,10 @@ class CompiledPart:
         d = sum(sizes)
         theta = pt.tensor("theta", dtype="float64", shape=(d,))
         flawless = pt.scalar("flawless", dtype="int64")
-        given = {v: theta[end - k : end].reshape(np.shape(point[v.name]))
-                 for v, end, k in zip(values, np.cumsum(sizes), sizes, strict=True)}  # fmt: skip
+        given = {
+            v: theta[end - k : end].reshape(np.shape(point[v.name]))
+            for v, end, k in zip(values, np.cumsum(sizes), sizes, strict=True)
+        }
         given |= dict.fromkeys(self.model.discrete_value_vars, flawless)
         free = self.model.free_RVs
         self._by_size, self._parameters = list(by_size), [v.name for v in free]
@@ -166,8 +198,11 @@ class CompiledPart:
     def smooths(self) -> list[tuple[IntArray, float]]:
         """Coordinates of the weights of each smooth function, and the scale of their prior."""
         of = np.array(self.coordinates)
-        return [(np.flatnonzero(of == f"{name}_weights"), float(self.model[f"{name}_scale"].get_value()))
-                for name in SMOOTHS if f"{name}_weights" in self.coordinates]  # fmt: skip
+        return [
+            (np.flatnonzero(of == f"{name}_weights"), float(self.model[f"{name}_scale"].get_value()))
+            for name in SMOOTHS
+            if f"{name}_weights" in self.coordinates
+        ]
 
     def log_density(self, theta: Any) -> Any:
         """Log density at a symbolic θ, where there are errors."""
@@ -178,9 +213,7 @@ class CompiledPart:
         odds = float(self._log_flawless()) - log_evidence
         return float(1 / (1 + np.exp(-np.clip(odds, -700, 700))))
 
-    def draws(
-        self, thetas: FloatArray, flawless: float, rng: np.random.Generator, **told: Any
-    ) -> PartDraws:
+    def draws(self, thetas: FloatArray, flawless: float, rng: np.random.Generator, **told: Any) -> PartDraws:
         """Quantities and parameters at each θ, (chain, draw, d); a share of them without any error."""
         shape, states = thetas.shape[:2], np.zeros(thetas.shape[:2], dtype=np.int64)
         if flawless > 0:
@@ -188,8 +221,11 @@ class CompiledPart:
         outputs = self._many(thetas.reshape(-1, thetas.shape[-1]), states.ravel())
         found = [np.reshape(v, (*shape, *np.shape(v)[1:])) for v in outputs]
         n = len(self._by_size)
-        return PartDraws(dict(zip(self._by_size, found[:n], strict=True)),
-                         dict(zip(self._parameters, found[n:], strict=True)), **told)  # fmt: skip
+        return PartDraws(
+            dict(zip(self._by_size, found[:n], strict=True)),
+            dict(zip(self._parameters, found[n:], strict=True)),
+            **told,
+        )
 
 
 def _function(inputs: list[Any], outputs: list[Any]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..clustering import FloatArray
+from ..arrays import FloatArray
 
 FLOOR = 0.01
 """Least relative standard deviation of the known number of predicted links, for smooth posteriors."""

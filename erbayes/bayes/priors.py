@@ -77,8 +77,15 @@ def smooth(name: str, rank: int, scale: float) -> Callable[[Any], Any]:
         common = rng.chisquare(TAIL, (*shape[:-1], 1)) / TAIL
         return mean + scale * rng.standard_normal(shape) / np.sqrt(common)
 
-    w = pm.CustomDist(f"{name}_weights", np.zeros(rank), hyper(f"{name}_scale", scale), logp=logp,
-                      random=random, signature="(r),()->(r)", dims=f"{name}_basis")  # fmt: skip
+    w = pm.CustomDist(
+        f"{name}_weights",
+        np.zeros(rank),
+        hyper(f"{name}_scale", scale),
+        logp=logp,
+        random=random,
+        signature="(r),()->(r)",
+        dims=f"{name}_basis",
+    )
     return lambda basis: (basis * w).sum(axis=-1)
 
 
@@ -112,8 +119,17 @@ def counts(name: str, n: Any, log_p: Any, observed: Any, **kwargs: Any) -> Any:
         p = np.exp(log_p)
         return rng.multinomial(n, p / p.sum(axis=-1, keepdims=True))
 
-    return pm.CustomDist(name, n, log_p, logp=logp, random=random, signature="(),(k)->(k)",
-                         dtype="int64", observed=observed, **kwargs)
+    return pm.CustomDist(
+        name,
+        n,
+        log_p,
+        logp=logp,
+        random=random,
+        signature="(),(k)->(k)",
+        dtype="int64",
+        observed=observed,
+        **kwargs,
+    )
 
 
 def normalised(weights: Any) -> Any:
@@ -135,8 +151,17 @@ def events(name: str, n: Any, log_hazard: Any, observed: Any) -> Any:
     def random(n: Any, log_hazard: Any, rng: Any = None, size: Any = None) -> Any:
         return rng.binomial(n, -np.expm1(-np.exp(np.clip(log_hazard, NEVER, 20.0))))
 
-    return pm.CustomDist(name, n, log_hazard, logp=logp, random=random, signature="(),()->()",
-                         dtype="int64", observed=observed, dims="sampled_size")
+    return pm.CustomDist(
+        name,
+        n,
+        log_hazard,
+        logp=logp,
+        random=random,
+        signature="(),()->()",
+        dtype="int64",
+        observed=observed,
+        dims="sampled_size",
+    )
 
 
 def hyper(name: str, value: float) -> Any:

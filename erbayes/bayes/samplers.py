@@ -17,7 +17,7 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.sharedvar import TensorSharedVariable
 from scipy.linalg import block_diag
 
-from ..clustering import FloatArray
+from ..arrays import FloatArray
 from .importance import KHAT, Approximation, approximated
 from .parts import CompiledPart, PartDraws
 
@@ -175,8 +175,17 @@ class NUTS:
         chains, drawn = self.sampled(parts, found, rng), []
         for part, f, thetas in zip(parts, found, chains.thetas, strict=True):
             told = problems_of_chains(thetas, part.coordinates) if self.chains > 1 else []
-            drawn.append(part.draws(thetas, part.flawless(f.log_evidence), rng, khat=f.khat, problems=told,
-                                    diverging=chains.diverging, steps=chains.steps))  # fmt: skip
+            drawn.append(
+                part.draws(
+                    thetas,
+                    part.flawless(f.log_evidence),
+                    rng,
+                    khat=f.khat,
+                    problems=told,
+                    diverging=chains.diverging,
+                    steps=chains.steps,
+                )
+            )
         return drawn
 
     def sampled(
@@ -192,18 +201,31 @@ class NUTS:
     def _by_nutpie(self, whitened: Whitened, seed: int) -> Any:
         import nutpie
 
-        return nutpie.sample(whitened.compiled, draws=self.draws, tune=self.tune, chains=self.chains,
-                             cores=self.cores, seed=seed, target_accept=self.target_accept,
-                             progress_bar=self.progressbar)  # fmt: skip
+        return nutpie.sample(
+            whitened.compiled,
+            draws=self.draws,
+            tune=self.tune,
+            chains=self.chains,
+            cores=self.cores,
+            seed=seed,
+            target_accept=self.target_accept,
+            progress_bar=self.progressbar,
+        )
 
     def _by_pymc(self, whitened: Whitened, seed: int) -> Any:
         with pm.Model():
             pm.Potential("density", whitened.log_density(pm.Flat("z", shape=whitened.d)))
             return pm.sample(
-                draws=self.draws, tune=self.tune, chains=self.chains, cores=self.cores,
-                target_accept=self.target_accept, random_seed=seed, progressbar=self.progressbar,
-                nuts_sampler=self.nuts_sampler or "pymc", compute_convergence_checks=False,
-            )  # fmt: skip
+                draws=self.draws,
+                tune=self.tune,
+                chains=self.chains,
+                cores=self.cores,
+                target_accept=self.target_accept,
+                random_seed=seed,
+                progressbar=self.progressbar,
+                nuts_sampler=self.nuts_sampler or "pymc",
+                compute_convergence_checks=False,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +255,10 @@ class Importance:
             if refitted:
                 thetas = by_nuts[i].reshape(-1, len(f.centre))[:K]
             elif bad:
-                told = [f"importance weights are unreliable (Pareto k {f.khat:.2f}, above {KHAT}): "
-                        "install nutpie, or use nuts()"]  # fmt: skip
+                told = [
+                    f"importance weights are unreliable (Pareto k {f.khat:.2f}, above {KHAT}): "
+                    "install nutpie, or use nuts()"
+                ]
             thetas, flawless = thetas.reshape(self.chains, self.draws, -1), part.flawless(f.log_evidence)
             drawn.append(part.draws(thetas, flawless, rng, khat=f.khat, refitted=refitted, problems=told))
         return drawn

@@ -213,8 +213,13 @@ class BodyAndTail:
     def log_weights(self, data: Tensors) -> Any:
         concentration = hyper("size_concentration", self.concentration)
         w = pm.Dirichlet("size_body", concentration * np.ones(self.body + 1))
-        xi = pm.TruncatedNormal("size_shape", hyper("size_shape_mean", self.shape_mean),
-                                hyper("size_shape_sd", self.shape_sd), lower=0.02, upper=2.0)  # fmt: skip
+        xi = pm.TruncatedNormal(
+            "size_shape",
+            hyper("size_shape_mean", self.shape_mean),
+            hyper("size_shape_sd", self.shape_sd),
+            lower=0.02,
+            upper=2.0,
+        )
         tau = self.body * pt.exp(Level(0.0, self.log_scale_sd)("size_log_scale"))
         excess = data["size"][self.body :] - self.body
         tail = -(1 / xi + 1) * pt.log1p(xi * excess / tau) + pt.log(data["width"][self.body :])

@@ -9,7 +9,8 @@ import arviz as az
 import numpy as np
 import pandas as pd
 
-from ..clustering import DataError, FloatArray, IntArray
+from ..arrays import FloatArray, IntArray
+from ..errors import DataError
 from ..metrics import Metric
 from ..uncertain import Draws, Tabled
 from .fit import Fit
@@ -81,8 +82,10 @@ def stack(fits: Mapping[str, Fit], *, rng: np.random.Generator) -> Stack:
         raise DataError("stacking compares models of one sample: these fits have several")
     contradicted = [name for name, fit in fits.items() if fit.khat["total"] > KHAT]
     if contradicted:
-        raise DataError(f"few draws of {', '.join(contradicted)} agree with the known number of predicted "
-                        "links: leave these fits out")  # fmt: skip
+        raise DataError(
+            f"few draws of {', '.join(contradicted)} agree with the known number of predicted "
+            "links: leave these fits out"
+        )
     compared = az.compare({name: fit.tree for name, fit in fits.items()}, round_to="none")
     weights = compared["weight"].reindex(list(fits)).to_numpy(dtype=float).clip(0)
     draws = len(first.log_prior.ravel())

@@ -21,7 +21,25 @@ from .rates import Beta, Rate, Recaptured, drawn
 from .sheets import Problem, Sheet, SheetColumns, read_sheet
 
 __all__ = [
-    "PER_LINK", "Annotator", "Beta", "KeptRecords", "Missed", "MissedPieces", "MissedRecords", "Pair",
-    "Problem", "Rate", "Recaptured", "Sheet", "SheetColumns", "anchoring", "answers", "drawn", "mislabel",
-    "perturb", "read_sheet", "restore", "sampled_mention",
-]  # fmt: skip
+    "PER_LINK",
+    "Annotator",
+    "Beta",
+    "KeptRecords",
+    "Missed",
+    "MissedPieces",
+    "MissedRecords",
+    "Pair",
+    "Problem",
+    "Rate",
+    "Recaptured",
+    "Sheet",
+    "SheetColumns",
+    "anchoring",
+    "answers",
+    "drawn",
+    "mislabel",
+    "perturb",
+    "read_sheet",
+    "restore",
+    "sampled_mention",
+]

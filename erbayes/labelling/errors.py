@@ -14,7 +14,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
-from ..clustering import BoolArray, Clustering, DataError, FloatArray, IntArray, some
+from ..arrays import BoolArray, FloatArray, IntArray
+from ..clustering import Clustering
+from ..errors import DataError, some
 from ..units import Units
 from .rates import Rate, drawn, need_rate
 
@@ -203,9 +205,7 @@ def sampled_mention(units: Units, rng: np.random.Generator) -> BoolArray:
     return home
 
 
-def _with_pieces(
-    units: Units, at: IntArray, n: FloatArray, m: FloatArray, cluster: IntArray
-) -> Units:
+def _with_pieces(units: Units, at: IntArray, n: FloatArray, m: FloatArray, cluster: IntArray) -> Units:
     """The same units with other pieces, each like the one `at` which it stands."""
     there = n > 0
     at, n, m, cluster = at[there], n[there], m[there], cluster[there]
@@ -255,9 +255,7 @@ def mislabel(
     return _with_pieces(units, np.arange(len(units.n)), units.n - lost + kept, units.m, units.cluster)
 
 
-def restore(
-    units: Units, model: Annotator, rng: np.random.Generator, home: BoolArray | None = None
-) -> Units:
+def restore(units: Units, model: Annotator, rng: np.random.Generator, home: BoolArray | None = None) -> Units:
     """A draw of the true entities behind these labels, if annotators err as `model` says.
 
     A find of probability 1 - p stands for NB(1, 1 - p) others that were not made. Which records were missed
@@ -301,9 +299,12 @@ def restore(
     more = np.repeat(every, copies)
     fresh = np.max(units.cluster, initial=0) + 1 + np.arange(len(more))
     return _with_pieces(
-        units, np.concatenate([every, _receivers(units, home, more, rng)]), np.concatenate([n, size[more]]),
-        np.concatenate([units.m, units.m[more]]), np.concatenate([units.cluster, fresh]),
-    )  # fmt: skip
+        units,
+        np.concatenate([every, _receivers(units, home, more, rng)]),
+        np.concatenate([n, size[more]]),
+        np.concatenate([units.m, units.m[more]]),
+        np.concatenate([units.cluster, fresh]),
+    )
 
 
 def _receivers(units: Units, home: BoolArray, finds: IntArray, rng: np.random.Generator) -> IntArray:
@@ -370,8 +371,9 @@ def perturb(
         raise DataError("none of the labelled records is in the prediction")
     present, entity = np.unique(labels.codes[covered], return_inverse=True)
     width = len(prediction.clusters)
-    key, piece, counts = np.unique(entity * width + prediction.codes[where[covered]],
-                                   return_inverse=True, return_counts=True)  # fmt: skip
+    key, piece, counts = np.unique(
+        entity * width + prediction.codes[where[covered]], return_inverse=True, return_counts=True
+    )
     unit, cluster, n = key // width, key % width, counts.astype(float)
     N, m = np.bincount(unit, weights=n)[unit], prediction.sizes[cluster].astype(float)
     units = Units(labels.clusters[present], unit, unit, n, N, m, cluster, None)
@@ -403,8 +405,10 @@ def _home(
     """The pieces of the sampled mentions."""
     at = labels.records[covered].get_indexer(mentions)
     if (at < 0).any():
-        raise DataError(f"{int((at < 0).sum())} of {len(at)} mentions are not both labelled and predicted: "
-                        f"{some(mentions[at < 0])}")  # fmt: skip
+        raise DataError(
+            f"{int((at < 0).sum())} of {len(at)} mentions are not both labelled and predicted: "
+            f"{some(mentions[at < 0])}"
+        )
     chosen = piece[at]
     chosen = chosen[np.unique(units.group[chosen], return_index=True)[1]]
     if len(chosen) < len(units):

@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..clustering import BoolArray, Clustering, DataError, FloatArray, some
+from ..arrays import BoolArray, FloatArray
+from ..clustering import Clustering
+from ..columns import Pieces
 from ..design import Design, KnownWeights
+from ..errors import DataError, some
 from ..metrics import METRICS, UNIT, Metric
 from ..sample import Sample
 from ..taylor import effects, taylor
@@ -32,10 +35,10 @@ class _Given:
     name: str
     values: FloatArray
 
-    def identified(self, units: Units) -> bool:
+    def identified(self, units: Pieces) -> bool:
         return True
 
-    def count(self, units: Units) -> FloatArray:
+    def count(self, units: Pieces) -> FloatArray:
         return self.values
 
 
@@ -66,8 +69,9 @@ def answers(labels: Any, mentions: Any) -> pd.DataFrame:
     labels, mentions = Clustering.of(labels, "labels"), pd.Index(mentions)
     at = labels.records.get_indexer(mentions)
     if (at < 0).any():
-        raise DataError(f"{int((at < 0).sum())} of {len(at)} mentions have no label: "
-                        f"{some(mentions[at < 0])}")  # fmt: skip
+        raise DataError(
+            f"{int((at < 0).sum())} of {len(at)} mentions have no label: {some(mentions[at < 0])}"
+        )
     _need_once(mentions)
     members = pd.DataFrame({"entity": labels.codes, "record": labels.records})
     asked = pd.DataFrame({"mention": mentions, "entity": labels.codes[at]})
@@ -131,8 +135,9 @@ class Pair:
             raise DataError(f"{len(odd)} mentions were answered by one annotator only: {some(odd)}")
         at = prediction.records.get_indexer(mentions)
         if (at < 0).any():
-            raise DataError(f"{int((at < 0).sum())} mentions are not in the prediction: "
-                            f"{some(mentions[at < 0])}")  # fmt: skip
+            raise DataError(
+                f"{int((at < 0).sum())} mentions are not in the prediction: {some(mentions[at < 0])}"
+            )
         home = prediction.codes[at]
         members = pd.DataFrame({"cluster": prediction.codes, "record": prediction.records})
         shown = pd.DataFrame({"mention": mentions, "cluster": home}).merge(members, on="cluster")
@@ -151,11 +156,17 @@ class Pair:
         rows, where = rows[~lacking], where[~lacking]
         mention = mentions.get_indexer(pd.Index(rows["mention"]))
         cluster = prediction.codes[where]
-        table = pd.DataFrame({
-            "mention": mention, "record": rows["record"].array, "cluster": cluster,
-            "m": prediction.sizes[cluster], "home": cluster == home[mention],
-            "first": rows["first"].eq(True).to_numpy(), "second": rows["second"].eq(True).to_numpy(),
-        })  # fmt: skip
+        table = pd.DataFrame(
+            {
+                "mention": mention,
+                "record": rows["record"].array,
+                "cluster": cluster,
+                "m": prediction.sizes[cluster],
+                "home": cluster == home[mention],
+                "first": rows["first"].eq(True).to_numpy(),
+                "second": rows["second"].eq(True).to_numpy(),
+            }
+        )
         return cls(mentions, table, prediction, unmatched)
 
     def _sizes(self, chosen: BoolArray) -> FloatArray:
@@ -183,8 +194,9 @@ class Pair:
         either = _Given("either", (a * (a - 1) + b * (b - 1)) / 2)
 
         def share(name: str, top: _Given, bottom: _Given) -> Metric:
-            return Metric(name, (top, bottom), lambda x, y: x / y, ((bottom, 1.0),), UNIT,
-                          "see Pair.agreement")  # fmt: skip
+            return Metric(
+                name, (top, bottom), lambda x, y: x / y, ((bottom, 1.0),), UNIT, "see Pair.agreement"
+            )
 
         metrics = [
             share("identical-entities", _Given("same", same), one),
@@ -198,10 +210,11 @@ class Pair:
         return taylor(Sample(units, design), metrics).apply(metrics)
 
     def units(
-        self, found: Callable[[BoolArray, BoolArray], BoolArray] = np.logical_or,
+        self,
+        found: Callable[[BoolArray, BoolArray], BoolArray] = np.logical_or,
         kept: Callable[[BoolArray, BoolArray], BoolArray] = np.logical_and,
         decisions: pd.Series | None = None,
-    ) -> Units:  # fmt: skip
+    ) -> Units:
         """One unit a mention: the entity that follows from both answers.
 
         Parameters
@@ -225,16 +238,27 @@ class Pair:
             index = pd.MultiIndex.from_arrays([self.mentions[t["mention"]], t["record"]])
             at = index.get_indexer(decisions.index)
             if (at < 0).any():
-                raise DataError(f"{int((at < 0).sum())} decisions are on mentions and records that neither "
-                                f"annotator saw: {some(decisions.index[at < 0])}")  # fmt: skip
+                raise DataError(
+                    f"{int((at < 0).sum())} decisions are on mentions and records that neither "
+                    f"annotator saw: {some(decisions.index[at < 0])}"
+                )
             chosen[at] = decisions.to_numpy(dtype=bool)
         chosen[t["record"].to_numpy() == self.mentions[t["mention"]].to_numpy()] = True
         pieces = t[chosen].groupby(["mention", "cluster"]).agg(n=("record", "size"), m=("m", "first"))
         unit, cluster = (pieces.index.get_level_values(i).to_numpy(np.int64) for i in (0, 1))
         n = pieces["n"].to_numpy(float)
         known = measure(self.prediction, {self.mentions[0]: "x"}).known
-        return Units(self.mentions, unit, unit, n, np.bincount(unit, weights=n)[unit],
-                     pieces["m"].to_numpy(float), cluster, known, unmatched=self.unmatched)  # fmt: skip
+        return Units(
+            self.mentions,
+            unit,
+            unit,
+            n,
+            np.bincount(unit, weights=n)[unit],
+            pieces["m"].to_numpy(float),
+            cluster,
+            known,
+            unmatched=self.unmatched,
+        )
 
     def disagreements(self) -> pd.DataFrame:
         """What to adjudicate, most links first.
@@ -248,10 +272,17 @@ class Pair:
         t = self.table
         common = self._sizes((t["first"] & t["second"]).to_numpy())
         odd = t[t["first"] != t["second"]]
-        kind = odd["home"].map({True: "kept", False: "found"}) + " by the " + odd["first"].map(
-            {True: "first", False: "second"}) + " only"  # fmt: skip
-        found = odd.assign(kind=kind).groupby(["mention", "cluster", "kind"], as_index=False).agg(
-            records=("record", "size"), examples=("record", lambda r: some_ids(r.tolist())))
+        kind = (
+            odd["home"].map({True: "kept", False: "found"})
+            + " by the "
+            + odd["first"].map({True: "first", False: "second"})
+            + " only"
+        )
+        found = (
+            odd.assign(kind=kind)
+            .groupby(["mention", "cluster", "kind"], as_index=False)
+            .agg(records=("record", "size"), examples=("record", lambda r: some_ids(r.tolist())))
+        )
         found["links"] = found["records"] * (common[found["mention"]] + (found["records"] - 1) / 2)
         found["mention"] = self.mentions[found["mention"]]
         found["cluster"] = self.prediction.clusters[found["cluster"]]
@@ -308,9 +339,14 @@ def some_ids(records: Sequence[Any]) -> str:
 
 
 def anchoring(
-    prediction: Any, anchored: Any, scratch: Any, design: Design, metrics: Sequence[Metric] = METRICS,
-    *, missing: Missing = Missing.ERROR,
-) -> Normal:  # fmt: skip
+    prediction: Any,
+    anchored: Any,
+    scratch: Any,
+    design: Design,
+    metrics: Sequence[Metric] = METRICS,
+    *,
+    missing: Missing = Missing.ERROR,
+) -> Normal:
     """Does starting from the predicted cluster flatter it? Labels from scratch minus those from there.
 
     Parameters
@@ -345,15 +381,19 @@ def anchoring(
     before, after = (measure(prediction, labels, missing=missing) for labels in (anchored, scratch))
     odd = before.ids.symmetric_difference(after.ids)
     if len(odd):
-        raise DataError(f"{len(odd)} entities are labelled in one way only, such as {some(odd)}: "
-                        "both label sets must hold the same entities, by the same ids")  # fmt: skip
+        raise DataError(
+            f"{len(odd)} entities are labelled in one way only, such as {some(odd)}: "
+            "both label sets must hold the same entities, by the same ids"
+        )
     samples = [Sample(u, design) for u in (before, after.take(after.ids.get_indexer(before.ids)))]
     fits = [taylor(s, metrics).apply(metrics) for s in samples]
     joint = Normal(
         tuple(f"{m.name} {how}" for how in ("anchored", "from scratch") for m in metrics),
         np.concatenate([f.mean for f in fits]),
         samples[0].expansion.variance.covariance(np.hstack([effects(s, metrics) for s in samples])),
-        np.concatenate([f.df for f in fits]), tuple(s for f in fits for s in f.support), fits[0].draws,
-    )  # fmt: skip
+        np.concatenate([f.df for f in fits]),
+        tuple(s for f in fits for s in f.support),
+        fits[0].draws,
+    )
     one = np.eye(len(metrics))
     return joint.contrast(np.hstack([-one, one]), [m.name for m in metrics])

@@ -10,7 +10,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from ..clustering import DataError, FloatArray
+from ..arrays import FloatArray
+from ..errors import DataError
 
 
 @runtime_checkable

@@ -10,7 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from ..clustering import Clustering, DataError, some
+from ..clustering import Clustering
+from ..errors import DataError, some
 
 NOT_CORRECT = frozenset({"", "no", "n", "false", "0"})
 """What a cell holds that does not mark a predicted cluster as correct, in any case of letters."""
@@ -135,8 +136,9 @@ def read_sheet(
     needed += [] if columns.correct is None else [columns.correct]
     lacking = [c for c in needed if c not in table.columns]
     if lacking or not len(table):
-        raise DataError(f"the sheet of {len(table)} rows lacks columns {some(lacking)}; it has "
-                        f"{some(table.columns, 20)}")  # fmt: skip
+        raise DataError(
+            f"the sheet of {len(table)} rows lacks columns {some(lacking)}; it has {some(table.columns, 20)}"
+        )
     prediction = Clustering.of(prediction, "prediction")
     predicted = pd.Series(prediction.clusters.take(prediction.codes), index=prediction.records)
     members = {k: pd.Index(g) for k, g in predicted.groupby(predicted, sort=False).groups.items()}

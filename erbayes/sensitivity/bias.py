@@ -13,15 +13,14 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from ..arrays import FloatArray
 from ..bootstrap import PseudoDraws, Scheme, bootstrap
-from ..clustering import DataError, FloatArray
-from ..estimate import Alarm
+from ..errors import Alarm, DataError, NotIdentified
 from ..labelling import Rate, drawn
 from ..metrics import Metric
 from ..sample import Sample
 from ..taylor import taylor
 from ..uncertain import Draws, Tabled, Totals, natural_scale
-from ..units import NotIdentified
 from .laws import PRF, Law, breaks_down, corrected, law_of, odds
 
 
@@ -29,9 +28,14 @@ class Engine(Protocol):
     """Draws of corrected metrics, (1, B, k): the uncertainty of sampling around B pairs of rates."""
 
     def __call__(
-        self, sample: Sample, metrics: Sequence[Metric], u: FloatArray, v: FloatArray, law: Law,
+        self,
+        sample: Sample,
+        metrics: Sequence[Metric],
+        u: FloatArray,
+        v: FloatArray,
+        law: Law,
         rng: np.random.Generator,
-    ) -> Draws: ...  # fmt: skip
+    ) -> Draws: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,14 @@ class Resampling:
     scheme: Scheme = field(default_factory=PseudoDraws)
 
     def __call__(
-        self, sample: Sample, metrics: Sequence[Metric], u: FloatArray, v: FloatArray, law: Law,
+        self,
+        sample: Sample,
+        metrics: Sequence[Metric],
+        u: FloatArray,
+        v: FloatArray,
+        law: Law,
         rng: np.random.Generator,
-    ) -> Draws:  # fmt: skip
+    ) -> Draws:
         plain = [corrected(m, 0.0, 0.0, law) for m in metrics]
         boot = bootstrap(sample, plain, self.scheme, replicates=len(u), rng=rng, progress=False)
         return boot.totals.apply([corrected(m, u, v, law) for m in metrics])
@@ -64,9 +73,14 @@ class LogitT:
     """
 
     def __call__(
-        self, sample: Sample, metrics: Sequence[Metric], u: FloatArray, v: FloatArray, law: Law,
+        self,
+        sample: Sample,
+        metrics: Sequence[Metric],
+        u: FloatArray,
+        v: FloatArray,
+        law: Law,
         rng: np.random.Generator,
-    ) -> Draws:  # fmt: skip
+    ) -> Draws:
         totals = taylor(sample, [corrected(m, 0.0, 0.0, law) for m in metrics])
         parts = [
             self._draw(_repeated(totals, len(x)), [corrected(m, x, y, law) for m in metrics], rng)
@@ -149,16 +163,25 @@ class BiasAnalysis(Tabled):
         except ModuleNotFoundError as error:
             raise DataError("a DataTree needs xarray: pip install xarray") from error
         groups = {"plain": self.plain, "posterior": self.adjusted, "rates": self.rates}
-        return xr.DataTree.from_dict({
-            group: xr.Dataset({n: (("chain", "draw"), d.values[..., j]) for j, n in enumerate(d.names)})
-            for group, d in groups.items()
-        })  # fmt: skip
+        return xr.DataTree.from_dict(
+            {
+                group: xr.Dataset({n: (("chain", "draw"), d.values[..., j]) for j, n in enumerate(d.names)})
+                for group, d in groups.items()
+            }
+        )
 
 
 def bias_analysis(
-    sample: Sample, missed: float | Rate, kept: float | Rate, metrics: Sequence[Metric] = PRF, *,
-    engine: Engine | None = None, law: Law | None = None, draws: int = 4000, rng: np.random.Generator,
-) -> BiasAnalysis:  # fmt: skip
+    sample: Sample,
+    missed: float | Rate,
+    kept: float | Rate,
+    metrics: Sequence[Metric] = PRF,
+    *,
+    engine: Engine | None = None,
+    law: Law | None = None,
+    draws: int = 4000,
+    rng: np.random.Generator,
+) -> BiasAnalysis:
     """Uncertainty of sampling and of labelling together, in closed form.
 
     Each draw has rates of its own, and the same noise of sampling in the plain and the adjusted result.
@@ -205,8 +228,12 @@ def bias_analysis(
     u, v = (np.minimum(drawn(r, rng, (draws,)), 1 - 1e-9) for r in (missed, kept))
     broken = breaks_down(sample, u, v, law).mean()
     if broken:
-        warnings.warn(f"for {broken:.1%} of the rates the closed form undoes more than labels hold, and is "
-                      "cut there: use restored_analysis", Alarm, stacklevel=2)  # fmt: skip
+        warnings.warn(
+            f"for {broken:.1%} of the rates the closed form undoes more than labels hold, and is "
+            "cut there: use restored_analysis",
+            Alarm,
+            stacklevel=2,
+        )
     none = np.zeros(draws)
     plain = engine(sample, metrics, none, none, law, deepcopy(rng))
     adjusted = engine(sample, metrics, u, v, law, rng)

@@ -13,14 +13,14 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from ..clustering import DataError, FloatArray
+from ..arrays import FloatArray
+from ..errors import DataError, NotIdentified
 from ..labelling import Annotator, KeptRecords, MissedPieces, restore
 from ..metrics import Metric
 from ..progress import track
 from ..sample import Sample
 from ..study import Estimates, Estimator, Taylor
 from ..uncertain import Tabled
-from ..units import NotIdentified
 from .laws import PRF, Law, breaks_down, corrected, law_of
 
 PARTS = ("estimate", "lower", "upper")
@@ -30,9 +30,14 @@ class Adjustment(Protocol):
     """A way of asking what estimates would be, had annotators missed a share u and kept a share v."""
 
     def __call__(
-        self, sample: Sample, metrics: Sequence[Metric], u: float, v: float, level: float,
+        self,
+        sample: Sample,
+        metrics: Sequence[Metric],
+        u: float,
+        v: float,
+        level: float,
         rng: np.random.Generator,
-    ) -> Estimates: ...  # fmt: skip
+    ) -> Estimates: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +60,19 @@ class ClosedForm:
     law: Law | None = None
 
     def __call__(
-        self, sample: Sample, metrics: Sequence[Metric], u: float, v: float, level: float,
+        self,
+        sample: Sample,
+        metrics: Sequence[Metric],
+        u: float,
+        v: float,
+        level: float,
         rng: np.random.Generator,
-    ) -> Estimates:  # fmt: skip
+    ) -> Estimates:
         law = self.law or law_of(sample.design)
         if breaks_down(sample, u, v, law).any():
-            raise NotIdentified(f"at u = {u:g}, v = {v:g} the closed form undoes more than labels hold: "
-                                "use Restored")  # fmt: skip
+            raise NotIdentified(
+                f"at u = {u:g}, v = {v:g} the closed form undoes more than labels hold: use Restored"
+            )
         return self.estimator(sample, [corrected(m, u, v, law) for m in metrics], level, rng)
 
 
@@ -87,9 +98,14 @@ class Restored:
     draws: int = 20
 
     def __call__(
-        self, sample: Sample, metrics: Sequence[Metric], u: float, v: float, level: float,
+        self,
+        sample: Sample,
+        metrics: Sequence[Metric],
+        u: float,
+        v: float,
+        level: float,
         rng: np.random.Generator,
-    ) -> Estimates:  # fmt: skip
+    ) -> Estimates:
         model = self.model(u, v)
         found = [
             self.estimator(Sample(restore(sample.units, model, rng), sample.design), metrics, level, rng)
@@ -127,9 +143,16 @@ class Grid(Tabled):
 
 
 def grid(
-    sample: Sample, u: ArrayLike, v: ArrayLike, metrics: Sequence[Metric] = PRF, *,
-    adjust: Adjustment | None = None, level: float = 0.95, rng: np.random.Generator, progress: bool = True,
-) -> Grid:  # fmt: skip
+    sample: Sample,
+    u: ArrayLike,
+    v: ArrayLike,
+    metrics: Sequence[Metric] = PRF,
+    *,
+    adjust: Adjustment | None = None,
+    level: float = 0.95,
+    rng: np.random.Generator,
+    progress: bool = True,
+) -> Grid:
     """What metrics would be, had annotators missed a share u and kept a share v.
 
     Parameters
@@ -198,9 +221,13 @@ STEPS = (*(i / 20 for i in range(20)), 0.99)
 
 
 def tipping(
-    sample: Sample, metric: Metric, under: float, *, adjust: Adjustment | None = None,
+    sample: Sample,
+    metric: Metric,
+    under: float,
+    *,
+    adjust: Adjustment | None = None,
     rng: np.random.Generator,
-) -> Tipping:  # fmt: skip
+) -> Tipping:
     """The smallest error of labelling that brings an estimate under a stated value.
 
     Parameters

@@ -9,8 +9,9 @@ from typing import Protocol
 
 import numpy as np
 
+from ..arrays import FloatArray
 from ..bootstrap import PseudoDraws, Scheme, bootstrap
-from ..clustering import DataError, FloatArray
+from ..errors import DataError
 from ..labelling import Annotator, drawn, restore
 from ..metrics import Metric
 from ..progress import track
@@ -72,9 +73,16 @@ class Fitted:
 
 
 def restored_analysis(
-    sample: Sample, model: Annotator, metrics: Sequence[Metric] = PRF, *, engine: PlainEngine | None = None,
-    imputations: int = 500, draws: int = 10, rng: np.random.Generator, progress: bool = True,
-) -> BiasAnalysis:  # fmt: skip
+    sample: Sample,
+    model: Annotator,
+    metrics: Sequence[Metric] = PRF,
+    *,
+    engine: PlainEngine | None = None,
+    imputations: int = 500,
+    draws: int = 10,
+    rng: np.random.Generator,
+    progress: bool = True,
+) -> BiasAnalysis:
     """`bias_analysis` by multiple imputation: an engine's draws, over true entities behind the labels.
 
     Rates are drawn from their priors, true entities given the rates (`labelling.restore`), metrics given
@@ -137,7 +145,10 @@ def restored_analysis(
         values.append(found[rng.choice(len(found), draws, replace=False)])
     for category in dict.fromkeys(c for one in told for c in one):
         messages = [one[category] for one in told if category in one]
-        warnings.warn(f"in {len(messages)} of {imputations} restored samples, the first time: {messages[0]}",
-                      category, stacklevel=2)  # fmt: skip
+        warnings.warn(
+            f"in {len(messages)} of {imputations} restored samples, the first time: {messages[0]}",
+            category,
+            stacklevel=2,
+        )
     adjusted = Draws(plain.names, np.concatenate(values)[None], plain.support)
     return BiasAnalysis(plain, adjusted, drawn_rates(np.repeat(rates, draws, axis=0)))

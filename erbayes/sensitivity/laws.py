@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import units as u_
-from ..clustering import BoolArray, DataError, FloatArray
+from .. import columns as u_
+from ..arrays import BoolArray, FloatArray
+from ..columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, PieceSum
 from ..design import Design, DistinctEntities, Stratified, UniformClusters, UniformRecords, WeightedRecords
+from ..errors import DataError
 from ..metrics import Metric, Value, pairwise_f, pairwise_precision, pairwise_recall
 from ..sample import Sample
 from ..taylor import taylor
-from ..units import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, PieceSum
 
 PRF = (pairwise_precision, pairwise_recall, pairwise_f())
 LINKS: tuple[Column, ...] = (COMMON_LINKS, TRUE_LINKS, PREDICTED_LINKS)
@@ -61,8 +62,11 @@ PROPORTIONAL = Law((NOTHING, _MISSING, NOTHING), (_FALSE, _FALSE, NOTHING))
 """Draws proportional to size, weighted by 1/N_c *as labelled*. What a draw adds to |T| is (N_c - 1)/2, linear
 in the records found; TP and |P| stay, since an entity that looks smaller weighs more."""
 
-FIXED = Law((_AWAY_COMMON, _AWAY_TRUE, _AWAY_PREDICTED), (_KEPT_COMMON, _KEPT_TRUE, _KEPT_PREDICTED),
-            (_KEPT_PAIRS, _KEPT_PAIRS, NOTHING))  # fmt: skip
+FIXED = Law(
+    (_AWAY_COMMON, _AWAY_TRUE, _AWAY_PREDICTED),
+    (_KEPT_COMMON, _KEPT_TRUE, _KEPT_PREDICTED),
+    (_KEPT_PAIRS, _KEPT_PAIRS, NOTHING),
+)
 """Weights that do not depend on the labels, as under uniform clusters; home is that of a record drawn
 uniformly from the entity, C2(n) (1 - n/N) the links that are lost with a piece, and so on."""
 
@@ -79,8 +83,10 @@ def law_of(design: Design) -> Law:
         return PROPORTIONAL
     if isinstance(design, UniformClusters | Stratified):
         return FIXED
-    raise DataError(f"no first-order law goes with {type(design).__name__}: pass law=, or use Restored "
-                    "or restored_analysis")  # fmt: skip
+    raise DataError(
+        f"no first-order law goes with {type(design).__name__}: pass law=, or use Restored "
+        "or restored_analysis"
+    )
 
 
 def odds(share: ArrayLike, what: str) -> FloatArray:
@@ -119,8 +125,10 @@ def corrected(metric: Metric, u: ArrayLike, v: ArrayLike, law: Law = PROPORTIONA
     """
     other = [c.name for c in metric.columns if c not in LINKS]
     if other:
-        raise DataError(f"{metric.name} rests on {', '.join(other)}: only metrics of common, true and "
-                        "predicted links have a closed form; use Restored or restored_analysis")  # fmt: skip
+        raise DataError(
+            f"{metric.name} rests on {', '.join(other)}: only metrics of common, true and "
+            "predicted links have a closed form; use Restored or restored_analysis"
+        )
     missed, kept = odds(u, "missed"), odds(v, "kept")
     columns = law.columns
 

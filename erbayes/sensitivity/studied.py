@@ -55,8 +55,9 @@ class BiasAdjusted:
     def __call__(
         self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
     ) -> Estimates:
-        found = bias_analysis(sample, self.missed, self.kept, metrics, engine=self.engine, draws=self.draws,
-                              rng=rng).adjusted  # fmt: skip
+        found = bias_analysis(
+            sample, self.missed, self.kept, metrics, engine=self.engine, draws=self.draws, rng=rng
+        ).adjusted
         return Estimates(np.median(found.flat, axis=0), *found.interval(level).T)
 
 
@@ -80,7 +81,13 @@ class RestoredAdjusted:
         self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
     ) -> Estimates:
         found = restored_analysis(
-            sample, self.model, metrics, engine=self.engine, imputations=self.imputations, draws=self.draws,
-            rng=rng, progress=False,
-        ).adjusted  # fmt: skip
+            sample,
+            self.model,
+            metrics,
+            engine=self.engine,
+            imputations=self.imputations,
+            draws=self.draws,
+            rng=rng,
+            progress=False,
+        ).adjusted
         return Estimates(np.median(found.flat, axis=0), *found.interval(level).T)

@@ -20,7 +20,21 @@ from .populations import Population, population, simulate
 from .sizes import Empirical, LogNormal, NegativeBinomial, PitmanYor, SizeLaw, Zeta
 
 __all__ = [
-    "Chain", "Empirical", "Homonyms", "LogNormal", "Mechanism", "Merges", "Misattribution",
-    "NegativeBinomial", "PitmanYor", "Population", "RareErrors", "SizeDependent", "SizeLaw", "Splits", "Zeta",
-    "population", "simulate",
-]  # fmt: skip
+    "Chain",
+    "Empirical",
+    "Homonyms",
+    "LogNormal",
+    "Mechanism",
+    "Merges",
+    "Misattribution",
+    "NegativeBinomial",
+    "PitmanYor",
+    "Population",
+    "RareErrors",
+    "SizeDependent",
+    "SizeLaw",
+    "Splits",
+    "Zeta",
+    "population",
+    "simulate",
+]

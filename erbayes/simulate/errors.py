@@ -14,7 +14,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
-from ..clustering import IntArray, some
+from ..arrays import IntArray
+from ..errors import some
 from .sizes import require
 
 
@@ -287,8 +288,10 @@ class RareErrors:
     entities: int
 
     def __post_init__(self) -> None:
-        require(self.entities >= 0 and self.entities % 2 == 0,
-                 f"entities of RareErrors must be even, 0 or more, not {self.entities}")  # fmt: skip
+        require(
+            self.entities >= 0 and self.entities % 2 == 0,
+            f"entities of RareErrors must be even, 0 or more, not {self.entities}",
+        )
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
         """Predicted cluster of each record."""

@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 
 from ..clustering import Clustering
+from ..columns import Column, Known
+from ..errors import NotIdentified
 from ..metrics import Metric
-from ..units import Column, Known, NotIdentified, Units, measure, measure_predicted
+from ..units import Units, measure, measure_predicted
 from .errors import Mechanism
 from .sizes import SizeLaw, require
 
@@ -73,9 +75,11 @@ class Population:
     units: Units = field(init=False)
 
     def __post_init__(self) -> None:
-        require(self.pred.index.equals(self.true.index),
-                 f"the {len(self.pred)} records of the prediction are not the {len(self.true)} of the truth "
-                 "in the same order; Population.of restricts both to what they share")  # fmt: skip
+        require(
+            self.pred.index.equals(self.true.index),
+            f"the {len(self.pred)} records of the prediction are not the {len(self.true)} of the truth "
+            "in the same order; Population.of restricts both to what they share",
+        )
         object.__setattr__(self, "units", measure(self.pred, self.true))
 
     @classmethod
@@ -94,9 +98,11 @@ class Population:
         """
         pred, true = Clustering.of(prediction, "prediction"), Clustering.of(truth, "truth")
         common = pred.records.intersection(true.records, sort=False)
-        require(len(common) > 0,
-                 f"the prediction ({len(pred.records)} records of type {pred.records.dtype}) and the truth "
-                 f"({len(true.records)} of type {true.records.dtype}) share no record")  # fmt: skip
+        require(
+            len(common) > 0,
+            f"the prediction ({len(pred.records)} records of type {pred.records.dtype}) and the truth "
+            f"({len(true.records)} of type {true.records.dtype}) share no record",
+        )
         dropped = len(pred.records) + len(true.records) - 2 * len(common)
         return cls(_restrict(pred, common), _restrict(true, common), dropped)
 
@@ -125,8 +131,10 @@ class Population:
         return value
 
     def __repr__(self) -> str:
-        return (f"Population({len(self.true)} records, {len(self.units)} entities, "
-                f"{self.pred.nunique()} predicted clusters, {self.dropped} records dropped)")  # fmt: skip
+        return (
+            f"Population({len(self.true)} records, {len(self.units)} entities, "
+            f"{self.pred.nunique()} predicted clusters, {self.dropped} records dropped)"
+        )
 
 
 def simulate(law: SizeLaw, errors: Mechanism, records: int, rng: np.random.Generator) -> Population:

@@ -13,7 +13,8 @@ import numpy as np
 from scipy.special import zeta
 from scipy.stats import nbinom
 
-from ..clustering import DataError, FloatArray, IntArray, some
+from ..arrays import FloatArray, IntArray
+from ..errors import DataError, some
 
 
 def require(met: bool, message: str) -> None:
@@ -76,8 +77,10 @@ class Zeta:
 
     def __post_init__(self) -> None:
         if self.largest is None:
-            require(1 < self.exponent < np.inf,
-                     f"exponent of Zeta must be above 1 without `largest`, not {self.exponent}")  # fmt: skip
+            require(
+                1 < self.exponent < np.inf,
+                f"exponent of Zeta must be above 1 without `largest`, not {self.exponent}",
+            )
         else:
             require(0 <= self.exponent < np.inf, f"exponent of Zeta must be 0 or more, not {self.exponent}")
             require(self.largest >= 1, f"largest of Zeta must be 1 or more, not {self.largest}")
@@ -208,8 +211,10 @@ class PitmanYor:
 
     def __post_init__(self) -> None:
         require(0 <= self.discount < 1, f"discount of PitmanYor must lie in [0, 1), not {self.discount}")
-        require(-self.discount < self.strength < np.inf,
-                 f"strength of PitmanYor must be above {-self.discount}, not {self.strength}")  # fmt: skip
+        require(
+            -self.discount < self.strength < np.inf,
+            f"strength of PitmanYor must be above {-self.discount}, not {self.strength}",
+        )
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
         """Sizes that sum to `records`, in the order in which tables are opened."""
