@@ -19,13 +19,16 @@ from .design import (
 from .diagnostics import P_naive, R_naive, alarms, balance, influence, naive
 from .errors import Alarm, DataError, NotIdentified
 from .estimate import estimate
+from .intervals import WALD, BetaGamma, Scale, Symmetric, identity, log, logit
 from .sample import Sample
 from .taylor import jackknife, taylor
-from .uncertain import Normal, Scale, Totals, identity, log, logit
+from .uncertain import Normal, Totals
 from .units import Missing, Units, measure, measure_predicted
 
 __all__ = [
+    "WALD",
     "Alarm",
+    "BetaGamma",
     "BySize",
     "Calibrated",
     "Clustering",
@@ -43,6 +46,7 @@ __all__ = [
     "Scale",
     "SingleUnit",
     "Stratified",
+    "Symmetric",
     "Totals",
     "UniformClusters",
     "UniformRecords",

@@ -20,12 +20,12 @@ import pandas as pd
 from .arrays import FloatArray, IntArray
 from .columns import RECORDS, TRUE_LINKS, Column
 from .errors import DataError, NotIdentified
+from .intervals import Scale, check_level, identity, natural_scale
 from .metrics import METRICS, Metric
 from .progress import track
 from .sample import Sample
 from .taylor import columns_of, leave_one_out, taylor
-from .uncertain import Draws, Normal, Scale, Tabled, check_level, gradient, identity, natural_scale, positions
-from .units import Units
+from .uncertain import Draws, Normal, Tabled, gradient, positions
 from .variance import StratifiedDraws
 
 CHUNK = 2**18
@@ -161,18 +161,8 @@ class PseudoDraws(Scheme):
         draws = len(sample.expansion.unit)
         records, links = sample.contributions([RECORDS, TRUE_LINKS]).sum(axis=0)
         size = max(round(1 + 2 * links / records), 2)
-        one, many = np.ones(size), np.full(size, float(size))
-        units = Units(
-            ids=pd.Index(["right", "wrong"]),
-            unit=np.repeat([0, 1], [1, size]),
-            group=np.repeat([0, 1], [1, size]),
-            n=np.append(many[:1], one),
-            N=np.append(many[:1], many),
-            m=np.append(many[:1], many),
-            cluster=np.arange(size + 1),
-            known=None,
-        )
-        y = np.column_stack([units.column(c) for c in columns])
+        stock = sample.units.stock(size)
+        y = np.column_stack([stock.column(c)[:2] for c in columns])
         return np.asarray(y * (records / draws / size))
 
 

@@ -38,6 +38,7 @@ from .design import (
 from .diagnostics import alarms
 from .errors import DataError, some
 from .files import read_columns, replacing
+from .intervals import DEFAULT, WALD, Kind, Symmetric
 from .metrics import METRICS, OTHERS, PAPER, Metric, pairwise_precision, pairwise_recall
 from .planning import Planned, forecast
 from .report import report
@@ -45,7 +46,6 @@ from .sample import Sample
 from .scan import DatabaseTable, DuckDB, Files, Scanned, scan, scan_common
 from .sources import FOREIGN, PACKED, unpacks
 from .taylor import taylor
-from .uncertain import Scale, identity, log, logit
 from .units import Missing, Units, measure
 
 app = typer.Typer(
@@ -73,20 +73,18 @@ TAKES = {
 """Options of each design."""
 
 
-class ScaleName(Enum):
-    """On which scale intervals are symmetric."""
+class KindName(Enum):
+    """Kind of interval."""
 
-    NATURAL = "natural"
-    IDENTITY = "identity"
-    LOGIT = "logit"
-    LOG = "log"
+    BETA_GAMMA = "beta-gamma"
+    SYMMETRIC = "symmetric"
+    WALD = "wald"
 
 
-SCALES: dict[ScaleName, Scale | None] = {
-    ScaleName.NATURAL: None,
-    ScaleName.IDENTITY: identity,
-    ScaleName.LOGIT: logit,
-    ScaleName.LOG: log,
+KINDS: dict[KindName, Kind] = {
+    KindName.BETA_GAMMA: DEFAULT,
+    KindName.SYMMETRIC: Symmetric(),
+    KindName.WALD: WALD,
 }
 
 
@@ -383,7 +381,10 @@ def estimate_command(
     level: Level = 0.95,
     stored: Stored = None,
     memory_limit: MemoryLimit = None,
-    scale: Annotated[ScaleName, typer.Option(help="Where intervals are symmetric.")] = ScaleName.NATURAL,
+    interval: Annotated[
+        KindName,
+        typer.Option(help="symmetric: on the logit scale for shares, on the log scale for counts."),
+    ] = KindName.BETA_GAMMA,
     format: FormatOption = Format.TABLE,
     output: Output = None,
 ) -> None:
@@ -430,7 +431,7 @@ def estimate_command(
                 err=True,
             )
         sample = Sample(units, drawing)
-        table = taylor(sample, chosen).apply(chosen).table(level, SCALES[scale]).reset_index()
+        table = taylor(sample, chosen).apply(chosen).table(level, KINDS[interval]).reset_index()
         for alarm in alarms(sample, chosen):
             typer.echo(f"warning: {alarm}", err=True)
         _show_estimates(table, level, format, output)

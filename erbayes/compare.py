@@ -19,7 +19,7 @@ from .errors import DataError, some
 from .metrics import METRICS, Metric
 from .sample import Sample
 from .scan import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
-from .taylor import effects, taylor
+from .taylor import paired_taylor
 from .uncertain import Draws, Normal, Tabled
 from .units import Missing, Units, measure
 
@@ -39,20 +39,6 @@ class Paired(Protocol):
     def __call__(self, samples: Sequence[Sample], metrics: Sequence[Metric]) -> Normal | Draws:
         """All metrics of the first sample, then of the second, and so on, jointly."""
         ...
-
-
-def paired_taylor(samples: Sequence[Sample], metrics: Sequence[Metric]) -> Normal:
-    """The closed form, covariances from the effects of the shared draws."""
-    fits = [taylor(sample, metrics).apply(metrics) for sample in samples]
-    parts = np.hstack([effects(sample, metrics) for sample in samples])
-    return Normal(
-        tuple(name for f in fits for name in f.names),
-        np.concatenate([f.mean for f in fits]),
-        samples[0].expansion.variance.covariance(parts),
-        np.concatenate([f.df for f in fits]),
-        tuple(s for f in fits for s in f.support),
-        fits[0].draws,
-    )
 
 
 @dataclass(frozen=True, slots=True)

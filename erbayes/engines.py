@@ -14,8 +14,9 @@ import pandas as pd
 from .arrays import FloatArray
 from .bootstrap import BCa, Bootstrap
 from .errors import DataError, NotIdentified
+from .intervals import DEFAULT, Kind, check_level
 from .metrics import METRICS, Metric
-from .uncertain import Draws, Normal, Scale, Tabled, check_level, natural_scale
+from .uncertain import Draws, Normal, Tabled
 
 
 class Engine(Protocol):
@@ -63,14 +64,14 @@ class Summary:
     Parameters
     ----------
     level : float in (0, 1)
-    scale : Scale, optional
+    kind : Kind
         Of intervals of Normal results; by default the natural one of each metric.
     of_draws : sequence of OfDraws
         A row for each.
     """
 
     level: float
-    scale: Scale | None
+    kind: Kind
     of_draws: Sequence[OfDraws]
 
 
@@ -82,7 +83,7 @@ class SideBySide(Tabled):
     ----------
     rows : DataFrame
         One row a method, metric and kind of interval: method, metric, estimate, sd, lower, upper, level,
-        kind, ess_bulk, r_hat. `kind` is the scale of a Normal's interval, BCa of a bootstrap's, or that of
+        kind, ess_bulk, r_hat. `kind` is that of a Normal's interval, BCa of a bootstrap's, or that of
         draws. ess_bulk and r_hat are NaN but for draws in several chains.
     lacking : dict, (method, metric) -> str
         What a method does not give, and why. It has no row.
@@ -111,7 +112,7 @@ def side_by_side(
     metrics: Sequence[Metric] = METRICS,
     *,
     level: float = 0.95,
-    scale: Scale | None = None,
+    kind: Kind = DEFAULT,
     of_draws: Sequence[OfDraws] = (EqualTailed(),),
 ) -> SideBySide:
     """What several engines say of the same metrics, in one table.
@@ -123,8 +124,8 @@ def side_by_side(
         `Draws` of metrics, such as a bootstrap's `draws`; a Series of bare estimates, such as `naive`.
     metrics : sequence of Metric
     level : float in (0, 1)
-    scale : Scale, optional
-        As in `Normal.interval`.
+    kind : Kind
+        Of interval, in closed form.
     of_draws : sequence of OfDraws
         `EqualTailed()` by default; `(EqualTailed(), HighestDensity())` gives a row for each.
 
@@ -146,13 +147,13 @@ def side_by_side(
     >>> found.table()[["method", "estimate", "sd", "kind"]].round(3)
           method  estimate     sd   kind
     0      naive     0.667    NaN   none
-    1     Taylor     0.667  0.144  logit
-    2  jackknife     0.667  0.128  logit
+    1     Taylor     0.667  0.144   Beta
+    2  jackknife     0.667  0.128   Beta
     """
     check_level(level)
     if not results:
         raise DataError("nothing stands side by side: give at least one result")
-    how, tables = Summary(level, scale, of_draws), []
+    how, tables = Summary(level, kind, of_draws), []
     lacking: dict[tuple[str, str], str] = {}
     for method, result in results.items():
         found, missing = _given(result, metrics)
@@ -205,8 +206,8 @@ def _(result: pd.Series, how: Summary) -> pd.DataFrame:
 
 @_table.register
 def _(result: Normal, how: Summary) -> pd.DataFrame:
-    scales = [(how.scale or natural_scale(support)).name for support in result.support]
-    return _rows(result.names, result.mean, result.sd, result.interval(how.level, how.scale), scales)
+    kinds = [how.kind.label(support) for support in result.support]
+    return _rows(result.names, result.mean, result.sd, result.interval(how.level, how.kind), kinds)
 
 
 @_table.register

@@ -28,12 +28,13 @@ from .arrays import FloatArray
 from .columns import Known
 from .design import BySize, UniformClusters, UniformRecords
 from .errors import DataError
+from .intervals import check_level
 from .metrics import Metric
 from .progress import track
 from .sample import Sample
 from .simulate import Population
 from .taylor import taylor
-from .uncertain import Normal, Tabled, Totals, check_level, derivatives
+from .uncertain import Normal, Tabled, Totals, derivatives
 
 Planned = UniformRecords | UniformClusters | BySize
 Prior = Callable[[np.random.Generator], Population]
@@ -71,6 +72,8 @@ class Outlook:
         S², of one draw.
     doubt : float array, (k,)
         Relative standard error of S²: 0 from a census, NaN where the pilot shows no variation.
+    extremes : float array, (k, 2)
+        As in `Normal`.
     effective : float array, (k,)
         Effective draws per draw, which give the degrees of freedom.
     share, reach, price : float arrays, (m,)
@@ -83,6 +86,7 @@ class Outlook:
     estimate: FloatArray
     variance: FloatArray
     doubt: FloatArray
+    extremes: FloatArray
     effective: FloatArray
     share: FloatArray
     reach: FloatArray
@@ -98,9 +102,10 @@ class Outlook:
             tuple(m.name for m in self.metrics),
             self.estimate,
             np.diag(self.variance * factor * theta / n),
-            np.maximum(n * self.effective - 1, 1.0),
+            np.maximum((n - 1) * self.effective, 1.0),
             tuple(m.support for m in self.metrics),
             n / theta if theta else np.inf,
+            self.extremes,
         )
         return np.asarray(np.diff(found.interval(level))[:, 0] / 2)
 
@@ -280,8 +285,8 @@ def forecast(
     >>> found = forecast(people, [metrics.pairwise_recall], designs)
     >>> found.smallest(0.05)[["design", "n", "cost"]].round()
          design     n    cost
-    0   records   116   398.0
-    1  entities  1266  1337.0
+    0   records   119   405.0
+    1  entities  1250  1328.0
     """
     if not metrics or not designs:
         raise DataError(f"nothing to forecast: {len(metrics)} metrics under {len(designs)} designs")
@@ -297,7 +302,7 @@ def forecast(
     if bad:
         raise DataError(f"costs must be 0 or more and finite; {bad} of {len(price)} are not")
     totals, metrics = taylor(source, metrics), tuple(metrics)
-    estimate = totals.apply(metrics).mean
+    now = totals.apply(metrics)
     found = {}
     for name, design in designs.items():
         a = design.selection(size, source.units)
@@ -306,7 +311,16 @@ def forecast(
             S2 = S2 * len(unit) / df
         T = _frame(design) or (source.units.population or np.inf) * (w @ a) / (w @ size)
         found[name] = Outlook(
-            design, metrics, estimate, S2, doubt, effective, w * a / (w @ a), np.minimum(a / T, 1.0), price
+            design,
+            metrics,
+            now.mean,
+            S2,
+            doubt,
+            now.reach,
+            effective,
+            w * a / (w @ a),
+            np.minimum(a / T, 1.0),
+            price,
         )
     return Forecast(metrics, found, float(max(df, 1)))
 
@@ -469,9 +483,9 @@ def forecast_from_prior(
     >>> found = forecast_from_prior(prior, [metrics.pairwise_recall], designs, rng=np.random.default_rng(1))
     >>> found.smallest(0.05, assurance=0.8)[["design", "n", "median", "cost"]].round()
          design     n  median    cost
-    0   records   148      83   447.0
-    1      root   379     208   711.0
-    2  entities  1208     619  1279.0
+    0   records   149      86   449.0
+    1      root   374     198   704.0
+    2  entities  1142     573  1238.0
     """
     if populations < 1:
         raise DataError(f"{populations} populations: 1 or more are needed")

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 
 from .arrays import FloatArray
 from .errors import DataError
+from .intervals import DEFAULT, Kind
 from .metrics import Metric
-from .uncertain import Draws, Normal, Scale
+from .uncertain import Draws, Normal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +79,7 @@ def forest(
     result: Normal | Draws | Mapping[str, Normal | Draws],
     *,
     level: float = 0.95,
-    scale: Scale | None = None,
+    kind: Kind = DEFAULT,
     ax: Axes | None = None,
 ) -> Axes:
     """Estimates and intervals, one row a metric.
@@ -87,8 +88,9 @@ def forest(
     ----------
     result : Normal or Draws, or mapping of name -> Normal or Draws
         Several results stand side by side, each with its own marker; they may differ in metrics.
-    level, scale
-        As in `Normal.interval`; Draws have no scale.
+    level : float in (0, 1)
+    kind : Kind
+        Of interval, for `Normal`.
     ax : Axes, optional
 
     Examples
@@ -109,7 +111,7 @@ def forest(
     offsets = _offsets(len(results))
     for i, (label, one) in enumerate(results.items()):
         y = np.array([names.index(n) for n in one.names]) + offsets[i]
-        bounds = one.interval(level, scale) if isinstance(one, Normal) else one.interval(level)
+        bounds = one.interval(level, kind) if isinstance(one, Normal) else one.interval(level)
         grey = _greys(len(results))[i]
         ax.hlines(y, bounds[:, 0], bounds[:, 1], color=grey)
         ax.plot(one.mean, y, MARKERS[i % len(MARKERS)], color=grey, markersize=5, label=label)

@@ -22,10 +22,11 @@ from . import plots
 from .bootstrap import bootstrap
 from .diagnostics import alarms, balance, influence
 from .errors import DataError
+from .intervals import check_level
 from .metrics import METRICS, UNIT, Metric
 from .sample import Sample
 from .taylor import jackknife, taylor
-from .uncertain import Draws, Normal, check_level
+from .uncertain import Draws, Normal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -280,21 +281,13 @@ def _forest(results: Mapping[str, Normal | Draws], metrics: Sequence[Metric], le
     shares = [j for j, m in enumerate(metrics) if m.support == UNIT]
     if not shares or not results:
         return ""
-    one_each = np.eye(len(metrics))[shares]
     names = [metrics[j].name for j in shares]
     shown: dict[str, Normal | Draws] = {}
     for name, found in results.items():
         if isinstance(found, Draws):
             shown[name] = Draws(tuple(names), found.values[..., shares], (UNIT,) * len(names))
         else:
-            shown[name] = Normal(
-                tuple(names),
-                found.mean[shares],
-                one_each @ found.cov @ one_each.T,
-                found.df[shares],
-                (UNIT,) * len(names),
-                found.draws,
-            )
+            shown[name] = found.part(shares)
     height = 1.2 + 0.2 * len(names) * max(1, len(results))
     return _picture(
         lambda ax: plots.forest(shown, level=level, ax=ax),

@@ -30,12 +30,13 @@ from .calibration import Calibrated
 from .design import DistinctEntities, UniformClusters, UniformRecords
 from .diagnostics import naive
 from .errors import DataError
+from .intervals import DEFAULT, Kind, check_level
 from .metrics import Metric
 from .progress import track
 from .sample import Sample
 from .simulate import Population
 from .taylor import jackknife, taylor
-from .uncertain import PSEUDO, Normal, Scale, Tabled, check_level
+from .uncertain import Tabled
 from .units import Units
 
 BLOCK = 250
@@ -136,19 +137,13 @@ class Taylor:
 
     Parameters
     ----------
-    scale : Scale, optional
-        By default the natural one of each metric.
-    df : float, optional
-        Degrees of freedom, ∞ for normal quantiles; by default the effective ones.
-    pseudo : float
-        Mass of the pseudo-draws at the ends of the scale.
+    kind : Kind
+        Of interval.
     order : int
         2 corrects the bias of the estimate, 1 does not.
     """
 
-    scale: Scale | None = None
-    df: float | None = None
-    pseudo: float = PSEUDO
+    kind: Kind = DEFAULT
     order: int = 2
     together: ClassVar[bool] = True
 
@@ -156,7 +151,7 @@ class Taylor:
         self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
     ) -> Estimates:
         found = taylor(sample, metrics).apply(metrics, self.order)
-        bounds = found.interval(level, self.scale, self.df, self.pseudo)
+        bounds = found.interval(level, self.kind)
         return Estimates(found.mean, bounds[..., 0], bounds[..., 1])
 
 
@@ -166,22 +161,18 @@ class Jackknife:
 
     Parameters
     ----------
-    scale, df, pseudo
-        As in `Taylor`.
+    kind : Kind
+        Of interval.
     """
 
-    scale: Scale | None = None
-    df: float | None = None
-    pseudo: float = PSEUDO
+    kind: Kind = DEFAULT
 
     def __call__(
         self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
     ) -> Estimates:
         found = taylor(sample, metrics).apply(metrics)
-        wider = Normal(
-            found.names, found.mean, jackknife(sample, metrics).cov, found.df, found.support, found.draws
-        )
-        return Estimates(found.mean, *wider.interval(level, self.scale, self.df, self.pseudo).T)
+        wider = replace(found, cov=jackknife(sample, metrics).cov)
+        return Estimates(found.mean, *wider.interval(level, self.kind).T)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -44,7 +45,20 @@ def taylor(sample: Sample, metrics: Sequence[Metric] = METRICS) -> Totals:
     mean[..., :k] = Z.sum(axis=-2)
     mean[..., k:] = [sample.known(t) for t in known]
     names = tuple(c.name for c in counted) + tuple(t.name for t in known)
-    return Totals(names, mean, cov, moment, variance.lost, sample.draws, sample.expansion.absolute)
+    n = sample.expansion.unit.shape[-1]
+    stock = np.pad(_on_stock(sample, counted), ((0, 0), (0, len(known))))
+    free = max(n - variance.lost, 0) / n
+    return Totals(names, mean, cov, moment, free, sample.draws, sample.expansion.absolute, stock)
+
+
+def _on_stock(sample: Sample, columns: Sequence[Column]) -> FloatArray:
+    """Columns on the stock entities, (4, k); NaN for a column that is bound to the sampled units."""
+    stock = sample.units.stock()
+    counted = np.full((len(stock), len(columns)), np.nan)
+    for j, column in enumerate(columns):
+        with suppress(NotIdentified):
+            counted[:, j] = stock.column(column)
+    return counted
 
 
 def effects(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
@@ -84,4 +98,21 @@ def jackknife(sample: Sample, metrics: Sequence[Metric] = METRICS) -> Normal:
     plain = taylor(sample, metrics).apply(metrics, order=1)
     left, scale = leave_one_out(sample, metrics)
     off = (left - plain.mean).T
-    return Normal(plain.names, plain.mean, (off * scale) @ off.T, plain.df, plain.support, plain.draws)
+    return Normal(
+        plain.names, plain.mean, (off * scale) @ off.T, plain.df, plain.support, plain.draws, plain.extremes
+    )
+
+
+def paired_taylor(samples: Sequence[Sample], metrics: Sequence[Metric]) -> Normal:
+    """Metrics of the first sample, then of the second, and so on: covariances from the shared draws."""
+    fits = [taylor(sample, metrics).apply(metrics) for sample in samples]
+    parts = np.hstack([effects(sample, metrics) for sample in samples])
+    return Normal(
+        tuple(name for f in fits for name in f.names),
+        np.concatenate([f.mean for f in fits]),
+        samples[0].expansion.variance.covariance(parts),
+        np.concatenate([f.df for f in fits]),
+        tuple(s for f in fits for s in f.support),
+        fits[0].draws,
+        np.concatenate([f.reach for f in fits]),
+    )

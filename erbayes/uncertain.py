@@ -12,45 +12,8 @@ import pandas as pd
 
 from .arrays import FloatArray
 from .errors import DataError, NotIdentified
+from .intervals import DEFAULT, Kind, Support, check_level, interval
 from .metrics import Metric
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Scale:
-    """A monotone transformation on which an interval is symmetric."""
-
-    name: str
-    forward: Callable[[FloatArray], FloatArray]
-    inverse: Callable[[FloatArray], FloatArray]
-    slope: Callable[[FloatArray], FloatArray]
-    lower: float
-    upper: float
-
-    def __repr__(self) -> str:
-        return f"<{self.name} scale>"
-
-
-identity = Scale("identity", lambda x: x, lambda y: y, np.ones_like, -np.inf, np.inf)
-logit = Scale(
-    "logit",
-    lambda x: np.log(x / (1 - x)),
-    lambda y: (1 + np.tanh(y / 2)) / 2,
-    lambda x: 1 / (x * (1 - x)),
-    0.0,
-    1.0,
-)
-log = Scale("log", np.log, np.exp, lambda x: 1 / x, 0.0, np.inf)
-
-
-def natural_scale(support: tuple[float, float]) -> Scale:
-    """logit on [0, 1], log on [0, ∞), identity elsewhere."""
-    return {(0.0, 1.0): logit, (0.0, np.inf): log}.get(support, identity)
-
-
-BOTH = np.array([-1.0, 1.0])
-PSEUDO = 0.35
-"""Mass of the pseudo-draws in intervals, in draws, at the ends of the scale. Of .3 to .5 (docs/intervals.md)
-about the least that keeps coverage where errors are rare."""
 
 
 class Tabled(ABC):
@@ -85,6 +48,9 @@ class Normal(Tabled):
     support : tuple of (float, float), (k,)
     draws : float
         Number of draws over their finite-population correction, n/θ: ∞ for a census.
+    extremes : float array, (..., k, 2), optional
+        How far each metric would move, to first order, if all draws were of the entity that raises it most,
+        and of the one that lowers it most. By default to the ends of a bounded support, else not at all.
     """
 
     names: tuple[str, ...]
@@ -93,6 +59,7 @@ class Normal(Tabled):
     df: FloatArray
     support: tuple[tuple[float, float], ...]
     draws: float = np.inf
+    extremes: FloatArray | None = None
 
     @property
     def sd(self) -> FloatArray:
@@ -111,57 +78,35 @@ class Normal(Tabled):
             raise DataError(f"the variance estimate of {', '.join(negative)} is below 0: label more units")
         return np.sqrt(np.where(rounding, 0.0, variance))
 
-    def interval(
-        self, level: float = 0.95, scale: Scale | None = None, df: float | None = None, pseudo: float = PSEUDO
-    ) -> FloatArray:
+    @property
+    def reach(self) -> FloatArray:
+        """`extremes`, or their default, (..., k, 2)."""
+        if self.extremes is not None:
+            return self.extremes
+        return _to_the_ends(self.mean, self.support)
+
+    def interval(self, level: float = 0.95, kind: Kind = DEFAULT) -> FloatArray:
         """Two-sided intervals, (..., k, 2), cut to the support.
 
         Parameters
         ----------
         level : float in (0, 1)
-        scale : Scale, optional
-            By default the natural one of each component's support. A component outside the
-            open range of its scale is treated on the identity scale.
-        df : float, optional
-            Degrees of freedom for all; `numpy.inf` gives the normal quantile.
-        pseudo : float
-            For components in [0, 1], two pseudo-draws, one at 1 and one at 0: errors that no draw has
-            shown may exist. Each has mass a = pseudo (2x - 1)⁴, x the estimate, which fades away from
-            the ends of the scale, where draws show errors enough and V alone tells how they differ.
-            With n draws, intervals stand around x' = (n x + a)/(n + 2a) with variance
-            (n² V + a (1-x)² + a x²)/(n + 2a)², and reach to x at least. 0 turns them off:
-            `interval(level, identity, inf, 0)` is Wald's.
+        kind : Kind
+            `BetaGamma()` by default; `Symmetric()` and `WALD` are others (see `erbayes.intervals`).
         """
-        from scipy.special import stdtrit
+        return interval(self, level, kind)
 
-        check_level(level)
-        mean, sd = self._with_pseudo_draws(pseudo)
-        half = sd * stdtrit(np.minimum(self.df if df is None else df, 1e12), (1 + level) / 2)
-        bounds = mean[..., None] + half[..., None] * BOTH
-        for j, support in enumerate(self.support):
-            on, x = scale or natural_scale(support), mean[..., j, None]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ends = on.inverse(on.forward(x) + half[..., j, None] * on.slope(x) * BOTH)
-            bounds[..., j, :] = np.where((on.lower < x) & (x < on.upper), ends, bounds[..., j, :])
-        bounds[..., 0] = np.minimum(bounds[..., 0], self.mean)
-        bounds[..., 1] = np.maximum(bounds[..., 1], self.mean)
-        limits = np.array(self.support)
-        return np.asarray(np.clip(bounds, limits[:, :1], limits[:, 1:]))
-
-    def _with_pseudo_draws(self, mass: float) -> tuple[FloatArray, FloatArray]:
-        """Estimates and standard errors that intervals stand on."""
-        if mass < 0:
-            raise DataError(f"the mass of pseudo-draws must be 0 or more, not {mass}")
-        sd, full = self.sd, mass / self.draws
-        if full == 0:
-            return self.mean, sd
-        shares = np.array([support == (0.0, 1.0) for support in self.support])
-        x = np.clip(self.mean, 0, 1)
-        share = full * (2 * x - 1) ** 4
-        spread = sd**2 + share / self.draws * ((1 - x) ** 2 + x**2)
-        return (
-            np.where(shares, (x + share) / (1 + 2 * share), self.mean),
-            np.where(shares, np.sqrt(spread) / (1 + 2 * share), sd),
+    def part(self, at: Sequence[int]) -> Normal:
+        """The components at these positions, jointly."""
+        j = list(at)
+        return Normal(
+            tuple(self.names[i] for i in j),
+            self.mean[..., j],
+            self.cov[..., j, :][..., j],
+            self.df[..., j],
+            tuple(self.support[i] for i in j),
+            self.draws,
+            self.reach[..., j, :],
         )
 
     def contrast(self, weights: FloatArray, names: Sequence[str]) -> Normal:
@@ -172,9 +117,9 @@ class Normal(Tabled):
         cov = np.where(np.abs(cov) <= 1e-12 * size, 0.0, cov)  # what cancels leaves only rounding
         return Normal(tuple(names), C @ self.mean, cov, df, ((-np.inf, np.inf),) * len(C))
 
-    def table(self, level: float = 0.95, scale: Scale | None = None) -> pd.DataFrame:
-        """Estimate, standard error, degrees of freedom and interval, one row a component."""
-        bounds = self.interval(level, scale)
+    def table(self, level: float = 0.95, kind: Kind = DEFAULT) -> pd.DataFrame:
+        """Estimate, standard error, degrees of freedom and interval, one row per component."""
+        bounds = self.interval(level, kind)
         index = pd.Index(self.names, name="metric")
         if self.mean.ndim > 1:
             samples = [range(n) for n in self.mean.shape[:-1]]
@@ -275,6 +220,12 @@ class Draws(Tabled):
         )
 
 
+def _to_the_ends(mean: FloatArray, support: Sequence[Support]) -> FloatArray:
+    """How far each mean is from the ends of its support, (..., k, 2); 0 where that is not bounded."""
+    ends = np.where(np.isfinite(support).all(axis=1, keepdims=True), support, np.nan)
+    return np.nan_to_num(ends - mean[..., None])
+
+
 def positions(metric: Metric, names: Sequence[str]) -> list[int]:
     """Where among `names` a metric's totals are.
 
@@ -287,12 +238,6 @@ def positions(metric: Metric, names: Sequence[str]) -> list[int]:
     if lacking:
         raise NotIdentified(f"{metric.name} needs {lacking}, which are not among the totals")
     return [names.index(c.name) for c in metric.columns]
-
-
-def check_level(level: float, what: str = "level") -> None:
-    """Refuse a level outside (0, 1)."""
-    if not 0 < level < 1:
-        raise DataError(f"{what} must lie strictly between 0 and 1, not {level}")
 
 
 def gradient(f: Callable[..., Any], x: FloatArray) -> FloatArray:
@@ -329,18 +274,26 @@ class Totals:
         Known totals have variance 0. Leading axes are those of a study's samples.
     moment : float array, (..., k, k)
         Σ over draws of z z': gives the effective number of draws of any linear form.
-    lost : int
+    free : float
+        Share of the draws that is left once strata and calibration have taken their degrees of freedom,
+        (n - lost)/n.
+    draws : float
+        Number of draws over their finite-population correction, n/θ.
     absolute : bool
         False where totals are known only up to a common factor.
+    stock : float array, (4, k)
+        Totals of one entity each: all right, all wrong, and two singletons; NaN where a column cannot be
+        counted on them.
     """
 
     names: tuple[str, ...]
     mean: FloatArray
     cov: FloatArray
     moment: FloatArray
-    lost: int
+    free: float
     draws: float
     absolute: bool
+    stock: FloatArray
 
     def where(self, metric: Metric) -> list[int]:
         """Positions of a metric's totals.
@@ -370,8 +323,9 @@ class Totals:
 
         Value g(t) - ½ tr(H V) and covariance J V J' (for a ratio this is the paper's corrected
         estimator and its variance). With `order=1` the value is g(t); so it is where the sample
-        gives no variance. Degrees of freedom: n_eff - lost with n_eff = (Σa)²/Σa², a the
-        contributions to what the metric averages over.
+        gives no variance. Degrees of freedom: n_eff (n - lost)/n with n_eff = (Σa)²/Σa², a the
+        contributions to what the metric averages over. For one stratum that n draws share evenly this is
+        n - 1, as in R's survey.
         """
         batch = self.mean.shape[:-1]
         J = np.zeros((*batch, len(metrics), len(self.names)))
@@ -394,13 +348,28 @@ class Totals:
                     if column.name in self.names:
                         sized[j, self.names.index(column.name)] = coefficient
             square = np.einsum("jk,...kl,jl->...j", sized, self.moment, sized)
-            df = np.maximum((self.mean @ sized.T) ** 2 / square - self.lost, 1.0)
+            df = np.maximum((self.mean @ sized.T) ** 2 / square * self.free, 1.0)
         empty = [m.name for m, x in zip(metrics, np.moveaxis(mean, -1, 0), strict=True) if np.isnan(x).any()]
         if empty and not batch:
             raise NotIdentified(
                 f"{', '.join(empty)} is 0/0 in this sample: it holds none of what is averaged over"
             )
         cov = J @ self.cov @ np.swapaxes(J, -1, -2)
-        return Normal(
-            tuple(m.name for m in metrics), mean, cov, df, tuple(m.support for m in metrics), self.draws
-        )
+        support = tuple(m.support for m in metrics)
+        extremes = self._extremes(mean, J, sized, support)
+        return Normal(tuple(m.name for m in metrics), mean, cov, df, support, self.draws, extremes)
+
+    def _extremes(
+        self, mean: FloatArray, J: FloatArray, sized: FloatArray, support: Sequence[Support]
+    ) -> FloatArray:
+        """J y of the stock entities, each as large as the whole sample in what a metric averages over."""
+        uncounted = np.isnan(self.stock).any(axis=0)
+        stock = np.where(uncounted, 0.0, self.stock).T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moved = J @ stock * (self.mean @ sized.T)[..., None] / (sized @ stock)
+        moved = np.where(np.isfinite(moved), moved, 0.0)
+        least, most = np.array(support).T
+        down = np.clip(moved.min(axis=-1), np.minimum(least - mean, 0), 0)
+        up = np.clip(moved.max(axis=-1), 0, np.maximum(most - mean, 0))
+        unknown = (J[..., uncounted] != 0).any(axis=-1) | sized[:, uncounted].any(axis=-1)
+        return np.where(unknown[..., None], _to_the_ends(mean, support), np.stack([down, up], axis=-1))

@@ -170,6 +170,34 @@ class Units:
         known = _histogram(m[m > 0].astype(np.int64))
         return replace(self, m=m[self.cluster], known=known, unmatched=0)
 
+    def stock(self, size: int | None = None) -> Units:
+        """Four units of one whole cluster each, of `size` s, that stand for what no draw may have shown.
+
+        All right; all wrong, each of its s records alone in a predicted cluster of s records; a singleton
+        that is right; a singleton in a predicted cluster of s records. If predicted clusters are the units,
+        true and predicted are exchanged. By default s is the mean size of predicted clusters over records,
+        2 to 1,000.
+        """
+        if size is None:
+            m = self.m if self.known is None else self.known.size
+            records = self.n if self.known is None else m * self.known.count
+            size = int(np.clip(round(float(np.average(m, weights=records))), 2, 1000))
+        pieces = [1, size, 1, 1]
+        own = np.repeat([size, size, 1.0, 1.0], pieces)
+        other = np.repeat([size, size, 1.0, size], pieces)
+        unit = np.repeat(np.arange(4), pieces)
+        return Units(
+            ids=pd.Index(["right", "wrong", "singleton", "lost singleton"]),
+            unit=unit,
+            group=unit,
+            n=np.repeat([size, 1.0, 1.0, 1.0], pieces),
+            N=own if self.by_entity else other,
+            m=other if self.by_entity else own,
+            cluster=np.arange(size + 3),
+            known=None,
+            by_entity=self.by_entity,
+        )
+
     def table(self) -> pd.DataFrame:
         """Every column that these units identify, one row a unit."""
         found = {c.name: self.column(c) for c in COLUMNS if c.identified(self)}

@@ -286,14 +286,14 @@ def test_json_has_the_estimates_at_full_precision(folder):
         assert row["method"] == "taylor"
 
 
-@pytest.mark.parametrize("name", ["natural", "identity", "logit", "log"])
-def test_scales(folder, name):
-    scale = {"natural": None, "identity": eb.identity, "logit": eb.logit, "log": eb.log}[name]
+@pytest.mark.parametrize("name", ["beta-gamma", "symmetric", "wald"])
+def test_kinds_of_interval(folder, name):
+    kind = {"beta-gamma": eb.BetaGamma(), "symmetric": eb.Symmetric(), "wald": eb.WALD}[name]
     fit = eb.estimate(PRED, LABELS, eb.UniformClusters(), F1)
-    wanted = fit.table(0.8, scale).iloc[0]
-    row = estimated("--design", "uniform-clusters", "--level", "0.8", "--scale", name)
+    wanted = fit.table(0.8, kind).iloc[0]
+    row = estimated("--design", "uniform-clusters", "--level", "0.8", "--interval", name)
     assert [row["lower"], row["upper"]] == pytest.approx([wanted.lower, wanted.upper], rel=1e-12)
-    other = fit.table(0.8, eb.logit if name == "identity" else eb.identity).iloc[0]
+    other = fit.table(0.8, eb.WALD if name == "symmetric" else eb.Symmetric()).iloc[0]
     assert row["lower"] != pytest.approx(other.lower, rel=1e-6)
 
 

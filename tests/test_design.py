@@ -6,8 +6,6 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
-from scipy import stats
-from scipy.special import expit, logit
 
 import erbayes as eb
 from erbayes import metrics as m
@@ -244,34 +242,6 @@ def test_naive_is_the_truth_of_the_restricted_prediction():
         expected = oracle.truth(list(true[kept]), list(pred[kept]))
         found = eb.naive(eb.measure(pd.Series(pred), pd.Series(true)[kept]))
         np.testing.assert_allclose(found, [expected[n] for n in found.index], rtol=1e-12, atol=1e-12)
-
-
-def test_pseudo_draws_of_intervals():
-    sample = eb.Sample(eb.measure(PRED, labels("xyuv")), eb.UniformClusters())
-    found = eb.taylor(sample, [P, m.entities]).apply([P, m.entities], order=1)
-    x, sd, n = found.mean[0], found.sd[0], 4
-    added = np.array([1, 1, 0, 0])  # two whole draws at each end
-    centre = np.mean([x] * n + [*added])
-    se = np.hypot(n * sd, np.linalg.norm(added - x)) / (n + len(added))
-    reach = stats.t.ppf(0.975, found.df[0]) * se / (centre * (1 - centre))
-    wanted = expit(logit(centre) + reach * np.array([-1, 1]))
-    np.testing.assert_allclose(found.interval(pseudo=2 / (2 * x - 1) ** 4)[0], wanted, rtol=1e-12)
-    np.testing.assert_array_equal(found.interval()[1], found.interval(pseudo=0)[1])
-    assert (found.interval(pseudo=0)[0] != found.interval()[0]).all()
-    with pytest.raises(eb.DataError, match="must be 0 or more, not -1"):
-        found.interval(pseudo=-1)
-
-
-def test_pseudo_draws_fade_away_from_the_ends_of_the_scale():
-    def interval(x, pseudo=eb.uncertain.PSEUDO):
-        V, df, support = np.array([[0.01]]), np.array([9.0]), ((0.0, 1.0),)
-        return eb.Normal(("x",), np.array([x]), V, df, support, draws=10).interval(pseudo=pseudo)[0]
-
-    np.testing.assert_array_equal(interval(0.5), interval(0.5, 0))
-    centre = np.average([1, 1, 0], weights=[10, 0.35, 0.35])
-    reach = stats.t.ppf(0.975, 9) * np.hypot(10 * 0.1, np.sqrt(0.35)) / 10.7 / (centre * (1 - centre))
-    np.testing.assert_allclose(interval(1.0), [expit(logit(centre) - reach), 1], rtol=1e-12)
-    np.testing.assert_allclose(interval(0.2), 1 - interval(0.8)[::-1], rtol=1e-12)
 
 
 def test_a_sample_without_error_is_no_proof_of_perfection():

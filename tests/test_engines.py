@@ -75,8 +75,8 @@ def test_each_engine_says_what_it_says_alone():
     assert (found.table()["level"] == 0.8).all()
     normal = totals.apply(CHOSEN)
     for method, mean, sd, bounds, kinds in [
-        ("Taylor", normal.mean, normal.sd, normal.interval(0.8), ["logit", "logit", "identity"]),
-        ("jackknife", jack.mean, jack.sd, jack.interval(0.8), ["logit", "logit", "identity"]),
+        ("Taylor", normal.mean, normal.sd, normal.interval(0.8), ["Beta", "Beta", "Gamma"]),
+        ("jackknife", jack.mean, jack.sd, jack.interval(0.8), ["Beta", "Beta", "Gamma"]),
         ("bootstrap", boot.fit.mean, boot.sd, boot.interval(0.8), ["BCa"] * 3),
         ("Bayesian bootstrap", bayesian.mean, bayesian.sd, bayesian.interval(0.8), ["equal-tailed"] * 3),
     ]:
@@ -94,9 +94,9 @@ def test_each_engine_says_what_it_says_alone():
 
 def test_a_chosen_scale():
     totals = eb.taylor(SAMPLE, CHOSEN)
-    own = rows(engines.side_by_side({"Wald": totals}, CHOSEN, scale=eb.identity), "Wald")
-    np.testing.assert_allclose(own[["lower", "upper"]], totals.apply(CHOSEN).interval(scale=eb.identity))
-    assert (own["kind"] == "identity").all()
+    own = rows(engines.side_by_side({"Wald": totals}, CHOSEN, kind=eb.WALD), "Wald")
+    np.testing.assert_allclose(own[["lower", "upper"]], totals.apply(CHOSEN).interval(kind=eb.WALD))
+    assert (own["kind"] == "identity-normal").all()
 
 
 def test_chains_have_diagnostics_and_highest_density():

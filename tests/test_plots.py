@@ -38,12 +38,12 @@ def is_grey(colour):
 
 def test_forest_of_one_result(ax):
     found = eb.taylor(SAMPLE, CHOSEN).apply(CHOSEN)
-    assert plots.forest(found, level=0.8, scale=eb.identity, ax=ax) is ax
+    assert plots.forest(found, level=0.8, kind=eb.Symmetric(eb.identity), ax=ax) is ax
     (points,), (intervals,) = ax.lines, ax.collections
     assert rows(ax) == [x.name for x in CHOSEN]
     np.testing.assert_array_equal(points.get_xdata(), found.mean)
     np.testing.assert_array_equal(points.get_ydata(), [0, 1, 2])
-    np.testing.assert_array_equal(spans(intervals)[:, :, 0], found.interval(0.8, eb.identity))
+    np.testing.assert_array_equal(spans(intervals)[:, :, 0], found.interval(0.8, eb.Symmetric(eb.identity)))
     np.testing.assert_array_equal(spans(intervals)[:, :, 1], [[0, 0], [1, 1], [2, 2]])
     assert ax.get_ylim()[0] > ax.get_ylim()[1], "the first metric stands at the top"
     assert ax.get_xlabel() == "estimate and 80 % interval"
@@ -309,10 +309,10 @@ def test_side_by_side(ax):
     table = found.table().set_index(["metric", "method", "kind"])
     intervals, (points, crosses, *_) = ax.collections[0], ax.lines
     drawn = [
-        ("b3-recall", "Taylor", "logit"),
+        ("b3-recall", "Taylor", "Beta"),
         ("b3-recall", "draws", "equal-tailed"),
         ("b3-recall", "draws", "HDI"),
-        ("pairwise-recall", "Taylor", "logit"),
+        ("pairwise-recall", "Taylor", "Beta"),
     ]
     np.testing.assert_array_equal(points.get_xdata(), table.loc[drawn, "estimate"])
     np.testing.assert_array_equal(points.get_ydata(), [2, 3, 4, 7])

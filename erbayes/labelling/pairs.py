@@ -16,10 +16,10 @@ from ..arrays import BoolArray, FloatArray
 from ..clustering import Clustering
 from ..columns import Pieces
 from ..design import Design, KnownWeights
-from ..errors import DataError, some
+from ..errors import DataError, NotIdentified, some
 from ..metrics import METRICS, UNIT, Metric
 from ..sample import Sample
-from ..taylor import effects, taylor
+from ..taylor import paired_taylor, taylor
 from ..uncertain import Normal
 from ..units import Missing, Units, measure
 from .rates import Recaptured
@@ -39,6 +39,8 @@ class _Given:
         return True
 
     def count(self, units: Pieces) -> FloatArray:
+        if len(units) != len(self.values):
+            raise NotIdentified(f"'{self.name}' is known of the sampled units alone")
         return self.values
 
 
@@ -386,14 +388,5 @@ def anchoring(
             "both label sets must hold the same entities, by the same ids"
         )
     samples = [Sample(u, design) for u in (before, after.take(after.ids.get_indexer(before.ids)))]
-    fits = [taylor(s, metrics).apply(metrics) for s in samples]
-    joint = Normal(
-        tuple(f"{m.name} {how}" for how in ("anchored", "from scratch") for m in metrics),
-        np.concatenate([f.mean for f in fits]),
-        samples[0].expansion.variance.covariance(np.hstack([effects(s, metrics) for s in samples])),
-        np.concatenate([f.df for f in fits]),
-        tuple(s for f in fits for s in f.support),
-        fits[0].draws,
-    )
     one = np.eye(len(metrics))
-    return joint.contrast(np.hstack([-one, one]), [m.name for m in metrics])
+    return paired_taylor(samples, metrics).contrast(np.hstack([-one, one]), [m.name for m in metrics])

@@ -13,7 +13,7 @@ entities behind the labels and estimate from them: no linearisation, any metric,
 Source of the analysis: Lash, Fox and Fink (2009), Applying Quantitative Bias Analysis to Epidemiologic Data.
 """
 
-from .bias import BiasAnalysis, Engine, LogitT, Resampling, bias_analysis
+from .bias import Analytic, BiasAnalysis, Engine, Resampling, bias_analysis
 from .grids import Adjustment, ClosedForm, Grid, Restored, Tipping, by_pieces, grid, tipping
 from .imputation import Bootstrapped, Fitted, PlainEngine, Posterior, restored_analysis
 from .laws import FIXED, PRF, PROPORTIONAL, Law, breaks_down, corrected, law_of
@@ -24,6 +24,7 @@ __all__ = [
     "PRF",
     "PROPORTIONAL",
     "Adjustment",
+    "Analytic",
     "BiasAdjusted",
     "BiasAnalysis",
     "Bootstrapped",
@@ -32,7 +33,6 @@ __all__ = [
     "Fitted",
     "Grid",
     "Law",
-    "LogitT",
     "Mislabelled",
     "PlainEngine",
     "Posterior",

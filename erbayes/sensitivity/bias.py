@@ -11,16 +11,17 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
+from scipy.special import ndtr
 
 from ..arrays import FloatArray
 from ..bootstrap import PseudoDraws, Scheme, bootstrap
 from ..errors import Alarm, DataError, NotIdentified
+from ..intervals import DEFAULT, Kind
 from ..labelling import Rate, drawn
 from ..metrics import Metric
 from ..sample import Sample
 from ..taylor import taylor
-from ..uncertain import Draws, Tabled, Totals, natural_scale
+from ..uncertain import Draws, Tabled, Totals
 from .laws import PRF, Law, breaks_down, corrected, law_of, odds
 
 
@@ -65,12 +66,19 @@ class Resampling:
 
 
 @dataclass(frozen=True, slots=True)
-class LogitT:
-    """Draws from the t distributions, on natural scales, that the default intervals come from.
+class Analytic:
+    """Draws from the distributions that closed-form intervals come from.
 
-    Location and scale are those of `Normal.interval`, pseudo-draws and all, from its ends away from the
-    nearer limit; correlations are those of the closed form.
+    Each metric has the distribution of its kind of interval. A normal copula with the correlations of the
+    closed form joins them.
+
+    Parameters
+    ----------
+    kind : Kind
+        Of interval.
     """
+
+    kind: Kind = DEFAULT
 
     def __call__(
         self,
@@ -99,26 +107,12 @@ class LogitT:
         correlation = found.cov / (sd[..., None] * sd[..., None, :]) + sure[..., None] * np.eye(len(metrics))
         value, vector = np.linalg.eigh(correlation)
         z = rng.standard_normal(found.mean.shape) * np.sqrt(np.maximum(value, 0))
-        df = np.minimum(found.df, 1e9)
-        least = df.min(axis=-1, keepdims=True)
-        t = np.einsum("bij,bj->bi", vector, z) / np.sqrt(2 * rng.standard_gamma(least / 2) / least)
-        outer, inner = found.interval(0.5), found.interval(0.2)
-        values = np.empty_like(found.mean)
-        for j, support in enumerate(found.support):
-            scale, side = natural_scale(support), np.where(found.mean[:, j] > 0.5, 0, 1)
-            far, near = (
-                scale.forward(np.clip(x[np.arange(len(x)), j, side], support[0] + TINY, support[1] - TINY))
-                for x in (outer, inner)
-            )
-            start = stdtrit(df[:, j], 0.6)
-            step = (far - near) / (stdtrit(df[:, j], 0.75) - start)  # of one unit of t, outwards
-            values[:, j] = scale.inverse(near - step * start + t[:, j] * np.abs(step))
-        return values
+        least, most = np.array(found.support).T
+        return np.clip(self.kind.quantile(found, ndtr(np.einsum("bij,bj->bi", vector, z))), least, most)
 
 
 CHUNK = 500
 """Draws of which derivatives are held in memory at a time."""
-TINY = 1e-12
 
 
 def _repeated(totals: Totals, times: int) -> Totals:
@@ -195,7 +189,7 @@ def bias_analysis(
     metrics : sequence of Metric
         Of common, true and predicted links.
     engine : Engine, optional
-        `LogitT()` by default.
+        `Analytic()` by default.
     law : Law, optional
         By default that of the design.
     draws : int
@@ -219,9 +213,9 @@ def bias_analysis(
     >>> sample = eb.Sample(units, eb.UniformRecords())
     >>> found = bias_analysis(sample, Beta(20, 80), 0.0, rng=np.random.default_rng(1))
     >>> found.plain.mean.round(2), found.adjusted.mean.round(2)
-    (array([0.67, 0.44, 0.53]), array([0.67, 0.39, 0.49]))
+    (array([0.66, 0.45, 0.53]), array([0.66, 0.39, 0.49]))
     """
-    law, engine = law or law_of(sample.design), engine or LogitT()
+    law, engine = law or law_of(sample.design), engine or Analytic()
     for rate, what in ((missed, "missed"), (kept, "kept")):
         if not isinstance(rate, Rate):
             odds(rate, what)

@@ -11,7 +11,7 @@ from ..labelling import Annotator, Rate, mislabel
 from ..metrics import Metric
 from ..sample import Sample
 from ..study import Estimates, Estimator
-from .bias import Engine, LogitT, bias_analysis
+from .bias import Analytic, Engine, bias_analysis
 from .imputation import Bootstrapped, PlainEngine, restored_analysis
 
 
@@ -49,7 +49,7 @@ class BiasAdjusted:
 
     missed: float | Rate
     kept: float | Rate
-    engine: Engine = field(default_factory=LogitT)
+    engine: Engine = field(default_factory=Analytic)
     draws: int = 1000
 
     def __call__(

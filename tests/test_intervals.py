@@ -1,0 +1,234 @@
+"""Intervals of closed-form estimates, against SciPy's distributions and arithmetic by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import erbayes as eb
+from erbayes import metrics as m
+
+SUPPORTS = ((0.0, 1.0), (-1.0, 1.0), (0.0, np.inf), (1.0, np.inf), (-np.inf, np.inf))
+
+
+def fit(mean, sd=0.05, df=9.0, support=(0.0, 1.0), draws=20.0, extremes=None):
+    V = np.array([[sd**2]])
+    return eb.Normal(("x",), np.array([mean]), V, np.array([df]), (support,), draws, extremes)
+
+
+def by_hand(x, sd, df, support, draws, reach, p, mass=1.0):
+    """One quantile, with SciPy's distributions and pseudo-draws counted one by one."""
+    low, high = reach
+    weights = np.array([draws, mass, mass])
+    x, V = (
+        np.average([x, x + low, x + high], weights=weights),
+        (draws**2 * sd**2 + mass * low**2 + mass * high**2) / weights.sum() ** 2,
+    )
+    V *= (stats.t.ppf(p, df) / stats.norm.ppf(p)) ** 2
+    least, most = support
+    if np.isfinite(most):
+        y, v = (x - least) / (most - least), V / (most - least) ** 2
+        size = y * (1 - y) / v
+        return least + (most - least) * stats.beta.ppf(p, size * y, size * (1 - y))
+    if np.isfinite(least):
+        mean = x - least
+        return least + stats.gamma.ppf(p, mean**2 / V, scale=V / mean)
+    return x + stats.norm.ppf(p) * np.sqrt(V)
+
+
+@pytest.mark.parametrize("support", SUPPORTS)
+@pytest.mark.parametrize("mass", [0.0, 1.0, 2.5])
+def test_quantiles_are_those_of_scipy(support, mass):
+    x, reach = (2.3, (-0.9, 1.7)) if support[1] == np.inf else (0.7, (-0.6, 0.2))
+    found = fit(x, support=support, extremes=np.array([reach]))
+    low, high = found.interval(0.9, eb.BetaGamma(mass))[0]
+    for bound, p in ((low, 0.05), (high, 0.95)):
+        wanted = by_hand(x, 0.05, 9.0, support, 20.0, reach, p, mass)
+        assert bound == pytest.approx(wanted, rel=1e-9)
+
+
+def test_pseudo_draws_reach_to_the_ends_of_a_bounded_support_by_default():
+    found = fit(0.8).interval()
+    wanted = [by_hand(0.8, 0.05, 9.0, (0.0, 1.0), 20.0, (-0.8, 0.2), p) for p in (0.025, 0.975)]
+    np.testing.assert_allclose(found[0], wanted, rtol=1e-9)
+    np.testing.assert_array_equal(fit(2.0, support=(0.0, np.inf)).reach, [[0.0, 0.0]])
+
+
+@pytest.mark.parametrize("draws", [20, 100, 1000])
+def test_a_sample_without_error_has_about_the_interval_of_a_uniform_prior(draws):
+    low, high = fit(1.0, 0.0, np.inf, draws=draws).interval()[0]
+    assert low == pytest.approx(stats.beta.ppf(0.025, draws + 1, 1), abs=0.1 / draws) and high == 1
+    np.testing.assert_allclose(fit(0.0, 0.0, np.inf, draws=draws).interval()[0], [0, 1 - low], rtol=1e-12)
+
+
+def test_independent_draws_of_0_and_1_have_about_the_interval_of_a_uniform_prior():
+    n, errors = 200, 12
+    x = 1 - errors / n
+    found = fit(x, np.sqrt(x * (1 - x) / (n - 1)), np.inf, draws=n).interval()[0]
+    wanted = stats.beta.ppf([0.025, 0.975], n - errors + 1, errors + 1)
+    np.testing.assert_allclose(found, wanted, atol=2e-3)
+
+
+def test_a_census_has_an_interval_of_length_0_and_a_single_draw_none():
+    np.testing.assert_array_equal(fit(0.8, 0.0, draws=np.inf).interval(), [[0.8, 0.8]])
+    for support in SUPPORTS:
+        assert np.isnan(fit(0.9, np.nan, support=support).interval()).all()
+
+
+@pytest.mark.parametrize("x", [-0.01, 0.0, 1.0, 1.02])
+def test_estimates_at_and_beyond_the_ends_of_the_support(x):
+    low, high = fit(x, 0.03).interval()[0]
+    assert 0 <= low < high <= 1 and low <= np.clip(x, 0, 1) <= high
+
+
+def test_intervals_reach_to_the_estimate():
+    extremes = np.array([[-1.0, 0.0]])
+    low, high = fit(0.999, 1e-6, draws=4.0, extremes=extremes).interval(0.2)[0]
+    assert low < high == 0.999
+
+
+def test_fewer_degrees_of_freedom_are_wider():
+    widths = [np.diff(fit(0.8, df=df).interval())[0, 0] for df in (1.0, 5.0, 50.0, np.inf)]
+    assert widths == sorted(widths, reverse=True) and widths[0] > 3 * widths[-1]
+
+
+def test_many_samples_at_once_are_each_alone():
+    rng = np.random.default_rng(0)
+    mean, sd = rng.uniform(0.1, 0.9, (3, 2)), rng.uniform(0.01, 0.1, (3, 2))
+    cov, df = sd[..., None] ** 2 * np.eye(2), rng.uniform(2, 50, (3, 2))
+    support = ((0.0, 1.0), (0.0, np.inf))
+    for kind in (eb.BetaGamma(), eb.Symmetric(), eb.WALD):
+        together = eb.Normal(("a", "b"), mean, cov, df, support, 30.0).interval(0.9, kind)
+        for i in range(3):
+            alone = eb.Normal(("a", "b"), mean[i], cov[i], df[i], support, 30.0).interval(0.9, kind)
+            np.testing.assert_array_equal(together[i], alone)
+
+
+def test_symmetric_on_a_scale():
+    x, step = 0.8, stats.t.ppf(0.975, 9.0) * 0.05
+    on_logit = np.log(x / (1 - x)) + np.array([-1, 1]) * step / (x * (1 - x))
+    np.testing.assert_allclose(fit(x).interval(kind=eb.Symmetric())[0], 1 / (1 + np.exp(-on_logit)))
+    found = fit(3.0, support=(0.0, np.inf)).interval(kind=eb.Symmetric())[0]
+    np.testing.assert_allclose(found, 3.0 * np.exp(np.array([-1, 1]) * step / 3.0))
+    normal = stats.norm.ppf(0.975) * 0.05
+    np.testing.assert_allclose(fit(x).interval(kind=eb.WALD)[0], [x - normal, x + normal])
+    np.testing.assert_allclose(fit(1.0).interval(kind=eb.Symmetric())[0], [1 - step, 1])
+
+
+def test_labels_of_kinds():
+    assert [eb.BetaGamma().label(s) for s in SUPPORTS] == ["Beta", "Beta", "Gamma", "Gamma", "t"]
+    assert [eb.Symmetric().label(s) for s in SUPPORTS[::2]] == ["logit-t", "log-t", "identity-t"]
+    assert eb.WALD.label((0.0, 1.0)) == "identity-normal"
+
+
+@pytest.mark.parametrize("mass", [-1.0, np.nan])
+def test_masses_below_0_are_refused(mass):
+    with pytest.raises(eb.DataError, match="must be 0 or more"):
+        eb.BetaGamma(mass)
+
+
+# How far entities can move each metric
+
+
+def sampled(seed=0, predicted=False):
+    rng = np.random.default_rng(seed)
+    true, pred = np.sort(rng.integers(0, 40, 160)), rng.integers(0, 60, 160)
+    pred[true < 30] = true[true < 30]
+    prediction, labels = pd.Series(pred), pd.Series(true)
+    if predicted:
+        clusters = pd.unique(pred)[::2]
+        return eb.Sample(eb.measure_predicted(prediction, labels, clusters), eb.UniformClusters())
+    return eb.Sample(eb.measure(prediction, labels[labels % 2 == 0]), eb.UniformRecords())
+
+
+STOCK = {  # all right; all wrong; singleton; singleton in a cluster of s: pieces (n, N, m)
+    False: lambda s: [[(s, s, s)], [(1, s, s)] * s, [(1, 1, 1)], [(1, 1, s)]],
+    True: lambda s: [[(s, s, s)], [(1, s, s)] * s, [(1, 1, 1)], [(1, s, 1)]],
+}
+METRICS = (*m.METRICS, m.P_clust)
+
+
+@pytest.mark.parametrize("predicted", [False, True])
+def test_extremes_are_derivatives_towards_samples_of_one_entity(predicted):
+    sample = sampled(predicted=predicted)
+    chosen = [m.purity, m.b3_precision, m.pairwise_recall] if predicted else METRICS
+    totals = eb.taylor(sample, chosen)
+    found = totals.apply(chosen, order=1)
+    known = sample.units.known
+    s = round(float((known.size**2 * known.count).sum() / (known.size * known.count).sum()))
+    for j, metric in enumerate(chosen):
+        columns = [c for c in metric.columns if not isinstance(c, eb.columns.Known)]
+        at = {name: totals.mean[i] for i, name in enumerate(totals.names)}
+        moves = []
+        for pieces in STOCK[predicted](s):
+            n, N, size = (np.array(x, float) for x in zip(*pieces, strict=True))
+            one = {}
+            for c in (*columns, *(c for c, _ in metric.size)):
+                if isinstance(c, eb.columns.GroupMax):
+                    one[c.name] = c.term(n, N, size).max()
+                else:
+                    terms = c.term(n, N, size) if hasattr(c, "term") else n * c.phi(size)
+                    one[c.name] = terms.sum()
+            per = sum(k * at[c.name] for c, k in metric.size), sum(k * one[c.name] for c, k in metric.size)
+            if per[1] == 0:
+                continue
+            eps = 1e-6
+            x = [
+                at[c.name] + (eps * one[c.name] * per[0] / per[1] if c in columns else 0)
+                for c in metric.columns
+            ]
+            moves.append((metric.formula(*x) - metric.formula(*(at[c.name] for c in metric.columns))) / eps)
+        low, high = metric.support
+        wanted = [
+            np.clip(min(moves), min(low - found.mean[j], 0), 0),
+            np.clip(max(moves), 0, max(high - found.mean[j], 0)),
+        ]
+        np.testing.assert_allclose(found.extremes[j], wanted, rtol=1e-4, atol=1e-6, err_msg=metric.name)
+
+
+def test_precision_and_recall_can_move_to_0_and_1_and_the_rand_index_hardly():
+    found = eb.taylor(sampled(), [m.pairwise_precision, m.pairwise_recall, m.rand]).apply(
+        [m.pairwise_precision, m.pairwise_recall, m.rand]
+    )
+    first = eb.taylor(sampled(), [m.rand]).apply([m.rand], order=1)
+    np.testing.assert_allclose(found.extremes[:2], eb.Normal.reach.fget(part(found)), atol=0.02)
+    assert (np.abs(first.extremes) < 0.1).all() and np.diff(found.interval()[2])[0] < 0.1
+
+
+def part(found):
+    return eb.Normal(found.names[:2], found.mean[:2], found.cov[:2, :2], found.df[:2], found.support[:2])
+
+
+def test_components_are_taken_with_their_intervals():
+    found = eb.taylor(sampled(), METRICS).apply(METRICS)
+    taken = found.part([3, 0, 11])
+    assert taken.names == tuple(METRICS[j].name for j in (3, 0, 11))
+    np.testing.assert_array_equal(taken.interval(), found.interval()[[3, 0, 11]])
+    np.testing.assert_array_equal(taken.cov, found.cov[np.ix_([3, 0, 11], [3, 0, 11])])
+
+
+def test_error_counts_of_a_sample_without_errors_have_upper_limits_above_0():
+    truth = pd.Series({r: r // 4 for r in range(400)})
+    found = eb.taylor(eb.Sample(eb.measure(truth, truth[:100]), eb.UniformRecords()), [m.splits, m.merges])
+    bounds = found.apply([m.splits, m.merges]).interval()
+    assert (bounds[:, 0] == 0).all() and (bounds[:, 1] > 1).all()
+
+
+# Degrees of freedom
+
+
+@pytest.mark.parametrize("strata", [1, 5, 100])
+def test_degrees_of_freedom_of_even_strata_are_draws_less_strata(strata):
+    """As R's degf: 100 strata of 2 draws have 100."""
+    truth = pd.Series(np.arange(1600) // 2)
+    chosen = truth[truth < 200]
+    ids = np.arange(200)
+    design = eb.Stratified(pd.Series(ids % strata, ids), {h: 800 // strata for h in range(strata)})
+    found = eb.taylor(eb.Sample(eb.measure(truth, chosen), design), [m.b3_recall]).apply([m.b3_recall])
+    assert found.df[0] == pytest.approx(200 - strata)
+
+
+def test_degrees_of_freedom_are_1_at_least():
+    truth = pd.Series([0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1])
+    found = eb.estimate(truth, truth, eb.UniformClusters(), [m.pairwise_recall])
+    assert found.df[0] == 1.0
