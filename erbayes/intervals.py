@@ -31,7 +31,7 @@ class Estimated(Protocol):
     @property
     def support(self) -> tuple[Support, ...]: ...
     @property
-    def draws(self) -> float: ...
+    def draws(self) -> FloatArray | float: ...
     @property
     def reach(self) -> FloatArray: ...
 
@@ -79,8 +79,11 @@ class BetaGamma:
     """Beta quantiles on a bounded support, Gamma quantiles on a half-line, t quantiles on the line.
 
     Two pseudo-draws are added first: one of an entity that raises the metric as far as any can, and one that
-    lowers it. They stand for errors that no draw has shown. A sample of n draws without an error then gives
-    about the interval of a uniform prior, Beta(n + 1, 1).
+    lowers it. They stand for errors that no draw has shown. Mass 1/2 at an end of the scale is that of
+    Jeffreys' prior: n equal draws without an error give about the interval of Beta(n + 1/2, 1/2). Towards the
+    middle, where draws show errors enough and V alone tells how they differ, the mass fades: it is multiplied
+    by ((u + d)/(u - d))², with u and d the distances up and down, (2x - 1)² on [0, 1]. If few draws hold most
+    of what a metric averages over, the masses count against the effective number of draws.
 
     With the pseudo-draws the estimate is x and its variance V. On [0, 1] quantiles are those of
     Beta(n* x, n* (1 - x)), where n* = x (1 - x)/V is the effective sample size. Metrics on [a, b] are moved
@@ -90,7 +93,7 @@ class BetaGamma:
     Parameters
     ----------
     mass : float
-        Weight of each pseudo-draw, 0 or more; a draw of the sample has 1.
+        Weight of each pseudo-draw at an end of the scale, 0 or more; an effective draw of the sample has 1.
 
     Raises
     ------
@@ -104,10 +107,10 @@ class BetaGamma:
     >>> from erbayes import Normal
     >>> fit = Normal(("precision",), np.ones(1), np.zeros((1, 1)), np.array([99.0]), ((0.0, 1.0),), draws=100)
     >>> interval(fit, 0.95, BetaGamma()).round(3)
-    array([[0.964, 1.   ]])
+    array([[0.975, 1.   ]])
     """
 
-    mass: float = 1.0
+    mass: float = 0.5
 
     def __post_init__(self) -> None:
         if not self.mass >= 0:
@@ -135,9 +138,12 @@ class BetaGamma:
     def _with_pseudo_draws(self, fit: Estimated) -> tuple[FloatArray, FloatArray]:
         """Estimates, within their support, and variances, both (..., k)."""
         least, most = np.array(fit.support).T
-        share = self.mass / fit.draws
-        centre = np.clip(fit.mean, least, most) + share / (1 + 2 * share) * fit.reach.sum(axis=-1)
-        spread = fit.sd**2 + share / fit.draws * (fit.reach**2).sum(axis=-1)
+        reach = fit.reach
+        length = np.abs(reach).sum(axis=-1)
+        fade = np.divide(reach.sum(axis=-1), length, out=np.zeros_like(length), where=length > 0) ** 2
+        share = self.mass * fade / fit.draws
+        centre = np.clip(fit.mean, least, most) + share / (1 + 2 * share) * reach.sum(axis=-1)
+        spread = fit.sd**2 + share / fit.draws * (reach**2).sum(axis=-1)
         return np.clip(centre, least, most), spread / (1 + 2 * share) ** 2
 
 

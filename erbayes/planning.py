@@ -104,7 +104,7 @@ class Outlook:
             np.diag(self.variance * factor * theta / n),
             np.maximum((n - 1) * self.effective, 1.0),
             tuple(m.support for m in self.metrics),
-            n / theta if theta else np.inf,
+            n * self.effective / theta if theta else np.inf,
             self.extremes,
         )
         return np.asarray(np.diff(found.interval(level))[:, 0] / 2)
@@ -285,8 +285,8 @@ def forecast(
     >>> found = forecast(people, [metrics.pairwise_recall], designs)
     >>> found.smallest(0.05)[["design", "n", "cost"]].round()
          design     n    cost
-    0   records   119   405.0
-    1  entities  1250  1328.0
+    0   records   134   441.0
+    1  entities  1543  1479.0
     """
     if not metrics or not designs:
         raise DataError(f"nothing to forecast: {len(metrics)} metrics under {len(designs)} designs")
@@ -483,9 +483,9 @@ def forecast_from_prior(
     >>> found = forecast_from_prior(prior, [metrics.pairwise_recall], designs, rng=np.random.default_rng(1))
     >>> found.smallest(0.05, assurance=0.8)[["design", "n", "median", "cost"]].round()
          design     n  median    cost
-    0   records   149      86   449.0
-    1      root   374     198   704.0
-    2  entities  1142     573  1238.0
+    0   records   171     126   495.0
+    1      root   459     349   816.0
+    2  entities  1653    1128  1503.0
     """
     if populations < 1:
         raise DataError(f"{populations} populations: 1 or more are needed")

@@ -73,12 +73,6 @@ class Sample:
         rows = (f"<tr><td>{escape(k)}</td><td>{escape(v)}</td></tr>" for k, v in self.facts().items())
         return f"Sample<table>{''.join(rows)}</table>"
 
-    @property
-    def draws(self) -> float:
-        """Number of draws over their finite-population correction, n/θ: ∞ for a census."""
-        theta = self.expansion.variance.theta_mean
-        return self.expansion.unit.shape[-1] / theta if theta else np.inf
-
     def contributions(self, columns: Sequence[Column]) -> FloatArray:
         """weight × y of each draw, (..., n draws, k columns): their sum estimates the totals."""
         counted = np.stack([self.units.column(c)[self.expansion.unit] for c in columns], axis=-1)

@@ -48,7 +48,7 @@ def taylor(sample: Sample, metrics: Sequence[Metric] = METRICS) -> Totals:
     n = sample.expansion.unit.shape[-1]
     stock = np.pad(_on_stock(sample, counted), ((0, 0), (0, len(known))))
     free = max(n - variance.lost, 0) / n
-    return Totals(names, mean, cov, moment, free, sample.draws, sample.expansion.absolute, stock)
+    return Totals(names, mean, cov, moment, free, variance.theta_mean, sample.expansion.absolute, stock)
 
 
 def _on_stock(sample: Sample, columns: Sequence[Column]) -> FloatArray:
@@ -113,6 +113,6 @@ def paired_taylor(samples: Sequence[Sample], metrics: Sequence[Metric]) -> Norma
         samples[0].expansion.variance.covariance(parts),
         np.concatenate([f.df for f in fits]),
         tuple(s for f in fits for s in f.support),
-        fits[0].draws,
+        np.concatenate([np.broadcast_to(f.draws, f.mean.shape) for f in fits]),
         np.concatenate([f.reach for f in fits]),
     )

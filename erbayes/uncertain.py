@@ -46,8 +46,8 @@ class Normal(Tabled):
     df : float array, (..., k)
         Degrees of freedom of each standard error.
     support : tuple of (float, float), (k,)
-    draws : float
-        Number of draws over their finite-population correction, n/θ: ∞ for a census.
+    draws : float array, (..., k), or float
+        Effective number of draws over their finite-population correction, n_eff/θ: ∞ for a census.
     extremes : float array, (..., k, 2), optional
         How far each metric would move, to first order, if all draws were of the entity that raises it most,
         and of the one that lowers it most. By default to the ends of a bounded support, else not at all.
@@ -58,7 +58,7 @@ class Normal(Tabled):
     cov: FloatArray
     df: FloatArray
     support: tuple[tuple[float, float], ...]
-    draws: float = np.inf
+    draws: FloatArray | float = np.inf
     extremes: FloatArray | None = None
 
     @property
@@ -105,7 +105,7 @@ class Normal(Tabled):
             self.cov[..., j, :][..., j],
             self.df[..., j],
             tuple(self.support[i] for i in j),
-            self.draws,
+            np.broadcast_to(self.draws, self.mean.shape)[..., j],
             self.reach[..., j, :],
         )
 
@@ -277,8 +277,8 @@ class Totals:
     free : float
         Share of the draws that is left once strata and calibration have taken their degrees of freedom,
         (n - lost)/n.
-    draws : float
-        Number of draws over their finite-population correction, n/θ.
+    theta : float
+        Finite-population correction, averaged over draws.
     absolute : bool
         False where totals are known only up to a common factor.
     stock : float array, (4, k)
@@ -291,7 +291,7 @@ class Totals:
     cov: FloatArray
     moment: FloatArray
     free: float
-    draws: float
+    theta: float
     absolute: bool
     stock: FloatArray
 
@@ -348,7 +348,8 @@ class Totals:
                     if column.name in self.names:
                         sized[j, self.names.index(column.name)] = coefficient
             square = np.einsum("jk,...kl,jl->...j", sized, self.moment, sized)
-            df = np.maximum((self.mean @ sized.T) ** 2 / square * self.free, 1.0)
+            effective = (self.mean @ sized.T) ** 2 / square
+            df, draws = np.maximum(effective * self.free, 1.0), effective / np.float64(self.theta)
         empty = [m.name for m, x in zip(metrics, np.moveaxis(mean, -1, 0), strict=True) if np.isnan(x).any()]
         if empty and not batch:
             raise NotIdentified(
@@ -357,7 +358,7 @@ class Totals:
         cov = J @ self.cov @ np.swapaxes(J, -1, -2)
         support = tuple(m.support for m in metrics)
         extremes = self._extremes(mean, J, sized, support)
-        return Normal(tuple(m.name for m in metrics), mean, cov, df, support, self.draws, extremes)
+        return Normal(tuple(m.name for m in metrics), mean, cov, df, support, draws, extremes)
 
     def _extremes(
         self, mean: FloatArray, J: FloatArray, sized: FloatArray, support: Sequence[Support]

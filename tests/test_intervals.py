@@ -16,9 +16,10 @@ def fit(mean, sd=0.05, df=9.0, support=(0.0, 1.0), draws=20.0, extremes=None):
     return eb.Normal(("x",), np.array([mean]), V, np.array([df]), (support,), draws, extremes)
 
 
-def by_hand(x, sd, df, support, draws, reach, p, mass=1.0):
+def by_hand(x, sd, df, support, draws, reach, p, mass=0.5):
     """One quantile, with SciPy's distributions and pseudo-draws counted one by one."""
     low, high = reach
+    mass *= ((high + low) / (high - low)) ** 2
     weights = np.array([draws, mass, mass])
     x, V = (
         np.average([x, x + low, x + high], weights=weights),
@@ -55,18 +56,24 @@ def test_pseudo_draws_reach_to_the_ends_of_a_bounded_support_by_default():
 
 
 @pytest.mark.parametrize("draws", [20, 100, 1000])
-def test_a_sample_without_error_has_about_the_interval_of_a_uniform_prior(draws):
+def test_a_sample_without_error_has_about_the_interval_of_jeffreys_prior(draws):
     low, high = fit(1.0, 0.0, np.inf, draws=draws).interval()[0]
-    assert low == pytest.approx(stats.beta.ppf(0.025, draws + 1, 1), abs=0.1 / draws) and high == 1
+    assert low == pytest.approx(stats.beta.ppf(0.025, draws + 0.5, 0.5), abs=0.1 / draws) and high == 1
     np.testing.assert_allclose(fit(0.0, 0.0, np.inf, draws=draws).interval()[0], [0, 1 - low], rtol=1e-12)
 
 
-def test_independent_draws_of_0_and_1_have_about_the_interval_of_a_uniform_prior():
+def test_independent_draws_of_0_and_1_have_about_the_interval_of_jeffreys_prior():
     n, errors = 200, 12
     x = 1 - errors / n
     found = fit(x, np.sqrt(x * (1 - x) / (n - 1)), np.inf, draws=n).interval()[0]
-    wanted = stats.beta.ppf([0.025, 0.975], n - errors + 1, errors + 1)
+    wanted = stats.beta.ppf([0.025, 0.975], n - errors + 0.5, errors + 0.5)
     np.testing.assert_allclose(found, wanted, atol=2e-3)
+
+
+def test_pseudo_draws_fade_in_the_middle_of_the_scale():
+    plain, pseudo = fit(0.5).interval(kind=eb.BetaGamma(0.0)), fit(0.5).interval()
+    np.testing.assert_array_equal(plain, pseudo)
+    np.testing.assert_allclose(fit(0.2).interval(), 1 - fit(0.8).interval()[:, ::-1], rtol=1e-9)
 
 
 def test_a_census_has_an_interval_of_length_0_and_a_single_draw_none():
