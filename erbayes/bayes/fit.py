@@ -37,9 +37,9 @@ from ..uncertain import Draws, Tabled
 from .evidence import Evidence
 from .importance import KHAT, smoothed
 from .joined import Joined, joined
-from .model import LOG_PRIOR, SizeModel
+from .model import SizeModel
 from .outcomes import BETWEEN
-from .parts import CompiledPart, Part
+from .parts import CompiledPart
 from .population import Completed, completed
 from .samplers import NUTS, Importance, Sampler, problems_of_chains
 
@@ -96,7 +96,7 @@ class Fit(Tabled):
     @property
     def log_prior(self) -> FloatArray:
         """Log prior density of the size family, (chain, draw)."""
-        return self.by_size[LOG_PRIOR]
+        return self.draws.log_prior["sizes"]
 
     @property
     def khat(self) -> dict[str, float]:
@@ -111,23 +111,24 @@ class Fit(Tabled):
     @cached_property
     def exact(self) -> FloatArray:
         """Chance that an entity is predicted exactly, by size, (chain, draw, J)."""
-        clean = self._free(self.model.exactness, self.evidence.data, 0)["clean"]
+        clean = self._free("exactness", self.evidence.data, 0)["clean"]
         return self.by_size["intact"] * np.where(self.by_size["met"] > 0, clean, 1.0)
 
     def _between(self, column: Column) -> FloatArray:
         """Mean by size of a column that lies between bounds, (chain, draw, J)."""
         between, size = BETWEEN[column], self.evidence.grid.size
         counted = between.evidence(self.evidence.entities, self.sample.units.column(column), size)
-        found = self._free(self.model.bounded, self.evidence.data | counted, 1 + list(BETWEEN).index(column))
+        found = self._free("bounded", self.evidence.data | counted, 1 + list(BETWEEN).index(column))
         return between.expected(size, self, found["bounded_mean"])
 
-    def _free(self, part: Part, data: dict[str, Any], stream: int) -> dict[str, FloatArray]:
-        """Draws by size of a part that nothing ties."""
+    def _free(self, place: str, data: dict[str, Any], stream: int) -> dict[str, FloatArray]:
+        """Draws by size of the part in a place that nothing ties."""
+        part = self.model.untied[place]
         chains, draws = self.population.true.shape
         rng = np.random.default_rng([self.seed, stream])
         (found,) = Importance(draws, chains)([CompiledPart.of(part, data)], rng)
         if found.problems:
-            warnings.warn(f"{type(part).__name__}: {'; '.join(found.problems)}", NotConverged, stacklevel=4)
+            warnings.warn(f"{place}: {'; '.join(found.problems)}", NotConverged, stacklevel=4)
         return found.by_size
 
     @cached_property
@@ -291,11 +292,7 @@ class Fit(Tabled):
         observed_data, constant_data and, from NUTS, sample_stats.
         """
         evidence, entities, metrics = self.evidence, self.evidence.entities, self.apply(self.metrics)
-        by_size = {
-            f"{k}_by_size": (("chain", "draw", "entity_size"), v)
-            for k, v in self.by_size.items()
-            if k != LOG_PRIOR
-        }
+        by_size = {f"{k}_by_size": (("chain", "draw", "entity_size"), v) for k, v in self.by_size.items()}
         dims = {v.name: self.pymc.named_vars_to_dims.get(v.name, ()) for v in self.pymc.free_RVs}
         parameters = {
             k: (("chain", "draw", *(dims[k] or [f"{k}_dim_{i}" for i in range(v.ndim - 2)])), v)
@@ -304,7 +301,7 @@ class Fit(Tabled):
         posterior = {
             **parameters,
             **by_size,
-            LOG_PRIOR: (("chain", "draw"), self.log_prior),
+            "log_prior": (("chain", "draw"), self.log_prior),
             "metrics": (("chain", "draw", "metric"), metrics.values),
         }
         names = {"entity": self.sample.units.ids.astype(str).to_numpy()}
