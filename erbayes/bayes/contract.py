@@ -101,7 +101,7 @@ EVERY = DATA | BOUNDED_DATA
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A quantity that a part must return, with one value per bin of size.
+    """A quantity that a part must return.
 
     Attributes
     ----------
@@ -109,10 +109,13 @@ class Quantity:
         With its unit.
     most : float
         Its largest possible value; the smallest is 0.
+    dims : tuple of str
+        Dimensions.
     """
 
     meaning: str
     most: float = np.inf
+    dims: tuple[str, ...] = (BIN,)
 
 
 RETURNED: dict[str, dict[str, Quantity]] = {
@@ -224,39 +227,59 @@ def sampled_bins(data: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v[data["sampled"]] if k in by_size else v for k, v in data.items()}
 
 
-def by_bin(what: str, value: Any) -> Any:
-    """The tensor `value`, which must have one dimension.
+def tensor(value: Any, name: str, of: str) -> Any:
+    """The quantity `name` of a part as a tensor, which must have its number of dimensions.
 
     Raises
     ------
     DataError
-        Another number of dimensions, or a length of 1.
+        Another number of dimensions, or a length of 1, which PyTensor would spread over all bins.
     """
-    tensor = pt.as_tensor(value)
-    if tensor.ndim != 1 or tensor.type.shape == (1,):
-        raise DataError(f"{what} has shape {tensor.type.shape}: it must have one value per bin of size")
-    return tensor
+    found, dims = pt.as_tensor(value), dimensions(name)
+    if found.ndim != len(dims) or 1 in found.type.shape:
+        raise DataError(f"'{name}' of {of} has shape {found.type.shape}: its dimensions must be {dims}")
+    return found
 
 
-def checked(name: str, values: Mapping[str, Any], bins: int) -> None:
-    """Check the numbers of a part's quantities, where its sampler starts.
+def dimensions(name: str) -> tuple[str, ...]:
+    """Dimensions of a quantity; one that no place needs has one value per bin of size."""
+    return next((place[name].dims for place in RETURNED.values() if name in place), (BIN,))
+
+
+ROUNDING = 1e-9
+"""Chances may exceed 1 by so much."""
+
+
+def check(values: Mapping[str, Any], lengths: Mapping[str, int], of: str) -> None:
+    """Check the numbers of a part's quantities where its sampler starts.
+
+    Parameters
+    ----------
+    values : mapping, name -> array
+    lengths : mapping
+        Length of each dimension.
+    of : str
+        Name of the part.
 
     Raises
     ------
     DataError
-        A length other than the number of bins, a value that is not finite or beyond what the quantity can
-        be.
+        A wrong shape, a value that is not finite, or one beyond the limits of the quantity.
     """
-    most = {k: quantity.most for place in RETURNED.values() for k, quantity in place.items()}
-    for k, value in values.items():
-        if value.shape != (bins,):
+    most = {name: quantity.most for place in RETURNED.values() for name, quantity in place.items()}
+    for name, value in values.items():
+        shape = tuple(lengths[dim] for dim in dimensions(name))
+        if value.shape != shape:
             raise DataError(
-                f"'{k}' of {name} has shape {value.shape}, not ({bins},): one value per bin of size"
+                f"'{name}' of {of} has shape {value.shape}, not {shape}: its dimensions must be "
+                f"{dimensions(name)}"
             )
         if not np.isfinite(value).all():
-            raise DataError(f"'{k}' of {name} is not finite in {(~np.isfinite(value)).sum()} of {bins} bins")
-        if k in most and not ((value >= 0) & (value <= most[k] + 1e-9)).all():
             raise DataError(
-                f"'{k}' of {name} runs from {value.min():.4g} to {value.max():.4g}: "
-                f"it must lie between 0 and {most[k]:g}"
+                f"'{name}' of {of} is not finite in {(~np.isfinite(value)).sum()} of {value.size} places"
+            )
+        if name in most and not ((value >= 0) & (value <= most[name] + ROUNDING)).all():
+            raise DataError(
+                f"'{name}' of {of} runs from {value.min():.4g} to {value.max():.4g}: "
+                f"it must lie between 0 and {most[name]:g}"
             )

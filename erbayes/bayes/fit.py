@@ -41,7 +41,7 @@ from .model import SizeModel
 from .outcomes import BETWEEN
 from .parts import CompiledPart
 from .population import Completed, completed
-from .samplers import NUTS, Importance, Sampler, problems_of_chains
+from .samplers import NUTS, Importance, Sampler, enough, problems_of_chains
 
 PRODUCED = (TRUE_LINKS, COMMON_LINKS, B3_RECALL, B3_RECALL_MEAN, EXACT, *BETWEEN)
 """Columns that a size model produces, besides those that the prediction or the sizes alone fix."""
@@ -362,7 +362,11 @@ class Fit(Tabled):
 
 
 def fast(
-    sample: Sample, model: SizeModel | None = None, *, draws: int = 1000, rng: np.random.Generator
+    sample: Sample,
+    model: SizeModel | None = None,
+    *,
+    draws: int = 1000,
+    rng: np.random.Generator | int | None = None,
 ) -> Fit:
     """Fit a size model by importance sampling: tenths of a second, once it is compiled.
 
@@ -374,10 +378,14 @@ def fast(
     sample : Sample
     model : SizeModel, optional
     draws : int
-    rng : Generator
+        50 or more.
+    rng : Generator, int or None
+        A generator, or its seed, which PyMC calls `random_seed`; None is another seed at each call.
 
     Raises
     ------
+    DataError
+        Too few draws, or a part that breaks its contract (see `erbayes.bayes.contract`).
     NotIdentified
         Units, designs or predictions that a size model cannot take (see `Evidence.of`).
 
@@ -400,7 +408,7 @@ def nuts(
     chains: int = 4,
     cores: int | None = None,
     target_accept: float = 0.8,
-    rng: np.random.Generator,
+    rng: np.random.Generator | int | None = None,
     progressbar: bool = True,
     nuts_sampler: str | None = None,
 ) -> Fit:
@@ -415,12 +423,16 @@ def nuts(
     sample : Sample
     model : SizeModel, optional
     draws, tune, chains, cores, target_accept, progressbar, nuts_sampler
-        As of `pymc.sample`. nutpie is used where it is installed and `nuts_sampler` names no other: it
-        compiles a model once, for whatever data and parameters of priors.
-    rng : Generator
+        As of `pymc.sample`, with 50 draws or more. nutpie is used where it is installed and `nuts_sampler`
+        names no other: it compiles a model once, for whatever data and parameters of priors.
+    rng : Generator, int or None
+        A generator, or its seed, which PyMC calls `random_seed`; None is another seed at each call.
 
     Raises
     ------
+    DataError
+        Too few draws, a sampler that is unknown or not installed, or a part that breaks its contract (see
+        `erbayes.bayes.contract`).
     NotIdentified
         Units, designs or predictions that a size model cannot take (see `Evidence.of`).
 
@@ -436,8 +448,11 @@ def nuts(
     return _fitted(sample, model, sampler, rng)
 
 
-def _fitted(sample: Sample, model: SizeModel | None, sampler: Sampler, rng: np.random.Generator) -> Fit:
-    model, evidence = model or SizeModel(), Evidence.of(sample)
+def _fitted(
+    sample: Sample, model: SizeModel | None, sampler: Sampler, rng: np.random.Generator | int | None
+) -> Fit:
+    enough(sampler.draws)
+    rng, model, evidence = np.random.default_rng(rng), model or SizeModel(), Evidence.of(sample)
     parts = [CompiledPart.of(part, evidence.data) for part in model.tied.values()]
     draws = joined(dict(zip(model.tied, sampler(parts, rng), strict=True)), evidence.data, rng)
     population = completed(draws.by_size, evidence.data, rng)

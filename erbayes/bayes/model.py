@@ -9,7 +9,7 @@ from typing import Any
 import pymc as pm
 import pytensor.tensor as pt
 
-from .contract import LOG_FLAWLESS, Part, Placed, as_pymc, by_bin, coords, title
+from .contract import LOG_FLAWLESS, Part, Placed, as_pymc, coords, dimensions, tensor, title
 from .evidence import Evidence
 from .outcomes import Bounded, Exactness, Leakage, Retention
 from .parts import COMPILER
@@ -36,7 +36,7 @@ class Sizes:
 
     def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Expected entities of each size, (J,), whose records add to N; the draws among them."""
-        weights = by_bin(f"{self.title}.log_weights", self.family.log_weights(data))
+        weights = tensor(self.family.log_weights(data), "log_weights", self.title)
         log_p = normalised(weights + pt.log(data["selection"]))
         counts("drawn_sizes", data["draws"], log_p, data["drawn"], dims="entity_size")
         of_records = normalised(weights + pt.log(data["size"]))
@@ -89,5 +89,5 @@ class SizeModel:
             )
             for name, value in by_size.items():
                 if name != LOG_FLAWLESS:
-                    pm.Deterministic(f"{name}_by_size", value, dims="entity_size")
+                    pm.Deterministic(f"{name}_by_size", value, dims=dimensions(name))
         return model

@@ -21,7 +21,7 @@ from pytensor.tensor.random.type import RandomType
 
 from ..arrays import FloatArray, IntArray
 from ..errors import DataError
-from .contract import LOG_FLAWLESS, Part, as_pymc, by_bin, checked, coords, title
+from .contract import LOG_FLAWLESS, Part, as_pymc, check, coords, tensor, title
 
 COMPILER = RLock()
 """Held while PyTensor builds, compiles or calls functions, which it cannot do in two threads at once.
@@ -113,7 +113,7 @@ class Graph:
                 f"{name} has {len(states)} discrete random variables: a part has one if it returns "
                 f"'{LOG_FLAWLESS}', as `flawless` makes them, and none if it does not"
             )
-        quantities = {k: by_bin(f"'{k}' of {name}", v) for k, v in by_size.items() if k != LOG_FLAWLESS}
+        quantities = {k: tensor(v, k, name) for k, v in by_size.items() if k != LOG_FLAWLESS}
         prior = [pt.sum(pm.logp(v, v)) for v in free] + [pt.sum(v) for v in model.potentials]
         outputs = model.replace_rvs_by_values([pt.sum(pt.stack(prior)), *quantities.values(), *free])
         at_zero = pt.constant(-np.inf) if log_flawless is None else log_flawless
@@ -171,27 +171,27 @@ class Graph:
         logs = [self.log_density, self.log_flawless, self.log_prior]
         return [*logs, *self.by_size.values(), *self.parameters.values()]
 
-    def check(self, start: Mapping[str, Any], data: Mapping[str, Any], bins: int, name: str) -> None:
+    def rehearse(
+        self, start: Mapping[str, Any], data: Mapping[str, Any], lengths: Mapping[str, int], name: str
+    ) -> None:
         """Compute the quantities once, before anything is compiled.
 
         Raises
         ------
         DataError
-            Quantities that cannot be computed or that break their contract (see `contract.checked`).
+            Quantities that cannot be computed or that break their contract (see `contract.check`).
         """
-        values = [pt.constant(start[v.name], dtype=v.dtype) for v in self.values]
-        values += [pt.constant(0, dtype=v.dtype) for v in self.states]
-        known = [pt.constant(np.asarray(data[k], dtype=v.dtype)) for k, v in self.data.items()]
-        outputs = clone_replace(
-            [self.log_density, *self.by_size.values()],
-            dict(zip(self._inputs, [*known, *values], strict=True)),
-        )
+        known = [np.asarray(data[k], dtype=v.dtype) for k, v in self.data.items()]
+        values = [np.asarray(start[v.name], dtype=v.dtype) for v in self.values]
+        states = [np.asarray(0, dtype=v.dtype) for v in self.states]
+        outputs = [self.log_density, *self.by_size.values()]
+        once = pytensor.function(self._inputs, outputs, mode=Mode("py", None), on_unused_input="ignore")
         try:
-            density, *found = pytensor.function([], outputs, mode=Mode("py", None))()
+            density, *found = once(*known, *values, *states)
         except (TypeError, ValueError, IndexError) as error:
             first = str(error).splitlines()[0]
             raise DataError(f"{name} cannot be computed where its sampler starts: {first}") from error
-        checked(name, dict(zip(self.by_size, found, strict=True)), bins)
+        check(dict(zip(self.by_size, found, strict=True)), lengths, name)
         if not np.isfinite(density):
             raise DataError(f"the log density of {name} is {density} where its sampler starts")
 
@@ -282,7 +282,8 @@ class Prepared:
         hyperparameters = {v.name: v.get_value() for v in model.data_vars if v.name not in data}
         program = Program.of(graph)
         if program is None:
-            graph.check(point, {**data, **hyperparameters}, len(data["size"]), title(part))
+            lengths = {dim: len(values) for dim, values in coords(data).items()}
+            graph.rehearse(point, {**data, **hyperparameters}, lengths, title(part))
             program = Program(graph)
             Program.kept.append(program)
         start = np.concatenate([np.ravel(point[v.name]) for v in graph.values]).astype(float)

@@ -15,18 +15,31 @@ from pytensor.graph.replace import graph_replace
 from scipy.linalg import block_diag
 
 from ..arrays import FloatArray
+from ..errors import DataError
 from .importance import KHAT, Approximation, approximated
 from .parts import COMPILER, CompiledPart, PartDraws, Program
 
 RHAT = 1.01
 ESS_A_CHAIN = 100
+FEWEST_DRAWS = 50
+"""Fewer draws are too few for the Pareto shape of their weights."""
+NUTS_SAMPLERS = ("nutpie", "pymc", "numpyro", "blackjax")
+"""Names that `pymc.sample` takes; each is a package."""
 PREPARED = 1000
 """Draws of the approximation in whose coordinates NUTS runs."""
 
 
-class Sampler(Protocol):
-    """Draws independent parts."""
+def enough(draws: int) -> None:
+    """Raise DataError for fewer than `FEWEST_DRAWS` draws."""
+    if draws < FEWEST_DRAWS:
+        raise DataError(f"{draws} draws are too few: draws must be {FEWEST_DRAWS} or more")
 
+
+class Sampler(Protocol):
+    """Draws independent parts: so many draws in each chain."""
+
+    @property
+    def draws(self) -> int: ...
     def __call__(self, parts: Sequence[CompiledPart], rng: np.random.Generator) -> list[PartDraws]: ...
 
 
@@ -185,6 +198,18 @@ class NUTS:
     progressbar: bool = True
     nuts_sampler: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.chains < 1:
+            raise DataError(f"{self.chains} chains: chains must be 1 or more")
+        if self.nuts_sampler is None:
+            return
+        installed = [name for name in NUTS_SAMPLERS if find_spec(name) is not None]
+        if self.nuts_sampler not in installed:
+            known = "not installed" if self.nuts_sampler in NUTS_SAMPLERS else "unknown"
+            raise DataError(
+                f"nuts_sampler='{self.nuts_sampler}' is {known}: choose from {', '.join(installed)}"
+            )
+
     def __call__(self, parts: Sequence[CompiledPart], rng: np.random.Generator) -> list[PartDraws]:
         found = [approximated(part, PREPARED, rng) for part in parts]
         chains, drawn = self.sampled(parts, found, rng), []
@@ -207,7 +232,7 @@ class NUTS:
         self, parts: Sequence[CompiledPart], found: Sequence[Approximation], rng: np.random.Generator
     ) -> Chains:
         """Draws of all parts, in coordinates where they are nearly standard normal."""
-        by_nutpie = self.nuts_sampler is None and find_spec("nutpie") is not None
+        by_nutpie = self.nuts_sampler in (None, "nutpie") and find_spec("nutpie") is not None
         engine, whitened = self._by_nutpie if by_nutpie else self._by_pymc, Whitened.of(parts, found)
         tree = engine(whitened, int(rng.integers(2**31)))
         z, stats = tree["posterior"]["z"].to_numpy(), tree["sample_stats"]
