@@ -1,9 +1,11 @@
 """Parts of one's own: their contract, their keys, and fits in several threads."""
 
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from threading import Barrier
 from typing import Any
 
@@ -28,14 +30,19 @@ from erbayes.bayes.outcomes import BETWEEN
 from erbayes.bayes.parts import CompiledPart, PartDraws, Program, content
 from erbayes.bayes.priors import smooth
 from erbayes.columns import PIECES
-from erbayes.simulate import Misattribution, Zeta, simulate
+from erbayes.simulate import Misattribution, Population, Zeta, simulate
 from erbayes.study import DrawRecords
+
+ASKED = [m.pairwise_precision, m.pairwise_recall]
+
+
+def population(seed: int = 1, errors: float = 0.1, largest: int = 60) -> Population:
+    return simulate(Zeta(2.5, largest), Misattribution(errors), 4000, np.random.default_rng(seed))
 
 
 def sample(seed: int = 1, n: int = 60, errors: float = 0.1, largest: int = 60) -> eb.Sample:
-    rng = np.random.default_rng(seed)
-    people = simulate(Zeta(2.5, largest), Misattribution(errors), 4000, rng)
-    return DrawRecords().draw(people.units, n, 1, rng).each[0]
+    units = population(seed, errors, largest).units
+    return DrawRecords().draw(units, n, 1, np.random.default_rng(seed)).each[0]
 
 
 @pytest.fixture(scope="module")
@@ -345,6 +352,10 @@ def test_missing_quantities_are_told_by_the_door():
     [
         (lambda data: data["x"], "Own has no continuous parameter: it must create a random variable"),
         (lambda data: pm.Normal("k"), r"'log_weights' of Own has shape \(\): its dimensions must be"),
+        (
+            lambda data: pm.Normal("k", shape=1),
+            r"'log_weights' of Own has shape \(1,\): its dimensions must be",
+        ),
         (lambda data: pm.Normal("k") * data["x"][:5], "Own cannot be computed where its sampler starts"),
     ],
 )
@@ -501,3 +512,57 @@ def test_threads_that_compile_at_once(interpreted):
         wanted = [log_density(every[i], k, prior, 1 + 1.2 * np.exp(k)) for k in thetas[:, 0]]
         np.testing.assert_allclose(found, np.broadcast_to(wanted, found.shape), rtol=1e-10)
     assert len(Program.kept) == 1
+
+
+# The page about own parts
+
+PAGE = (Path(__file__).parents[1] / "docs" / "guide" / "own-parts.md").read_text(encoding="utf-8")
+
+
+def test_the_page_has_the_dictionary():
+    rows = [tuple(re.split(r" *\| *", row)[1:-1]) for row in re.findall(r"^\|.*`.*\|$", PAGE, re.M)]
+    data = {**DATA, **BOUNDED_DATA}.items()
+    wanted = [(f"`{k}`", ", ".join(v.dims) or "one number", v.meaning) for k, v in data]
+    places = ((place, k, v) for place, each in RETURNED.items() if place != "sizes" for k, v in each.items())
+    wanted += [(place, f"`{k}`", ", ".join(v.dims), v.meaning) for place, k, v in places]
+    assert rows == wanted
+
+
+def test_the_page_runs():
+    """Its family against SciPy, its outcomes against plain formulas, and its fits near the truth."""
+    at = sample(3, n=150)
+    page: dict[str, Any] = {"sample": at}
+    fits = []
+    for block in re.findall(r"```python\n(.*?)```", PAGE, re.S):
+        exec(block, page)
+        fits.append(page["fit"])
+    by_family, by_outcome = fits
+    assert isinstance(by_family.model.sizes, page["Weibull"])
+    s, grid = by_family.evidence.grid.size, by_family.evidence.grid
+    scale = np.exp(by_family.evidence.data["log_biased_mean"] + by_family.draws.parameters["log_scale"])
+    law = stats.weibull_min(
+        np.exp(by_family.draws.parameters["log_shape"])[..., None], scale=scale[..., None]
+    )
+    weights = law.pdf(s) * grid.width
+    wanted = 4000 * weights / (weights * s).sum(-1, keepdims=True)
+    np.testing.assert_allclose(by_family.by_size["entities"], wanted, rtol=1e-6, atol=1e-12)
+    prior = stats.norm(0, 1).logpdf(by_family.draws.parameters["log_scale"])
+    prior += stats.norm(0, 0.5).logpdf(by_family.draws.parameters["log_shape"])
+    np.testing.assert_allclose(by_family.draws.log_prior["sizes"], prior, rtol=1e-9)
+
+    drawn = by_outcome.draws.parameters
+    x = np.log2(s) - by_outcome.evidence.data["centre"]
+    hazard = np.exp(drawn["break_level"][..., None] + drawn["break_slope"][..., None] * x)
+    mean = 1 / (1 + np.exp(-drawn["share_logit"][..., None]))
+    intact = np.where(s > 1, np.exp(-hazard), 1)
+    kept = intact + (1 - intact) * np.maximum(s - 2, 0) / s * mean
+    np.testing.assert_allclose(by_outcome.by_size["intact"], intact, rtol=1e-9)
+    np.testing.assert_allclose(by_outcome.by_size["kept"], kept, rtol=1e-9)
+    spread = stats.beta.var(*(p * np.exp(drawn["share_log_precision"][..., None]) for p in (mean, 1 - mean)))
+    most = np.maximum(s - 2, 0) / s
+    square = intact + (1 - intact) * most**2 * (mean**2 + spread)
+    np.testing.assert_allclose(by_outcome.by_size["kept_square"], square, rtol=1e-9)
+    for fit in fits:
+        intervals = fit.apply(ASKED).interval(0.999)
+        truth = [population(3).value(metric) for metric in ASKED]
+        assert ((intervals[:, 0] < truth) & (truth < intervals[:, 1])).all()

@@ -34,7 +34,7 @@ class Datum:
 
 
 BIN, DOUBLING, INTRUSION = "entity_size", "doubling", "intrusion"
-"""Dimensions: bins of entity sizes, doublings of them, bins of foreign records per record."""
+"""Names of dimensions, of bins of entity sizes, doublings of them, and bins of foreign records per record."""
 
 DATA: dict[str, Datum] = {
     "size": Datum("mean size of an entity in the bin, in records", (BIN,)),

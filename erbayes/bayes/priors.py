@@ -17,10 +17,9 @@ TAIL = 3.0
 
 
 Prior = Callable[[str], Any]
-"""A prior of one number: called with a name, it creates a variable of that name in the current PyMC model.
+"""A prior of one number, which creates a variable of the name that it is called with, in the current PyMC model.
 
-`Level` and `Slope` are such, and so are ``lambda name: pm.Normal(name, 0, 1)`` or a method that takes a
-name.
+Examples are `Level` and `Slope`, ``lambda name: pm.Normal(name, 0, 1)`` and any method that takes a name.
 """
 
 
