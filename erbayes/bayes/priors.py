@@ -17,7 +17,7 @@ TAIL = 3.0
 
 
 Prior = Callable[[str], Any]
-"""A prior of one number, which creates a variable of the name that it is called with, in the current PyMC model.
+"""A prior of one number, a callable that creates a variable of the given name in the current PyMC model.
 
 Examples are `Level` and `Slope`, ``lambda name: pm.Normal(name, 0, 1)`` and any method that takes a name.
 """
