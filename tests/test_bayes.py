@@ -21,15 +21,16 @@ from scipy import stats
 import erbayes as eb
 from erbayes import bayes, plots
 from erbayes import metrics as m
+from erbayes.bayes.contract import LOG_FLAWLESS
 from erbayes.bayes.evidence import Evidence, _smoothed
 from erbayes.bayes.fit import by_size_alone
 from erbayes.bayes.importance import DF, Approximation, Proposal, approximated, resampled, smoothed
 from erbayes.bayes.joined import joined
-from erbayes.bayes.model import LOG_PRIOR, Sizes
+from erbayes.bayes.model import Sizes
 from erbayes.bayes.outcomes import BETWEEN
-from erbayes.bayes.parts import LOG_FLAWLESS, CompiledPart, PartDraws, alone, hyperparameters, structure
+from erbayes.bayes.parts import CompiledPart, PartDraws, Program, alone
 from erbayes.bayes.population import NEAR, Completed, Links, completed, log_density_of_total, unsampled
-from erbayes.bayes.samplers import NUTS, Importance, Packing, Whitened, problems_of_chains
+from erbayes.bayes.samplers import NUTS, Importance, Whitened, problems_of_chains
 from erbayes.columns import COLUMNS, COMMON_LINKS, PIECES, PREDICTED_LINKS, RECORDS, TRUE_LINKS
 from erbayes.design import BySize
 from erbayes.simulate import Chain, LogNormal, Merges, Misattribution, Splits, simulate
@@ -503,22 +504,23 @@ def test_parts_as_nutpie_has_them():
         Approximation(c.start, root, np.empty((0, len(root))), 0.0, 0.0)
         for c, root in zip(compiled, roots, strict=True)
     ]
-    whitened, z = Whitened.of(compiled, found), pt.dvector("z")
-    density = whitened.log_density(z)
-    packing, packed = Packing(density), pt.dvector("packed")
+    z, packed = pt.dvector("z"), pt.dvector("packed")
+    density, packing = Whitened.of(compiled, found).packed_density(z)
     unpacked = pytensor.function([z, packed], packing.unpacked(density, packed), mode=PLAIN)
     for data in (first, later):
+        compiled = [CompiledPart.of(part, data) for part in parts]
+        whitened = Whitened.of(compiled, found)
         at = g.standard_normal(d)
         wanted = sum(
-            CompiledPart.of(part, data).log_densities((c.start + root @ at[i:j])[None])[0]
-            for part, c, root, i, j in zip(parts, compiled, roots, ends[:-1], ends[1:], strict=True)
+            c.log_densities((c.start + root @ at[i:j])[None])[0]
+            for c, root, i, j in zip(compiled, roots, ends[:-1], ends[1:], strict=True)
         )
-        assert unpacked(at, packing.vector()) == pytest.approx(wanted, rel=1e-9)
+        assert unpacked(at, packing.vector(whitened.values)) == pytest.approx(wanted, rel=1e-9)
+        assert whitened.log_density(pt.constant(at)).eval(mode=PLAIN) == pytest.approx(wanted, rel=1e-9)
         thetas = whitened.thetas(at[None])
         np.testing.assert_allclose(
             thetas[1][0], compiled[1].start + roots[1] @ at[ends[1] : ends[2]], rtol=1e-12
         )
-    assert Whitened.of(compiled, found) is whitened
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
@@ -576,11 +578,13 @@ def test_parts_are_joined_by_the_weight_of_the_total():
     M = (900 * data["size"] ** (-1 + 0.4 * g.standard_normal((300, 1)))).reshape(*shape, 6)
     by = {k: v.reshape(*shape, 6) for k, v in by.items()}
     parts = {
-        "sizes": PartDraws({"entities": M, LOG_PRIOR: M[..., 0]}, {"a": M[..., 0]}, 0.1, []),
+        "sizes": PartDraws({"entities": M}, {"a": M[..., 0]}, M[..., 1], 0.1, []),
         "retention": PartDraws(
-            {k: by[k] for k in ("kept", "kept_square")}, {"b": by["kept"][..., 1]}, 0.2, ["bad"]
+            {k: by[k] for k in ("kept", "kept_square")}, {"b": by["kept"][..., 1]}, M[..., 2], 0.2, ["bad"]
         ),
-        "leakage": PartDraws({k: by[k] for k in ("foreign", "foreign_square")}, {}, 0.3, [], refitted=True),
+        "leakage": PartDraws(
+            {k: by[k] for k in ("foreign", "foreign_square")}, {}, M[..., 3], 0.3, [], refitted=True
+        ),
     }
     links = Links.of(unsampled(M, data), by, data).predicted
     data["predicted_links"] = np.quantile(links, 0.3)
@@ -603,6 +607,10 @@ def test_parts_are_joined_by_the_weight_of_the_total():
     one = found[0]
     np.testing.assert_array_equal(one.parameters["a"], one.by_size["entities"][..., 0])
     np.testing.assert_array_equal(one.parameters["b"], one.by_size["kept"][..., 1])
+    np.testing.assert_array_equal(one.log_prior["sizes"], one.by_size["entities"][..., 1])
+    place = {x: (c, d) for c, d in np.ndindex(shape) for x in [by["kept"][c, d, 1]]}
+    partner = np.array([M[(*place[x], 2)] for x in one.parameters["b"].ravel()])
+    np.testing.assert_array_equal(one.log_prior["retention"].ravel(), partner)
     ratio = one.by_size["kept_square"] - one.by_size["kept"] ** 2
     np.testing.assert_allclose(
         ratio, by_hand_spread(one.by_size["kept"]), rtol=1e-9
@@ -719,7 +727,7 @@ def test_another_prior_and_sample_need_no_compilation(fit, monkeypatch):
     def refuse(*_):
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(CompiledPart, "__init__", refuse)
+    monkeypatch.setattr(Program, "__init__", refuse)
     rigid = bayes.SizeModel(bayes.PredictionInformed(slope=0.001, amplitude=0.001))
     found = bayes.fast(fit.sample, rigid, rng=rng())
     spread = [np.log(f.by_size["entities"]).std(axis=1).mean() for f in (found, fit)]
@@ -1074,16 +1082,19 @@ def test_calibration(name):
     assert (p > level).all() and (off < 1.2).all()
 
 
-def test_refit_under_another_prior_is_a_fresh_fit():
+def test_refit_under_another_prior_is_a_fresh_fit(monkeypatch):
     evidence, other = Evidence.of(clusters(100, 11)).data, Evidence.of(by_records(30, 4)).data
     wide, narrow = (Sizes(bayes.Zeta(v)) for v in (0.6, 0.05))
-    assert structure(wide) == structure(narrow) != structure(Sizes(bayes.CutZeta()))
-    assert hyperparameters(narrow, evidence)["size_log_excess_sd"] == 0.05
-    fresh = CompiledPart(narrow, other)
-    fresh.hyperparameters[narrow] = hyperparameters(narrow, other)
     Importance(200)([CompiledPart.of(wide, evidence)], rng(3))
-    again = Importance(500)([CompiledPart.of(narrow, other)], rng(5))[0].by_size["entities"]
-    np.testing.assert_allclose(again, Importance(500)([fresh], rng(5))[0].by_size["entities"], rtol=1e-4)
+    narrowed = CompiledPart.of(narrow, other)
+    assert narrowed.program is CompiledPart.of(wide, evidence).program
+    assert narrowed.prepared.hyperparameters["size_log_excess_sd"] == 0.05
+    again = Importance(500)([narrowed], rng(5))[0].by_size["entities"]
+    monkeypatch.setattr(CompiledPart, "kept", {})
+    monkeypatch.setattr(Program, "kept", [])
+    fresh = CompiledPart.of(narrow, other)
+    assert fresh.program is not narrowed.program
+    np.testing.assert_array_equal(again, Importance(500)([fresh], rng(5))[0].by_size["entities"])
 
 
 # NUTS

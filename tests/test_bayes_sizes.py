@@ -13,9 +13,9 @@ from scipy import integrate, optimize, stats
 from scipy.special import gammaln, logsumexp
 
 from erbayes import bayes
+from erbayes.bayes.contract import LOG_FLAWLESS
 from erbayes.bayes.grid import INTRUSION, RANK, SINGLE, SizeGrid, basis, nearest
 from erbayes.bayes.outcomes import beta_shares
-from erbayes.bayes.parts import LOG_FLAWLESS
 from erbayes.bayes.priors import counts, events, flawless, smooth
 
 PLAIN = Mode("py", None)

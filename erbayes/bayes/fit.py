@@ -37,11 +37,11 @@ from ..uncertain import Draws, Tabled
 from .evidence import Evidence
 from .importance import KHAT, smoothed
 from .joined import Joined, joined
-from .model import LOG_PRIOR, SizeModel
+from .model import SizeModel
 from .outcomes import BETWEEN
-from .parts import CompiledPart, Part
+from .parts import CompiledPart
 from .population import Completed, completed
-from .samplers import NUTS, Importance, Sampler, problems_of_chains
+from .samplers import NUTS, Importance, Sampler, enough, problems_of_chains
 
 PRODUCED = (TRUE_LINKS, COMMON_LINKS, B3_RECALL, B3_RECALL_MEAN, EXACT, *BETWEEN)
 """Columns that a size model produces, besides those that the prediction or the sizes alone fix."""
@@ -96,7 +96,7 @@ class Fit(Tabled):
     @property
     def log_prior(self) -> FloatArray:
         """Log prior density of the size family, (chain, draw)."""
-        return self.by_size[LOG_PRIOR]
+        return self.draws.log_prior["sizes"]
 
     @property
     def khat(self) -> dict[str, float]:
@@ -111,23 +111,24 @@ class Fit(Tabled):
     @cached_property
     def exact(self) -> FloatArray:
         """Chance that an entity is predicted exactly, by size, (chain, draw, J)."""
-        clean = self._free(self.model.exactness, self.evidence.data, 0)["clean"]
+        clean = self._free("exactness", self.evidence.data, 0)["clean"]
         return self.by_size["intact"] * np.where(self.by_size["met"] > 0, clean, 1.0)
 
     def _between(self, column: Column) -> FloatArray:
         """Mean by size of a column that lies between bounds, (chain, draw, J)."""
         between, size = BETWEEN[column], self.evidence.grid.size
         counted = between.evidence(self.evidence.entities, self.sample.units.column(column), size)
-        found = self._free(self.model.bounded, self.evidence.data | counted, 1 + list(BETWEEN).index(column))
+        found = self._free("bounded", self.evidence.data | counted, 1 + list(BETWEEN).index(column))
         return between.expected(size, self, found["bounded_mean"])
 
-    def _free(self, part: Part, data: dict[str, Any], stream: int) -> dict[str, FloatArray]:
-        """Draws by size of a part that nothing ties."""
+    def _free(self, place: str, data: dict[str, Any], stream: int) -> dict[str, FloatArray]:
+        """Draws by size of the part in a place that nothing ties."""
+        part = self.model.untied[place]
         chains, draws = self.population.true.shape
         rng = np.random.default_rng([self.seed, stream])
         (found,) = Importance(draws, chains)([CompiledPart.of(part, data)], rng)
         if found.problems:
-            warnings.warn(f"{type(part).__name__}: {'; '.join(found.problems)}", NotConverged, stacklevel=4)
+            warnings.warn(f"{place}: {'; '.join(found.problems)}", NotConverged, stacklevel=4)
         return found.by_size
 
     @cached_property
@@ -291,11 +292,7 @@ class Fit(Tabled):
         observed_data, constant_data and, from NUTS, sample_stats.
         """
         evidence, entities, metrics = self.evidence, self.evidence.entities, self.apply(self.metrics)
-        by_size = {
-            f"{k}_by_size": (("chain", "draw", "entity_size"), v)
-            for k, v in self.by_size.items()
-            if k != LOG_PRIOR
-        }
+        by_size = {f"{k}_by_size": (("chain", "draw", "entity_size"), v) for k, v in self.by_size.items()}
         dims = {v.name: self.pymc.named_vars_to_dims.get(v.name, ()) for v in self.pymc.free_RVs}
         parameters = {
             k: (("chain", "draw", *(dims[k] or [f"{k}_dim_{i}" for i in range(v.ndim - 2)])), v)
@@ -304,7 +301,7 @@ class Fit(Tabled):
         posterior = {
             **parameters,
             **by_size,
-            LOG_PRIOR: (("chain", "draw"), self.log_prior),
+            "log_prior": (("chain", "draw"), self.log_prior),
             "metrics": (("chain", "draw", "metric"), metrics.values),
         }
         names = {"entity": self.sample.units.ids.astype(str).to_numpy()}
@@ -365,7 +362,11 @@ class Fit(Tabled):
 
 
 def fast(
-    sample: Sample, model: SizeModel | None = None, *, draws: int = 1000, rng: np.random.Generator
+    sample: Sample,
+    model: SizeModel | None = None,
+    *,
+    draws: int = 1000,
+    rng: np.random.Generator | int | None = None,
 ) -> Fit:
     """Fit a size model by importance sampling: tenths of a second, once it is compiled.
 
@@ -377,10 +378,14 @@ def fast(
     sample : Sample
     model : SizeModel, optional
     draws : int
-    rng : Generator
+        50 or more.
+    rng : Generator, int or None
+        A generator, or its seed, which PyMC calls `random_seed`; None is another seed at each call.
 
     Raises
     ------
+    DataError
+        Too few draws, or a part that breaks its contract (see `erbayes.bayes.contract`).
     NotIdentified
         Units, designs or predictions that a size model cannot take (see `Evidence.of`).
 
@@ -403,7 +408,7 @@ def nuts(
     chains: int = 4,
     cores: int | None = None,
     target_accept: float = 0.8,
-    rng: np.random.Generator,
+    rng: np.random.Generator | int | None = None,
     progressbar: bool = True,
     nuts_sampler: str | None = None,
 ) -> Fit:
@@ -418,12 +423,16 @@ def nuts(
     sample : Sample
     model : SizeModel, optional
     draws, tune, chains, cores, target_accept, progressbar, nuts_sampler
-        As of `pymc.sample`. nutpie is used where it is installed and `nuts_sampler` names no other: it
-        compiles a model once, for whatever data and parameters of priors.
-    rng : Generator
+        As of `pymc.sample`, with 50 draws or more. nutpie is used where it is installed and `nuts_sampler`
+        names no other: it compiles a model once, for whatever data and parameters of priors.
+    rng : Generator, int or None
+        A generator, or its seed, which PyMC calls `random_seed`; None is another seed at each call.
 
     Raises
     ------
+    DataError
+        Too few draws, a sampler that is unknown or not installed, or a part that breaks its contract (see
+        `erbayes.bayes.contract`).
     NotIdentified
         Units, designs or predictions that a size model cannot take (see `Evidence.of`).
 
@@ -439,8 +448,11 @@ def nuts(
     return _fitted(sample, model, sampler, rng)
 
 
-def _fitted(sample: Sample, model: SizeModel | None, sampler: Sampler, rng: np.random.Generator) -> Fit:
-    model, evidence = model or SizeModel(), Evidence.of(sample)
+def _fitted(
+    sample: Sample, model: SizeModel | None, sampler: Sampler, rng: np.random.Generator | int | None
+) -> Fit:
+    enough(sampler.draws)
+    rng, model, evidence = np.random.default_rng(rng), model or SizeModel(), Evidence.of(sample)
     parts = [CompiledPart.of(part, evidence.data) for part in model.tied.values()]
     draws = joined(dict(zip(model.tied, sampler(parts, rng), strict=True)), evidence.data, rng)
     population = completed(draws.by_size, evidence.data, rng)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import FloatArray
+from ..errors import DataError
 from .importance import resampled, smoothed
 from .parts import PartDraws
 from .population import Links, log_density_of_total, unsampled
@@ -25,6 +26,8 @@ class Joined:
     Attributes
     ----------
     by_size, parameters : dicts of float arrays, (chain, draw, ...)
+    log_prior : dict of float arrays, (chain, draw)
+        Log prior density of each part's parameters.
     diverging, steps : arrays, (chain, draw), or None
         Of NUTS, of the transitions that drew the first part.
     khat : dict
@@ -37,6 +40,7 @@ class Joined:
 
     by_size: dict[str, FloatArray]
     parameters: dict[str, FloatArray]
+    log_prior: dict[str, FloatArray]
     diverging: Any
     steps: Any
     khat: dict[str, float]
@@ -50,7 +54,13 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
     Given the total, the parts' posterior is the product of theirs times the density of the known number
     of predicted links: so each draw of the first part is tried with partners from the same chain of the
     others, and the pairs are resampled by that density.
+
+    Raises
+    ------
+    DataError
+        Two parts with a quantity or a parameter of the same name.
     """
+    _refuse_common_names(parts)
     first, *others = parts.values()
     C, K = next(iter(first.by_size.values())).shape[:2]
     chain, own = np.arange(C)[:, None], np.broadcast_to(np.arange(K), (C, K))
@@ -65,6 +75,7 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
     chosen = np.stack([resampled(of / of.sum(), K, rng) for of in w.reshape(C, -1)])
     mine, partner = chosen // PARTNERS, chosen % PARTNERS
     at = [mine, *(partners[partner, i, chain, mine] for i in range(len(others)))]
+    log_prior = {k: p.log_prior[chain, i] for (k, p), i in zip(parts.items(), at, strict=True)}
 
     def together(what: str) -> dict[str, FloatArray]:
         return {
@@ -82,9 +93,21 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
     return Joined(
         together("by_size"),
         together("parameters"),
+        log_prior,
         diverging,
         steps,
         {**{name: p.khat for name, p in parts.items()}, "total": khat},
         [name for name, p in parts.items() if p.refitted],
         problems,
     )
+
+
+def _refuse_common_names(parts: Mapping[str, PartDraws]) -> None:
+    """Raise DataError if two parts have a quantity or a parameter of the same name."""
+    for kind in ("by_size", "parameters"):
+        owner: dict[str, str] = {}
+        for part, drawn in parts.items():
+            for name in getattr(drawn, kind):
+                if name in owner:
+                    raise DataError(f"both {owner[name]} and {part} have a '{name}': rename one of them")
+                owner[name] = part

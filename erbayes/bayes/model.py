@@ -9,15 +9,13 @@ from typing import Any
 import pymc as pm
 import pytensor.tensor as pt
 
+from .contract import LOG_FLAWLESS, Part, Placed, as_pymc, coords, dimensions, tensor, title
 from .evidence import Evidence
 from .outcomes import Bounded, Exactness, Leakage, Retention
-from .parts import LOG_FLAWLESS, Part, as_pymc, coords
+from .parts import COMPILER
 from .population import Links, unsampled
 from .priors import counts, normalised
 from .sizes import PredictionInformed, SizeFamily
-
-LOG_PRIOR = "log_prior"
-"""Name of the log prior density of the size family, by which its weight on the answer is judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +29,18 @@ class Sizes:
 
     family: SizeFamily
 
+    @property
+    def title(self) -> str:
+        """Name of the family in messages."""
+        return title(self.family)
+
     def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Expected entities of each size, (J,), whose records add to N; the draws among them."""
-        weights = self.family.log_weights(data)
+        weights = tensor(self.family.log_weights(data), "log_weights", self.title)
         log_p = normalised(weights + pt.log(data["selection"]))
         counts("drawn_sizes", data["draws"], log_p, data["drawn"], dims="entity_size")
         of_records = normalised(weights + pt.log(data["size"]))
-        free = [v for v in pm.modelcontext(None).free_RVs if v.name.startswith("size_")]
-        log_prior = pt.sum(pt.stack([pt.sum(pm.logp(v, v)) for v in free]))
-        return {"entities": data["records"] * pt.exp(of_records) / data["size"], LOG_PRIOR: log_prior}
+        return {"entities": data["records"] * pt.exp(of_records) / data["size"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +50,34 @@ class SizeModel:
     Parameters
     ----------
     sizes : SizeFamily
-    retention : Retention
-    leakage : Leakage
-    exactness : Exactness
-    bounded : Bounded
+    retention, leakage, exactness : Part
+        `Retention`, `Leakage`, `Exactness`, or parts of your own that return the same quantities
+        (`contract.RETURNED`).
+    bounded : Part
         The prior of every column that lies between bounds where an entity errs: pieces, B³ precision and
         others of `outcomes.BETWEEN`.
     """
 
     sizes: SizeFamily = field(default_factory=PredictionInformed)
-    retention: Retention = field(default_factory=Retention)
-    leakage: Leakage = field(default_factory=Leakage)
-    exactness: Exactness = field(default_factory=Exactness)
-    bounded: Bounded = field(default_factory=Bounded)
+    retention: Part = field(default_factory=Retention)
+    leakage: Part = field(default_factory=Leakage)
+    exactness: Part = field(default_factory=Exactness)
+    bounded: Part = field(default_factory=Bounded)
 
     @property
     def tied(self) -> dict[str, Part]:
         """The parts that the known number of predicted links ties; they are independent but for that."""
-        return {"sizes": Sizes(self.sizes), "retention": self.retention, "leakage": self.leakage}
+        parts = {"sizes": Sizes(self.sizes), "retention": self.retention, "leakage": self.leakage}
+        return {place: Placed(place, part) for place, part in parts.items()}
+
+    @property
+    def untied(self) -> dict[str, Part]:
+        """The parts that the known number of predicted links does not tie."""
+        return {place: Placed(place, getattr(self, place)) for place in ("exactness", "bounded")}
 
     def build(self, evidence: Evidence) -> pm.Model:
         """The tied parts as one PyMC model."""
-        with pm.Model(coords=coords(evidence.data), model=None) as model:
+        with COMPILER, pm.Model(coords=coords(evidence.data), model=None) as model:
             data = as_pymc(evidence.data)
             by_size = {k: v for part in self.tied.values() for k, v in part.given_size(data).items()}
             links = Links.of(unsampled(by_size["entities"], data), by_size, data)
@@ -81,6 +88,6 @@ class SizeModel:
                 observed=pt.log(data["predicted_links"]),
             )
             for name, value in by_size.items():
-                if name not in (LOG_PRIOR, LOG_FLAWLESS):
-                    pm.Deterministic(f"{name}_by_size", value, dims="entity_size")
+                if name != LOG_FLAWLESS:
+                    pm.Deterministic(f"{name}_by_size", value, dims=dimensions(name))
         return model

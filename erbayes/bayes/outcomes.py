@@ -13,10 +13,10 @@ import pytensor.tensor as pt
 
 from ..arrays import FloatArray
 from ..columns import B3_PRECISION, B3_PRECISION_MEAN, CLOSEST, LARGEST_PIECE, N_LOG_N, PIECES, Column
+from .contract import LOG_FLAWLESS, sampled_bins
 from .evidence import Entities
 from .grid import RANK
-from .parts import LOG_FLAWLESS, sampled_bins
-from .priors import NEVER, Level, Slope, counts, events, flawless, normalised, smooth
+from .priors import NEVER, Level, Prior, Slope, counts, events, flawless, normalised, smooth, variable
 
 Tensors = Mapping[str, Any]
 
@@ -25,13 +25,13 @@ ByBin = Callable[[Tensors], Any]
 """A quantity of the bins of size that data are of."""
 
 
-def line(name: str, level: Level, slope: Any) -> ByBin:
+def line(name: str, level: Prior, slope: Any) -> ByBin:
     """A linear function of log2 size, centred at the sample's mean."""
-    at_centre = level(f"{name}_level")
+    at_centre = variable(level, f"{name}_level")
     return lambda data: at_centre + slope * (data["x"] - data["centre"])
 
 
-def curve(name: str, level: Level, slope: Any, amplitude: float) -> ByBin:
+def curve(name: str, level: Prior, slope: Any, amplitude: float) -> ByBin:
     """A line and a smooth function of log2 size."""
     straight, tilt = line(name, level, slope), smooth(f"{name}_tilt", RANK, amplitude)
     return lambda data: straight(data) + tilt(data["basis"])
@@ -41,7 +41,7 @@ MOST_PRECISE = 12.0
 """Largest log precision; far above it log beta functions lose all their digits."""
 
 
-def precision(name: str, level: Level, slope: Any) -> ByBin:
+def precision(name: str, level: Prior, slope: Any) -> ByBin:
     """Precision of beta distributed shares: log-linear in log2 s."""
     log_precision = line(name, level, slope)
     return lambda data: pt.exp(pt.clip(log_precision(data), -MOST_PRECISE, MOST_PRECISE))
@@ -82,15 +82,15 @@ class Retention:
 
     Parameters
     ----------
-    break_level, share_level, precision_level : Level
+    break_level, share_level, precision_level : Prior
         i, m and d at the mean log size of the sampled entities, m for one piece and without κ.
-    share_grain : Level
+    share_grain : Prior
         κ.
-    precision_slope : Slope
+    precision_slope : Prior
         δ, of d.
-    break_slope : Slope
+    break_slope : Prior
         β - δ, with β the slope of i.
-    share_slope : Slope
+    share_slope : Prior
         What the slope of m is above log 2 tanh(β/.4).
     break_amplitude, share_amplitude : float
         Scales of the smooth parts of i and m.
@@ -98,25 +98,25 @@ class Retention:
         Prior probability that the prediction breaks no entity at all.
     """
 
-    break_level: Level = Level(-0.5, 1.5)
-    share_level: Level = Level(1.0, 1.0)
-    precision_level: Level = Level(1.5, 1.0)
-    share_grain: Level = Level(2.0, 1.5)
-    precision_slope: Slope = Slope(0.25, 0.25)
-    break_slope: Slope = Slope(0.05, 0.15)
-    share_slope: Slope = Slope(0.0, 0.12)
+    break_level: Prior = Level(-0.5, 1.5)
+    share_level: Prior = Level(1.0, 1.0)
+    precision_level: Prior = Level(1.5, 1.0)
+    share_grain: Prior = Level(2.0, 1.5)
+    precision_slope: Prior = Slope(0.25, 0.25)
+    break_slope: Prior = Slope(0.05, 0.15)
+    share_slope: Prior = Slope(0.0, 0.12)
     break_amplitude: float = 0.2
     share_amplitude: float = 0.3
     unbroken: float = 0.01
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
         """Moments of y by size, (J,) each, inside a PyMC model: intact, kept, kept_square."""
-        delta = self.precision_slope("precision_slope")
-        beta = self.break_slope("break_slope") + delta
-        mu = np.log(2) * pt.tanh(beta / SMALL_PIECES) + self.share_slope("share_slope")
+        delta = variable(self.precision_slope, "precision_slope")
+        beta = variable(self.break_slope, "break_slope") + delta
+        mu = np.log(2) * pt.tanh(beta / SMALL_PIECES) + variable(self.share_slope, "share_slope")
         i = curve("break", self.break_level, beta, self.break_amplitude)
         of_one_piece = curve("share", self.share_level, mu, self.share_amplitude)
-        grain = self.share_grain("share_grain")
+        grain = variable(self.share_grain, "share_grain")
         certain = precision("precision", self.precision_level, delta)
 
         def share(data: Tensors) -> Any:
@@ -191,13 +191,13 @@ class Leakage:
 
     Parameters
     ----------
-    meet_level : Level
+    meet_level : Prior
         h at the mean log size of the sampled entities.
-    meet_slope : Slope
+    meet_slope : Prior
         Its change per doubling of size.
     meet_amplitude : float
         Scale of its smooth part.
-    tilt, tilt_by_size : Slope
+    tilt, tilt_by_size : Prior
         a and c, natural logs of weight per doubling of v.
     tilt_amplitude : float
         Scale of g.
@@ -205,24 +205,24 @@ class Leakage:
         Prior probability that no entity at all meets a foreign record.
     """
 
-    meet_level: Level = Level(-1.0, 2.0)
-    meet_slope: Slope = Slope(0.35, 0.15)
+    meet_level: Prior = Level(-1.0, 2.0)
+    meet_slope: Prior = Slope(0.35, 0.15)
     meet_amplitude: float = 0.2
-    tilt: Slope = Slope(-0.5, 0.3)
-    tilt_by_size: Slope = Slope(-0.03, 0.06)
+    tilt: Prior = Slope(-0.5, 0.3)
+    tilt_by_size: Prior = Slope(-0.03, 0.06)
     tilt_amplitude: float = 0.7
     unmet: float = 0.01
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
         """Moments of o/s by size, (J,) each, inside a PyMC model: met, foreign, foreign_square."""
         v, seen = data["log_intrusion"], sampled_bins(data)
-        h = curve("meet", self.meet_level, self.meet_slope("meet_slope"), self.meet_amplitude)
+        h = curve("meet", self.meet_level, variable(self.meet_slope, "meet_slope"), self.meet_amplitude)
         unmet, log_unmet = flawless("unmet", self.unmet, seen["met"])
         events("met_entities", seen["entities"], pt.switch(unmet, NEVER, h(seen)), seen["met"])
         met = pt.switch(unmet, 0.0, -pt.expm1(-pt.exp(h(data))))
-        common = data["log_exposure"] + self.tilt("intrusion_slope") * v
+        common = data["log_exposure"] + variable(self.tilt, "intrusion_slope") * v
         common = common + smooth("intrusion_tilt", RANK, self.tilt_amplitude)(data["intrusion_basis"])
-        by_size = self.tilt_by_size("intrusion_by_size")
+        by_size = variable(self.tilt_by_size, "intrusion_by_size")
 
         def log_p(x: Any) -> Any:
             return normalised(common + by_size * (x - data["centre"])[:, None] * v)
@@ -253,21 +253,24 @@ class Exactness:
 
     Parameters
     ----------
-    level : Level
+    level : Prior
         t at the mean log size of the sampled entities.
-    slope : Slope
+    slope : Prior
         Its change per doubling of size.
     amplitude : float
         Scale of its smooth part.
     """
 
-    level: Level = Level(-1.0, 2.0)
-    slope: Slope = Slope(0.35, 0.2)
+    level: Prior = Level(-1.0, 2.0)
+    slope: Prior = Slope(0.35, 0.2)
     amplitude: float = 0.2
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
         """Chance that an intact entity is exact by size, (J,), inside a PyMC model: clean."""
-        t, seen = curve("stain", self.level, self.slope("stain_slope"), self.amplitude), sampled_bins(data)
+        t, seen = (
+            curve("stain", self.level, variable(self.slope, "stain_slope"), self.amplitude),
+            sampled_bins(data),
+        )
         events("stained_entities", seen["intact_all"], t(seen), seen["intact_all"] - seen["clean"])
         return {"clean": pt.exp(-pt.exp(t(data)))}
 
@@ -281,24 +284,24 @@ class Bounded:
 
     Parameters
     ----------
-    level, precision_level : Level
+    level, precision_level : Prior
         m and d at the mean log size of the sampled entities.
-    slope, precision_slope : Slope
+    slope, precision_slope : Prior
         Their changes per doubling of size.
     amplitude : float
         Scale of the smooth part of m.
     """
 
-    level: Level = Level(0.0, 1.5)
-    precision_level: Level = Level(1.5, 1.0)
-    slope: Slope = Slope(0.0, 0.3)
-    precision_slope: Slope = Slope(0.0, 0.25)
+    level: Prior = Level(0.0, 1.5)
+    precision_level: Prior = Level(1.5, 1.0)
+    slope: Prior = Slope(0.0, 0.3)
+    precision_slope: Prior = Slope(0.0, 0.25)
     amplitude: float = 0.3
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
         """Mean of w by size, (J,), inside a PyMC model: bounded_mean."""
-        m = curve("bounded", self.level, self.slope("bounded_slope"), self.amplitude)
-        delta = self.precision_slope("bounded_precision_slope")
+        m = curve("bounded", self.level, variable(self.slope, "bounded_slope"), self.amplitude)
+        delta = variable(self.precision_slope, "bounded_precision_slope")
         certain = precision("bounded_precision", self.precision_level, delta)
         seen = sampled_bins(data)
         mean = halved(pm.math.sigmoid(m(seen)), seen["bounded_steps"])

@@ -2,117 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, ClassVar, Protocol
+from enum import Enum
+from threading import RLock
+from typing import Any, ClassVar
 
 import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
-from pytensor.compile.mode import get_mode
+from pytensor.compile.mode import Mode, get_mode
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import equal_computations
 from pytensor.graph.replace import clone_replace, graph_replace, vectorize_graph
+from pytensor.graph.traversal import graph_inputs
+from pytensor.tensor.random.type import RandomType
 
 from ..arrays import FloatArray, IntArray
-from .grid import RANK
+from ..errors import DataError
+from .contract import LOG_FLAWLESS, Part, as_pymc, check, coords, tensor, title
 
-LOG_FLAWLESS = "log_flawless"
-"""Name of the log joint density of the data and of a population without any error of a part's kind."""
+COMPILER = RLock()
+"""Held while PyTensor builds, compiles or calls functions, which it cannot do in two threads at once.
 
-
-class Part(Protocol):
-    """What a model says of one thing: a frozen dataclass whose numbers are parameters of priors."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Quantities by size, (J,), inside a PyMC model."""
-        ...
-
-
-def structure(part: Any) -> tuple[Any, ...]:
-    """What a compiled part depends on: all but data and the parameters of priors."""
-    held = (getattr(part, f.name) for f in fields(part))
-    return (
-        type(part),
-        *(structure(v) if is_dataclass(v) else v for v in held if is_dataclass(v) or isinstance(v, int)),
-    )
-
-
-OF_SIZE = (
-    "size",
-    "width",
-    "x",
-    "selection",
-    "drawn",
-    "several",
-    "intact",
-    "broken",
-    "intact_all",
-    "clean",
-    "entities",
-    "met",
-    "log_predicted",
-    "in_doubling",
-    "bounded_count",
-    "bounded_steps",
-)
-OF_INTRUSION = ("intrusion_value", "log_exposure", "log_intrusion")
-DIMS: dict[str, Any] = {
-    **dict.fromkeys(OF_SIZE, "entity_size"),
-    **dict.fromkeys(OF_INTRUSION, "intrusion"),
-    **dict.fromkeys(("shares", "bounded_shares"), ("entity_size", "log_share")),
-    "doubling_x": "doubling",
-    "met_by_doubling": "doubling",
-    "intrusions": ("doubling", "intrusion"),
-}
-SMOOTHS = (
-    "size_tilt",
-    "break_tilt",
-    "share_tilt",
-    "meet_tilt",
-    "intrusion_tilt",
-    "stain_tilt",
-    "bounded_tilt",
-)
-
-
-BY_SIZE = (*OF_SIZE, "basis", "shares", "bounded_shares")
-"""Data with one row a bin of size."""
-
-
-def sampled_bins(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The data of the bins of size that hold sampled entities: all that likelihoods given size see."""
-    return {k: v[data["sampled"]] if k in BY_SIZE else v for k, v in data.items()}
-
-
-def coords(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Coordinates of a model's dimensions."""
-    return {
-        "entity_size": data["size"],
-        "sampled_size": data["size"][data["sampled"]],
-        "doubling": 2 ** np.arange(len(data["doubling_x"])),
-        "sampled_doubling": 2 ** data["sampled_doublings"],
-        "intrusion": np.exp2(data["log_intrusion"] + 3),
-        "log_share": ["kept", "lost"],
-        **{f"{name}_basis": np.arange(RANK) for name in SMOOTHS},
-    }
-
-
-def as_pymc(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The data inside a PyMC model."""
-    return {k: pm.Data(k, np.asarray(v), dims=DIMS.get(k)) for k, v in data.items()}
+Numba's functions hold Python's global lock while they run, so that this lock costs no time.
+"""
 
 
 def alone(part: Part, data: Mapping[str, Any]) -> tuple[pm.Model, dict[str, Any]]:
     """A part as a PyMC model of its own, and its quantities by size."""
     with pm.Model(coords=coords(data), model=None) as model:
         return model, part.given_size(as_pymc(data))
-
-
-def hyperparameters(part: Part, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters of a part's priors by name."""
-    return {v.name: v.get_value() for v in alone(part, data)[0].data_vars if v.name not in data}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,6 +43,8 @@ class PartDraws:
     Attributes
     ----------
     by_size, parameters : dicts of float arrays, (chain, draw, ...)
+    log_prior : float array, (chain, draw)
+        Log prior density of the parameters.
     khat : float
         Pareto shape of the weights of importance sampling.
     problems : list of str
@@ -134,6 +57,7 @@ class PartDraws:
 
     by_size: dict[str, FloatArray]
     parameters: dict[str, FloatArray]
+    log_prior: FloatArray
     khat: float
     problems: list[str]
     refitted: bool = False
@@ -141,76 +65,310 @@ class PartDraws:
     steps: Any = None
 
 
-class CompiledPart:
-    """One part compiled once: used again for new data, and under new priors.
+@dataclass(frozen=True, slots=True, eq=False)
+class Graph:
+    """A part as symbolic functions of its data and parameters.
 
-    Parameters on their unconstrained scale are one vector θ, (d,). Where the part knows a population
-    without any error of its kind, `flawless` is 1 for that and 0 else.
+    Attributes
+    ----------
+    data : dict, name -> symbol
+        Data, and parameters of priors.
+    values, states : lists of symbols
+        Continuous parameters on their unconstrained scale; the state of no error at all.
+    shapes : list of tuples
+        Of the continuous parameters.
+    smooths : dict
+        Name of the weights of a smooth function -> name of the scale of their prior.
+    log_density, log_flawless, log_prior : symbols
+        Log joint density with errors and without, log prior density of the parameters.
+    by_size, parameters : dicts, name -> symbol
     """
 
-    kept: ClassVar[dict[Any, CompiledPart]] = {}
+    data: dict[str, Any]
+    values: list[Any]
+    states: list[Any]
+    shapes: list[tuple[int, ...]]
+    smooths: dict[str, str]
+    log_density: Any
+    log_flawless: Any
+    log_prior: Any
+    by_size: dict[str, Any]
+    parameters: dict[str, Any]
 
-    def __init__(self, part: Part, data: Mapping[str, Any]) -> None:
-        self.model, by_size = alone(part, data)
-        self.hyperparameters: dict[Part, dict[str, Any]] = {}
-        at_zero = by_size.pop(LOG_FLAWLESS, pt.constant(-np.inf))
-        self._log_flawless = pytensor.function([], at_zero, mode="FAST_COMPILE")
-        point, values = self.model.initial_point(), self.model.continuous_value_vars
-        sizes = [int(np.prod(np.shape(point[v.name]))) for v in values]
+    @classmethod
+    def of(cls, model: pm.Model, by_size: Mapping[str, Any], name: str) -> Graph:
+        """The graph of a part's model, in which symbols replace data.
+
+        Raises
+        ------
+        DataError
+            A part that breaks its contract (see `erbayes.bayes.contract`).
+        """
+        values, states, free = model.continuous_value_vars, model.discrete_value_vars, model.free_RVs
+        log_flawless = by_size.get(LOG_FLAWLESS)
+        if not values:
+            raise DataError(f"{name} has no continuous parameter: it must create a random variable")
+        if len(states) != (log_flawless is not None):
+            raise DataError(
+                f"{name} has {len(states)} discrete random variables: a part has one if it returns "
+                f"'{LOG_FLAWLESS}', as `flawless` makes them, and none if it does not"
+            )
+        quantities = {k: tensor(v, k, name) for k, v in by_size.items() if k != LOG_FLAWLESS}
+        prior = [pt.sum(pm.logp(v, v)) for v in free] + [pt.sum(v) for v in model.potentials]
+        outputs = model.replace_rvs_by_values([pt.sum(pt.stack(prior)), *quantities.values(), *free])
+        at_zero = pt.constant(-np.inf) if log_flawless is None else log_flawless
+        symbols = {v: v.type(name=v.name) for v in model.data_vars}
+        outputs = clone_replace([model.logp(), at_zero, *outputs], symbols)
+        inputs = set(graph_inputs(outputs))
+        if any(isinstance(v.type, RandomType) for v in inputs):
+            raise DataError(
+                f"{name} depends on a random variable that no model holds: make it with a name, as "
+                "pm.Normal(name, 0, 1), not as pm.Normal.dist(0, 1)"
+            )
+        shared = sorted(str(v) for v in inputs if isinstance(v, SharedVariable))
+        if shared:
+            raise DataError(
+                f"{name} depends on the shared variables {', '.join(shared)}: make them pm.Data, or use "
+                "data['size'].shape for the number of bins"
+            )
+        density, at_zero, log_prior, *outputs = outputs
+        point, k = model.initial_point(), len(quantities)
+        return cls(
+            {v.name: v for v in symbols.values() if v in inputs},
+            values,
+            states,
+            [np.shape(point[v.name]) for v in values],
+            {v.name: v.tag.scale_of_smooth for v in free if hasattr(v.tag, "scale_of_smooth")},
+            density,
+            at_zero,
+            log_prior,
+            dict(zip(quantities, outputs[:k], strict=True)),
+            dict(zip([v.name for v in free], outputs[k:], strict=True)),
+        )
+
+    @property
+    def sizes(self) -> list[int]:
+        """Coordinates of θ that each continuous parameter has."""
+        return [int(np.prod(shape)) for shape in self.shapes]
+
+    def same(self, other: Graph) -> bool:
+        """True if both compute the same from the same data and parameters."""
+        return self._names == other._names and equal_computations(
+            self._outputs, other._outputs, self._inputs, other._inputs
+        )
+
+    @property
+    def _names(self) -> list[Any]:
+        names = [list(self.data), [v.name for v in self.values], list(self.by_size), list(self.parameters)]
+        return [*names, self.shapes, self.smooths]
+
+    @property
+    def _inputs(self) -> list[Any]:
+        return [*self.data.values(), *self.values, *self.states]
+
+    @property
+    def _outputs(self) -> list[Any]:
+        logs = [self.log_density, self.log_flawless, self.log_prior]
+        return [*logs, *self.by_size.values(), *self.parameters.values()]
+
+    def rehearse(
+        self, start: Mapping[str, Any], data: Mapping[str, Any], lengths: Mapping[str, int], name: str
+    ) -> None:
+        """Compute the quantities once, before anything is compiled.
+
+        Raises
+        ------
+        DataError
+            Quantities that cannot be computed or that break their contract (see `contract.check`).
+        """
+        known = [np.asarray(data[k], dtype=v.dtype) for k, v in self.data.items()]
+        values = [np.asarray(start[v.name], dtype=v.dtype) for v in self.values]
+        states = [np.asarray(0, dtype=v.dtype) for v in self.states]
+        outputs = [self.log_density, *self.by_size.values()]
+        once = pytensor.function(self._inputs, outputs, mode=Mode("py", None), on_unused_input="ignore")
+        try:
+            density, *found = once(*known, *values, *states)
+        except (TypeError, ValueError, IndexError) as error:
+            first = str(error).splitlines()[0]
+            raise DataError(f"{name} cannot be computed where its sampler starts: {first}") from error
+        check(dict(zip(self.by_size, found, strict=True)), lengths, name)
+        if not np.isfinite(density):
+            raise DataError(f"the log density of {name} is {density} where its sampler starts")
+
+
+class Program:
+    """Compiled functions of a part, which hold no data: data are the last of their arguments.
+
+    Parameters on their unconstrained scale are one vector θ, (d,). If a part has a state of no error at
+    all, `flawless` is 1 in that state and 0 else.
+
+    Attributes
+    ----------
+    many : callable
+        Log prior density, quantities and parameters at each θ, (K, d), and state, (K,).
+    log_densities : callable
+        Log densities at each θ, (K, d), if there are errors.
+    log_flawless : callable
+        Log joint density without any error.
+    """
+
+    kept: ClassVar[list[Program]] = []
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, data, sizes = graph, list(graph.data.values()), graph.sizes
         d = sum(sizes)
         theta = pt.tensor("theta", dtype="float64", shape=(d,))
         flawless = pt.scalar("flawless", dtype="int64")
         given = {
-            v: theta[end - k : end].reshape(np.shape(point[v.name]))
-            for v, end, k in zip(values, np.cumsum(sizes), sizes, strict=True)
+            v: theta[end - k : end].reshape(shape)
+            for v, shape, end, k in zip(graph.values, graph.shapes, np.cumsum(sizes), sizes, strict=True)
         }
-        given |= dict.fromkeys(self.model.discrete_value_vars, flawless)
-        free = self.model.free_RVs
-        self._by_size, self._parameters = list(by_size), [v.name for v in free]
-        outputs = self.model.replace_rvs_by_values([*by_size.values(), *free])
-        density, *outputs = clone_replace([self.model.logp(), *outputs], given)
-        self.coordinates = [v.name for v, k in zip(values, sizes, strict=True) for _ in range(k)]
-        self.start = np.concatenate([np.ravel(point[v.name]) for v in values]).astype(float)
+        given |= dict.fromkeys(graph.states, flawless)
+        outputs = [graph.log_prior, *graph.by_size.values(), *graph.parameters.values()]
+        density, *outputs = clone_replace([graph.log_density, *outputs], given)
         self._theta, self._density = theta, clone_replace(density, {flawless: pt.constant(0, dtype="int64")})
         thetas = pt.tensor("thetas", dtype="float64", shape=(None, d))
         states = pt.vector("states", dtype="int64")
         batch = vectorize_graph(outputs, {theta: thetas, flawless: states})
-        self._many = _function([thetas, states], batch)
-        self.log_densities = _function([thetas], vectorize_graph(self._density, {theta: thetas}))
-        """Log densities at each θ, (K, d), where there are errors."""
+        self.many = _function([thetas, states, *data], batch)
+        self.log_densities = _function([thetas, *data], vectorize_graph(self._density, {theta: thetas}))
+        self.log_flawless = pytensor.function(
+            data, graph.log_flawless, mode="FAST_COMPILE", on_unused_input="ignore"
+        )
+
+    @classmethod
+    def of(cls, graph: Graph) -> Program | None:
+        """The program of an equal graph, if there is one."""
+        return next((program for program in cls.kept if program.graph.same(graph)), None)
+
+    def log_density(self, theta: Any, data: Sequence[Any]) -> Any:
+        """Log density at a symbolic θ and symbolic data, if there are errors."""
+        given = dict(zip(self.graph.data.values(), data, strict=True))
+        return graph_replace(self._density, {self._theta: theta, **given}, strict=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """A part compiled, without data.
+
+    Attributes
+    ----------
+    program : Program
+        Shared with all parts that differ in parameters of priors alone.
+    hyperparameters : dict, name -> array
+        Parameters of the part's priors.
+    start : float array, (d,)
+        θ from which samplers start.
+    for_all_data : bool
+        Whether the number of parameters is the same for all data.
+    """
+
+    program: Program
+    hyperparameters: dict[str, Any]
+    start: FloatArray
+    for_all_data: bool
+
+    @classmethod
+    def of(cls, part: Part, data: Mapping[str, Any]) -> Prepared:
+        """Build a part's graph, and compile it unless an equal one was compiled before.
+
+        Raises
+        ------
+        DataError
+            A part that breaks its contract (see `erbayes.bayes.contract`).
+        """
+        model, by_size = alone(part, data)
+        graph, point = Graph.of(model, by_size, title(part)), model.initial_point()
+        hyperparameters = {v.name: v.get_value() for v in model.data_vars if v.name not in data}
+        program = Program.of(graph)
+        if program is None:
+            lengths = {dim: len(values) for dim, values in coords(data).items()}
+            graph.rehearse(point, {**data, **hyperparameters}, lengths, title(part))
+            program = Program(graph)
+            Program.kept.append(program)
+        start = np.concatenate([np.ravel(point[v.name]) for v in graph.values]).astype(float)
+        return cls(program, hyperparameters, start, all(None not in v.type.shape for v in model.free_RVs))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledPart:
+    """One part compiled, with its data.
+
+    Attributes
+    ----------
+    prepared : Prepared
+    data : dict, name -> array
+        The last arguments of the program's functions.
+    """
+
+    kept: ClassVar[dict[Any, Prepared]] = {}
+
+    prepared: Prepared
+    data: dict[str, Any]
 
     @classmethod
     def of(cls, part: Part, data: Mapping[str, Any]) -> CompiledPart:
-        """The part at these data; compiled now, or before."""
-        key = structure(part)
-        if key not in cls.kept:
-            cls.kept[key] = cls(part, data)
-        compiled = cls.kept[key]
-        if part not in compiled.hyperparameters:
-            compiled.hyperparameters[part] = hyperparameters(part, data)
-        for name, value in (dict(data) | compiled.hyperparameters[part]).items():
-            if name in compiled.model.named_vars:
-                held = compiled.model[name]
-                held.set_value(np.asarray(value, dtype=held.dtype))
-        return compiled
+        """The part at these data; compiled now, or before.
+
+        A part whose fields are plain values is recognised by them. Any other, such as one with a function
+        or an array among its fields, is built anew each time, and compiled if its graph is a new one.
+
+        Raises
+        ------
+        DataError
+            A part that breaks its contract (see `erbayes.bayes.contract`).
+        """
+        with COMPILER:
+            key = content(part)
+            prepared = cls.kept.get(key)
+            if prepared is None:
+                prepared = Prepared.of(part, data)
+                if key is not None and prepared.for_all_data:
+                    cls.kept[key] = prepared
+            values = {**data, **prepared.hyperparameters}
+            return cls(
+                prepared,
+                {
+                    k: np.array(values[k]).astype(v.dtype, order="C", casting="same_kind")
+                    for k, v in prepared.program.graph.data.items()
+                },
+            )
+
+    @property
+    def program(self) -> Program:
+        """Compiled functions, shared with parts of other data and other priors."""
+        return self.prepared.program
+
+    @property
+    def start(self) -> FloatArray:
+        """θ from which samplers start, (d,)."""
+        return self.prepared.start
+
+    @property
+    def coordinates(self) -> list[str]:
+        """Name of the parameter that each coordinate of θ belongs to."""
+        graph = self.program.graph
+        return [v.name for v, k in zip(graph.values, graph.sizes, strict=True) for _ in range(k)]
 
     @property
     def smooths(self) -> list[tuple[IntArray, float]]:
         """Coordinates of the weights of each smooth function, and the scale of their prior."""
-        of = np.array(self.coordinates)
-        return [
-            (np.flatnonzero(of == f"{name}_weights"), float(self.model[f"{name}_scale"].get_value()))
-            for name in SMOOTHS
-            if f"{name}_weights" in self.coordinates
-        ]
+        of, smooths = np.array(self.coordinates), self.program.graph.smooths
+        return [(np.flatnonzero(of == name), float(self.data[scale])) for name, scale in smooths.items()]
+
+    def log_densities(self, thetas: FloatArray) -> FloatArray:
+        """Log densities at each θ, (K, d), if there are errors."""
+        with COMPILER:
+            return np.asarray(self.program.log_densities(thetas, *self.data.values()))
 
     def log_density(self, theta: Any) -> Any:
-        """Log density at a symbolic θ, where there are errors."""
-        return graph_replace(self._density, {self._theta: theta})
+        """Log density at a symbolic θ, if there are errors; the data are constants."""
+        return self.program.log_density(theta, [pt.constant(v) for v in self.data.values()])
 
     def flawless(self, log_evidence: float) -> float:
         """Posterior probability of no error at all; log evidence is that of errors."""
-        odds = float(self._log_flawless()) - log_evidence
+        with COMPILER:
+            odds = float(self.program.log_flawless(*self.data.values())) - log_evidence
         return float(1 / (1 + np.exp(-np.clip(odds, -700, 700))))
 
     def draws(self, thetas: FloatArray, flawless: float, rng: np.random.Generator, **told: Any) -> PartDraws:
@@ -218,14 +376,36 @@ class CompiledPart:
         shape, states = thetas.shape[:2], np.zeros(thetas.shape[:2], dtype=np.int64)
         if flawless > 0:
             states[...] = rng.random(shape) < flawless
-        outputs = self._many(thetas.reshape(-1, thetas.shape[-1]), states.ravel())
-        found = [np.reshape(v, (*shape, *np.shape(v)[1:])) for v in outputs]
-        n = len(self._by_size)
+        program = self.program
+        with COMPILER:
+            outputs = program.many(thetas.reshape(-1, thetas.shape[-1]), states.ravel(), *self.data.values())
+        log_prior, *found = [np.reshape(v, (*shape, *np.shape(v)[1:])) for v in outputs]
+        n, graph = len(program.graph.by_size), program.graph
         return PartDraws(
-            dict(zip(self._by_size, found[:n], strict=True)),
-            dict(zip(self._parameters, found[n:], strict=True)),
+            dict(zip(graph.by_size, found[:n], strict=True)),
+            dict(zip(graph.parameters, found[n:], strict=True)),
+            log_prior,
             **told,
         )
+
+
+def content(value: Any) -> Any:
+    """A key of plain values, equal only for equal ones; None if there is anything else inside.
+
+    Plain are numbers, strings, bytes, None, enumerations, and tuples and dataclasses of plain values.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        names = [f.name for f in fields(value)]
+        held = (
+            None if set(getattr(value, "__dict__", ())) - set(names) else [getattr(value, n) for n in names]
+        )
+    elif isinstance(value, tuple):
+        held = list(value)
+    else:
+        plain = isinstance(value, int | float | str | bytes | None | Enum | np.number)
+        return (type(value), value) if plain else None
+    keys = None if held is None else [content(v) for v in held]
+    return None if keys is None or None in keys else (type(value), *keys)
 
 
 def _function(inputs: list[Any], outputs: list[Any]) -> Any:

@@ -10,8 +10,38 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
+from ..errors import DataError
+
 TAIL = 3.0
 """Degrees of freedom of priors whose scale is itself uncertain."""
+
+
+Prior = Callable[[str], Any]
+"""A prior of one number, a callable that creates a variable of the given name in the current PyMC model.
+
+Examples are `Level` and `Slope`, ``lambda name: pm.Normal(name, 0, 1)`` and any method that takes a name.
+"""
+
+
+def variable(prior: Prior, name: str) -> Any:
+    """The variable that a prior creates in the current PyMC model.
+
+    Raises
+    ------
+    DataError
+        A prior that is not callable, creates no variable of this name, or one of several numbers.
+    """
+    if not callable(prior):
+        raise DataError(
+            f"the prior of '{name}' is a {type(prior).__name__}: it must be called with a name and create a "
+            "variable of that name, as Level(0, 1) or lambda name: pm.Normal(name, 0, 1)"
+        )
+    made = prior(name)
+    if name not in pm.modelcontext(None).named_vars:
+        raise DataError(f"the prior of '{name}' created no variable of that name in the model")
+    if made.ndim:
+        raise DataError(f"the prior of '{name}' created {made.ndim} dimensions: it must create one number")
+    return made
 
 
 def positive(what: str, value: float) -> None:
@@ -64,6 +94,20 @@ def smooth(name: str, rank: int, scale: float) -> Callable[[Any], Any]:
 
     The coefficients have a multivariate t distribution with 3 degrees of freedom, which is the normal
     one with its common scale integrated out.
+
+    Parameters
+    ----------
+    name : str
+        Of the function: its coefficients are the variable "<name>_weights".
+    rank : int
+        Columns of the basis; `erbayes.bayes.grid.RANK` for those among the data of a part.
+    scale : float
+        Prior standard deviation of the function, up to its uncertain amplitude.
+
+    Returns
+    -------
+    callable
+        Values of the function, (J,), on a basis, (J, rank).
     """
     positive("amplitude", scale)
 
@@ -77,6 +121,7 @@ def smooth(name: str, rank: int, scale: float) -> Callable[[Any], Any]:
         common = rng.chisquare(TAIL, (*shape[:-1], 1)) / TAIL
         return mean + scale * rng.standard_normal(shape) / np.sqrt(common)
 
+    pm.modelcontext(None).add_coord(f"{name}_basis", np.arange(rank))
     w = pm.CustomDist(
         f"{name}_weights",
         np.zeros(rank),
@@ -86,6 +131,7 @@ def smooth(name: str, rank: int, scale: float) -> Callable[[Any], Any]:
         signature="(r),()->(r)",
         dims=f"{name}_basis",
     )
+    w.tag.scale_of_smooth = f"{name}_scale"  # importance sampling widens its proposals along such weights
     return lambda basis: (basis * w).sum(axis=-1)
 
 

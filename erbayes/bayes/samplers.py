@@ -4,32 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pymc as pm
-import pytensor
+import pytensor.tensor as pt
 from arviz_stats.base import array_stats
 from pytensor.graph.replace import graph_replace
-from pytensor.graph.traversal import graph_inputs
-from pytensor.tensor.sharedvar import TensorSharedVariable
 from scipy.linalg import block_diag
 
 from ..arrays import FloatArray
+from ..errors import DataError
 from .importance import KHAT, Approximation, approximated
-from .parts import CompiledPart, PartDraws
+from .parts import COMPILER, CompiledPart, PartDraws, Program
 
 RHAT = 1.01
 ESS_A_CHAIN = 100
+FEWEST_DRAWS = 50
+"""Fewer draws are too few for the Pareto shape of their weights."""
+NUTS_SAMPLERS = ("nutpie", "pymc", "numpyro", "blackjax")
+"""Names that `pymc.sample` takes; each is a package."""
 PREPARED = 1000
 """Draws of the approximation in whose coordinates NUTS runs."""
 
 
-class Sampler(Protocol):
-    """Draws independent parts."""
+def enough(draws: int) -> None:
+    """Raise DataError for fewer than `FEWEST_DRAWS` draws."""
+    if draws < FEWEST_DRAWS:
+        raise DataError(f"{draws} draws are too few: draws must be {FEWEST_DRAWS} or more")
 
+
+class Sampler(Protocol):
+    """Draws independent parts: so many draws in each chain."""
+
+    @property
+    def draws(self) -> int: ...
     def __call__(self, parts: Sequence[CompiledPart], rng: np.random.Generator) -> list[PartDraws]: ...
 
 
@@ -64,89 +74,107 @@ class Chains:
     steps: Any
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Whitened:
     """Independent parts as one density of z, (d,), with all their parameters θ = centre + root z.
 
-    Compiled once, for whatever data, centre and root.
+    Attributes
+    ----------
+    parts : sequence of CompiledPart
+    centre : float array, (d,)
+    root : float array, (d, d)
     """
 
-    kept: ClassVar[dict[tuple[CompiledPart, ...], Whitened]] = {}
+    compiled: ClassVar[dict[tuple[Program, ...], tuple[Packing, Any]]] = {}
 
-    def __init__(self, parts: Sequence[CompiledPart]) -> None:
-        ends = np.cumsum([len(part.start) for part in parts])
-        self.at = [slice(end - len(part.start), end) for part, end in zip(parts, ends, strict=True)]
-        self.d = int(ends[-1])
-        self._centre, self._root = pytensor.shared(np.zeros(self.d)), pytensor.shared(np.eye(self.d))
-        self._parts = parts
+    parts: Sequence[CompiledPart]
+    centre: FloatArray
+    root: FloatArray
 
     @classmethod
     def of(cls, parts: Sequence[CompiledPart], found: Sequence[Approximation]) -> Whitened:
-        """The parts in coordinates where what approximates them is standard normal."""
-        if tuple(parts) not in cls.kept:
-            cls.kept[tuple(parts)] = cls(parts)
-        whitened = cls.kept[tuple(parts)]
-        whitened._centre.set_value(np.concatenate([f.centre for f in found]))
-        whitened._root.set_value(block_diag(*(f.root for f in found)))
-        return whitened
+        """The parts in coordinates in which their approximations are standard normal."""
+        return cls(parts, np.concatenate([f.centre for f in found]), block_diag(*(f.root for f in found)))
+
+    @property
+    def at(self) -> list[slice]:
+        """Coordinates of each part."""
+        ends = np.cumsum([len(part.start) for part in self.parts])
+        return [slice(end - len(part.start), end) for part, end in zip(self.parts, ends, strict=True)]
 
     def log_density(self, z: Any) -> Any:
-        """Log density at a symbolic z."""
-        theta = self._centre + (self._root * z).sum(axis=-1)
-        return sum(part.log_density(theta[at]) for part, at in zip(self._parts, self.at, strict=True))
+        """Log density at a symbolic z; the data are constants."""
+        theta = self.centre + (pt.constant(self.root) * z).sum(axis=-1)
+        return sum(part.log_density(theta[at]) for part, at in zip(self.parts, self.at, strict=True))
 
     def thetas(self, z: FloatArray) -> list[FloatArray]:
         """Parameters of each part at each z, (chain, draw, d)."""
-        theta = self._centre.get_value() + z @ self._root.get_value().T
+        theta = self.centre + z @ self.root.T
         return [theta[..., at] for at in self.at]
 
-    @cached_property
-    def _nutpie(self) -> tuple[Packing, Any]:
+    @property
+    def values(self) -> list[Any]:
+        """The centre, the root and the data of all parts."""
+        return [self.centre, self.root, *(v for part in self.parts for v in part.data.values())]
+
+    def packed_density(self, z: Any) -> tuple[Any, Packing]:
+        """Log density at a symbolic z, of symbols that a `Packing` replaces by one vector."""
+        centre, root = pt.vector("centre"), pt.matrix("root")
+        theta, symbols, terms = centre + (root * z).sum(axis=-1), [centre, root], []
+        for part, at in zip(self.parts, self.at, strict=True):
+            own = [v.clone() for v in part.program.graph.data.values()]
+            terms.append(part.program.log_density(theta[at], own))
+            symbols += own
+        return sum(terms), Packing(symbols)
+
+    def for_nutpie(self) -> Any:
+        """The density as nutpie samples it: compiled once for all data of these parts."""
         import nutpie
 
-        with pm.Model(check_bounds=False) as model:
-            z = pm.Flat("z", shape=self.d)
-            density = self.log_density(z)
-            packing = Packing(density)
-            pm.Potential("density", packing.unpacked(density, pm.Data("packed", packing.vector())))
-        return packing, nutpie.compile_pymc_model(model)
-
-    @property
-    def compiled(self) -> Any:
-        """What nutpie samples, with the data as they are now."""
-        packing, compiled = self._nutpie
-        return compiled.with_data(packed=packing.vector())
+        programs = tuple(part.program for part in self.parts)
+        with COMPILER:
+            if programs not in self.compiled:
+                with pm.Model(check_bounds=False) as model:
+                    density, packing = self.packed_density(pm.Flat("z", shape=len(self.centre)))
+                    packed = pm.Data("packed", packing.vector(self.values))
+                    pm.Potential("density", packing.unpacked(density, packed))
+                self.compiled[programs] = packing, nutpie.compile_pymc_model(model)
+            packing, compiled = self.compiled[programs]
+            return compiled.with_data(packed=packing.vector(self.values))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Packing:
-    """All data of a graph as one vector: nutpie spends seconds on each datum it is to read.
+    """All data of a graph as one vector: nutpie needs seconds to compile each datum that it reads.
 
-    Data of the same name, which several parts hold, are one.
+    Attributes
+    ----------
+    symbols : list
+        One for each datum: a scalar, vector or matrix.
     """
 
-    def __init__(self, graph: Any) -> None:
-        self._held = [v for v in graph_inputs([graph]) if isinstance(v, TensorSharedVariable)]
-        distinct = {v.name or v: v for v in self._held}
-        self._scalars = [v for v in distinct.values() if v.ndim == 0]
-        self._arrays = [v for v in distinct.values() if v.ndim > 0]
+    symbols: list[Any]
 
-    def vector(self) -> FloatArray:
+    def vector(self, values: Sequence[Any]) -> FloatArray:
         """Scalars, then where each array ends and how long its rows are, then the arrays."""
-        values = [np.asarray(v.get_value(), dtype=float) for v in self._arrays]
-        first = len(self._scalars) + 2 * len(values) + 1
-        ends = first + np.cumsum([0, *(v.size for v in values)])
-        rows = [float(v.shape[-1]) for v in values]
-        scalars = [float(v.get_value()) for v in self._scalars]
-        return np.concatenate([scalars, ends, rows, *(v.ravel() for v in values)])
+        scalars = [float(v) for v in values if not np.ndim(v)]
+        arrays = [np.asarray(v, dtype=float) for v in values if np.ndim(v)]
+        first = len(scalars) + 2 * len(arrays) + 1
+        ends = first + np.cumsum([0, *(v.size for v in arrays)])
+        rows = [float(v.shape[-1]) for v in arrays]
+        return np.concatenate([scalars, ends, rows, *(v.ravel() for v in arrays)])
 
     def unpacked(self, graph: Any, vector: Any) -> Any:
-        """The graph with a symbolic vector in place of its data."""
-        found = {v.name or v: vector[i].astype(v.dtype) for i, v in enumerate(self._scalars)}
-        s, k = len(self._scalars), len(self._arrays)
+        """The graph with parts of a symbolic vector in place of its data."""
+        scalars = [v for v in self.symbols if not v.ndim]
+        arrays = [v for v in self.symbols if v.ndim]
+        s, k = len(scalars), len(arrays)
+        found = {v: vector[i].astype(v.dtype) for i, v in enumerate(scalars)}
         whole = vector[s : s + 2 * k + 1].astype("int64")
-        for i, v in enumerate(self._arrays):
+        for i, v in enumerate(arrays):
             array = vector[whole[i] : whole[i + 1]].astype(v.dtype)
-            found[v.name or v] = array if v.ndim == 1 else array.reshape((-1, whole[k + 1 + i]))
-        return graph_replace(graph, {v: found[v.name or v] for v in self._held})
+            found[v] = array if v.ndim == 1 else array.reshape((-1, whole[k + 1 + i]))
+        return graph_replace(graph, found, strict=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +198,18 @@ class NUTS:
     progressbar: bool = True
     nuts_sampler: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.chains < 1:
+            raise DataError(f"{self.chains} chains: chains must be 1 or more")
+        if self.nuts_sampler is None:
+            return
+        installed = [name for name in NUTS_SAMPLERS if find_spec(name) is not None]
+        if self.nuts_sampler not in installed:
+            known = "not installed" if self.nuts_sampler in NUTS_SAMPLERS else "unknown"
+            raise DataError(
+                f"nuts_sampler='{self.nuts_sampler}' is {known}: choose from {', '.join(installed)}"
+            )
+
     def __call__(self, parts: Sequence[CompiledPart], rng: np.random.Generator) -> list[PartDraws]:
         found = [approximated(part, PREPARED, rng) for part in parts]
         chains, drawn = self.sampled(parts, found, rng), []
@@ -192,7 +232,7 @@ class NUTS:
         self, parts: Sequence[CompiledPart], found: Sequence[Approximation], rng: np.random.Generator
     ) -> Chains:
         """Draws of all parts, in coordinates where they are nearly standard normal."""
-        by_nutpie = self.nuts_sampler is None and find_spec("nutpie") is not None
+        by_nutpie = self.nuts_sampler in (None, "nutpie") and find_spec("nutpie") is not None
         engine, whitened = self._by_nutpie if by_nutpie else self._by_pymc, Whitened.of(parts, found)
         tree = engine(whitened, int(rng.integers(2**31)))
         z, stats = tree["posterior"]["z"].to_numpy(), tree["sample_stats"]
@@ -202,7 +242,7 @@ class NUTS:
         import nutpie
 
         return nutpie.sample(
-            whitened.compiled,
+            whitened.for_nutpie(),
             draws=self.draws,
             tune=self.tune,
             chains=self.chains,
@@ -213,8 +253,8 @@ class NUTS:
         )
 
     def _by_pymc(self, whitened: Whitened, seed: int) -> Any:
-        with pm.Model():
-            pm.Potential("density", whitened.log_density(pm.Flat("z", shape=whitened.d)))
+        with COMPILER, pm.Model():
+            pm.Potential("density", whitened.log_density(pm.Flat("z", shape=len(whitened.centre))))
             return pm.sample(
                 draws=self.draws,
                 tune=self.tune,

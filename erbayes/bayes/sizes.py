@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pymc as pm
@@ -22,12 +22,22 @@ Tensors = Mapping[str, Any]
 
 
 class SizeFamily(Protocol):
-    """A prior on the cluster-size distribution: a frozen dataclass."""
+    """A prior on the cluster-size distribution.
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+    A family of your own needs this one method: docs/guide/own-parts.md has an example. Best it is a frozen
+    dataclass of plain values.
+    """
 
     def log_weights(self, data: Tensors) -> Any:
-        """Log weight of each bin of sizes, (J,), inside a PyMC model."""
+        """Log weight of each bin of sizes, (J,), up to a constant, inside a PyMC model.
+
+        The method creates one or more continuous random variables, of any names. Weights must be finite.
+
+        Parameters
+        ----------
+        data : mapping, name -> tensor
+            As in `erbayes.bayes.contract.DATA`.
+        """
         ...
 
 

@@ -1,0 +1,568 @@
+"""Parts of one's own: their contract, their keys, and fits in several threads."""
+
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from pytensor.compile.mode import Mode
+from scipy import stats
+from scipy.special import logsumexp
+
+import erbayes as eb
+from erbayes import bayes
+from erbayes import metrics as m
+from erbayes.bayes.contract import BOUNDED_DATA, DATA, RETURNED, coords
+from erbayes.bayes.evidence import Evidence
+from erbayes.bayes.grid import RANK
+from erbayes.bayes.joined import joined
+from erbayes.bayes.model import Sizes
+from erbayes.bayes.outcomes import BETWEEN
+from erbayes.bayes.parts import CompiledPart, PartDraws, Program, content
+from erbayes.bayes.priors import smooth
+from erbayes.columns import PIECES
+from erbayes.simulate import Misattribution, Population, Zeta, simulate
+from erbayes.study import DrawRecords
+
+ASKED = [m.pairwise_precision, m.pairwise_recall]
+
+
+def population(seed: int = 1, errors: float = 0.1, largest: int = 60) -> Population:
+    return simulate(Zeta(2.5, largest), Misattribution(errors), 4000, np.random.default_rng(seed))
+
+
+def sample(seed: int = 1, n: int = 60, errors: float = 0.1, largest: int = 60) -> eb.Sample:
+    units = population(seed, errors, largest).units
+    return DrawRecords().draw(units, n, 1, np.random.default_rng(seed)).each[0]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return Evidence.of(sample()).data
+
+
+@pytest.fixture
+def interpreted(monkeypatch):
+    """No compilation, and no part compiled before: quick where many parts are made."""
+
+    def function(inputs: Any, outputs: Any) -> Any:
+        return pytensor.function(inputs, outputs, mode=Mode("py", None), on_unused_input="ignore")
+
+    monkeypatch.setattr("erbayes.bayes.parts._function", function)
+    monkeypatch.setattr(CompiledPart, "kept", {})
+    monkeypatch.setattr(Program, "kept", [])
+
+
+def power_law(data, exponent):
+    """Log chances of the bins under a power law, by NumPy."""
+    weights = -exponent * np.log(data["size"]) + np.log(data["width"]) + np.log(data["selection"])
+    return weights - logsumexp(weights)
+
+
+def log_density(data, theta, prior, exponent):
+    """Log joint density of the draws in each bin and of θ, by SciPy."""
+    return prior.logpdf(theta) + data["drawn"] @ power_law(data, exponent)
+
+
+def log_weights(data, exponent):
+    return -exponent * pt.log(data["size"]) + pt.log(data["width"])
+
+
+# What a compiled part is known by
+
+
+@dataclass(frozen=True)
+class OfFloat:
+    sd: float
+
+    def log_weights(self, data):
+        return log_weights(data, 2 + pt.exp(pm.Normal("k", 0, self.sd)))
+
+
+@dataclass(frozen=True)
+class OfString:
+    kind: str
+
+    def log_weights(self, data):
+        steepest = {"flat": 1.5, "steep": 3.0}[self.kind]
+        return log_weights(data, steepest + pt.exp(pm.Normal("k", 0, 0.5)))
+
+
+@dataclass(frozen=True)
+class OfFunction:
+    exponent: Callable[[Any], Any]
+
+    def log_weights(self, data):
+        return log_weights(data, self.exponent(pm.Normal("k", 0, 0.5)))
+
+
+@dataclass(frozen=True)
+class OfInner:
+    inner: OfFloat
+    pair: tuple[float, float] = (1.0, 1.0)
+
+    def log_weights(self, data):
+        return self.pair[0] * self.pair[1] * self.inner.log_weights(data)
+
+
+@dataclass
+class Unhashable:
+    powers: list[float]
+
+    def log_weights(self, data):
+        return log_weights(data, sum(self.powers) + pt.exp(pm.Normal("k", 0, 0.5)))
+
+
+class Plain:
+    """No dataclass at all."""
+
+    def __init__(self, least: float) -> None:
+        self.least = least
+
+    def log_weights(self, data):
+        return log_weights(data, self.least + pt.exp(pm.Normal("k", 0, 0.5)))
+
+
+HALF = stats.norm(0, 0.5)
+
+
+@pytest.mark.parametrize(
+    "make, priors, exponents",
+    [
+        (OfFloat, {1.0: stats.norm(0, 1), 0.001: stats.norm(0, 0.001)}, lambda _, k: 2 + np.exp(k)),
+        (OfString, {"flat": HALF, "steep": HALF}, lambda v, k: {"flat": 1.5, "steep": 3.0}[v] + np.exp(k)),
+        (lambda v: OfFunction(lambda k: v + k), {2.0: HALF, 3.0: HALF}, lambda v, k: v + k),
+        (lambda v: Unhashable([1.0, v]), {0.5: HALF, 2.0: HALF}, lambda v, k: 1 + v + np.exp(k)),
+        (Plain, {0.5: HALF, 2.0: HALF}, lambda v, k: v + np.exp(k)),
+    ],
+    ids=["float", "str", "closure", "list", "no dataclass"],
+)
+def test_a_part_has_the_numbers_of_its_own_fields(make, priors, exponents, data, interpreted):
+    first, _ = values = list(priors)
+    for value in (*values, first):
+        compiled = CompiledPart.of(Sizes(make(value)), data)
+        wanted = log_density(data, 0.1, priors[value], exponents(value, 0.1))
+        assert compiled.log_densities(np.array([[0.1]]))[0] == pytest.approx(wanted, rel=1e-10)
+
+
+def test_a_fit_has_the_numbers_of_its_own_fields():
+    """Compiled, and by the door: the posterior of k under a rigid prior is that prior."""
+    at = sample()
+    wide, rigid = (bayes.fast(at, bayes.SizeModel(OfFloat(sd)), rng=1) for sd in (1.0, 0.001))
+    assert rigid.draws.parameters["k"].std() == pytest.approx(0.001, rel=0.2)
+    assert wide.draws.parameters["k"].std() > 0.02
+
+
+def test_nested_fields_count(data, interpreted):
+    at, flat = np.array([[0.2]]), OfInner(OfFloat(0.5))
+    found = [
+        CompiledPart.of(Sizes(part), data).log_densities(at)[0]
+        for part in (flat, OfInner(OfFloat(0.7)), OfInner(OfFloat(0.5), (1.0, 1.5)), flat)
+    ]
+    assert found[0] == found[-1] and len(set(found)) == 3
+
+
+def test_a_function_that_changes_is_seen(data, interpreted):
+    least = [2.0]
+    part = Sizes(OfFunction(lambda k: least[0] + k))
+    for least[0] in (2.0, 3.0, 2.0):
+        wanted = log_density(data, 0.1, HALF, least[0] + 0.1)
+        assert CompiledPart.of(part, data).log_densities(np.array([[0.1]]))[0] == pytest.approx(wanted)
+    assert len(Program.kept) == 2, "an equal graph is not compiled again"
+
+
+def test_values_of_priors_are_data(data, interpreted):
+    for sd in (0.1, 0.2, np.float64(0.3)):
+        compiled = CompiledPart.of(Sizes(bayes.Zeta(sd)), data)
+        wanted = log_density(data, 0.2, stats.norm(0, sd), 1 + 1.2 * np.exp(0.2))
+        assert compiled.log_densities(np.array([[0.2]]))[0] == pytest.approx(wanted)
+    CompiledPart.of(bayes.Exactness(level=lambda name: bayes.Level(0, 1)(name)), data)
+    CompiledPart.of(bayes.Exactness(level=lambda name: bayes.Level(0, 2)(name)), data)
+    assert len(Program.kept) == 2
+
+
+def test_keys_are_plain_values():
+    @dataclass(frozen=True)
+    class Late:
+        sd: float
+
+        def __post_init__(self):
+            object.__setattr__(self, "more", 2 * self.sd)
+
+    @dataclass(frozen=True)
+    class Uncompared:
+        sd: float = field(compare=False)
+
+    assert content(bayes.Zeta(1)) != content(bayes.Zeta(1.0)) == content(bayes.Zeta(1.0))
+    assert content(Uncompared(1.0)) != content(Uncompared(2.0))
+    assert content((1, "a", None, b"c", bayes.Level(0, 1))) is not None
+    for opaque in (Late(1.0), (1, [2]), OfFunction(abs), np.ones(2), Plain(1.0), float, bayes.Zeta):
+        assert content(opaque) is None
+
+
+def test_parameters_that_grow_with_the_data(data, interpreted):
+    """As many parameters as bins: each sample has its own."""
+
+    @dataclass(frozen=True)
+    class Rough:
+        def log_weights(self, data):
+            return log_weights(data, 2.0) + pm.Normal("bump", 0 * data["x"], 0.1)
+
+    more = Evidence.of(sample(2, largest=900)).data
+    for at in (data, more, data):
+        J, compiled = len(at["size"]), CompiledPart.of(Sizes(Rough()), at)
+        theta = np.sin(np.arange(J))
+        weights = power_law(at, 2.0) + theta
+        wanted = stats.norm(0, 0.1).logpdf(theta).sum() + at["drawn"] @ (weights - logsumexp(weights))
+        assert compiled.log_densities(theta[None])[0] == pytest.approx(wanted)
+    assert len(data["size"]) != len(more["size"])
+
+
+# The contract
+
+
+def test_the_data_are_those_of_the_dictionary():
+    at = sample()
+    evidence = Evidence.of(at)
+    bounded = BETWEEN[PIECES].evidence(evidence.entities, at.units.column(PIECES), evidence.grid.size)
+    assert set(evidence.data) == set(DATA) and set(bounded) == set(BOUNDED_DATA)
+    lengths = {dim: len(values) for dim, values in coords(evidence.data).items()}
+    for name, datum in (DATA | BOUNDED_DATA).items():
+        shape = np.shape((evidence.data | bounded)[name])
+        assert shape == tuple(lengths[dim] for dim in datum.dims), name
+
+
+def test_what_parts_return_is_in_the_dictionary(data):
+    model = bayes.SizeModel()
+    at = data | {name: data["size"] for name in ("bounded_count", "bounded_steps")}
+    at |= {"bounded_shares": np.ones((len(data["size"]), 2))}
+    for place, part in (model.tied | model.untied).items():
+        with pm.Model(coords=coords(at)):
+            returned = part.given_size({k: pt.constant(v) for k, v in at.items()})
+        assert set(returned) - {"log_flawless"} == set(RETURNED[place])
+
+
+@dataclass(frozen=True)
+class Law:
+    """Whatever a test gives it."""
+
+    quantities: Callable[[Any], dict[str, Any]]
+
+    def given_size(self, data):
+        k = pm.Normal("k")
+        kept = pm.math.sigmoid(k + 0 * data["size"])
+        every = {"intact": kept, "kept": kept, "kept_square": kept**2}
+        return every | {"share_mean": kept, "share_precision": kept} | self.quantities(data)
+
+
+def unlike(name, value):
+    return lambda data: {name: value(data)}
+
+
+@pytest.mark.parametrize(
+    "quantities, message",
+    [
+        (
+            unlike("kept", lambda d: 0.5),
+            r"'kept' of Law has shape \(\): its dimensions must be \('entity_size',\)",
+        ),
+        (unlike("kept", lambda d: d["basis"]), r"'kept' of Law has shape \(None, None\)"),
+        (unlike("kept", lambda d: np.ones(1)), r"'kept' of Law has shape \(1,\)"),
+        (
+            unlike("intact", lambda d: 0.5 * d["x"][:3] ** 0),
+            r"'intact' of Law has shape \(3,\), not \(\d+,\)",
+        ),
+        (
+            unlike("intact", lambda d: -d["size"]),
+            r"'intact' of Law runs from -\d+ to -1: it must lie between 0 and 1",
+        ),
+        (unlike("share_mean", lambda d: d["size"]), r"'share_mean' of Law runs from 1 to \d+"),
+        (unlike("own", lambda d: pt.log(d["x"])), r"'own' of Law is not finite in 1 of \d+ places"),
+        (
+            unlike("own", lambda d: d["x"][:3] + d["x"][:4]),
+            "Law cannot be computed where its sampler starts: ",
+        ),
+        (
+            unlike("own", lambda d: d["sizes"]),
+            "no data are called 'sizes'; a part receives size, width, x, basis",
+        ),
+        (
+            unlike("own", lambda d: pm.Normal.dist(d["x"])),
+            "Law depends on a random variable that no model holds",
+        ),
+        (
+            unlike("own", lambda d: d["x"] * pytensor.shared(1.0, "mine")),
+            "Law depends on the shared variables mine",
+        ),
+        (
+            unlike("own", lambda d: d["x"] * pm.Bernoulli("b", 0.5)),
+            "Law has 1 discrete random variables: a part",
+        ),
+        (unlike("log_flawless", lambda d: pt.constant(0.0)), "Law has 0 discrete random variables: a part"),
+        (
+            unlike("own", lambda d: (pm.Potential("bad", pt.constant(-np.inf)), d["x"])[1]),
+            "the log density of Law is -inf where its sampler starts",
+        ),
+    ],
+)
+def test_a_part_that_breaks_its_contract(quantities, message, interpreted, monkeypatch):
+    monkeypatch.setattr(Program, "__init__", None)  # errors come before compilation
+    at, model = sample(), bayes.SizeModel(retention=Law(quantities))
+    with pytest.raises(eb.DataError, match=message):
+        CompiledPart.of(model.tied["retention"], Evidence.of(at).data)
+
+
+@pytest.mark.parametrize("place", ["retention", "leakage", "exactness", "bounded"])
+def test_missing_quantities_are_named(place, data):
+    class Mute:
+        def given_size(self, data):
+            pm.Normal("k")
+            return {"intact": data["size"] ** 0}
+
+    model = bayes.SizeModel(**{place: Mute()})
+    lacking = ", ".join(f"'{name}'" for name in RETURNED[place] if name != "intact")
+    wanted = f"Mute.given_size returns no {lacking}: as {place} of a SizeModel it must return "
+    with pytest.raises(eb.DataError, match=wanted):
+        CompiledPart.of((model.tied | model.untied)[place], data)
+
+
+def test_missing_quantities_are_told_by_the_door():
+    class Mute:
+        def given_size(self, data):
+            pm.Normal("k")
+            return {}
+
+    with pytest.raises(
+        eb.DataError, match=r"Mute\.given_size returns no 'clean': as exactness of a SizeModel"
+    ):
+        bayes.fast(sample(), bayes.SizeModel(exactness=Mute()), rng=1).apply([m.cluster_recall])
+
+
+@pytest.mark.parametrize(
+    "weights, message",
+    [
+        (lambda data: data["x"], "Own has no continuous parameter: it must create a random variable"),
+        (lambda data: pm.Normal("k"), r"'log_weights' of Own has shape \(\): its dimensions must be"),
+        (
+            lambda data: pm.Normal("k", shape=1),
+            r"'log_weights' of Own has shape \(1,\): its dimensions must be",
+        ),
+        (lambda data: pm.Normal("k") * data["x"][:5], "Own cannot be computed where its sampler starts"),
+    ],
+)
+def test_families_that_break_their_contract(weights, message, data, interpreted):
+    class Own:
+        def log_weights(self, data):
+            return weights(data)
+
+    with pytest.raises(eb.DataError, match=message):
+        CompiledPart.of(Sizes(Own()), data)
+
+
+@pytest.mark.parametrize(
+    "prior, message",
+    [
+        (lambda name: pm.Normal("other"), "the prior of 'share_level' created no variable of that name"),
+        (lambda name: pm.Normal.dist(0, 1), "the prior of 'share_level' created no variable of that name"),
+        (lambda name: pm.Normal(name, shape=3), "the prior of 'share_level' created 1 dimensions"),
+        (
+            pm.Normal.dist(0, 1),
+            "the prior of 'share_level' is a TensorVariable: it must be called with a name",
+        ),
+        (0.5, "the prior of 'share_level' is a float: it must be called with a name and create a variable"),
+    ],
+)
+def test_priors_that_are_none(prior, message, data, interpreted):
+    with pytest.raises(eb.DataError, match=message):
+        CompiledPart.of(bayes.Retention(share_level=prior), data)
+
+
+def test_any_callable_is_a_prior(data, interpreted):
+    """Also one of more than one variable."""
+
+    def mixed(name):
+        return pm.Deterministic(name, pm.Exponential(f"{name}_size", 1) * pm.Normal(f"{name}_z", 0, 1))
+
+    compiled = CompiledPart.of(bayes.Exactness(level=mixed), data)
+    assert {"stain_level_size_log__", "stain_level_z"} < set(compiled.coordinates)
+
+
+def test_the_prior_density_has_all_variables_whatever_their_names(data, interpreted):
+    class Own:
+        def log_weights(self, data):
+            a, b = pm.Normal("size_a", 0, 2), pm.Gamma("b", 2, 3)
+            pm.Potential("c", -a * b)
+            return log_weights(data, 2 + a + b)
+
+    compiled = CompiledPart.of(Sizes(Own()), data)
+    drawn = compiled.draws(
+        np.array([[[0.3, np.log(0.7)]]]), 0.0, np.random.default_rng(1), khat=0, problems=[]
+    )
+    wanted = stats.norm(0, 2).logpdf(0.3) + stats.gamma(2, scale=1 / 3).logpdf(0.7) - 0.3 * 0.7
+    assert drawn.log_prior == pytest.approx(np.array([[wanted]]))
+
+
+def test_smooth_functions_of_any_name(data, interpreted):
+    class Own:
+        scale = 0.3
+
+        def log_weights(self, data):
+            return log_weights(data, 2) + smooth("wave", RANK, self.scale)(data["basis"])
+
+    part = Own()
+    for part.scale in (0.3, 0.6):
+        compiled = CompiledPart.of(Sizes(part), data)
+        ((at, scale),) = compiled.smooths
+        assert scale == part.scale and list(at) == list(range(RANK))
+        assert compiled.coordinates == ["wave_weights"] * RANK
+    assert len(Program.kept) == 1
+    retention = CompiledPart.of(bayes.Retention(), data)
+    assert [scale for _, scale in retention.smooths] == [0.2, 0.3]
+
+
+def test_parts_with_a_name_in_common_are_refused(data):
+    one = np.ones((1, 4, len(data["size"])))
+    parts = {
+        "sizes": PartDraws({"entities": one}, {"k": one[..., 0]}, one[..., 0], 0.1, []),
+        "leakage": PartDraws({"met": one}, {"k": one[..., 0]}, one[..., 0], 0.1, []),
+    }
+    with pytest.raises(eb.DataError, match="both sizes and leakage have a 'k': rename one of them"):
+        joined(parts, data, np.random.default_rng(1))
+
+
+# Doors
+
+
+@pytest.mark.parametrize("draws", [-1, 0, 1, 49])
+def test_too_few_draws(draws):
+    for fit in (bayes.fast, partial(bayes.nuts, chains=2)):
+        with pytest.raises(eb.DataError, match=f"{draws} draws are too few: draws must be 50 or more"):
+            fit(sample(), draws=draws, rng=1)
+
+
+def test_the_fewest_draws_and_seeds():
+    at, P = sample(), [m.pairwise_precision]
+    by_seed = bayes.fast(at, draws=50, rng=5).apply(P).values
+    again = bayes.fast(at, draws=50, rng=np.random.default_rng(5)).apply(P).values
+    np.testing.assert_array_equal(by_seed, again)
+    other, another = (bayes.fast(at, draws=50).apply(P).values for _ in range(2))
+    assert (other != another).any()
+
+
+def test_samplers_are_known_before_anything_is_compiled(monkeypatch):
+    monkeypatch.setattr(CompiledPart, "of", None)
+    monkeypatch.setattr("erbayes.bayes.samplers.find_spec", lambda name: name in ("pymc", "nutpie") or None)
+    for name, why in (("stan", "unknown"), ("numpyro", "not installed")):
+        with pytest.raises(eb.DataError, match=f"nuts_sampler='{name}' is {why}: choose from nutpie, pymc"):
+            bayes.nuts(sample(), rng=1, nuts_sampler=name)
+    with pytest.raises(eb.DataError, match="0 chains: chains must be 1 or more"):
+        bayes.nuts(sample(), rng=1, chains=0)
+
+
+# Threads
+
+
+def at_once(work, number):
+    """What `work` returns for each of so many threads that start together."""
+    gate = Barrier(number)
+
+    def begin(i):
+        gate.wait()
+        return work(i)
+
+    with ThreadPoolExecutor(number) as threads:
+        return list(threads.map(begin, range(number)))
+
+
+def test_two_threads_get_their_own_posteriors():
+    samples = [sample(1, errors=0.02), sample(2, errors=0.4)]
+    asked = [m.pairwise_precision, m.cluster_recall]
+
+    def fit(i):
+        return bayes.fast(samples[i % 2], draws=200, rng=5).apply(asked).values
+
+    alone = [fit(0), fit(1)]
+    for i, found in enumerate(at_once(lambda i: [fit(i) for _ in range(3)], 4)):
+        for values in found:
+            np.testing.assert_array_equal(values, alone[i % 2])
+
+
+def test_threads_that_compile_at_once(interpreted):
+    """Interpreted functions change threads within a call, and share what holds their arguments."""
+    every = [Evidence.of(sample(i, n=30 + 10 * i)).data for i in range(4)]
+    thetas = np.linspace(-1, 1, 21)[:, None]
+
+    def densities(i):
+        found = []
+        for _ in range(20):
+            found.append(CompiledPart.of(Sizes(bayes.Zeta(0.5 + 0.1 * i)), every[i]).log_densities(thetas))
+        return np.array(found)
+
+    for i, found in enumerate(at_once(densities, 4)):
+        prior = stats.norm(0, 0.5 + 0.1 * i)
+        wanted = [log_density(every[i], k, prior, 1 + 1.2 * np.exp(k)) for k in thetas[:, 0]]
+        np.testing.assert_allclose(found, np.broadcast_to(wanted, found.shape), rtol=1e-10)
+    assert len(Program.kept) == 1
+
+
+# The page about own parts
+
+PAGE = (Path(__file__).parents[1] / "docs" / "guide" / "own-parts.md").read_text(encoding="utf-8")
+
+
+def test_the_page_has_the_dictionary():
+    rows = [tuple(re.split(r" *\| *", row)[1:-1]) for row in re.findall(r"^\|.*`.*\|$", PAGE, re.M)]
+    data = {**DATA, **BOUNDED_DATA}.items()
+    wanted = [(f"`{k}`", ", ".join(v.dims) or "one number", v.meaning) for k, v in data]
+    places = ((place, k, v) for place, each in RETURNED.items() if place != "sizes" for k, v in each.items())
+    wanted += [(place, f"`{k}`", ", ".join(v.dims), v.meaning) for place, k, v in places]
+    assert rows == wanted
+
+
+def test_the_page_runs():
+    """Its family against SciPy, its outcomes against plain formulas, and its fits near the truth."""
+    at = sample(3, n=150)
+    page: dict[str, Any] = {"sample": at}
+    fits = []
+    for block in re.findall(r"```python\n(.*?)```", PAGE, re.S):
+        exec(block, page)
+        fits.append(page["fit"])
+    by_family, by_outcome = fits
+    assert isinstance(by_family.model.sizes, page["Weibull"])
+    s, grid = by_family.evidence.grid.size, by_family.evidence.grid
+    scale = np.exp(by_family.evidence.data["log_biased_mean"] + by_family.draws.parameters["log_scale"])
+    law = stats.weibull_min(
+        np.exp(by_family.draws.parameters["log_shape"])[..., None], scale=scale[..., None]
+    )
+    weights = law.pdf(s) * grid.width
+    wanted = 4000 * weights / (weights * s).sum(-1, keepdims=True)
+    np.testing.assert_allclose(by_family.by_size["entities"], wanted, rtol=1e-6, atol=1e-12)
+    prior = stats.norm(0, 1).logpdf(by_family.draws.parameters["log_scale"])
+    prior += stats.norm(0, 0.5).logpdf(by_family.draws.parameters["log_shape"])
+    np.testing.assert_allclose(by_family.draws.log_prior["sizes"], prior, rtol=1e-9)
+
+    drawn = by_outcome.draws.parameters
+    x = np.log2(s) - by_outcome.evidence.data["centre"]
+    hazard = np.exp(drawn["break_level"][..., None] + drawn["break_slope"][..., None] * x)
+    mean = 1 / (1 + np.exp(-drawn["share_logit"][..., None]))
+    intact = np.where(s > 1, np.exp(-hazard), 1)
+    kept = intact + (1 - intact) * np.maximum(s - 2, 0) / s * mean
+    np.testing.assert_allclose(by_outcome.by_size["intact"], intact, rtol=1e-9)
+    np.testing.assert_allclose(by_outcome.by_size["kept"], kept, rtol=1e-9)
+    spread = stats.beta.var(*(p * np.exp(drawn["share_log_precision"][..., None]) for p in (mean, 1 - mean)))
+    most = np.maximum(s - 2, 0) / s
+    square = intact + (1 - intact) * most**2 * (mean**2 + spread)
+    np.testing.assert_allclose(by_outcome.by_size["kept_square"], square, rtol=1e-9)
+    for fit in fits:
+        intervals = fit.apply(ASKED).interval(0.999)
+        truth = [population(3).value(metric) for metric in ASKED]
+        assert ((intervals[:, 0] < truth) & (truth < intervals[:, 1])).all()
