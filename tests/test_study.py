@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -154,45 +155,45 @@ def test_the_same_on_any_number_of_workers_and_beside_other_estimators(monkeypat
     assert (other.runs.estimate != alone.runs.estimate).mean() > 0.9
 
 
-def test_finished_blocks_are_not_run_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("erbayes.study.BLOCK", 8)
-    calls = []
+@dataclass(frozen=True)
+class Counted:
+    """A user's estimator that counts its calls, in a field that says nothing of its code."""
 
-    def counted(sample, metrics, level, rng):
-        calls.append(1)
+    calls: list = field(default_factory=list, repr=False)
+
+    def __call__(self, sample, metrics, level, rng):
+        self.calls.append(1)
         return one_by_one(sample, metrics, level, rng)
 
+
+def test_finished_blocks_are_not_run_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("erbayes.study.BLOCK", 8)
+    counted = Counted()
     file = tmp_path / "study.sqlite"
     first = run({"counted": counted}, 16, file=file)
-    assert len(calls) == 16 * 3
+    assert len(counted.calls) == 16 * 3
     same(first, run({"counted": counted}, 16, file=file))
-    assert len(calls) == 16 * 3
+    assert len(counted.calls) == 16 * 3
     run({"counted": counted}, 20, file=file)
-    assert len(calls) == 20 * 3
-    study(
-        {"zeta": people(seed=2)},
-        PLANS,
-        (50,),
-        {"counted": counted},
-        PR,
-        repetitions=8,
-        seed=3,
-        progress=False,
-        file=file,
-    )
-    assert len(calls) == 28 * 3
-    study(
-        {"zeta": people()},
-        PLANS,
-        (50,),
-        {"counted": counted},
-        PR,
-        repetitions=8,
-        seed=4,
-        progress=False,
-        file=file,
-    )
-    assert len(calls) == 36 * 3
+    assert len(counted.calls) == 20 * 3
+
+    def again(seed_of_people, seed):
+        study({"zeta": people(seed=seed_of_people)}, PLANS, (50,), {"counted": counted}, PR,
+              repetitions=8, seed=seed, progress=False, file=file)  # fmt: skip
+
+    again(2, 3)
+    assert len(counted.calls) == 28 * 3
+    again(1, 4)
+    assert len(counted.calls) == 36 * 3
+
+
+def test_a_file_serves_studies_with_different_numbers_of_metrics(tmp_path):
+    file = tmp_path / "study.sqlite"
+    run({"own": one_by_one}, 3, file=file)
+    more = (*PR, m.b3_recall)
+    found = study({"zeta": people()}, PLANS, (50,), {"own": one_by_one}, more,
+                  repetitions=3, seed=3, progress=False, file=file)  # fmt: skip
+    assert len(found.runs) == 3 * 3 * 3
 
 
 SCRIPT = """
