@@ -46,8 +46,9 @@ def _digest_of_package() -> str:
 
 
 PACKAGE = _digest_of_package()
-"""Sources of this package, versions of NumPy and SciPy. Read at import, when the code is loaded:
-an editable installation may change on disk while a session runs."""
+"""A digest of the sources of this package and of the versions of NumPy and SciPy.
+
+It is made at import, when the code is loaded. Later the sources of an editable installation may differ."""
 
 
 def named(thing: object) -> str:
