@@ -217,6 +217,14 @@ def test_take_is_the_same_as_measuring_anew():
     pd.testing.assert_frame_equal(again.table().sort_index(), alone.table().sort_index())
 
 
+def test_sampled_predicted_clusters_stay_such_when_some_are_taken():
+    taken = eb.measure_predicted(PRED, TRUE, ["a", "b", "c"]).take(np.array([2, 0]))
+    assert not taken.by_entity and eb.measure(PRED, TRUE).take(np.array([0])).by_entity
+    pd.testing.assert_frame_equal(taken.table(), eb.measure_predicted(PRED, TRUE, ["c", "a"]).table())
+    with pytest.raises(eb.NotIdentified, match="not of predicted clusters"):
+        eb.naive(taken, [P])
+
+
 def test_columns_of_one_name_must_be_one():
     twice = [
         m.generalized_merge_distance("cost", np.sqrt, np.sqrt),

@@ -155,6 +155,15 @@ def test_the_same_on_any_number_of_workers_and_beside_other_estimators(monkeypat
     assert (other.runs.estimate != alone.runs.estimate).mean() > 0.9
 
 
+def test_every_cell_has_random_numbers_of_its_own(monkeypatch):
+    """The same population, plan and size under two names each: no two cells share a sample."""
+    monkeypatch.setattr("erbayes.study.BLOCK", 10)
+    twins = {"a": people(), "b": people()}
+    plans = {"c": DrawRecords(), "d": DrawRecords()}
+    runs = study(twins, plans, (50, 51), {"t": Taylor()}, PR[1:], repetitions=20, seed=3, progress=False).runs
+    assert len(runs) == 2 * 2 * 2 * 20 and runs.estimate.nunique() > 0.95 * len(runs)
+
+
 @dataclass(frozen=True)
 class Counted:
     """A user's estimator that counts its calls, in a field that says nothing of its code."""
