@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
+from itertools import count
 
 import numpy as np
 import pandas as pd
@@ -203,6 +204,21 @@ def test_a_file_serves_studies_with_different_numbers_of_metrics(tmp_path):
     found = study({"zeta": people()}, PLANS, (50,), {"own": one_by_one}, more,
                   repetitions=3, seed=3, progress=False, file=file)  # fmt: skip
     assert len(found.runs) == 3 * 3 * 3
+
+
+def test_a_file_keeps_levels_apart(tmp_path):
+    file, plans = tmp_path / "study.sqlite", {"records": DrawRecords()}
+    wide = run({"t": Taylor()}, 3, file=file, plans=plans)
+    narrow = run({"t": Taylor()}, 3, file=file, plans=plans, level=0.5)
+    assert (narrow.runs.lower > wide.runs.lower).all()
+
+
+def test_seconds_are_those_of_one_sample(monkeypatch):
+    """By a clock that moves on by a second whenever it is read."""
+    clock = count()
+    monkeypatch.setattr("erbayes.study.time.perf_counter", lambda: next(clock))
+    seconds = run({"many": Taylor(), "one": one_by_one}, 8).runs.groupby("estimator").seconds.unique()
+    assert seconds["many"].tolist() == [1 / 8] and seconds["one"].tolist() == [1]
 
 
 SCRIPT = """
