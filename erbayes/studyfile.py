@@ -108,7 +108,6 @@ class StudyFile:
                 if tables and "blocks" not in tables:
                     raise DataError(f"{path} holds other tables ({some(sorted(tables))}): pass another path")
                 self.file.execute("CREATE TABLE IF NOT EXISTS blocks (key TEXT PRIMARY KEY, runs BLOB)")
-                self.file.execute("SELECT key, runs FROM blocks LIMIT 1")
             except BaseException:
                 self.file.close()
                 raise
@@ -139,7 +138,9 @@ class StudyFile:
                 else:
                     found[key] = np.frombuffer(row[0]).reshape(shape)
             if len(found) < len(wanted):
-                self.file.execute("BEGIN IMMEDIATE")  # fails before the work where it would fail after it
+                self.file.execute(
+                    "DELETE FROM blocks WHERE 0"
+                )  # fails before the work where it would fail after it
                 self.file.rollback()
         if other:
             warnings.warn(

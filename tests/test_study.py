@@ -281,6 +281,8 @@ def test_plans_draw_what_they_say():
     distinct = DrawDistinctClusters().draw(units, 30, 500, rng).unit
     assert all(len(set(d)) == 30 for d in distinct)
     assert np.bincount(distinct.ravel(), minlength=len(units)).std() < 5 * np.sqrt(30 * 500 / len(units))
+    everyone = DrawDistinctClusters().draw(units, len(units), 2, rng).unit
+    assert (np.sort(everyone) == np.arange(len(units))).all()
     with pytest.raises(eb.DataError, match="distinct entities from a population of"):
         DrawDistinctClusters().draw(units, 10**6, 1, rng)
 
