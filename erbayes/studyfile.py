@@ -38,15 +38,16 @@ def _sources(folder: Traversable) -> Iterator[tuple[str, bytes]]:
             yield entry.name, entry.read_bytes()
 
 
-def _digest_of_package() -> str:
+def digest_of(package: Traversable) -> str:
+    """A digest of the sources in a folder, and of the versions of NumPy and SciPy."""
     found = hashlib.sha256(f"numpy {np.__version__} scipy {scipy.__version__}".encode())
-    for name, content in _sources(files(OWN)):
+    for name, content in _sources(package):
         found.update(f"\n{name} {len(content)}\n".encode() + content)
     return found.hexdigest()
 
 
-PACKAGE = _digest_of_package()
-"""A digest of the sources of this package and of the versions of NumPy and SciPy.
+PACKAGE = digest_of(files(OWN))
+"""The digest of this package.
 
 It is made at import, when the code is loaded. Later the sources of an editable installation may differ."""
 

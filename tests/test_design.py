@@ -259,7 +259,7 @@ def test_sampled_predicted_clusters_stay_such_when_some_are_taken():
 
 
 def test_units_alone_hold_what_the_labels_hold():
-    taken = eb.measure(PRED, TRUE).take(np.array([2, 0]))  # the clusters of the others hold no record now
+    taken = eb.measure(PRED, TRUE).take(np.array([4, 3]))  # the clusters of the others hold no record now
     alone = taken.alone()
     assert alone.known.size.min() == 1 and alone.known.size @ alone.known.count == taken.size.sum()
     assert alone.known.total(eb.columns.PREDICTED_CLUSTERS) == len(np.unique(taken.cluster))

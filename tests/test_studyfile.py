@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes import simulate as sim
 from erbayes.study import DrawRecords, Estimates, OnDistinct, Taylor, study
-from erbayes.studyfile import StudyFile, code_of
+from erbayes.studyfile import PACKAGE, StudyFile, code_of, digest_of
 
 PEOPLE = sim.simulate(sim.Zeta(2.2, 40), sim.Misattribution(0.1), 500, np.random.default_rng(1))
 
@@ -135,6 +136,14 @@ def test_comments_and_places_do_not_matter():
     assert code_of(script(short)) == code_of(script(long))
 
 
+def test_whether_equal_constants_are_one_object_does_not_matter():
+    """The interpreter shares constants in compiled files as it likes."""
+    for one in (1.5, 10**9, "words", (1.5, "words"), b"words", 2j):
+        other = eval(repr(one))
+        assert one is not other
+        assert code_of(partial(run, one, one)) == code_of(partial(run, one, other))
+
+
 def test_code_in_a_module_of_the_user(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     found = []
@@ -156,38 +165,44 @@ def digest():
 DIGEST = """
 import sys
 sys.path.insert(0, {tests!r})
-import erbayes, test_studyfile
-assert erbayes.__file__.startswith({path!r})
+import test_studyfile
 print(test_studyfile.digest(), end="")
 """
 
 
-def digest_in_a_new_process(path):
-    tests = Path(__file__).parent
-    script = DIGEST.format(tests=str(tests), path=str(path))
+def test_the_digest_is_the_same_in_every_process():
+    """Under another seed of hashes too."""
     found = subprocess.run(
-        [sys.executable, "-c", script],
+        [sys.executable, "-c", DIGEST.format(tests=str(Path(__file__).parent))],
         check=True,
         capture_output=True,
         text=True,
-        cwd=tests,
-        env={"PYTHONPATH": str(path)},
+        cwd=Path(eb.__file__).parents[1],
+        env={"PYTHONHASHSEED": "7"},
     )
-    return found.stdout
+    assert found.stdout == digest()
 
 
-def test_the_digest_is_the_same_in_every_process_and_changes_with_the_package(tmp_path):
-    """From a folder and from an archive, under other seeds of hashes; and after one changed line."""
-    package = Path(eb.__file__).parent
-    archives = [tmp_path / "same.zip", tmp_path / "changed.zip"]
-    for archive in archives:
-        with zipfile.ZipFile(archive, "w") as into:
-            for file in package.rglob("*.py"):
-                text = file.read_text()
-                if archive.name == "changed.zip" and file.name == "taylor.py":
-                    text += "# changed\n"
-                into.writestr(str(file.relative_to(package.parent)), text)
-    assert digest_in_a_new_process(archives[0]) == digest() != digest_in_a_new_process(archives[1])
+def test_the_digest_changes_with_the_package(tmp_path):
+    """From a folder and from an archive; compiled files do not count, every source does."""
+    folder, archive = tmp_path / "erbayes", tmp_path / "erbayes.whl"
+    for name, text in {"a.py": "1", "b.py": "2", "in/c.py": "3", "in/__pycache__/c.pyc": "4"}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    before = digest_of(folder)
+    with zipfile.ZipFile(archive, "w") as into:
+        for file in sorted(folder.rglob("*.py"), reverse=True):
+            into.write(file, f"erbayes/{file.relative_to(folder)}")
+    assert digest_of(zipfile.Path(archive, "erbayes/")) == before
+    (folder / "in" / "__pycache__" / "c.pyc").write_text("5")
+    assert digest_of(folder) == before
+    for name in ("a.py", "in/c.py"):
+        (folder / name).write_text("# changed")
+        assert digest_of(folder) != before
+        before = digest_of(folder)
+    (folder / "b.py").rename(folder / "d.py")
+    assert digest_of(folder) != before
+    assert digest_of(Path(eb.__file__).parent) == PACKAGE
 
 
 def test_a_name_without_a_value_yet():
