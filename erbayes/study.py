@@ -9,11 +9,8 @@ draws samples from known populations and asks every estimator about each. A *pla
 from __future__ import annotations
 
 import hashlib
-import re
-import sqlite3
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -35,6 +32,7 @@ from .metrics import Metric
 from .progress import track
 from .sample import Sample
 from .simulate import Population
+from .studyfile import StudyFile, code_of, named
 from .taylor import jackknife, taylor
 from .uncertain import Tabled
 from .units import Units
@@ -325,11 +323,33 @@ def study(
         Processes; -1 for one a core.
     file : path, optional
         SQLite file that keeps finished blocks of 250 repetitions. A study that was stopped goes on
-        there. A block is known by the population's content, names, `repr` of plan and estimator,
-        metrics, level and seed: not by the code of a user's own estimator, so that a changed one wants
-        a new name.
+        there. A block is used again only if everything that it depends on is the same. See Notes.
     progress : bool
         Show a bar.
+
+    Returns
+    -------
+    Study
+
+    Raises
+    ------
+    DataError
+        Fewer than 1 repetition; a level outside (0, 1); a file that is locked, damaged, read-only or not
+        of a study.
+
+    Warns
+    -----
+    UserWarning
+        The file holds finished blocks of this study that other code made, or that are cut off.
+
+    Notes
+    -----
+    A block depends on its population, names, number of draws, level and seed, and on code: the sources of
+    erbayes, the versions of NumPy and SciPy, and plan, metrics and estimator. Their code is compared in
+    its compiled form, with the functions, classes and values that it refers to by name, in closures and in
+    fields. Comments do not matter. Other installed packages count by their version. Blocks of other code
+    stay in the file. An estimator that counts its calls needs a field with `repr=False` for the count: a
+    changed value elsewhere is taken for a changed estimator.
 
     Examples
     --------
@@ -364,32 +384,30 @@ def study(
     blocks = [
         (c, first, min(BLOCK, repetitions - first)) for c in cells for first in range(0, repetitions, BLOCK)
     ]
-    with closing(sqlite3.connect(":memory:" if file is None else file)) as kept:
-        kept.execute("CREATE TABLE IF NOT EXISTS blocks (key TEXT PRIMARY KEY, runs BLOB)")
-        found = {
-            k: np.frombuffer(r).reshape(-1, len(metrics), len(RUN))
-            for k, r in kept.execute("SELECT key, runs FROM blocks")
-        }
+    code = {(p, e): code_of(plans[p], metrics, estimators[e]) for p, e in product(plans, estimators)}
+    keys = [
+        {e: c.asked(first, count, e, f) + code[c.plan_name, e] for e, f in estimators.items()}
+        for c, first, count in blocks
+    ]
+    shapes = [(count, len(metrics), len(RUN)) for _, _, count in blocks]
+    with StudyFile(file) as kept:
+        found = kept.load({k: shape for of, shape in zip(keys, shapes, strict=True) for k in of.values()})
         jobs = []
-        for cell, first, count in blocks:
-            keys = {e: cell.key(first, count, e, f) for e, f in estimators.items()}
-            lacking = {e: (keys[e], f) for e, f in estimators.items() if keys[e] not in found}
+        for block, of in zip(blocks, keys, strict=True):
+            lacking = {e: (of[e], f) for e, f in estimators.items() if of[e] not in found}
             if lacking:
-                jobs.append(joblib.delayed(_run)(cell, first, count, lacking))
+                jobs.append(joblib.delayed(_run)(*block, lacking))
         done = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
         for runs in track(done, len(jobs), "study", progress):
             found |= runs
-            kept.executemany(
-                "INSERT OR REPLACE INTO blocks VALUES (?, ?)", [(k, r.tobytes()) for k, r in runs.items()]
-            )
-            kept.commit()
+            kept.keep(runs)
     truths = {name: [p.value(m) for m in metrics] for name, p in populations.items()}
     return Study(
         pd.concat(
             [
-                cell.frame(first, e, found[cell.key(first, count, e, f)], truths[cell.population])
-                for cell, first, count in blocks
-                for e, f in estimators.items()
+                cell.frame(first, e, found[key], truths[cell.population])
+                for (cell, first, _), of in zip(blocks, keys, strict=True)
+                for e, key in of.items()
             ],
             ignore_index=True,
         ),
@@ -417,16 +435,16 @@ class _Cell:
         words = np.frombuffer(hashlib.sha256(key).digest(), dtype=np.uint32)
         return np.random.default_rng([self.seed, *words.tolist()])
 
-    def key(self, first: int, count: int, name: str, estimator: Estimator) -> str:
-        """What a block of one estimator's runs depends on."""
+    def asked(self, first: int, count: int, name: str, estimator: Estimator) -> str:
+        """A digest of what a block of one estimator's runs answers."""
         known = (
             self.population,
             self.content,
             self.plan_name,
-            _named(self.plan),
+            named(self.plan),
             self.n,
             name,
-            _named(estimator),
+            named(estimator),
             [m.name for m in self.metrics],
             self.level,
             self.seed,
@@ -455,11 +473,6 @@ def _content(units: Units) -> str:
     for array in (units.unit, units.n, units.N, units.m, units.cluster):
         found.update(np.ascontiguousarray(array))
     return found.hexdigest()
-
-
-def _named(thing: object) -> str:
-    """`repr` without addresses, which differ from run to run."""
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(thing))
 
 
 def _run(

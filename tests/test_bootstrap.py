@@ -203,6 +203,47 @@ def test_studentised_by_hand():
     assert ((logit > 0) & (logit < 1)).all() and (logit[:, 0] < x).all() and (x < logit[:, 1]).all()
 
 
+def replicated(shares):
+    """Recall of 32 entities, half of them right; replicate b gives those right ones weight shares[b]."""
+    truth = pd.Series(np.arange(64) // 2)
+    s = eb.Sample(eb.measure(truth.where(truth < 16, 100 + np.arange(64)), truth), eb.UniformClusters())
+    given = np.outer(shares, np.arange(32) < 16) + np.outer(1 - np.asarray(shares), np.arange(32) >= 16)
+    return bootstrap(s, [m.pairwise_recall], FixedReplicates(2 * given), replicates=len(shares), rng=rng())
+
+
+def test_BCa_counts_replicates_that_equal_the_estimate_by_half():
+    found = replicated([0.3, 0.5, 0.5, 0.5, 0.6, 0.7])
+    assert found.fit.mean[0] == 0.5 and found.acceleration()[0] == pytest.approx(0, abs=1e-12)
+    z0 = stats.norm.ppf((1 + 3 / 2) / 6)
+    at = stats.norm.cdf(2 * z0 + stats.norm.ppf([0.1, 0.9]))
+    wanted = np.quantile([0.3, 0.5, 0.5, 0.5, 0.6, 0.7], at)
+    np.testing.assert_allclose(found.interval(0.8, BCa())[0], wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("shares", "side"), [([0.6, 0.7, 0.8], "lower"), ([0.1, 0.2, 0.3], "upper")])
+def test_BCa_where_all_replicates_lie_on_one_side(shares, side):
+    low, high = replicated(shares).interval(0.9, BCa())[0]
+    assert shares[0] <= low <= high <= shares[-1]
+    assert low == pytest.approx(0.6, abs=0.01) if side == "lower" else high == pytest.approx(0.3, abs=0.01)
+
+
+def test_pseudo_draws_of_a_sample_without_links_hold_one():
+    """All entities are single records: the wrong pseudo-draw has two, or it could not be wrong."""
+    s = eb.Sample(eb.measure({r: r for r in range(30)}, {r: r for r in range(10)}), eb.UniformClusters())
+    y = PseudoDraws().pseudo(s, m.pairwise_recall.columns)  # common and true links
+    assert y[0, 0] == y[0, 1] > 0 and y[1, 0] == 0 < y[1, 1]
+
+
+def test_studentised_intervals_at_the_end_of_a_scale():
+    """Replicates that equal the estimate have t = 0, also where their standard error is 0."""
+    found = bootstrap(perfect(), PR[:2], Multinomial(), replicates=50, rng=rng())
+    for kind in (Studentised(), Studentised(eb.identity), Basic()):
+        np.testing.assert_array_equal(found.interval(0.9, kind), 1.0)
+    some = replicated([0.3, 0.5, 0.5, 0.7, 1.0])  # one replicate is outside the open range of the logit
+    for kind in (Basic, Studentised):
+        np.testing.assert_array_equal(some.interval(0.9, kind()), some.interval(0.9, kind(eb.identity)))
+
+
 def perfect():
     true = pd.Series(np.repeat(np.arange(300), np.arange(300) % 5 + 1))
     return eb.Sample(eb.measure(true, true[true < 100]), eb.UniformRecords())

@@ -9,6 +9,7 @@ from test_census import ENTITY, population
 
 import erbayes as eb
 from erbayes import metrics as m
+from erbayes.calibration import _factors
 from erbayes.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS
 
 
@@ -161,6 +162,16 @@ def test_refuses_exactly_where_linear_programming_finds_no_factors():
             assert found
             answers.append(True)
     assert {True, False} == set(answers)
+
+
+def test_factors_are_found_where_whole_steps_of_newton_miss_them():
+    """Totals that factors between .2 and 5 meet: 4.5 and .25 do."""
+    x = np.array([[1, 16, 4], [1, 4, 128], [1, 256, 8], [1, 1, 32], [1, 32, 256]], dtype=float)
+    w, some = np.array([10.0, 1000, 1, 100, 10]), np.array([1, 0.25, 4.5, 4.5, 0.25])
+    totals = (w * some) @ x
+    g, _ = _factors(w, x / totals, np.ones(5), (0.2, 5.0))
+    np.testing.assert_allclose((w * g) @ x, totals, rtol=1e-11)
+    assert 0.2 <= g.min() and g.max() <= 5
 
 
 def test_refusals():

@@ -90,6 +90,23 @@ def test_what_is_left_out_is_counted():
     assert len(found.samples) == 2 and eb.alarms(found.samples[0], [m.pairwise_recall]) == []
 
 
+def test_nothing_is_left_out_unasked():
+    """Where predictions cover the same records, COMMON chooses nothing; a policy of Missing does not count."""
+    pred, other, true = two()
+    both, more = {"a": pred, "b": other}, pd.concat([true, pd.Series({"new": true.iloc[0]})])
+    design, common = eb.UniformClusters(), eb.Coverage.COMMON
+    with pytest.raises(eb.DataError, match="1 of 61 labelled records are not in the prediction"):
+        eb.compare(both, more, design, CHOSEN[:1], coverage=common)
+    for missing, coverage in (
+        (eb.Missing.OMIT, eb.Coverage.ERROR),
+        (eb.Missing.SINGLETON, common),
+        (eb.Missing.SINGLETON, eb.Coverage.ERROR),
+    ):
+        found = eb.compare(both, more, design, CHOSEN[:1], missing=missing, coverage=coverage)
+        assert found.left_out == 0
+    assert eb.compare(both, more, design, CHOSEN[:1], missing=eb.Missing.OMIT, coverage=common).left_out == 1
+
+
 def test_paired_bootstrap_agrees_with_the_closed_form_and_is_paired():
     true = pd.Series(np.arange(2000) // 4)
     pred = true.where(np.arange(2000) % 7 > 0, np.arange(2000) % 40)

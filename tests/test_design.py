@@ -80,6 +80,39 @@ def test_strata_that_do_not_fit_the_labels():
             totals("xz", eb.Stratified(strata, population))
 
 
+def test_a_stratum_without_units_needs_no_label():
+    stratum = {"x": 0, "z": 0}
+    found = eb.Stratified(stratum, {0: 3, 1: 0}).expand(eb.measure(PRED, labels("xz")))
+    assert found.weight.tolist() == [1.5, 1.5]
+
+
+def test_a_census_of_one_unit_has_no_variance():
+    everything = {r: "x" for r in TRUE}
+    found = eb.estimate(PRED, everything, eb.UniformClusters(population=1), [m.pairwise_recall])
+    assert found.sd[0] == 0
+
+
+def test_weights_known_up_to_a_factor_give_no_totals():
+    units = eb.measure(PRED, labels("xy"))
+    for design in (
+        eb.WeightedRecords(["x", "y"], [0.1, 0.1]),
+        eb.KnownWeights({"x": 1, "y": 1}),
+        eb.UniformClusters(),
+        eb.BySize(np.sqrt),
+    ):
+        assert not design.expand(units).absolute
+    for design in (
+        eb.WeightedRecords(["x", "y"], [0.1, 0.1], absolute=True),
+        eb.KnownWeights({"x": 1, "y": 1}, absolute=True),
+        eb.UniformClusters(population=9),
+        eb.UniformRecords(),
+        eb.DistinctEntities(5),
+    ):
+        assert design.expand(units).absolute
+    unknown = eb.measure(PRED, labels("xy") | {99: "y"}, missing=eb.Missing.SINGLETON)
+    assert not eb.UniformRecords().expand(unknown).absolute
+
+
 def test_single_block_gives_estimate_and_no_variance():
     found = eb.estimate(PRED, labels("xy"), eb.UniformClusters(), [P], blocks={r: "block" for r in TRUE})
     assert found.mean[0] == 2 / 4
@@ -213,6 +246,37 @@ def test_take_is_the_same_as_measuring_anew():
     alone = eb.measure(PRED, labels("zx"))
     again = eb.measure(PRED, TRUE).take(np.array([2, 0]))
     pd.testing.assert_frame_equal(again.table().sort_index(), alone.table().sort_index())
+
+
+def test_sampled_predicted_clusters_stay_such_when_some_are_taken():
+    taken = eb.measure_predicted(PRED, TRUE, ["a", "b", "c"]).take(np.array([2, 0]))
+    assert not taken.by_entity and eb.measure(PRED, TRUE).take(np.array([0])).by_entity
+    pd.testing.assert_frame_equal(taken.table(), eb.measure_predicted(PRED, TRUE, ["c", "a"]).table())
+    with pytest.raises(eb.NotIdentified, match="not of predicted clusters"):
+        eb.naive(taken, [P])
+
+
+def test_units_alone_hold_what_the_labels_hold():
+    taken = eb.measure(PRED, TRUE).take(np.array([4, 3]))  # the clusters of the others hold no record now
+    alone = taken.alone()
+    assert alone.known.size.min() == 1 and alone.known.size @ alone.known.count == taken.size.sum()
+    assert alone.known.total(eb.columns.PREDICTED_CLUSTERS) == len(np.unique(taken.cluster))
+    units = eb.measure(PRED, labels("x") | {99: "x"}, missing=eb.Missing.SINGLETON)
+    assert (units.unmatched, units.alone().unmatched) == (1, 0)
+
+
+def test_records_that_the_prediction_lacks_are_together_within_an_entity_only():
+    some = {1: "x", 91: "x", 92: "x", 4: "y", 93: "y"}
+    units = eb.measure(PRED, some, missing=eb.Missing.TOGETHER)
+    assert sorted(zip(units.unit.tolist(), units.n.tolist(), units.m.tolist(), strict=True)) == [
+        (0, 1, 2), (0, 2, 2), (1, 1, 1), (1, 1, 3)
+    ]  # fmt: skip
+    assert len(set(units.cluster)) == 4
+
+
+def test_a_predicted_cluster_is_sampled_once():
+    with pytest.raises(eb.DataError, match="1 sampled clusters are listed twice"):
+        eb.measure_predicted(PRED, TRUE, ["a", "b", "a"])
 
 
 def test_columns_of_one_name_must_be_one():

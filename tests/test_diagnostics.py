@@ -37,6 +37,18 @@ def test_influence_finds_the_worst_entity():
     assert worst.influence == pytest.approx((1 - 3 * full) / 23, rel=1e-12)
 
 
+def test_influences_on_a_total_sum_to_0_too():
+    """A total is not homogeneous of degree 0: effects of draws sum to itself before they are centred."""
+    pred, true = population(2)
+    labels = true[true < true.median()]
+    sample = eb.Sample(eb.measure(pred, labels), eb.UniformClusters(population=true.nunique()))
+    total = m.Metric("links", (eb.columns.TRUE_LINKS,), lambda x: x, m.PER_RECORD, m.POSITIVE, "Σ", True)
+    table = eb.influence(sample, total)
+    links = eb.measure(pred, labels).table()["true_links"]
+    wanted = (links - links.mean()) * true.nunique() / len(links)
+    np.testing.assert_allclose(table.influence[links.index], wanted, rtol=1e-12, atol=1e-12)
+
+
 def test_alarms_speak_only_when_something_is_wrong():
     pred, true = population(2)
     census = eb.Sample(eb.measure(pred, true), eb.UniformClusters(population=true.nunique()))

@@ -222,6 +222,17 @@ def test_a_pilot_without_error_says_that_it_does_not_know():
     assert table[["n_low", "n_high"]].isna().all(axis=None)
 
 
+def test_a_population_of_one_entity():
+    """A census of one unit has no degree of freedom to lose: nothing is in doubt."""
+    one = eb.Sample(
+        eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"}), eb.UniformClusters(population=1)
+    )
+    found = forecast(one, [m.pairwise_recall], {"clusters": eb.UniformClusters()})
+    assert found.df == 1 and found.designs["clusters"].doubt[0] == 0
+    row = found.needed(0.05).iloc[0]
+    assert row.n_low == row.n == row.n_high
+
+
 def prior(rng):
     errors = sim.Chain([sim.Misattribution(rng.beta(3, 30)), sim.Splits(rng.uniform(0, 0.4))])
     return sim.simulate(sim.NegativeBinomial(rng.uniform(2, 6), 2.0), errors, 3000, rng)

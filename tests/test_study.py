@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass, field
+from itertools import count
 
 import numpy as np
 import pandas as pd
@@ -154,45 +156,69 @@ def test_the_same_on_any_number_of_workers_and_beside_other_estimators(monkeypat
     assert (other.runs.estimate != alone.runs.estimate).mean() > 0.9
 
 
-def test_finished_blocks_are_not_run_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("erbayes.study.BLOCK", 8)
-    calls = []
+def test_every_cell_has_random_numbers_of_its_own(monkeypatch):
+    """The same population, plan and size under two names each: no two cells share a sample."""
+    monkeypatch.setattr("erbayes.study.BLOCK", 10)
+    twins = {"a": people(), "b": people()}
+    plans = {"c": DrawRecords(), "d": DrawRecords()}
+    runs = study(twins, plans, (50, 51), {"t": Taylor()}, PR[1:], repetitions=20, seed=3, progress=False).runs
+    assert len(runs) == 2 * 2 * 2 * 20 and runs.estimate.nunique() > 0.95 * len(runs)
 
-    def counted(sample, metrics, level, rng):
-        calls.append(1)
+
+@dataclass(frozen=True)
+class Counted:
+    """A user's estimator that counts its calls, in a field that says nothing of its code."""
+
+    calls: list = field(default_factory=list, repr=False)
+
+    def __call__(self, sample, metrics, level, rng):
+        self.calls.append(1)
         return one_by_one(sample, metrics, level, rng)
 
+
+def test_finished_blocks_are_not_run_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("erbayes.study.BLOCK", 8)
+    counted = Counted()
     file = tmp_path / "study.sqlite"
     first = run({"counted": counted}, 16, file=file)
-    assert len(calls) == 16 * 3
+    assert len(counted.calls) == 16 * 3
     same(first, run({"counted": counted}, 16, file=file))
-    assert len(calls) == 16 * 3
+    assert len(counted.calls) == 16 * 3
     run({"counted": counted}, 20, file=file)
-    assert len(calls) == 20 * 3
-    study(
-        {"zeta": people(seed=2)},
-        PLANS,
-        (50,),
-        {"counted": counted},
-        PR,
-        repetitions=8,
-        seed=3,
-        progress=False,
-        file=file,
-    )
-    assert len(calls) == 28 * 3
-    study(
-        {"zeta": people()},
-        PLANS,
-        (50,),
-        {"counted": counted},
-        PR,
-        repetitions=8,
-        seed=4,
-        progress=False,
-        file=file,
-    )
-    assert len(calls) == 36 * 3
+    assert len(counted.calls) == 20 * 3
+
+    def again(seed_of_people, seed):
+        study({"zeta": people(seed=seed_of_people)}, PLANS, (50,), {"counted": counted}, PR,
+              repetitions=8, seed=seed, progress=False, file=file)  # fmt: skip
+
+    again(2, 3)
+    assert len(counted.calls) == 28 * 3
+    again(1, 4)
+    assert len(counted.calls) == 36 * 3
+
+
+def test_a_file_serves_studies_with_different_numbers_of_metrics(tmp_path):
+    file = tmp_path / "study.sqlite"
+    run({"own": one_by_one}, 3, file=file)
+    more = (*PR, m.b3_recall)
+    found = study({"zeta": people()}, PLANS, (50,), {"own": one_by_one}, more,
+                  repetitions=3, seed=3, progress=False, file=file)  # fmt: skip
+    assert len(found.runs) == 3 * 3 * 3
+
+
+def test_a_file_keeps_levels_apart(tmp_path):
+    file, plans = tmp_path / "study.sqlite", {"records": DrawRecords()}
+    wide = run({"t": Taylor()}, 3, file=file, plans=plans)
+    narrow = run({"t": Taylor()}, 3, file=file, plans=plans, level=0.5)
+    assert (narrow.runs.lower > wide.runs.lower).all()
+
+
+def test_seconds_are_those_of_one_sample(monkeypatch):
+    """By a clock that moves on by a second whenever it is read."""
+    clock = count()
+    monkeypatch.setattr("erbayes.study.time.perf_counter", lambda: next(clock))
+    seconds = run({"many": Taylor(), "one": one_by_one}, 8).runs.groupby("estimator").seconds.unique()
+    assert seconds["many"].tolist() == [1 / 8] and seconds["one"].tolist() == [1]
 
 
 SCRIPT = """
@@ -255,6 +281,8 @@ def test_plans_draw_what_they_say():
     distinct = DrawDistinctClusters().draw(units, 30, 500, rng).unit
     assert all(len(set(d)) == 30 for d in distinct)
     assert np.bincount(distinct.ravel(), minlength=len(units)).std() < 5 * np.sqrt(30 * 500 / len(units))
+    everyone = DrawDistinctClusters().draw(units, len(units), 2, rng).unit
+    assert (np.sort(everyone) == np.arange(len(units))).all()
     with pytest.raises(eb.DataError, match="distinct entities from a population of"):
         DrawDistinctClusters().draw(units, 10**6, 1, rng)
 

@@ -1,0 +1,325 @@
+"""The file that keeps finished blocks of a study, and a digest of the code that made them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import re
+import sqlite3
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType, TracebackType
+from typing import Any, Self
+
+import joblib
+import numpy as np
+import pandas as pd
+import scipy
+
+from .arrays import FloatArray
+from .errors import DataError, some
+
+OWN = __name__.partition(".")[0]
+
+
+def _sources(folder: Traversable) -> Iterator[tuple[str, bytes]]:
+    """Name and content of every source file below a folder, which may lie in an archive."""
+    for entry in sorted(folder.iterdir(), key=lambda e: e.name):
+        if entry.is_dir():
+            yield from _sources(entry)
+        elif entry.name.endswith(".py"):
+            yield entry.name, entry.read_bytes()
+
+
+def digest_of(package: Traversable) -> str:
+    """A digest of the sources in a folder, and of the versions of NumPy and SciPy."""
+    found = hashlib.sha256(f"numpy {np.__version__} scipy {scipy.__version__}".encode())
+    for name, content in _sources(package):
+        found.update(f"\n{name} {len(content)}\n".encode() + content)
+    return found.hexdigest()
+
+
+PACKAGE = digest_of(files(OWN))
+"""The digest of this package.
+
+It is made at import, when the code is loaded. Later the sources of an editable installation may differ."""
+
+
+def named(thing: object) -> str:
+    """`repr` without addresses, which differ from run to run."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(thing))
+
+
+def code_of(*things: object) -> str:
+    """A digest of the code behind callables and of the values that they hold.
+
+    It covers this package, NumPy's and SciPy's versions, and the functions and classes that the things
+    refer to: by name, through closures, defaults and fields. Of code, the compiled form counts, so that
+    comments do not matter and no source file is needed. Other installed packages count by name and version.
+    """
+    walk = _Walk()
+    for thing in things:
+        walk.value(thing)
+    return hashlib.sha256("\n".join([PACKAGE, *walk.found]).encode()).hexdigest()
+
+
+REMEDIES = {
+    "SQLITE_BUSY": "another program is writing to it: wait until it has finished, then run the study again",
+    "SQLITE_LOCKED": "another program is writing to it: wait until it has finished, then run the study again",
+    "SQLITE_NOTADB": "it is not a file of a study: pass the path of another file, or of none yet",
+    "SQLITE_CORRUPT": "it is damaged: delete it, or pass another path",
+    "SQLITE_CANTOPEN": "its folder must exist, and you need permission to write there",
+    "SQLITE_READONLY": "it cannot be written to: change its permissions, or pass a copy",
+    "SQLITE_PERM": "it cannot be written to: change its permissions, or pass a copy",
+    "SQLITE_FULL": "the disk is full: make room, then run the study again; finished blocks are kept",
+}
+"""By the start of SQLite's name of the error."""
+
+
+class StudyFile:
+    """An SQLite file of finished blocks, or memory.
+
+    A key is two digests in a row: of what was asked (`ASKED` characters), and of the code.
+
+    Parameters
+    ----------
+    path : path, optional
+
+    Raises
+    ------
+    DataError
+        The file cannot be opened, read or written, or is not a file of a study. All methods raise it.
+    """
+
+    ASKED = 64
+
+    def __init__(self, path: Path | str | None) -> None:
+        self.path = path
+        with self._errors_named():
+            self.file = sqlite3.connect(":memory:" if path is None else path)
+            try:
+                tables = {name for (name,) in self.file.execute("SELECT name FROM sqlite_master")}
+                if tables and "blocks" not in tables:
+                    raise DataError(f"{path} holds other tables ({some(sorted(tables))}): pass another path")
+                self.file.execute("CREATE TABLE IF NOT EXISTS blocks (key TEXT PRIMARY KEY, runs BLOB)")
+            except BaseException:
+                self.file.close()
+                raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.file.close()
+
+    def load(self, wanted: Mapping[str, tuple[int, ...]]) -> dict[str, FloatArray]:
+        """Finished blocks by key, of those wanted with these shapes.
+
+        Warns of blocks that are cut, and of blocks that other code made: neither is used.
+        """
+        found, cut, other = {}, 0, 0
+        with self._errors_named():
+            for key, shape in wanted.items():
+                row = self.file.execute(
+                    "SELECT CAST(runs AS BLOB) FROM blocks WHERE key = ?", [key]
+                ).fetchone()
+                if row is None:
+                    other += self._made_by_other_code(key)
+                elif len(row[0] or b"") != 8 * np.prod(shape):
+                    cut += 1
+                else:
+                    found[key] = np.frombuffer(row[0]).reshape(shape)
+            if len(found) < len(wanted):
+                self.file.execute(
+                    "DELETE FROM blocks WHERE 0"
+                )  # fails before the work where it would fail after it
+                self.file.rollback()
+        if other:
+            warnings.warn(
+                f"{self.path}: finished blocks that other code made, and that are not used: {other}. "
+                "erbayes, NumPy, SciPy, a plan, a metric or an estimator has changed.",
+                stacklevel=3,
+            )
+        if cut:
+            warnings.warn(
+                f"{self.path}: finished blocks that are cut off, and are made again: {cut}.", stacklevel=3
+            )
+        return found
+
+    def _made_by_other_code(self, key: str) -> int:
+        asked = key[: self.ASKED]
+        count = "SELECT count(*) FROM blocks WHERE key >= ? AND key < ?"
+        return int(self.file.execute(count, [asked, asked + "g"]).fetchone()[0])  # "g" follows all hex digits
+
+    def keep(self, runs: Mapping[str, FloatArray]) -> None:
+        """Write finished blocks by key."""
+        with self._errors_named():
+            self.file.executemany(
+                "INSERT OR REPLACE INTO blocks VALUES (?, ?)", [(k, r.tobytes()) for k, r in runs.items()]
+            )
+            self.file.commit()
+
+    @contextmanager
+    def _errors_named(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            name = getattr(error, "sqlite_errorname", "")
+            remedy = next((r for start, r in REMEDIES.items() if name.startswith(start)), "pass another path")
+            raise DataError(f"{self.path}: {error}; {remedy}") from error
+
+
+class _Walk:
+    """Everything that some code refers to, each thing once, as lines of text in `found`."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        self.met: dict[int, tuple[int, object]] = {}  # the object too: its id must not pass to another
+
+    def value(self, x: Any) -> None:
+        self.found.append(type(x).__qualname__)
+        if isinstance(x, str | bytes | int | float | complex | None):
+            self.found.append(repr(x))  # whether two equal constants are one object differs from run to run
+        elif isinstance(x, tuple):
+            self.values(x)
+        elif id(x) in self.met:
+            self.found.append(f"met {self.met[id(x)][0]}")
+        else:
+            self.met[id(x)] = len(self.met), x
+            self.first(x)
+
+    def first(self, x: Any) -> None:
+        """A thing that was not met before."""
+        if isinstance(x, np.ndarray | pd.Series | pd.DataFrame | pd.Index):
+            self.found.append(joblib.hash(x))
+        elif isinstance(x, Mapping):
+            self.values(x.keys())
+            self.values(x.values())
+        elif isinstance(x, list):
+            self.values(x)
+        elif isinstance(x, set | frozenset):
+            self.values(sorted(x, key=named))
+        elif isinstance(x, functools.partial):
+            self.values([x.func, x.args, x.keywords])
+        elif isinstance(x, MethodType):
+            self.values([x.__func__, x.__self__])
+        elif isinstance(x, type | FunctionType | ModuleType | BuiltinFunctionType | np.ufunc):
+            self.code(x)
+        elif hasattr(x, "__wrapped__"):
+            self.value(x.__wrapped__)
+        elif isinstance(x, Enum) or _foreign(type(x)):
+            self.found.append(named(x))
+        else:
+            self.instance(x)
+
+    def values(self, several: Iterable[Any]) -> None:
+        listed = list(several)
+        self.found.append(str(len(listed)))
+        for x in listed:
+            self.value(x)
+
+    def instance(self, x: Any) -> None:
+        """An object: its class, and its fields or its `repr`."""
+        kind: Any = type(x)
+        self.value(kind)
+        if dataclasses.is_dataclass(x):
+            self.values(getattr(x, f.name) for f in dataclasses.fields(x) if f.repr)
+        elif kind.__repr__ is object.__repr__:
+            self.value(getattr(x, "__dict__", {}))
+        else:
+            self.found.append(named(x))
+
+    def code(self, x: Any) -> None:
+        name = getattr(x, "__qualname__", x.__name__)
+        self.found.append(f"{getattr(x, '__module__', '')} {name}")
+        if _foreign(x):
+            top = sys.modules.get(_home(x))
+            self.found.append(str(getattr(top, "__version__", "")))
+        elif isinstance(x, FunctionType):
+            self.function(x)
+        elif isinstance(x, type):
+            self.values(x.__bases__)
+            for name, member in vars(x).items():
+                self.member(name, member, own=_home(x) == OWN)
+
+    def member(self, name: str, x: Any, own: bool) -> None:
+        """What stands in a class: its functions, and values if the class is not of this package."""
+        if isinstance(x, property):
+            x = x.fget
+        elif isinstance(x, staticmethod | classmethod):
+            x = x.__func__
+        elif isinstance(x, functools.cached_property):
+            x = x.func
+        if isinstance(x, FunctionType) or not (own or name.startswith("__")):
+            self.found.append(name)
+            self.value(x)
+
+    def function(self, x: FunctionType) -> None:
+        self.values([x.__defaults__, x.__kwdefaults__])
+        self.values(c.cell_contents for c in x.__closure__ or () if _filled(c))
+        for name in dict.fromkeys(self.compiled(x.__code__)):
+            if name in x.__globals__:
+                self.reference(name, x.__globals__[name], x)
+
+    def reference(self, name: str, x: Any, user: FunctionType) -> None:
+        """What a global name of a function stands for."""
+        self.found.append(name)
+        if isinstance(x, ModuleType):
+            self.code(x)
+            if not (_foreign(x) or _home(x) == OWN):
+                for attribute in dict.fromkeys(_names(user.__code__)):
+                    if hasattr(x, attribute):
+                        self.reference(attribute, getattr(x, attribute), user)
+        elif isinstance(x, FunctionType | type) or _home(user) != OWN:
+            self.value(x)  # values of this package are in its sources
+
+    def compiled(self, code: CodeType) -> list[str]:
+        """Instructions and constants into `found`; returns the names that the code looks up."""
+        self.found.append(code.co_code.hex())
+        self.found.append(repr((code.co_varnames, code.co_names, code.co_freevars, code.co_cellvars)))
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                self.compiled(constant)
+            elif isinstance(constant, frozenset):
+                self.found.append(repr(sorted(map(repr, constant))))
+            else:
+                self.found.append(repr(constant))
+        return _names(code)
+
+
+def _names(code: CodeType) -> list[str]:
+    """Names that a function and the functions within it look up."""
+    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
+    return [*code.co_names, *(n for c in inner for n in _names(c))]
+
+
+def _filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:  # a name of an enclosing function that has no value yet
+        return False
+
+
+def _home(x: Any) -> str:
+    """The top-level package that a function, class or module is of."""
+    name = x.__name__ if isinstance(x, ModuleType) else getattr(x, "__module__", None) or ""
+    return str(name).partition(".")[0]
+
+
+def _foreign(x: Any) -> bool:
+    """True for the standard library and other installed packages, which count by version."""
+    home = _home(x)
+    if home in {OWN, "__main__"}:
+        return False
+    module = sys.modules.get(home)
+    where = Path(getattr(module, "__file__", None) or "").parts
+    return home in sys.stdlib_module_names or bool({"site-packages", "dist-packages"} & set(where))

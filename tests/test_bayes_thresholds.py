@@ -1,0 +1,58 @@
+"""When draws of the Bayesian engine are called bad: at both sides of each bar, by chains made for the purpose."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+pytest.importorskip("pymc", reason="pymc is not installed")
+
+from arviz_stats.base import array_stats
+
+from erbayes.bayes.fit import Fit
+from erbayes.bayes.samplers import problems_of_chains
+from erbayes.uncertain import Draws
+
+NOISE = np.random.default_rng(1).standard_normal((4, 500))
+
+
+def chains(apart, correlation):
+    """Four chains of autocorrelated draws, the first of them `apart` from the others."""
+    found = NOISE.copy()
+    for i in range(1, found.shape[1]):
+        found[:, i] += correlation * found[:, i - 1]
+    found[0] += apart
+    return found
+
+
+def problems(drawn):
+    return problems_of_chains(drawn[..., None], ["x"])
+
+
+@pytest.mark.parametrize(("r_hat", "bad"), [(1.0099, False), (1.0101, True)])
+def test_r_hat(r_hat, bad):
+    apart = brentq(lambda d: array_stats.rhat(chains(d, 0), chain_axis=0, draw_axis=1) - r_hat, 0.1, 2)
+    assert any("R-hat" in p for p in problems(chains(apart, 0))) is bad
+
+
+@pytest.mark.parametrize(("draws", "few"), [(402, False), (398, True)])
+def test_a_hundred_effective_draws_per_chain(draws, few):
+    def off(correlation):
+        found = array_stats.ess(chains(0, correlation), chain_axis=0, draw_axis=1, method="bulk")
+        return float(found) - draws
+
+    told = problems(chains(0, brentq(off, 0, 0.95, xtol=1e-5)))
+    assert any(p.startswith("398 effective draws of x, fewer than 400") for p in told) is few
+
+
+@pytest.mark.parametrize(("k", "bad"), [(0.7, False), (0.7001, True)])
+def test_draws_that_agree_with_the_known_links(k, bad):
+    one_chain = Draws(("x",), np.zeros((1, 5, 1)), ((0.0, 1.0),))
+    fit = SimpleNamespace(
+        draws=SimpleNamespace(problems=("divergences",), khat={"total": k}),
+        evidence=SimpleNamespace(predicted_links=1234.0),
+        apply=lambda metrics: one_chain,
+    )
+    assert Fit.problems(fit)[0] == "divergences"
+    assert any("agree with the known 1,234 predicted links" in p for p in Fit.problems(fit)) is bad

@@ -1,0 +1,380 @@
+"""The file of a study: blocks of other code are not used again, and SQLite's errors are told."""
+
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import zipfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import erbayes as eb
+from erbayes import metrics as m
+from erbayes import simulate as sim
+from erbayes.study import DrawRecords, Estimates, OnDistinct, Taylor, study
+from erbayes.studyfile import PACKAGE, StudyFile, code_of, digest_of
+
+PEOPLE = sim.simulate(sim.Zeta(2.2, 40), sim.Misattribution(0.1), 500, np.random.default_rng(1))
+
+
+def run(estimator, file, repetitions=3, metrics=(m.pairwise_recall,), plan=None):
+    return study(
+        {"zeta": PEOPLE},
+        {"plan": plan or DrawRecords()},
+        [20],
+        {"own": estimator},
+        metrics,
+        repetitions=repetitions,
+        seed=1,
+        file=file,
+        progress=False,
+    ).runs.estimate.to_numpy()
+
+
+def constant(x):
+    return lambda sample, metrics, level, rng: Estimates(*np.full((3, len(metrics)), x))
+
+
+def script(text, name="f"):
+    """What a script of a user would define: `name` after running it."""
+    space = {"__name__": "__main__"}
+    exec(compile(textwrap.dedent(text), "script.py", "exec"), space)
+    return space[name]
+
+
+VERSIONS = {
+    "constant in the code": ("f = lambda s: s + 1", "f = lambda s: s + 2"),
+    "operator": ("def f(s): return s + 1", "def f(s): return s - 1"),
+    "function called": ("def f(s): return abs(s)", "def f(s): return round(s)"),
+    "helper": ("def g(): return 1\ndef f(s): return g()", "def g(): return 2\ndef f(s): return g()"),
+    "helper in a function within": (
+        "def g(): return 1\ndef f(s):\n    def h(): return g()\n    return h()",
+        "def g(): return 2\ndef f(s):\n    def h(): return g()\n    return h()",
+    ),
+    "global value": ("a = .1\nf = lambda s: a", "a = .2\nf = lambda s: a"),
+    "long array": (
+        "import numpy as np\na = np.zeros(9999)\nf = lambda s: a",
+        "import numpy as np\na = np.zeros(9999)\na[5000] = 1\nf = lambda s: a",
+    ),
+    "set": ("a = {1, 2}\nf = lambda s: a", "a = {1, 3}\nf = lambda s: a"),
+    "dict": ("a = {1: 2}\nf = lambda s: a", "a = {1: 3}\nf = lambda s: a"),
+    "set in the code": ("f = lambda s: s in {'a', 'b'}", "f = lambda s: s in {'a', 'c'}"),
+    "default": ("def f(s, a=1): return a", "def f(s, a=2): return a"),
+    "keyword default": ("def f(s, *, a=1): return a", "def f(s, *, a=2): return a"),
+    "closure": (
+        "def make(u): return lambda s: u\nf = make(.1)",
+        "def make(u): return lambda s: u\nf = make(.2)",
+    ),
+    "one of two lambdas in a line": (
+        "f, g = (lambda s: s + 1), (lambda s: s + 2)",
+        "g, f = (lambda s: s + 1), (lambda s: s + 2)",
+    ),
+    "partial": (
+        "from functools import partial\ndef g(s, a): return a\nf = partial(g, a=1)",
+        "from functools import partial\ndef g(s, a): return a\nf = partial(g, a=2)",
+    ),
+    "bound method": (
+        "class A:\n    def __init__(self, k): self.k = k\n    def g(self): return self.k\nf = A(1).g",
+        "class A:\n    def __init__(self, k): self.k = k\n    def g(self): return self.k\nf = A(2).g",
+    ),
+    "field": (
+        "from dataclasses import dataclass\n@dataclass\nclass A:\n    k: int\nf = A(1)",
+        "from dataclasses import dataclass\n@dataclass\nclass A:\n    k: int\nf = A(2)",
+    ),
+    "function in a field": (
+        "from dataclasses import dataclass\n@dataclass\nclass A:\n    k: int\nf = A(lambda s: 1)",
+        "from dataclasses import dataclass\n@dataclass\nclass A:\n    k: int\nf = A(lambda s: 2)",
+    ),
+    "shown by repr alone": (
+        "class A:\n    __slots__ = ()\n    def __repr__(self): return 'A(1)'\nf = A()",
+        "class A:\n    __slots__ = ()\n    def __repr__(self): return 'A(%d)' % 2\nf = A()",
+    ),
+    "method": (
+        "class A:\n    def __call__(self): return 1\nf = A()",
+        "class A:\n    def __call__(self): return 2\nf = A()",
+    ),
+    "property": (
+        "class A:\n    @property\n    def k(self): return 1\nf = A()",
+        "class A:\n    @property\n    def k(self): return 2\nf = A()",
+    ),
+    "cached property": (
+        "from functools import cached_property\nclass A:\n    @cached_property\n    def k(self): return 1\nf = A()",
+        "from functools import cached_property\nclass A:\n    @cached_property\n    def k(self): return 2\nf = A()",
+    ),
+    "class method": (
+        "class A:\n    @classmethod\n    def k(cls): return 1\nf = A()",
+        "class A:\n    @classmethod\n    def k(cls): return 2\nf = A()",
+    ),
+    "class attribute": (
+        "class A:\n    k = 1\nf = A()",
+        "class A:\n    k = 2\nf = A()",
+    ),
+    "base class": (
+        "class B:\n    def __call__(self): return 1\nclass A(B): pass\nf = A()",
+        "class B:\n    def __call__(self): return 2\nclass A(B): pass\nf = A()",
+    ),
+    "wrapped": (
+        "from functools import lru_cache\n@lru_cache\ndef f(s): return 1",
+        "from functools import lru_cache\n@lru_cache\ndef f(s): return 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", VERSIONS)
+def test_changed_code_is_noticed(change):
+    before, after = VERSIONS[change]
+    assert code_of(script(before)) == code_of(script(before))
+    assert code_of(script(before)) != code_of(script(after))
+
+
+def test_comments_and_places_do_not_matter():
+    short = "def g(): return 1\ndef f(s): return g()"
+    long = "# words\n\n\ndef g():\n    # words\n    return 1\n\n\ndef f(s):  # words\n    return g()"
+    assert code_of(script(short)) == code_of(script(long))
+
+
+def test_whether_equal_constants_are_one_object_does_not_matter():
+    """The interpreter shares constants in compiled files as it likes."""
+    for one in (1.5, 10**9, "words", (1.5, "words"), b"words", 2j):
+        other = eval(repr(one))
+        assert one is not other
+        assert code_of(partial(run, one, one)) == code_of(partial(run, one, other))
+
+
+def test_code_in_a_module_of_the_user(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    found = []
+    for value in (1, 2):
+        (tmp_path / "my_helpers.py").write_text(f"def g(): return {value}")
+        monkeypatch.delitem(sys.modules, "my_helpers", raising=False)
+        found.append(code_of(script("import my_helpers\ndef f(s): return my_helpers.g()")))
+        (tmp_path / "my_helpers.py").unlink()
+        for kept in (tmp_path / "__pycache__").glob("*"):
+            kept.unlink()
+    assert found[0] != found[1]
+
+
+def digest():
+    scripts = [script(text) for pair in VERSIONS.values() for text in pair]
+    return code_of(DrawRecords(), m.METRICS, OnDistinct(Taylor()), constant(1.0), *scripts)
+
+
+DIGEST = """
+import sys
+sys.path.insert(0, {tests!r})
+import test_studyfile
+print(test_studyfile.digest(), end="")
+"""
+
+
+def test_the_digest_is_the_same_in_every_process():
+    """Under another seed of hashes too."""
+    found = subprocess.run(
+        [sys.executable, "-c", DIGEST.format(tests=str(Path(__file__).parent))],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=Path(eb.__file__).parents[1],
+        env={"PYTHONHASHSEED": "7"},
+    )
+    assert found.stdout == digest()
+
+
+def test_the_digest_changes_with_the_package(tmp_path):
+    """From a folder and from an archive; compiled files do not count, every source does."""
+    folder, archive = tmp_path / "erbayes", tmp_path / "erbayes.whl"
+    for name, text in {"a.py": "1", "b.py": "2", "in/c.py": "3", "in/__pycache__/c.pyc": "4"}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    before = digest_of(folder)
+    with zipfile.ZipFile(archive, "w") as into:
+        for file in sorted(folder.rglob("*.py"), reverse=True):
+            into.write(file, f"erbayes/{file.relative_to(folder)}")
+    assert digest_of(zipfile.Path(archive, "erbayes/")) == before
+    (folder / "in" / "__pycache__" / "c.pyc").write_text("5")
+    assert digest_of(folder) == before
+    for name in ("a.py", "in/c.py"):
+        (folder / name).write_text("# changed")
+        assert digest_of(folder) != before
+        before = digest_of(folder)
+    (folder / "b.py").rename(folder / "d.py")
+    assert digest_of(folder) != before
+    assert digest_of(Path(eb.__file__).parent) == PACKAGE
+
+
+def test_a_name_without_a_value_yet():
+    f = script("def make():\n    def f(s): return later\n    return f\n    later = 1\nf = make()")
+    assert code_of(f) == code_of(f)
+
+
+def test_code_that_ran_has_the_same_digest():
+    """The interpreter rewrites instructions of code that runs often."""
+    f = script("def f(s):\n    total = 0\n    for i in range(s): total += i\n    return total")
+    before = code_of(f)
+    for _ in range(200):
+        f(100)
+    assert code_of(f) == before
+
+
+def test_blocks_of_other_code_are_told_and_not_used(tmp_path):
+    file = tmp_path / "s.sqlite"
+    assert (run(constant(0.25), file) == 0.25).all()
+    with pytest.warns(
+        UserWarning,
+        match=r"s\.sqlite: finished blocks that other code made, and that are not used: 1\.",
+    ):
+        assert (run(constant(0.5), file) == 0.5).all()
+    assert (run(constant(0.25), file) == 0.25).all()  # both are kept, and neither is told again
+
+
+def test_a_changed_function_of_the_package_is_noticed(tmp_path, monkeypatch):
+    file, real = tmp_path / "s.sqlite", eb.study.taylor
+    before = run(Taylor(), file)
+
+    class Lower:
+        def __init__(self, *given):
+            self.totals = real(*given)
+
+        def apply(self, *given):
+            found = self.totals.apply(*given)
+            object.__setattr__(found, "mean", found.mean - 0.1)
+            return found
+
+    monkeypatch.setattr("erbayes.study.taylor", Lower)
+    with pytest.warns(UserWarning, match="other code"):
+        assert run(Taylor(), file) == pytest.approx(before - 0.1)
+
+
+def test_changed_plans_and_metrics_are_noticed(tmp_path):
+    file = tmp_path / "s.sqlite"
+
+    def recall(power):
+        formula = m.pairwise_recall.formula
+        return m.Metric("own", m.pairwise_recall.columns, lambda b, a: formula(b, a) ** power,
+                        m.pairwise_recall.size, m.UNIT, "own")  # fmt: skip
+
+    once = run(Taylor(order=1), file, metrics=[recall(1)])
+    with pytest.warns(UserWarning, match="other code"):
+        assert run(Taylor(order=1), file, metrics=[recall(2)]) == pytest.approx(once**2)
+
+    class First:
+        def draw(self, units, n, samples, rng):
+            return DrawRecords().draw(units, n, samples, np.random.default_rng(7))
+
+    named_alike = First()
+    first = run(Taylor(), file, plan=named_alike)
+    First.draw = lambda self, *given: DrawRecords().draw(*given)
+    with pytest.warns(UserWarning, match="other code"):
+        assert (run(Taylor(), file, plan=named_alike) != first).any()
+
+
+def test_blocks_of_an_old_file_are_told_and_not_used(tmp_path):
+    """Before, a key was the digest of the question alone."""
+    file = tmp_path / "s.sqlite"
+    run(constant(0.25), file)
+    with sqlite3.connect(file) as old:
+        old.execute("UPDATE blocks SET key = substr(key, 1, 64)")
+    old.close()
+    with pytest.warns(UserWarning, match=r"that are not used: 1\."):
+        run(constant(0.25), file)
+
+
+@pytest.mark.parametrize("change", ["substr(runs, 1, 40)", "runs || runs", "NULL", "7", "''"])
+def test_blocks_that_are_cut_are_made_again(tmp_path, change):
+    file = tmp_path / "s.sqlite"
+    run(constant(0.25), file)
+    with sqlite3.connect(file) as kept:
+        kept.execute(f"UPDATE blocks SET runs = {change}")
+    kept.close()
+    with pytest.warns(UserWarning, match=r"cut off, and are made again: 1\."):
+        assert run(constant(0.25), file).tolist() == [0.25] * 3
+    assert run(constant(0.25), file).tolist() == [0.25] * 3
+
+
+def failing(name):
+    """An SQLite connection that raises the named error when it writes."""
+    error = sqlite3.OperationalError("as SQLite says it")
+    error.sqlite_errorname = name
+
+    class Failing:
+        def executemany(self, *given):
+            raise error
+
+    return Failing()
+
+
+def never(sample, metrics, level, rng):
+    raise AssertionError("a file that cannot be written to is told before the work, not after it")
+
+
+class TestErrors:
+    def test_no_folder(self, tmp_path):
+        with pytest.raises(eb.DataError, match=r"none/s\.sqlite: unable to open .* folder must exist"):
+            run(constant(1.0), tmp_path / "none" / "s.sqlite")
+
+    def test_not_a_database(self, tmp_path):
+        (tmp_path / "l.csv").write_text("record,entity\n" * 50)
+        with pytest.raises(
+            eb.DataError, match=r"l\.csv: file is not a database; it is not a file of a study"
+        ):
+            run(constant(1.0), tmp_path / "l.csv")
+
+    @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+    def test_truncated(self, tmp_path, share):
+        file = tmp_path / "s.sqlite"
+        for repetitions in range(250, 1000, 250):
+            run(constant(1.0), file, repetitions)
+        content = file.read_bytes()
+        file.write_bytes(content[: int(share * len(content))])
+        with pytest.raises(eb.DataError, match=r"s\.sqlite: database disk image is malformed; it is damaged"):
+            run(constant(1.0), file, 750)
+
+    @pytest.mark.parametrize("table", ["places (url TEXT)", "blocks (a INT, b INT)"])
+    def test_another_schema(self, tmp_path, table):
+        file = tmp_path / "s.sqlite"
+        with sqlite3.connect(file) as other:
+            other.execute(f"CREATE TABLE {table}")
+        other.close()
+        before = file.read_bytes()
+        with pytest.raises(eb.DataError, match=r"s\.sqlite.*pass another path"):
+            run(constant(1.0), file)
+        assert file.read_bytes() == before
+
+    def test_locked(self, tmp_path, monkeypatch):
+        file, connect = tmp_path / "s.sqlite", sqlite3.connect
+        run(constant(1.0), file)
+        other = connect(file)
+        other.execute("BEGIN IMMEDIATE")
+        monkeypatch.setattr("sqlite3.connect", lambda path: connect(path, timeout=0.01))
+        with pytest.raises(eb.DataError, match=r"s\.sqlite: database is locked; another program is writing"):
+            run(never, file, 4)
+        other.close()
+
+    @pytest.mark.parametrize(
+        ("name", "remedy"),
+        [
+            ("SQLITE_READONLY_DBMOVED", "change its permissions"),
+            ("SQLITE_PERM", "change its permissions"),
+            ("SQLITE_FULL", "make room"),
+            ("SQLITE_LOCKED", "wait until"),
+            ("SQLITE_IOERR_WRITE", "pass another path"),
+        ],
+    )
+    def test_writing_fails(self, tmp_path, name, remedy):
+        with StudyFile(tmp_path / "s.sqlite") as kept:
+            real, kept.file = kept.file, failing(name)
+            with pytest.raises(eb.DataError, match=rf"s\.sqlite: as SQLite says it; .*{remedy}"):
+                kept.keep({"key": np.zeros(5)})
+            kept.file = real
+
+    def test_read_only(self, tmp_path, monkeypatch):
+        """Finished blocks are read; others are refused before the work."""
+        file, connect = tmp_path / "s.sqlite", sqlite3.connect
+        run(constant(1.0), file)
+        monkeypatch.setattr("sqlite3.connect", lambda path: connect(f"file:{path}?mode=ro", uri=True))
+        assert (run(constant(1.0), file) == 1).all()
+        with pytest.raises(eb.DataError, match=r"readonly database; it cannot be written to"):
+            run(never, file, 4)

@@ -1,0 +1,478 @@
+"""Every alarm and refusal with a bar, at both sides of it, by samples made for the purpose.
+
+The bars are conventions. A test here says which, so that none moves unseen.
+"""
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+import erbayes as eb
+from erbayes import metrics as m
+from erbayes import simulate as sim
+from erbayes.bootstrap import PseudoDraws, bootstrap
+from erbayes.columns import PREDICTED_LINKS, RECORDS, PieceSum
+from erbayes.labelling import Beta, MissedPieces, Recaptured
+from erbayes.labelling.errors import KeptRecords
+from erbayes.planning import forecast
+from erbayes.sensitivity import corrected
+
+R = m.pairwise_recall
+
+
+def speaks(sample, start, metrics=(R,)):
+    return any(alarm.startswith(start) for alarm in eb.alarms(sample, metrics))
+
+
+# Alarms
+
+
+@pytest.mark.parametrize(("draws", "alone"), [(1, True), (2, False)])
+def test_a_single_draw(draws, alone):
+    labels = {i: i // 2 for i in range(2 * draws)}
+    sample = eb.Sample(eb.measure({i: i for i in range(9)}, labels), eb.UniformClusters())
+    assert speaks(sample, "A single draw") is alone
+
+
+def recall_errors(w, a, b):
+    """Standard errors of Σwb/Σwa: by linearisation, and by leaving out one draw after the other."""
+    n, A, B = len(w), w @ a, w @ b
+    linear = np.sqrt(n / (n - 1) * np.sum((w * (b - B / A * a)) ** 2)) / A
+    left = (B - w * b) / (A - w * a)
+    return linear, np.sqrt((n - 1) / n * np.sum((left - B / A) ** 2))
+
+
+@pytest.mark.parametrize(("ratio", "heavy"), [(1.49, False), (1.51, True)])
+def test_heavy_tail(ratio, heavy):
+    """One intact pair among pairs that are intact by halves; its weight decides."""
+    a, b = np.ones(20), np.arange(20) % 2.0
+    prediction = {r: r // 2 if b[r // 2] else r + 100 for r in range(40)}
+
+    def weights(w):
+        return np.where(np.arange(20) == 1, w, 1.0)
+
+    def off(w):
+        linear, left = recall_errors(weights(w), a, b)
+        return left / linear - ratio
+
+    heaviest = weights(brentq(off, 2.0, 100.0))
+    units = eb.measure(prediction, {r: r // 2 for r in range(40)})
+    sample = eb.Sample(units, eb.KnownWeights(dict(enumerate(heaviest))))
+    assert speaks(sample, "Heavy tail") is heavy
+
+
+@pytest.mark.parametrize(("known", "off"), [(270, True), (271, False), (769, False), (770, True)])
+def test_out_of_balance(known, off):
+    """Half of 40 sampled pairs are predicted: 520 links estimated of 2,080 records, standard error 83.27."""
+    per_record = np.repeat([0.5, 0.0], 20)
+    estimate, se = 2080 * per_record.mean(), 2080 * per_record.std(ddof=1) / np.sqrt(40)
+    assert (abs(known - estimate) > 3 * se) is np.bool(off) and abs(abs(known - estimate) / se - 3) < 0.02
+    sampled = {r: r // 2 if r < 40 else 1000 + r for r in range(80)}
+    others = {80 + r: 10**4 + (r // 2 if r < 2 * (known - 20) else r + 10**4) for r in range(2000)}
+    labels = {r: r // 2 for r in range(80)}
+    sample = eb.Sample(eb.measure(sampled | others, labels), eb.UniformRecords())
+    assert speaks(sample, "Out of balance") is off
+
+
+def out_of_reach(pairs):
+    """A giant of 5 records (10 links) that the labels do not touch, beside as many links as pairs."""
+    prediction = {r: r // 2 for r in range(2 * pairs)} | {10**6 + i: -1 for i in range(5)}
+    return eb.measure(prediction, {r: r // 4 for r in range(4 * 20)})
+
+
+@pytest.mark.parametrize(("pairs", "beyond"), [(90, False), (89, True)])
+def test_links_out_of_reach(pairs, beyond):
+    units = out_of_reach(pairs)
+    assert speaks(eb.Sample(units, eb.UniformClusters()), "1", [R]) is beyond
+    design = eb.Calibrated(eb.UniformClusters(), lambda *_: (RECORDS,))
+    if not beyond:
+        assert eb.Sample(units, design).expansion.absolute
+        return
+    with pytest.raises(eb.DataError, match="10% of all predicted links lie in clusters larger"):
+        eb.Sample(units, design)
+
+
+def expecting_repeats(records):
+    """25 sampled pairs: C2(25) = 300 pairs of draws, each of one unit with probability 2/N."""
+    prediction = {r: r // 3 for r in range(records)}
+    return eb.measure(prediction, {r: r // 2 for r in range(50)})
+
+
+@pytest.mark.parametrize(
+    ("records", "design", "missed"),
+    [
+        (200, eb.UniformRecords(), False),
+        (199, eb.UniformRecords(), True),
+        (100, eb.UniformRecords([*range(25), 0]), False),
+        (100, eb.UniformRecords(population=100), False),
+        (100, eb.UniformClusters(), False),
+    ],
+)
+def test_repeats_that_should_have_been_drawn(records, design, missed):
+    assert speaks(eb.Sample(expecting_repeats(records), design), "About ") is missed
+
+
+@pytest.mark.parametrize(("wrong", "sure"), [(0, True), (1, False)])
+def test_no_variation(wrong, sure):
+    prediction = {r: r // 2 if r >= 2 * wrong else r + 100 for r in range(40)}
+    sample = eb.Sample(eb.measure(prediction, {r: r // 2 for r in range(40)}), eb.UniformClusters())
+    assert speaks(sample, "The sample shows no variation of pairwise-recall") is sure
+
+
+def test_little_variation_is_not_none():
+    """One pair of 20 is wrong, and weighs next to nothing."""
+    units = eb.measure({r: r // 2 if r > 1 else r + 100 for r in range(40)}, {r: r // 2 for r in range(40)})
+    sample = eb.Sample(units, eb.KnownWeights({0: 1e-6} | dict.fromkeys(range(1, 20), 1.0)))
+    assert 0 < eb.taylor(sample, [R]).apply([R]).sd[0] < 1e-6
+    assert not speaks(sample, "The sample shows no variation")
+
+
+def test_a_unit_without_which_an_estimate_is_undefined():
+    """One entity has a link, the others are single records."""
+    units = eb.measure({r: r for r in range(9)}, {0: "a", 1: "a", 2: "b", 3: "c"})
+    assert speaks(eb.Sample(units, eb.UniformClusters()), "A single unit carries an estimate")
+    units = eb.measure({r: r for r in range(9)}, {0: "a", 1: "a", 2: "b", 3: "b", 4: "c"})
+    assert not speaks(eb.Sample(units, eb.UniformClusters()), "A single unit carries an estimate")
+
+
+def test_balance_is_left_out_where_the_population_is_not_known():
+    units = eb.measure(
+        {r: r // 2 for r in range(40)}, {r: r // 2 for r in range(41)}, missing=eb.Missing.SINGLETON
+    )
+    sample = eb.Sample(units, eb.UniformRecords())
+    assert not speaks(sample, "Out of balance") and not sample.expansion.absolute
+
+
+# Calibration
+
+
+@pytest.mark.parametrize(("draws", "enough"), [(15, True), (14, False)])
+def test_calibration_rests_on_fifteen_effective_draws(draws, enough):
+    """Entities that hold a predicted link, beside as many others as they like."""
+    prediction = {r: r // 2 if r < 2 * draws else r + 100 for r in range(60)}
+    units = eb.measure(prediction, {r: r // 2 for r in range(60)})
+    design = eb.Calibrated(eb.UniformClusters(), lambda *_: (RECORDS, PREDICTED_LINKS))
+    if enough:
+        assert eb.Sample(units, design).expansion.absolute
+        return
+    with pytest.raises(eb.DataError, match=r"rests on 14\.0 effective draws, fewer than 15"):
+        eb.Sample(units, design)
+
+
+@pytest.mark.parametrize(("draws", "classes"), [(15, 2), (14, 1)])
+def test_a_class_of_links_rests_on_fifteen_effective_draws(draws, classes):
+    """Entities in predicted clusters of four, beside 30 in pairs."""
+    fours = {r: -1 - r // 4 for r in range(4 * draws)}
+    pairs = {1000 + r: r // 2 for r in range(60)}
+    labels = {r: -1 - r // 4 for r in fours} | {r: (r - 1000) // 2 for r in pairs}
+    units = eb.measure(fours | pairs, labels)
+    records, *links = eb.links_by_size(units, eb.UniformClusters().expand(units))
+    assert records == RECORDS and len(links) == classes
+
+
+@pytest.mark.parametrize(
+    ("population", "records", "factor"), [(20, 100, 5.0), (20, 101, None), (100, 20, 0.2), (101, 20, None)]
+)
+def test_factors_of_calibration_keep_to_a_fifth_and_to_five(population, records, factor):
+    """20 sampled singletons stand for `population` of them; the prediction holds `records`."""
+    units = eb.measure({r: r for r in range(records)}, {r: r for r in range(20)})
+    design = eb.Calibrated(eb.UniformClusters(population=population), lambda *_: (RECORDS,))
+    if factor:
+        np.testing.assert_allclose(eb.Sample(units, design).expansion.variance.g, factor, rtol=1e-12)
+        return
+    with pytest.raises(eb.DataError, match=r"no factors between 0\.2 and 5 meet the 1 known totals"):
+        eb.Sample(units, design)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "sound"),
+    [((1e-9, 1 + 1e-9), True), ((0, 2), False), ((1, 2), False), ((0.5, 1), False), ((1 - 1e-9, 9), True)],
+)
+def test_bounds_of_calibration_lie_around_one(bounds, sound):
+    if sound:
+        assert eb.Calibrated(eb.UniformClusters(), bounds=bounds).bounds == bounds
+        return
+    with pytest.raises(eb.DataError, match="0 < L < 1 < U"):
+        eb.Calibrated(eb.UniformClusters(), bounds=bounds)
+
+
+@pytest.mark.parametrize(("draws", "enough"), [(3, True), (2, False)])
+def test_calibration_needs_more_draws_than_totals(draws, enough):
+    units = eb.measure({r: r // 3 for r in range(90)}, {r: r // 2 for r in range(2 * draws)})
+    design = eb.Calibrated(
+        eb.UniformClusters(), lambda *_: (RECORDS, PREDICTED_LINKS), bounds=(1e-3, 1e3), fewest=0
+    )
+    if enough:
+        assert eb.Sample(units, design).expansion.absolute
+        return
+    with pytest.raises(eb.DataError, match="2 draws cannot be calibrated to 2 totals"):
+        eb.Sample(units, design)
+
+
+# Degrees of freedom, variances, intervals
+
+
+@pytest.mark.parametrize("weight", [1.0, 1e3, 1e9])
+def test_degrees_of_freedom_are_1_at_least(weight):
+    """One unit carries nearly all: effective draws fall to 1."""
+    weights = dict.fromkeys(range(10), 1.0) | {0: weight}
+    units = eb.measure({r: r // 3 for r in range(60)}, {r: r // 2 for r in range(20)})
+    found = eb.taylor(eb.Sample(units, eb.KnownWeights(weights)), [m.b3_recall]).apply([m.b3_recall])
+    assert found.df[0] >= 1 if weight == 1 else found.df[0] == pytest.approx(1, abs=0.05)
+    assert not found.df[0] < 1
+
+
+def normal(variance, mean=1.0):
+    one = np.full(1, mean)
+    return eb.Normal(("x",), one, np.array([[variance]]), one * 9, ((-np.inf, np.inf),), 10.0)
+
+
+def test_a_variance_below_0_is_rounding_or_refused():
+    assert normal(-0.9e-24).sd[0] == normal(0.9e-24).sd[0] == 0
+    assert normal(1.1e-24).sd[0] > 0
+    assert normal(-0.9e-20, 100.0).sd[0] == 0
+    with pytest.raises(eb.DataError, match="variance estimate of x is below 0"):
+        assert normal(-1.1e-24).sd
+
+
+@pytest.mark.parametrize(
+    ("level", "sound"), [(0, False), (1e-9, True), (0.5, True), (1 - 1e-9, True), (1, False), (np.nan, False)]
+)
+def test_levels_lie_strictly_between_0_and_1(level, sound):
+    if sound:
+        assert np.isfinite(normal(1.0).interval(level)).all()
+        return
+    with pytest.raises(eb.DataError, match="level must lie strictly between 0 and 1"):
+        normal(1.0).interval(level)
+
+
+# Planning
+
+CUBES = PieceSum("cubes", lambda n, N, m: n * N**2)
+PAIRS = eb.measure({r: r // 2 if r % 3 else r + 100 for r in range(80)}, {r: r // 2 for r in range(40)})
+
+
+@pytest.mark.parametrize("population", [None, 30])
+def test_a_plan_has_two_draws_or_more_and_no_more_than_there_are(population):
+    design = eb.UniformClusters(population=population)
+    found = forecast(eb.Sample(PAIRS, eb.UniformClusters()), [R], {"d": design})
+    with pytest.raises(eb.DataError, match="1 draws: 2 or more are needed"):
+        found.half_widths([1])
+    assert len(found.half_widths([2, 30])) == 2
+    if population is None:
+        assert len(found.half_widths([31])) == 1
+        return
+    with pytest.raises(eb.DataError, match="31 draws: 2 or more are needed, 30 at most"):
+        found.half_widths([31])
+
+
+def test_a_pilot_of_two_draws_gives_a_variance_and_one_does_not():
+    def pilot(draws):
+        labels = {r: r // 2 for r in range(2 * draws)}
+        return eb.Sample(eb.measure({r: r // 2 if r > 1 else r + 100 for r in range(80)}, labels),
+                         eb.UniformClusters())  # fmt: skip
+
+    assert forecast(pilot(2), [R], {"d": eb.UniformClusters()}).df == 1
+    with pytest.raises(eb.DataError, match="a pilot of 1 draws gives no variance"):
+        forecast(pilot(1), [R], {"d": eb.UniformClusters()})
+
+
+def test_costs_may_be_0_and_not_less():
+    def found(price):
+        sample = eb.Sample(PAIRS, eb.UniformClusters())
+        return forecast(sample, [R], {"d": eb.UniformClusters()}, cost=lambda s: np.full(len(s), price))
+
+    assert found(0.0).half_widths([9]).cost[0] == 0
+    for price in (-1e-9, np.inf, np.nan):
+        with pytest.raises(eb.DataError, match="costs must be 0 or more and finite; 20 of 20 are not"):
+            found(price)
+    with pytest.raises(eb.DataError, match="1 of 20 are not"):
+        forecast(
+            eb.Sample(PAIRS, eb.UniformClusters()),
+            [R],
+            {"d": eb.UniformClusters()},
+            cost=lambda s: np.where(np.arange(len(s)) == 3, -1, s),
+        )
+
+
+def test_a_chance_to_be_found_is_1_at_most():
+    """A giant drawn once beside 49 draws of a pair: by the pilot, 2.4 times the chance of one draw."""
+    units = eb.measure({r: 0 for r in range(6)}, {0: "small", 1: "small"} | {r: "giant" for r in range(2, 6)})
+    pilot = eb.Sample(units, eb.UniformClusters(draws=["giant"] + 49 * ["small"]))
+    cubes = forecast(pilot, [m.b3_precision], {"cubes": eb.BySize(lambda s: s**3)})
+    assert cubes.designs["cubes"].reach.max() == 1
+    assert np.isfinite(cubes.half_widths([5]).cost[0])
+
+
+def test_no_variation_of_one_draw_is_told_from_little():
+    """Recall is the same of every entity: S² is rounding. A census is sure of it, a pilot is not."""
+    labels = {r: r // 3 for r in range(30)}
+    alike = {r: r // 3 if r % 3 else r + 100 for r in range(60)}
+    pilot = forecast(
+        eb.Sample(eb.measure(alike, labels), eb.UniformClusters()), [R], {"d": eb.UniformClusters()}
+    )
+    assert pilot.designs["d"].variance[0] == 0 and np.isnan(pilot.designs["d"].doubt[0])
+    census = eb.Sample(eb.measure(alike, labels), eb.UniformClusters(population=10))
+    assert forecast(census, [R], {"d": eb.UniformClusters()}).designs["d"].doubt[0] == 0
+
+
+def test_what_cancels_leaves_no_variance():
+    """Draws with chances proportional to what is counted tell it without error, to rounding."""
+    labels = {r: int(np.sqrt(r)) for r in range(100)}  # entities of 1, 3, 5, ..., 19 records
+    pilot = eb.Sample(eb.measure({r: r for r in range(300)}, labels), eb.UniformClusters(population=37))
+    total = m.Metric("cubes", (CUBES,), lambda x: x, m.PER_RECORD, m.POSITIVE, "Σ N³", True)
+    found = forecast(pilot, [total], {"d": eb.BySize(lambda s: 0.1 * s**3)}).designs["d"]
+    assert found.variance[0] == 0 and np.isnan(found.doubt[0])
+
+
+# Labels with errors
+
+
+@pytest.mark.parametrize(("share", "sound"), [(0, True), (1 - 1e-12, True), (1, False), (-1e-12, False)])
+def test_known_shares_of_error_lie_from_0_to_below_1(share, sound):
+    if sound:
+        assert corrected(R, share, share).name == R.name
+        return
+    for shares, what in (((share, 0), "missed"), ((0, share), "kept")):
+        with pytest.raises(eb.DataError, match=rf"the share {what} must lie in \[0, 1\); 1 of 1 do not"):
+            corrected(R, *shares)
+
+
+def test_parameters_of_rates():
+    sound = [Beta(1e-9, 1e9), Recaptured(0, 0, 0), Recaptured(1, 1, 1, odds_ratio=1e-9)]
+    assert len(sound) == 3
+    for make, message in [
+        (lambda: Beta(0, 1), "a and b of Beta must be above 0"),
+        (lambda: Beta(1, 0), "a and b of Beta must be above 0"),
+        (lambda: Beta(np.inf, 1), "a and b of Beta must be above 0"),
+        (lambda: Recaptured(-1, 0, 0), "counts must be 0 or more"),
+        (lambda: Recaptured(0, 0, 0, odds_ratio=0), "the odds ratio must be above 0"),
+        (lambda: Recaptured(0, 0, 0, odds_ratio=np.inf), "the odds ratio must be above 0"),
+        (lambda: Recaptured(0, 0, 0, prior=(0, 1)), "prior masses must be above 0"),
+        (lambda: MissedPieces(0.1, slope=-1e-9), "slope of MissedPieces must be 0 or more"),
+        (lambda: MissedPieces(1 + 1e-9), r"must lie in \[0, 1\]"),
+        (lambda: MissedPieces(-1e-9), r"must lie in \[0, 1\]"),
+    ]:
+        with pytest.raises(eb.DataError, match=message):
+            make()
+    assert MissedPieces(0.0).slope == 0 and MissedPieces(1.0).slope == 0
+
+
+def test_what_is_always_missed_cannot_be_restored():
+    rng, three, home = np.random.default_rng(1), np.ones(3), np.ones(3, dtype=bool)
+    assert KeptRecords(1 - 1e-9, 1 - 1e-9).unremoved(three, home, rng).shape == (3,)
+    with pytest.raises(eb.DataError, match="rates must be below 1"):
+        KeptRecords(1.0, 1.0).unremoved(three, home, rng)
+
+
+# Drawing
+
+
+@pytest.mark.parametrize("design", [eb.UniformClusters, eb.UniformRecords])
+def test_no_more_draws_than_there_are(design):
+    assert eb.Sample(PAIRS, design(population=20)).expansion.variance.census
+    with pytest.raises(eb.DataError, match="20 draws without replacement from a population of 19"):
+        eb.Sample(PAIRS, design(population=19))
+
+
+def test_draws_that_found_the_distinct_entities():
+    assert len(eb.DistinctEntities(20).expand(PAIRS).unit) == 20
+    with pytest.raises(eb.DataError, match="19 draws cannot have found 20 distinct units"):
+        eb.DistinctEntities(19).expand(PAIRS)
+    assert eb.DistinctEntities(20, records=3).expand(PAIRS).absolute
+    with pytest.raises(eb.DataError, match="a unit of 2 records in a population of 2"):
+        eb.DistinctEntities(20, records=2).expand(PAIRS)
+
+
+@pytest.mark.parametrize(
+    ("p", "absolute", "sound"), [(1, True, True), (1 + 1e-9, True, False), (7, False, True)]
+)
+def test_probabilities_of_one_at_most(p, absolute, sound):
+    design = eb.WeightedRecords(list(range(20)), [p] * 20, absolute)
+    if sound:
+        assert (design.expand(PAIRS).weight > 0).all()
+        return
+    with pytest.raises(eb.DataError, match=r"probabilities must lie in \(0, 1\]; 20 do not"):
+        design.expand(PAIRS)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [({"a": 2, "b": 19}, "hold a single draw"), ({"a": 1, "b": 18}, "more units drawn")],
+)
+def test_strata(sizes, message):
+    """One unit in stratum a, 19 in stratum b."""
+    stratum = {0: "a"} | dict.fromkeys(range(1, 20), "b")
+    assert eb.Stratified(stratum, {"a": 1, "b": 19}).expand(PAIRS).variance.census
+    with pytest.raises(eb.DataError, match=message):
+        eb.Stratified(stratum, sizes).expand(PAIRS)
+
+
+def test_correction_of_a_single_unit():
+    """A population of one unit is a census whatever the correction says of (1, 1)."""
+    one = eb.measure({1: "a", 2: "b"}, {1: "x"})
+    design = eb.UniformClusters(population=1, correction=eb.design.paper_theta)
+    assert eb.Sample(one, design).expansion.variance.census
+    two = eb.measure({1: "a", 2: "b"}, {1: "x", 2: "y"})
+    design = eb.UniformClusters(population=2, correction=lambda n, T: n / T / 4)
+    assert eb.Sample(two, design).expansion.variance.theta[0] == 0.25
+
+
+def test_the_mean_correction_of_distinct_entities():
+    """It is the mean chance to be missed, by hand; the pseudo-draws of intervals take their mass from it."""
+    variance = eb.DistinctEntities(30).expand(PAIRS).variance
+    assert variance.theta_mean == pytest.approx((1 - 2 / 80) ** 30, rel=1e-12)
+    labels = {r: r // 2 if r < 20 else 10 + r // 5 for r in range(40)}
+    uneven = eb.DistinctEntities(30).expand(eb.measure({r: r for r in range(80)}, labels)).variance
+    misses = [(1 - 2 / 80) ** 30] * 10 + [(1 - 5 / 80) ** 30] * 4
+    assert uneven.theta_mean == pytest.approx(np.mean(misses), rel=1e-12)
+
+
+# Bootstrap
+
+
+def test_two_replicates_or_more():
+    sample = eb.Sample(PAIRS, eb.UniformClusters())
+    given = {"rng": np.random.default_rng(1), "progress": False}
+    assert len(bootstrap(sample, [R], replicates=2, **given).draws.flat) == 2
+    with pytest.raises(eb.DataError, match="two replicates or more, not 1"):
+        bootstrap(sample, [R], replicates=1, **given)
+
+
+def test_pseudo_draws_want_one_stratum_with_replacement():
+    given = {"replicates": 5, "rng": np.random.default_rng(1), "progress": False}
+    with_replacement = eb.Sample(PAIRS, eb.UniformClusters())
+    assert len(bootstrap(with_replacement, [R], PseudoDraws(1e-9), **given).draws.flat) == 5
+    for design in (
+        eb.UniformClusters(population=10**6),
+        eb.Stratified(
+            dict.fromkeys(range(10), "a") | dict.fromkeys(range(10, 20), "b"), {"a": 10**9, "b": 10**9}
+        ),
+    ):
+        with pytest.raises(eb.NotIdentified, match="one stratum drawn with replacement"):
+            bootstrap(eb.Sample(PAIRS, design), [R], PseudoDraws(), **given)
+    for mass in (0, np.inf, -1.0):
+        with pytest.raises(eb.DataError, match="mass of a pseudo-draw must be above 0"):
+            PseudoDraws(mass)
+
+
+def test_a_single_draw_of_a_stratum_is_resampled_only_if_it_is_certain():
+    given = {"replicates": 5, "rng": np.random.default_rng(1), "progress": False}
+    stratum = {0: "a"} | dict.fromkeys(range(1, 20), "b")
+    certain = eb.Stratified(stratum, {"a": 1, "b": 40})
+    assert len(bootstrap(eb.Sample(PAIRS, certain), [R], **given).draws.flat) == 5
+    drawn = eb.Stratified(stratum, {"a": 2, "b": 40}, eb.SingleUnit.ADJUST)
+    with pytest.raises(eb.NotIdentified, match="1 of 2 strata hold a single draw"):
+        bootstrap(eb.Sample(PAIRS, drawn), [R], **given)
+
+
+# Simulated populations
+
+
+@pytest.mark.parametrize(("rate", "sound"), [(0, True), (1, True), (1 + 1e-9, False), (-1e-9, False)])
+def test_rates_of_simulated_errors(rate, sound):
+    if sound:
+        assert sim.Misattribution(rate).rate == rate
+        return
+    with pytest.raises(eb.DataError, match=r"must lie in \[0, 1\]"):
+        sim.Misattribution(rate)
