@@ -419,8 +419,8 @@ def broken(records, clusters, **options):
             r"1 labelled records are not in the prediction, such as 'b'; but 1 ids there differ from these in case or blanks only, such as 'b '",
         ),
         (
-            lambda: scan(pd.DataFrame({"r": ["a", "b"], "c": ["x", "y"]}), {"a": "e", " B ": "e"}),
-            r"not in the prediction, such as ' B '; but 1 ids there differ from these in case or blanks only, such as 'b'",
+            lambda: scan(pd.DataFrame({"r": ["a", "b"], "c": ["x", "y"]}), {"a": "e", "z": "e", " B ": "e"}),
+            r"not in the prediction, such as 'z', ' B '; but 1 ids there differ from these in case or blanks only, such as 'b'",
         ),
         (broken(["k"], ["x"], missing=eb.Missing.OMIT), r"none of the labelled records is in the prediction"),
         (broken([1, 2], ["x", "x"]), r"of type integer, those of the labels of type string"),

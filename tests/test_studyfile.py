@@ -138,7 +138,7 @@ def test_comments_and_places_do_not_matter():
 
 def test_whether_equal_constants_are_one_object_does_not_matter():
     """The interpreter shares constants in compiled files as it likes."""
-    for one in (1.5, 10**9, "words", (1.5, "words"), b"words", 2j):
+    for one in (1.5, 10**9, "two words", (1.5, "two words"), b"two words", 2j):
         other = eval(repr(one))
         assert one is not other
         assert code_of(partial(run, one, one)) == code_of(partial(run, one, other))
