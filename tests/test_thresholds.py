@@ -66,7 +66,7 @@ def test_out_of_balance(known, off):
     """Half of 40 sampled pairs are predicted: 520 links estimated of 2,080 records, standard error 83.27."""
     per_record = np.repeat([0.5, 0.0], 20)
     estimate, se = 2080 * per_record.mean(), 2080 * per_record.std(ddof=1) / np.sqrt(40)
-    assert (abs(known - estimate) > 3 * se) is np.bool(off) and abs(abs(known - estimate) / se - 3) < 0.02
+    assert bool(abs(known - estimate) > 3 * se) is off and abs(abs(known - estimate) / se - 3) < 0.02
     sampled = {r: r // 2 if r < 40 else 1000 + r for r in range(80)}
     others = {80 + r: 10**4 + (r // 2 if r < 2 * (known - 20) else r + 10**4) for r in range(2000)}
     labels = {r: r // 2 for r in range(80)}
@@ -233,6 +233,14 @@ def test_a_variance_below_0_is_rounding_or_refused():
     assert normal(-0.9e-20, 100.0).sd[0] == 0
     with pytest.raises(eb.DataError, match="variance estimate of x is below 0"):
         assert normal(-1.1e-24).sd
+
+
+@pytest.mark.parametrize(("left", "rounding"), [(3.9e-12, True), (4.1e-12, False)])
+def test_what_cancels_in_a_difference_is_rounding(left, rounding):
+    """Two estimates of variance 1, whose difference has variance `left`: a trillionth of what was added up."""
+    cov = np.array([[1, 1 - left / 2], [1 - left / 2, 1]])
+    two = eb.Normal(("x", "y"), np.zeros(2), cov, np.full(2, 9.0), ((-np.inf, np.inf),) * 2, 10.0)
+    assert bool(two.contrast(np.array([1.0, -1.0]), ["x - y"]).sd[0] == 0) is rounding
 
 
 @pytest.mark.parametrize(
