@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from .arrays import BoolArray, IntArray
 from .clustering import Clustering, ids
@@ -209,7 +212,7 @@ class FrameFacts:
 
 
 def frame_ids(frame: Any) -> pd.Index:
-    """Distinct record ids of a frame.
+    """Record ids of a frame.
 
     Parameters
     ----------
@@ -243,10 +246,25 @@ def frame_ids(frame: Any) -> pd.Index:
         )
     else:
         values = frame if isinstance(frame, pd.Index | np.ndarray) else list(frame)
-    listed = ids(values, "record ids of the frame").unique()
+    listed = ids(values, "record ids of the frame")
     if not len(listed):
         raise DataError("the frame holds no record")
     return listed
+
+
+def among(records: pd.Index, listed: pd.Index) -> BoolArray:
+    """Whether each record is listed, (N,). Arrow looks up strings many times faster than pandas.
+
+    Examples
+    --------
+    >>> among(pd.Index(["a", "b"]), pd.Index(["b", "c"]))
+    array([False,  True])
+    """
+    if len(listed) and isinstance(listed[0], str):
+        with suppress(UnicodeEncodeError):  # half of a surrogate pair
+            strings, wanted = (pa.array(i).cast(pa.large_string()) for i in (records, listed))
+            return np.asarray(pc.is_in(strings, wanted))
+    return records.isin(listed)
 
 
 def dates_of(prediction: Any, dated: Dated) -> tuple[pd.DataFrame, pd.Series]:

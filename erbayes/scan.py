@@ -17,7 +17,7 @@ import pandas as pd
 from .clustering import Clustering
 from .errors import DataError, some
 from .frame import Dated, FrameFacts
-from .scan_frame import Limit, frame_sources, framed, limit_of, opened_with
+from .scan_frame import Limit, Limits, Listed, frame_sources, opened_with
 from .sources import (
     Database,
     DatabaseTable,
@@ -204,17 +204,23 @@ def scan_common(
         )
     labels, parts, frames = _labelled(labels), [], {}
     with engine.open_all([*predictions.values(), *frame_sources(frame, [])]) as databases:
-        limit = limit_of(frame, databases[len(predictions) :], record)
+        limit = frame
+        for ids in databases[len(predictions) :]:
+            limit = Listed.of(ids, record)
         for name, database in zip(predictions, databases, strict=False):
             wanted = cluster.get(name) if isinstance(cluster, Mapping) else cluster
             chosen = _chosen(database.columns(), record, wanted, _dates(frame))
             database.use(*chosen, *_dates(frame))
             _refuse_kinds(labels, *(database.kind(column) for column in chosen))
-            table, frames[name] = framed(database, labels, limit, *chosen)
-            parts.append((replace(database, table=table), *chosen))
+            if limit is not None:
+                limits = Limits.of(database, labels, limit, chosen[0])
+                flagged = f"SELECT {database.key(chosen[1])} AS c, {limits.flags} FROM {database.table}"
+                frames[name] = limits.facts(database, f"({flagged}) AS p")[None]
+                database = replace(database, table=_inside(database, limits, chosen[0]))
+            parts.append((database, *chosen))
         whole = _Prediction.of(united(parts), labels, "record", "cluster", "release")
         found = whole.units(labels, blocks, missing, common=True)
-    return {name: replace(found[i], frame=frames[name].get(None)) for i, name in enumerate(predictions)}
+    return {name: replace(found[i], frame=frames.get(name)) for i, name in enumerate(predictions)}
 
 
 def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
@@ -254,6 +260,12 @@ def _scan(
         database.use(*chosen, *release, *_dates(frame))
         prediction = _Prediction.of(database, labels, *chosen, *release, limit=limit)
         return prediction.units(labels, blocks, missing, common)
+
+
+def _inside(database: Database, limits: Limits, record: str) -> str:
+    """SQL of a prediction's table inside the frame; records without an id are kept, to be refused."""
+    missing = f"{database.quote(record)} IS NULL"
+    return f"(SELECT * FROM {database.table} WHERE {limits.inside} OR {missing}) AS inside"
 
 
 def _dates(frame: Any) -> tuple[str, ...]:
@@ -325,11 +337,19 @@ class _Prediction:
         limit: Limit = None,
     ) -> _Prediction:
         _refuse_kinds(labels, database.kind(record), database.kind(cluster))
-        source, frames = framed(database, labels, limit, record, cluster, release)
         version = "" if release is None else f", {database.quote(release)} AS v"
-        keys = f"{database.key(record)} AS r, {database.key(cluster)} AS c{version}"
-        table = database.keep(f"SELECT {keys} FROM {source}")
-        return cls(database, record, cluster, release, source, frames, table)
+        select = f"SELECT {database.key(record)} AS r, {database.key(cluster)} AS c{version}"
+        if limit is None:
+            table = database.keep(f"{select} FROM {database.table}")
+            return cls(database, record, cluster, release, database.table, {}, table)
+        limits = Limits.of(database, labels, limit, record)
+        flagged = database.keep(f"{select}, {limits.flags} FROM {database.table}")
+        frames = limits.facts(database, flagged, "v, " if version else "")
+        # records without an id are in no frame; they are kept to be refused
+        columns = "r, c, v" if version else "r, c"
+        table = database.keep(f"SELECT {columns} FROM {flagged} WHERE i = 1 OR r IS NULL")
+        database.forget(flagged)
+        return cls(database, record, cluster, release, _inside(database, limits, record), frames, table)
 
     @property
     def by(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from .arrays import BoolArray
 from .clustering import Clustering
 from .errors import DataError
 from .frame import Cut, Dated, FrameFacts, frame_ids
@@ -20,22 +19,43 @@ from .units import refuse_outside, same_kind
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Record ids of a frame, in a table of the connection that has the prediction.
+    """Record ids of a frame, in the connection that has the prediction.
 
     Attributes
     ----------
-    database : Database
-    record : str
-        Column of the ids.
+    keys : str
+        SQL of a table of their distinct keys, r.
+    kind : str or None
+        Their type, as `Database.kind` has it.
+    count : int
+        How many there are.
     """
 
-    database: Database
-    record: str
+    keys: str
+    kind: str | None
+    count: int
 
-    @property
-    def keys(self) -> str:
-        """SQL of their keys."""
-        return f"SELECT {self.database.key(self.record)} AS r FROM {self.database.table}"
+    @classmethod
+    def of(cls, database: Database, record: str | None) -> Listed:
+        """From the column `record` of a table, or from its first.
+
+        Raises
+        ------
+        DataError
+            No record, missing ids.
+        """
+        columns = database.columns()
+        column = record if record is not None and record in columns else columns[0]
+        database.use(column, column)
+        id = database.quote(column)
+        ((rows, present),) = database.rows(f"SELECT COUNT(*), COUNT({id}) FROM {database.table}")
+        if rows > present:
+            raise DataError(f"record ids of the frame: {rows - present} of {rows} are missing")
+        if not rows:
+            raise DataError("the frame holds no record")
+        keys = database.keep(f"SELECT DISTINCT {database.key(column)} AS r FROM {database.table}")
+        ((count,),) = database.rows(f"SELECT COUNT(*) FROM {keys}")
+        return cls(keys, database.kind(column), int(count))
 
 
 Limit = Dated | Listed | None
@@ -60,18 +80,6 @@ def frame_sources(frame: Any, sources: Iterable[Any]) -> list[Any]:
     return [frame if lies_elsewhere(frame) else pd.DataFrame({"record": frame_ids(frame)})]
 
 
-def limit_of(frame: Any, listed: Sequence[Database], record: str | None) -> Limit:
-    """The frame, whose ids are in `listed`, if anywhere: in the column `record`, or in the first."""
-    if not listed:
-        limit: Limit = frame
-        return limit
-    (database,) = listed
-    columns = database.columns()
-    column = record if record in columns and record is not None else columns[0]
-    database.use(column, column)
-    return Listed(database, column)
-
-
 @contextmanager
 def opened_with(
     source: Any, frame: Any, record: str | None, engine: DuckDB
@@ -79,131 +87,96 @@ def opened_with(
     """A prediction and its frame, opened."""
     listed = frame_sources(frame, [source])
     if listed:
-        with engine.open_all([source, *listed]) as (database, *ids):
-            yield database, limit_of(frame, ids, record)
+        with engine.open_all([source, *listed]) as (database, ids):
+            yield database, Listed.of(ids, record)
     else:
         with opened(source, engine) as alone:
-            yield alone, limit_of(frame, [], record)
-
-
-def framed(
-    database: Database,
-    labels: Clustering,
-    limit: Limit,
-    record: str,
-    cluster: str,
-    release: str | None = None,
-) -> tuple[str, dict[Any, FrameFacts]]:
-    """SQL of the prediction's table inside the frame, and what the frame leaves of each release.
-
-    Raises
-    ------
-    DataError
-        Labelled records outside the frame, no record of a release inside, a frame that cannot be used.
-    """
-    if limit is None:
-        return database.table, {}
-    met = _Labelled.of(database, labels, record)
-    newest, total = None, None
-    if isinstance(limit, Dated):
-        inside, newest, older = _dated(database, met, limit, record)
-    else:
-        inside, older = f"{database.key(record)} IN ({limit.keys})", "1 = 0"
-        total = _count_listed(database, met, limit, record)
-    # records without an id are kept: they are refused with the prediction
-    table = f"(SELECT * FROM {database.table} WHERE {inside} OR {database.quote(record)} IS NULL) AS framed"
-    by, version = ("", "") if release is None else ("v, ", f"{database.quote(release)} AS v, ")
-    facts = {}
-    for row in database.rows(
-        f"SELECT {by}SUM(m), SUM(f), SUM(f * (f - 1)), SUM(f * (m - 1)), "
-        f"SUM(g), SUM(g * (g - 1)), SUM(g * (f - 1)) FROM ("
-        f"SELECT {by}c, COUNT(*) AS m, COUNT(i) AS f, COUNT(o) AS g FROM ("
-        f"SELECT {version}{database.key(cluster)} AS c, CASE WHEN {inside} THEN 1 END AS i, "
-        f"CASE WHEN {older} THEN 1 END AS o FROM {database.table}) AS p GROUP BY {by}c) AS s"
-        + (" GROUP BY v" if by else "")
-    ):
-        v, m, f, kept, links, g, still, within = row if by else (None, *row)
-        if not f:
-            raise DataError(f"no record of {'the prediction' if v is None else v!r} is in the frame")
-        facts[v] = FrameFacts(
-            Cut.counted(int(f), int(m), kept, links),
-            absent=None if total is None else total - int(f),
-            newest=newest,
-            labelled=None if newest is None else Cut.counted(int(g), int(f), still, within),
-        )
-    return table, facts
+            yield alone, frame
 
 
 @dataclass(frozen=True, slots=True)
-class _Labelled:
-    """The labelled records, where the engine can find them: key -> id, and conditions of being one."""
+class Limits:
+    """A frame as conditions on the rows of a prediction.
 
-    records: pd.Index
-    keys: Mapping[Any, Any]
-    listed: list[str]
+    Attributes
+    ----------
+    inside, older : str
+        Conditions of being in the frame, and of being no newer than the newest labelled record.
+    newest : Dated or None
+        That record's date, where there are dates.
+    count : int or None
+        Records of the frame, where it is made of ids.
+    """
+
+    inside: str
+    older: str
+    newest: Dated | None = None
+    count: int | None = None
 
     @classmethod
-    def of(cls, database: Database, labels: Clustering, record: str) -> _Labelled:
-        keys = database.keys(record, labels.records.tolist())
-        return cls(labels.records, keys, database.listed(list(keys)))
+    def of(cls, database: Database, labels: Clustering, limit: Dated | Listed, record: str) -> Limits:
+        """The conditions on a prediction.
 
-    def among(self, database: Database, key: str, rows: str) -> BoolArray:
-        """Whether each is among some rows."""
-        select = f"SELECT DISTINCT {key} FROM {rows} {key} IN"
-        found = [k for inside in self.listed for (k,) in database.rows(f"{select} ({inside})")]
-        return self.records.isin([self.keys[k] for k in found])
+        Raises
+        ------
+        DataError
+            Labelled records outside the frame, ids of another type, missing dates, or dates of another kind.
+        """
+        key, ids = database.key(record), labels.records
+        keys = database.keys(record, ids.tolist())
+        listed = database.listed(list(keys))
+        if isinstance(limit, Listed):
+            kind = database.kind(record)
+            if kind is not None and limit.kind is not None:
+                same_kind(kind, limit.kind, "frame")
+            select = f"SELECT r FROM {limit.keys} WHERE r IN"
+            found = [keys[r] for part in listed for (r,) in database.rows(f"{select} ({part})")]
+            refuse_outside(ids, ~ids.isin(found))
+            return cls(f"{key} IN (SELECT r FROM {limit.keys})", "1 = 0", count=limit.count)
+        column, kind = database.quote(limit.column), database.kind(limit.column)
+        ((rows, present),) = database.rows(f"SELECT COUNT(*), COUNT({column}) FROM {database.table}")
+        limit.refuse_missing(int(rows - present), int(rows))
+        inside = _until(database, limit, column, kind)
+        select = f"SELECT {key}, {column}, CASE WHEN {inside} THEN 1 ELSE 0 END FROM {database.table}"
+        met = [row for part in listed for row in database.rows(f"{select} WHERE {key} IN ({part})")]
+        refuse_outside(ids, ids.isin([keys[r] for r, _, within in met if not within]))
+        newest = limit.newest(day for _, day, _ in met)
+        older = "1 = 0" if newest is None else _until(database, newest, column, kind)
+        return cls(inside, older, newest)
+
+    @property
+    def flags(self) -> str:
+        """Columns of SQL: i and o are 1 where a row is inside, and where it is older, and NULL elsewhere."""
+        return f"CASE WHEN {self.inside} THEN 1 END AS i, CASE WHEN {self.older} THEN 1 END AS o"
+
+    def facts(self, database: Database, flagged: str, by: str = "") -> dict[Any, FrameFacts]:
+        """What the frame leaves of each release, from a table of c, the flags and, where `by` has it, v.
+
+        Raises
+        ------
+        DataError
+            No record of a release inside.
+        """
+        clusters = f"SELECT {by}c, COUNT(*) AS m, COUNT(i) AS f, COUNT(o) AS g FROM {flagged} GROUP BY {by}c"
+        sums = ", ".join(
+            f"SUM({term})"
+            for term in ("m", "f", "f * (f - 1)", "f * (m - 1)", "g", "g * (g - 1)", "g * (f - 1)")
+        )
+        found = {}
+        for row in database.rows(f"SELECT {by}{sums} FROM ({clusters}) AS s{' GROUP BY v' if by else ''}"):
+            v, m, f, kept, links, g, still, within = row if by else (None, *row)
+            if not f:
+                raise DataError(f"no record of {'the prediction' if v is None else v!r} is in the frame")
+            found[v] = FrameFacts(
+                Cut.counted(int(f), int(m), kept, links),
+                absent=None if self.count is None else self.count - int(f),
+                newest=self.newest,
+                labelled=None if self.newest is None else Cut.counted(int(g), int(f), still, within),
+            )
+        return found
 
 
-def _count_listed(database: Database, labelled: _Labelled, limit: Listed, record: str) -> int:
-    """Number of ids in a frame."""
-    rows, present, distinct = database.rows(
-        f"SELECT COUNT(*), COUNT(r), COUNT(DISTINCT r) FROM ({limit.keys}) AS s"
-    )[0]
-    if rows > present:
-        raise DataError(f"record ids of the frame: {rows - present} of {rows} are missing")
-    if not rows:
-        raise DataError("the frame holds no record")
-    kinds = database.kind(record), limit.database.kind(limit.record)
-    if None not in kinds:
-        same_kind(str(kinds[0]), str(kinds[1]), "frame")
-    refuse_outside(labelled.records, ~labelled.among(database, "r", f"({limit.keys}) AS s WHERE"))
-    return int(distinct)
-
-
-def _dated(
-    database: Database, labelled: _Labelled, dated: Dated, record: str
-) -> tuple[str, Dated | None, str]:
-    """Conditions of being inside and of being as old as a labelled record, and the newest date of these."""
-    column, kind, key = database.quote(dated.column), database.kind(dated.column), database.key(record)
-    ((rows, present),) = database.rows(f"SELECT COUNT(*), COUNT({column}) FROM {database.table}")
-    dated.refuse_missing(int(rows - present), int(rows))
-    inside = _until(dated, column, kind)
-    if kind == "string" and dated.last is not None:
-        _refuse_other_form(database, dated, column)
-    refuse_outside(
-        labelled.records, labelled.among(database, key, f"{database.table} WHERE NOT ({inside}) AND")
-    )
-    found = [
-        row[0]
-        for part in labelled.listed
-        for row in database.rows(f"SELECT MAX({column}) FROM {database.table} WHERE {key} IN ({part})")
-        if row[0] is not None
-    ]
-    newest = dated.newest(found)
-    if kind == "string" and dated.last is None and newest is not None:
-        _refuse_other_form(database, newest, column)
-    return inside, newest, "1 = 0" if newest is None else _until(newest, column, kind)
-
-
-def _refuse_other_form(database: Database, dated: Dated, column: str) -> None:
-    unlike = f"({column} || '') NOT LIKE '{dated.form}'"
-    ((rows, other),) = database.rows(
-        f"SELECT COUNT(*), COUNT(CASE WHEN {unlike} THEN 1 END) FROM {database.table}"
-    )
-    dated.refuse_form(int(other), int(rows))
-
-
-def _until(dated: Dated, column: str, kind: str | None) -> str:
+def _until(database: Database, dated: Dated, column: str, kind: str | None) -> str:
     """Condition of not being after the cut-off, for a quoted column of a kind (see `Database.kind`)."""
     last = dated.last
     days = kind is not None and kind.lower().startswith(("date", "timestamp")) and "ZONE" not in kind
@@ -212,7 +185,11 @@ def _until(dated: Dated, column: str, kind: str | None) -> str:
     if last is None or kind is None:
         return "1 = 1"
     if kind == "string":
-        return f"({column} || '') < '{dated.after}'"  # || makes text of numbers that are read as text
+        text = f"({column} || '')"  # also of numbers that are read as text
+        unlike = f"CASE WHEN {text} NOT LIKE '{dated.form}' THEN 1 END"
+        ((rows, other),) = database.rows(f"SELECT COUNT(*), COUNT({unlike}) FROM {database.table}")
+        dated.refuse_form(int(other), int(rows))
+        return f"{text} < '{dated.after}'"
     if days != isinstance(last, date):
         raise dated.unfit(kind)
     return f"CAST({column} AS DATE) <= CAST('{last}' AS DATE)" if days else f"{column} <= {last}"

@@ -20,7 +20,7 @@ from .arrays import BoolArray, FloatArray, IntArray
 from .clustering import Clustering, ids
 from .columns import COLUMNS, RECORDS, ClusterSum, Column
 from .errors import DataError, NotIdentified, some
-from .frame import Cut, Dated, FrameFacts, dated_inside, dates_of, frame_ids
+from .frame import Cut, Dated, FrameFacts, among, dated_inside, dates_of, frame_ids
 
 
 class Missing(Enum):
@@ -266,13 +266,17 @@ def framed(
     if isinstance(frame, Dated):
         return _dated(prediction, labels, frame, what)
     whole, listed = Clustering.of(prediction, what), frame_ids(frame)
-    if len(whole.records):
-        found, wanted = (pd.api.types.infer_dtype(i, skipna=False) for i in (whole.records, listed))
-        same_kind(found, wanted, "frame")
-    refuse_outside(labels.records, _look_up(listed, labels.records) < 0)
-    inside = whole.records.isin(listed)
+    for other, name in ((listed, "frame"), (labels.records, "labels")):
+        if len(whole.records) and len(other):
+            found, wanted = (pd.api.types.infer_dtype(i, skipna=False) for i in (whole.records, other))
+            same_kind(found, wanted, name)
+    near = listed[among(listed, labels.records)]
+    refuse_outside(labels.records, ~labels.records.isin(near))
+    inside = among(whole.records, listed)
     left = _left(whole, inside, what)
-    return left, FrameFacts(Cut.of(whole.codes, inside), absent=len(listed) - len(left.records))
+    met = len(left.records)
+    absent = 0 if met == len(listed) else listed.nunique() - met
+    return left, FrameFacts(Cut.of(whole.codes, inside), absent=absent)
 
 
 def _dated(prediction: Any, labels: Clustering, frame: Dated, what: str) -> tuple[Clustering, FrameFacts]:

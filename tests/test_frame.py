@@ -155,6 +155,15 @@ def test_without_keeping_and_with_all_duplicates_looked_for():
         same(scan(TABLE, LABELS, cluster="cluster", frame=INSIDE, engine=engine), WANTED)
 
 
+def test_ids_that_are_no_text():
+    half = "\ud800"  # half of a surrogate pair
+    odd = pd.Series(["a", "a", "a"], pd.Index([half, "b", "c"], dtype=object))
+    same(eb.measure(odd, odd[:2], frame=odd.index[:2]), eb.measure(odd[:2], odd[:2]))
+    table, labels, old = releases(kind=int)
+    pred = table.set_index("record").cluster
+    same(eb.measure(pred, labels, frame=pred.index[old]), eb.measure(pred[old], labels))
+
+
 def test_facts_by_brute_force():
     whole, old = Counter(PRED), Counter(CUT_DOWN)
     newest = TABLE.created[TABLE.record.isin(LABELS.index)].max().date()
