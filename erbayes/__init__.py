@@ -19,11 +19,12 @@ from .design import (
 from .diagnostics import P_naive, R_naive, alarms, balance, influence, naive
 from .errors import Alarm, DataError, NotIdentified
 from .estimate import estimate
+from .frame import Dated
 from .intervals import WALD, BetaGamma, Scale, Symmetric, identity, log, logit
 from .sample import Sample
 from .taylor import jackknife, taylor
 from .uncertain import Normal, Totals
-from .units import Missing, Units, measure, measure_predicted
+from .units import Missing, Units, links_inside, measure, measure_predicted
 
 __all__ = [
     "WALD",
@@ -35,6 +36,7 @@ __all__ = [
     "Comparison",
     "Coverage",
     "DataError",
+    "Dated",
     "DistinctEntities",
     "KnownWeights",
     "Missing",
@@ -61,6 +63,7 @@ __all__ = [
     "influence",
     "jackknife",
     "links_by_size",
+    "links_inside",
     "links_out_of_reach",
     "log",
     "logit",

@@ -38,6 +38,7 @@ from .design import (
 from .diagnostics import alarms
 from .errors import DataError, some
 from .files import read_columns, replacing
+from .frame import Dated
 from .intervals import DEFAULT, WALD, Kind, Symmetric
 from .metrics import METRICS, OTHERS, PAPER, Metric, pairwise_precision, pairwise_recall
 from .planning import Planned, forecast
@@ -136,6 +137,20 @@ MissingOption = Annotated[
 ]
 MetricNames = Annotated[
     str | None, typer.Option(help="Comma-separated, see erbayes metrics; all of them by default.")
+]
+FrameFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--frame",
+        exists=True,
+        help="The records that existed when the labels were made: their ids, or an older prediction.",
+    ),
+]
+FrameColumn = Annotated[
+    str | None, typer.Option(help="Column of PREDICTION that dates its records, in place of --frame.")
+]
+FrameUntil = Annotated[
+    str | None, typer.Option(help="Last day (YYYY-MM-DD) or number of --frame-column in the frame.")
 ]
 Stored = Annotated[str | None, typer.Option("--table", help="Table of a DuckDB database.")]
 MemoryLimit = Annotated[str | None, typer.Option(help="For the scan of PREDICTION, such as 4GB.")]
@@ -243,15 +258,50 @@ def _source(prediction: Path, record: str | None, cluster: str | None, stored: s
     return Files(prediction, text=True)
 
 
+def _frame(file: Path | None, column: str | None, until: str | None) -> Path | Dated | None:
+    """The frame as the options give it."""
+    if file is not None and (column is not None or until is not None):
+        raise DataError("a frame is either --frame or --frame-column with --frame-until")
+    if column is None:
+        if until is not None:
+            raise DataError("--frame-until needs --frame-column")
+        return file
+    return Dated(column, int(until) if until is not None and until.isdecimal() else until)
+
+
+def _read(
+    prediction: Path, record: str | None, cluster: str | None, frame: Path | Dated | None
+) -> pd.DataFrame:
+    """Memberships of a prediction, and the dates that its frame needs."""
+    dates = [frame.column] if isinstance(frame, Dated) else []
+    return read_columns(prediction, (record, cluster, *dates))
+
+
 def _labelled(
-    labels: Path, blocks: Path | None, record: str | None, entity: str | None, missing: Missing
+    labels: Path,
+    blocks: Path | None,
+    record: str | None,
+    entity: str | None,
+    missing: Missing,
+    frame: Path | Dated | None,
+    scanned: bool,
 ) -> dict[str, Any]:
     """What is common to all ways of measuring a prediction."""
+    listed: Any = frame
+    if isinstance(frame, Path):
+        listed = _source(frame, record, None, None) if scanned else read_columns(frame, (record,))
     return {
+        "frame": listed,
         "labels": read_columns(labels, (record, entity)),
         "blocks": None if blocks is None else read_columns(blocks, (record, None)),
         "missing": missing,
     }
+
+
+def _tell_frame(units: Units, name: str = "") -> None:
+    if units.frame is not None:
+        told = "; ".join(f"{what}: {value}" for what, value in units.frame.told().items())
+        typer.echo(f"note: {name}{told}", err=True)
 
 
 def _tell_scan(units: Scanned, name: str = "") -> None:
@@ -266,21 +316,26 @@ def _measured(
     cluster: str | None,
     entity: str | None,
     missing: Missing,
+    frame: Path | Dated | None,
     stored: str | None,
     memory_limit: str | None,
 ) -> Units:
     """Units of one prediction, which is scanned where it is large."""
-    if not (_large(prediction) or stored is not None or memory_limit is not None):
-        table = read_columns(prediction, (record, cluster))
-        return measure(table, **_labelled(labels, blocks, record, entity, missing))
+    scanned = _large(prediction) or stored is not None or memory_limit is not None
+    given = _labelled(labels, blocks, record, entity, missing, frame, scanned)
+    if not scanned:
+        counted = measure(_read(prediction, record, cluster, frame), **given)
+        _tell_frame(counted)
+        return counted
     units = scan(
         _source(prediction, record, cluster, stored),
         record=record,
         cluster=cluster,
         engine=DuckDB(memory_limit),
-        **_labelled(labels, blocks, record, entity, missing),
+        **given,
     )
     _tell_scan(units)
+    _tell_frame(units)
     return units
 
 
@@ -377,6 +432,9 @@ def estimate_command(
     cluster: Cluster = None,
     entity: Entity = None,
     missing: MissingOption = Missing.ERROR,
+    frame: FrameFile = None,
+    frame_column: FrameColumn = None,
+    frame_until: FrameUntil = None,
     metrics: MetricNames = None,
     level: Level = 0.95,
     stored: Stored = None,
@@ -409,6 +467,11 @@ def estimate_command(
                          entities: --strata FILE and --populations FILE.
     With --blocks, read "block" for "entity": whole blocks were drawn and labelled.
 
+    Were the labels made for an older PREDICTION? New records of labelled entities would count as false links.
+    Count inside the records that existed then: --frame FILE (their ids, or the older prediction), or
+    --frame-column NAME --frame-until DAY of PREDICTION. With the column alone a warning says whether the
+    labels look older.
+
     \b
     Examples:
       erbayes estimate clusters.csv labels.csv --design uniform-records
@@ -416,6 +479,9 @@ def estimate_command(
           --metrics pairwise-precision,pairwise-recall --format json
       erbayes estimate clusters.csv labels.csv --design stratified --strata strata.csv \\
           --populations sizes.csv --missing omit --output found.csv --format csv
+      erbayes estimate new.csv labels.csv --design uniform-records --frame old.csv
+      erbayes estimate new.csv labels.csv --design uniform-records \\
+          --frame-column created --frame-until 2021-06-30
 
     Warnings, on stderr, say what is wrong with the estimates. Exit status: 0, or 2 where the input
     cannot be used.
@@ -423,7 +489,10 @@ def estimate_command(
     with _errors_told():
         chosen = _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
-        units = _measured(prediction, labels, blocks, record, cluster, entity, missing, stored, memory_limit)
+        limit = _frame(frame, frame_column, frame_until)
+        units = _measured(
+            prediction, labels, blocks, record, cluster, entity, missing, limit, stored, memory_limit
+        )
         if units.unmatched:
             typer.echo(
                 f"note: {units.unmatched} labelled records are not in PREDICTION; --missing "
@@ -461,6 +530,9 @@ def compare_command(
     ] = None,
     entity: Entity = None,
     missing: MissingOption = Missing.ERROR,
+    frame: FrameFile = None,
+    frame_column: FrameColumn = None,
+    frame_until: FrameUntil = None,
     coverage: Annotated[
         Coverage, typer.Option(help="What to do where predictions cover different records.")
     ] = Coverage.ERROR,
@@ -494,9 +566,11 @@ def compare_command(
         names = [" ".join(compress((_stem(p), str(t), str(c)), several)) for p, t, c in parts]
         if len(set(names)) < len(names):
             raise DataError(f"predictions go by their files' names, which must differ: {some(names, 20)}")
-        given = _labelled(labels, blocks, record, entity, missing)
+        limit = _frame(frame, frame_column, frame_until)
+        scanned = stored is not None or memory_limit is not None or any(map(_large, predictions))
+        given = _labelled(labels, blocks, record, entity, missing, limit, scanned)
         judged: dict[str, Any]
-        if stored is not None or memory_limit is not None or any(map(_large, predictions)):
+        if scanned:
             engine = DuckDB(memory_limit)
             sources = {n: _source(p, record, c, t) for n, (p, t, c) in zip(names, parts, strict=True)}
             clusters = {n: c for n, (_, _, c) in zip(names, parts, strict=True)}
@@ -510,9 +584,10 @@ def compare_command(
             for name, units in judged.items():
                 _tell_scan(units, f"{name}: ")
         else:
-            judged = {n: read_columns(p, (record, c)) for n, (p, _, c) in zip(names, parts, strict=True)}
+            judged = {n: _read(p, record, c, limit) for n, (p, _, c) in zip(names, parts, strict=True)}
         found = compare(judged, design=drawing, metrics=chosen, coverage=coverage, **given)
         for name, sample in zip(names, found.samples, strict=True):
+            _tell_frame(sample.units, f"{name}: ")
             for alarm in alarms(sample, chosen):
                 typer.echo(f"warning: {name}: {alarm}", err=True)
         if found.left_out:
@@ -555,6 +630,9 @@ def report_command(
     cluster: Cluster = None,
     entity: Entity = None,
     missing: MissingOption = Missing.ERROR,
+    frame: FrameFile = None,
+    frame_column: FrameColumn = None,
+    frame_until: FrameUntil = None,
     metrics: MetricNames = None,
     level: Level = 0.95,
     stored: Stored = None,
@@ -578,7 +656,10 @@ def report_command(
     with _errors_told():
         chosen = _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
-        units = _measured(prediction, labels, blocks, record, cluster, entity, missing, stored, memory_limit)
+        limit = _frame(frame, frame_column, frame_until)
+        units = _measured(
+            prediction, labels, blocks, record, cluster, entity, missing, limit, stored, memory_limit
+        )
         read = {
             "PREDICTION": prediction,
             "LABELS": labels,
@@ -587,6 +668,7 @@ def report_command(
             "strata": strata,
             "populations": populations,
             "blocks": blocks,
+            "frame": frame,
         }
         about = {name: _told(path) for name, path in read.items() if path is not None}
         if units.unmatched:
@@ -622,6 +704,9 @@ def plan_command(
     cluster: Cluster = None,
     entity: Entity = None,
     missing: MissingOption = Missing.ERROR,
+    frame: FrameFile = None,
+    frame_column: FrameColumn = None,
+    frame_until: FrameUntil = None,
     metrics: Annotated[
         str | None, typer.Option(help="Comma-separated; pairwise precision and recall by default.")
     ] = None,
@@ -647,7 +732,10 @@ def plan_command(
     with _errors_told():
         chosen = (pairwise_precision, pairwise_recall) if metrics is None else _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
-        units = _measured(prediction, labels, blocks, record, cluster, entity, missing, stored, memory_limit)
+        limit = _frame(frame, frame_column, frame_until)
+        units = _measured(
+            prediction, labels, blocks, record, cluster, entity, missing, limit, stored, memory_limit
+        )
         planned: dict[str, Planned] = {
             DesignName.UNIFORM_RECORDS.value: UniformRecords(),
             DesignName.UNIFORM_CLUSTERS.value: UniformClusters(),

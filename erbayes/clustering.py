@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from .arrays import IntArray
+from .arrays import BoolArray, IntArray
 from .errors import DataError, some
 
 LONGEST = 64
@@ -157,7 +157,10 @@ class Clustering:
 
     def restrict(self, records: pd.Index) -> Clustering:
         """The same partition on those of its records that are among `records`."""
-        kept = self.records.isin(records)
+        return self.where(self.records.isin(records))
+
+    def where(self, kept: BoolArray) -> Clustering:
+        """The same partition on those of its records that a mask, (N,), keeps."""
         codes, clusters = pd.factorize(self.codes[kept])
         return Clustering(self.records[kept], codes.astype(np.int64), self.clusters[clusters])
 

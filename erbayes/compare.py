@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import combinations
 from typing import Any, Protocol
@@ -21,7 +21,7 @@ from .sample import Sample
 from .scan import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
 from .taylor import paired_taylor
 from .uncertain import Draws, Normal, Tabled
-from .units import Missing, Units, measure
+from .units import Missing, Units, framed, measure
 
 
 class Coverage(Enum):
@@ -121,6 +121,7 @@ def compare(
     *,
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
+    frame: Any = None,
     coverage: Coverage = Coverage.ERROR,
     engine: Paired | None = None,
 ) -> Comparison:
@@ -130,8 +131,9 @@ def compare(
     ----------
     predictions : mapping, name -> memberships, or files and tables, or what `erbayes.scan` returned
         Where one lies in files or tables, `erbayes.scan` counts all of them.
-    labels, design, metrics, blocks, missing
-        As in `erbayes.estimate`. What was scanned has labels, blocks and policy of its own.
+    labels, design, metrics, blocks, missing, frame
+        As in `erbayes.estimate`. What was scanned has labels, blocks, policy and frame of its own. Inside a
+        frame, releases of different dates have the same records.
     coverage : Coverage
         What to do where the predictions cover different records.
     engine : Paired, optional
@@ -158,10 +160,11 @@ def compare(
     common = coverage is Coverage.COMMON
     if any(map(lies_elsewhere, predictions.values())):
         if common:
-            predictions = scan_common(predictions, labels, blocks=blocks, missing=missing)
+            predictions = scan_common(predictions, labels, blocks=blocks, missing=missing, frame=frame)
         else:
             predictions = {
-                name: scan(p, labels, blocks=blocks, missing=missing) for name, p in predictions.items()
+                name: scan(p, labels, blocks=blocks, missing=missing, frame=frame)
+                for name, p in predictions.items()
             }
     scans = {name: p for name, p in predictions.items() if isinstance(p, Scanned)}
     if scans:
@@ -170,7 +173,9 @@ def compare(
             raise DataError(f"scan every prediction or none: {some(lacking)} is not a scan")
         refuse_different_records(scans)
         return _compared(scans, design, metrics, engine, common)
-    clusterings = {name: Clustering.of(p, f"prediction {name!r}") for name, p in predictions.items()}
+    labels = Clustering.of(labels, "labels")
+    within = {n: framed(p, labels, frame, f"prediction {n!r}") for n, p in predictions.items()}
+    clusterings = {name: clustering for name, (clustering, _) in within.items()}
     first, *others = clusterings.values()
     shared = first.records
     for other in others:
@@ -186,7 +191,10 @@ def compare(
     if partial:
         missing = Missing.OMIT
         clusterings = {n: c.restrict(shared) for n, c in clusterings.items()}
-    units = {name: measure(c, labels, blocks=blocks, missing=missing) for name, c in clusterings.items()}
+    units = {
+        name: replace(measure(c, labels, blocks=blocks, missing=missing), frame=within[name][1])
+        for name, c in clusterings.items()
+    }
     return _compared(units, design, metrics, engine, common)
 
 

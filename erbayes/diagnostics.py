@@ -148,7 +148,8 @@ def alarms(sample: Sample, metrics: Sequence[Metric] = METRICS) -> list[str]:
     A single draw; standard errors of 0 in a sample that is not a census; jackknife standard errors
     above 1.5 times Taylor's; predicted links estimated more than 3 standard errors off their known
     number; more than a tenth of all predicted links in clusters larger than any that the sample
-    touches; at least three repeats to be expected under uniform records where the draws show none.
+    touches; at least three repeats to be expected under uniform records where the draws show none; dates
+    (`erbayes.Dated`) that show the labels to be older than the frame.
     The bounds are conventions, not tests of a stated size.
 
     Examples
@@ -176,7 +177,7 @@ def alarms(sample: Sample, metrics: Sequence[Metric] = METRICS) -> list[str]:
             f"{beyond:.0%} of all predicted links lie in clusters larger than any that the sample "
             "touches; sample with probability proportional to size."
         )
-    found += out_of_balance(sample)
+    found += out_of_balance(sample) + _labels_older(sample)
     if (repeats := _repeats_expected(sample)) > 3:
         found.append(
             f"About {repeats:.0f} pairs of draws of the same unit were to be expected and the labels "
@@ -212,6 +213,27 @@ def out_of_balance(sample: Sample) -> list[str]:
         f"the prediction holds {links.known:,.0f}; the sample missed large clusters, or the prediction is "
         "not the population that was sampled. Sample with probability proportional to size, or restrict the "
         "prediction to what was sampled from."
+    ]
+
+
+def _labels_older(sample: Sample) -> list[str]:
+    """The alarm of labels that are older than the frame, where `erbayes.Dated` gives dates.
+
+    Two things set it off together. So many records are newer than every labelled one that as many draws of
+    records would miss all of them with probability .01 at most. Left out, these change pairwise precision by
+    over 1 %. Without dates nothing can: a new record of a labelled entity and a false link look the same.
+    """
+    facts = sample.units.frame
+    if facts is None or facts.labelled is None or facts.labelled.links_inside > 0.99:
+        return []
+    cut = facts.labelled
+    newer = cut.outside / (cut.inside + cut.outside)
+    if (1 - newer) ** sample.expansion.unit.shape[-1] > 0.01:
+        return []
+    return [
+        f"{newer:.0%} of the records are newer than every labelled one: if the labels were made before these "
+        f"came, pairwise precision comes out at {cut.links_inside:.3f} of what it is. End the frame with the "
+        f"labels: {facts.newest}."
     ]
 
 

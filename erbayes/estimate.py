@@ -25,6 +25,7 @@ def estimate(
     *,
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
+    frame: Any = None,
 ) -> Normal:
     """Estimates of `metrics` from a labelled sample, in one call.
 
@@ -32,7 +33,7 @@ def estimate(
     ----------
     prediction : memberships, or files and tables
         As in `erbayes.measure`, or as in `erbayes.scan.scan` of their first two columns.
-    labels, blocks, missing
+    labels, blocks, missing, frame
         As in `erbayes.measure`.
     design : Design
         How the labelled units were drawn.
@@ -62,7 +63,7 @@ def estimate(
     pairwise-recall          0.5  0.0
     """
     count = scan if lies_elsewhere(prediction) else measure
-    sample = Sample(count(prediction, labels, blocks=blocks, missing=missing), design)
+    sample = Sample(count(prediction, labels, blocks=blocks, missing=missing, frame=frame), design)
     for alarm in alarms(sample, metrics):
         warnings.warn(alarm, Alarm, stacklevel=2)
     return taylor(sample, metrics).apply(metrics)

@@ -16,6 +16,8 @@ import pandas as pd
 
 from .clustering import Clustering
 from .errors import DataError, some
+from .frame import Dated, FrameFacts
+from .scan_frame import Limit, Limits, Listed, frame_sources, opened_with
 from .sources import (
     Database,
     DatabaseTable,
@@ -27,7 +29,6 @@ from .sources import (
     double_quoted,
     has_engine,
     lies_elsewhere,
-    opened,
     united,
 )
 from .units import KnownTotals, Missing, Units, assemble, same_kind
@@ -80,6 +81,7 @@ def scan(
     cluster: str | None = None,
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
+    frame: Any = None,
     engine: DuckDB = EMBEDDED,
 ) -> Scanned:
     """As `erbayes.measure`, of a prediction that need not fit in memory.
@@ -90,6 +92,9 @@ def scan(
         A row for every record of the population. A path is a file, a folder or a pattern.
     labels, blocks, missing
         As in `erbayes.measure`.
+    frame : Dated, record ids, an older prediction, or what `source` may be, optional
+        As in `erbayes.measure`; also a path, `Files`, a `DatabaseTable` or a dataset, whose ids are in its
+        column `record`, or else in its first. A source with an engine of its own takes `erbayes.Dated` only.
     record, cluster : str, optional
         Columns of `source`; by default its first two.
     engine : DuckDB
@@ -111,7 +116,7 @@ def scan(
        records  true_links  common_links  predicted_links
     x      3.0         3.0           1.0              1.5
     """
-    (units,) = _scan(source, labels, record, cluster, (), blocks, missing, False, engine).values()
+    (units,) = _scan(source, labels, record, cluster, (), blocks, missing, frame, False, engine).values()
     return units
 
 
@@ -124,6 +129,7 @@ def scan_releases(
     cluster: str | None = None,
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
+    frame: Any = None,
     common: bool = False,
     engine: DuckDB = EMBEDDED,
 ) -> dict[Any, Scanned]:
@@ -136,7 +142,7 @@ def scan_releases(
     common : bool
         Restrict all of them to the records that every one covers (`erbayes.Coverage.COMMON`). Labelled
         records beyond these are left out.
-    source, labels, record, cluster, blocks, missing, engine
+    source, labels, record, cluster, blocks, missing, frame, engine
         As in `scan`.
 
     Returns
@@ -151,7 +157,7 @@ def scan_releases(
     >>> {year: float(units.table().common_links.sum()) for year, units in found.items()}
     {1: 1.0, 2: 0.0}
     """
-    return _scan(source, labels, record, cluster, (release,), blocks, missing, common, engine)
+    return _scan(source, labels, record, cluster, (release,), blocks, missing, frame, common, engine)
 
 
 def scan_common(
@@ -162,6 +168,7 @@ def scan_common(
     cluster: str | Mapping[str, str | None] | None = None,
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
+    frame: Any = None,
     engine: DuckDB = EMBEDDED,
 ) -> dict[str, Scanned]:
     """Several predictions on the records that every one of them covers.
@@ -172,7 +179,7 @@ def scan_common(
         As `source` in `scan`. Tables of other engines: bring them into one and use `scan_releases`.
     cluster : str, or mapping of name -> str, optional
         Column of all predictions, or of each.
-    labels, record, blocks, missing, engine
+    labels, record, blocks, missing, frame, engine
         As in `scan`. Where predictions differ in their records, labelled records that are not common to
         all are left out.
 
@@ -195,16 +202,25 @@ def scan_common(
             f"{some(foreign)} has an engine of its own: bring all predictions into one table or "
             "view with a column of releases, and use scan_releases with common=True"
         )
-    labels, parts = _labelled(labels), []
-    with engine.open_all(list(predictions.values())) as databases:
-        for name, database in zip(predictions, databases, strict=True):
+    labels, parts, frames = _labelled(labels), [], {}
+    with engine.open_all([*predictions.values(), *frame_sources(frame, [])]) as databases:
+        limit = frame
+        for ids in databases[len(predictions) :]:
+            limit = Listed.of(ids, record)
+        for name, database in zip(predictions, databases, strict=False):
             wanted = cluster.get(name) if isinstance(cluster, Mapping) else cluster
-            parts.append((database, *_chosen(database.columns(), record, wanted, ())))
-            database.use(*parts[-1][1:])
-            _refuse_kinds(labels, *(database.kind(column) for column in parts[-1][1:]))
+            chosen = _chosen(database.columns(), record, wanted, _dates(frame))
+            database.use(*chosen, *_dates(frame))
+            _refuse_kinds(labels, *(database.kind(column) for column in chosen))
+            if limit is not None:
+                limits = Limits.of(database, labels, limit, chosen[0])
+                flagged = f"SELECT {database.key(chosen[1])} AS c, {limits.flags} FROM {database.table}"
+                frames[name] = limits.facts(database, f"({flagged}) AS p")[None]
+                database = replace(database, table=_inside(database, limits, chosen[0]))
+            parts.append((database, *chosen))
         whole = _Prediction.of(united(parts), labels, "record", "cluster", "release")
         found = whole.units(labels, blocks, missing, common=True)
-    return {name: found[i] for i, name in enumerate(predictions)}
+    return {name: replace(found[i], frame=frames.get(name)) for i, name in enumerate(predictions)}
 
 
 def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
@@ -234,14 +250,26 @@ def _scan(
     release: tuple[str, ...],
     blocks: Any,
     missing: Missing,
+    frame: Any,
     common: bool,
     engine: DuckDB,
 ) -> dict[Any, Scanned]:
     labels = _labelled(labels)
-    with opened(source, engine) as database:
-        chosen = _chosen(database.columns(), record, cluster, release)
-        database.use(*chosen, *release)
-        return _Prediction.of(database, labels, *chosen, *release).units(labels, blocks, missing, common)
+    with opened_with(source, frame, record, engine) as (database, limit):
+        chosen = _chosen(database.columns(), record, cluster, (*release, *_dates(frame)))
+        database.use(*chosen, *release, *_dates(frame))
+        prediction = _Prediction.of(database, labels, *chosen, *release, limit=limit)
+        return prediction.units(labels, blocks, missing, common)
+
+
+def _inside(database: Database, limits: Limits, record: str) -> str:
+    """SQL of a prediction's table inside the frame; records without an id are kept, to be refused."""
+    missing = f"{database.quote(record)} IS NULL"
+    return f"(SELECT * FROM {database.table} WHERE {limits.inside} OR {missing}) AS inside"
+
+
+def _dates(frame: Any) -> tuple[str, ...]:
+    return (frame.column,) if isinstance(frame, Dated) else ()
 
 
 def _labelled(labels: Any) -> Clustering:
@@ -284,22 +312,44 @@ def _chosen(
 
 @dataclass(frozen=True, slots=True)
 class _Prediction:
-    """A table of keys: r of the record, c of the cluster and, where there are several, v of the release."""
+    """A table of keys: r of the record, c of the cluster and, where there are several, v of the release.
+
+    They are of the rows of `source`: the prediction inside its frame.
+    """
 
     database: Database
     record: str
     cluster: str
     release: str | None
+    source: str
+    frames: dict[Any, FrameFacts]
     table: str
 
     @classmethod
     def of(
-        cls, database: Database, labels: Clustering, record: str, cluster: str, release: str | None = None
+        cls,
+        database: Database,
+        labels: Clustering,
+        record: str,
+        cluster: str,
+        release: str | None = None,
+        *,
+        limit: Limit = None,
     ) -> _Prediction:
         _refuse_kinds(labels, database.kind(record), database.kind(cluster))
         version = "" if release is None else f", {database.quote(release)} AS v"
-        keys = f"{database.key(record)} AS r, {database.key(cluster)} AS c{version}"
-        return cls(database, record, cluster, release, database.keep(f"SELECT {keys} FROM {database.table}"))
+        select = f"SELECT {database.key(record)} AS r, {database.key(cluster)} AS c{version}"
+        if limit is None:
+            table = database.keep(f"{select} FROM {database.table}")
+            return cls(database, record, cluster, release, database.table, {}, table)
+        limits = Limits.of(database, labels, limit, record)
+        flagged = database.keep(f"{select}, {limits.flags} FROM {database.table}")
+        frames = limits.facts(database, flagged, "v, " if version else "")
+        # records without an id are in no frame; they are kept to be refused
+        columns = "r, c, v" if version else "r, c"
+        table = database.keep(f"SELECT {columns} FROM {flagged} WHERE i = 1 OR r IS NULL")
+        database.forget(flagged)
+        return cls(database, record, cluster, release, _inside(database, limits, record), frames, table)
 
     @property
     def by(self) -> str:
@@ -334,6 +384,7 @@ class _Prediction:
             size = np.array(list(sizes[v].values()), dtype=np.int64)
             counted = assemble(labels, cluster, size, known[v], blocks=blocks, missing=missing)
             inherited = {f.name: getattr(counted, f.name) for f in fields(Units)}
+            inherited["frame"] = self.frames.get(v)
             units[v] = Scanned(**inherited, rows=rows, checked=checked, digest=digest)
         return units
 
@@ -384,14 +435,13 @@ class _Prediction:
     def examples(self, column: str, condition: str) -> str:
         """Ids at which a condition holds, to show in a message."""
         id = self.database.quote(column)
-        table = self.database.table
-        (ends,) = self.database.rows(f"SELECT MIN({id}), MAX({id}) FROM {table} WHERE {condition}")
+        (ends,) = self.database.rows(f"SELECT MIN({id}), MAX({id}) FROM {self.source} WHERE {condition}")
         shown = [end for end in dict.fromkeys(ends) if end is not None]
         return f", such as where {column!r} is {some(shown)}" if shown else ""
 
     def originals(self, conditions: Iterable[str]) -> list[Any]:
         """Record ids that meet one of the conditions."""
-        id, table = self.database.quote(self.record), self.database.table
+        id, table = self.database.quote(self.record), self.source
         found = [f"SELECT DISTINCT {id} FROM {table} WHERE {condition}" for condition in conditions]
         return sorted(record for sql in found for (record,) in self.database.rows(sql))
 

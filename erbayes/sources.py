@@ -551,9 +551,9 @@ class _DuckDB:
     def keep(self, select: str) -> str:
         if not self.engine.keep:
             return f"({select}) AS p"
-        self.tables += 1
-        self.rows(f"CREATE TEMP TABLE kept_{self.tables} AS {select}")
-        return f"kept_{self.tables}"
+        name = f"kept_{uuid4().hex}"  # other databases may share the connection
+        self.rows(f"CREATE TEMP TABLE {name} AS {select}")
+        return name
 
     def forget(self, table: str, column: str | None = None) -> None:
         if self.engine.keep:

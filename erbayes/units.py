@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .arrays import FloatArray, IntArray
+from .arrays import BoolArray, FloatArray, IntArray
 from .clustering import Clustering, ids
 from .columns import COLUMNS, RECORDS, ClusterSum, Column
 from .errors import DataError, NotIdentified, some
+from .frame import Cut, Dated, FrameFacts, among, dated_inside, dates_of, frame_ids
 
 
 class Missing(Enum):
@@ -89,6 +90,8 @@ class Units:
         True where units are made of whole entities, False for whole predicted clusters.
     unmatched : int
         Labelled records that the prediction lacks.
+    frame : FrameFacts or None
+        What the frame leaves of the prediction; None without a frame.
     """
 
     ids: pd.Index
@@ -101,6 +104,7 @@ class Units:
     known: KnownTotals | None
     by_entity: bool = True
     unmatched: int = 0
+    frame: FrameFacts | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -168,7 +172,7 @@ class Units:
         """The same units where no other record exists: what a restriction to the labels sees."""
         m = np.bincount(self.cluster, weights=self.n)
         known = _histogram(m[m > 0].astype(np.int64))
-        return replace(self, m=m[self.cluster], known=known, unmatched=0)
+        return replace(self, m=m[self.cluster], known=known, unmatched=0, frame=None)
 
     def stock(self, size: int | None = None) -> Units:
         """Four units of one whole cluster each, of `size` s, that stand for what no draw may have shown.
@@ -207,12 +211,12 @@ class Units:
         return f"Units({len(self)} units, {int(self.n.sum())} records, {len(self.n)} pieces)"
 
 
-def same_kind(prediction: str, labels: str) -> None:
+def same_kind(prediction: str, other: str, what: str = "labels") -> None:
     """Refuse record ids of different types."""
-    if prediction != labels:
+    if prediction != other:
         raise DataError(
-            f"record ids of the prediction are of type {prediction}, those of the labels of type "
-            f"{labels}: none could match; convert one of them"
+            f"record ids of the prediction are of type {prediction}, those of the {what} of type "
+            f"{other}: none could match; convert one of them"
         )
 
 
@@ -237,7 +241,96 @@ def _pieces(rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray, Floa
     return key // width, key % width, n.astype(float)
 
 
-def measure(prediction: Any, labels: Any, *, blocks: Any = None, missing: Missing = Missing.ERROR) -> Units:
+def refuse_outside(records: pd.Index, outside: BoolArray) -> None:
+    """Refuse labelled records that are not in the frame."""
+    if outside.any():
+        raise DataError(
+            f"{int(outside.sum())} of {len(records)} labelled records are outside the frame, such as "
+            f"{some(records[outside])}: it must hold every record that existed when the labels were made, "
+            "with ids written as in the labels"
+        )
+
+
+def framed(
+    prediction: Any, labels: Clustering, frame: Any, what: str = "prediction"
+) -> tuple[Clustering, FrameFacts | None]:
+    """The prediction inside the frame, and what the frame leaves of it.
+
+    Raises
+    ------
+    DataError
+        Labelled records outside the frame, no record of the prediction inside, a frame that cannot be used.
+    """
+    if frame is None:
+        return Clustering.of(prediction, what), None
+    if isinstance(frame, Dated):
+        return _dated(prediction, labels, frame, what)
+    whole, listed = Clustering.of(prediction, what), frame_ids(frame)
+    for other, name in ((listed, "frame"), (labels.records, "labels")):
+        if len(whole.records) and len(other):
+            found, wanted = (pd.api.types.infer_dtype(i, skipna=False) for i in (whole.records, other))
+            same_kind(found, wanted, name)
+    near = listed[among(listed, labels.records)]
+    refuse_outside(labels.records, ~labels.records.isin(near))
+    inside = among(whole.records, listed)
+    left = _left(whole, inside, what)
+    met = len(left.records)
+    absent = 0 if met == len(listed) else listed.nunique() - met
+    return left, FrameFacts(Cut.of(whole.codes, inside), absent=absent)
+
+
+def _dated(prediction: Any, labels: Clustering, frame: Dated, what: str) -> tuple[Clustering, FrameFacts]:
+    table, dates = dates_of(prediction, frame)
+    whole, inside = Clustering.of(table, what), dated_inside(dates, frame)
+    left = _left(whole, inside, what)
+    where = _look_up(whole.records, labels.records)
+    refuse_outside(labels.records, (where >= 0) & ~inside[where])
+    newest = frame.newest(dates.iloc[where[where >= 0]])
+    labelled = None if newest is None else Cut.of(left.codes, dated_inside(dates[inside], newest))
+    return left, FrameFacts(Cut.of(whole.codes, inside), newest=newest, labelled=labelled)
+
+
+def _left(whole: Clustering, inside: BoolArray, what: str) -> Clustering:
+    if not inside.any():
+        raise DataError(f"no record of the {what} is in the frame")
+    return whole.where(inside)
+
+
+def links_inside(prediction: Any, frame: Any) -> float:
+    """Share of predicted links that stay in the frame, of those that records of the frame have.
+
+    Labels made in the frame give this multiple of its pairwise precision, if `measure` lacks the frame. The
+    share is Σ_k f_k (f_k - 1) / Σ_k f_k (m_k - 1), where f_k of the m_k records of predicted cluster k are in
+    the frame. It needs no label.
+
+    Parameters
+    ----------
+    prediction : memberships
+    frame : record ids, an older prediction, or Dated
+        As in `measure`.
+
+    Raises
+    ------
+    DataError
+        No record of the prediction in the frame, a frame that cannot be used.
+
+    Examples
+    --------
+    >>> links_inside({1: "a", 2: "a", 3: "a"}, frame=[1, 2])
+    0.5
+    """
+    _, facts = framed(prediction, Clustering.of({}), frame)
+    return 1.0 if facts is None else facts.cut.links_inside
+
+
+def measure(
+    prediction: Any,
+    labels: Any,
+    *,
+    blocks: Any = None,
+    missing: Missing = Missing.ERROR,
+    frame: Any = None,
+) -> Units:
     """Count everything on the labelled entities, or on the blocks that they fill.
 
     Parameters
@@ -251,6 +344,10 @@ def measure(prediction: Any, labels: Any, *, blocks: Any = None, missing: Missin
         record of each sampled block.
     missing : Missing
         What to do with labelled records that the prediction lacks.
+    frame : record ids, an older prediction, or Dated, optional
+        The records that existed when the labels were made, if the prediction has newer ones. Everything is
+        counted inside the frame, which is the population then. It is given by ids (Index, list, set, array,
+        Series), by memberships of its records, or by a cut-off date.
 
     Returns
     -------
@@ -260,7 +357,7 @@ def measure(prediction: Any, labels: Any, *, blocks: Any = None, missing: Missin
     ------
     DataError
         No labels, labelled records that the prediction lacks (with `Missing.ERROR`), ids of
-        different types, a block that a true entity crosses.
+        different types, a block that a true entity crosses, labelled records outside the frame.
 
     Examples
     --------
@@ -269,13 +366,14 @@ def measure(prediction: Any, labels: Any, *, blocks: Any = None, missing: Missin
        records  true_links  common_links  predicted_links
     x      3.0         3.0           1.0              1.5
     """
-    prediction = Clustering.of(prediction, "prediction")
     labels = Clustering.of(labels, "labels")
     if not len(labels.records):
         raise DataError("the labels hold no record: an empty sample estimates nothing")
+    prediction, facts = framed(prediction, labels, frame)
     where, sizes = _look_up(prediction.records, labels.records), prediction.sizes
     cluster = np.where(where < 0, -1, prediction.codes[where]) if len(prediction.records) else where
-    return assemble(labels, cluster, sizes, _histogram(sizes), blocks=blocks, missing=missing)
+    units = assemble(labels, cluster, sizes, _histogram(sizes), blocks=blocks, missing=missing)
+    return replace(units, frame=facts)
 
 
 def assemble(
@@ -371,7 +469,9 @@ def _units_of(labels: Clustering, blocks: Any, present: IntArray) -> tuple[IntAr
     return unit, blocks.clusters[used]
 
 
-def measure_predicted(prediction: Any, labels: Any, sampled: Any, *, whole_entities: bool = True) -> Units:
+def measure_predicted(
+    prediction: Any, labels: Any, sampled: Any, *, whole_entities: bool = True, frame: Any = None
+) -> Units:
     """Count everything on sampled *predicted* clusters (duality of precision and recall).
 
     Parameters
@@ -386,14 +486,18 @@ def measure_predicted(prediction: Any, labels: Any, sampled: Any, *, whole_entit
     whole_entities : bool
         False where labels end at the border of the sampled clusters: precision is identified then,
         recall is not.
+    frame : record ids, an older prediction, or Dated, optional
+        As in `measure`, where clusters have grown since they were sampled. A predicted cluster is its records
+        inside the frame; one without any is not predicted.
 
     Raises
     ------
     DataError
-        Unknown or repeated cluster ids, records of a sampled cluster without a label.
+        Unknown or repeated cluster ids, records of a sampled cluster without a label, labelled records
+        outside the frame.
     """
-    prediction = Clustering.of(prediction, "prediction")
     labels = Clustering.of(labels, "labels")
+    prediction, facts = framed(prediction, labels, frame)
     wanted = ids(sampled, "sampled clusters")
     if not len(wanted):
         raise DataError("no cluster is sampled: an empty sample estimates nothing")
@@ -402,7 +506,8 @@ def measure_predicted(prediction: Any, labels: Any, sampled: Any, *, whole_entit
     unit_of_cluster = wanted.get_indexer(prediction.clusters)
     unknown = wanted.difference(prediction.clusters)
     if len(unknown):
-        raise DataError(f"{len(unknown)} sampled clusters are not predicted: {some(unknown)}")
+        among = "not predicted" if frame is None else "not predicted in the frame"
+        raise DataError(f"{len(unknown)} sampled clusters are {among}: {some(unknown)}")
     unit_of_record = unit_of_cluster[prediction.codes]
     inside = np.flatnonzero(unit_of_record >= 0)
     where = _look_up(labels.records, prediction.records[inside])
@@ -422,4 +527,5 @@ def measure_predicted(prediction: Any, labels: Any, sampled: Any, *, whole_entit
         cluster=cluster[unit],
         known=_histogram(prediction.sizes),
         by_entity=False,
+        frame=facts,
     )

@@ -643,3 +643,106 @@ def test_plan(folder):
     assert row["metric"] == "b3-recall"
     assert "half widths must be above 0" in refused(*args[:6], "0")
     assert "half_width" in run(*args[:-2]).stdout
+
+
+DAYS = pd.Series(np.where(np.arange(len(PRED)) % 5 > 0, "2021-06-30", "2022-01-01"), PRED.index)
+OLD = PRED[(DAYS < "2022").to_numpy()]
+OLD_LABELS = LABELS[LABELS.index.isin(OLD.index)]
+
+
+@pytest.fixture
+def framed(folder):
+    """A prediction that has gained records since the labels were made."""
+    write("new.csv", record=PRED.index, cluster=PRED, created=DAYS)
+    pd.DataFrame({"record": OLD_LABELS.index, "entity": OLD_LABELS.to_numpy()}).to_csv(
+        "old-labels.csv", index=False
+    )
+    write("old.csv", record=OLD.index, cluster="any")
+    write("ids.csv", record=OLD.index)
+    return folder
+
+
+FRAMES = {
+    "--frame old.csv": "records of the frame that the prediction lacks: 0",
+    "--frame ids.csv": "records of the frame that the prediction lacks: 0",
+    "--frame-column created --frame-until 2021-06-30": "the newest labelled record: 2021-06-30 in 'created'",
+}
+
+
+@pytest.mark.parametrize("scanned", ["", "--memory-limit 1GB"])
+@pytest.mark.parametrize("args", FRAMES)
+def test_the_frame_of_older_labels(framed, args, scanned):
+    wanted = eb.estimate(OLD, OLD_LABELS, eb.UniformRecords(), F1).table().iloc[0]
+    given = [
+        "new.csv",
+        "old-labels.csv",
+        "--cluster",
+        "cluster",
+        "--design",
+        "uniform-records",
+        *args.split(),
+    ]
+    shown = run("estimate", *given, "--metrics", "pairwise-f1", "--format", "json", *scanned.split())
+    assert shown.exit_code == 0, shown.output
+    (row,) = json.loads(shown.stdout)
+    for key in ("estimate", "se", "lower", "upper"):
+        assert row[key] == pytest.approx(wanted[key], rel=1e-12)
+    outside = len(PRED) - len(OLD)
+    assert f"note: records outside the frame: {outside} of {len(PRED)}; precision without" in shown.stderr
+    assert FRAMES[args] in shown.stderr
+    plan = run("plan", *given, "--half-width", "0.1", *scanned.split())
+    assert plan.exit_code == 0 and "records outside the frame" in plan.stderr
+
+
+@pytest.mark.parametrize("scanned", ["", "--memory-limit 1GB"])
+def test_comparison_inside_the_frame(framed, scanned):
+    other = pd.Series(np.where(np.arange(len(PRED)) % 7 > 0, PRED, 3), PRED.index)
+    write("other.csv", record=PRED.index, cluster=other, created=DAYS)
+    wanted = eb.compare(
+        {"new": OLD, "other": other[OLD.index]}, OLD_LABELS, eb.UniformRecords(), F1
+    ).differences()
+    for frame in FRAMES:
+        given = (
+            "new.csv",
+            "other.csv",
+            "old-labels.csv",
+            "--cluster",
+            "cluster",
+            "--design",
+            "uniform-records",
+        )
+        shown = run(
+            "compare",
+            *given,
+            "--metrics",
+            "pairwise-f1",
+            "--format",
+            "json",
+            *frame.split(),
+            *scanned.split(),
+        )
+        assert shown.exit_code == 0, shown.output
+        (row,) = json.loads(shown.stdout)
+        assert (row["estimate"], row["se"]) == pytest.approx((wanted.estimate[0], wanted.se[0]), rel=1e-12)
+        assert "note: other: records outside the frame" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    "args, message",
+    [
+        ("--frame old.csv --frame-column created", "either --frame or --frame-column"),
+        ("--frame old.csv --frame-until 2021-06-30", "either --frame or --frame-column"),
+        ("--frame-until 2021-06-30", "--frame-until needs --frame-column"),
+        (
+            "--frame-column created --frame-until June",
+            "a cut-off is a day (YYYY-MM-DD) or a whole number, not 'June'",
+        ),
+        ("--frame-column made --frame-until 2021", "has no column 'made'"),
+        ("--frame-column created --frame-until 2021", "are not written like 2021"),
+        ("--frame l.parquet --record record", "labelled records are outside the frame"),
+    ],
+)
+def test_frames_that_the_shell_refuses(framed, args, message):
+    pd.DataFrame({"record": OLD_LABELS.index[:1]}).to_parquet("l.parquet")
+    given = ("new.csv", "old-labels.csv", "--cluster", "cluster", "--design", "uniform-records")
+    assert message in refused("estimate", *given, *args.split())

@@ -1,0 +1,324 @@
+"""The frame: the records that existed when the labels were made.
+
+A prediction may have gained records since. Those of a labelled entity are right, but the labels lack them, so
+that they count as false links. With a frame everything is counted inside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .arrays import BoolArray, IntArray
+from .clustering import Clustering, ids
+from .errors import DataError, some
+
+Moment = date | int
+"""What records are dated by, a day or a whole number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dated:
+    """A frame by the dates of records: those up to a cut-off.
+
+    Parameters
+    ----------
+    column : str
+        Column of the prediction's table that dates its records: days, times without a zone, or whole numbers
+        such as years. As text: YYYY-MM-DD, with or without a time, or numbers of equal length.
+    until : date, str or int, optional
+        Last day in the frame, as text YYYY-MM-DD, or last number. None: every record is in the frame, and
+        the dates serve `erbayes.alarms` alone.
+
+    Raises
+    ------
+    DataError
+        A cut-off that is neither a day nor a whole number.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> table = pd.DataFrame({"record": [1, 2, 3], "cluster": "a", "year": [2019, 2019, 2021]})
+    >>> units = eb.measure(table, {1: "x", 2: "x"}, frame=Dated("year", until=2019))
+    >>> units.table()[["common_links", "predicted_links"]]
+       common_links  predicted_links
+    x           1.0              1.0
+    """
+
+    column: str
+    until: date | str | int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "until", self.last)
+
+    def __str__(self) -> str:
+        return f"{self.column!r} up to {self.last}"
+
+    @property
+    def last(self) -> Moment | None:
+        """The cut-off."""
+        until = self.until
+        if isinstance(until, datetime) and until.time() == time(0) and until.tzinfo is None:
+            return until.date()
+        if isinstance(until, np.integer):
+            return int(until)
+        if until is None or (isinstance(until, date | int) and not isinstance(until, datetime | bool)):
+            return until
+        if isinstance(until, str) and _day(until):
+            return date.fromisoformat(until)
+        raise DataError(f"a cut-off is a day (YYYY-MM-DD) or a whole number, not {until!r}")
+
+    @property
+    def after(self) -> str:
+        """The first text beyond the cut-off."""
+        # '2019' and all numbers of four digits up to it come before '20190'
+        return (self.last + timedelta(days=1)).isoformat() if isinstance(self.last, date) else f"{self.last}0"
+
+    @property
+    def form(self) -> str:
+        """How text that can be compared with the cut-off is written, as a pattern of LIKE."""
+        return "____-__-__%" if isinstance(self.last, date) else "_" * len(str(self.last))
+
+    def newest(self, dates: Iterable[Any]) -> Dated | None:
+        """The same column, cut off at the newest of some dates; None where there is none."""
+        newest = max(dates, default=None)
+        if isinstance(newest, datetime):
+            newest = newest.date()
+        elif isinstance(newest, str):
+            if not (_day(newest[:10]) or newest.isdecimal()):
+                raise self.unfit(f"text such as {newest!r}")
+            newest = newest[:10] if _day(newest[:10]) else int(newest)
+        return None if newest is None else Dated(self.column, newest)
+
+    def refuse_missing(self, missing: int, total: int) -> None:
+        """Refuse records without a date."""
+        if missing:
+            raise DataError(
+                f"{missing} of {total} records of the prediction have no {self.column!r}: date them, or give "
+                "the ids of the frame's records"
+            )
+
+    def refuse_form(self, other: int, total: int) -> None:
+        """Refuse text that cannot be compared with the cut-off."""
+        if other:
+            raise DataError(
+                f"{other} of {total} values of {self.column!r} are not written like {self.last}: text must "
+                "be days as YYYY-MM-DD, or numbers of equal length"
+            )
+
+    def unfit(self, kind: str) -> DataError:
+        """The error of dates of another kind than the cut-off."""
+        alike = "" if self.last is None else f", as the cut-off is, {self.last}"
+        return DataError(
+            f"column {self.column!r} holds {kind}: records must be dated by days (YYYY-MM-DD as text), times "
+            f"without a zone, or whole numbers{alike}"
+        )
+
+
+def _table(data: Any) -> pd.DataFrame | None:
+    """A table as a DataFrame; None of anything else."""
+    if isinstance(data, pd.DataFrame):
+        return data
+    if not (hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns")):
+        return None
+    found: pd.DataFrame = pd.DataFrame.from_arrow(data)  # type: ignore[attr-defined]
+    return found
+
+
+def _day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A set of records, and what of it is left in a smaller set F.
+
+    Attributes
+    ----------
+    inside, outside : int
+        Its records in F, and the others.
+    links_inside : float
+        Share of predicted links that stay in F, of those that records in F have. This is
+        Σ_k f_k (f_k - 1) / Σ_k f_k (m_k - 1), where f_k of the m_k records of predicted cluster k are in F;
+        1 if there are none. Labels made in F give this multiple of its pairwise precision.
+    """
+
+    inside: int
+    outside: int
+    links_inside: float
+
+    @classmethod
+    def of(cls, clusters: IntArray, inside: BoolArray) -> Cut:
+        """From the predicted cluster of each record of the set, (N,), and whether it is in F, (N,)."""
+        m = np.bincount(clusters).astype(float)
+        f = np.bincount(clusters[inside], minlength=len(m)).astype(float)
+        return cls.counted(int(f.sum()), int(m.sum()), f @ (f - 1), f @ (m - 1))
+
+    @classmethod
+    def counted(cls, inside: int, whole: int, kept: float, links: float) -> Cut:
+        """From sums over clusters: of f, m, f (f - 1), and f (m - 1)."""
+        return cls(inside, whole - inside, float(kept / links) if links else 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameFacts:
+    """What a frame leaves of a prediction.
+
+    Attributes
+    ----------
+    cut : Cut
+        The prediction, cut by the frame.
+    absent : int or None
+        Records of the frame that the prediction lacks; None of `Dated`, which cannot tell.
+    newest : Dated or None
+        The newest day or number of a labelled record; None without dates.
+    labelled : Cut or None
+        The prediction inside the frame, cut by `newest`.
+
+    Examples
+    --------
+    >>> FrameFacts(Cut(80, 20, 0.75)).told()
+    {'records outside the frame': '20 of 100', 'precision without the frame': '0.750 of that inside'}
+    """
+
+    cut: Cut
+    absent: int | None = None
+    newest: Dated | None = None
+    labelled: Cut | None = None
+
+    def told(self) -> dict[str, str]:
+        """The same in words."""
+        found = {
+            "records outside the frame": f"{self.cut.outside:,} of {self.cut.inside + self.cut.outside:,}",
+            "precision without the frame": f"{self.cut.links_inside:.3f} of that inside",
+        }
+        if self.absent is not None:
+            found["records of the frame that the prediction lacks"] = f"{self.absent:,}"
+        if self.newest is not None:
+            found["the newest labelled record"] = f"{self.newest.last} in {self.newest.column!r}"
+        return found
+
+
+def frame_ids(frame: Any) -> pd.Index:
+    """Record ids of a frame.
+
+    Parameters
+    ----------
+    frame : Clustering, mapping, Series, table, or collection of ids
+        Of a mapping its keys, of a table of one or two columns the first. Of a Series the index; its values
+        where it has no index of its own (0, 1, ...) and no repeats.
+
+    Raises
+    ------
+    DataError
+        No record, missing ids, ids neither strings nor integers.
+
+    Examples
+    --------
+    >>> frame_ids(pd.Series(["r1", "r2"])).tolist(), frame_ids({"r1": "a", "r2": "a"}).tolist()
+    (['r1', 'r2'], ['r1', 'r2'])
+    """
+    if isinstance(frame, Clustering):
+        values: Any = frame.records
+    elif isinstance(frame, pd.Series):
+        plain = isinstance(frame.index, pd.RangeIndex) and frame.index.equals(pd.RangeIndex(len(frame)))
+        values = frame.array if plain and frame.is_unique else frame.index
+    elif (table := _table(frame)) is not None:
+        if table.shape[1] not in {1, 2}:
+            raise DataError(f"frame: give its column of record ids; it has {some(table.columns, 20)}")
+        values = table.iloc[:, 0]
+    elif isinstance(frame, str | bytes) or not isinstance(frame, Iterable):
+        raise DataError(
+            f"frame: expected record ids, an older prediction or Dated, not {type(frame).__name__}; files go "
+            "with a prediction in files"
+        )
+    else:
+        values = frame if isinstance(frame, pd.Index | np.ndarray) else list(frame)
+    listed = ids(values, "record ids of the frame")
+    if not len(listed):
+        raise DataError("the frame holds no record")
+    return listed
+
+
+def among(records: pd.Index, listed: pd.Index) -> BoolArray:
+    """Whether each record is listed, (N,). Arrow looks up strings many times faster than pandas.
+
+    Examples
+    --------
+    >>> among(pd.Index(["a", "b"]), pd.Index(["b", "c"]))
+    array([False,  True])
+    """
+    if len(listed) and isinstance(listed[0], str):
+        with suppress(UnicodeEncodeError):  # half of a surrogate pair
+            strings, wanted = (pa.array(i).cast(pa.large_string()) for i in (records, listed))
+            return np.asarray(pc.is_in(strings, wanted))
+    return records.isin(listed)
+
+
+def dates_of(prediction: Any, dated: Dated) -> tuple[pd.DataFrame, pd.Series]:
+    """The memberships of a table, and the dates of its records: whole numbers, times or text.
+
+    Raises
+    ------
+    DataError
+        No table, no such column, missing dates, dates of another kind.
+    """
+    table = _table(prediction)
+    if table is None:
+        raise DataError(
+            f"a frame by {dated.column!r} needs a table with this column, not a {type(prediction).__name__}; "
+            "give the ids of the frame's records instead"
+        )
+    if list(table.columns).count(dated.column) != 1:
+        raise DataError(f"a frame needs one column {dated.column!r}; there are {some(table.columns, 20)}")
+    dates = table[dated.column]
+    dated.refuse_missing(int(dates.isna().sum()), len(dates))
+    if isinstance(dates.dtype, pd.CategoricalDtype):
+        dates = dates.astype(dates.cat.categories.dtype)
+    kind = pd.api.types.infer_dtype(dates, skipna=False)
+    if kind in {"date", "datetime", "datetime64"}:
+        dates = pd.to_datetime(dates)
+        if dates.dt.tz is not None:
+            raise dated.unfit("times with a zone")
+        dates = dates.astype("datetime64[us]")
+    elif len(dates) and kind not in {"integer", "string"}:
+        raise dated.unfit(kind)
+    return table.drop(columns=dated.column), dates
+
+
+def dated_inside(dates: pd.Series, dated: Dated) -> BoolArray:
+    """Whether each date is not after the cut-off, (N,).
+
+    Raises
+    ------
+    DataError
+        Dates of another kind than the cut-off.
+    """
+    last = dated.last
+    if last is None or not len(dates):
+        return np.ones(len(dates), dtype=bool)
+    if pd.api.types.is_datetime64_dtype(dates.dtype):
+        if not isinstance(last, date):
+            raise dated.unfit("days")
+        inside = dates < pd.Timestamp(last) + pd.Timedelta(days=1)
+    elif pd.api.types.is_integer_dtype(dates.dtype):
+        if isinstance(last, date):
+            raise dated.unfit("whole numbers")
+        inside = dates <= last
+    else:
+        like = re.sub("_", r"\\d", dated.form).replace("%", ".*")
+        dated.refuse_form(int((~dates.str.fullmatch(like)).sum()), len(dates))
+        inside = dates < dated.after
+    return inside.to_numpy(dtype=bool)

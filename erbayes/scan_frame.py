@@ -1,0 +1,195 @@
+"""The frame of a scan: conditions in SQL, and what they leave of a prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import pandas as pd
+
+from .clustering import Clustering
+from .errors import DataError
+from .frame import Cut, Dated, FrameFacts, frame_ids
+from .sources import Database, DuckDB, has_engine, lies_elsewhere, opened
+from .units import refuse_outside, same_kind
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Record ids of a frame, in the connection that has the prediction.
+
+    Attributes
+    ----------
+    keys : str
+        SQL of a table of their distinct keys, r.
+    kind : str or None
+        Their type, as `Database.kind` has it.
+    count : int
+        How many there are.
+    """
+
+    keys: str
+    kind: str | None
+    count: int
+
+    @classmethod
+    def of(cls, database: Database, record: str | None) -> Listed:
+        """From the column `record` of a table, or from its first.
+
+        Raises
+        ------
+        DataError
+            No record, missing ids.
+        """
+        columns = database.columns()
+        column = record if record is not None and record in columns else columns[0]
+        database.use(column, column)
+        id = database.quote(column)
+        ((rows, present),) = database.rows(f"SELECT COUNT(*), COUNT({id}) FROM {database.table}")
+        if rows > present:
+            raise DataError(f"record ids of the frame: {rows - present} of {rows} are missing")
+        if not rows:
+            raise DataError("the frame holds no record")
+        keys = database.keep(f"SELECT DISTINCT {database.key(column)} AS r FROM {database.table}")
+        ((count,),) = database.rows(f"SELECT COUNT(*) FROM {keys}")
+        return cls(keys, database.kind(column), int(count))
+
+
+Limit = Dated | Listed | None
+"""A frame, opened."""
+
+
+def frame_sources(frame: Any, sources: Iterable[Any]) -> list[Any]:
+    """What to open beside the predictions: the ids of the frame, if it is made of ids.
+
+    Raises
+    ------
+    DataError
+        Ids, but a prediction or a frame with an engine of its own.
+    """
+    if frame is None or isinstance(frame, Dated):
+        return []
+    if any(map(has_engine, [frame, *sources])):
+        raise DataError(
+            "a table with an engine of its own takes no list of ids as a frame: name a column of dates by "
+            "Dated, or make a view of the frame's records the prediction"
+        )
+    return [frame if lies_elsewhere(frame) else pd.DataFrame({"record": frame_ids(frame)})]
+
+
+@contextmanager
+def opened_with(
+    source: Any, frame: Any, record: str | None, engine: DuckDB
+) -> Iterator[tuple[Database, Limit]]:
+    """A prediction and its frame, opened."""
+    listed = frame_sources(frame, [source])
+    if listed:
+        with engine.open_all([source, *listed]) as (database, ids):
+            yield database, Listed.of(ids, record)
+    else:
+        with opened(source, engine) as alone:
+            yield alone, frame
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """A frame as conditions on the rows of a prediction.
+
+    Attributes
+    ----------
+    inside, older : str
+        Conditions of being in the frame, and of being no newer than the newest labelled record.
+    newest : Dated or None
+        That record's date, where there are dates.
+    count : int or None
+        Records of the frame, where it is made of ids.
+    """
+
+    inside: str
+    older: str
+    newest: Dated | None = None
+    count: int | None = None
+
+    @classmethod
+    def of(cls, database: Database, labels: Clustering, limit: Dated | Listed, record: str) -> Limits:
+        """The conditions on a prediction.
+
+        Raises
+        ------
+        DataError
+            Labelled records outside the frame, ids of another type, missing dates, or dates of another kind.
+        """
+        key, ids = database.key(record), labels.records
+        keys = database.keys(record, ids.tolist())
+        listed = database.listed(list(keys))
+        if isinstance(limit, Listed):
+            kind = database.kind(record)
+            if kind is not None and limit.kind is not None:
+                same_kind(kind, limit.kind, "frame")
+            select = f"SELECT r FROM {limit.keys} WHERE r IN"
+            found = [keys[r] for part in listed for (r,) in database.rows(f"{select} ({part})")]
+            refuse_outside(ids, ~ids.isin(found))
+            return cls(f"{key} IN (SELECT r FROM {limit.keys})", "1 = 0", count=limit.count)
+        column, kind = database.quote(limit.column), database.kind(limit.column)
+        ((rows, present),) = database.rows(f"SELECT COUNT(*), COUNT({column}) FROM {database.table}")
+        limit.refuse_missing(int(rows - present), int(rows))
+        inside = _until(database, limit, column, kind)
+        select = f"SELECT {key}, {column}, CASE WHEN {inside} THEN 1 ELSE 0 END FROM {database.table}"
+        met = [row for part in listed for row in database.rows(f"{select} WHERE {key} IN ({part})")]
+        refuse_outside(ids, ids.isin([keys[r] for r, _, within in met if not within]))
+        newest = limit.newest(day for _, day, _ in met)
+        older = "1 = 0" if newest is None else _until(database, newest, column, kind)
+        return cls(inside, older, newest)
+
+    @property
+    def flags(self) -> str:
+        """Columns of SQL: i and o are 1 where a row is inside, and where it is older, and NULL elsewhere."""
+        return f"CASE WHEN {self.inside} THEN 1 END AS i, CASE WHEN {self.older} THEN 1 END AS o"
+
+    def facts(self, database: Database, flagged: str, by: str = "") -> dict[Any, FrameFacts]:
+        """What the frame leaves of each release, from a table of c, the flags and, where `by` has it, v.
+
+        Raises
+        ------
+        DataError
+            No record of a release inside.
+        """
+        clusters = f"SELECT {by}c, COUNT(*) AS m, COUNT(i) AS f, COUNT(o) AS g FROM {flagged} GROUP BY {by}c"
+        sums = ", ".join(
+            f"SUM({term})"
+            for term in ("m", "f", "f * (f - 1)", "f * (m - 1)", "g", "g * (g - 1)", "g * (f - 1)")
+        )
+        found = {}
+        for row in database.rows(f"SELECT {by}{sums} FROM ({clusters}) AS s{' GROUP BY v' if by else ''}"):
+            v, m, f, kept, links, g, still, within = row if by else (None, *row)
+            if not f:
+                raise DataError(f"no record of {'the prediction' if v is None else v!r} is in the frame")
+            found[v] = FrameFacts(
+                Cut.counted(int(f), int(m), kept, links),
+                absent=None if self.count is None else self.count - int(f),
+                newest=self.newest,
+                labelled=None if self.newest is None else Cut.counted(int(g), int(f), still, within),
+            )
+        return found
+
+
+def _until(database: Database, dated: Dated, column: str, kind: str | None) -> str:
+    """Condition of not being after the cut-off, for a quoted column of a kind (see `Database.kind`)."""
+    last = dated.last
+    days = kind is not None and kind.lower().startswith(("date", "timestamp")) and "ZONE" not in kind
+    if kind not in {"string", "integer", None} and not days:
+        raise dated.unfit(str(kind))
+    if last is None or kind is None:
+        return "1 = 1"
+    if kind == "string":
+        text = f"({column} || '')"  # also of numbers that are read as text
+        unlike = f"CASE WHEN {text} NOT LIKE '{dated.form}' THEN 1 END"
+        ((rows, other),) = database.rows(f"SELECT COUNT(*), COUNT({unlike}) FROM {database.table}")
+        dated.refuse_form(int(other), int(rows))
+        return f"{text} < '{dated.after}'"
+    if days != isinstance(last, date):
+        raise dated.unfit(kind)
+    return f"CAST({column} AS DATE) <= CAST('{last}' AS DATE)" if days else f"{column} <= {last}"
