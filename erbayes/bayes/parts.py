@@ -96,8 +96,10 @@ class Graph:
     parameters: dict[str, Any]
 
     @classmethod
-    def of(cls, model: pm.Model, by_size: Mapping[str, Any], name: str) -> Graph:
-        """The graph of a part's model, in which symbols replace data.
+    def of(
+        cls, model: pm.Model, by_size: Mapping[str, Any], point: Mapping[str, FloatArray], name: str
+    ) -> Graph:
+        """The graph of a part's model, in which symbols replace data; `point` has the shapes of parameters.
 
         Raises
         ------
@@ -132,7 +134,7 @@ class Graph:
                 "data['size'].shape for the number of bins"
             )
         density, at_zero, log_prior, *outputs = outputs
-        point, k = model.initial_point(), len(quantities)
+        k = len(quantities)
         return cls(
             {v.name: v for v in symbols.values() if v in inputs},
             values,
@@ -278,7 +280,8 @@ class Prepared:
             A part that breaks its contract (see `erbayes.bayes.contract`).
         """
         model, by_size = alone(part, data)
-        graph, point = Graph.of(model, by_size, title(part)), model.initial_point()
+        point = model.initial_point()
+        graph = Graph.of(model, by_size, point, title(part))
         hyperparameters = {v.name: v.get_value() for v in model.data_vars if v.name not in data}
         program = Program.of(graph)
         if program is None:
