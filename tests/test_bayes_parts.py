@@ -190,6 +190,13 @@ def test_values_of_priors_are_data(data, interpreted):
     assert len(Program.kept) == 2
 
 
+def test_no_data_are_cut_to_whole_numbers(data, interpreted):
+    part = Sizes(bayes.Zeta())
+    CompiledPart.of(part, data)
+    with pytest.raises(TypeError, match="same_kind"):
+        CompiledPart.of(part, data | {"drawn": data["drawn"] + 0.5})
+
+
 def test_keys_are_plain_values():
     @dataclass(frozen=True)
     class Late:
