@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from .arrays import BoolArray, FloatArray, IntArray
-from .clustering import Clustering, ids
+from .clustering import CHUNK, Clustering, ids
 from .columns import COLUMNS, RECORDS, ClusterSum, Column
 from .errors import DataError, NotIdentified, some
 from .frame import Cut, Dated, FrameFacts, among, dated_inside, dates_of, frame_ids
@@ -224,8 +225,29 @@ def _look_up(records: pd.Index, wanted: pd.Index) -> IntArray:
     """Position of each wanted record, -1 where there is none."""
     if len(records) and len(wanted):
         same_kind(*(pd.api.types.infer_dtype(i, skipna=False) for i in (records, wanted)))
-    near = np.flatnonzero(records.isin(wanted))  # so that few records are hashed
+    integer = pd.api.types.is_integer_dtype
+    records, wanted = (pd.Index(i.to_numpy()) if integer(i.dtype) else i for i in (records, wanted))
+    near = _near(records, wanted)  # so that few records are hashed
     return np.append(near, -1)[records[near].get_indexer(wanted)]
+
+
+def _near(records: pd.Index, wanted: pd.Index) -> IntArray:
+    """Positions of all records that are wanted, and of few others: integers that share a slot with one."""
+    if not all(pd.api.types.is_integer_dtype(i.dtype) for i in (records, wanted)):
+        return np.flatnonzero(records.isin(wanted))
+    bits = min(max(16, len(wanted).bit_length() + 4), 24)
+
+    def slot(numbers: NDArray[Any]) -> NDArray[np.uint64]:
+        """Fibonacci hashing: the first bits of a product, without its overflow."""
+        product = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        product >>= np.uint64(64 - bits)
+        return product
+
+    marked = np.zeros(2**bits, dtype=np.bool_)
+    marked[slot(wanted.to_numpy())] = True
+    numbers = records.to_numpy()
+    parts = [a + np.flatnonzero(marked[slot(numbers[a : a + CHUNK])]) for a in range(0, len(numbers), CHUNK)]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
 
 def _histogram(sizes: IntArray) -> KnownTotals:

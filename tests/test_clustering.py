@@ -8,6 +8,7 @@ import pytest
 import erbayes as eb
 from erbayes import clustering
 from erbayes.clustering import CHUNK, LONGEST, Clustering
+from erbayes.units import _look_up
 
 STRINGS = [
     "",
@@ -136,3 +137,25 @@ def test_nothing_at_all():
         pd.DataFrame({"r": [], "c": []}),
     ):
         assert len(Clustering.of(empty).records) == 0
+
+
+@pytest.mark.parametrize("wanted", ["int8", "uint8", "int32", "int64", "uint64", "Int64", object])
+@pytest.mark.parametrize("records", ["int8", "uint8", "int32", "int64", "uint64", "int64[pyarrow]", object])
+def test_integers_are_found_where_they_are(records, wanted):
+    """Ends of every range, and enough records for several chunks and for some that share a slot."""
+
+    def drawn(dtype, seed, most):
+        types = {"Int64": "int64", "int64[pyarrow]": "int64", object: "uint64"}
+        ends, rng = np.iinfo(types.get(dtype, dtype)), np.random.default_rng(seed)
+        few = [ends.min, ends.max, ends.max - 1, *range(0, 120, seed)]
+        wide = rng.integers(max(ends.min, -(2**40)), min(ends.max, 2**40), size=most)
+        found = list(dict.fromkeys([*few, *(wide.tolist() if ends.bits > 8 else [])]))
+        return [found[i] for i in rng.permutation(len(found))]
+
+    held = drawn(records, 1, 2 * CHUNK)
+    inside = np.iinfo("int64" if wanted == "Int64" else "uint64" if wanted is object else wanted)
+    asked = drawn(wanted, 2, 3000) + [i for i in held[:2000] if inside.min <= i <= inside.max]
+    asked, position = list(dict.fromkeys(asked)), {id: i for i, id in enumerate(held)}
+    found = _look_up(pd.Index(held, dtype=records), pd.Index(asked, dtype=wanted))
+    assert found.tolist() == [position.get(id, -1) for id in asked]
+    assert (found >= 0).sum() > 20
