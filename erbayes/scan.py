@@ -6,7 +6,7 @@ clusters that they touch and the histogram of all predicted cluster sizes come b
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -26,6 +26,9 @@ from .sources import (
     RunSQL,
     Spark,
     backquoted,
+    char_literal,
+    chr_literal,
+    concat_literal,
     double_quoted,
     has_engine,
     lies_elsewhere,
@@ -41,6 +44,9 @@ __all__ = [
     "Scanned",
     "Spark",
     "backquoted",
+    "char_literal",
+    "chr_literal",
+    "concat_literal",
     "double_quoted",
     "lies_elsewhere",
     "refuse_different_records",
@@ -374,6 +380,8 @@ class _Prediction:
         sizes = self.sizes(touched)
         self.database.forget(self.table, "r")
         known = self.histogram()
+        for v, (rows, _) in records.items():
+            self.refuse_changes(rows, set(met[v].values()), sizes[v], known[v])
         units = {}
         for v, (rows, digest) in records.items():
             code = {c: i for i, c in enumerate(sizes[v])}
@@ -434,14 +442,14 @@ class _Prediction:
 
     def examples(self, column: str, condition: str) -> str:
         """Ids at which a condition holds, to show in a message."""
-        id = self.database.quote(column)
+        id = self.database.id(column)
         (ends,) = self.database.rows(f"SELECT MIN({id}), MAX({id}) FROM {self.source} WHERE {condition}")
         shown = [end for end in dict.fromkeys(ends) if end is not None]
         return f", such as where {column!r} is {some(shown)}" if shown else ""
 
     def originals(self, conditions: Iterable[str]) -> list[Any]:
         """Record ids that meet one of the conditions."""
-        id, table = self.database.quote(self.record), self.source
+        id, table = self.database.id(self.record), self.source
         found = [f"SELECT DISTINCT {id} FROM {table} WHERE {condition}" for condition in conditions]
         return sorted(record for sql in found for (record,) in self.database.rows(sql))
 
@@ -483,6 +491,32 @@ class _Prediction:
             size = np.array(sorted(sizes))
             known[v] = KnownTotals(size.astype(float), np.array([float(sizes[m]) for m in size]))
         return known
+
+    def refuse_changes(
+        self, rows: int, touched: set[Any], sizes: Mapping[Any, int], known: KnownTotals
+    ) -> None:
+        """Refuse counts that cannot be of one moment, for every statement reads the table anew.
+
+        Raises
+        ------
+        DataError
+            The clusters' sizes do not add up to the records, or a cluster that the labels touch has no size
+            or one that no cluster has.
+        """
+        total = int(known.size @ known.count)
+        of_size = dict(zip(known.size.tolist(), known.count.tolist(), strict=True))
+        met = Counter(sizes.get(c, 0) for c in touched)
+        unknown = [m for m, number in met.items() if number > of_size.get(m, 0)]
+        if total != rows or unknown:
+            found = (
+                f"{rows:,} records were counted, and then {total:,} in all clusters"
+                if total != rows
+                else "clusters that the labels touch do not have the sizes of clusters"
+            )
+            raise DataError(
+                f"the prediction changed while it was scanned: {found}. Scan a copy or a version of it, "
+                "or all in one transaction of isolation REPEATABLE READ"
+            )
 
     def refuse_duplicates(self, touched: list[Any]) -> str:
         """Look for duplicate record ids; tells where.
@@ -527,7 +561,7 @@ class _Prediction:
         if not len(lacking) or not isinstance(lacking[0], str):
             return
         wanted = [r.strip().lower() for r in lacking[:HINTED]]
-        plain = f"LOWER(TRIM({self.database.quote(self.record)}))"
+        plain = f"LOWER(TRIM({self.database.id(self.record)}))"
         found = self.originals(f"{plain} IN ({inside})" for inside in self.database.listed(wanted))
         if found:
             raise DataError(

@@ -6,24 +6,34 @@ hashes stand for string ids: such *keys* take less memory to group.
 
 from __future__ import annotations
 
+import csv
+import os
 import re
+import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from glob import escape, glob, has_magic
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from io import TextIOWrapper
+from numbers import Integral
+from pathlib import Path, PurePath, PurePosixPath
+from shutil import rmtree
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, Protocol
 from uuid import uuid4
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pyarrow import parquet
 
 from .errors import DataError, some
 from .files import PARQUET, terminable
 from .progress import track
 
+SEPARATORS = defaultdict(lambda: ",", {".tsv": "\t"})
 TEXT = {".csv", ".tsv"}
 PACKED = {".gz", ".zst"}
 FOREIGN = {".bz2", ".xz", ".zip", ".tar"}
@@ -46,19 +56,46 @@ def backquoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def literal(value: str | int) -> str:
-    """A value as SQL that no dialect's rules for quotes, escapes and parameters can alter.
+def chr_literal(text: str) -> str:
+    """A string as SQL that no dialect's rules for quotes, escapes and parameters can alter.
+
+    For PostgreSQL, DuckDB, Spark, Databricks, BigQuery, Snowflake, Redshift, Trino and Athena.
 
     Examples
     --------
-    >>> print(literal("it's"), literal(7))
-    'it' || CHR(39) || 's' 7
+    >>> print(chr_literal("it's"))
+    'it' || CHR(39) || 's'
     """
-    if not isinstance(value, str):
-        return str(int(value))
-    parts = re.split(r"([^\w .-])", value, flags=re.ASCII)
-    shown = [f"CHR({ord(p)})" if i % 2 and p.isascii() else f"'{p}'" for i, p in enumerate(parts) if p]
-    return " || ".join(shown) or "''"
+    return " || ".join(_written(text, "CHR({})"))
+
+
+def char_literal(text: str) -> str:
+    """As `chr_literal`, for SQLite and ClickHouse.
+
+    Examples
+    --------
+    >>> print(char_literal("it's"))
+    'it' || CHAR(39) || 's'
+    """
+    return " || ".join(_written(text, "CHAR({})"))
+
+
+def concat_literal(text: str) -> str:
+    """As `chr_literal`, for MySQL and MariaDB, where || may mean "or".
+
+    Examples
+    --------
+    >>> print(concat_literal("it's"))
+    CONCAT('it', CHAR(39 USING utf8mb4), 's')
+    """
+    return f"CONCAT({', '.join(_written(text, 'CHAR({} USING utf8mb4)'))})"
+
+
+def _written(text: str, code: str) -> list[str]:
+    """Parts of a string: letters, digits, blanks and _ . - in quotes, other ASCII by its code."""
+    parts = re.split(r"([^\w .-])", text, flags=re.ASCII)
+    written = [code.format(ord(p)) if i % 2 and p.isascii() else f"'{p}'" for i, p in enumerate(parts) if p]
+    return written or ["''"]
 
 
 class Database(Protocol):
@@ -82,6 +119,9 @@ class Database(Protocol):
 
     def kind(self, column: str) -> str | None:
         """'string', 'integer', or the name of another type; None where that cannot be told."""
+
+    def id(self, column: str) -> str:
+        """SQL of an id, as a string or a number."""
 
     def key(self, column: str) -> str:
         """SQL of what stands for an id."""
@@ -125,27 +165,28 @@ class Files:
     path: str | Path
     text: bool = False
 
-    def found(self) -> list[str]:
-        """The files, as patterns that match nothing else.
+    def found(self) -> list[Path]:
+        """The files. In folders and patterns names that start with . or _ are left out, links are followed.
 
         Raises
         ------
         DataError
-            No file, or files that are not all of one kind.
+            No file, files that are not all of one kind, or a folder that only its log can read.
         """
-        if "://" in str(self.path):
-            return [str(self.path)]
         path = Path(self.path)
         if path.is_dir():
-            every = [p for p in sorted(path.rglob("*")) if p.is_file() and p.name[0] not in "._"]
+            every = _walked(path)
         elif not path.exists() and has_magic(str(path)):
-            every = sorted(map(Path, glob(str(path), recursive=True)))
+            met = [Path(p) for p in sorted(glob(str(path), recursive=True))]
+            every = [p for p in met if not _hidden(p.relative_to(self.root))]
+            if "**" in path.parts:
+                every = [p for p in every if not p.is_dir()]
         else:
             every = [path]
         if not every or not every[0].exists():
             raise DataError(f"cannot read {self.path}: there is no such file")
-        kinds = {_suffix(str(p)) for p in every}
-        unknown = [p.name for p in every if _suffix(str(p)) not in PARQUET | TEXT]
+        kinds = {_kind_of_file(p) for p in every}
+        unknown = [p.name for p in every if _kind_of_file(p) not in PARQUET | TEXT]
         if unknown and len(every) > 1:
             raise DataError(
                 f"{self.path}: {len(unknown)} of {len(every)} files are neither Parquet, CSV nor "
@@ -155,24 +196,132 @@ class Files:
             raise DataError(f"cannot scan {every[0]}: DuckDB unpacks {some(sorted(PACKED))} only")
         if len(kinds - PARQUET) > 1 or (kinds & PARQUET and kinds - PARQUET):
             raise DataError(f"{self.path} holds files of several kinds: {some(sorted(kinds), 9)}")
-        return [escape(str(p)) for p in every]
+        return every
 
-    def sql(self) -> str:
-        files = self.found()
-        listed = ", ".join("'" + f.replace("'", "''") + "'" for f in files)
-        suffix = _suffix(files[0])
-        if suffix in PARQUET:
-            return f"read_parquet([{listed}])"
-        separator = "\t" if suffix == ".tsv" else ","
-        return (
-            f"read_csv([{listed}], delim = '{separator}', header = true, quote = '\"', escape = '\"', "
-            "all_varchar = true, nullstr = '', union_by_name = true)"
+    @property
+    def root(self) -> Path:
+        """The folder below which names of folders count: release=2021 below it is a column."""
+        path = Path(self.path)
+        if path.is_dir():
+            return path
+        if path.exists():
+            return path.parent
+        return next(p for p in path.parents if not has_magic(str(p)))
+
+
+def _hidden(path: Path) -> bool:
+    return any(part[0] in "._" for part in path.parts if part != "..")
+
+
+LOGS = {"_delta_log": "Delta", "_spark_metadata": "Spark streaming", ".hoodie": "Hudi"}
+"""Folders beside files of which not all count."""
+
+
+def _walked(folder: Path) -> list[Path]:
+    """Files in a folder and in those below it.
+
+    Raises
+    ------
+    DataError
+        A folder that cannot be read, a file or folder that is met twice, a link that leads nowhere, a table
+        with a log.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise DataError(f"cannot read {error.filename}: {error.strerror}") from error
+
+    found: list[Path] = []
+    met: dict[Path, Path] = {}
+    for where, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
+        logs = [kind for log, kind in LOGS.items() if log in folders]
+        logs += ["Iceberg"] * (
+            Path(where).name == "metadata" and any(n.endswith(".metadata.json") for n in names)
         )
+        if logs:
+            raise DataError(
+                f"{folder} is a table of {logs[0]}, some of whose files no longer count or do not count yet: "
+                "give what its own reader returns, an Arrow dataset or a frame"
+            )
+        folders[:] = sorted(f for f in folders if f[0] not in "._")
+        here = [Path(where) / name for name in sorted(names) if name[0] not in "._"]
+        for path in (Path(where), *here):
+            try:
+                place = path.resolve(strict=True)
+            except OSError as error:
+                refuse(error)
+            if place in met:
+                raise DataError(f"{path} leads to {met[place]}, whose records would be counted twice")
+            met[place] = path
+        found += here
+    return found
 
 
-def _suffix(path: str) -> str:
-    *_, before, last = ("", "", *(s.lower() for s in Path(path).suffixes))
+def _suffix(path: Path) -> str:
+    *_, before, last = ("", "", *(s.lower() for s in path.suffixes))
     return before if last in PACKED else last
+
+
+def _kind_of_file(path: Path) -> str:
+    """As its name says, or ".parquet" where it says nothing and the file begins as Parquet does."""
+    suffix = _suffix(path)
+    if suffix in PARQUET | TEXT | FOREIGN or not path.is_file():
+        return suffix
+    return ".parquet" if _begins(path, b"PAR1") else suffix
+
+
+def _begins(path: Path, wanted: bytes) -> bool:
+    """Whether a file begins with some bytes; False where it cannot be read."""
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(len(wanted)) == wanted
+    return False
+
+
+def _strings(texts: Sequence[str]) -> str:
+    """A list of strings in DuckDB's SQL."""
+    return "[" + ", ".join("'" + text.replace("'", "''") + "'" for text in texts) + "]"
+
+
+def _partitions(paths: Iterable[PurePath]) -> set[str]:
+    """Names of columns that names of folders stand for, such as release=2021."""
+    return {part.partition("=")[0].lower() for path in paths for part in path.parts[:-1] if "=" in part}
+
+
+def _reader(kind: str, paths: Sequence[str], partitioned: bool) -> str:
+    """SQL that reads files, with nothing left for DuckDB to guess."""
+    listed = _strings(paths)
+    hive = f"hive_partitioning = {partitioned}, hive_types_autocast = false"
+    common = f"{hive}, filename = false, union_by_name = true"
+    if kind in PARQUET:
+        return f"read_parquet({listed}, binary_as_string = false, file_row_number = false, {common})"
+    separator = SEPARATORS[kind]
+    return (
+        f"read_csv({listed}, delim = '{separator}', quote = '\"', escape = '\"', comment = '', "
+        "header = true, skip = 0, all_varchar = true, nullstr = '', allow_quoted_nulls = true, "
+        "null_padding = false, ignore_errors = false, store_rejects = false, normalize_names = false, encoding = 'utf-8', "
+        f"strict_mode = true, {common})"
+    )
+
+
+def _header(kind: str, path: Path) -> tuple[list[str], list[str]]:
+    """Names of columns as a file has them, and those that pandas wrote last but shows first.
+
+    DuckDB renames columns whose names differ in case only.
+    """
+    try:
+        if kind in PARQUET:
+            schema = parquet.read_schema(path)
+            index = (schema.pandas_metadata or {}).get("index_columns", [])
+            return schema.names, [
+                c for c in index if isinstance(c, str) and not c.startswith("__index_level_")
+            ]
+        packed = {".gz": "gzip", ".zst": "zstd"}.get(path.suffix.lower())
+        with TextIOWrapper(pa.input_stream(path, packed), "utf-8-sig", newline="") as text:
+            names = next(csv.reader(text, delimiter=SEPARATORS[kind]), [])
+    except (OSError, ValueError, csv.Error, pa.ArrowException) as error:
+        raise DataError(f"cannot read {path}: {_printable(error)}") from error
+    if not any(name.strip() for name in names):
+        raise DataError(f"cannot read {path}: its first line is blank, which must name the columns")
+    return names, []
 
 
 def unpacks(path: Path) -> bool:
@@ -183,7 +332,7 @@ def unpacks(path: Path) -> bool:
     >>> unpacks(Path("a.csv.gz")), unpacks(Path("a.csv.bz2")), unpacks(Path("a.tar.gz"))
     (True, False, False)
     """
-    return _suffix(str(path)) not in FOREIGN
+    return _suffix(path) not in FOREIGN
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +361,7 @@ def _qualified(table: str | tuple[str, ...], quote: Callable[[str], str]) -> str
 class RunSQL:
     """A table behind a function that runs one SQL statement: PostgreSQL, a warehouse.
 
-    The statements only read. Ids are compared as they are, and duplicates looked for among all of them. The
-    engine must tell strings apart that differ in case or in trailing blanks.
+    The statements only read. Ids are compared as they are, and duplicates looked for among all of them.
 
     Parameters
     ----------
@@ -223,8 +371,10 @@ class RunSQL:
         The table, or the names of catalog, schema and table. They are quoted: any character may occur.
     quote : callable, str -> str
         How identifiers are quoted: `double_quoted` (the standard), `backquoted`, or your own.
-    most : int
-        How many ids may be listed in a statement.
+    literal : callable, str -> str
+        How strings are written: `chr_literal`, `char_literal`, `concat_literal`, or your own.
+    longest : int
+        Bytes of the longest list of ids in a statement. Athena takes statements of 256 KB.
     names : sequence of str
         All columns of the table, where `record` and `cluster` are not named.
 
@@ -234,7 +384,7 @@ class RunSQL:
     >>> from erbayes.scan import scan
     >>> database = sqlite3.connect(":memory:")
     >>> _ = database.execute("CREATE TABLE p AS SELECT 1 AS record, 'a' AS cluster UNION SELECT 2, 'a'")
-    >>> table = RunSQL(lambda sql: database.execute(sql).fetchall(), "p")
+    >>> table = RunSQL(lambda sql: database.execute(sql).fetchall(), "p", literal=char_literal)
     >>> scan(table, {1: "x"}, record="record", cluster="cluster")
     Units(1 units, 1 records, 1 pieces)
     """
@@ -242,38 +392,97 @@ class RunSQL:
     run: Callable[[str], Iterable[Sequence[Any]]]
     name: str | tuple[str, ...]
     quote: Callable[[str], str] = double_quoted
-    most: int = 10_000
+    literal: Callable[[str], str] = chr_literal
+    longest: int = 200_000
     names: Sequence[str] = ()
+
+
+ALIKE = ["a", "A", "a ", "\xe1", "a-", "7", "07"]
+"""Strings that a database may take for equal, if it does not see case, blanks, accents, signs or zeros."""
+
+
+@dataclass(slots=True)
+class _RunSQL:
+    source: RunSQL
+    kinds: dict[str, str | None] = field(default_factory=dict)
 
     one_in = 1
 
     @property
     def table(self) -> str:
-        return _qualified(self.name, self.quote)
+        return _qualified(self.source.name, self.source.quote)
+
+    def quote(self, name: str) -> str:
+        return self.source.quote(name)
 
     def columns(self) -> Sequence[str]:
-        return self.names
+        return self.source.names
 
-    def use(self, record: str, cluster: str, *others: str) -> None: ...
+    def use(self, record: str, cluster: str, *others: str) -> None:
+        named = [record, cluster, *others]
+        columns = [self.quote(column) for column in named]
+        present = " AND ".join(f"{column} IS NOT NULL" for column in columns)
+        some_row = self.rows(f"SELECT {', '.join(columns)} FROM {self.table} WHERE {present} LIMIT 1")
+        first = [_kind(value) for value in some_row[0]] if some_row else [None] * len(named)
+        self.kinds = dict(zip(named, first, strict=True))
+        plain = [column for column in named if self.kinds[column] in {"string", "integer"}]
+        if plain:
+            ends = ", ".join(f"MIN({self.quote(column)}), MAX({self.quote(column)})" for column in plain)
+            (found,) = self.rows(f"SELECT {ends} FROM {self.table}")
+            for column, least, most in zip(plain, found[::2], found[1::2], strict=True):
+                kinds = {_kind(least), _kind(most)}
+                self.kinds[column] = kinds.pop() if len(kinds) == 1 else "mixed"
+        for column in named:
+            if self.kind(column) == "string":
+                self.refuse_blind(column)
+
+    def refuse_blind(self, column: str) -> None:
+        """Refuse a column whose collation takes different ids for equal.
+
+        A list of strings is compared as the column would be; no row is read.
+        """
+        strings = " UNION ALL ".join(f"SELECT {self.source.literal(text)}" for text in ALIKE)
+        alike = f"SELECT {self.id(column)} AS x FROM {self.table} WHERE 1 = 0 UNION ALL {strings}"
+        groups = self.rows(f"SELECT x, COUNT(*) FROM ({alike}) AS s GROUP BY x")
+        taken = [str(x) for x, number in groups if int(number) > 1]
+        if taken or len(groups) != len(ALIKE):
+            raise DataError(
+                f"column {column!r} of the prediction compares ids without case, blanks, accents or the like "
+                f"({some(ALIKE, 9)} are {len(groups)} different ids to it): scan a view of it that has an "
+                "exact (binary) collation"
+            )
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        return [tuple(row) for row in self.run(sql)]
+        try:
+            return [tuple(row) for row in self.source.run(sql)]
+        except Exception as error:  # of whatever driver there is
+            raise DataError(f"the engine refuses a statement of the scan: {_printable(error)}") from error
 
     def kind(self, column: str) -> str | None:
-        ((least,),) = self.rows(f"SELECT MIN({self.quote(column)}) FROM {self.table}")
-        if least is None:
-            return None
-        return {str: "string", int: "integer"}.get(type(least), type(least).__name__)
+        return "string" if self.kinds[column] == "UUID" else self.kinds[column]
+
+    def id(self, column: str) -> str:
+        quoted = self.quote(column)
+        return f"CAST({quoted} AS VARCHAR(36))" if self.kinds[column] == "UUID" else quoted
 
     def key(self, column: str) -> str:
-        return self.quote(column)
+        return self.id(column)
 
     def keys(self, column: str, ids: Sequence[Any]) -> dict[Any, Any]:
         return {i: i for i in ids}
 
     def listed(self, values: Sequence[Any]) -> list[str]:
-        parts = (values[a : a + self.most] for a in range(0, len(values), self.most))
-        return [", ".join(map(literal, part)) for part in parts]
+        lists: list[list[str]] = [[]]
+        size = 0
+        for value in values:
+            text = self.source.literal(value) if isinstance(value, str) else str(int(value))
+            length = len(text.encode(errors="surrogatepass")) + len(", ")
+            size += length
+            if size > self.source.longest and lists[-1]:
+                lists.append([])
+                size = length
+            lists[-1].append(text)
+        return [", ".join(part) for part in lists]
 
     def keep(self, select: str) -> str:
         return f"({select}) AS p"
@@ -285,6 +494,21 @@ class RunSQL:
 
     def digest(self, key: str) -> str:
         return "NULL"
+
+
+def _kind(value: Any) -> str | None:
+    """Kind of an id that a driver returned."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return "string"
+    integer = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+    return "integer" if integer else type(value).__name__
+
+
+def _printable(error: Exception) -> str:
+    """What an engine says, without the control characters of the data that it quotes."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in str(error))
 
 
 def _hashed(function: str, id: str) -> str:
@@ -342,8 +566,11 @@ class _Spark:
         known = {"string": "string"} | dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "integer")
         return known.get(type, type)
 
+    def id(self, column: str) -> str:
+        return self.quote(column)
+
     def key(self, column: str) -> str:
-        id = self.quote(column)
+        id = self.id(column)
         return id if self.kind(column) == "integer" else _hashed("xxhash64", id)
 
     def keys(self, column: str, ids: Sequence[Any]) -> dict[Any, Any]:
@@ -412,17 +639,14 @@ class DuckDB:
             import duckdb
         except ImportError as error:
             raise DataError("scanning needs DuckDB: pip install 'erbayes[scale]'") from error
-        with (
-            terminable(),
-            TemporaryDirectory(dir=self.folder, prefix="erbayes-", ignore_cleanup_errors=True) as folder,
-        ):
+        with terminable(), _spilling(self.folder) as folder:
             given = {"memory_limit": self.memory_limit, "threads": self.threads}
             config: dict[str, Any] = {k: str(v) for k, v in given.items() if v is not None}
-            config |= {"temp_directory": folder, "preserve_insertion_order": "false"}
+            config |= {"temp_directory": str(folder), "preserve_insertion_order": "false"}
             try:
                 connection = duckdb.connect(config=config)
             except duckdb.Error as error:
-                raise DataError(f"DuckDB does not start: {error}") from error
+                raise DataError(f"DuckDB does not start: {_printable(error)}") from error
             with connection:
                 for setting, value in SETTINGS.items():
                     connection.execute(f"SET {setting} = {value}")
@@ -433,12 +657,49 @@ class DuckDB:
                 yield databases
 
 
+@contextmanager
+def _spilling(parent: str | Path | None) -> Iterator[Path]:
+    """A folder for what does not fit in memory. Those that killed processes left beside it are removed.
+
+    A process holds a lock on a file in its folder, which ends with the process, however that ends.
+    """
+    try:
+        folder = TemporaryDirectory(dir=parent, prefix="erbayes-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise DataError(
+            f"cannot make a temporary folder in {parent or gettempdir()}: {error.strerror}"
+        ) from error
+    with folder as name, ExitStack() as stack:
+        if sys.platform != "win32":
+            from fcntl import LOCK_EX, LOCK_NB, flock
+
+            for left in Path(parent or gettempdir()).glob("erbayes-*/lock"):
+                with (
+                    suppress(OSError),
+                    left.open("r+") as held,
+                ):  # of a process that lives, or of another user
+                    flock(held, LOCK_EX | LOCK_NB)
+                    rmtree(left.parent, ignore_errors=True)
+            own = stack.enter_context((Path(name) / "unlocked").open("w"))
+            flock(own, LOCK_EX)
+            Path(own.name).rename(Path(name) / "lock")  # no other process ever sees it unlocked
+        yield Path(name) / "spill"
+
+
 SETTINGS = {
     "enable_progress_bar": "true",  # or the progress is not known
     "enable_progress_bar_print": "false",
     "python_enable_replacements": "false",
 }
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
+
+
+def _family(type: str) -> str:
+    """'string', 'integer', or a type of DuckDB that is neither."""
+    if type == "VARCHAR" or type.startswith("ENUM("):
+        return "string"
+    whole = type in INTEGERS or type == "HUGEINT" or re.fullmatch(r"DECIMAL\(\d+,0\)", type)
+    return "integer" if whole else type
 
 
 @dataclass(slots=True)
@@ -448,6 +709,8 @@ class _DuckDB:
     error: type[Exception]
     table: str
     types: dict[str, str] = field(default_factory=dict)
+    named: dict[str, str] = field(default_factory=dict)
+    files: str = ""
     frame: Any = None
     text: bool = False
     first: Sequence[str] = ()
@@ -461,41 +724,99 @@ class _DuckDB:
         if isinstance(source, str | Path):
             source = Files(source)
         if isinstance(source, Files):
-            self.table, self.text = source.sql(), source.text
-            self.describe()
-            if self.table.startswith("read_parquet"):
-                self.first = _pandas_index(source)
+            self.text = source.text
+            self.attach_files(source)
         elif isinstance(source, DatabaseTable):
-            path = str(source.path).replace("'", "''")
-            name = double_quoted(f"database {Path(source.path).resolve()}")  # a file can be attached but once
-            self.rows(f"ATTACH IF NOT EXISTS '{path}' AS {name} (READ_ONLY)")
-            self.table, self.text = f"{name}.{_qualified(source.table, double_quoted)}", source.text
+            self.text = source.text
+            self.attach_database(source)
         elif type(source).__module__ == "pyarrow._dataset":
             self.connection.register(self.table, source)
+            self.describe()
         else:
             self.frame = _frame(source)
-            self.first = [
-                str(c)
-                for c in (
-                    self.frame.columns if isinstance(self.frame, pd.DataFrame) else self.frame.column_names
-                )
-            ]
-            return
+            frame = isinstance(self.frame, pd.DataFrame)
+            self.first = [str(c) for c in (self.frame.columns if frame else self.frame.column_names)]
+
+    def attach_files(self, source: Files) -> None:
+        names: list[str] = []
+        if "://" in str(source.path):
+            url = str(source.path)
+            kind, paths = _suffix(Path(url)), [url]
+            partitions = every = _partitions([PurePosixPath(url.partition("?")[0])])
+        else:
+            found = source.found()
+            kind, paths = _kind_of_file(found[0]), [escape(str(p)) for p in found]
+            partitions = _partitions([p.relative_to(source.root) for p in found])
+            every = _partitions(found)
+            if found[0].is_file():
+                names, self.first = _header(kind, found[0])
+        self.table = _reader(kind, paths, False)
+        self.describe(names)
+        if partitions and not every & {name.lower() for name in self.types}:
+            self.table = _reader(kind, paths, True)
+            self.describe(names)
+        if kind in PARQUET:
+            self.files = _strings(paths)
+
+    def attach_database(self, source: DatabaseTable) -> None:
+        path, name = (
+            str(source.path),
+            f"database {Path(source.path).resolve()}",
+        )  # it can be attached but once
+        if _begins(Path(path), b"SQLite format 3"):
+            raise DataError(
+                f"{path} is a database of SQLite: scan it by RunSQL in Python, or export the table"
+            )
+        (escaped, catalog) = (text.replace("'", "''") for text in (path, name))
+        self.rows(f"ATTACH IF NOT EXISTS '{escaped}' AS {double_quoted(name)} (READ_ONLY, TYPE duckdb)")
+        held = self.rows(
+            "SELECT table_schema, table_name FROM information_schema.tables "
+            f"WHERE table_catalog = '{catalog}' ORDER BY table_schema <> 'main', table_schema, table_name"
+        )
+        wanted = source.table if isinstance(source.table, str) else ".".join(source.table)
+        called = [table if schema == "main" else f"{schema}.{table}" for schema, table in held]
+        fitting = [part for part, name in zip(held, called, strict=True) if name.lower() == wanted.lower()]
+        if not fitting:
+            raise DataError(f"{path} has no table {wanted!r}; it has {some(called, 20)}")
+        self.table = _qualified((name, *fitting[0]), double_quoted)
         self.describe()
 
-    def describe(self) -> None:
-        self.types = {n: type for n, type, *_ in self.rows(f"DESCRIBE SELECT * FROM {self.table}")}
+    def describe(self, names: Sequence[str] = ()) -> None:
+        """Learn the columns, and how DuckDB calls those of which we have the names."""
+        rows = self.rows(f"DESCRIBE SELECT * FROM {self.table}")
+        found = [name for name, *_ in rows]
+        own = [n if n and names.count(n) == 1 else f for n, f in zip(names, found, strict=False)]
+        own += found[len(own) :]
+        self.named = dict(zip(own, found, strict=True))
+        self.types = {name: type for name, (_, type, *_) in zip(own, rows, strict=True)}
 
     def quote(self, name: str) -> str:
-        return double_quoted(name)
+        return double_quoted(self.named.get(name, name))
 
     def columns(self) -> Sequence[str]:
         return [*self.first, *(c for c in self.types if c not in self.first)]
 
     def use(self, record: str, cluster: str, *others: str) -> None:
         if self.frame is not None:
-            self.connection.register(self.table, _arrow(self.frame, self.first, record, cluster, *others))
-            self.describe()
+            names = record, cluster, *others
+            self.connection.register(self.table, _arrow(self.frame, self.first, *names))
+            self.describe(names)
+        if self.files:
+            self.refuse_different_types(record, cluster, *others)
+
+    def refuse_different_types(self, *columns: str) -> None:
+        """Refuse Parquet files of which DuckDB would cast the ids of one to the type of another."""
+        rows = self.rows(
+            "SELECT file_name, name, num_children, duckdb_type "
+            f"FROM parquet_schema({self.files}) ORDER BY file_name, column_id"
+        )
+        for column in columns:
+            of = {
+                _family(type): file for file, name, type in _top_level(rows) if name.lower() == column.lower()
+            }
+            if len(of) > 1:
+                told = ", ".join(f"{type} in {Path(file).name}" for type, file in of.items())
+                raise DataError(f"column {column!r} of the prediction is {told}: bring all files to one type")
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         try:
@@ -510,7 +831,7 @@ class _DuckDB:
             found: list[tuple[Any, ...]] = running.result()
             return found
         except self.error as error:
-            raise DataError(f"DuckDB cannot scan the prediction: {error}") from error
+            raise DataError(f"DuckDB cannot scan the prediction: {_printable(error)}") from error
 
     def _percents(self, running: Future[Any]) -> Iterator[int]:
         shown = 0
@@ -521,30 +842,31 @@ class _DuckDB:
             shown = max(shown, done)
 
     def kind(self, column: str) -> str:
-        type = self.types[column]
-        if type == "VARCHAR" or type.startswith("ENUM(") or (self.text and type in INTEGERS):
-            return "string"
-        return "integer" if type in INTEGERS else type
+        family = _family(self.types[column])
+        return "string" if family == "UUID" or (family == "integer" and self.text) else family
 
-    def _key(self, column: str, id: str) -> str:
-        if self.types[column] in INTEGERS and not self.text:
-            return id
-        return _hashed("hash", f"CAST({id} AS VARCHAR)")
+    def id(self, column: str) -> str:
+        id, type = self.quote(column), self.types[column]
+        if self.kind(column) == "string":
+            return id if type == "VARCHAR" else f"CAST({id} AS VARCHAR)"
+        return id if type in INTEGERS else f"CAST({id} AS HUGEINT)"
 
     def key(self, column: str) -> str:
-        return self._key(column, self.quote(column))
+        id = self.id(column)
+        return id if self.kind(column) == "integer" else _hashed("hash", id)
 
     def keys(self, column: str, ids: Sequence[Any]) -> dict[Any, Any]:
         (inside,) = self.listed(ids)
-        return dict(self.rows(f"SELECT {self._key(column, 'id')}, id FROM ({inside})"))
+        key = "id" if self.kind(column) == "integer" else _hashed("hash", "id")
+        return dict(self.rows(f"SELECT {key}, id FROM ({inside})"))
 
     def listed(self, values: Sequence[Any]) -> list[str]:
         self.tables += 1
         name = f"listed_{self.tables}"
-        if isinstance(values[0], str):
-            array = pa.array(values, pa.string())
-        else:
-            array = pa.array(values, pa.uint64() if max(values) >= 2**63 else pa.int64())
+        try:
+            array = pa.array(values, pa.string()) if isinstance(values[0], str) else _integers(values)
+        except (pa.ArrowException, UnicodeEncodeError) as error:
+            raise DataError(f"ids such as {some(values)} cannot be looked for: {error}") from error
         self.connection.register(name, pa.table({"id": array}))
         return [f"SELECT id FROM {name}"]
 
@@ -574,10 +896,7 @@ def united(parts: Sequence[tuple[_DuckDB, str, str]]) -> Database:
     """
     selects = []
     for i, (database, *named) in enumerate(parts):
-        record, cluster = (
-            f"CAST({database.quote(c)} AS VARCHAR)" if database.kind(c) == "string" else database.quote(c)
-            for c in named
-        )
+        record, cluster = map(database.id, named)
         columns = f"{record} AS record, {cluster} AS cluster, {i} AS release"
         selects.append(f"SELECT {columns} FROM {database.table}")
     table = f"({' UNION ALL '.join(selects)}) AS united"
@@ -587,19 +906,35 @@ def united(parts: Sequence[tuple[_DuckDB, str, str]]) -> Database:
     return whole
 
 
-def _pandas_index(source: Files) -> list[str]:
-    """Columns that pandas wrote last but shows first."""
-    import pyarrow.parquet as parquet
+def _array(column: pd.Series) -> pa.Array:
+    try:
+        return pa.array(column, from_pandas=True)
+    except OverflowError:
+        return _integers(column)
 
-    (path, *_) = source.found()
-    if "://" in path:
-        return []
-    metadata = parquet.read_schema(re.sub(r"\[(.)\]", r"\1", path)).pandas_metadata or {}
-    return [
-        c
-        for c in metadata.get("index_columns", [])
-        if isinstance(c, str) and not c.startswith("__index_level_")
-    ]
+
+def _integers(values: Any) -> pa.Array:
+    """Integers of any size up to 38 digits."""
+    for type in (pa.int64(), pa.uint64(), pa.decimal128(38, 0)):
+        with suppress(OverflowError, pa.ArrowInvalid):
+            return pa.array(values, type, from_pandas=True)
+    raise pa.ArrowInvalid("integers have more than 38 digits, or are not alone")
+
+
+def _top_level(rows: Iterable[tuple[str, str, int | None, str]]) -> Iterator[tuple[str, str, str]]:
+    """File, name and type of the columns of Parquet files, without the fields within columns.
+
+    A row is followed by those of its children; the first of a file is the root.
+    """
+    file, within = "", 0
+    for where, name, children, type in rows:
+        if where != file:
+            file, within = where, 0
+        elif within:
+            within += (children or 0) - 1
+        else:
+            within = children or 0
+            yield file, name, type
 
 
 def _frame(source: Any) -> Any:
@@ -608,6 +943,8 @@ def _frame(source: Any) -> Any:
         return source.rename("cluster").rename_axis("record").reset_index()
     if isinstance(source, pd.DataFrame):
         return source
+    if type(source).__name__ == "LazyFrame":
+        raise DataError("a LazyFrame holds no rows yet: give the files that it reads, or its .collect()")
     if hasattr(source, "__arrow_c_stream__"):
         return pa.table(source)
     raise DataError(
@@ -624,8 +961,8 @@ def _arrow(frame: Any, names: Sequence[str], record: str, cluster: str, *others:
             raise DataError(f"the prediction has {names.count(name)} columns {name!r}")
         column = frame.iloc[:, names.index(name)] if isinstance(frame, pd.DataFrame) else frame[name]
         try:
-            column = column if isinstance(column, pa.ChunkedArray) else pa.array(column, from_pandas=True)
-        except pa.ArrowException as error:
+            column = column if isinstance(column, pa.ChunkedArray) else _array(column)
+        except (pa.ArrowException, UnicodeEncodeError) as error:
             raise DataError(
                 f"column {name!r} of the prediction must be all strings or all integers: {error}"
             ) from error
@@ -652,7 +989,7 @@ def _relation(relation: Any) -> Iterator[Database]:
         return rows
 
     try:
-        yield RunSQL(run, view, names=list(relation.columns))
+        yield _RunSQL(RunSQL(run, view, names=list(relation.columns)))
     finally:
         relation.query(view, f"DROP VIEW IF EXISTS {view}")
 
@@ -679,7 +1016,7 @@ def has_engine(source: Any) -> bool:
 def opened(source: Any, engine: DuckDB) -> AbstractContextManager[Database]:
     """A source, opened by its own engine where it has one, by `engine` otherwise."""
     if isinstance(source, RunSQL):
-        return nullcontext(source)
+        return nullcontext(_RunSQL(source))
     if not has_engine(source):
         return engine.open(source)
     if isinstance(source, Spark):
