@@ -511,7 +511,7 @@ class _Prediction:
             found = (
                 f"{rows:,} records were counted, and then {total:,} in all clusters"
                 if total != rows
-                else "clusters that the labels touch do not have the sizes of clusters"
+                else "a cluster that the labels touch has a size that no cluster has"
             )
             raise DataError(
                 f"the prediction changed while it was scanned: {found}. Scan a copy or a version of it, "

@@ -297,8 +297,8 @@ def _reader(kind: str, paths: Sequence[str], partitioned: bool) -> str:
     return (
         f"read_csv({listed}, delim = '{separator}', quote = '\"', escape = '\"', comment = '', "
         "header = true, skip = 0, all_varchar = true, nullstr = '', allow_quoted_nulls = true, "
-        "null_padding = false, ignore_errors = false, store_rejects = false, normalize_names = false, encoding = 'utf-8', "
-        f"strict_mode = true, {common})"
+        "null_padding = false, ignore_errors = false, store_rejects = false, normalize_names = false, "
+        f"encoding = 'utf-8', strict_mode = true, {common})"
     )
 
 
@@ -437,20 +437,17 @@ class _RunSQL:
                 self.refuse_blind(column)
 
     def refuse_blind(self, column: str) -> None:
-        """Refuse a column whose collation takes different ids for equal.
-
-        A list of strings is compared as the column would be; no row is read.
-        """
-        strings = " UNION ALL ".join(f"SELECT {self.source.literal(text)}" for text in ALIKE)
-        alike = f"SELECT {self.id(column)} AS x FROM {self.table} WHERE 1 = 0 UNION ALL {strings}"
-        groups = self.rows(f"SELECT x, COUNT(*) FROM ({alike}) AS s GROUP BY x")
-        taken = [str(x) for x, number in groups if int(number) > 1]
-        if taken or len(groups) != len(ALIKE):
-            raise DataError(
-                f"column {column!r} of the prediction compares ids without case, blanks, accents or the like "
-                f"({some(ALIKE, 9)} are {len(groups)} different ids to it): scan a view of it that has an "
-                "exact (binary) collation"
-            )
+        """Refuse a column whose collation takes different strings for one. No row is read."""
+        literals = enumerate(map(self.source.literal, ALIKE))
+        strings = " UNION ALL ".join(f"SELECT {text}, {i}" for i, text in literals)
+        alike = f"SELECT {self.id(column)} AS x, 0 AS k FROM {self.table} WHERE 1 = 0 UNION ALL {strings}"
+        groups = self.rows(f"SELECT MIN(k), MAX(k) FROM ({alike}) AS s GROUP BY x")
+        for first, last in groups:
+            if first != last:
+                raise DataError(
+                    f"column {column!r} of the prediction takes {ALIKE[first]!r} and {ALIKE[last]!r} for one "
+                    "id: scan a view in which its collation is exact (binary), with case, blanks and accents"
+                )
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         try:
