@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from glob import escape, glob, has_magic
 from io import TextIOWrapper
 from numbers import Integral
+from operator import itemgetter
 from pathlib import Path, PurePath, PurePosixPath
 from shutil import rmtree
 from tempfile import TemporaryDirectory, gettempdir
@@ -803,10 +804,10 @@ class _DuckDB:
 
     def refuse_different_types(self, *columns: str) -> None:
         """Refuse Parquet files of which DuckDB would cast the ids of one to the type of another."""
-        rows = self.rows(
-            "SELECT file_name, name, num_children, duckdb_type "
-            f"FROM parquet_schema({self.files}) ORDER BY file_name, column_id"
+        found = self.rows(
+            f"SELECT file_name, name, num_children, duckdb_type FROM parquet_schema({self.files})"
         )
+        rows = sorted(found, key=itemgetter(0))  # DuckDB may mix files; rows of one keep their order
         for column in columns:
             of = {
                 _family(type): file for file, name, type in _top_level(rows) if name.lower() == column.lower()
