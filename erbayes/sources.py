@@ -246,10 +246,9 @@ def _walked(folder: Path) -> list[Path]:
         folders[:] = sorted(f for f in folders if f[0] not in "._")
         here = [Path(where) / name for name in sorted(names) if name[0] not in "._"]
         for path in (Path(where), *here):
-            try:
-                place = path.resolve(strict=True)
-            except OSError as error:
-                refuse(error)
+            if not path.exists():
+                raise DataError(f"cannot read {path}: it leads nowhere")
+            place = path.resolve()
             if place in met:
                 raise DataError(f"{path} leads to {met[place]}, whose records would be counted twice")
             met[place] = path

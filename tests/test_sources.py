@@ -1,0 +1,688 @@
+"""Where predictions lie: folders, dialects, collations and engines, each with the units of measure or an error."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import uuid
+from decimal import Decimal
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from test_scan import duckdb, frame_of, population, postgres, same, sqlite  # noqa: F401
+
+import erbayes as eb
+from erbayes.scan import (
+    DatabaseTable,
+    DuckDB,
+    Files,
+    RunSQL,
+    char_literal,
+    chr_literal,
+    concat_literal,
+    scan,
+    scan_common,
+    scan_releases,
+)
+
+FRAME = pd.DataFrame({"record": list("abcd"), "cluster": ["x", "x", "y", "z"]})
+MORE = pd.DataFrame({"record": ["q", "r"], "cluster": ["x", "y"]})
+LABELS = {"a": "e", "b": "e"}
+NAMES = {"record": "record", "cluster": "cluster"}
+
+
+def of(*frames):
+    return eb.measure(pd.concat(frames), LABELS)
+
+
+def written(folder, *frames, name="{}.parquet"):
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, frame in enumerate(frames):
+        frame.to_parquet(folder / name.format(i), index=False)
+    return folder
+
+
+# Collations
+
+
+def unaccented(text):
+    return text.replace("á", "a")
+
+
+BLIND = {
+    "NOCASE": None,
+    "RTRIM": None,
+    "accents": unaccented,
+    "signs": lambda text: text.replace("-", ""),
+    "numbers": lambda text: text.lstrip("0"),
+}
+
+
+def collated(collation, column):
+    """A table of SQLite, one column of which takes different strings for one."""
+    database = sqlite3.connect(":memory:")
+    if BLIND.get(collation):
+        form = BLIND[collation]
+        database.create_collation(collation, lambda a, b: (form(a) > form(b)) - (form(a) < form(b)))
+    columns = ", ".join(
+        f"{name} TEXT" + f" COLLATE {collation}" * (name == column) for name in ("record", "cluster", "year")
+    )
+    database.execute(f"CREATE TABLE p ({columns})")
+    rows = [("1", "aB3", "x"), ("2", "aB3", "x"), ("3", "Ab3", "x"), ("4", "z", "x")]
+    database.executemany("INSERT INTO p VALUES (?, ?, ?)", rows)
+    return database
+
+
+@pytest.mark.parametrize("collation", BLIND)
+@pytest.mark.parametrize("column", ["record", "cluster", "year"])
+def test_columns_that_take_different_ids_for_one_are_refused(collation, column):
+    """Whatever ids the table has, and whatever the labels touch."""
+    database = collated(collation, column)
+    table = RunSQL(lambda sql: database.execute(sql).fetchall(), "p", literal=char_literal)
+    told = f"column '{column}' of the prediction takes '.*' and '.*' for one id: scan a view in which"
+    with pytest.raises(eb.DataError, match=told):
+        scan_releases(table, {"4": "e"}, "year", **NAMES)
+    database.execute(
+        "CREATE VIEW exact AS SELECT record COLLATE BINARY AS record, cluster COLLATE BINARY AS cluster, "
+        "year COLLATE BINARY AS year FROM p"
+    )
+    exact = RunSQL(table.run, "exact", literal=char_literal)
+    wanted = eb.measure({"1": "aB3", "2": "aB3", "3": "Ab3", "4": "z"}, {"1": "e", "3": "e"})
+    same(scan_releases(exact, {"1": "e", "3": "e"}, "year", **NAMES)["x"], wanted)
+
+
+def test_collations_of_duckdb(tmp_path):
+    """They count in a relation, which is grouped by its own connection, and not in the hashes of a scan."""
+    with duckdb.connect(tmp_path / "x.duckdb") as connection:
+        connection.execute("CREATE TABLE p (record VARCHAR COLLATE NOCASE, cluster VARCHAR COLLATE NOCASE)")
+        connection.execute("INSERT INTO p VALUES ('a', 'x'), ('b', 'X'), ('c', 'x')")
+        with pytest.raises(
+            eb.DataError, match="column 'record' of the prediction takes 'a' and 'A' for one id"
+        ):
+            scan(connection.table("p"), LABELS)
+    same(
+        scan(DatabaseTable(tmp_path / "x.duckdb", "p"), LABELS),
+        eb.measure({"a": "x", "b": "X", "c": "x"}, LABELS),
+    )
+
+
+@pytest.mark.parametrize("kind", ["record", "cluster"])
+def test_collations_and_types_of_postgresql(postgres, kind):  # noqa: F811
+    def told(type, *rows, labels=LABELS):
+        postgres.execute("DROP TABLE IF EXISTS p")
+        types = {"record": "text", "cluster": "text"} | {kind: type}
+        postgres.execute(f"CREATE TABLE p (record {types['record']}, cluster {types['cluster']})")
+        for row in rows:
+            postgres.execute("INSERT INTO p VALUES (%s, %s)", row)
+        return scan(RunSQL(lambda sql: postgres.execute(sql).fetchall(), "p"), labels, **NAMES)
+
+    rows = [("a", "x"), ("b", "x"), ("c", "y")]
+    for level, pair in (("ks-level2", "'a' and 'A'"), ("ks-level1-kc", "'a' and 'á'")):
+        name = level.replace("-", "_")
+        postgres.execute(
+            f"CREATE COLLATION {name} (provider=icu, locale='und-u-{level}', deterministic=false)"
+        )
+        with pytest.raises(eb.DataError, match=f"takes {pair} for one id"):
+            told(f"text COLLATE {name}", *rows)
+    with pytest.raises(eb.DataError, match="takes 'a' and 'a ' for one id"):
+        told("char(6)", *rows)
+    same(told('text COLLATE "C"', *rows), eb.measure(dict(rows), LABELS))
+    ids = {name: f"550e8400-e29b-41d4-a716-44665544000{i}" for i, name in enumerate("abcdxy")}
+    rows = [tuple(ids[v] if c == kind else v for c, v in zip(NAMES, row, strict=True)) for row in rows]
+    labels = {ids[r]: e for r, e in LABELS.items()} if kind == "record" else LABELS
+    same(told("uuid", *rows, labels=labels), eb.measure(dict(rows), labels))
+    if kind == "record":
+        with pytest.raises(
+            eb.DataError, match=f"differ from these in case or blanks only, such as '{ids['a']}'"
+        ):
+            told("uuid", *rows, labels={ids["a"].upper(): "e"})
+    for type, value in (("bytea", b"a"), ("boolean", True), ("numeric", Decimal(1))):
+        with pytest.raises(eb.DataError, match=f"{kind} ids .* not {value.__class__.__name__}; convert them"):
+            told(type, *[tuple(value if c == kind else "a" for c in NAMES)])
+    with pytest.raises(
+        eb.DataError, match=r"the engine refuses a statement of the scan: column .* does not exist"
+    ):
+        scan(
+            RunSQL(lambda sql: postgres.execute(sql).fetchall(), "p"), LABELS, record="no", cluster="cluster"
+        )
+
+
+@pytest.mark.parametrize("ids", [(1, "2"), ("1", 2)])
+def test_ids_of_several_types_in_one_column_of_sqlite_are_refused(ids):
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE p (record, cluster)")
+    database.executemany("INSERT INTO p VALUES (?, 'x')", [(id,) for id in ids])
+    with pytest.raises(eb.DataError, match=r"record ids of the prediction must be .* not mixed"):
+        scan(RunSQL(lambda sql: database.execute(sql).fetchall(), "p"), {"1": "e"}, **NAMES)
+
+
+# Statements
+
+
+@pytest.mark.parametrize("longest", [50, 300, 200_000])
+def test_lists_are_bounded_by_their_bytes(longest):
+    prediction, labels, _ = population(1, 90, "hostile")
+    engine, sent = sqlite(frame_of(prediction)), []
+
+    def run(sql):
+        sent.append(sql)
+        return engine.run(sql)
+
+    table = RunSQL(run, "p", literal=char_literal, longest=longest)
+    found = scan(table, labels, **NAMES, missing=eb.Missing.OMIT)
+    same(found, eb.measure(prediction, labels, missing=eb.Missing.OMIT))
+    lists = [sql.rpartition(" IN (")[2].partition(") GROUP BY")[0].encode() for sql in sent if " IN (" in sql]
+    longest_id = max(len(char_literal(id).encode()) for id in [*labels.index, *prediction])
+    assert max(map(len, lists)) <= max(longest, longest_id) + len(")") and (len(lists) > 2) == (longest < 1e5)
+
+
+def test_an_id_longer_than_a_list_has_a_list_of_its_own():
+    ids = ["a" * 99, "b", "c" * 99]
+    table = RunSQL(sqlite(pd.DataFrame({"record": ids, "cluster": "x"})).run, "p", longest=50)
+    assert scan(table, dict.fromkeys(ids, "e"), **NAMES).n.tolist() == [3]
+
+
+@pytest.mark.parametrize(
+    "literal, empty, written",
+    [
+        (chr_literal, "''", "'it' || CHR(39) || 's ' || 'é'"),
+        (char_literal, "''", "'it' || CHAR(39) || 's ' || 'é'"),
+        (concat_literal, "CONCAT('')", "CONCAT('it', CHAR(39 USING utf8mb4), 's ', 'é')"),
+    ],
+)
+def test_literals_of_dialects(literal, empty, written):
+    assert literal("") == empty and literal("it's é") == written
+
+
+def test_what_an_engine_refuses_is_told_without_its_control_characters(tmp_path):
+    def run(sql):
+        raise RuntimeError("no \x1b]0;title\x07 \u202e\nmore")
+
+    with pytest.raises(eb.DataError, match="the engine refuses a statement of the scan: no �") as told:
+        scan(RunSQL(run, "p"), LABELS, **NAMES)
+    assert str(told.value).endswith("�]0;title� �\nmore")
+    good = "".join(f"r{i},x\n" for i in range(30_000))  # more than DuckDB looks at first
+    (tmp_path / "p.csv").write_text(f"record,cluster\n{good}b,\x1b]0;title\x07,x\n")
+    with pytest.raises(eb.DataError, match="DuckDB cannot scan the prediction") as told:
+        scan(tmp_path / "p.csv", LABELS)
+    assert "title" in str(told.value) and "\x1b" not in str(told.value) and "\x07" not in str(told.value)
+
+
+# Tables that change
+
+
+@pytest.mark.parametrize(
+    "written", ["INSERT INTO p SELECT 'n' || record, 'x' FROM p", "UPDATE p SET cluster = 'w' || cluster"]
+)
+def test_tables_that_change_are_counted_as_of_one_moment_or_refused(written):
+    """A writer comes before each of the statements in turn."""
+    told = []
+    for at in range(1, 12):
+        engine = sqlite(FRAME)
+        sent = []
+
+        def run(sql, engine=engine, sent=sent, at=at):
+            sent.append(sql)
+            if len(sent) == at:
+                engine.run(written)
+            return engine.run(sql)
+
+        try:
+            found = scan(RunSQL(run, "p", literal=char_literal), LABELS, **NAMES)
+        except eb.DataError as error:
+            assert "the prediction changed while it was scanned" in str(error)
+            told.append(str(error))
+            continue
+        after = [(r, c) for r, c in engine.run("SELECT record, cluster FROM p")]
+        moments = [dict(FRAME.itertuples(index=False)), dict(after)]
+        assert any(found.rows == len(m) and found.m[0] == list(m.values()).count(m["a"]) for m in moments)
+    assert len(told) >= 2 and "REPEATABLE READ" in told[0]
+
+
+def test_a_cluster_whose_size_no_cluster_has_is_refused():
+    """Records and clusters stay as many as they were: three clusters of 2 become a 1, a 2 and a 3."""
+    frame = pd.DataFrame({"record": list("abcdef"), "cluster": list("xxyyzz")})
+    engine, sent = sqlite(frame), []
+
+    def run(sql):
+        sent.append(sql)
+        if "GROUP BY m" in sql:
+            engine.run("UPDATE p SET cluster = 'w'")
+        return engine.run(sql)
+
+    with pytest.raises(eb.DataError, match="a cluster that the labels touch has a size that no cluster has"):
+        scan(RunSQL(run, "p", literal=char_literal), LABELS, **NAMES)
+
+
+# Folders
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "tsv"])
+@pytest.mark.parametrize("name", ["cluster=prod", "Cluster=prod", "record=1", "year=1"])
+def test_names_of_parent_folders_are_no_columns(tmp_path, kind, name):
+    path = tmp_path / name / f"p.{kind}"
+    path.parent.mkdir()
+    if kind == "parquet":
+        FRAME.to_parquet(path, index=False)
+    else:
+        FRAME.to_csv(path, index=False, sep="\t" if kind == "tsv" else ",")
+    for source in (path, path.parent, str(path.parent / "*"), f"file://{path}"):
+        same(scan(source, LABELS), of(FRAME))
+
+
+def test_names_of_folders_do_not_replace_a_column_of_the_files(tmp_path):
+    written(tmp_path / "cluster=prod", FRAME)
+    written(tmp_path / "cluster=test", MORE)
+    same(scan(tmp_path, LABELS), of(FRAME, MORE))
+    written(tmp_path / "v" / "year=1", FRAME.assign(YEAR=2021))
+    assert list(scan_releases(tmp_path / "v", LABELS, "YEAR", **NAMES)) == [2021]
+
+
+@pytest.mark.parametrize("pattern", ["", "*/*.parquet", "**/*.parquet", "file"])
+def test_releases_by_folders_are_text(tmp_path, pattern):
+    for year, frame in (("007", FRAME), ("7", MORE)):
+        written(tmp_path / "cluster=prod" / "all" / f"year={year}", frame[["record"]].assign(k=frame.cluster))
+    folder = tmp_path / "cluster=prod" / "all"
+    source = f"file://{folder}/year=*/*.parquet" if pattern == "file" else folder / pattern
+    found = scan_releases(source, LABELS, "year", record="record", cluster="k", missing=eb.Missing.SINGLETON)
+    assert {year: units.rows for year, units in found.items()} == {"007": 4, "7": 2}
+
+
+TYPES = {
+    "integer": pa.array([7, 8], pa.int64()),
+    "string": pa.array(["007", " 8 "]),
+    "DOUBLE": pa.array([7.4, 6.6]),
+    "UUID": pa.array([bytes(15) + b"1", bytes(15) + b"2"], pa.uuid()),
+}
+
+
+@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize("first, second", [pair for pair in product(TYPES, TYPES) if len(set(pair)) == 2])
+def test_parquet_files_of_different_types_are_refused(tmp_path, first, second, text):
+    column = "record" if first < second else "cluster"
+    for i, kind in enumerate((first, second)):
+        plain = pa.array([f"a{i}", f"b{i}"])
+        columns = {"record": plain, "cluster": plain} | {column: TYPES[kind]}
+        pq.write_table(pa.table(columns), tmp_path / f"{i}.parquet")
+    with pytest.raises(eb.DataError) as told:
+        scan(Files(tmp_path, text=text), {"a0": "e"})
+    assert f"column '{column}' of the prediction is " in str(told.value)
+    assert f"{first} in 0.parquet" in str(told.value) and f"{second} in 1.parquet" in str(told.value)
+
+
+def test_parquet_files_whose_integers_differ_in_width(tmp_path):
+    big = [2**63 + 5, 2**40, -3, 9]
+    types = [pa.uint64(), pa.int64(), pa.int8(), pa.decimal128(38, 0)]
+    for i, (id, type) in enumerate(zip(big, types, strict=True)):
+        columns = {"record": pa.array([id], type), "cluster": pa.array([id % 2], type)}
+        pq.write_table(pa.table(columns), tmp_path / f"{i}.parquet")
+    labels = dict.fromkeys(big[:2], "e")
+    same(scan(tmp_path, labels), eb.measure({id: id % 2 for id in big}, labels))
+    told = {str(id): e for id, e in labels.items()}
+    same(scan(Files(tmp_path, text=True), told), eb.measure({str(id): str(id % 2) for id in big}, told))
+
+
+def test_fields_within_columns_are_not_columns(tmp_path):
+    for i, id in enumerate((1, "1")):
+        inside = [{"record": id, "more": [{"cluster": id}], "last": id}]
+        columns = {"inside": inside, "record": ["ab"[i]], "cluster": ["x"]}
+        pq.write_table(pa.table(columns), tmp_path / f"{i}.parquet")
+    same(scan(tmp_path, LABELS, **NAMES), eb.measure({"a": "x", "b": "x"}, LABELS))
+
+
+def test_what_is_not_committed_is_not_read(tmp_path):
+    written(tmp_path, FRAME)
+    for hidden in ("_temporary/0/attempt_1", ".hidden", "part/_x"):
+        written(tmp_path / hidden, MORE, name="part-{}.parquet")
+    for source in (tmp_path, f"{tmp_path}/**/*.parquet"):
+        same(scan(source, LABELS), of(FRAME))
+    same(scan(f"{tmp_path}/_temporary/*/*/*.parquet", {"q": "e"}), eb.measure(MORE, {"q": "e"}))
+
+
+def test_linked_folders_and_files_are_read(tmp_path):
+    written(tmp_path / "real", MORE)
+    written(tmp_path / "linked", FRAME)
+    (tmp_path / "linked" / "more").symlink_to("../real")
+    same(scan(tmp_path / "linked", LABELS), of(FRAME, MORE))
+    (tmp_path / "linked" / "again.parquet").symlink_to("../real/0.parquet")
+    with pytest.raises(eb.DataError, match=r"leads to .*again.parquet, whose records would be counted twice"):
+        scan(tmp_path / "linked", LABELS)
+    (tmp_path / "linked" / "again.parquet").unlink()
+    (tmp_path / "linked" / "loop").symlink_to(".")
+    with pytest.raises(eb.DataError, match=r"loop leads to .*linked, whose records would be counted twice"):
+        scan(tmp_path / "linked", LABELS)
+    (tmp_path / "linked" / "loop").unlink()
+    (tmp_path / "linked" / "gone.parquet").symlink_to("nowhere")
+    with pytest.raises(eb.DataError, match=r"cannot read .*gone.parquet: it leads nowhere"):
+        scan(tmp_path / "linked", LABELS)
+
+
+def test_folders_that_cannot_be_read_are_told(tmp_path, monkeypatch):
+    written(tmp_path, FRAME)
+    written(tmp_path / "closed", MORE)
+    listed = os.scandir
+
+    def refused(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    with pytest.raises(eb.DataError, match=r"cannot read .*closed: Permission denied"):
+        scan(tmp_path, LABELS)
+
+
+@pytest.mark.parametrize(
+    "log, kind",
+    [
+        ("_delta_log/0.json", "Delta"),
+        ("part/_delta_log/0.json", "Delta"),
+        (".hoodie/hoodie.properties", "Hudi"),
+        ("_spark_metadata/0", "Spark streaming"),
+        ("metadata/v1.metadata.json", "Iceberg"),
+    ],
+)
+def test_tables_with_a_log_are_told(tmp_path, log, kind):
+    written(tmp_path / "data", FRAME)
+    (tmp_path / log).parent.mkdir(parents=True)
+    (tmp_path / log).touch()
+    with pytest.raises(eb.DataError, match=f"is a table of {kind}, some of whose files no longer count"):
+        scan(tmp_path, LABELS)
+
+
+# Files
+
+
+CELLS = [
+    "#",
+    "a",
+    "b",
+    "7",
+    "007",
+    " ",
+    "\t",
+    ";",
+    "|",
+    "'",
+    '"',
+    ",",
+    "\\",
+    "# ",
+    "NULL",
+    "NA",
+    "é",
+    "-",
+    ".",
+    "1.5",
+]
+CELLS += [
+    "2020-01-01",
+    "true",
+    "\n",
+    "\r",
+    "\r\n",
+    "10:00",
+    "&",
+    "%",
+    "//",
+    "--",
+    "漢",
+    "$",
+    "\ufeff",
+    "\0x"[1:],
+]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_small_csv_files_are_read_as_pandas_reads_them(tmp_path, seed):
+    """Short files, in which few values are seen, of characters that a guess may take for something else."""
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(1, 40))
+    some = rng.choice(CELLS, size=4)
+
+    def drawn(prefix):
+        return [f"{''.join(rng.choice(some, size=rng.integers(0, 3)))}{prefix}{i}" for i in range(rows)]
+
+    clusters = rng.choice(drawn("c"), size=rows)
+    header = [f"{rng.choice(CELLS[:8])}record", "cluster", f"{rng.choice(CELLS[:8])}x"]
+    frame = pd.DataFrame(dict(zip(header, (drawn(""), clusters, rng.choice(some, size=rows)), strict=True)))
+    path = tmp_path / str(rng.choice(["p.csv", "p.tsv", "p.csv.gz"]))
+    separator = "\t" if path.suffix == ".tsv" else ","
+    line = str(rng.choice(["\n", "\r\n"]))
+    frame.to_csv(path, index=False, sep=separator, lineterminator=line, quoting=int(rng.integers(0, 2)))
+    labels = dict(zip(frame.iloc[:, 0][:5], ["e", "e", "f", "f", "g"], strict=False))
+    same(scan(path, labels), eb.measure(frame, labels))
+    named = scan(path, labels, record=header[0], cluster="cluster")
+    same(named, eb.measure(frame, labels))
+
+
+def test_rows_that_begin_with_a_hash_are_rows(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "record": [f"{'#' if i % 3 == 1 else ''}{i}" for i in range(300)],
+            "cluster": [f"c{i // 3}" for i in range(300)],
+            "colour": [f"#{i:06x}" for i in range(300)],
+        }
+    )
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    found = scan(tmp_path / "p.csv", {"0": "e", "2": "e"})
+    same(found, eb.measure(frame, {"0": "e", "2": "e"}))
+    assert found.rows == 300
+
+
+@pytest.mark.parametrize(
+    "text", ["\nrecord,cluster\na,x\n", "\r\nrecord,cluster\r\na,x\r\n", " \nrecord,cluster\na,x\n", ""]
+)
+def test_a_first_line_that_is_blank_is_told(tmp_path, text):
+    (tmp_path / "p.csv").write_bytes(text.encode())
+    with pytest.raises(eb.DataError, match=r"p.csv: its first line is blank, which must name the columns"):
+        scan(tmp_path / "p.csv", {"a": "e"})
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "frame", "arrow"])
+def test_columns_whose_names_differ_in_case_only(tmp_path, kind):
+    frame = pd.DataFrame(
+        {"id": ["k", "l", "m"], "cluster": ["x", "x", "y"], "ID": list("abc"), "CLUSTER": list("vvv")}
+    )
+    sources = {"frame": frame, "arrow": pa.Table.from_pandas(frame)}
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    frame.to_parquet(tmp_path / "p.parquet")
+    source = sources.get(kind, tmp_path / f"p.{kind}")
+    for record, labels in (("id", {"k": "e", "l": "e"}), ("ID", LABELS)):
+        for cluster in ("cluster", "CLUSTER"):
+            wanted = eb.measure(frame[[record, cluster]], labels)
+            same(scan(source, labels, record=record, cluster=cluster), wanted)
+    found = scan(source, LABELS, record="ID", cluster="id")
+    same(found, eb.measure(frame[["ID", "id"]], LABELS))
+    with pytest.raises(
+        eb.DataError, match="the prediction has no column 'Cluster'; it has 'id', 'cluster', 'ID'"
+    ):
+        scan(source, LABELS, cluster="Cluster")
+
+
+def test_parquet_whose_name_does_not_say_so(tmp_path):
+    written(tmp_path / "job", FRAME, MORE, name="00000{}_0")
+    same(scan(tmp_path / "job" / "000000_0", LABELS), of(FRAME))
+    same(scan(tmp_path / "job", LABELS), of(FRAME, MORE))
+
+
+def test_metadata_that_cannot_be_read_are_told(tmp_path):
+    table = pa.Table.from_pandas(FRAME).replace_schema_metadata({"pandas": "no json"})
+    pq.write_table(table, tmp_path / "p.parquet")
+    with pytest.raises(eb.DataError, match=r"cannot read .*p.parquet"):
+        scan(tmp_path / "p.parquet", LABELS)
+    pq.write_table(pa.table({"record": ["a"], "cluster": ["x"]}, metadata={}), tmp_path / "q.parquet")
+    data = (tmp_path / "q.parquet").read_bytes()
+    at = data.index(b"ARROW:schema") + 40
+    (tmp_path / "q.parquet").write_bytes(data[:at] + b"!!!!" + data[at + 4 :])
+    with pytest.raises(eb.DataError, match=r"cannot read .*q.parquet"):
+        scan(tmp_path / "q.parquet", LABELS)
+
+
+# Databases
+
+
+def test_tables_of_schemas_go_by_their_names(tmp_path):
+    path = tmp_path / "x.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE SCHEMA s; CREATE TABLE s.t AS SELECT 'a' AS record, 'x' AS cluster")
+        connection.execute("""CREATE TABLE "s.u" AS SELECT 'b' AS record, 'x' AS cluster""")
+        connection.execute("CREATE TABLE s.u AS SELECT 'c' AS record, 'x' AS cluster")
+    for table, record in (("s.t", "a"), (("s", "t"), "a"), ("S.T", "a"), ("s.u", "b")):
+        assert scan(DatabaseTable(path, table), {record: "e"}).rows == 1
+    with pytest.raises(eb.DataError, match=r"x.duckdb has no table 't'; it has 's.u', 's.t', 's.u'"):
+        scan(DatabaseTable(path, "t"), {"a": "e"})
+
+
+def test_a_file_of_sqlite_is_told(tmp_path):
+    with sqlite3.connect(tmp_path / "x.db") as database:
+        database.execute("CREATE TABLE p (record, cluster)")
+    database.close()
+    with pytest.raises(
+        eb.DataError, match=r"x.db is a database of SQLite: scan it by RunSQL in Python, or export"
+    ):
+        scan(DatabaseTable(tmp_path / "x.db", "p"), LABELS)
+    (tmp_path / "y.db").write_text("no database")
+    with pytest.raises(eb.DataError, match=r"DuckDB cannot scan the prediction: .*y.db"):
+        scan(DatabaseTable(tmp_path / "y.db", "p"), LABELS)
+
+
+# Ids
+
+
+UUIDS = {name: f"550e8400-e29b-41d4-a716-44665544000{i}" for i, name in enumerate("abcd")}
+
+
+@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize("kind", ["arrow", "parquet", "database", "relation"])
+def test_uuids_are_text(tmp_path, kind, text):
+    binary = pa.array([uuid.UUID(i).bytes for i in UUIDS.values()], pa.uuid())
+    table = pa.table({"record": binary, "cluster": binary.take(pa.array([0, 0, 1, 2]))})
+    pq.write_table(table, tmp_path / "p.parquet")
+    with duckdb.connect(tmp_path / "x.duckdb") as connection:
+        connection.register("t", table)
+        connection.execute("CREATE TABLE p AS SELECT * FROM t")
+    with duckdb.connect(tmp_path / "x.duckdb", read_only=True) as connection:
+        sources = {
+            "arrow": table,
+            "parquet": Files(tmp_path / "p.parquet", text),
+            "database": DatabaseTable(tmp_path / "x.duckdb", "p", text),
+            "relation": connection.table("p"),
+        }
+        if kind != "relation":
+            connection.close()
+        a, b, c, d = UUIDS.values()
+        wanted = {a: a, b: a, c: b, d: c}
+        same(scan(sources[kind], {a: "e", d: "e"}), eb.measure(wanted, {a: "e", d: "e"}))
+        with pytest.raises(eb.DataError, match=f"1 ids there differ from these in case .*, such as '{a}'"):
+            scan(sources[kind], {a.upper(): "e"})
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_decimals_without_fraction_are_integers(tmp_path, text):
+    ids = [1, 2, 10**30, -5]
+    decimals = pa.array(ids, pa.decimal128(38, 0))
+    clusters = decimals.take(pa.array([0, 0, 2, 2]))
+    pq.write_table(pa.table({"record": decimals, "cluster": clusters}), tmp_path / "p.parquet")
+    form = str if text else int
+    labels = {form(1): "e", form(10**30): "e"}
+    wanted = {form(i): form(c) for i, c in zip(ids, [1, 1, 10**30, 10**30], strict=True)}
+    same(scan(Files(tmp_path / "p.parquet", text), labels), eb.measure(wanted, labels))
+    with pytest.raises(eb.DataError, match="1 duplicates, such as 1"):
+        scan(pa.table({"record": decimals.take(pa.array([0, 0])), "cluster": clusters[:2]}), {1: "e"})
+    fractions = pa.table({"record": pa.array([1], pa.decimal128(5, 2)), "cluster": ["x"]})
+    with pytest.raises(eb.DataError, match=r"record ids .* not DECIMAL\(5,2\); convert"):
+        scan(fractions, {1: "e"})
+
+
+@pytest.mark.parametrize("records", [[1, 2], [2**63, 2], [-1, 2**63], [2**64 + 1, -1]])
+@pytest.mark.parametrize("labels", [[1, 2], [2**63], [-1, 2**63], [2**64 + 1, -1], [10**30]])
+def test_integers_of_any_size(records, labels):
+    frame = pd.DataFrame(
+        {"record": pd.Series(records, dtype=object), "cluster": pd.Series(records[::-1], dtype=object)}
+    )
+    labels = pd.Series("e", index=pd.Index([*labels, *[r for r in records if r not in labels]], dtype=object))
+    given = {"missing": eb.Missing.SINGLETON}
+    same(scan(frame, labels, **given), eb.measure(frame, labels, **given))
+
+
+@pytest.mark.parametrize("ids", [[10**40, 1], [1, "a"]])
+def test_ids_that_no_column_can_hold_are_told(ids):
+    frame = pd.DataFrame({"record": pd.Series(ids, dtype=object), "cluster": "x"})
+    with pytest.raises(
+        eb.DataError, match="column 'record' of the prediction must be all strings or all integers"
+    ):
+        scan(frame, {1: "e"})
+    with pytest.raises(eb.DataError, match="cannot be looked for"):
+        scan(pd.Series(["x"], [1]), pd.Series("e", pd.Index([10**40], dtype=object)))
+
+
+def test_halves_of_characters_are_told():
+    halves = pd.DataFrame(
+        {"record": pd.Series(["a\ud800", "b"], dtype=object), "cluster": pd.Series(["x", "x"])}
+    )
+    with pytest.raises(
+        eb.DataError, match=r"column 'record' of the prediction must be .*surrogates not allowed"
+    ):
+        scan(halves, {"b": "e"})
+    with pytest.raises(eb.DataError, match=r"cannot be looked for: .*surrogates not allowed"):
+        scan(FRAME, pd.Series("e", pd.Index(["a\ud800"], dtype=object)))
+
+
+# Temporary folders
+
+
+def test_folders_of_killed_processes_are_removed(tmp_path):
+    code = f"""
+import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
+import pandas as pd
+from erbayes.scan import DuckDB
+with DuckDB(folder={str(tmp_path)!r}).open(pd.DataFrame()):
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    (tmp_path / "erbayes-unlocked").mkdir()
+    with (
+        subprocess.Popen([sys.executable, "-c", code], **pipes) as killed,
+        subprocess.Popen([sys.executable, "-c", code], **pipes) as alive,
+    ):
+        assert killed.stdout.readline() == alive.stdout.readline() == "ready\n"
+        with DuckDB(folder=tmp_path).open(FRAME):
+            before = set(tmp_path.iterdir())
+            assert len(before) == 4
+            killed.kill()
+            killed.wait(timeout=60)
+            scan(FRAME, LABELS, engine=DuckDB(folder=tmp_path))
+            assert len(set(tmp_path.iterdir())) == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["erbayes-unlocked"]
+
+
+def test_folders_that_do_not_exist_are_told(tmp_path):
+    with pytest.raises(eb.DataError, match=r"cannot make a temporary folder in .*nodir: No such file"):
+        scan(FRAME, LABELS, engine=DuckDB(folder=tmp_path / "nodir"))
+
+
+def test_lazy_frames_are_told(tmp_path):
+    written(tmp_path, FRAME)
+    with pytest.raises(
+        eb.DataError, match="a LazyFrame holds no rows yet: give the files that it reads, or its"
+    ):
+        scan(pl.scan_parquet(tmp_path / "0.parquet"), LABELS)
+
+
+def test_common_records_of_ids_that_are_cast(tmp_path):
+    """UUIDs and decimals among predictions of text and of integers."""
+    binary = pa.array([uuid.UUID(i).bytes for i in UUIDS.values()], pa.uuid())
+    old = pa.table({"record": binary, "cluster": pa.array([1, 1, 2, 2], pa.decimal128(38, 0))})
+    new = pd.Series([1, 1, 1], list(UUIDS.values())[:3])
+    labels = dict.fromkeys(list(UUIDS.values())[:3], "e")
+    found = scan_common({"old": old, "new": new}, labels)
+    for name, clusters in (("old", [1, 1, 2]), ("new", [1, 1, 1])):
+        same(found[name], eb.measure(pd.Series(clusters, new.index), labels))
