@@ -119,9 +119,11 @@ def test_collations_and_types_of_postgresql(postgres, kind):  # noqa: F811
         types = {"record": "text", "cluster": "text"} | {kind: type}
         postgres.execute(f"CREATE TABLE p (record {types['record']}, cluster {types['cluster']})")
         for row in rows:
-            postgres.execute("INSERT INTO p VALUES (%s, %s)", row)
+            plain = [f"CAST(%s AS {type.partition(' COLLATE')[0]})" for type in types.values()]
+            postgres.execute(f"INSERT INTO p VALUES ({', '.join(plain)})", row)
         return scan(RunSQL(lambda sql: postgres.execute(sql).fetchall(), "p"), labels, **NAMES)
 
+    postgres.prepare_threshold = None
     rows = [("a", "x"), ("b", "x"), ("c", "y")]
     for level, pair in (("ks-level2", "'a' and 'A'"), ("ks-level1-kc", "'a' and 'á'")):
         name = level.replace("-", "_")
