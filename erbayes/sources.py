@@ -203,10 +203,8 @@ class Files:
     def root(self) -> Path:
         """The folder below which names of folders count: release=2021 below it is a column."""
         path = Path(self.path)
-        if path.is_dir():
-            return path
         if path.exists():
-            return path.parent
+            return path
         return next(p for p in path.parents if not has_magic(str(p)))
 
 
