@@ -209,7 +209,7 @@ class Files:
 
 
 def _hidden(path: Path) -> bool:
-    return any(part[0] in "._" for part in path.parts if part != "..")
+    return any(part[0] in "._" for part in path.parts)
 
 
 LOGS = {"_delta_log": "Delta", "_spark_metadata": "Spark streaming", ".hoodie": "Hudi"}
