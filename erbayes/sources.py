@@ -418,11 +418,10 @@ class _RunSQL:
 
     def use(self, record: str, cluster: str, *others: str) -> None:
         named = [record, cluster, *others]
-        columns = [self.quote(column) for column in named]
-        present = " AND ".join(f"{column} IS NOT NULL" for column in columns)
-        some_row = self.rows(f"SELECT {', '.join(columns)} FROM {self.table} WHERE {present} LIMIT 1")
-        first = [_kind(value) for value in some_row[0]] if some_row else [None] * len(named)
-        self.kinds = dict(zip(named, first, strict=True))
+        for column in named:
+            id = self.quote(column)
+            found = self.rows(f"SELECT {id} FROM {self.table} WHERE {id} IS NOT NULL LIMIT 1")
+            self.kinds[column] = _kind(found[0][0]) if found else None
         plain = [column for column in named if self.kinds[column] in {"string", "integer"}]
         if plain:
             ends = ", ".join(f"MIN({self.quote(column)}), MAX({self.quote(column)})" for column in plain)
