@@ -144,7 +144,7 @@ def scan_releases(
     Parameters
     ----------
     release : str
-        Column that tells the prediction of each row. Folders called "release=2021" make such a column.
+        Column that tells the prediction of each row. Folders called "release=2021" make one, of text.
     common : bool
         Restrict all of them to the records that every one covers (`erbayes.Coverage.COMMON`). Labelled
         records beyond these are left out.
