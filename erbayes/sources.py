@@ -420,8 +420,8 @@ class _RunSQL:
         named = [record, cluster, *others]
         for column in named:
             id = self.quote(column)
-            found = self.rows(f"SELECT {id} FROM {self.table} WHERE {id} IS NOT NULL LIMIT 1")
-            self.kinds[column] = _kind(found[0][0]) if found else None
+            first = self.rows(f"SELECT {id} FROM {self.table} WHERE {id} IS NOT NULL LIMIT 1")
+            self.kinds[column] = _kind(first[0][0]) if first else None
         plain = [column for column in named if self.kinds[column] in {"string", "integer"}]
         if plain:
             ends = ", ".join(f"MIN({self.quote(column)}), MAX({self.quote(column)})" for column in plain)
