@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import Enum
 from hashlib import file_digest
 from importlib.metadata import version
@@ -23,7 +25,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from .clustering import ids
+from .clustering import Clustering, ids
 from .compare import Coverage, compare
 from .demo import demo
 from .design import (
@@ -36,8 +38,8 @@ from .design import (
     UniformRecords,
 )
 from .diagnostics import alarms
-from .errors import DataError, some
-from .files import read_columns, replacing
+from .errors import DataError, Remedy, printable, some
+from .files import is_database, read_columns, refuse_output, replacing
 from .frame import Dated
 from .intervals import DEFAULT, WALD, Kind, Symmetric
 from .metrics import METRICS, OTHERS, PAPER, Metric, pairwise_precision, pairwise_recall
@@ -96,6 +98,27 @@ MISSING = {
 }
 
 
+COLUMNS = "name them: --record, --cluster, --entity"
+REMEDIES = {
+    Remedy.MISSING: (
+        "choose a policy to go on: --missing omit, singleton or together; with --edges, --records lists "
+        "records that are in no pair"
+    ),
+    Remedy.COVERAGE: "choose --coverage common to compare them on the records that they share",
+    Remedy.COLUMNS: COLUMNS,
+    Remedy.SCANNED_COLUMNS: COLUMNS,
+    Remedy.ALONE: Remedy.ALONE.value,
+    Remedy.LINKS: "if rows are links between records, --edges makes clusters of them",
+    Remedy.ANSWERS: (
+        "if rows are answers about pairs of records, erbayes.labelling.read_stars makes entities of them, in "
+        "Python"
+    ),
+    Remedy.SCORE: "name those of the two records and of scores: --left, --right, --score with --threshold",
+    Remedy.DATABASE: "name its table: --table NAME",
+}
+"""What to do about an error, in a shell."""
+
+
 class Format(Enum):
     """How a table is printed."""
 
@@ -103,6 +126,13 @@ class Format(Enum):
     CSV = "csv"
     JSON = "json"
     HTML = "html"
+
+
+def _positive(limit: str | None) -> str | None:
+    number = None if limit is None else re.match(r"\s*(\d+(\.\d+)?)", limit)
+    if limit is not None and (number is None or float(number[1]) == 0):
+        raise typer.BadParameter(f"{limit!r} is not an amount of memory such as 4GB")
+    return limit
 
 
 def _file(what: str) -> Any:
@@ -115,7 +145,11 @@ def _argument(name: str, what: str) -> Any:
 
 Prediction = Annotated[
     Path,
-    typer.Argument(metavar="PREDICTION", exists=True, help="Record and predicted cluster, for all records."),
+    typer.Argument(
+        metavar="PREDICTION",
+        exists=True,
+        help="Record and predicted cluster, for all records; or pairs, with --edges.",
+    ),
 ]
 Labels = Annotated[Path, _argument("LABELS", "Record and entity, for every record of each labelled entity.")]
 DesignOption = Annotated[DesignName, typer.Option("--design", help="How the labelled units were found.")]
@@ -153,7 +187,19 @@ FrameUntil = Annotated[
     str | None, typer.Option(help="Last day (YYYY-MM-DD) or number of --frame-column in the frame.")
 ]
 Stored = Annotated[str | None, typer.Option("--table", help="Table of a DuckDB database.")]
-MemoryLimit = Annotated[str | None, typer.Option(help="For the scan of PREDICTION, such as 4GB.")]
+MemoryLimit = Annotated[
+    str | None, typer.Option(callback=_positive, help="For the scan of PREDICTION, such as 4GB.")
+]
+Edges = Annotated[
+    bool, typer.Option("--edges", help="Rows of PREDICTION are links between two records, not memberships.")
+]
+Left = Annotated[str | None, typer.Option(help="With --edges, the column of one record.")]
+Right = Annotated[str | None, typer.Option(help="With --edges, the column of the other record.")]
+Score = Annotated[str | None, typer.Option(help="With --edges, the column of scores.")]
+Threshold = Annotated[
+    float | None, typer.Option(help="With --score: pairs with this score or more are links.")
+]
+Records = Annotated[Path | None, _file("With --edges, all records, since some may be in no pair.")]
 Level = Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")]
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print.")]
 Output = Annotated[
@@ -170,13 +216,23 @@ def _errors_told() -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        typer.echo(f"erbayes: {error}", err=True)
+        _tell("; ".join([f"erbayes: {error.what}", *(REMEDIES[r] for r in error.remedies)]))
         raise typer.Exit(2) from error
 
 
-def _keyed(path: Path) -> pd.Series:
-    """Second column of a table, indexed by the first, whose ids are unique."""
-    frame = read_columns(path, (None, None))
+def _tell(text: str) -> None:
+    typer.echo(printable(text), err=True)
+
+
+def _refuse_output(output: Path | None, *inputs: Path | None) -> None:
+    """Before any work is done."""
+    if output is not None:
+        refuse_output(output, [path for path in inputs if path is not None])
+
+
+def _keyed(path: Path, key: str, value: str) -> pd.Series:
+    """A column of a table, indexed by the other, whose ids are unique."""
+    frame = read_columns(path, {key: None, value: None})
     key, value = frame.columns
     keys = ids(frame[key], f"{path}, column {key!r}")
     if not keys.is_unique:
@@ -185,9 +241,9 @@ def _keyed(path: Path) -> pd.Series:
     return pd.Series(ids(frame[value], f"{path}, column {value!r}"), index=keys)
 
 
-def _numbers(path: Path, whole: bool = False) -> pd.Series:
+def _numbers(path: Path, key: str, value: str, whole: bool = False) -> pd.Series:
     """As `_keyed`, for numbers."""
-    text = _keyed(path)
+    text = _keyed(path, key, value)
     numbers = pd.to_numeric(text, errors="coerce")
     bad = numbers.isna() | (whole & (numbers % 1 != 0))
     if bad.any():
@@ -221,7 +277,7 @@ def _design(
         raise DataError(
             f"--design {name.value} does not take {', '.join(foreign)}; it takes {', '.join(takes)}"
         )
-    units = None if drawn is None else list(read_columns(drawn, (None,)).iloc[:, 0])
+    units = None if drawn is None else list(read_columns(drawn, {"unit": None}).iloc[:, 0])
     match name:
         case DesignName.UNIFORM_RECORDS:
             return UniformRecords(units, population)
@@ -234,12 +290,64 @@ def _design(
         case DesignName.KNOWN_WEIGHTS:
             if weights is None:
                 raise DataError(f"--design {name.value} needs --weights")
-            return KnownWeights(_numbers(weights), units, population)
+            return KnownWeights(_numbers(weights, "unit", "weight"), units, population)
         case DesignName.STRATIFIED:
             if strata is None or populations is None:
                 raise DataError(f"--design {name.value} needs --strata and --populations")
-            sizes = {str(h): int(n) for h, n in _numbers(populations, whole=True).items()}
-            return Stratified(_keyed(strata), sizes, single_unit or SingleUnit.ERROR)
+            numbers = _numbers(populations, "stratum", "number", whole=True)
+            sizes = {str(h): int(n) for h, n in numbers.items()}
+            return Stratified(_keyed(strata, "unit", "stratum"), sizes, single_unit or SingleUnit.ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """How a prediction that is links between records is read."""
+
+    left: str | None
+    right: str | None
+    score: str | None
+    threshold: float | None
+    records: Path | None
+
+    @classmethod
+    def of(cls, edges: bool, *given: Any) -> Pairs | None:
+        if not edges and any(value is not None for value in given):
+            raise DataError("--left, --right, --score, --threshold and --records need --edges")
+        return cls(*given) if edges else None
+
+    def read(self, path: Path, record: str | None) -> tuple[Clustering, str]:
+        """Clusters of the links, and what was read."""
+        columns = {"left": self.left, "right": self.right} | ({"score": self.score} if self.score else {})
+        frame = read_columns(path, columns)
+        if self.score:
+            scores = pd.to_numeric(frame[self.score], errors="coerce")
+            bad = scores.isna() & frame[self.score].notna()
+            if bad.any():
+                raise DataError(
+                    f"{path}: {bad.sum():,} of {len(bad):,} scores {self.score!r} are not numbers, such as "
+                    f"{some(frame[self.score][bad])}: keep the rows that are links, and two columns"
+                )
+            frame[self.score] = scores
+        every = None if self.records is None else read_columns(self.records, {"record": record}).iloc[:, 0]
+        found = Clustering.from_pairs(
+            frame, score=self.score, threshold=self.threshold, records=every, what=f"pairs of {path}"
+        )
+        links = "links" if self.score is None else f"pairs, links from {self.threshold:g} on,"
+        alone = int((found.sizes == 1).sum())
+        rest = (
+            f"{alone:,} of the records are linked to no other"
+            if self.records is not None
+            else "records that are in no pair do not count, unless --records lists them"
+        )
+        return found, f"{len(frame):,} {links} of {_sized(found)} ({_of(frame.columns, path)}; {rest})"
+
+
+def _of(columns: Iterable[Any], path: Path) -> str:
+    return f"{', '.join(map(str, columns))} of {path}"
+
+
+def _sized(clustering: Clustering) -> str:
+    return f"{len(clustering.records):,} records in {len(clustering.clusters):,} clusters"
 
 
 def _large(prediction: Path) -> bool:
@@ -249,12 +357,24 @@ def _large(prediction: Path) -> bool:
     )
 
 
+def _scanned(predictions: Sequence[Path], stored: Any, memory_limit: str | None, pairs: Pairs | None) -> bool:
+    """Whether predictions are scanned where they lie, rather than read."""
+    for path in predictions:
+        if stored is None and is_database(path):
+            raise DataError(f"{path} is a DuckDB database", Remedy.DATABASE)
+    if pairs is None:
+        return stored is not None or memory_limit is not None or any(map(_large, predictions))
+    if stored is not None or memory_limit is not None or any(path.is_dir() for path in predictions):
+        raise DataError("with --edges, PREDICTION is a file that is read into memory")
+    return False
+
+
 def _source(prediction: Path, record: str | None, cluster: str | None, stored: str | None) -> Any:
     """What to scan; a file that DuckDB cannot unpack is read."""
     if stored is not None:
         return DatabaseTable(prediction, stored, text=True)
     if not unpacks(prediction):
-        return read_columns(prediction, (record, cluster))
+        return read_columns(prediction, {"record": record, "cluster": cluster})
     return Files(prediction, text=True)
 
 
@@ -270,11 +390,22 @@ def _frame(file: Path | None, column: str | None, until: str | None) -> Path | D
 
 
 def _read(
-    prediction: Path, record: str | None, cluster: str | None, frame: Path | Dated | None
-) -> pd.DataFrame:
-    """Memberships of a prediction, and the dates that its frame needs."""
-    dates = [frame.column] if isinstance(frame, Dated) else []
-    return read_columns(prediction, (record, cluster, *dates))
+    prediction: Path,
+    record: str | None,
+    cluster: str | None,
+    frame: Path | Dated | None,
+    pairs: Pairs | None,
+    what: str,
+) -> tuple[Any, str]:
+    """A prediction, with the dates that its frame needs, and what was read."""
+    dates = {"date": frame.column} if isinstance(frame, Dated) else {}
+    if pairs is not None and dates:
+        raise DataError("with --edges, a frame is --frame FILE: pairs have no dates")
+    if pairs is not None:
+        return pairs.read(prediction, record)
+    table = read_columns(prediction, {"record": record, "cluster": cluster, **dates})
+    found = Clustering.of(table.iloc[:, :2], what)
+    return (table if dates else found), f"{_sized(found)} ({_of(table.columns, prediction)})"
 
 
 def _labelled(
@@ -285,27 +416,42 @@ def _labelled(
     missing: Missing,
     frame: Path | Dated | None,
     scanned: bool,
-) -> dict[str, Any]:
-    """What is common to all ways of measuring a prediction."""
+) -> tuple[dict[str, Any], str]:
+    """What is common to all ways of measuring a prediction, and what was read."""
     listed: Any = frame
     if isinstance(frame, Path):
-        listed = _source(frame, record, None, None) if scanned else read_columns(frame, (record,))
-    return {
-        "frame": listed,
-        "labels": read_columns(labels, (record, entity)),
-        "blocks": None if blocks is None else read_columns(blocks, (record, None)),
-        "missing": missing,
-    }
+        listed = (
+            _source(frame, record, None, None)
+            if scanned
+            else read_columns(frame, {"record": record}, spare=1)
+        )
+    table = read_columns(labels, {"record": record, "entity": entity})
+    found = Clustering.of(table, "labels")
+    given = {"frame": listed, "labels": found, "blocks": None, "missing": missing}
+    read = (
+        f"{len(found.records):,} labelled records of {len(found.clusters):,} entities "
+        f"({_of(table.columns, labels)})"
+    )
+    if blocks is None:
+        return given, read
+    table = read_columns(blocks, {"record": record, "block": None})
+    filled = Clustering.of(table, "blocks")
+    filling = f"{len(filled.records):,} records of {len(filled.clusters):,} blocks"
+    return given | {"blocks": filled}, f"{read}; {filling} ({_of(table.columns, blocks)})"
 
 
 def _tell_frame(units: Units, name: str = "") -> None:
     if units.frame is not None:
         told = "; ".join(f"{what}: {value}" for what, value in units.frame.told().items())
-        typer.echo(f"note: {name}{told}", err=True)
+        _tell(f"note: {name}{told}")
 
 
-def _tell_scan(units: Scanned, name: str = "") -> None:
-    typer.echo(f"{name}{units.rows:,} records scanned; no duplicates among {units.checked}", err=True)
+def _tell_scan(units: Scanned, path: Path, name: str = "") -> None:
+    clusters = "" if units.known is None else f", in {units.known.count.sum():,.0f} clusters"
+    _tell(
+        f"{name}{units.rows:,} records scanned{clusters} ({_of(units.columns, path)}); "
+        f"no duplicates among {units.checked}"
+    )
 
 
 def _measured(
@@ -319,14 +465,19 @@ def _measured(
     frame: Path | Dated | None,
     stored: str | None,
     memory_limit: str | None,
-) -> Units:
-    """Units of one prediction, which is scanned where it is large."""
-    scanned = _large(prediction) or stored is not None or memory_limit is not None
-    given = _labelled(labels, blocks, record, entity, missing, frame, scanned)
+    pairs: Pairs | None,
+) -> tuple[Units, str]:
+    """Units of one prediction, which is scanned where it is large, and what was read."""
+    scanned = _scanned([prediction], stored, memory_limit, pairs)
     if not scanned:
-        counted = measure(_read(prediction, record, cluster, frame), **given)
+        judged, read = _read(prediction, record, cluster, frame, pairs, "prediction")
+        given, of_labels = _labelled(labels, blocks, record, entity, missing, frame, scanned)
+        _tell(f"read {read}; {of_labels}")
+        counted = measure(judged, **given)
         _tell_frame(counted)
-        return counted
+        return counted, f"{read}; {of_labels}"
+    given, of_labels = _labelled(labels, blocks, record, entity, missing, frame, scanned)
+    _tell(f"read {of_labels}")
     units = scan(
         _source(prediction, record, cluster, stored),
         record=record,
@@ -334,9 +485,9 @@ def _measured(
         engine=DuckDB(memory_limit),
         **given,
     )
-    _tell_scan(units)
+    _tell_scan(units, prediction)
     _tell_frame(units)
-    return units
+    return units, f"{units.rows:,} records ({_of(units.columns, prediction)}); {of_labels}"
 
 
 def _metrics(names: str | None) -> Sequence[Metric]:
@@ -431,6 +582,12 @@ def estimate_command(
     record: Record = None,
     cluster: Cluster = None,
     entity: Entity = None,
+    edges: Edges = False,
+    left: Left = None,
+    right: Right = None,
+    score: Score = None,
+    threshold: Threshold = None,
+    records: Records = None,
     missing: MissingOption = Missing.ERROR,
     frame: FrameFile = None,
     frame_column: FrameColumn = None,
@@ -449,7 +606,8 @@ def estimate_command(
     """Estimate metrics of PREDICTION from a labelled sample.
 
     LABELS holds every record of each entity in the sample. Files are CSV, TSV (both may be compressed)
-    or Parquet. Their first two columns are taken unless columns are named. Ids are text: integers in a
+    or Parquet. Of two columns the first is the record; where there are more, name them: --record,
+    --cluster, --entity. What was read is told on stderr. Ids are text: integers in a
     Parquet file become text, and 7 is not 007. PREDICTION may also be a folder of such files or, with
     --table, a DuckDB database. These and large files are scanned where they lie (needs erbayes[scale]).
 
@@ -487,22 +645,23 @@ def estimate_command(
     cannot be used.
     """
     with _errors_told():
+        _refuse_output(output, prediction, labels, drawn, weights, strata, populations, blocks, records)
         chosen = _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
         limit = _frame(frame, frame_column, frame_until)
-        units = _measured(
-            prediction, labels, blocks, record, cluster, entity, missing, limit, stored, memory_limit
+        pairs = Pairs.of(edges, left, right, score, threshold, records)
+        units, _ = _measured(
+            prediction, labels, blocks, record, cluster, entity, missing, limit, stored, memory_limit, pairs
         )
         if units.unmatched:
-            typer.echo(
+            _tell(
                 f"note: {units.unmatched} labelled records are not in PREDICTION; --missing "
-                f"{missing.value}: {MISSING[missing]}",
-                err=True,
+                f"{missing.value}: {MISSING[missing]}"
             )
         sample = Sample(units, drawing)
         table = taylor(sample, chosen).apply(chosen).table(level, KINDS[interval]).reset_index()
         for alarm in alarms(sample, chosen):
-            typer.echo(f"warning: {alarm}", err=True)
+            _tell(f"warning: {alarm}")
         _show_estimates(table, level, format, output)
 
 
@@ -529,6 +688,12 @@ def compare_command(
         list[str] | None, typer.Option(help="Cluster column of PREDICTION; several are compared.")
     ] = None,
     entity: Entity = None,
+    edges: Edges = False,
+    left: Left = None,
+    right: Right = None,
+    score: Score = None,
+    threshold: Threshold = None,
+    records: Records = None,
     missing: MissingOption = Missing.ERROR,
     frame: FrameFile = None,
     frame_column: FrameColumn = None,
@@ -554,9 +719,11 @@ def compare_command(
     \b
     Examples:
       erbayes compare old.csv new.csv labels.csv --design uniform-records --metrics pairwise-f1
-      erbayes compare both.parquet labels.csv --design uniform-records --cluster old --cluster new
+      erbayes compare both.parquet labels.csv --design uniform-records --record id \\
+          --cluster old --cluster new
     """
     with _errors_told():
+        _refuse_output(output, *predictions, labels, drawn, weights, strata, populations, blocks, records)
         chosen = _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
         tables: Sequence[str | None] = stored or [None]
@@ -567,8 +734,10 @@ def compare_command(
         if len(set(names)) < len(names):
             raise DataError(f"predictions go by their files' names, which must differ: {some(names, 20)}")
         limit = _frame(frame, frame_column, frame_until)
-        scanned = stored is not None or memory_limit is not None or any(map(_large, predictions))
-        given = _labelled(labels, blocks, record, entity, missing, limit, scanned)
+        pairs = Pairs.of(edges, left, right, score, threshold, records)
+        scanned = _scanned(predictions, stored, memory_limit, pairs)
+        given, of_labels = _labelled(labels, blocks, record, entity, missing, limit, scanned)
+        _tell(f"read {of_labels}")
         judged: dict[str, Any]
         if scanned:
             engine = DuckDB(memory_limit)
@@ -581,20 +750,20 @@ def compare_command(
                     n: scan(source, record=record, cluster=clusters[n], engine=engine, **given)
                     for n, source in sources.items()
                 }
-            for name, units in judged.items():
-                _tell_scan(units, f"{name}: ")
+            for (name, units), (path, *_) in zip(judged.items(), parts, strict=True):
+                _tell_scan(units, path, f"{name}: ")
         else:
-            judged = {n: _read(p, record, c, limit) for n, (p, _, c) in zip(names, parts, strict=True)}
+            judged = {}
+            for name, (path, _, column) in zip(names, parts, strict=True):
+                judged[name], read = _read(path, record, column, limit, pairs, f"prediction {name!r}")
+                _tell(f"{name}: read {read}")
         found = compare(judged, design=drawing, metrics=chosen, coverage=coverage, **given)
         for name, sample in zip(names, found.samples, strict=True):
             _tell_frame(sample.units, f"{name}: ")
             for alarm in alarms(sample, chosen):
-                typer.echo(f"warning: {name}: {alarm}", err=True)
+                _tell(f"warning: {name}: {alarm}")
         if found.left_out:
-            typer.echo(
-                f"warning: {found.left_out} labelled records, which a prediction lacks, are left out",
-                err=True,
-            )
+            _tell(f"warning: {found.left_out} labelled records, which a prediction lacks, are left out")
         _show_estimates(found.differences(level), level, format, output)
 
 
@@ -629,6 +798,12 @@ def report_command(
     record: Record = None,
     cluster: Cluster = None,
     entity: Entity = None,
+    edges: Edges = False,
+    left: Left = None,
+    right: Right = None,
+    score: Score = None,
+    threshold: Threshold = None,
+    records: Records = None,
     missing: MissingOption = Missing.ERROR,
     frame: FrameFile = None,
     frame_column: FrameColumn = None,
@@ -654,13 +829,15 @@ def report_command(
           --metrics pairwise-precision,pairwise-recall --output report.html
     """
     with _errors_told():
+        _refuse_output(output, prediction, labels, drawn, weights, strata, populations, blocks, records)
         chosen = _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
         limit = _frame(frame, frame_column, frame_until)
-        units = _measured(
-            prediction, labels, blocks, record, cluster, entity, missing, limit, stored, memory_limit
+        pairs = Pairs.of(edges, left, right, score, threshold, records)
+        units, read = _measured(
+            prediction, labels, blocks, record, cluster, entity, missing, limit, stored, memory_limit, pairs
         )
-        read = {
+        files = {
             "PREDICTION": prediction,
             "LABELS": labels,
             "drawn": drawn,
@@ -669,8 +846,9 @@ def report_command(
             "populations": populations,
             "blocks": blocks,
             "frame": frame,
+            "records": records,
         }
-        about = {name: _told(path) for name, path in read.items() if path is not None}
+        about = {name: _told(path) for name, path in files.items() if path is not None} | {"read": read}
         if units.unmatched:
             about["--missing"] = f"{missing.value}: {MISSING[missing]}"
         page = report(
@@ -703,6 +881,12 @@ def plan_command(
     record: Record = None,
     cluster: Cluster = None,
     entity: Entity = None,
+    edges: Edges = False,
+    left: Left = None,
+    right: Right = None,
+    score: Score = None,
+    threshold: Threshold = None,
+    records: Records = None,
     missing: MissingOption = Missing.ERROR,
     frame: FrameFile = None,
     frame_column: FrameColumn = None,
@@ -730,11 +914,13 @@ def plan_command(
           --per-unit 4 --per-record 0.5
     """
     with _errors_told():
+        _refuse_output(output, prediction, labels, drawn, weights, strata, populations, blocks, records)
         chosen = (pairwise_precision, pairwise_recall) if metrics is None else _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
         limit = _frame(frame, frame_column, frame_until)
-        units = _measured(
-            prediction, labels, blocks, record, cluster, entity, missing, limit, stored, memory_limit
+        pairs = Pairs.of(edges, left, right, score, threshold, records)
+        units, _ = _measured(
+            prediction, labels, blocks, record, cluster, entity, missing, limit, stored, memory_limit, pairs
         )
         planned: dict[str, Planned] = {
             DesignName.UNIFORM_RECORDS.value: UniformRecords(),
@@ -742,7 +928,7 @@ def plan_command(
         }
         pilot = Sample(units, drawing)
         for alarm in alarms(pilot, chosen):
-            typer.echo(f"warning: {alarm}", err=True)
+            _tell(f"warning: {alarm}")
         plan = forecast(pilot, chosen, planned, cost=lambda size: per_unit + per_record * size)
         table = plan.needed(half_width, level)
         _show(table.astype(object).where(table.notna(), None), format, output)
@@ -760,6 +946,7 @@ def metrics_command(format: FormatOption = Format.TABLE, output: Output = None) 
     [T07] Talburt et al. (2007).
     """
     with _errors_told():
+        _refuse_output(output)
         listed = {"metric": [m.name for m in METRICS], "formula": [m.source for m in METRICS]}
         _show(pd.DataFrame(listed), format, output)
 
@@ -774,4 +961,5 @@ def demo_command(
     datasets: pip install 'erbayes[datasets]'
     """
     with _errors_told():
+        _refuse_output(picture)
         demo(picture)

@@ -11,9 +11,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from .arrays import BoolArray, IntArray
-from .errors import DataError, some
+from .errors import DataError, Remedy, some
+from .tables import is_table, refuse_columns, to_frame
 
 LONGEST = 64
 """Bytes of the longest strings that have digests; pandas is as quick with longer ones."""
@@ -36,10 +39,14 @@ def ids(values: Any, what: str) -> pd.Index:
         raise DataError(f"{what}: {missing} of {len(index)} are missing")
     if isinstance(index, pd.CategoricalIndex):
         index = pd.Index(index.categories[index.codes])
-    kind = pd.api.types.infer_dtype(index, skipna=False)
-    if len(index) and kind not in {"string", "integer"}:
-        raise DataError(f"{what} must be all strings or all integers, not {kind}")
+    if len(index) and kind(index) not in {"string", "integer"}:
+        raise DataError(f"{what} must be all strings or all integers, not {kind(index)}")
     return index
+
+
+def kind(index: pd.Index) -> str:
+    """Type of ids: "string", "integer", or another."""
+    return pd.api.types.infer_dtype(index, skipna=False)
 
 
 def _digests(strings: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64] | None:
@@ -87,6 +94,69 @@ def _coded(values: Any, what: str) -> tuple[IntArray, pd.Index]:
     return codes.astype(np.int64), pd.Index(distinct)
 
 
+def _repeated(records: pd.Index, codes: IntArray, clusters: pd.Index, what: str) -> DataError:
+    """The error for repeated records: rows that are the same, pairs, columns in the other order."""
+    again = records.duplicated()
+    twice = records[again]
+    same = int(pd.DataFrame({"r": records, "c": codes}).duplicated().sum())
+    said = f"record ids of the {what}: {len(twice):,} duplicates, such as {some(twice)}"
+    if same == len(twice):
+        return DataError(f"{said}; each repeats an earlier row with the same cluster, and can be dropped")
+    named = int(clusters.isin(records).sum()) if kind(clusters) == kind(records) else 0
+    if 2 * named >= len(clusters):
+        said += f"; {named:,} of {len(clusters):,} cluster ids are ids of records"
+        return DataError(f"{said}, as in pairs of records", _for_pairs(what))
+    if len(clusters) == len(codes):
+        return DataError(
+            f"{said}; no cluster id is, as if the columns were in the other order", _for_pairs(what)
+        )
+    return DataError(f"{said}; {same:,} of them repeat an earlier row" if same else said)
+
+
+def _for_pairs(what: str) -> Remedy:
+    """What to do about pairs in the place of memberships."""
+    return Remedy.ANSWERS if what == "labels" else Remedy.LINKS
+
+
+def _links(frame: pd.DataFrame, score: str | None, threshold: float | None, what: str) -> BoolArray:
+    """Which pairs are links."""
+    if score is None and threshold is not None:
+        raise DataError(f"{what}: a threshold of {threshold} needs the column of scores", Remedy.SCORE)
+    if score is None:
+        return np.ones(len(frame), dtype=bool)
+    if score not in frame.columns:
+        raise DataError(f"the table of the {what} has no column {score!r}; it has {some(frame.columns, 20)}")
+    if threshold is None or np.isnan(threshold):
+        raise DataError(
+            f"{what}: without a threshold, scores {score!r} of any size would be links", Remedy.SCORE
+        )
+    scores = frame[score]
+    if not pd.api.types.is_numeric_dtype(scores):
+        raise DataError(
+            f"{what}: scores {score!r} must be numbers, not such as {some(scores[scores.notna()])}"
+        )
+    missing = int(scores.isna().sum())
+    if missing:
+        raise DataError(f"{what}: {missing:,} of {len(scores):,} scores {score!r} are missing")
+    return np.asarray(scores >= threshold, dtype=bool)
+
+
+def _all_records(records: Any, met: pd.Index, what: str) -> tuple[pd.Index, IntArray]:
+    """All records, and the position of each one that the pairs hold."""
+    every = ids(records, f"all records of the {what}")
+    if not _unique(every):
+        twice = every[every.duplicated()]
+        raise DataError(f"all records of the {what}: {len(twice):,} duplicates, such as {some(twice)}")
+    inside = every.get_indexer(met) if kind(every) == kind(met) else np.full(len(met), -1)
+    if (inside < 0).any():
+        beyond = met[inside < 0]
+        raise DataError(
+            f"{len(beyond):,} of {len(met):,} records in the {what} are not among all records, "
+            f"such as {some(beyond)}"
+        )
+    return every, inside
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Clustering:
     """A partition of records into clusters.
@@ -112,8 +182,9 @@ class Clustering:
 
     @classmethod
     def of(cls, memberships: Any, what: str = "clustering") -> Clustering:
-        """From a Series (index = records), a mapping, or a table whose first two columns are
-        record and cluster: a DataFrame or anything with an Arrow C stream (polars, pyarrow).
+        """From a Series (index = records), a mapping, or a table of two columns, record and cluster.
+
+        A table is a DataFrame or anything with an Arrow C stream (polars, pyarrow).
 
         Parameters
         ----------
@@ -124,7 +195,8 @@ class Clustering:
         Raises
         ------
         DataError
-            Duplicate record ids, missing values, ids neither strings nor integers.
+            A table of other than two columns, repeated record ids (also in rows that are the same), missing
+            values, ids neither strings nor integers.
         """
         if isinstance(memberships, Clustering):
             return memberships
@@ -132,12 +204,9 @@ class Clustering:
             record, cluster = memberships.index, memberships.array
         elif isinstance(memberships, Mapping):
             record, cluster = list(memberships), list(memberships.values())  # type: ignore[assignment]
-        elif isinstance(memberships, pd.DataFrame) or hasattr(memberships, "__arrow_c_stream__"):
-            frame = (
-                memberships if isinstance(memberships, pd.DataFrame) else pd.DataFrame.from_arrow(memberships)  # type: ignore[attr-defined]
-            )
-            if frame.shape[1] < 2:
-                raise DataError(f"{what}: a table needs a record and a cluster column")
+        elif is_table(memberships):
+            frame = to_frame(memberships)
+            refuse_columns(frame, f"the table of the {what}", Remedy.COLUMNS, pairs=_for_pairs(what))
             record, cluster = frame.iloc[:, 0], frame.iloc[:, 1]  # type: ignore[assignment]
         else:
             raise DataError(
@@ -145,10 +214,75 @@ class Clustering:
                 f"not {type(memberships).__name__}"
             )
         records = ids(record, f"record ids of the {what}")
+        codes, clusters = _coded(cluster, f"cluster ids of the {what}")
         if not _unique(records):
-            twice = records[records.duplicated()]
-            raise DataError(f"record ids of the {what}: {len(twice)} duplicates, such as {some(twice)}")
-        return cls(records, *_coded(cluster, f"cluster ids of the {what}"))
+            raise _repeated(records, codes, clusters, what)
+        return cls(records, codes, clusters)
+
+    @classmethod
+    def from_pairs(
+        cls,
+        pairs: Any,
+        *,
+        score: str | None = None,
+        threshold: float | None = None,
+        records: Any = None,
+        what: str = "pairs",
+    ) -> Clustering:
+        """Connected components of links between records.
+
+        Parameters
+        ----------
+        pairs : DataFrame or Arrow table
+            Two columns of record ids, one row per pair. The two records may be the same.
+        score : str, optional
+            A third column, of numbers. Without it every pair is a link.
+        threshold : float, optional
+            Pairs with a score of `threshold` or more are links.
+        records : sequence of ids, optional
+            All records. Those without a link become clusters of one record. By default the records are those
+            in `pairs`, below the threshold too.
+        what : str
+            How messages name this input.
+
+        Returns
+        -------
+        Clustering
+            Each cluster bears the id of its first record.
+
+        Raises
+        ------
+        DataError
+            Other columns than these, a score without a threshold and the reverse, scores that are missing or
+            no numbers, ids as in `Clustering.of`, ids that `records` lacks.
+
+        Examples
+        --------
+        >>> pairs = pd.DataFrame({"l": ["a", "b", "d"], "r": ["b", "c", "e"], "p": [0.9, 0.8, 0.1]})
+        >>> found = Clustering.from_pairs(pairs, score="p", threshold=0.5, records=list("abcdef"))
+        >>> found.sizes, list(found.clusters)
+        (array([3, 1, 1, 1]), ['a', 'd', 'e', 'f'])
+        """
+        if not is_table(pairs):
+            raise DataError(f"{what}: expected a DataFrame or an Arrow table, not {type(pairs).__name__}")
+        frame = to_frame(pairs)
+        linked = _links(frame, score, threshold, what)
+        ends = frame if score is None else frame.drop(columns=score)
+        refuse_columns(ends, f"the table of the {what}", Remedy.SCORE)
+        left, right = (ids(ends.iloc[:, i], f"column {ends.columns[i]!r} of the {what}") for i in (0, 1))
+        if len(ends) and kind(left) != kind(right):
+            raise DataError(
+                f"ids of the {what} are of type {kind(left)} in one column, {kind(right)} in the other"
+            )
+        met, every = pd.factorize(left.append(right))
+        if records is not None:
+            every, inside = _all_records(records, pd.Index(every), what)
+            met = inside[met]
+        source, target = met[: len(ends)][linked], met[len(ends) :][linked]
+        graph = coo_array((np.ones(len(source), dtype=bool), (source, target)), shape=(len(every),) * 2)
+        codes, _ = pd.factorize(connected_components(graph, directed=False)[1])
+        heads = np.unique(codes, return_index=True)[1]
+        return cls(pd.Index(every), codes.astype(np.int64), pd.Index(every)[heads])
 
     @property
     def sizes(self) -> IntArray:

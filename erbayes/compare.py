@@ -15,7 +15,7 @@ import pandas as pd
 from .bootstrap import RaoWu, Scheme, bootstrap
 from .clustering import Clustering
 from .design import Design
-from .errors import DataError, some
+from .errors import DataError, Remedy, some
 from .metrics import METRICS, Metric
 from .sample import Sample
 from .scan import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
@@ -185,8 +185,8 @@ def compare(
     if partial and not common:
         raise DataError(
             f"the predictions share {len(shared)} records; beyond these "
-            + ", ".join(f"{name!r} covers {extra}" for name, extra in partial.items())
-            + ": choose Coverage.COMMON to compare them on what they share"
+            + ", ".join(f"{name!r} covers {extra}" for name, extra in partial.items()),
+            Remedy.COVERAGE,
         )
     if partial:
         missing = Missing.OMIT

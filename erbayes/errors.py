@@ -2,13 +2,54 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 import numpy as np
 
 
+class Remedy(Enum):
+    """What a caller can do about an error, in the words of Python; the command line has words of its own."""
+
+    MISSING = "choose a policy to go on: missing=Missing.OMIT, Missing.SINGLETON or Missing.TOGETHER"
+    COVERAGE = "choose Coverage.COMMON to compare them on the records that they share"
+    COLUMNS = "choose two, such as table[['record', 'cluster']]"
+    ALONE = "leave these alone in it"
+    SCANNED_COLUMNS = "name them: record=..., cluster=..."
+    LINKS = "if rows are links between records, Clustering.from_pairs makes clusters of them"
+    ANSWERS = "if rows are answers about pairs of records, labelling.read_stars makes entities of them"
+    SCORE = "choose the rows that are links and two columns, or score='column' and threshold=x"
+    DATABASE = "scan it: erbayes.scan.DatabaseTable(path, table)"
+
+
 class DataError(ValueError):
-    """Input that cannot be used; the message says what, where and how many."""
+    """Input that cannot be used; the message says what, where and how many, and what to do.
+
+    Parameters
+    ----------
+    what : str
+        Control characters in it are shown escaped, so that no file can send commands to a terminal.
+    *remedies : Remedy
+
+    Attributes
+    ----------
+    what : str
+        The message without remedies.
+    remedies : tuple of Remedy
+        What to do. The message ends in their values.
+
+    Examples
+    --------
+    >>> error = DataError("2 labelled records are missing", Remedy.COVERAGE)
+    >>> print(error)
+    2 labelled records are missing; choose Coverage.COMMON to compare them on the records that they share
+    >>> error.remedies
+    (<Remedy.COVERAGE: 'choose Coverage.COMMON to compare them on the records that they share'>,)
+    """
+
+    def __init__(self, what: str, *remedies: Remedy) -> None:
+        self.what, self.remedies = printable(what), remedies
+        super().__init__("; ".join([self.what, *(remedy.value for remedy in remedies)]))
 
 
 class NotIdentified(DataError):
@@ -17,6 +58,17 @@ class NotIdentified(DataError):
 
 class Alarm(UserWarning):
     """Something about the sample that makes its estimates doubtful."""
+
+
+def printable(text: str) -> str:
+    r"""`text` with control characters escaped, except ends of lines and tabs.
+
+    Examples
+    --------
+    >>> print(printable("a\x1b[2Jb é"))
+    a\x1b[2Jb é
+    """
+    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
 
 
 def some(values: Any, most: int = 3) -> str:

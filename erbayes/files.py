@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import sys
 import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pandas as pd
 
-from .errors import DataError, some
+from .errors import DataError, Remedy, some
+from .tables import refuse_columns
 
 PARQUET = {".parquet", ".pq"}
+CHOICES = {
+    frozenset({"record", "cluster", "entity"}): Remedy.COLUMNS,
+    frozenset({"left", "right"}): Remedy.SCORE,
+}
+"""What columns mean that can be named, and how."""
+DEVICES = (Path("/dev"), Path("/proc"))
+MEMORY = Path("/dev/shm")
+"""Files there are regular ones, though among devices."""
+LINKS = 40
+"""As many symbolic links lead from one to the next, as in Linux."""
 
 
-def read_columns(path: Path, columns: Sequence[str | None]) -> pd.DataFrame:
+def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) -> pd.DataFrame:
     """Some columns of a table, ids as text.
 
     Integer columns become text, so that ids of a Parquet file meet those of a CSV file: ids are
@@ -29,25 +42,35 @@ def read_columns(path: Path, columns: Sequence[str | None]) -> pd.DataFrame:
     path : Path
         Parquet where its name ends in .parquet or .pq, tab-separated where it ends in .tsv, otherwise
         CSV; text may be compressed (.csv.gz).
-    columns : sequence of str or None
-        None stands for the next column, from the left, that is not named.
+    columns : mapping, meaning -> name
+        None stands for the next column, from the left, that is not named; there must be no others then.
+    spare : int
+        How many others there may be.
 
     Raises
     ------
     DataError
-        A file that cannot be read, or that lacks columns.
+        A file that cannot be read, that lacks columns, or that has more than can be told apart.
     """
     frame = _read(path)
-    named = [c for c in columns if c is not None]
+    named = [c for c in columns.values() if c is not None]
     lacking = [c for c in named if c not in frame.columns]
     if lacking:
         raise DataError(f"{path} has no column {some(lacking)}; it has {some(frame.columns, 20)}")
     if len(set(named)) < len(named):
         raise DataError(f"{path}: one column cannot serve twice: {some(named)}")
-    if frame.shape[1] < len(columns):
-        raise DataError(f"{path}: {len(columns)} columns are needed; it has {some(frame.columns)}")
+    unnamed = {meaning for meaning, name in columns.items() if name is None}
+    refuse_columns(
+        frame,
+        str(path),
+        *[remedy for meanings, remedy in CHOICES.items() if meanings & unnamed] or [Remedy.ALONE],
+        pairs=Remedy.ANSWERS if "entity" in columns else Remedy.LINKS if "cluster" in columns else None,
+        needed=len(columns),
+        spare=spare,
+        named=named,
+    )
     free = (c for c in frame.columns if c not in named)
-    chosen = frame[[c if c is not None else next(free) for c in columns]]
+    chosen = frame[[c if c is not None else next(free) for c in columns.values()]]
     integers = chosen.select_dtypes("integer").columns
     return chosen.astype({c: "str" for c in integers})
 
@@ -89,9 +112,68 @@ def terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+def is_database(path: Path) -> bool:
+    """Whether a file is a DuckDB database, by its first bytes."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(12)[8:] == b"DUCK"
+
+
+def refuse_output(path: Path, inputs: Iterable[Path] = ()) -> None:
+    """Refuse to write where `replacing` could not, or where it would harm.
+
+    Parameters
+    ----------
+    path : Path
+    inputs : iterable of Path
+        Files and folders that are read, and so must not be replaced or added to.
+
+    Raises
+    ------
+    DataError
+        A device, a folder, a file that may only be read, one of the inputs, no such folder.
+    """
+    try:
+        target = _target(path)
+        if target.exists() and not target.is_file():
+            raise DataError(f"cannot write {path}: it is not a regular file")
+        if target.exists() and not (target.stat().st_mode & 0o222 and os.access(target, os.W_OK)):
+            raise DataError(f"cannot write {path}: the file may only be read")
+        if not os.access(target.parent, os.W_OK | os.X_OK):
+            target.parent.stat()
+            raise DataError(f"cannot write {path}: its folder may only be read")
+        for read in inputs:
+            if (target.exists() and read.samefile(target)) or target.is_relative_to(read.resolve()):
+                raise DataError(f"cannot write {path}: it is read as {read}")
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _target(path: Path) -> Path:
+    """The file that `path` names in the end; never a device, which may lead on to a file."""
+    link = path.absolute()
+    for _ in range(LINKS):
+        link = link.parent.resolve() / link.name
+        if any(map(link.is_relative_to, DEVICES)) and not link.is_relative_to(MEMORY):
+            raise DataError(f"cannot write {path}: it is not a regular file")
+        if not link.is_symlink():
+            return link
+        link = link.parent / link.readlink()
+    raise DataError(f"cannot write {path}: its links lead nowhere")
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A new file that takes the place of `path` when the block ends without error, and is removed otherwise.
+
+    It gets the mode of the file that it replaces. A symbolic link stays one, and the file that it names is
+    replaced. Another hard link to the old file keeps the old content.
+
+    Raises
+    ------
+    DataError
+        As `refuse_output`; what the system says where it cannot write.
 
     Examples
     --------
@@ -104,13 +186,14 @@ def replacing(path: Path) -> Iterator[Path]:
     ...     path.read_text()
     'good'
     """
-    target = path.resolve()
-    if target.exists() and not target.is_file():
-        raise DataError(f"cannot write {path}: it is not a regular file")
+    refuse_output(path)
+    target = _target(path)
     try:
         with terminable(), TemporaryDirectory(dir=target.parent, prefix=".erbayes-") as folder:
             new = Path(folder) / target.name
             yield new
+            if target.exists():
+                shutil.copymode(target, new)
             new.replace(target)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error

@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 
 from .clustering import Clustering
-from .errors import DataError, some
+from .errors import DataError, Remedy, some
 from .frame import Dated, FrameFacts
+from .mistaken import labelled, refuse_edges
 from .scan_frame import Limit, Limits, Listed, frame_sources, opened_with
 from .sources import (
     Database,
@@ -72,11 +73,14 @@ class Scanned(Units):
         Among which record ids duplicates were looked for.
     digest : int or None
         Differs where the record ids of two predictions do; None of `RunSQL`.
+    columns : tuple of str
+        Columns of records and of clusters.
     """
 
     rows: int = 0
     checked: str = ""
     digest: int | None = None
+    columns: tuple[str, ...] = ()
 
 
 def scan(
@@ -102,7 +106,7 @@ def scan(
         As in `erbayes.measure`; also a path, `Files`, a `DatabaseTable` or a dataset, whose ids are in its
         column `record`, or else in its first. A source with an engine of its own takes `erbayes.Dated` only.
     record, cluster : str, optional
-        Columns of `source`; by default its first two.
+        Columns of `source`; by default its first two, if it has no others.
     engine : DuckDB
         Reads files, database tables, frames and datasets. A relation, a Spark DataFrame and `RunSQL`
         have engines of their own.
@@ -226,7 +230,10 @@ def scan_common(
             parts.append((database, *chosen))
         whole = _Prediction.of(united(parts), labels, "record", "cluster", "release")
         found = whole.units(labels, blocks, missing, common=True)
-    return {name: replace(found[i], frame=frames.get(name)) for i, name in enumerate(predictions)}
+    return {
+        name: replace(found[i], frame=frames.get(name), columns=parts[i][1:])
+        for i, name in enumerate(predictions)
+    }
 
 
 def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
@@ -241,8 +248,8 @@ def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
     for name, other in others:
         if one.rows != other.rows or len({one.digest, other.digest} - {None}) > 1:
             raise DataError(
-                f"{first!r} and {name!r} cover different records, {one.rows:,} and "
-                f"{other.rows:,}: give both the same, or scan them with Coverage.COMMON"
+                f"{first!r} and {name!r} cover different records, {one.rows:,} and {other.rows:,}",
+                Remedy.COVERAGE,
             )
         if not one.ids.equals(other.ids):
             raise DataError(f"{first!r} and {name!r} are scans for different labels, or lack different ones")
@@ -306,6 +313,12 @@ def _chosen(
         raise DataError(f"the prediction has no column {some(lacking)}; it has {some(columns, 20)}")
     if len(set(named)) < len(named):
         raise DataError(f"one column cannot serve twice: {some(named)}")
+    wanted = [record, cluster].count(None)
+    if wanted and len(columns) > len(named) + wanted:
+        raise DataError(
+            f"the prediction has {len(columns)} columns, {some(columns, 20)}, instead of 2",
+            Remedy.SCANNED_COLUMNS,
+        )
     free = (c for c in columns if c not in named)
     record, cluster = (name if name is not None else next(free, None) for name in (record, cluster))
     if record is None or cluster is None:
@@ -382,18 +395,29 @@ class _Prediction:
         known = self.histogram()
         for v, (rows, _) in records.items():
             self.refuse_changes(rows, set(met[v].values()), sizes[v], known[v])
+        keys = self.database.keys(self.record, labels.records.tolist())
+        position = dict(zip(keys, labelled(labels, pd.Index(list(keys.values()))), strict=True))
+        entity = labelled(labels, labels.clusters)
         units = {}
         for v, (rows, digest) in records.items():
             code = {c: i for i, c in enumerate(sizes[v])}
             cluster = np.full(len(labels.records), -1, dtype=np.int64)
             cluster[list(met[v])] = [code[c] for c in met[v].values()]
+            size = np.array(list(sizes[v].values()), dtype=np.int64)
+            named = np.array([*(position.get(c, -1) for c in sizes[v]), -1], dtype=np.int64)[cluster]
+            refuse_edges(labels, cluster, named, np.where(entity < 0, -1, cluster[entity]), size, rows)
             if missing is Missing.ERROR:
                 self.refuse_other_writing(labels.records[cluster < 0])
-            size = np.array(list(sizes[v].values()), dtype=np.int64)
             counted = assemble(labels, cluster, size, known[v], blocks=blocks, missing=missing)
             inherited = {f.name: getattr(counted, f.name) for f in fields(Units)}
             inherited["frame"] = self.frames.get(v)
-            units[v] = Scanned(**inherited, rows=rows, checked=checked, digest=digest)
+            units[v] = Scanned(
+                **inherited,
+                rows=rows,
+                checked=checked,
+                digest=digest,
+                columns=(self.record, self.cluster),
+            )
         return units
 
     def count(self) -> dict[Any, tuple[int, int | None]]:

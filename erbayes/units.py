@@ -18,10 +18,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from .arrays import BoolArray, FloatArray, IntArray
-from .clustering import CHUNK, Clustering, ids
+from .clustering import CHUNK, Clustering, ids, kind
 from .columns import COLUMNS, RECORDS, ClusterSum, Column
 from .errors import DataError, NotIdentified, some
 from .frame import Cut, Dated, FrameFacts, among, dated_inside, dates_of, frame_ids
+from .mistaken import labelled, missing_records, refuse_edges, strangers
 
 
 class Missing(Enum):
@@ -224,7 +225,7 @@ def same_kind(prediction: str, other: str, what: str = "labels") -> None:
 def _look_up(records: pd.Index, wanted: pd.Index) -> IntArray:
     """Position of each wanted record, -1 where there is none."""
     if len(records) and len(wanted):
-        same_kind(*(pd.api.types.infer_dtype(i, skipna=False) for i in (records, wanted)))
+        same_kind(kind(records), kind(wanted))
     integer = pd.api.types.is_integer_dtype
     records, wanted = (pd.Index(i.to_numpy()) if integer(i.dtype) else i for i in (records, wanted))
     near = _near(records, wanted)  # so that few records are hashed
@@ -378,8 +379,9 @@ def measure(
     Raises
     ------
     DataError
-        No labels, labelled records that the prediction lacks (with `Missing.ERROR`), ids of
-        different types, a block that a true entity crosses, labelled records outside the frame.
+        No labels, labelled records that the prediction lacks (with `Missing.ERROR`, or all of them), ids of
+        different types, a block that a true entity crosses, labelled records outside the frame, pairs of
+        records in the place of memberships.
 
     Examples
     --------
@@ -392,8 +394,18 @@ def measure(
     if not len(labels.records):
         raise DataError("the labels hold no record: an empty sample estimates nothing")
     prediction, facts = framed(prediction, labels, frame)
-    where, sizes = _look_up(prediction.records, labels.records), prediction.sizes
-    cluster = np.where(where < 0, -1, prediction.codes[where]) if len(prediction.records) else where
+    entities = labels.clusters if kind(labels.clusters) == kind(labels.records) else labels.clusters[:0]
+    where, sizes = _look_up(prediction.records, labels.records.append(entities)), prediction.sizes
+    met = np.where(where < 0, -1, prediction.codes[where]) if len(prediction.records) else where
+    cluster, entity_cluster = met[: len(labels.records)], np.full(len(labels.clusters), -1)
+    entity_cluster[: len(entities)] = met[len(labels.records) :]
+    lacking = cluster < 0
+    touched = np.unique(cluster[~lacking])
+    named = np.full(len(prediction.clusters) + 1, -1)
+    named[touched] = labelled(labels, prediction.clusters[touched])
+    refuse_edges(labels, cluster, named[cluster], entity_cluster, sizes, len(prediction.records))
+    if lacking.all() or (lacking.any() and missing is Missing.ERROR):
+        raise missing_records(prediction, labels, lacking)
     units = assemble(labels, cluster, sizes, _histogram(sizes), blocks=blocks, missing=missing)
     return replace(units, frame=facts)
 
@@ -431,10 +443,7 @@ def assemble(
     lacking = cluster < 0
     unmatched = int(lacking.sum())
     if unmatched and missing is Missing.ERROR:
-        raise DataError(
-            f"{unmatched} of {len(lacking)} labelled records are not in the prediction, such as "
-            f"{some(labels.records[lacking])}; choose a policy of Missing to go on"
-        )
+        raise strangers(labels, lacking)
     kept = ~lacking if missing is Missing.OMIT else np.ones(len(lacking), dtype=bool)
     if not kept.any():
         raise DataError("none of the labelled records is in the prediction")

@@ -181,7 +181,7 @@ def test_errors_say_what_and_exit_2(folder, args, message):
             "wide.csv: its lines have more fields than its header",
         ),
         ("bytes.csv", b"record,cluster\n\xff\xfe,a\n", "cannot read bytes.csv: 'utf-8' codec can't decode"),
-        ("one.csv", b"record;cluster\n1;a\n", "one.csv: 2 columns are needed; it has 'record;cluster'"),
+        ("one.csv", b"record;cluster\n1;a\n", "one.csv needs 2 columns; it has 'record;cluster': are its columns separated by ';'"),
         ("gap.csv", b"record,cluster\n1,a\n2,\n", "cluster ids of the prediction: 1 of 2 are missing"),
         (
             "twice.csv",
@@ -242,7 +242,7 @@ def test_kinds_of_files(folder, name):
     frame = pd.DataFrame({"record": digits, "cluster": PRED.to_numpy()})
     write("l.csv", record=LABELS.index.str.removeprefix("r"), entity=LABELS)
     if name == "named.parquet":
-        frame.set_index("record").assign(later=1).to_parquet(name)
+        frame.set_index("record").to_parquet(name)
     elif name == "integers.parquet":
         frame.astype({"record": "int32"}).to_parquet(name)
     elif name == "p.parquet":
@@ -607,8 +607,9 @@ def test_report(folder, monkeypatch):
 
 def test_report_leaves_the_old_page_where_it_fails(folder):
     (folder / "report.html").write_text("old")
+    (folder / "strangers.csv").write_text("unit\nnobody\n")
     assert "draws name units without labels" in refused(
-        "report", "p.csv", "l.parquet", "--design", "uniform-records", "--drawn", "p.csv"
+        "report", "p.csv", "l.parquet", "--design", "uniform-records", "--drawn", "strangers.csv"
     )
     assert (folder / "report.html").read_text() == "old"
 

@@ -51,13 +51,13 @@ def test_ids_are_text_and_gaps_stay_gaps(tmp_path):
     pd.DataFrame({"a": pd.array([7, None, 2**62 + 1], "Int64"), "b": [1.5, 2, 3], "c": [1, 2, 3]}).to_parquet(
         path
     )
-    found = read_columns(path, (None, "b", None))
+    found = read_columns(path, {"x": None, "y": "b", "z": None})
     assert list(found.columns) == ["a", "b", "c"]
     assert found.a.isna().tolist() == [False, True, False]
     assert found.a.dropna().tolist() == ["7", str(2**62 + 1)]
     assert found.b.tolist() == [1.5, 2, 3] and found.c.tolist() == ["1", "2", "3"]
     (tmp_path / "x.csv").write_text("a,b\n007,NA\nnan,null\n,x\n")
-    found = read_columns(tmp_path / "x.csv", ("b", None))
+    found = read_columns(tmp_path / "x.csv", {"x": "b", "y": None})
     assert found.b.tolist() == ["NA", "null", "x"] and list(found.columns) == ["b", "a"]
     assert found.a.isna().tolist() == [False, False, True] and found.a[0] == "007"
 

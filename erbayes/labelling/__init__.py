@@ -1,4 +1,4 @@
-"""What is assumed and seen of annotators: models of their errors, two of them side by side, their sheets.
+"""What is assumed and seen of annotators: their errors, two of them side by side, sheets, stars.
 
 An annotator starts from the predicted cluster of a sampled mention (*home*), removes wrong records from it,
 and searches elsewhere for missing ones. Two errors: records elsewhere that are *missed*, and foreign records
@@ -19,11 +19,13 @@ from .errors import (
 from .pairs import PER_LINK, Pair, anchoring, answers
 from .rates import Beta, Rate, Recaptured, drawn
 from .sheets import Problem, Sheet, SheetColumns, read_sheet
+from .stars import Flaw, Stars, read_stars
 
 __all__ = [
     "PER_LINK",
     "Annotator",
     "Beta",
+    "Flaw",
     "KeptRecords",
     "Missed",
     "MissedPieces",
@@ -34,12 +36,14 @@ __all__ = [
     "Recaptured",
     "Sheet",
     "SheetColumns",
+    "Stars",
     "anchoring",
     "answers",
     "drawn",
     "mislabel",
     "perturb",
     "read_sheet",
+    "read_stars",
     "restore",
     "sampled_mention",
 ]

@@ -1,0 +1,169 @@
+"""Stars: each sampled record judged against its candidates, pair by pair."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import pandas as pd
+
+from ..clustering import Clustering, ids, kind
+from ..errors import DataError, some
+from ..tables import to_frame
+
+
+class Flaw(Enum):
+    """What is wrong with answers about pairs of records."""
+
+    CONTRADICTED = "the pair is judged a match, and not a match"
+    UNANSWERED = "the pair has no answer"
+    INTRANSITIVE = "the pair is judged not a match, but a chain of matches joins its records"
+    IN_TWO_ENTITIES = "the record matches several sampled records that do not match each other"
+    NOT_SAMPLED = "neither record of the pair was sampled; the pair is left out"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stars:
+    """Entities of sampled records, from answers about pairs.
+
+    Attributes
+    ----------
+    answers : DataFrame
+        Columns entity, record: each entity bears the id of the first sampled record in it.
+    draws : Index
+        Entity of each sampled record, repeats kept, as `erbayes.UniformRecords` takes them.
+    problems : DataFrame
+        Columns sampled, record, problem (of `Flaw`).
+    """
+
+    answers: pd.DataFrame
+    draws: pd.Index
+    problems: pd.DataFrame
+
+    @property
+    def labels(self) -> pd.Series:
+        """record -> entity, as `erbayes.estimate` takes it.
+
+        Raises
+        ------
+        DataError
+            A problem other than `Flaw.NOT_SAMPLED`.
+        """
+        open_ones = self.problems[self.problems["problem"] != Flaw.NOT_SAMPLED]
+        if len(open_ones):
+            counts = Counter(open_ones["problem"])
+            first = open_ones.iloc[0]
+            raise DataError(
+                "; ".join(f"{n:,} times: {flaw.value}" for flaw, n in counts.items())
+                + f"; such as {first['sampled']!r} and {first['record']!r}: decide them first, see problems"
+            )
+        return self.answers.set_index("record")["entity"]
+
+
+def read_stars(
+    pairs: Any,
+    sampled: Any,
+    *,
+    left: str = "unique_id_l",
+    right: str = "unique_id_r",
+    answer: str = "clerical_match_score",
+    threshold: float | None = None,
+) -> Stars:
+    """Entities from answers about sampled records and their candidates.
+
+    The entity of a sampled record is the record itself and every candidate that is judged to match it. Two
+    sampled records that match have one entity. This presumes that every true match of a sampled record is
+    among its candidates. A match that was never shown is missing from the entity, and recall comes out too
+    high.
+
+    Parameters
+    ----------
+    pairs : DataFrame or Arrow table
+        One row per judged pair. The sampled record is on either side.
+    sampled : sequence of record ids
+        Every sampled record, also those without candidates; one that was drawn twice is listed twice.
+    left, right : str
+        Columns of the two records. The defaults are those of Splink's table of clerical labels.
+    answer : str
+        Column of answers: True or 1 for a match, False or 0 for none, missing for no answer.
+    threshold : float, optional
+        For answers that are scores: this or more is a match.
+
+    Returns
+    -------
+    Stars
+        With every contradiction; none stops the reading, and most stop `Stars.labels`.
+
+    Raises
+    ------
+    DataError
+        Missing columns, answers of other kinds, ids of different types.
+
+    Examples
+    --------
+    >>> pairs = pd.DataFrame({"l": ["a", "a", "x"], "r": ["b", "c", "d"], "same": [True, False, True]})
+    >>> stars = read_stars(pairs, ["a", "d", "e"], left="l", right="r", answer="same")
+    >>> stars.labels.to_dict()
+    {'a': 'a', 'd': 'd', 'e': 'e', 'b': 'a', 'x': 'd'}
+    >>> list(stars.draws)
+    ['a', 'd', 'e']
+    """
+    frame = to_frame(pairs)
+    lacking = [c for c in (left, right, answer) if c not in frame.columns]
+    if lacking:
+        raise DataError(f"the pairs lack columns {some(lacking)}; they have {some(frame.columns, 20)}")
+    drawn = ids(sampled, "sampled records")
+    one, two = (ids(frame[c], f"column {c!r} of the pairs") for c in (left, right))
+    kinds = {kind(index) for index in (drawn, one, two) if len(index)}
+    if len(kinds) > 1:
+        raise DataError(f"record ids are of types {' and '.join(sorted(kinds))}: convert them to one")
+    verdicts = _verdicts(frame[answer], answer, threshold).to_numpy()
+    judged = pd.DataFrame({"sampled": one, "record": two, "match": verdicts})
+    turned = judged.rename(columns={"sampled": "record", "record": "sampled"})
+    every = pd.concat([judged, turned[one != two]], ignore_index=True)
+    known = every["sampled"].isin(drawn)
+    foreign = judged[~(one.isin(drawn) | two.isin(drawn))]
+    stars = every[known].groupby(["sampled", "record"], sort=False)["match"].agg(["min", "max"]).reset_index()
+
+    matches = stars[(stars["min"] == 1) & (stars["sampled"] != stars["record"])]
+    links = matches[matches["record"].isin(drawn)][["sampled", "record"]]
+    joined = Clustering.from_pairs(links, records=drawn.unique())
+    entity = pd.Series(joined.clusters.take(joined.codes), index=joined.records)
+    members = pd.DataFrame(
+        {
+            "entity": [*entity, *entity[matches["sampled"]]],
+            "record": [*entity.index, *matches["record"]],
+        }
+    ).drop_duplicates(ignore_index=True)
+
+    within = stars.assign(entity=entity[stars["sampled"]].to_numpy()).merge(members, on=["entity", "record"])
+    twice = members[members["record"].duplicated(keep=False)]
+    flaws = {
+        Flaw.CONTRADICTED: stars[stars["min"] < stars["max"]],
+        Flaw.UNANSWERED: stars[stars["max"].isna()],
+        Flaw.INTRANSITIVE: within[within["max"] == 0],
+        Flaw.IN_TWO_ENTITIES: twice.rename(columns={"entity": "sampled"}),
+        Flaw.NOT_SAMPLED: foreign,
+    }
+    listed = [
+        (*pair, flaw)
+        for flaw, rows in flaws.items()
+        for pair in rows[["sampled", "record"]].itertuples(index=False, name=None)
+    ]
+    problems = pd.DataFrame(listed, columns=["sampled", "record", "problem"], dtype=object)
+    return Stars(members, pd.Index(entity[drawn]), problems)
+
+
+def _verdicts(answers: pd.Series, name: str, threshold: float | None) -> pd.Series:
+    """1 for a match, 0 for none, NaN for no answer."""
+    numbers = pd.to_numeric(answers, errors="coerce").astype("float64")
+    bad = answers.notna() & (numbers.isna() if threshold is not None else ~numbers.isin([0, 1]))
+    if bad.any():
+        raise DataError(
+            f"{int(bad.sum()):,} of {len(bad):,} answers {name!r} are neither match nor none, such as "
+            f"{some(answers[bad])}: give scores a threshold=0.5, and words a table[{name!r}].map("
+            "{'match': True, 'non-match': False})"
+        )
+    return numbers if threshold is None else (numbers >= threshold).astype("float64").where(numbers.notna())

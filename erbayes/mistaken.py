@@ -1,0 +1,213 @@
+"""Input that is not what it is taken for: edges, swapped files, ids that are written in another way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import log
+
+import numpy as np
+import pandas as pd
+
+from .arrays import BoolArray, FloatArray, IntArray
+from .clustering import Clustering, kind
+from .errors import DataError, Remedy, some
+
+CHANCE = 1e-6
+"""What is less likely than this among ids that coincide is no coincidence."""
+MET = 0.2
+"""Share of the known groups from which rows that name records of these groups are edges."""
+ELSEWHERE, NOWHERE = 0.1, 0.5
+"""Shares of known groups whose records give their ids to groups other than their own, or have no group."""
+NEARLY_ALL = 0.9
+"""Share of labelled records from which their absence is no matter of a policy."""
+
+
+def are_edges(
+    group: IntArray, known: IntArray, namesake_group: IntArray, namesake_known: IntArray, share: FloatArray
+) -> bool:
+    """Whether a clustering is edges (record, other record) or parents, as a known clustering shows.
+
+    A group may bear the id of one of its own records. Edges show by *hits*: the group's id is that of a
+    record which has another row or none, and which the known clustering joins to the row. Ids of records
+    and groups may also coincide, as 1, 2, 3 do. Known groups with a hit are then as rare as chance makes
+    them: their number is about Poisson, with P(x or more) <= exp(x - λ - x log(x/λ)) for a mean λ < x.
+
+    Parameters
+    ----------
+    group : int array, (r,)
+        Group of each record in the clustering in question; without records that give their group its id.
+    known : int array, (r,)
+        Its group in the known clustering.
+    namesake_group, namesake_known : int array, (r,)
+        Both groups of the record whose id the group bears; -1 if there is none.
+    share : float array, (r,)
+        Share of all records that are in `known`.
+
+    Examples
+    --------
+    >>> pairs, none, rare = np.arange(9), np.full(9, -1), np.full(9, 1e-4)
+    >>> are_edges(pairs, pairs, none, pairs, rare)  # nine rows (a, b), a and b known to be one; b has no row
+    True
+    >>> are_edges(pairs, pairs, pairs, pairs, rare)  # b has the row (b, b)
+    False
+    """
+
+    def hits(rows: BoolArray) -> int:
+        return len(np.unique(known[rows]))
+
+    hit = namesake_known == known
+    home, nowhere = hit & (namesake_group == group), hit & (namesake_group < 0)
+    elsewhere = hit & ~home & ~nowhere
+    found, every = hits(elsewhere | nowhere), hits(hit)
+    expected = share[np.unique(np.stack([group, known]), axis=1, return_index=True)[1]].sum()
+    if found <= expected or every < MET * hits(known >= 0):
+        return False
+    unlikely = found - expected - found * log(found / expected) < log(CHANCE)
+    return bool(unlikely) and (hits(elsewhere) > ELSEWHERE * every or hits(nowhere) > NOWHERE * every)
+
+
+def refuse_edges(
+    labels: Clustering,
+    cluster: IntArray,
+    named: IntArray,
+    entity_cluster: IntArray,
+    size: IntArray,
+    records: int,
+) -> None:
+    """Refuse a prediction or labels that are edges, as each of the two shows of the other.
+
+    Parameters
+    ----------
+    labels : Clustering
+    cluster : int array, (labelled records,)
+        Predicted cluster of each labelled record, -1 if the prediction lacks it.
+    named : int array, (labelled records,)
+        Position in `labels` of the record whose id its predicted cluster bears, -1 if there is none.
+    entity_cluster : int array, (entities,)
+        Predicted cluster of the record whose id an entity bears, -1 if there is none.
+    size : int array, (predicted clusters,)
+        Records of each.
+    records : int
+        Records of the prediction.
+
+    Raises
+    ------
+    DataError
+    """
+    rows = np.flatnonzero((cluster >= 0) & (named != np.arange(len(cluster))))
+    namesake = named[rows]
+    known, there = labels.codes[rows], namesake >= 0
+    _refuse(
+        "prediction",
+        cluster[rows],
+        known,
+        np.where(there, cluster[namesake], -1),
+        np.where(there, labels.codes[namesake], -1),
+        labels.sizes[known] / records,
+        labels.records[rows],
+    )
+    of_entity = labelled(labels, labels.clusters)[labels.codes]
+    rows = np.flatnonzero((cluster >= 0) & (of_entity != np.arange(len(cluster))))
+    namesake, entity = of_entity[rows], labels.codes[rows]
+    _refuse(
+        "labels",
+        entity,
+        cluster[rows],
+        np.where(namesake >= 0, labels.codes[namesake], -1),
+        entity_cluster[entity],
+        size[cluster[rows]] / records,
+        labels.records[rows],
+    )
+
+
+def _refuse(
+    what: str,
+    group: IntArray,
+    known: IntArray,
+    namesake_group: IntArray,
+    namesake_known: IntArray,
+    share: FloatArray,
+    ids: pd.Index,
+) -> None:
+    if len(group) and are_edges(group, known, namesake_group, namesake_known, share):
+        hit = (namesake_known == known) & (namesake_group != group)
+        raise DataError(
+            f"the rows of the {what} look like pairs of records, such as those of {some(ids[hit])}: their "
+            "second ids are those of other records, which have other rows or none",
+            Remedy.ANSWERS if what == "labels" else Remedy.LINKS,
+        )
+
+
+def labelled(labels: Clustering, wanted: pd.Index) -> IntArray:
+    """Position in the labels of each id that is a labelled record, -1 of others."""
+    if kind(wanted) != kind(labels.records):
+        return np.full(len(wanted), -1)
+    return labels.records.get_indexer(wanted)
+
+
+WRITTEN: dict[str, Callable[[pd.Series], pd.Series]] = {
+    "in another case or with other blanks": lambda ids: ids.str.strip().str.lower(),
+    "with other leading zeros": lambda ids: ids.str.strip().str.lstrip("0"),
+    "with or without '.0' at the end": lambda ids: ids.str.strip().str.removesuffix(".0"),
+}
+"""How else ids are written, and what is then the same."""
+
+
+def _said(labels: Clustering, lacking: BoolArray) -> str:
+    unmatched = labels.records[lacking]
+    return (
+        f"{len(unmatched):,} of {len(lacking):,} labelled records are not in the prediction, "
+        f"such as {some(unmatched)}"
+    )
+
+
+def strangers(labels: Clustering, lacking: BoolArray, *reasons: str) -> DataError:
+    """The error for labelled records that a prediction lacks, with `reasons` that it may have.
+
+    A policy is offered unless nearly all are lacking.
+    """
+    said = _said(labels, lacking)
+    if lacking.mean() < NEARLY_ALL:
+        return DataError("; ".join([said, *reasons]), Remedy.MISSING)
+    asked = "are the files or their columns in each other's place, or ids written in another way?"
+    return DataError("; ".join([said, *(reasons or [asked])]))
+
+
+def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArray) -> DataError:
+    """As `strangers`, with the reasons that the ids show.
+
+    Examples
+    --------
+    >>> prediction, labels = Clustering.of({"A1": "x", "A2": "x"}), Clustering.of({"a1": "e", "a2": "e"})
+    >>> print(missing_records(prediction, labels, np.array([True, True])))
+    2 of 2 labelled records are not in the prediction, such as 'a1', 'a2'; 2 of them are there in another
+    case or with other blanks: bring both to one form
+    """
+    unmatched, records = labels.records[lacking], prediction.records
+    if kind(unmatched) == kind(records) == "string":
+        for otherwise, form in WRITTEN.items():
+            known, ids = (form(pd.Series(index, dtype="str")) for index in (records, unmatched))
+            if 2 * (met := int(ids.isin(known).sum())) >= len(ids):
+                return DataError(
+                    f"{_said(labels, lacking)}; {met:,} of them are there {otherwise}: bring both to one form"
+                )
+    reasons = []
+    if 2 * (met := int(unmatched.isin(prediction.clusters).sum())) >= len(unmatched):
+        reasons.append(
+            f"{met:,} of them are ids of its clusters: are its columns in the other order, or its rows "
+            "pairs of records?"
+        )
+    if 2 * (met := int(labels.clusters.isin(records).sum())) >= len(labels.clusters):
+        reasons.append(
+            f"{met:,} of {len(labels.clusters):,} entities are records of the prediction: are the columns "
+            "of the labels in the other order?"
+        )
+    if len(labels.records) > len(records):
+        reasons.append(
+            f"the labels hold more records than the prediction, which has {len(records):,}: are they in each "
+            "other's place?"
+        )
+    counted = pd.Index(range(len(records)))
+    if records.equals(counted) or records.equals(counted.astype("str")):
+        reasons.append("its records are 0, 1, 2, …: are they the index of a table?")
+    return strangers(labels, lacking, *reasons)

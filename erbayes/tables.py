@@ -1,0 +1,98 @@
+"""Tables of ids: which of their columns are meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from .errors import DataError, Remedy, some
+
+INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
+"""Names of columns without a name."""
+MATCHES = frozenset(
+    "match nonmatch link nonlink nolink nomatch true false yes no y n t f distinct unsure".split()
+)
+"""Words of judged pairs, without blanks and signs."""
+
+
+def is_table(value: Any) -> bool:
+    """Whether `value` is a DataFrame, or has an Arrow C stream."""
+    return isinstance(value, pd.DataFrame) or hasattr(value, "__arrow_c_stream__")
+
+
+def to_frame(table: Any) -> pd.DataFrame:
+    """A table as a DataFrame."""
+    return table if isinstance(table, pd.DataFrame) else pd.DataFrame.from_arrow(table)  # type: ignore[attr-defined]
+
+
+def _judges(column: pd.Series) -> bool:
+    """Whether a column looks like scores or answers about pairs."""
+    values = column.dropna().head(1000)
+    if not len(values):
+        return False
+    numbers = pd.to_numeric(values, errors="coerce")
+    if numbers.notna().all():
+        return bool(numbers.between(0, 1).all())  # True and False are 1 and 0
+    return {re.sub(r"[\W_]", "", str(v)).lower() for v in values.unique()} <= MATCHES
+
+
+def refuse_columns(
+    frame: pd.DataFrame,
+    what: str,
+    *remedies: Remedy,
+    pairs: Remedy | None = None,
+    needed: int = 2,
+    spare: int = 0,
+    named: Sequence[str] = (),
+) -> None:
+    """Refuse a table whose columns do not say by themselves which of them are meant.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    what : str
+        How messages name it.
+    *remedies : Remedy
+        What to do about too many columns.
+    pairs : Remedy, optional
+        What else to do if one of them judges pairs of records.
+    needed : int
+        How many columns are meant.
+    spare : int
+        How many more there may be.
+    named : sequence of str
+        Those that were named by the caller.
+
+    Raises
+    ------
+    DataError
+        Fewer columns, or columns to choose from.
+    """
+    columns = list(frame.columns)
+    if len(columns) < needed:
+        raise DataError(f"{what} needs {needed} columns; it has {some(columns)}{_separated(columns)}")
+    if len(columns) <= needed + spare or len(named) == needed:
+        return
+    free = [c for c in columns if c not in named]
+    asked = f"{what} has {len(columns)} columns, {some(columns, 20)}, instead of {needed}"
+    hints = [
+        f"{c!r} looks like the index that pandas writes, which to_csv(index=False) leaves out"
+        for c in free[:1]
+        if INDEX.fullmatch(str(c))
+    ]
+    if judging := [c for c in free[needed - len(named) :] if _judges(frame[c])]:
+        hints.append(f"{some(judging)} looks like scores or answers about pairs")
+    raise DataError(
+        "; ".join([asked, *hints]),
+        *remedies,
+        *([pairs] if judging and pairs else []),
+    )
+
+
+def _separated(columns: Sequence[str]) -> str:
+    """A hint at another separator than commas."""
+    found = [repr(s) for s in (";", "\t", "|") if any(s in str(c) for c in columns)]
+    return f": are its columns separated by {found[0]}, not by commas?" if found else ""
