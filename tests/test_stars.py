@@ -1,0 +1,123 @@
+"""Star labels: entities of sampled records, from answers about pairs."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import erbayes as eb
+from erbayes.labelling import Flaw, read_stars
+
+
+def table(*rows):
+    return pd.DataFrame(rows, columns=["unique_id_l", "unique_id_r", "clerical_match_score"])
+
+
+def seen(stars):
+    return {(p.sampled, p.record, p.problem) for p in stars.problems.itertuples()}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_complete_stars_give_the_entities_of_uniform_records(seed):
+    """Sampled records on either side, drawn twice, or of one entity; candidates are those of a loose matcher."""
+    rng = np.random.default_rng(seed)
+    entity = rng.integers(0, 60, 200)
+    ids = np.array([f"r{i}" for i in rng.permutation(200)])
+    sampled = rng.integers(0, 200, 25)
+    rows = []
+    for r in sampled:
+        for c in np.flatnonzero((entity == entity[r]) | (rng.random(200) < 0.02)):
+            if c != r:
+                rows.append((*rng.permutation([ids[r], ids[c]]), bool(entity[r] == entity[c])))
+    stars = read_stars(table(*rows), ids[sampled])
+    truth = pd.Series(entity, ids)
+    inside = truth[truth.isin(entity[sampled])]
+    assert not len(stars.problems)
+    found = stars.labels
+    assert sorted(found.index) == sorted(inside.index)
+    assert found.groupby(truth[found.index]).nunique().eq(1).all() and found.nunique() == inside.nunique()
+    assert truth[list(stars.draws)].tolist() == entity[sampled].tolist()
+    prediction = truth // 2
+    units = eb.measure(prediction, found)
+    wanted = eb.measure(prediction, inside.map(dict(zip(truth[stars.draws], stars.draws, strict=True))))
+    one, two = (eb.Sample(u, eb.UniformRecords(stars.draws)) for u in (units, wanted))
+    metrics = [eb.metrics.pairwise_precision, eb.metrics.b3_recall]
+    np.testing.assert_allclose(
+        *(eb.taylor(s, metrics).apply(metrics).mean for s in (one, two)), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    "rows, sampled, flaws",
+    [
+        ([("a", "b", 1), ("b", "a", 0)], ["a"], {("a", "b", Flaw.CONTRADICTED)}),
+        ([("a", "b", None)], ["a"], {("a", "b", Flaw.UNANSWERED)}),
+        ([("a", "b", None), ("b", "a", 1)], ["a"], set()),
+        (
+            [("a", "x", 1), ("b", "x", 1)],
+            ["a", "b"],
+            {("a", "x", Flaw.IN_TWO_ENTITIES), ("b", "x", Flaw.IN_TWO_ENTITIES)},
+        ),
+        (
+            [("a", "x", 1), ("b", "x", 1), ("a", "b", 0)],
+            ["a", "b"],
+            {("a", "x", Flaw.IN_TWO_ENTITIES), ("b", "x", Flaw.IN_TWO_ENTITIES)},
+        ),
+        ([("a", "b", 1), ("a", "x", 1), ("x", "b", 0)], ["a", "b"], {("b", "x", Flaw.INTRANSITIVE)}),
+        (
+            [("a", "b", 1), ("b", "c", 1), ("a", "c", 0)],
+            ["a", "b", "c"],
+            {("a", "c", Flaw.INTRANSITIVE), ("c", "a", Flaw.INTRANSITIVE)},
+        ),
+        ([("a", "b", 1), ("a", "x", 1)], ["a", "b"], set()),
+    ],
+)
+def test_contradictions_are_told_and_stop_the_labels(rows, sampled, flaws):
+    stars = read_stars(table(*rows), sampled)
+    assert seen(stars) == flaws
+    if flaws:
+        with pytest.raises(eb.DataError, match=next(iter(flaws))[2].value):
+            _ = stars.labels
+    else:
+        assert stars.labels.nunique() == 1
+
+
+def test_pairs_of_others_are_left_out_and_told():
+    stars = read_stars(table(("a", "b", 1), ("x", "y", 1)).iloc[::-1], ["a"])
+    assert seen(stars) == {("x", "y", Flaw.NOT_SAMPLED)}
+    assert stars.labels.to_dict() == {"a": "a", "b": "a"}
+
+
+def test_sampled_records_without_candidates_are_singletons_and_itself_is_no_candidate():
+    stars = read_stars(table(("a", "a", 1)), ["a", "z", "z"])
+    assert stars.labels.to_dict() == {"a": "a", "z": "z"} and list(stars.draws) == ["a", "z", "z"]
+    assert not len(stars.problems)
+
+
+def test_scores_and_words_need_a_decision():
+    rows = [("a", "b", 0.95), ("a", "c", 0.2), ("a", "d", 0.5)]
+    with pytest.raises(eb.DataError, match=r"3 of 3 answers .* such as 0.95, 0.2, 0.5: give scores a threshold=0.5"):
+        read_stars(table(*rows), ["a"])
+    assert sorted(read_stars(table(*rows), ["a"], threshold=0.5).labels.index) == ["a", "b", "d"]
+    assert sorted(read_stars(pl.DataFrame(table(*rows)), ["a"], threshold=0.51).labels.index) == ["a", "b"]
+    words = table(("a", "b", "match"), ("a", "c", "non-match"), ("a", "d", "unsure"))
+    with pytest.raises(eb.DataError, match="such as 'match', 'non-match', 'unsure'"):
+        read_stars(words, ["a"])
+    words["clerical_match_score"] = words["clerical_match_score"].map({"match": True, "non-match": False})
+    assert seen(read_stars(words, ["a"])) == {("a", "d", Flaw.UNANSWERED)}
+    with pytest.raises(eb.DataError, match="neither match nor none, such as 'match'"):
+        read_stars(table(("a", "b", "match")), ["a"], threshold=0.5)
+
+
+def test_other_tables_are_refused():
+    with pytest.raises(eb.DataError, match="the pairs lack columns 'unique_id_l', 'unique_id_r'"):
+        read_stars(pd.DataFrame({"l": ["a"], "r": ["b"], "clerical_match_score": [1]}), ["a"])
+    with pytest.raises(eb.DataError, match="record ids are of types integer and string"):
+        read_stars(table(("a", "b", 1)), [1])
+
+
+def test_the_table_that_a_labelling_tool_writes_is_no_labels():
+    rows = table(("r0", "r2", 1.0), ("r3", "r5", 1.0), ("r4", "r6", 0.1))
+    for given in (rows, pl.DataFrame(rows)):
+        with pytest.raises(eb.DataError, match="'clerical_match_score' looks like scores or answers.*read_stars"):
+            eb.measure({f"r{i}": f"c{i // 3}" for i in range(9)}, given)
