@@ -140,8 +140,8 @@ def refuse_output(path: Path, inputs: Iterable[Path] = ()) -> None:
             raise DataError(f"cannot write {path}: it is not a regular file")
         if target.exists() and not (target.stat().st_mode & 0o222 and os.access(target, os.W_OK)):
             raise DataError(f"cannot write {path}: the file may only be read")
+        os.stat(f"{target.parent}/.")  # raises where there is none
         if not os.access(target.parent, os.W_OK | os.X_OK):
-            target.parent.stat()
             raise DataError(f"cannot write {path}: its folder may only be read")
         for read in inputs:
             if (target.exists() and read.samefile(target)) or target.is_relative_to(read.resolve()):

@@ -181,7 +181,11 @@ def test_errors_say_what_and_exit_2(folder, args, message):
             "wide.csv: its lines have more fields than its header",
         ),
         ("bytes.csv", b"record,cluster\n\xff\xfe,a\n", "cannot read bytes.csv: 'utf-8' codec can't decode"),
-        ("one.csv", b"record;cluster\n1;a\n", "one.csv needs 2 columns; it has 'record;cluster': are its columns separated by ';'"),
+        (
+            "one.csv",
+            b"record;cluster\n1;a\n",
+            "one.csv needs 2 columns; it has 'record;cluster': are its columns separated by ';'",
+        ),
         ("gap.csv", b"record,cluster\n1,a\n2,\n", "cluster ids of the prediction: 1 of 2 are missing"),
         (
             "twice.csv",
@@ -728,6 +732,79 @@ def test_comparison_inside_the_frame(framed, scanned):
         assert "note: other: records outside the frame" in shown.stderr
 
 
+def test_every_run_says_what_it_read(folder):
+    read = (
+        f"read {len(PRED)} records in {PRED.nunique()} clusters (record, cluster of p.csv); "
+        f"{len(LABELS)} labelled records of 8 entities (record, entity of l.parquet)"
+    )
+    common = ("l.parquet", "--design", "uniform-clusters", "--metrics", "b3-recall")
+    shown = run("estimate", "p.csv", *common, "--format", "json")
+    assert shown.stderr.splitlines()[0] == read and json.loads(shown.stdout)
+    blocked = run("estimate", "p.csv", *common, "--blocks", "blocks.csv").stderr.splitlines()[0]
+    assert blocked == f"{read}; {len(BLOCKS)} records of 4 blocks (record, block of blocks.csv)"
+    assert run("plan", "p.csv", *common, "--half-width", "0.1").stderr.splitlines()[0] == read
+    assert run("report", "p.csv", *common).stderr.splitlines()[0] == read
+    assert read.removeprefix("read ") in (folder / "report.html").read_text(encoding="utf-8")
+    lines = run("compare", "p.csv", "q.csv", *common).stderr.splitlines()
+    assert [line.split(" (")[0] for line in lines] == [
+        f"read {len(LABELS)} labelled records of 8 entities",
+        f"p: read {len(PRED)} records in {PRED.nunique()} clusters",
+        f"q: read {len(OTHER)} records in {OTHER.nunique()} clusters",
+    ]
+
+
+def links(prediction):
+    """Each record and the one before it in its cluster, in no order, and itself in between."""
+    ids = pd.Series(prediction.index)
+    before = ids.groupby(prediction.to_numpy()).shift(1)
+    found = pd.DataFrame({"l": before, "r": ids}).dropna()
+    return pd.concat([found, found.assign(l=found.r)]).sample(frac=1, random_state=1)
+
+
+@pytest.mark.parametrize("name", ["e.csv", "e.parquet"])
+def test_edges_give_the_estimates_of_their_components(folder, name):
+    edges = links(PRED).assign(p=0.9)
+    weak = edges.assign(l=edges.l.sample(frac=1, random_state=2).to_numpy(), p=0.2)
+    for frame, file in ((edges[["l", "r"]], name), (pd.concat([weak, edges]), f"scored-{name}")):
+        frame.to_csv(file, index=False) if name == "e.csv" else frame.to_parquet(file, index=False)
+    write("all.csv", record=PRED.index)
+    wanted = estimated("--design", "uniform-clusters")
+    options = ("--design", "uniform-clusters", "--edges", "--records", "all.csv")
+    assert estimated(*options, files=(name, "l.parquet")) == wanted
+    scored = (*options, "--score", "p", "--threshold", "0.9")
+    assert estimated(*scored, files=(f"scored-{name}", "l.parquet")) == wanted
+    named = (*scored, "--left", "r", "--right", "l")
+    assert estimated(*named, files=(f"scored-{name}", "l.parquet")) == wanted
+    shown = run("estimate", name, "l.parquet", *options).stderr
+    alone = int((PRED.map(PRED.value_counts()) == 1).sum())
+    assert (
+        f"read {len(edges)} links of {len(PRED)} records in {PRED.nunique()} clusters (l, r of {name}; "
+        in shown
+    )
+    assert f"{alone} of the records are linked to no other)" in shown
+    shown = run("estimate", f"scored-{name}", "l.parquet", *scored).stderr
+    assert f"read {2 * len(edges)} pairs, links from 0.9 on, of {len(PRED)} records" in shown
+    for command in ("plan --half-width 0.1", "report"):
+        done = run(*command.split(), f"scored-{name}", "l.parquet", *scored, "--metrics", "pairwise-f1")
+        assert done.exit_code == 0, done.stderr
+    compared = run("compare", f"scored-{name}", name, "l.parquet", *scored, "--metrics", "pairwise-f1")
+    assert "has no column 'p'" in compared.stderr
+    write("q.csv", l=PRED.index, r=PRED.index)
+    compared = run(
+        "compare", name, "q.csv", "l.parquet", *options, "--metrics", "b3-recall", "--format", "json"
+    )
+    alone = pd.Series(PRED.index, PRED.index)
+    metrics = [eb.metrics.b3_recall]
+    found = eb.compare({"e": PRED, "q": alone}, LABELS, eb.UniformClusters(), metrics).differences()
+    assert json.loads(compared.stdout)[0]["estimate"] == pytest.approx(found.estimate[0], rel=1e-12)
+
+
+def test_edges_say_that_records_in_no_pair_do_not_count(folder):
+    links(PRED).to_csv("e.csv", index=False)
+    shown = run("estimate", "e.csv", "l.parquet", "--design", "uniform-clusters", "--edges")
+    assert "records that are in no pair do not count, unless --records lists them" in shown.stderr
+
+
 @pytest.mark.parametrize(
     "args, message",
     [
@@ -747,3 +824,76 @@ def test_frames_that_the_shell_refuses(framed, args, message):
     pd.DataFrame({"record": OLD_LABELS.index[:1]}).to_parquet("l.parquet")
     given = ("new.csv", "old-labels.csv", "--cluster", "cluster", "--design", "uniform-records")
     assert message in refused("estimate", *given, *args.split())
+
+
+(
+            "e.csv --edges",
+            "has 3 columns, 'l', 'r', 'p', instead of 2; 'p' looks like scores or answers about",
+        ),
+        ("e.csv --edges", "name those of the two records and of scores: --left, --right, --score with --thr"),
+        ("e.csv --edges --score p", "without a threshold, scores 'p' of any size would be links"),
+        ("e.csv --edges --left l --right r --threshold 0.5", "a threshold of 0.5 needs the column of scores"),
+        (
+            "w.csv --edges --score p --threshold 0.5",
+            "2 of 2 scores 'p' are not numbers, such as 'match', 'no'",
+        ),
+        ("p.csv --threshold 0.5", "--left, --right, --score, --threshold and --records need --edges"),
+        ("p.csv --records p.csv", "--left, --right, --score, --threshold and --records need --edges"),
+        ("p.csv --edges --memory-limit 1GB", "with --edges, PREDICTION is a file that is read into memory"),
+        (". --edges", "with --edges, PREDICTION is a file that is read into memory"),
+        ("p.csv --memory-limit -1", "'-1' is not an amount of memory such as 4GB"),
+        ("p.csv --memory-limit 0GB", "'0GB' is not an amount of memory such as 4GB"),
+        ("w.csv", "w.csv has 3 columns, 'l', 'r', 'p', instead of 2; 'p' looks like scores or answers about"),
+        (
+            "w.csv",
+            "name them: --record, --cluster, --entity; if rows are links between records, --edges makes",
+        ),
+        ("index.csv", "'Unnamed: 0' looks like the index that pandas writes"),
+        ("half.csv --missing error", "choose a policy to go on: --missing omit, singleton or together"),
+    ],
+)
+def test_what_a_file_does_not_say_must_be_said(folder, args, message):
+    write("e.csv", l=["r0", "r1"], r=["r1", "r2"], p=[0.9, 0.2])
+    write("w.csv", l=["r0", "r1"], r=["r1", "r2"], p=["match", "no"])
+    pd.DataFrame({"record": PRED.index, "cluster": PRED.to_numpy()}).to_csv("index.csv")
+    half = PRED[LABELS.index[: len(LABELS) // 2]]
+    write("half.csv", record=half.index, cluster=half)
+    first, *options = args.split()
+    shown = refused("estimate", first, "l.parquet", "--design", "uniform-clusters", *options)
+    assert message in " ".join(shown.split())
+
+
+def test_labels_of_answers_are_refused_with_their_remedy(folder):
+    write("stars.csv", l=LABELS.index[:2], r=LABELS.index[2:4], clerical_match_score=[1.0, 0.0])
+    message = refused("estimate", "p.csv", "stars.csv", "--design", "uniform-clusters")
+    assert "'clerical_match_score' looks like scores or answers about pairs" in message
+    assert "erbayes.labelling.read_stars makes entities of them, in Python" in message
+
+
+def test_a_database_needs_its_table(folder):
+    duckdb = pytest.importorskip("duckdb")
+    duckdb.connect("x.duckdb").close()
+    message = refused("estimate", "x.duckdb", "l.parquet", "--design", "uniform-clusters")
+    assert message == "erbayes: x.duckdb is a DuckDB database; name its table: --table NAME\n"
+
+
+@pytest.mark.parametrize(
+    "command", ["estimate p.csv", "compare p.csv q.csv", "report p.csv", "plan p.csv --half-width 1"]
+)
+@pytest.mark.parametrize(
+    "output", ["p.csv", "l.parquet", "blocks.csv", "/dev/stdout", "closed.csv", "none/x"]
+)
+def test_outputs_are_refused_before_anything_is_read(folder, monkeypatch, command, output):
+    (folder / "closed.csv").write_text("old")
+    (folder / "closed.csv").chmod(0o444)
+    monkeypatch.setattr("erbayes.cli.read_columns", lambda *args: pytest.fail("was read"))
+    args = ("l.parquet", "--design", "uniform-clusters", "--blocks", "blocks.csv", "--output", output)
+    assert f"cannot write {output}: " in refused(*command.split(), *args)
+
+
+def test_contents_of_files_send_no_commands_to_a_terminal(folder):
+    (folder / "x.csv").write_text("record,\x1b]0;title\x07\nr0,a\n")
+    args = ("--design", "uniform-clusters", "--missing", "singleton", "--metrics", "b3-recall")
+    for options in (args, (*args, "--cluster", "nope")):
+        shown = run("estimate", "x.csv", "l.parquet", *options)
+        assert "\\x1b]0;title\\x07" in shown.stderr and "\x1b" not in shown.stderr

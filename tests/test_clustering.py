@@ -159,3 +159,152 @@ def test_integers_are_found_where_they_are(records, wanted):
     found = _look_up(pd.Index(held, dtype=records), pd.Index(asked, dtype=wanted))
     assert found.tolist() == [position.get(id, -1) for id in asked]
     assert (found >= 0).sum() > 20
+
+
+def components(ids, links):
+    """Sets of records that chains of links join, by merging sets one link at a time."""
+    home = {i: {i} for i in ids}
+    for a, b in links:
+        both = home[a] | home[b]
+        for i in both:
+            home[i] = both
+    return {frozenset(s) for s in home.values()}
+
+
+def sets(found):
+    names = found.clusters.take(found.codes)
+    groups = pd.Series(found.records, names).groupby(level=0).agg(frozenset)
+    assert all(name in group for name, group in groups.items())
+    return set(groups)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_links_become_connected_components(seed):
+    rng = np.random.default_rng(seed)
+    ids = [f"r{i}" for i in range(40)] if seed % 2 else list(range(100, 140))
+    ends = [(ids[a], ids[b]) for a, b in rng.integers(0, 30, (25, 2))]  # self pairs and repeats too
+    scores = rng.integers(0, 11, 25) / 10
+    table = pd.DataFrame(ends, columns=["l", "r"])
+    met = {i for pair in ends for i in pair}
+    assert sets(Clustering.from_pairs(table)) == components(met, ends)
+    assert sets(Clustering.from_pairs(pl.DataFrame(table), records=ids)) == components(ids, ends)
+    table.insert(1, "p", scores)
+    strong = [pair for pair, p in zip(ends, scores, strict=True) if p >= 0.5]
+    found = Clustering.from_pairs(table[scores > -1].iloc[::-1], score="p", threshold=0.5)
+    assert sets(found) == components(met, strong)
+    assert list(Clustering.from_pairs(table[["l", "r"]], records=ids).records) == ids
+    assert list(table.columns) == ["l", "p", "r"]
+
+
+SCORED = pd.DataFrame({"l": ["a", "b"], "r": ["b", "c"], "p": [0.9, 0.1]})
+
+
+@pytest.mark.parametrize(
+    "pairs, options, message",
+    [
+        (
+            SCORED,
+            {},
+            "the table of the pairs has 3 columns, 'l', 'r', 'p', instead of 2; 'p' looks like scores",
+        ),
+        (
+            SCORED,
+            {"score": "p"},
+            "without a threshold, scores 'p' of any size would be links; choose the rows",
+        ),
+        (SCORED, {"score": "p", "threshold": np.nan}, "without a threshold"),
+        (SCORED[["l", "r"]], {"threshold": 0.5}, "a threshold of 0.5 needs the column of scores"),
+        (SCORED, {"score": "q", "threshold": 0.5}, "has no column 'q'; it has 'l', 'r', 'p'"),
+        (
+            SCORED.assign(p=[None, 0.1]),
+            {"score": "p", "threshold": 0.5},
+            "1 of 2 scores 'p' are missing",
+        ),
+        (
+            SCORED.assign(p=["match", "non-match"]),
+            {"score": "p", "threshold": 0.5},
+            "scores 'p' must be numbers, not such as 'match', 'non-match'",
+        ),
+        (SCORED[["l", "p"]], {"score": "p", "threshold": 0.5}, "needs 2 columns; it has 'l'"),
+        (SCORED.assign(q=1), {"score": "p", "threshold": 0.5}, "has 3 columns, 'l', 'r', 'q', instead of 2"),
+        (SCORED[["l", "r"]], {"records": ["a", "b"]}, "1 of 3 records in the pairs are not among all .* 'c'"),
+        (SCORED[["l", "r"]], {"records": [1, 2]}, "3 of 3 records in the pairs are not among all"),
+        (SCORED[["l", "r"]], {"records": ["a", "b", "c", "c"]}, "all records of the pairs: 1 duplicates"),
+        (SCORED[["l", "r"]].assign(r=[1, 2]), {}, "of type string in one column, integer in the other"),
+        (SCORED[["l", "r"]].assign(r=["a", None]), {}, "column 'r' of the pairs: 1 of 2 are missing"),
+        ({"a": "b"}, {}, "pairs: expected a DataFrame or an Arrow table, not dict"),
+    ],
+)
+def test_pairs_that_do_not_say_what_is_a_link(pairs, options, message):
+    with pytest.raises(eb.DataError, match=message):
+        Clustering.from_pairs(pairs, **options)
+
+
+def test_no_pairs():
+    none = SCORED[["l", "r"]].iloc[:0]
+    assert len(Clustering.from_pairs(none).records) == 0
+    assert Clustering.from_pairs(none, records=["a", "b"]).sizes.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("kind", [lambda t: t, pl.DataFrame])
+def test_columns_are_not_chosen_by_position(kind):
+    table = kind(pd.DataFrame({"id": ["a", "b"], "annotator": ["x", "y"], "entity": ["e", "e"]}))
+    with pytest.raises(
+        eb.DataError,
+        match=r"the table of the labels has 3 columns, 'id', 'annotator', 'entity', instead of 2; "
+        r"choose two, such as table\[\['record', 'cluster'\]\]$",
+    ):
+        eb.measure({"a": 1, "b": 1}, table)
+    assert len(Clustering.of(table[["id", "entity"]]).clusters) == 1
+
+
+def test_an_index_that_became_a_column_is_recognised():
+    table = pd.DataFrame({"Unnamed: 0": [0, 1], "id": ["a", "b"], "cluster": ["x", "x"]})
+    with pytest.raises(eb.DataError, match="'Unnamed: 0' looks like the index that pandas writes"):
+        Clustering.of(table)
+
+
+@pytest.mark.parametrize(
+    "values, told",
+    [
+        ([0.5, 0.9], True),
+        ([0, 1], True),
+        ([True, False], True),
+        (["match", "Non-match"], True),
+        (["no link", "link"], True),
+        (["1.0", "0"], True),
+        ([2000, 2001], False),
+        (["ann", "bob"], False),
+        ([None, None], False),
+    ],
+)
+def test_a_third_column_of_scores_or_answers_means_pairs(values, told):
+    table = pd.DataFrame({"l": ["a", "b"], "r": ["c", "d"], "third": values})
+    with pytest.raises(eb.DataError) as error:
+        Clustering.of(table)
+    assert ("'third' looks like scores or answers about pairs" in str(error.value)) is told
+    assert (eb.errors.Remedy.LINKS in error.value.remedies) is told
+
+
+@pytest.mark.parametrize(
+    "rows, message",
+    [
+        (
+            [("a", "x"), ("b", "x"), ("a", "x")],
+            "1 duplicates, such as 'a'; each repeats an earlier row with the same cluster, and can be dropped",
+        ),
+        (
+            [("a", "b"), ("a", "c"), ("b", "c")],
+            "1 of 2 cluster ids are ids of records, as in pairs of records",
+        ),
+        ([("a", "b"), ("a", "c"), ("a", "d")], "no cluster id is, as if the columns were in the other order"),
+        (
+            [("a", "x"), ("b", "x"), ("a", "x"), ("a", "y")],
+            "2 duplicates, .*; 1 of them repeat an earlier row",
+        ),
+        ([("a", "x"), ("b", "x"), ("a", "y")], "1 duplicates, such as 'a'$"),
+    ],
+)
+def test_why_records_are_repeated(rows, message):
+    with pytest.raises(eb.DataError, match=message):
+        Clustering.of(pd.DataFrame(rows, columns=["r", "c"]))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import erbayes as eb
-from erbayes.files import read_columns, replacing, terminable
+from erbayes.files import is_database, read_columns, refuse_output, replacing, terminable
 
 
 def test_what_fails_half_way_replaces_nothing(tmp_path):
@@ -66,7 +66,7 @@ def test_a_request_to_terminate_cleans_up_and_leaves_other_handlers_alone(tmp_pa
     code = f"""
 import os, signal, sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 from pathlib import Path
-from erbayes.files import replacing, terminable
+from erbayes.files import is_database, read_columns, refuse_output, replacing, terminable
 with terminable():
     pass
 assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
@@ -86,3 +86,87 @@ with replacing(Path({str(tmp_path / "found.csv")!r})) as new:
             assert signal.getsignal(signal.SIGTERM) is own
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_the_mode_of_a_file_is_kept(tmp_path):
+    path = tmp_path / "found.csv"
+    path.write_text("old")
+    for mode in (0o600, 0o640, 0o664):
+        path.chmod(mode)
+        with replacing(path) as new:
+            new.write_text("new")
+        assert path.stat().st_mode & 0o777 == mode
+
+
+def test_a_file_that_may_only_be_read_is_kept(tmp_path):
+    path, link = tmp_path / "found.csv", tmp_path / "link.csv"
+    path.write_text("old")
+    link.symlink_to(path)
+    path.chmod(0o444)
+    for name in (path, link):
+        with pytest.raises(eb.DataError, match="the file may only be read"), replacing(name):
+            pytest.fail("was entered")
+    assert path.read_text() == "old"
+
+
+def test_another_hard_link_keeps_the_old_content(tmp_path):
+    path, copy = tmp_path / "found.csv", tmp_path / "copy.csv"
+    path.write_text("old")
+    copy.hardlink_to(path)
+    with replacing(path) as new:
+        new.write_text("new")
+    assert (path.read_text(), copy.read_text()) == ("new", "old")
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/dev/null", "link"])
+def test_a_device_is_refused_though_a_file_lies_behind_it(tmp_path, name):
+    log = tmp_path / "log"
+    log.write_text("precious\n")
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    code = f"""
+import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
+from pathlib import Path
+from erbayes.files import is_database, read_columns, refuse_output, replacing, terminable
+with replacing(Path({str(tmp_path / name)!r})) as new:
+    new.write_text("table")
+"""
+    with log.open("a") as file:
+        done = subprocess.run([sys.executable, "-c", code], stdout=file, stderr=subprocess.PIPE, timeout=60)
+    assert b"it is not a regular file" in done.stderr
+    assert log.read_text() == "precious\n"
+
+
+def test_outputs_are_refused_before_the_work(tmp_path):
+    read, folder = tmp_path / "labels.csv", tmp_path / "release"
+    read.write_text("x")
+    folder.mkdir()
+    (tmp_path / "link.csv").symlink_to(read)
+    (tmp_path / "hard.csv").hardlink_to(read)
+    (tmp_path / "loop").symlink_to("loop")
+    for name, message in {
+        "labels.csv": f"it is read as {read}",
+        "release/../labels.csv": "it is read as",
+        "link.csv": "it is read as",
+        "hard.csv": "it is read as",
+        "release/new.csv": f"it is read as {folder}",
+        "none/new.csv": "No such file or directory",
+        "loop": "its links lead nowhere",
+        "x" * 300: "File name too long",
+        "labels.csv/new.csv": "[Nn]ot a directory",
+    }.items():
+        with pytest.raises(eb.DataError, match=message):
+            refuse_output(tmp_path / name, [read, folder])
+    refuse_output(tmp_path / "release.csv", [read, folder])
+    assert read.read_text() == "x"
+
+
+def test_duckdb_databases_are_recognised(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    duckdb.connect(str(tmp_path / "x.duckdb")).close()
+    (tmp_path / "short").write_bytes(b"DUCK")
+    assert [is_database(tmp_path / name) for name in ("x.duckdb", "short", "none", ".")] == [
+        True,
+        False,
+        False,
+        False,
+    ]

@@ -63,7 +63,10 @@ def test_edges_are_refused_whatever_the_policy(ids, kind, missing):
     entity, cluster, rng = world(1)
     records, chosen = IDS[ids](rng), drawn(entity, rng)
     other, rows = EDGES[kind](records, cluster)
-    prediction, labels = pd.Series(other[rows], records[rows]), pd.Series(entity[chosen] + 10**6, records[chosen])
+    prediction, labels = (
+        pd.Series(other[rows], records[rows]),
+        pd.Series(entity[chosen] + 10**6, records[chosen]),
+    )
     with pytest.raises(eb.DataError, match="rows of the prediction look like pairs of records") as error:
         eb.measure(prediction, labels, missing=missing)
     assert error.value.remedies == (Remedy.LINKS,)
@@ -128,8 +131,14 @@ PREDICTION = pd.Series(["a", "a", "b", "b", "c", "c"], ["x1", "x2", "x3", "x4", 
             {"X1": "e", " x2 ": "e", "zz": "f"},
             "3 of 3 labelled .*; 2 of them are there in another case or with other blanks: bring both",
         ),
-        ({"a": "x1", "b": "x2"}, "2 of them are ids of its clusters.*; 2 of 2 entities are records of the pred"),
-        ({"zz": "e", "yy": "e"}, "2 of 2 .* 'zz', 'yy'; are the files or their columns in each other's place, or"),
+        (
+            {"a": "x1", "b": "x2"},
+            "2 of them are ids of its clusters.*; 2 of 2 entities are records of the pred",
+        ),
+        (
+            {"zz": "e", "yy": "e"},
+            "2 of 2 .* 'zz', 'yy'; are the files or their columns in each other's place, or",
+        ),
         ({f"y{i}": "e" for i in range(9)}, "the labels hold more records than the prediction, which has 6"),
     ],
 )
@@ -159,7 +168,9 @@ def test_an_index_of_numbers_is_recognised():
 
 
 def test_a_policy_is_offered_where_only_some_are_missing():
-    with pytest.raises(eb.DataError, match="1 of 3 .*; choose a policy to go on: missing=Missing.OMIT") as error:
+    with pytest.raises(
+        eb.DataError, match=r"1 of 3 .*; choose a policy to go on: missing=Missing.OMIT"
+    ) as error:
         eb.measure(PREDICTION, {"x1": "e", "x2": "e", "x9": "e"})
     assert error.value.remedies == (Remedy.MISSING,)
     assert str(error.value) == f"{error.value.what}; {Remedy.MISSING.value}"

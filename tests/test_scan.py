@@ -862,7 +862,8 @@ def test_scans_of_different_records_are_not_compared(tmp_path, monkeypatch):
         found = shell(*args, "--memory-limit", "1GB", command="compare")
         assert found.exit_code == 2 and found.stdout == ""
         assert (
-            f"'old' and 'other' cover different records, 300 and {number}; choose --coverage common" in found.stderr
+            f"'old' and 'other' cover different records, 300 and {number}; choose --coverage common"
+            in found.stderr
         )
     found = shell("old.parquet", "l.csv", "--memory-limit", "1GB", command="compare")
     assert found.exit_code == 2 and "a comparison needs two predictions or more, not 1" in found.stderr
@@ -1027,7 +1028,7 @@ def test_scans_are_compared_as_what_they_scan(tmp_path):
     with pytest.raises(eb.DataError, match="scan every prediction or none: 'new' is not a scan"):
         eb.compare(scans | {"new": new}, labels, design)
     with pytest.raises(
-        eb.DataError, match="'old' and 'new' cover different records, 300 and 299; choose Coverage.COMMON"
+        eb.DataError, match=r"'old' and 'new' cover different records, 300 and 299; choose Coverage.COMMON"
     ):
         eb.compare(
             scans | {"new": scan(new[new.index != old.index[0]], labels, missing=eb.Missing.OMIT)},

@@ -42,9 +42,7 @@ def test_complete_stars_give_the_entities_of_uniform_records(seed):
     wanted = eb.measure(prediction, inside.map(dict(zip(truth[stars.draws], stars.draws, strict=True))))
     one, two = (eb.Sample(u, eb.UniformRecords(stars.draws)) for u in (units, wanted))
     metrics = [eb.metrics.pairwise_precision, eb.metrics.b3_recall]
-    np.testing.assert_allclose(
-        *(eb.taylor(s, metrics).apply(metrics).mean for s in (one, two)), rtol=1e-12
-    )
+    np.testing.assert_allclose(*(eb.taylor(s, metrics).apply(metrics).mean for s in (one, two)), rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +94,9 @@ def test_sampled_records_without_candidates_are_singletons_and_itself_is_no_cand
 
 def test_scores_and_words_need_a_decision():
     rows = [("a", "b", 0.95), ("a", "c", 0.2), ("a", "d", 0.5)]
-    with pytest.raises(eb.DataError, match=r"3 of 3 answers .* such as 0.95, 0.2, 0.5: give scores a threshold=0.5"):
+    with pytest.raises(
+        eb.DataError, match=r"3 of 3 answers .* such as 0.95, 0.2, 0.5: give scores a threshold=0.5"
+    ):
         read_stars(table(*rows), ["a"])
     assert sorted(read_stars(table(*rows), ["a"], threshold=0.5).labels.index) == ["a", "b", "d"]
     assert sorted(read_stars(pl.DataFrame(table(*rows)), ["a"], threshold=0.51).labels.index) == ["a", "b"]
@@ -119,5 +119,7 @@ def test_other_tables_are_refused():
 def test_the_table_that_a_labelling_tool_writes_is_no_labels():
     rows = table(("r0", "r2", 1.0), ("r3", "r5", 1.0), ("r4", "r6", 0.1))
     for given in (rows, pl.DataFrame(rows)):
-        with pytest.raises(eb.DataError, match="'clerical_match_score' looks like scores or answers.*read_stars"):
+        with pytest.raises(
+            eb.DataError, match=r"'clerical_match_score' looks like scores or answers.*read_stars"
+        ):
             eb.measure({f"r{i}": f"c{i // 3}" for i in range(9)}, given)
