@@ -17,6 +17,9 @@ from .taylor import effects, jackknife, taylor
 from .uncertain import Normal
 from .units import Units
 
+JOINED = 5
+"""Records of one-record entities that the prediction joins to others, from which the labels are doubted."""
+
 
 def balance(sample: Sample) -> pd.DataFrame:
     """Estimated against known totals of the prediction.
@@ -149,7 +152,8 @@ def alarms(sample: Sample, metrics: Sequence[Metric] = METRICS) -> list[str]:
     above 1.5 times Taylor's; predicted links estimated more than 3 standard errors off their known
     number; more than a tenth of all predicted links in clusters larger than any that the sample
     touches; at least three repeats to be expected under uniform records where the draws show none; dates
-    (`erbayes.Dated`) that show the labels to be older than the frame.
+    (`erbayes.Dated`) that show the labels to be older than the frame; labelled entities of one record
+    each, of which the prediction joins five or more to others.
     The bounds are conventions, not tests of a stated size.
 
     Examples
@@ -184,7 +188,20 @@ def alarms(sample: Sample, metrics: Sequence[Metric] = METRICS) -> list[str]:
             "show none: if repeats were dropped, the design is DistinctEntities; otherwise the "
             "prediction is not the population that was sampled."
         )
-    return found
+    return found + _entities_of_one(sample)
+
+
+def _entities_of_one(sample: Sample) -> list[str]:
+    """The alarm of labels that seem to list drawn records alone, not all records of their entities."""
+    units = sample.units
+    joined = int((units.m > 1).sum())
+    if not units.by_entity or (units.N > 1).any() or joined < JOINED:
+        return []
+    return [
+        f"Each of the {len(units.n):,} labelled entities has a single record, although the prediction joins "
+        f"{joined:,} of these records to others: the labels must list every record of each sampled entity, "
+        "not the drawn records alone."
+    ]
 
 
 def _heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> list[str]:

@@ -32,7 +32,7 @@ def estimate(
     Parameters
     ----------
     prediction : memberships, or files and tables
-        As in `erbayes.measure`, or as in `erbayes.scan.scan` of their first two columns.
+        As in `erbayes.measure`, or as in `erbayes.scan.scan` if they have two columns.
     labels, blocks, missing, frame
         As in `erbayes.measure`.
     design : Design

@@ -181,11 +181,7 @@ def test_errors_say_what_and_exit_2(folder, args, message):
             "wide.csv: its lines have more fields than its header",
         ),
         ("bytes.csv", b"record,cluster\n\xff\xfe,a\n", "cannot read bytes.csv: 'utf-8' codec can't decode"),
-        (
-            "one.csv",
-            b"record;cluster\n1;a\n",
-            "one.csv needs 2 columns; it has 'record;cluster': are its columns separated by ';'",
-        ),
+        ("one.csv", b"record;cluster\n1;a\n", "one.csv needs 2 columns; it has 'record;cluster': are its columns separated by ';'"),
         ("gap.csv", b"record,cluster\n1,a\n2,\n", "cluster ids of the prediction: 1 of 2 are missing"),
         (
             "twice.csv",
@@ -732,6 +728,27 @@ def test_comparison_inside_the_frame(framed, scanned):
         assert "note: other: records outside the frame" in shown.stderr
 
 
+@pytest.mark.parametrize(
+    "args, message",
+    [
+        ("--frame old.csv --frame-column created", "either --frame or --frame-column"),
+        ("--frame old.csv --frame-until 2021-06-30", "either --frame or --frame-column"),
+        ("--frame-until 2021-06-30", "--frame-until needs --frame-column"),
+        (
+            "--frame-column created --frame-until June",
+            "a cut-off is a day (YYYY-MM-DD) or a whole number, not 'June'",
+        ),
+        ("--frame-column made --frame-until 2021", "has no column 'made'"),
+        ("--frame-column created --frame-until 2021", "are not written like 2021"),
+        ("--frame l.parquet --record record", "labelled records are outside the frame"),
+    ],
+)
+def test_frames_that_the_shell_refuses(framed, args, message):
+    pd.DataFrame({"record": OLD_LABELS.index[:1]}).to_parquet("l.parquet")
+    given = ("new.csv", "old-labels.csv", "--cluster", "cluster", "--design", "uniform-records")
+    assert message in refused("estimate", *given, *args.split())
+
+
 def test_every_run_says_what_it_read(folder):
     read = (
         f"read {len(PRED)} records in {PRED.nunique()} clusters (record, cluster of p.csv); "
@@ -808,25 +825,7 @@ def test_edges_say_that_records_in_no_pair_do_not_count(folder):
 @pytest.mark.parametrize(
     "args, message",
     [
-        ("--frame old.csv --frame-column created", "either --frame or --frame-column"),
-        ("--frame old.csv --frame-until 2021-06-30", "either --frame or --frame-column"),
-        ("--frame-until 2021-06-30", "--frame-until needs --frame-column"),
         (
-            "--frame-column created --frame-until June",
-            "a cut-off is a day (YYYY-MM-DD) or a whole number, not 'June'",
-        ),
-        ("--frame-column made --frame-until 2021", "has no column 'made'"),
-        ("--frame-column created --frame-until 2021", "are not written like 2021"),
-        ("--frame l.parquet --record record", "labelled records are outside the frame"),
-    ],
-)
-def test_frames_that_the_shell_refuses(framed, args, message):
-    pd.DataFrame({"record": OLD_LABELS.index[:1]}).to_parquet("l.parquet")
-    given = ("new.csv", "old-labels.csv", "--cluster", "cluster", "--design", "uniform-records")
-    assert message in refused("estimate", *given, *args.split())
-
-
-(
             "e.csv --edges",
             "has 3 columns, 'l', 'r', 'p', instead of 2; 'p' looks like scores or answers about",
         ),

@@ -99,3 +99,17 @@ def test_balance_of_a_prediction_without_links():
     units = eb.measure({1: "a", 2: "b", 3: "c"}, {1: "x", 2: "x", 3: "y"})
     ratio = eb.balance(eb.Sample(units, eb.UniformClusters())).ratio
     assert np.isnan(ratio["predicted_links"]) and ratio["predicted_clusters"] == 1
+
+
+def test_labels_of_drawn_records_alone_raise_an_alarm():
+    prediction = {i: i // 2 for i in range(40)}
+    metrics = [eb.metrics.pairwise_precision]
+
+    def told(labels):
+        found = eb.alarms(eb.Sample(eb.measure(prediction, labels), eb.UniformRecords()), metrics)
+        return [a for a in found if "must list every record of each sampled entity" in a]
+
+    (alarm,) = told({i: f"e{i}" for i in range(0, 10, 2)})
+    assert "Each of the 5 labelled entities has a single record" in alarm and "joins 5 of these" in alarm
+    assert not told({i: f"e{i}" for i in range(0, 8, 2)})
+    assert not told({i: f"e{i // 2}" for i in range(11)})
