@@ -59,7 +59,7 @@ def are_edges(
     home, nowhere = hit & (namesake_group == group), hit & (namesake_group < 0)
     elsewhere = hit & ~home & ~nowhere
     found, every = hits(elsewhere | nowhere), hits(hit)
-    expected = share[np.unique(np.stack([group, known]), axis=1, return_index=True)[1]].sum()
+    expected = share[np.unique(group * (known.max() + 1) + known, return_index=True)[1]].sum()
     if found <= expected or every < MET * hits(known >= 0):
         return False
     unlikely = found - expected - found * log(found / expected) < log(CHANCE)
