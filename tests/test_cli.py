@@ -181,7 +181,11 @@ def test_errors_say_what_and_exit_2(folder, args, message):
             "wide.csv: its lines have more fields than its header",
         ),
         ("bytes.csv", b"record,cluster\n\xff\xfe,a\n", "cannot read bytes.csv: 'utf-8' codec can't decode"),
-        ("one.csv", b"record;cluster\n1;a\n", "one.csv needs 2 columns; it has 'record;cluster': are its columns separated by ';'"),
+        (
+            "one.csv",
+            b"record;cluster\n1;a\n",
+            "one.csv needs 2 columns; it has 'record;cluster': are its columns separated by ';'",
+        ),
         ("gap.csv", b"record,cluster\n1,a\n2,\n", "cluster ids of the prediction: 1 of 2 are missing"),
         (
             "twice.csv",
