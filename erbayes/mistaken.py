@@ -21,6 +21,23 @@ ELSEWHERE, NOWHERE = 0.1, 0.5
 NEARLY_ALL = 0.9
 """Share of labelled records from which their absence is no matter of a policy."""
 
+LOOKED = 10_000
+"""About as many labelled records are looked at for edges, which is evidence enough."""
+
+
+def first_entities(labels: Clustering) -> tuple[Clustering, IntArray]:
+    """The first entities, of `LOOKED` records or somewhat more, and the positions of their records.
+
+    Examples
+    --------
+    >>> labels, rows = first_entities(Clustering.of({i: i // 3 for i in range(30_000)}))
+    >>> labels, rows[-1]
+    (Clustering(10002 records, 3334 clusters), np.int64(10001))
+    """
+    entities = int(np.searchsorted(np.cumsum(labels.sizes), LOOKED)) + 1
+    rows = np.flatnonzero(labels.codes < entities)
+    return Clustering(labels.records[rows], labels.codes[rows], labels.clusters[:entities]), rows
+
 
 def are_edges(
     group: IntArray, known: IntArray, namesake_group: IntArray, namesake_known: IntArray, share: FloatArray

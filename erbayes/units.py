@@ -22,7 +22,7 @@ from .clustering import CHUNK, Clustering, ids, kind
 from .columns import COLUMNS, RECORDS, ClusterSum, Column
 from .errors import DataError, NotIdentified, some
 from .frame import Cut, Dated, FrameFacts, among, dated_inside, dates_of, frame_ids
-from .mistaken import labelled, missing_records, refuse_edges, strangers
+from .mistaken import first_entities, labelled, missing_records, refuse_edges, strangers
 
 
 class Missing(Enum):
@@ -394,16 +394,17 @@ def measure(
     if not len(labels.records):
         raise DataError("the labels hold no record: an empty sample estimates nothing")
     prediction, facts = framed(prediction, labels, frame)
-    entities = labels.clusters if kind(labels.clusters) == kind(labels.records) else labels.clusters[:0]
+    seen, rows = first_entities(labels)
+    entities = seen.clusters if kind(seen.clusters) == kind(seen.records) else seen.clusters[:0]
     where, sizes = _look_up(prediction.records, labels.records.append(entities)), prediction.sizes
     met = np.where(where < 0, -1, prediction.codes[where]) if len(prediction.records) else where
-    cluster, entity_cluster = met[: len(labels.records)], np.full(len(labels.clusters), -1)
+    cluster, entity_cluster = met[: len(labels.records)], np.full(len(seen.clusters), -1)
     entity_cluster[: len(entities)] = met[len(labels.records) :]
     lacking = cluster < 0
-    touched = np.unique(cluster[~lacking])
+    touched = np.unique(cluster[rows][~lacking[rows]])
     named = np.full(len(prediction.clusters) + 1, -1)
-    named[touched] = labelled(labels, prediction.clusters[touched])
-    refuse_edges(labels, cluster, named[cluster], entity_cluster, sizes, len(prediction.records))
+    named[touched] = labelled(seen, prediction.clusters[touched])
+    refuse_edges(seen, cluster[rows], named[cluster[rows]], entity_cluster, sizes, len(prediction.records))
     if lacking.all() or (lacking.any() and missing is Missing.ERROR):
         raise missing_records(prediction, labels, lacking)
     units = assemble(labels, cluster, sizes, _histogram(sizes), blocks=blocks, missing=missing)
