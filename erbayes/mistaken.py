@@ -203,7 +203,7 @@ def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArr
     unmatched, records = labels.records[lacking], prediction.records
     if kind(unmatched) == kind(records) == "string":
         for otherwise, form in WRITTEN.items():
-            known, ids = (form(pd.Series(index, dtype="str")) for index in (records, unmatched))
+            known, ids = (form(pd.Series(index, dtype="object")) for index in (records, unmatched))
             if 2 * (met := int(ids.isin(known).sum())) >= len(ids):
                 return DataError(
                     f"{_said(labels, lacking)}; {met:,} of them are there {otherwise}: bring both to one form"

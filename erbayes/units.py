@@ -222,6 +222,16 @@ def same_kind(prediction: str, other: str, what: str = "labels") -> None:
         )
 
 
+def _joined(first: pd.Index, second: pd.Index) -> pd.Index:
+    """Ids of one type, one after the other.
+
+    `append` alone would make text of objects, which half of a surrogate pair is not.
+    """
+    if pd.api.types.is_object_dtype(first):
+        return pd.Index(np.concatenate([first.to_numpy(), second.to_numpy()]), dtype=object)
+    return first.append(second.astype(first.dtype))
+
+
 def _look_up(records: pd.Index, wanted: pd.Index) -> IntArray:
     """Position of each wanted record, -1 where there is none."""
     if len(records) and len(wanted):
@@ -395,8 +405,9 @@ def measure(
         raise DataError("the labels hold no record: an empty sample estimates nothing")
     prediction, facts = framed(prediction, labels, frame)
     seen, rows = first_entities(labels)
-    entities = seen.clusters if kind(seen.clusters) == kind(seen.records) else seen.clusters[:0]
-    where, sizes = _look_up(prediction.records, labels.records.append(entities)), prediction.sizes
+    entities = seen.clusters if kind(seen.clusters) == kind(seen.records) else seen.records[:0]
+    where = _look_up(prediction.records, _joined(labels.records, entities))
+    sizes = prediction.sizes
     met = np.where(where < 0, -1, prediction.codes[where]) if len(prediction.records) else where
     cluster, entity_cluster = met[: len(labels.records)], np.full(len(seen.clusters), -1)
     entity_cluster[: len(entities)] = met[len(labels.records) :]

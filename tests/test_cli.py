@@ -681,6 +681,8 @@ def test_the_frame_of_older_labels(framed, args, scanned):
     given = [
         "new.csv",
         "old-labels.csv",
+        "--record",
+        "record",
         "--cluster",
         "cluster",
         "--design",
@@ -711,6 +713,8 @@ def test_comparison_inside_the_frame(framed, scanned):
             "new.csv",
             "other.csv",
             "old-labels.csv",
+            "--record",
+            "record",
             "--cluster",
             "cluster",
             "--design",

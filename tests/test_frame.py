@@ -119,12 +119,15 @@ def test_the_frame_as_files_and_text(tmp_path):
     numbers.mkdir()
     files = Files(parquet(table, numbers), text=True)
     text = labels.rename(index=str)
-    wanted = eb.measure(table[old].astype({"record": str}), text)
+    wanted = eb.measure(table[old].astype({"record": str})[["record", "cluster"]], text)
     same(scan(files, text, frame=eb.Dated("created", 20201001)), wanted)
-    same(scan(files, text, cluster="cluster", frame=[str(r) for r in table.record[old]]), wanted)
     same(
-        scan(table, labels, cluster="cluster", frame=table.record[old].tolist()),
-        eb.measure(table[old], labels),
+        scan(files, text, record="record", cluster="cluster", frame=[str(r) for r in table.record[old]]),
+        wanted,
+    )
+    same(
+        scan(table, labels, record="record", cluster="cluster", frame=table.record[old].tolist()),
+        eb.measure(table.loc[old, ["record", "cluster"]], labels),
     )
 
 
@@ -152,7 +155,7 @@ def test_without_keeping_and_with_all_duplicates_looked_for():
     frame = eb.Dated("created", CUT)
     for engine in (DuckDB(keep=False), DuckDB(one_in=1)):
         same(scan(TABLE, LABELS, frame=frame, engine=engine), WANTED)
-        same(scan(TABLE, LABELS, cluster="cluster", frame=INSIDE, engine=engine), WANTED)
+        same(scan(TABLE, LABELS, record="record", cluster="cluster", frame=INSIDE, engine=engine), WANTED)
 
 
 def test_ids_that_are_no_text():
@@ -180,7 +183,10 @@ def test_facts_by_brute_force():
     assert found.labelled.inside == sum(older.values())
     listed = eb.measure(PRED, LABELS, frame=[*INSIDE, "gone", "too"]).frame
     assert (listed.cut, listed.absent, listed.newest, listed.labelled) == (found.cut, 2, None, None)
-    assert scan(TABLE, LABELS, cluster="cluster", frame=[*INSIDE, "gone", "too"]).frame == listed
+    assert (
+        scan(TABLE, LABELS, record="record", cluster="cluster", frame=[*INSIDE, "gone", "too"]).frame
+        == listed
+    )
     assert (
         eb.links_inside(PRED, INSIDE)
         == eb.links_inside(TABLE, eb.Dated("created", CUT))
@@ -219,12 +225,13 @@ def test_blocks_and_policies_inside_the_frame():
                 ),
                 wanted,
             )
-            same(scan(kept, LABELS, cluster="cluster", missing=missing, frame=frame), wanted)
+            columns = {"record": "record", "cluster": "cluster"}
+            same(scan(kept, LABELS, **columns, missing=missing, frame=frame), wanted)
     for frame in (INSIDE, eb.Dated("created", CUT)):
         with pytest.raises(
             eb.DataError, match=f"{len(lost)} of {len(LABELS)} labelled records are not in the pred"
         ):
-            scan(kept, LABELS, cluster="cluster", frame=frame)
+            scan(kept, LABELS, record="record", cluster="cluster", frame=frame)
     assert eb.measure(
         kept.drop(columns="created"), LABELS, missing=eb.Missing.OMIT, frame=INSIDE
     ).frame.absent == len(lost)
@@ -371,11 +378,11 @@ def test_a_frame_in_files_goes_with_a_prediction_in_files(tmp_path):
     empty = tmp_path / "empty.csv"
     empty.write_text("record\n")
     with pytest.raises(eb.DataError, match="the frame holds no record"):
-        scan(TABLE, LABELS, cluster="cluster", frame=empty)
+        scan(TABLE, LABELS, record="record", cluster="cluster", frame=empty)
     gaps = pd.DataFrame({"record": INSIDE}).to_csv(index=False) + '""\n'
     empty.write_text(gaps)
     with pytest.raises(eb.DataError, match="record ids of the frame: 1 of"):
-        scan(TABLE, LABELS, cluster="cluster", frame=empty)
+        scan(TABLE, LABELS, record="record", cluster="cluster", frame=empty)
 
 
 @pytest.mark.parametrize(
@@ -452,7 +459,7 @@ def test_the_alarm_of_labels_that_are_older_than_the_prediction():
     old = table[table.year == 2020]
     labels = old[old.cluster % 3 == 0].set_index("record").cluster
     units = eb.measure(table, labels, frame=eb.Dated("year"))
-    off = eb.links_inside(table, old.record)
+    off = eb.links_inside(table[["record", "cluster"]], old.record)
     assert off < 0.8
     assert told(units) == [
         "30% of the records are newer than every labelled one: if the labels were made before these came, "

@@ -7,6 +7,7 @@ import pytest
 import erbayes as eb
 from erbayes.cli import REMEDIES
 from erbayes.errors import Remedy, printable
+from erbayes.mistaken import are_edges
 
 N = 2000
 
@@ -184,3 +185,34 @@ def test_no_message_sends_commands_to_a_terminal():
     error = eb.DataError("a \x1b]0;title\x07 b\r\x9b \u202e c\n\td é")
     assert str(error) == "a \\x1b]0;title\\x07 b\\r\\x9b \\u202e c\n\td é"
     assert printable("'") == "'"
+
+
+def shown(home=0, elsewhere=0, nowhere=0, unrelated=0, share=1e-5):
+    """Known groups of one row each, of which so many name a record of their own group, of another, of none."""
+    n = home + elsewhere + nowhere + unrelated
+    rows = np.arange(n)
+    own = np.repeat([0, n, -1, -1], [home, elsewhere, nowhere, unrelated])
+    known = np.where(rows < n - unrelated, rows, -1)
+    return are_edges(rows, rows, np.where(own == 0, rows, own), known, np.full(n, share))
+
+
+@pytest.mark.parametrize(
+    "rows, edges",
+    [
+        ({"elsewhere": 9}, True),
+        ({"nowhere": 9}, True),
+        ({"home": 9}, False),
+        ({"elsewhere": 9, "share": 0.3}, False),
+        ({"elsewhere": 9, "share": 0.1}, False),
+        ({"elsewhere": 9, "share": 0.05}, True),
+        ({"elsewhere": 9, "unrelated": 35}, True),
+        ({"elsewhere": 9, "unrelated": 37}, False),
+        ({"home": 89, "elsewhere": 11}, True),
+        ({"home": 91, "elsewhere": 9}, False),
+        ({"home": 49, "nowhere": 51}, True),
+        ({"home": 51, "nowhere": 49}, False),
+        ({"unrelated": 9}, False),
+    ],
+)
+def test_bounds_of_what_is_taken_for_edges(rows, edges):
+    assert shown(**rows) is edges
