@@ -229,7 +229,8 @@ def _joined(first: pd.Index, second: pd.Index) -> pd.Index:
     """
     if pd.api.types.is_object_dtype(first):
         return pd.Index(np.concatenate([first.to_numpy(), second.to_numpy()]), dtype=object)
-    return first.append(second.astype(first.dtype))
+    joined: pd.Index = first.append(second.astype(first.dtype))
+    return joined
 
 
 def _look_up(records: pd.Index, wanted: pd.Index) -> IntArray:
