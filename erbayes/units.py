@@ -227,9 +227,9 @@ def _joined(first: pd.Index, second: pd.Index) -> pd.Index:
 
     `append` alone would make text of objects, which half of a surrogate pair is not.
     """
-    if pd.api.types.is_object_dtype(first):
-        return pd.Index(np.concatenate([first.to_numpy(), second.to_numpy()]), dtype=object)
-    joined: pd.Index = first.append(second.astype(first.dtype))
+    if not pd.api.types.is_object_dtype(first):
+        return first.append(second.astype(first.dtype))
+    joined: pd.Index = pd.Index(np.concatenate([first.to_numpy(), second.to_numpy()]), dtype=object)
     return joined
 
 
