@@ -13,13 +13,13 @@ import xarray as xr
 from matplotlib.figure import Figure
 from pytensor.compile.mode import Mode
 from scipy import stats
-from test_bayes import clusters, curve_by_hand, rng, world
+from test_bayes import PRED, TRUE, clusters, curve_by_hand, rng, world
 
 import erbayes as eb
 from erbayes import bayes, plots
 from erbayes import metrics as m
 from erbayes.bayes.fit import EXPECTED
-from erbayes.bayes.likelihood import Event, Rate, Share, Size, categorical
+from erbayes.bayes.likelihood import Event, Rate, Share, Size, categorical, factors
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.parts import CompiledPart, alone, drawn_from_prior
 from erbayes.columns import RECORDS, PieceSum
@@ -277,6 +277,27 @@ def test_parts_of_the_likelihood_add_to_that_of_the_entity(fit, checks):
         assert v.shape[2:] == checks["observed_data"][name].shape
         total[..., [ids.index(i) for i in v[dim].to_numpy()]] += v.to_numpy()
     np.testing.assert_allclose(total, fit.tree["log_likelihood"]["outcome"], rtol=1e-9)
+
+
+def test_which_entity_shows_what():
+    """x: three records, broken; v: two, broken; y: two, intact; z: one, which alone meets no foreign one."""
+    units = eb.measure(PRED, {r: e for r, e in TRUE.items() if e in "xvyz"})
+    evidence = Evidence.of(eb.Sample(units, eb.UniformClusters()))
+    J, ones = len(evidence.grid.size), np.full((1, 5, len(evidence.grid.size)), 0.5)
+    doublings, bins = (len(evidence.data[k]) for k in ("doubling_x", "log_intrusion"))
+    by_size = {k: ones for k in ("entities", "intact", "met", "share_mean", "share_precision")}
+    by_size["intrusion_chance"] = np.full((1, 5, doublings, bins), 1 / bins)
+    found = factors(evidence.entities, evidence.data, by_size)
+    shown = {name: sorted(units.ids[f.entity]) for name, f in found.items()}
+    assert shown == {
+        "size": ["v", "x", "y", "z"],
+        "broken": ["v", "x", "y"],
+        "share": ["x"],
+        "met": ["v", "x", "y", "z"],
+        "rate": ["v", "x", "y"],
+    }
+    np.testing.assert_allclose(found["size"].log_density(), -np.log(J))
+    np.testing.assert_allclose(found["broken"].log_density(), np.log(0.5))
 
 
 def test_draws_of_what_entities_show():
