@@ -18,6 +18,7 @@ from test_bayes import PRED, TRUE, clusters, curve_by_hand, rng, world
 import erbayes as eb
 from erbayes import bayes, plots
 from erbayes import metrics as m
+from erbayes.bayes.evidence import Evidence
 from erbayes.bayes.fit import EXPECTED
 from erbayes.bayes.likelihood import Event, Rate, Share, Size, categorical, factors
 from erbayes.bayes.model import Sizes

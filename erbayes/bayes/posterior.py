@@ -73,10 +73,10 @@ class Posterior(Tabled):
     def table(self, level: float = 0.95) -> pd.DataFrame:
         """Every metric of which there are draws, with the weight of the priors on each.
 
-        prior_shift is how far the mean moves, in posterior standard deviations, if the prior of one part is
-        raised to the power 2: by its slope at the power 1, and of the part that moves it most. Above .3 the
-        answer rests on what a prior says of entities that are not in the sample. Of 1,000 draws it has a Monte
-        Carlo error of .1 to .2. `prior_shift(draws)` has it by part.
+        prior_shift is how far the mean moves, in posterior standard deviations, if a part's prior is raised
+        to the power 2: by its slope at the power 1, and of the part that moves it most. Above .3 the answer
+        rests on what a prior says of entities that are not in the sample. Of 1,000 draws it has a Monte Carlo
+        error of .1 to .2. `prior_shift(draws)` has it by part.
         """
         found = self.apply(self.metrics)
         return found.table(level).assign(prior_shift=self.prior_shift(found).max(axis=1))
