@@ -21,7 +21,7 @@ from .uncertain import Draws, Normal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from xarray import DataTree
+    from xarray import DataArray, DataTree
 
     from .bayes import Fit
     from .engines import SideBySide
@@ -579,10 +579,10 @@ def leakage(fit: Fit, *, ax: Axes | None = None) -> Axes:
 
 
 def predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
-    """Draws of an entity of some size or more: as the prior and the posterior predict them, and as sampled.
+    """Entities of some size or more in a sample: as the prior and the posterior predict them, and as sampled.
 
-    Under the sample's own design: where the sampled line leaves the band of the posterior the family of
-    sizes does not fit; where it leaves the prior's, the prior holds impossible what was seen.
+    Under the sample's own design. If the sampled line leaves the band of the posterior, the family of sizes
+    does not fit. If it leaves the prior's, the prior holds the sample for impossible.
 
     Parameters
     ----------
@@ -590,13 +590,13 @@ def predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
         From `erbayes.bayes.Fit.predictive`.
     ax : Axes, optional
     """
-    ax, grid = _axes(ax), tree["posterior_predictive"]["entity_size"].to_numpy()
+    ax, grid = _axes(ax), tree["by_size"]["entity_size"].to_numpy()
     for group, shade, line in (("prior", "0.92", ":"), ("posterior", "0.78", "-")):
-        drawn = tree[f"{group}_predictive"]["drawn_sizes"].to_numpy()
-        low, middle, high = np.quantile(_or_larger(drawn), [0.025, 0.5, 0.975], axis=(0, 1))
+        larger = _or_larger(tree[f"{group}_predictive"]["size"].to_numpy(), grid)
+        low, middle, high = np.quantile(larger, [0.025, 0.5, 0.975], axis=(0, 1))
         ax.fill_between(grid, low, high, color=shade, label=f"{group}, 95 %")
         ax.plot(grid, middle, color="black", linestyle=line, linewidth=1)
-    sampled = _or_larger(tree["observed_data"]["drawn_sizes"].to_numpy())
+    sampled = _or_larger(tree["observed_data"]["size"].to_numpy(), grid)
     ax.step(grid, np.where(sampled > 0, sampled, np.nan), where="mid", color="black", label="sample")
     ax.set_xscale("log")
     ax.set_yscale("symlog", linthresh=1)
@@ -604,7 +604,7 @@ def predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     ax.yaxis.set_major_formatter("{x:g}")
     ax.xaxis.set_major_formatter("{x:g}")
     ax.set_xlabel("records of the entity")
-    ax.set_ylabel("draws of that size or more")
+    ax.set_ylabel("sampled entities of that size or more")
     _legend(ax, 3)
     return ax
 
@@ -618,14 +618,18 @@ def predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
         From `erbayes.bayes.Fit.predictive`.
     ax : Axes, optional
     """
-    ax, grid = _axes(ax), tree["posterior_predictive"]["sampled_size"].to_numpy()
-    doubling, several = np.floor(np.log2(grid)).astype(int), tree["constant_data"]["several"].to_numpy()
-    number = np.bincount(doubling, several)
-    shown = np.flatnonzero(number)
+    ax, observed = _axes(ax), tree["observed_data"].to_dataset()
+    of_each = observed["size"].sel(entity=observed["entity_of_several"].to_numpy()).to_numpy()
+    doubling = np.floor(np.log2(of_each)).astype(int)
+    shown = np.unique(doubling)
+
+    def share(broken: DataArray) -> FloatArray:
+        values = broken.to_numpy()
+        return np.stack([values[..., doubling == d].mean(axis=-1) for d in shown], axis=-1)
+
     for group, offset, colour in (("prior", -0.1, "0.7"), ("posterior", 0.1, "black")):
-        broken = tree[f"{group}_predictive"]["broken_entities"].to_numpy()
-        summed = np.stack([broken[..., doubling == d].sum(axis=-1) for d in shown], axis=-1) / number[shown]
-        low, middle, high = np.quantile(summed, [0.025, 0.5, 0.975], axis=(0, 1))
+        shares = share(tree[f"{group}_predictive"].to_dataset()["broken"])
+        low, middle, high = np.quantile(shares, [0.025, 0.5, 0.975], axis=(0, 1))
         ax.errorbar(
             shown + offset,
             middle,
@@ -635,8 +639,7 @@ def predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
             capsize=3,
             label=f"{group}, 95 %",
         )
-    seen = np.bincount(doubling, tree["observed_data"]["broken_entities"].to_numpy())
-    ax.plot(shown, seen[shown] / number[shown], "o", color="black", fillstyle="none", label="sample")
+    ax.plot(shown, share(observed["broken"]), "o", color="black", fillstyle="none", label="sample")
     ax.set_xticks(shown, [f"{2**d:g}-{2 ** (d + 1) - 1:g}" for d in shown])
     ax.set_xlabel("records of the entity")
     ax.set_ylabel("share of entities broken")
@@ -644,9 +647,9 @@ def predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _or_larger(counts: FloatArray) -> FloatArray:
-    """Counts of each bin and all above it, along the last axis."""
-    return np.asarray(counts[..., ::-1].cumsum(axis=-1)[..., ::-1], dtype=float)
+def _or_larger(size: FloatArray, grid: FloatArray) -> FloatArray:
+    """Number of whole sizes, (..., k), in each bin of a grid or above it, (..., J)."""
+    return np.stack([(size >= middle).sum(axis=-1) for middle in np.floor(grid)], axis=-1).astype(float)
 
 
 def _band(ax: Axes, size: FloatArray, draws: FloatArray) -> Axes:

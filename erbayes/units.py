@@ -8,7 +8,7 @@ duality needs no second set of formulas.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -110,6 +110,10 @@ class Units:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: what is counted on them is counted again."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @cached_property
     def size(self) -> FloatArray:

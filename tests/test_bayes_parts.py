@@ -573,3 +573,6 @@ def test_the_page_runs():
         intervals = fit.apply(ASKED).interval(0.999)
         truth = [population(3).value(metric) for metric in ASKED]
         assert ((intervals[:, 0] < truth) & (truth < intervals[:, 1])).all()
+        checks = fit.predictive(draws=50, rng=1)
+        assert set(checks["prior_predictive"].data_vars) == set(checks["observed_data"].data_vars)
+        assert set(fit.tree["log_prior"].data_vars) == {"sizes", "retention", "leakage"}

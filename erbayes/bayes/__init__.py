@@ -1,8 +1,9 @@
 """The Bayesian engine: models of cluster sizes in PyMC. Importing it imports PyMC."""
 
-from .fit import Fit, NotConverged, fast, nuts
+from .fit import EXPECTED, Fit, NotConverged, fast, nuts
 from .model import SizeModel
 from .outcomes import Bounded, Exactness, Leakage, Retention
+from .posterior import Saved
 from .priors import Level, Slope
 from .sizes import (
     BodyAndTail,
@@ -17,6 +18,7 @@ from .sizes import (
 from .stacking import Stack, stack
 
 __all__ = [
+    "EXPECTED",
     "BodyAndTail",
     "Bounded",
     "CutZeta",
@@ -30,6 +32,7 @@ __all__ = [
     "PoissonLogNormal",
     "PredictionInformed",
     "Retention",
+    "Saved",
     "SizeFamily",
     "SizeModel",
     "Slope",

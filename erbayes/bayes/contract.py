@@ -133,6 +133,11 @@ RETURNED: dict[str, dict[str, Quantity]] = {
             "mean number of foreign records per record, 0 for entities that meet none included"
         ),
         "foreign_square": Quantity("mean square of that number"),
+        "intrusion_chance": Quantity(
+            "chance of each number of foreign records per record, given that there are some",
+            1.0,
+            (DOUBLING, INTRUSION),
+        ),
     },
     "exactness": {"clean": Quantity("chance that an intact entity meets no foreign record", 1.0)},
     "bounded": {"bounded_mean": Quantity("mean of w, as in `bounded_shares`", 1.0)},

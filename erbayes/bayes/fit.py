@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property, partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeGuard
 
+import arviz as az
 import numpy as np
-import pandas as pd
 import pymc as pm
 import xarray as xr
-from scipy.stats import beta
+from pymc.model.transform.optimization import freeze_dims_and_data
 
 from ..arrays import FloatArray
 from ..calibration import links_out_of_reach
@@ -31,24 +32,18 @@ from ..columns import (
 from ..diagnostics import out_of_balance
 from ..errors import Alarm, NotIdentified
 from ..files import replacing
-from ..metrics import METRICS, Metric, pairwise_precision, pairwise_recall
+from ..metrics import Metric, pairwise_precision, pairwise_recall
 from ..sample import Sample
-from ..uncertain import Draws, Tabled
 from .evidence import Evidence
-from .importance import KHAT, smoothed
+from .importance import KHAT
 from .joined import Joined, joined
+from .likelihood import DIMS, Factor, factors
 from .model import SizeModel
 from .outcomes import BETWEEN
-from .parts import CompiledPart
+from .parts import CompiledPart, drawn_from_prior
 from .population import Completed, completed
+from .posterior import Posterior, Saved
 from .samplers import NUTS, Importance, Sampler, enough, problems_of_chains
-
-PRODUCED = (TRUE_LINKS, COMMON_LINKS, B3_RECALL, B3_RECALL_MEAN, EXACT, *BETWEEN)
-"""Columns that a size model produces, besides those that the prediction or the sizes alone fix."""
-
-
-UNCOMPILED = {"mode": "FAST_COMPILE"}
-"""Predictions are drawn once; compiling them takes longer than drawing them."""
 
 
 class NotConverged(UserWarning):
@@ -65,7 +60,7 @@ def by_size_alone(column: Column | Known) -> TypeGuard[PieceSum]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fit(Tabled):
+class Fit(Posterior):
     """Posterior draws of completed populations.
 
     Attributes
@@ -88,15 +83,24 @@ class Fit(Tabled):
     population: Completed
     seed: int
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: what is derived from them is derived again."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @property
+    def size(self) -> FloatArray:
+        """Records of an entity of each size, (J,)."""
+        return self.evidence.grid.size
+
     @property
     def by_size(self) -> dict[str, FloatArray]:
         """Expected entities of each size, and what becomes of them, (chain, draw, J)."""
         return self.draws.by_size
 
     @property
-    def log_prior(self) -> FloatArray:
-        """Log prior density of the size family, (chain, draw)."""
-        return self.draws.log_prior["sizes"]
+    def log_prior(self) -> Mapping[str, FloatArray]:
+        """Log prior density of the parameters of sizes, retention and leakage, (chain, draw) each."""
+        return self.draws.log_prior
 
     @property
     def khat(self) -> dict[str, float]:
@@ -105,8 +109,20 @@ class Fit(Tabled):
 
     @cached_property
     def pymc(self) -> pm.Model:
-        """The tied parts as one PyMC model."""
-        return self.model.build(self.evidence)
+        """The tied parts as one PyMC model with its data frozen, to look at, to change and to sample.
+
+        `pm.sample(model=fit.pymc)` draws parameters and quantities by size. The observed variables are
+        counts of the sampled entities by bins of size, sufficient for the parameters. Their log densities
+        leave out what depends on the counts alone. Two things are outside the model:
+
+        - the chances that the prediction makes no error at all of one kind, `unbroken` and `unmet` of
+          `SizeModel`. Both are 0 here, as they are in the fit if an entity shows such an error.
+        - the completion (see `erbayes.bayes.population`). Metrics are of finite populations that hold the
+          sample as it is, and are not functions of the parameters.
+        """
+        model = self.model.build(self.evidence)
+        switches = {v.name: 0 for v in model.free_RVs if v.dtype == "int64"}
+        return freeze_dims_and_data(pm.do(model, switches))
 
     @cached_property
     def exact(self) -> FloatArray:
@@ -114,8 +130,8 @@ class Fit(Tabled):
         clean = self._free("exactness", self.evidence.data, 0)["clean"]
         return self.by_size["intact"] * np.where(self.by_size["met"] > 0, clean, 1.0)
 
-    def _between(self, column: Column) -> FloatArray:
-        """Mean by size of a column that lies between bounds, (chain, draw, J)."""
+    def between(self, column: Column) -> FloatArray:
+        """Mean by size of a column that lies between bounds (`BETWEEN`), (chain, draw, J)."""
         between, size = BETWEEN[column], self.evidence.grid.size
         counted = between.evidence(self.evidence.entities, self.sample.units.column(column), size)
         found = self._free("bounded", self.evidence.data | counted, 1 + list(BETWEEN).index(column))
@@ -132,47 +148,40 @@ class Fit(Tabled):
         return found.by_size
 
     @cached_property
-    def _totals(self) -> dict[Column, FloatArray]:
+    def _totals(self) -> dict[Column | Known, FloatArray]:
         return {}
 
-    def total(self, column: Column) -> FloatArray:
+    def total(self, column: Column | Known) -> FloatArray:
         """Posterior draws of a column's population total, (chain, draw).
 
         Raises
         ------
         NotIdentified
-            A column that no part of the model produces.
+            A column that no part of the model produces, and that `EXPECTED` lacks.
         """
         if column not in self._totals:
             self._totals[column] = self._total(column)
         return self._totals[column]
 
-    def _total(self, column: Column) -> FloatArray:
-        found, units, known = self.population, self.sample.units, self.sample.units.known
-        assert known is not None
-        s, kept = self.evidence.grid.size, self.by_size["kept"]
-        links = s * (s - 1) / 2 * kept
-        per_entity: FloatArray
+    def _total(self, column: Column | Known) -> FloatArray:
+        if isinstance(column, Known):
+            return np.full(self.population.true.shape, self.sample.known(column))
         if isinstance(column, ClusterSum):
-            return np.full(found.true.shape, known.total(column))
-        if column in (COMMON_LINKS, TRUE_LINKS):
+            return self._total(Known(column))
+        if column in LINKS:
             return self._links(column)
-        if by_size_alone(column):
-            per_entity = column.term(s, s, s)
-        elif column == B3_RECALL:
-            per_entity = (2 * links + s) / s
-        elif column == B3_RECALL_MEAN:
-            per_entity = (2 * links + s) / s**2
-        elif column == EXACT:
-            per_entity = self.exact
-        elif column in BETWEEN:
-            per_entity = self._between(column)
+        if column in EXPECTED:
+            each = EXPECTED[column](self)
+        elif by_size_alone(column):
+            each = column.term(self.size, self.size, self.size)
         else:
             raise NotIdentified(
                 f"no part of the size model says anything of '{column.name}': use taylor or the bootstrap "
-                "for metrics that need it"
+                "for metrics that need it, or add what an entity of each size is expected to have of it to "
+                "erbayes.bayes.EXPECTED"
             )
-        return np.asarray(units.column(column).sum() + (self._unsampled * per_entity).sum(-1))
+        sampled = self.sample.units.column(column).sum()
+        return np.asarray(sampled + (self._unsampled * each).sum(-1))
 
     def _links(self, column: Column) -> FloatArray:
         """Common or true links, of populations scaled to the known number of predicted links.
@@ -196,78 +205,11 @@ class Fit(Tabled):
         return np.asarray(number * (rest / np.maximum(records, 1.0))[..., None])
 
     def identifies(self, metric: Metric) -> bool:
-        """True where the model produces all totals of a metric."""
+        """True if the model produces all totals of a metric."""
         return all(
-            isinstance(c, Known | ClusterSum) or c in PRODUCED or by_size_alone(c) for c in metric.columns
+            isinstance(c, Known | ClusterSum) or c in LINKS or c in EXPECTED or by_size_alone(c)
+            for c in metric.columns
         )
-
-    def totals(self, metrics: Sequence[Metric]) -> Draws:
-        """Posterior draws of the totals that metrics need."""
-        found: dict[str, FloatArray] = {}
-        for column in (c for m in metrics for c in m.columns):
-            if isinstance(column, Known):
-                found[column.name] = np.full(self.population.true.shape, self.sample.known(column))
-            elif column.name not in found:
-                found[column.name] = self.total(column)
-        return Draws(tuple(found), np.stack(list(found.values()), axis=-1), ((0.0, np.inf),) * len(found))
-
-    def apply(self, metrics: Sequence[Metric]) -> Draws:
-        """Posterior draws of metrics, within what they can be.
-
-        Modelled totals know nothing of their inequalities with known ones: a draw beyond the end of a
-        metric's support is set to that end.
-
-        Raises
-        ------
-        NotIdentified
-            A metric whose columns no part of the model produces.
-        """
-        found = self.totals(metrics).apply(metrics)
-        return replace(found, values=np.clip(found.values, *np.transpose(found.support)))
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """All metrics of `erbayes.metrics.METRICS` that the model produces."""
-        return tuple(m for m in METRICS if self.identifies(m))
-
-    def table(self, level: float = 0.95) -> pd.DataFrame:
-        """Every metric that the model produces, with the weight of the prior on sizes on each.
-
-        prior_shift: how far the mean moves, in posterior standard deviations, where the prior of the size
-        family is raised to the power ½ or 2, whichever moves it more (Kallioinen et al. 2024). Above .3
-        the answer rests on what the prior says of sizes that the sample has not seen. It says nothing of
-        the priors of retention and leakage: for these fit again with others.
-        """
-        found = self.apply(self.metrics)
-        return found.table(level).assign(prior_shift=self.prior_shift(found))
-
-    def prior_shift(self, draws: Draws) -> FloatArray:
-        """Largest shift of each mean, in standard deviations, (k,); see `table`."""
-        shifts = []
-        for power in (0.5, 2.0):
-            w, _ = smoothed((power - 1) * self.log_prior.ravel())
-            shifts.append(np.abs(w @ draws.flat - draws.mean))
-        certain = draws.sd <= 1e-12 * np.maximum(np.abs(draws.mean), 1)
-        return np.where(certain, 0.0, np.max(shifts, axis=0) / np.where(certain, 1.0, draws.sd))
-
-    def log_likelihood(self) -> xr.Dataset:
-        """Log-likelihood of each distinct sampled entity, (chain, draw, entity).
-
-        Of its size, as often as it was drawn, and of what became of it given its size; all but the bin of
-        its intrusion, whose model is the same for all size families.
-        """
-        e, at, by = self.evidence.entities, self.evidence.entities.bin, self.by_size
-        drawn = by["entities"] * self.evidence.data["selection"]
-        found = e.draws * np.log(drawn / drawn.sum(-1, keepdims=True))[..., at]
-        intact = np.clip(by["intact"][..., at], 1e-300, 1 - 1e-15)
-        found += e.several * np.where(e.broken, np.log1p(-intact), np.log(intact))
-        met = np.clip(by["met"][..., at], 1e-300, 1 - 1e-15)
-        found += np.where(e.foreign > 0, np.log(met), np.log1p(-met))
-        a = (by["share_mean"] * by["share_precision"])[..., at]
-        b = by["share_precision"][..., at] - a
-        found += np.where(e.broken & (e.size > 2), beta.logpdf(e.share, a, b), 0.0)
-        names = {"entity": self.sample.units.ids.astype(str).to_numpy()}
-        return xr.Dataset({"outcome": (("chain", "draw", "entity"), found)}, names)
 
     def problems(self) -> list[str]:
         """What is wrong with the draws, with remedies; empty where nothing is."""
@@ -285,80 +227,146 @@ class Fit(Tabled):
         return found
 
     @cached_property
+    def factors(self) -> dict[str, Factor]:
+        """What the sampled entities show, with the likelihood of each thing; see `likelihood`."""
+        return factors(self.evidence.entities, self.evidence.data, self.by_size)
+
+    def log_likelihood(self) -> FloatArray:
+        """Log-likelihood of each distinct sampled entity, (chain, draw, entity).
+
+        Of its size, as often as it was drawn; of its links kept given its size; and of the foreign records
+        that it meets given its size.
+
+        Notes
+        -----
+        The posterior also rests on the known number of predicted links, \\|P\\|, which is no entity's.
+        Leave-one-out keeps it, and takes the links of an entity that is left out to be as uncertain as
+        before. They are then among those of unsampled entities, on which \\|P\\| bears more. For a giant
+        that holds much of \\|P\\| its density is doubtful for that reason.
+        """
+        found = np.zeros((*self.population.true.shape, len(self.evidence.entities.bin)))
+        for factor in self.factors.values():
+            found[..., factor.entity] += factor.log_density()
+        return found
+
+    @cached_property
     def tree(self) -> xr.DataTree:
         """What ArviZ works on.
 
-        posterior (parameters, quantities by size, metrics), log_likelihood (one value a sampled entity),
-        observed_data, constant_data and, from NUTS, sample_stats.
+        - posterior: metrics and parameters, without those that are the same in all draws;
+        - by_size: quantities by size of entities, and totals: those that the metrics are made of;
+        - log_likelihood: one value for each sampled entity (see `log_likelihood`);
+        - log_prior: of each part;
+        - observed_data: what the sampled entities show (see `likelihood.factors`);
+        - constant_data: what is known of the prediction, the design and the sampled entities;
+        - sample_stats: from NUTS, of the transitions that drew the sizes.
         """
-        evidence, entities, metrics = self.evidence, self.evidence.entities, self.apply(self.metrics)
-        by_size = {f"{k}_by_size": (("chain", "draw", "entity_size"), v) for k, v in self.by_size.items()}
-        dims = {v.name: self.pymc.named_vars_to_dims.get(v.name, ()) for v in self.pymc.free_RVs}
-        parameters = {
-            k: (("chain", "draw", *(dims[k] or [f"{k}_dim_{i}" for i in range(v.ndim - 2)])), v)
-            for k, v in self.draws.parameters.items()
+        entities, data, metrics = self.evidence.entities, self.evidence.data, self.apply(self.metrics)
+        totals = self.totals(self.metrics)
+        parameters = {k: v for k, v in self.draws.parameters.items() if np.ptp(v) > 0}
+        known = {k: getattr(entities, k) for k in ("links", "foreign", "draws")}
+        known |= {"records_of_entity": entities.size, "predicted_links": self.evidence.predicted_links}
+        known |= {k: data[k] for k in ("records", "log_predicted", "selection")}
+        groups: dict[str, Mapping[str, Any]] = {
+            "posterior": {**parameters, "metrics": metrics.values},
+            "by_size": {f"{name}_by_size": v for name, v in self.by_size.items()},
+            "totals": {"totals": totals.values},
+            "log_likelihood": {"outcome": self.log_likelihood()},
+            "log_prior": self.log_prior,
+            "observed_data": {name: factor.observed for name, factor in self.factors.items()},
+            "constant_data": known,
+            "sample_stats": self.draws.statistics,
         }
-        posterior = {
-            **parameters,
-            **by_size,
-            "log_prior": (("chain", "draw"), self.log_prior),
-            "metrics": (("chain", "draw", "metric"), metrics.values),
-        }
-        names = {"entity": self.sample.units.ids.astype(str).to_numpy()}
-        sizes = {"entity_size": evidence.grid.size}
-        of_sample = {**names, **sizes, "sampled_size": evidence.grid.size[evidence.data["sampled"]]}
-        each = {
-            "size": entities.size,
-            "links": entities.links,
-            "foreign": entities.foreign,
-            "draws": entities.draws,
-        }
-        sampled, several = evidence.data["sampled"], evidence.data["several"]
-        counted = {"met_entities": evidence.data["met"], "broken_entities": several - evidence.data["intact"]}
-        observed = {k: ("entity", v) for k, v in each.items()}
-        observed |= {"drawn_sizes": ("entity_size", evidence.data["drawn"])}
-        observed |= {k: ("sampled_size", v[sampled]) for k, v in counted.items()}
-        known = {
-            "records": evidence.records,
-            "predicted_links": evidence.predicted_links,
-            **{k: ("entity_size", evidence.data[k]) for k in ("log_predicted", "selection")},
-            "several": ("sampled_size", several[sampled]),
-        }
-        groups = {
-            "posterior": xr.Dataset(posterior, {**sizes, "metric": list(metrics.names)}),
-            "log_likelihood": self.log_likelihood(),
-            "observed_data": xr.Dataset(observed, of_sample),
-            "constant_data": xr.Dataset(known, of_sample),
-        }
-        if self.draws.diverging is not None:
-            stats = {"diverging": self.draws.diverging, "n_steps": self.draws.steps}
-            groups["sample_stats"] = xr.Dataset({k: (("chain", "draw"), v) for k, v in stats.items()})
-        return xr.DataTree.from_dict(groups)
+        return self._as_tree(groups, {"metric": list(metrics.names), "column": list(totals.names)})
 
-    def predictive(self, *, draws: int = 500, rng: np.random.Generator) -> xr.DataTree:
-        """The tree with prior, prior_predictive and posterior_predictive: counts on the model's grids."""
-        seeds = rng.integers(2**31, size=2)
-        free = [v.name for v in self.pymc.free_RVs]
-        posterior = self.tree["posterior"].to_dataset()[free]
-        with self.pymc:
-            before = pm.sample_prior_predictive(draws, random_seed=int(seeds[0]), compile_kwargs=UNCOMPILED)
-            after = pm.sample_posterior_predictive(
-                posterior,
-                freeze_vars=free,
-                random_seed=int(seeds[1]),
-                progressbar=False,
-                compile_kwargs=UNCOMPILED,
-            )
+    def _as_tree(
+        self, groups: Mapping[str, Mapping[str, Any]], coords: Mapping[str, Any] | None = None
+    ) -> xr.DataTree:
+        """Groups of arrays by ArviZ's conventions, with the names of dimensions and of what made them."""
+        ids = self.sample.units.ids.astype(str).to_numpy()
+        of_entity = ("outcome", "links", "foreign", "draws", "records_of_entity")
+        dims: dict[str, Any] = dict(self.pymc.named_vars_to_dims)
+        dims |= {"metrics": ("metric",), "totals": ("column",), **dict.fromkeys(of_entity, ("entity",))}
+        dims |= {name: (DIMS[name],) for name in self.factors}
+        found = {k: np.asarray(v) for k, v in self.pymc.coords.items() if v is not None}
+        found |= {"entity": ids, "entity_size": self.size, **(coords or {})}
+        found |= {DIMS[name]: ids[factor.entity] for name, factor in self.factors.items()}
+        made = {
+            "inference_library": "erbayes",
+            "inference_library_version": version("erbayes"),
+            "sampler": "NUTS" if self.draws.statistics else "importance sampling",
+        }
+        filled = {name: group for name, group in groups.items() if group}
+        attributes = dict.fromkeys(("/", *filled), made)
+        tree: xr.DataTree = az.from_dict(filled, coords=found, dims=dims, attrs=attributes)
+        return tree
+
+    def predictive(self, *, draws: int = 500, rng: np.random.Generator | int | None = None) -> xr.DataTree:
+        """The tree for predictive checks: what the model expects of the sampled entities, and what they show.
+
+        prior_predictive and posterior_predictive have the names of observed_data. The size of an entity is
+        predicted among the distinct entities of a sample by this design, the rest given the sampled sizes.
+        log_likelihood is of each variable alone, as `arviz.plot_loo_pit` needs it. prior holds parameters.
+
+        Parameters
+        ----------
+        draws : int
+            From the prior. There are as many from the posterior as the fit has.
+        rng : Generator, int or None
+            A generator, or its seed; None is another seed at each call.
+        """
+        rng, data = np.random.default_rng(rng), self.evidence.data
+        found = {n: drawn_from_prior(p, data, draws, rng) for n, p in self.model.tied.items()}
+        by_size = {k: v for part in found.values() for k, v in part.by_size.items()}
+        before = factors(self.evidence.entities, data, by_size)
+        groups = {
+            "prior": {k: v for part in found.values() for k, v in part.parameters.items()},
+            "prior_predictive": {name: factor.drawn(rng) for name, factor in before.items()},
+            "posterior_predictive": {name: factor.drawn(rng) for name, factor in self.factors.items()},
+            "log_likelihood": {name: factor.log_density() for name, factor in self.factors.items()},
+        }
         tree = self.tree.copy()
-        for name in ("prior", "prior_predictive"):
-            tree[name] = before[name]
-        tree["posterior_predictive"] = after["posterior_predictive"]
+        tree.update(self._as_tree(groups).children)
         return tree
 
     def save(self, path: Path | str) -> None:
-        """Write the DataTree as netCDF; `arviz.from_netcdf` reads it."""
+        """Write `tree` as netCDF, for `Fit.load` and `arviz.from_netcdf`."""
         with replacing(Path(path)) as new:
             self.tree.to_netcdf(new, engine="h5netcdf")
+
+    @staticmethod
+    def load(path: Path | str) -> Saved:
+        """What a fit saved: its table, its metrics and its tree, without the sample and the model.
+
+        To keep all of a fit, pickle it.
+
+        Parameters
+        ----------
+        path : Path or str
+            A file of `save`, or a folder of `fit.tree.to_zarr`.
+
+        Raises
+        ------
+        DataError
+            A file that cannot be read, or that holds no saved fit.
+        """
+        return Saved.load(path)
+
+
+LINKS = (COMMON_LINKS, TRUE_LINKS)
+EXPECTED: dict[Column, Callable[[Fit], FloatArray]] = {
+    B3_RECALL: lambda fit: 1 + (fit.size - 1) * fit.by_size["kept"],
+    B3_RECALL_MEAN: lambda fit: (1 + (fit.size - 1) * fit.by_size["kept"]) / fit.size,
+    EXACT: lambda fit: fit.exact,
+    **{column: partial(Fit.between, column=column) for column in BETWEEN},
+}
+"""Mean of a column among entities of each size, (chain, draw, J). Add your own, and fits have its total.
+
+`fit.by_size` has of entities of `fit.size` records the chance to be in one predicted cluster (intact), the
+mean share of links kept (kept), the chance to meet a foreign record (met), and the mean number of foreign
+records that each record meets (foreign). `fit.exact` has the chance to be predicted exactly. Links are not
+in this table: they are completed with \\|P\\|. Neither are columns that sizes of entities alone fix.
+"""
 
 
 def fast(

@@ -28,8 +28,8 @@ class Joined:
     by_size, parameters : dicts of float arrays, (chain, draw, ...)
     log_prior : dict of float arrays, (chain, draw)
         Log prior density of each part's parameters.
-    diverging, steps : arrays, (chain, draw), or None
-        Of NUTS, of the transitions that drew the first part.
+    statistics : dict of arrays, (chain, draw)
+        Of NUTS, of the transitions that drew the first part; empty without.
     khat : dict
         Pareto shapes of the weights of each part's importance sampling, and of the known total.
     refitted : list of str
@@ -41,8 +41,7 @@ class Joined:
     by_size: dict[str, FloatArray]
     parameters: dict[str, FloatArray]
     log_prior: dict[str, FloatArray]
-    diverging: Any
-    steps: Any
+    statistics: dict[str, Any]
     khat: dict[str, float]
     refitted: list[str]
     problems: list[str]
@@ -85,17 +84,13 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
         }
 
     problems = [f"{name}: {told}" for name, p in parts.items() for told in p.problems]
-    diverging, steps = first.diverging, first.steps
-    if diverging is not None:
-        if n := int(diverging.sum()):
-            problems.insert(0, f"{n} divergent transitions: raise target_accept, look at the priors")
-        diverging, steps = diverging[chain, mine], steps[chain, mine]
+    if n := int(np.sum(first.statistics.get("diverging", 0))):
+        problems.insert(0, f"{n} divergent transitions: raise target_accept, look at the priors")
     return Joined(
         together("by_size"),
         together("parameters"),
         log_prior,
-        diverging,
-        steps,
+        {name: v[chain, mine] for name, v in first.statistics.items()},
         {**{name: p.khat for name, p in parts.items()}, "total": khat},
         [name for name, p in parts.items() if p.refitted],
         problems,

@@ -214,7 +214,10 @@ class Leakage:
     unmet: float = 0.01
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
-        """Moments of o/s by size, (J,) each, inside a PyMC model: met, foreign, foreign_square."""
+        """Moments of o/s by size, (J,) each, inside a PyMC model: met, foreign, foreign_square.
+
+        And intrusion_chance, that of each v by doubling of size.
+        """
         v, seen = data["log_intrusion"], sampled_bins(data)
         h = curve("meet", self.meet_level, variable(self.meet_slope, "meet_slope"), self.meet_amplitude)
         unmet, log_unmet = flawless("unmet", self.unmet, seen["met"])
@@ -240,6 +243,7 @@ class Leakage:
             "met": met,
             "foreign": met * (p * value).sum(axis=-1)[at],
             "foreign_square": met * (p * value**2).sum(axis=-1)[at],
+            "intrusion_chance": p,
             LOG_FLAWLESS: log_unmet,
         }
 

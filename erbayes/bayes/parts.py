@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from threading import RLock
 from typing import Any, ClassVar
@@ -51,8 +52,8 @@ class PartDraws:
         Why not to rely on them, with remedies.
     refitted : bool
         Whether NUTS took over from importance sampling.
-    diverging, steps : arrays, (chain, draw), or None
-        Of NUTS, where it was asked for: of all parts that it drew together.
+    statistics : dict of arrays, (chain, draw)
+        Of NUTS, if it was asked for: of all parts that it drew together.
     """
 
     by_size: dict[str, FloatArray]
@@ -61,8 +62,7 @@ class PartDraws:
     khat: float
     problems: list[str]
     refitted: bool = False
-    diverging: Any = None
-    steps: Any = None
+    statistics: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -376,10 +376,14 @@ class CompiledPart:
 
     def draws(self, thetas: FloatArray, flawless: float, rng: np.random.Generator, **told: Any) -> PartDraws:
         """Quantities and parameters at each θ, (chain, draw, d); a share of them without any error."""
-        shape, states = thetas.shape[:2], np.zeros(thetas.shape[:2], dtype=np.int64)
+        states = np.zeros(thetas.shape[:2], dtype=np.int64)
         if flawless > 0:
-            states[...] = rng.random(shape) < flawless
-        program = self.program
+            states[...] = rng.random(states.shape) < flawless
+        return self.at(thetas, states, **told)
+
+    def at(self, thetas: FloatArray, states: IntArray, **told: Any) -> PartDraws:
+        """Quantities and parameters at each θ, (chain, draw, d), and state, (chain, draw)."""
+        shape, program = states.shape, self.program
         with COMPILER:
             outputs = program.many(thetas.reshape(-1, thetas.shape[-1]), states.ravel(), *self.data.values())
         log_prior, *found = [np.reshape(v, (*shape, *np.shape(v)[1:])) for v in outputs]
@@ -390,6 +394,31 @@ class CompiledPart:
             log_prior,
             **told,
         )
+
+
+def drawn_from_prior(part: Part, data: Mapping[str, Any], draws: int, rng: np.random.Generator) -> PartDraws:
+    """Quantities and parameters under a part's prior, (1, draws, ...).
+
+    Warns
+    -----
+    UserWarning
+        A part with potentials, which do not restrict these draws.
+    """
+    with COMPILER:
+        model, _ = alone(part, data)
+        free, transform = model.free_RVs, model.rvs_to_transforms
+        values = [v if (t := transform[v]) is None else t.forward(v, *v.owner.inputs) for v in free]
+        found = pm.draw(values, draws, random_seed=rng, mode="FAST_COMPILE")
+    if model.potentials:
+        warnings.warn(f"draws of the prior of {title(part)} ignore its potentials", stacklevel=3)
+    thetas, states = [], np.zeros((1, draws), dtype=np.int64)
+    for variable, value in zip(free, found, strict=True):
+        if variable.dtype.startswith("int"):
+            states[0] = value
+        else:
+            thetas.append(value.reshape(1, draws, -1))
+    at = np.concatenate(thetas, axis=-1).astype(float)
+    return CompiledPart.of(part, data).at(at, states, khat=-np.inf, problems=[])
 
 
 def content(value: Any) -> Any:

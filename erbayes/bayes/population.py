@@ -74,17 +74,24 @@ class Links:
         return (self.variance / self.predicted**2).clip(0, CEILING**2) + FLOOR**2
 
 
+def missed(entities: Any, data: Mapping[str, Any]) -> Any:
+    """Chance that the design does not find an entity of each size, (..., J).
+
+    `entities`, (..., J), are the expected numbers of each size.
+    """
+    q, repeats, fixed = data["selection"], data["repeats"], data["fixed_size"]
+    every = (entities * q).sum(-1)[..., None]
+    p, n = q / every, fixed * data["draws"] + (1 - fixed) * every
+    return repeats * (1 - p.clip(0, 1)) ** n + (1 - repeats) * (1 - n * p).clip(0, 1)
+
+
 def unsampled(entities: Any, data: Mapping[str, Any]) -> Any:
     """Expected entities that the sample does not hold, by size, (..., J).
 
     M_s (1 - π_s) with π_s the chance that the design finds an entity of size s, scaled so that their
     records are those that the sample leaves.
     """
-    q, repeats, fixed = data["selection"], data["repeats"], data["fixed_size"]
-    every = (entities * q).sum(-1)[..., None]
-    p, n = q / every, fixed * data["draws"] + (1 - fixed) * every
-    missed = repeats * (1 - p.clip(0, 1)) ** n + (1 - repeats) * (1 - n * p).clip(0, 1)
-    left = entities * missed
+    left = entities * missed(entities, data)
     rest = data["records"] - data["sampled_records"]
     return left * (rest / ((left * data["size"]).sum(-1) + 1e-200))[..., None]
 

@@ -65,13 +65,34 @@ class Chains:
     ----------
     thetas : list of float arrays, (chain, draw, d)
         Of each part.
-    diverging, steps : arrays, (chain, draw)
-        Divergent transitions; leapfrog steps.
+    statistics : dict of arrays, (chain, draw)
+        What the sampler says of each transition, under ArviZ's names.
     """
 
     thetas: list[FloatArray]
-    diverging: Any
-    steps: Any
+    statistics: dict[str, Any]
+
+
+RENAMED = {
+    "depth": "tree_depth",
+    "maxdepth_reached": "reached_max_treedepth",
+    "mean_tree_accept": "acceptance_rate",
+    "logp": "lp",
+}
+"""Statistics that nutpie calls otherwise than ArviZ."""
+STATISTICS = (
+    "diverging",
+    "n_steps",
+    "tree_depth",
+    "reached_max_treedepth",
+    "step_size",
+    "acceptance_rate",
+    "energy",
+    "energy_error",
+    "max_energy_error",
+    "lp",
+)
+"""Statistics of NUTS that are kept, by their names in ArviZ."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -222,8 +243,7 @@ class NUTS:
                     rng,
                     khat=f.khat,
                     problems=told,
-                    diverging=chains.diverging,
-                    steps=chains.steps,
+                    statistics=chains.statistics,
                 )
             )
         return drawn
@@ -235,8 +255,9 @@ class NUTS:
         by_nutpie = self.nuts_sampler in (None, "nutpie") and find_spec("nutpie") is not None
         engine, whitened = self._by_nutpie if by_nutpie else self._by_pymc, Whitened.of(parts, found)
         tree = engine(whitened, int(rng.integers(2**31)))
-        z, stats = tree["posterior"]["z"].to_numpy(), tree["sample_stats"]
-        return Chains(whitened.thetas(z), stats["diverging"].to_numpy(), stats["n_steps"].to_numpy())
+        named = {RENAMED.get(k, k): v.to_numpy() for k, v in tree["sample_stats"].data_vars.items()}
+        statistics = {k: named[k] for k in STATISTICS if k in named}
+        return Chains(whitened.thetas(tree["posterior"]["z"].to_numpy()), statistics)
 
     def _by_nutpie(self, whitened: Whitened, seed: int) -> Any:
         import nutpie

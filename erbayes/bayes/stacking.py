@@ -52,17 +52,18 @@ class Stack(Tabled):
         return Draws(every[0].names, mixed[None], every[0].support)
 
 
-def stack(fits: Mapping[str, Fit], *, rng: np.random.Generator) -> Stack:
+def stack(fits: Mapping[str, Fit], *, rng: np.random.Generator | int | None = None) -> Stack:
     """Mix fits of the same sample under several models by stacking (Yao et al. 2018).
 
-    Weights maximise the leave-one-out log predictive density of the mixture: of each sampled entity's
-    size and of what became of it.
+    Weights maximise the leave-one-out log predictive density of the mixture: of each sampled entity's size,
+    of its links kept and of the foreign records that it meets (see `Fit.log_likelihood`).
 
     Parameters
     ----------
     fits : mapping, name -> Fit
-        Two or more, such as one for each size family.
-    rng : Generator
+        Two or more, such as one for each size family, or one for each prior of leakage.
+    rng : Generator, int or None
+        A generator, or its seed; None is another seed at each call.
 
     Raises
     ------
@@ -88,5 +89,6 @@ def stack(fits: Mapping[str, Fit], *, rng: np.random.Generator) -> Stack:
         )
     compared = az.compare({name: fit.tree for name, fit in fits.items()}, round_to="none")
     weights = compared["weight"].reindex(list(fits)).to_numpy(dtype=float).clip(0)
-    draws = len(first.log_prior.ravel())
-    return Stack(dict(fits), compared, rng.choice(len(fits), draws, p=weights / weights.sum()))
+    draws = first.population.true.size
+    chosen = np.random.default_rng(rng).choice(len(fits), draws, p=weights / weights.sum())
+    return Stack(dict(fits), compared, chosen)

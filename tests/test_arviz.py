@@ -1,0 +1,532 @@
+"""The doors of the Bayesian engine to ArviZ and PyMC: every plot and statistic that the docs name, on real fits."""
+
+import pickle
+import re
+from pathlib import Path
+
+import arviz as az
+import matplotlib.pyplot as plt
+import numpy as np
+import pymc as pm
+import pytest
+import xarray as xr
+from matplotlib.figure import Figure
+from pytensor.compile.mode import Mode
+from scipy import stats
+from test_bayes import PRED, TRUE, clusters, curve_by_hand, rng, world
+
+import erbayes as eb
+from erbayes import bayes, plots
+from erbayes import metrics as m
+from erbayes.bayes.evidence import Evidence
+from erbayes.bayes.fit import EXPECTED
+from erbayes.bayes.likelihood import Event, Rate, Share, Size, categorical, factors
+from erbayes.bayes.model import Sizes
+from erbayes.bayes.parts import CompiledPart, alone, drawn_from_prior
+from erbayes.columns import RECORDS, PieceSum
+from erbayes.metrics import PER_RECORD, UNIT, Metric
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged"),
+    pytest.mark.filterwarnings("ignore:Estimated shape parameter"),
+]
+P, R = m.pairwise_precision, m.pairwise_recall
+PARTS = ["sizes", "retention", "leakage"]
+GROUPS = {
+    *("posterior", "by_size", "totals", "log_likelihood", "log_prior", "observed_data", "constant_data"),
+}
+
+
+@pytest.fixture(scope="module")
+def fit():
+    return bayes.fast(clusters(60, 1), rng=rng())
+
+
+@pytest.fixture(scope="module")
+def slow(fit):
+    return bayes.nuts(fit.sample, draws=150, tune=150, chains=2, rng=rng(), progressbar=False)
+
+
+@pytest.fixture(scope="module")
+def checks(fit):
+    return fit.predictive(draws=150, rng=rng())
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    with plt.rc_context({"figure.max_open_warning": 0}):
+        yield
+    plt.close("all")
+
+
+# The tree
+
+
+def test_groups_have_the_conventions_of_arviz(fit, slow):
+    assert set(fit.tree.children) == GROUPS and set(slow.tree.children) == GROUPS | {"sample_stats"}
+    for found, chains, draws, sampler in ((fit, 1, 1000, "importance sampling"), (slow, 2, 150, "NUTS")):
+        for name, group in found.tree.children.items():
+            assert {"created_at", "creation_library"} <= set(group.attrs)
+            assert group.attrs["inference_library"] == "erbayes" and group.attrs["sampler"] == sampler
+            assert group.attrs["inference_library_version"] == found.tree.attrs["inference_library_version"]
+            if not name.endswith("data"):
+                assert group["chain"].to_numpy().tolist() == list(range(chains))
+                assert group["draw"].to_numpy().tolist() == list(range(draws))
+    ids = fit.sample.units.ids.astype(str)
+    observed = fit.tree["observed_data"]
+    assert observed["entity"].to_numpy().tolist() == ids.tolist()
+    broken = fit.evidence.entities.broken
+    assert observed["broken_entity"].to_numpy().tolist() == [
+        i for i, bad, s in zip(ids, broken, fit.sample.units.size, strict=True) if bad and s > 2
+    ]
+    posterior = fit.tree["posterior"]
+    assert posterior["metrics"].dims == ("chain", "draw", "metric")
+    assert posterior["break_tilt_weights"].dims == ("chain", "draw", "break_tilt_basis")
+    assert posterior["metric"].to_numpy().tolist() == [x.name for x in fit.metrics]
+    assert not {"log_prior", "unbroken", "unmet"} & set(posterior.data_vars)
+    by_size = fit.tree["by_size"]
+    assert by_size["kept_by_size"].dims == ("chain", "draw", "entity_size")
+    np.testing.assert_array_equal(by_size["entity_size"], fit.size)
+    np.testing.assert_allclose(by_size["intrusion_chance_by_size"].sum("intrusion"), 1, rtol=1e-9)
+    known = fit.tree["constant_data"]
+    np.testing.assert_array_equal(known["records_of_entity"], fit.sample.units.size)
+    assert float(known["records"]) == 4000
+
+
+def test_summary_is_of_parameters_and_metrics(fit, slow):
+    told = az.summary(fit.tree)
+    assert len(told) < 80 and not told.index.str.contains(r"_by_size\[|log_prior|unbroken").any()
+    told = az.summary(slow.tree, var_names=["metrics", "break_level"])
+    assert {"mean", "r_hat", "ess_bulk"} <= set(told.columns) and "metrics[pairwise-recall]" in told.index
+
+
+def test_statistics_of_nuts(slow):
+    found = slow.tree["sample_stats"]
+    assert {
+        *("diverging", "n_steps", "tree_depth", "step_size", "acceptance_rate", "energy", "energy_error"),
+        *("reached_max_treedepth", "max_energy_error", "lp"),
+    } == set(found.data_vars)
+    assert all(v.shape == (2, 150) for v in found.data_vars.values())
+    assert (found["n_steps"] >= 3).all() and (found["step_size"] > 0).all()
+    assert 0.5 < float(found["acceptance_rate"].mean()) <= 1
+    assert (found["energy"] > -found["lp"]).all(), "kinetic energy is positive"
+
+
+def test_nuts_is_the_same_posterior(slow, fit):
+    assert slow.population.true.shape == (2, 150)
+    by_size, posterior = slow.tree["by_size"], slow.tree["posterior"]
+    intact = np.exp(-np.exp(curve_by_hand(posterior, slow.evidence.data)))
+    np.testing.assert_allclose(by_size["intact_by_size"].to_numpy()[..., 1:], intact[..., 1:], rtol=1e-6)
+    assert {v.name for v in slow.pymc.free_RVs} <= set(posterior.data_vars)
+    difference = (slow.apply([P, R]).mean - fit.apply([P, R]).mean) / fit.apply([P, R]).sd
+    assert (np.abs(difference) < 0.5).all()
+
+
+# Every plot and statistic that the docs name
+
+V = ["break_level", "share_level", "size_slope"]
+BINARY = "ignore:Variables .* look (binary|discrete)"
+OF_CHAINS = {
+    **{f"plot_{k}": {"var_names": V} for k in ("trace", "trace_dist", "rank", "rank_dist", "autocorr")},
+    **{f"plot_{k}": {"var_names": V} for k in ("ess", "ess_evolution", "mcse", "pair", "parallel")},
+    "plot_convergence_dist": {"var_names": V},
+    "plot_energy": {},
+    "plot_forest": {"var_names": ["metrics"]},
+    "plot_dist": {"var_names": ["metrics"], "coords": {"metric": [P.name, R.name]}},
+    "plot_ridge": {"var_names": ["metrics"]},
+    "plot_psense_dist": {"var_names": ["metrics"], "coords": {"metric": [P.name, R.name]}},
+    "plot_psense_quantities": {"var_names": ["metrics"], "coords": {"metric": [P.name, R.name]}},
+    "summary": {},
+    "rhat": {},
+    "ess": {},
+    "mcse": {},
+    "bfmi": {},
+    "diagnose": {},
+    "psense_summary": {"var_names": ["metrics"]},
+    "loo": {},
+}
+OF_PREDICTIONS = {
+    "plot_ppc_dist": {},
+    "plot_ppc_pit": {},
+    "plot_ppc_tstat": {},
+    "plot_loo_pit": {},
+    "plot_ppc_rootogram": {"var_names": ["size"]},
+    "plot_ppc_pava": {"var_names": ["broken", "met"]},
+    "plot_loo_pava": {"var_names": ["broken"]},
+    "plot_ppc_interval": {"var_names": ["share"]},
+    "plot_prior_posterior": {"var_names": V},
+    "psense_summary": {"var_names": ["metrics"]},
+}
+
+
+@pytest.mark.parametrize("name", OF_CHAINS)
+def test_arviz_on_a_fit(slow, name):
+    assert getattr(az, name)(slow.tree, **OF_CHAINS[name]) is not None
+
+
+@pytest.mark.filterwarnings(BINARY)
+@pytest.mark.parametrize("name", OF_PREDICTIONS)
+def test_arviz_on_predictions(checks, name):
+    assert getattr(az, name)(checks, **OF_PREDICTIONS[name]) is not None
+
+
+def test_arviz_on_leave_one_out(fit, slow):
+    left_out = az.loo(fit.tree, pointwise=True)
+    assert np.isfinite(left_out.elpd) and left_out.pareto_k.shape == (60,)
+    assert az.plot_khat(left_out) is not None
+    compared = az.compare({"fast": fit.tree, "nuts": slow.tree}, round_to="none")
+    assert compared["elpd"].max() - compared["elpd"].min() < 1
+    assert az.plot_compare(compared) is not None
+
+
+def test_docs_name_what_is_tested_here():
+    page = (Path(__file__).parent.parent / "docs" / "guide" / "arviz.md").read_text()
+    named = set(re.findall(r"\baz\.([a-z_]+)", page))
+    tested = {*OF_CHAINS, *OF_PREDICTIONS, "plot_khat", "compare", "plot_compare", "from_netcdf"}
+    assert len(named) > 30 and named == tested
+
+
+# Sensitivity to priors
+
+
+def test_log_prior_of_each_part(fit):
+    d, parameters = fit.evidence.data, fit.draws.parameters
+    for part, prior in fit.log_prior.items():
+        model, _ = alone(fit.model.tied[part], d)
+        free = model.free_RVs
+        density = pm.compile(
+            [model.rvs_to_values[v] for v in free],
+            model.logp(vars=free, jacobian=False),
+            mode=Mode("py", None),
+        )
+        for k in (0, 500):
+            wanted = density(*(parameters[v.name][0, k] for v in free))
+            assert prior[0, k] == pytest.approx(float(wanted), rel=1e-6)
+    assert list(fit.log_prior) == PARTS
+    np.testing.assert_array_equal(fit.tree["log_prior"]["leakage"], fit.log_prior["leakage"])
+
+
+def test_weight_of_the_prior(fit):
+    """By reweighting draws with the prior to the power 1.02, against the slope."""
+    draws = fit.apply([P, R])
+    found = fit.prior_shift(draws)
+    assert list(found.columns) == PARTS and list(found.index) == [P.name, R.name]
+    for part, prior in fit.log_prior.items():
+        w = np.exp(0.02 * (prior - prior.mean())).ravel()
+        moved = np.abs(w @ draws.flat / w.sum() - draws.mean) / np.log2(1.02) / draws.sd
+        np.testing.assert_allclose(found[part], moved, rtol=0.1, atol=0.01)
+    np.testing.assert_allclose(fit.table().prior_shift[[P.name, R.name]], found.max(axis=1))
+
+
+def test_every_part_has_its_weight(fit):
+    """Precision rests on the prior of leakage, recall on that of retention."""
+    told = {
+        part: az.psense_summary(fit.tree, var_names=["metrics"], prior_var_names=[part])["prior"]
+        for part in PARTS
+    }
+    assert told["leakage"][f"metrics[{P.name}]"] > told["retention"][f"metrics[{P.name}]"]
+    assert told["retention"][f"metrics[{R.name}]"] > told["leakage"][f"metrics[{R.name}]"]
+
+
+# Likelihood and predictions
+
+
+def test_log_likelihood_of_each_entity(fit):
+    e, d = fit.evidence.entities, fit.evidence.data
+    found = fit.tree["log_likelihood"]["outcome"].to_numpy()
+    assert found.shape == (1, 1000, 60)
+    value = np.exp2(d["log_intrusion"] + 3)
+    for k in (0, 700):
+        by = {name: v[0, k] for name, v in fit.by_size.items()}
+        theta = {name: v[0, k] for name, v in fit.draws.parameters.items()}
+        chance = by["entities"] * d["selection"] / (by["entities"] @ d["selection"])
+        for i in range(60):
+            j = e.bin[i]
+            wanted = e.draws[i] * np.log(chance[j]) + stats.bernoulli(by["met"][j]).logpmf(e.foreign[i] > 0)
+            if e.size[i] > 1:
+                intact = e.links[i] == e.size[i] * (e.size[i] - 1) / 2
+                wanted += stats.bernoulli(by["intact"][j]).logpmf(intact)
+                if not intact and e.size[i] > 2:
+                    mean, precision = by["share_mean"][j], by["share_precision"][j]
+                    wanted += stats.beta(mean * precision, (1 - mean) * precision).logpdf(e.share[i])
+            if e.foreign[i] > 0:
+                v, doubling = np.log2(value) - 3, np.floor(np.log2(e.size[i]))
+                tilt = theta["intrusion_slope"] + theta["intrusion_by_size"] * (doubling + 0.5 - d["centre"])
+                weight = np.exp(
+                    d["log_exposure"] + tilt * v + d["intrusion_basis"] @ theta["intrusion_tilt_weights"]
+                )
+                at = np.argmin(np.abs(np.log(value) - np.log(e.foreign[i] / e.size[i])))
+                wanted += np.log(weight[at] / weight.sum())
+            assert found[0, k, i] == pytest.approx(wanted, rel=1e-9)
+
+
+def test_leave_one_out_tells_priors_of_leakage_apart(fit):
+    """Stray pieces drawn to large clusters, e³ times as much for each doubling: not what the sample shows."""
+    leakage = bayes.Leakage(tilt=bayes.Slope(3.0, 0.05), tilt_amplitude=0.01)
+    absurd = bayes.fast(fit.sample, bayes.SizeModel(leakage=leakage), rng=rng())
+    compared = az.compare({"default": fit.tree, "absurd": absurd.tree}, round_to="none")
+    assert list(compared.index) == ["default", "absurd"]
+    assert compared.loc["absurd", "elpd_diff"] < -5 and compared.loc["default", "weight"] > 0.95
+    assert bayes.stack({"absurd": absurd, "default": fit}, rng=rng()).chosen.mean() > 0.95
+
+
+def test_parts_of_the_likelihood_add_to_that_of_the_entity(fit, checks):
+    total = np.zeros((1, 1000, 60))
+    ids = fit.tree["observed_data"]["entity"].to_numpy().tolist()
+    for name, v in checks["log_likelihood"].data_vars.items():
+        (dim,) = set(v.dims) - {"chain", "draw"}
+        assert v.shape[2:] == checks["observed_data"][name].shape
+        total[..., [ids.index(i) for i in v[dim].to_numpy()]] += v.to_numpy()
+    np.testing.assert_allclose(total, fit.tree["log_likelihood"]["outcome"], rtol=1e-9)
+
+
+def test_which_entity_shows_what():
+    """x: three records, broken; v: two, broken; y: two, intact; z: one, which alone meets no foreign one."""
+    units = eb.measure(PRED, {r: e for r, e in TRUE.items() if e in "xvyz"})
+    evidence = Evidence.of(eb.Sample(units, eb.UniformClusters()))
+    J, ones = len(evidence.grid.size), np.full((1, 5, len(evidence.grid.size)), 0.5)
+    doublings, bins = (len(evidence.data[k]) for k in ("doubling_x", "log_intrusion"))
+    by_size = {k: ones for k in ("entities", "intact", "met", "share_mean", "share_precision")}
+    by_size["intrusion_chance"] = np.full((1, 5, doublings, bins), 1 / bins)
+    found = factors(evidence.entities, evidence.data, by_size)
+    shown = {name: sorted(units.ids[f.entity]) for name, f in found.items()}
+    assert shown == {
+        "size": ["v", "x", "y", "z"],
+        "broken": ["v", "x", "y"],
+        "share": ["x"],
+        "met": ["v", "x", "y", "z"],
+        "rate": ["v", "x", "y"],
+    }
+    np.testing.assert_allclose(found["size"].log_density(), -np.log(J))
+    np.testing.assert_allclose(found["broken"].log_density(), np.log(0.5))
+
+
+def test_draws_of_what_entities_show():
+    """Frequencies of many draws are those of the densities."""
+    g, n, none = rng(), (1, 40_000), np.arange(2)
+    p = np.array([0.2, 0.9])
+    event = Event(none, np.array([1, 0]), np.broadcast_to(p, (*n, 2)))
+    np.testing.assert_allclose(event.drawn(g).mean(axis=1)[0], p, atol=0.01)
+    np.testing.assert_allclose(event.log_density()[0, 0], np.log([0.2, 0.1]))
+    mean, precision = np.array([0.3, 0.7]), np.array([2.0, 40.0])
+    share = Share(none, np.array([0.5, 0.6]), *(np.broadcast_to(v, (*n, 2)) for v in (mean, precision)))
+    drawn = share.drawn(g)[0]
+    np.testing.assert_allclose(drawn.mean(axis=0), mean, atol=0.01)
+    np.testing.assert_allclose(drawn.var(axis=0), mean * (1 - mean) / (precision + 1), rtol=0.05)
+    chance = np.array([[0.1, 0.6, 0.3], [0.8, 0.0, 0.2]])
+    value = np.array([0.5, 1.0, 7.0])
+    rate = Rate(none, np.array([1, 0]), np.array([2, 1]), np.broadcast_to(chance, (*n, 2, 3)), value)
+    found = [(rate.drawn(g)[0] == v).mean(axis=0) for v in value]
+    np.testing.assert_allclose(np.transpose(found), chance[[1, 0]], atol=0.01)
+    np.testing.assert_allclose(rate.log_density()[0, 0], np.log([0.2, 0.6]))
+    assert rate.observed.tolist() == [7.0, 1.0]
+    of_draws, of_distinct = np.array([1.0, 3.0, 4.0]), np.array([2.0, 1.0, 1.0])
+    size = Size(
+        none,
+        np.array([0, 2]),
+        np.array([1, 3]),
+        *(np.broadcast_to(v, (*n, 3)) for v in (of_draws, of_distinct)),
+        value,
+    )
+    found = [(size.drawn(g) == v).mean() for v in value]
+    np.testing.assert_allclose(found, of_distinct / 4, atol=0.01)
+    np.testing.assert_allclose(size.log_density()[0, 0], [np.log(1 / 8), 3 * np.log(4 / 8)])
+
+
+def test_draws_of_many_categories():
+    weights = rng(2).random((50, 7)) ** 4
+    row = np.repeat(np.arange(50), 4000)
+    found = categorical(weights, row, rng())
+    observed = np.stack([np.bincount(found[row == r], minlength=7) for r in range(50)])
+    np.testing.assert_allclose(observed / 4000, weights / weights.sum(1, keepdims=True), atol=0.04)
+    assert set(categorical(np.array([[0.0, 0.0, 5.0, 0.0]]), np.zeros(999, dtype=int), rng())) == {2}
+
+
+def test_predictions_are_of_distinct_entities(checks, fit):
+    """Sizes among distinct entities: an entity of many records, drawn time and again, counts once."""
+    pop = eb.simulate.simulate(eb.simulate.Zeta(1.9, 3000), eb.simulate.Splits(0.1), 4000, rng(3))
+    drawn = pop.true.iloc[rng(4).integers(len(pop.true), size=150)].tolist()
+    sample = eb.Sample(eb.measure(pop.pred, pop.true[pop.true.isin(drawn)]), eb.UniformRecords(draws=drawn))
+    repeated = bayes.fast(sample, rng=rng())
+    assert len(sample.units) < 110, "entities drawn more than once matter here"
+    size = repeated.predictive(draws=50, rng=rng())["posterior_predictive"]["size"].to_numpy()
+    J = len(repeated.size)
+    wanted, g = np.zeros(J), rng(5)
+    for k in range(0, 1000, 10):
+        M = repeated.by_size["entities"][0, k]
+        each = np.repeat(np.arange(J), g.poisson(M))
+        q = repeated.size[each]
+        got = np.unique(g.choice(len(each), 150, p=q / q.sum()))
+        wanted += np.bincount(each[got], minlength=J) / len(got)
+    found = np.array([(size == s // 1).mean() for s in repeated.size])
+    np.testing.assert_allclose(found.cumsum(), wanted.cumsum() / 100, atol=0.03)
+
+
+def test_predictions(checks, fit):
+    assert checks["prior"].sizes["draw"] == checks["prior_predictive"].sizes["draw"] == 150
+    names = set(checks["observed_data"].data_vars)
+    for group in ("prior_predictive", "posterior_predictive", "log_likelihood"):
+        assert set(checks[group].data_vars) == names == {"size", "broken", "share", "met", "rate"}
+        assert not any(np.isnan(v).any() for v in checks[group].data_vars.values())
+    assert GROUPS | {"prior", "prior_predictive", "posterior_predictive"} == set(checks.children)
+    assert list(fit.tree["log_likelihood"].data_vars) == ["outcome"], "the fit's own tree stays"
+    for name, v in checks["posterior_predictive"].data_vars.items():
+        pit = float(
+            (v < checks["observed_data"][name]).mean() + (v == checks["observed_data"][name]).mean() / 2
+        )
+        assert 0.35 < pit < 0.65, name
+    e = fit.evidence.entities
+    np.testing.assert_array_equal(checks["observed_data"]["size"], np.floor(fit.size[e.bin]))
+    np.testing.assert_array_equal(checks["observed_data"]["met"], e.foreign > 0)
+
+
+def test_draws_of_the_prior(fit):
+    """Against PyMC's own draws from the same model."""
+    for part in (*fit.model.tied.values(), Sizes(bayes.BodyAndTail())):
+        found = drawn_from_prior(part, fit.evidence.data, 400, rng())
+        model, by_size = alone(part, fit.evidence.data)
+        names = [k for k in by_size if k in found.by_size]
+        wanted = dict(
+            zip(
+                names,
+                pm.draw([by_size[k] for k in names], 400, random_seed=2, mode=Mode("py", None)),
+                strict=True,
+            )
+        )
+        for name in names:
+            a, b = found.by_size[name][0].reshape(400, -1)[:, ::9], wanted[name].reshape(400, -1)[:, ::9]
+            for x, y in zip(a.T, b.T, strict=True):
+                assert stats.ks_2samp(x, y).pvalue > 1e-4, name
+        assert {v.name for v in model.free_RVs} == set(found.parameters)
+    often = drawn_from_prior(bayes.Retention(unbroken=0.4), fit.evidence.data, 500, rng())
+    assert often.parameters["unbroken"].mean() == pytest.approx(0.4, abs=0.08)
+    assert ((often.by_size["kept"] == 1).all(axis=-1) == (often.parameters["unbroken"] == 1)).all()
+
+
+def test_nothing_shown_is_no_variable():
+    pop = eb.simulate.simulate(eb.simulate.LogNormal(1.0, 1.0), eb.simulate.Merges(0.1), 4000, rng())
+    whole = bayes.fast(clusters(40, 5, pop), rng=rng())
+    assert set(whole.tree["observed_data"].data_vars) == {"size", "broken", "met", "rate"}
+    assert np.isfinite(az.loo(whole.tree).elpd)
+    assert "unbroken" in whole.tree["posterior"], "no entity is broken: it may be that none is"
+    tree = whole.predictive(draws=50, rng=rng())
+    assert plots.predicted_retention(tree, ax=Figure().subplots()).lines[-1].get_ydata().max() == 0
+
+
+def test_pictures_of_predictions(checks, fit):
+    ax = plots.predicted_sizes(checks, ax=Figure().subplots())
+    sampled = ax.lines[-1].get_ydata()
+    wanted = [(fit.sample.units.size >= lower).sum() for lower in fit.evidence.grid.lower]
+    np.testing.assert_array_equal(np.nan_to_num(sampled), wanted)
+    drawn = checks["posterior_predictive"]["size"].to_numpy()
+    middle = [np.median((drawn >= s).sum(axis=-1)) for s in fit.evidence.grid.lower]
+    np.testing.assert_array_equal(ax.lines[-2].get_ydata(), middle)
+    ax = plots.predicted_retention(checks, ax=Figure().subplots())
+    sizes, e = fit.sample.units.size, fit.evidence.entities
+    share = [e.broken[(sizes >= 2**d) & (sizes < 2 ** (d + 1))].mean() for d in ax.get_xticks()]
+    np.testing.assert_allclose(ax.lines[-1].get_ydata(), share)
+    assert next(t.get_text() for t in ax.get_xticklabels()) == "2-3"
+
+
+# PyMC
+
+
+def test_the_model_of_pymc(fit):
+    """No switch, no mutable data: parts' densities, and that of the known total."""
+    model = fit.pymc
+    assert model.discrete_value_vars == [] and not any(hasattr(v, "set_value") for v in model.data_vars)
+    parameters = {v.name: fit.draws.parameters[v.name][0, 3] for v in model.free_RVs}
+    point = {model.rvs_to_values[v].name: parameters[v.name] for v in model.free_RVs}
+    told = model.compile_fn(model.logp(sum=False, jacobian=False), mode=Mode("py", None))(point)
+    by_name = dict(zip([v.name for v in model.basic_RVs], told, strict=True))
+    alone_ = 0.0
+    for part in fit.model.tied.values():
+        compiled = CompiledPart.of(part, fit.evidence.data)
+        theta = np.concatenate([np.ravel(parameters[k]) for k in dict.fromkeys(compiled.coordinates)])
+        alone_ += compiled.log_densities(theta[None])[0]
+    total = by_name.pop("log_predicted_links")
+    switches = 2 * np.log(0.99)  # the prior chance that there are errors of either kind
+    assert sum(np.sum(v) for v in by_name.values()) == pytest.approx(alone_ - switches, rel=1e-9)
+    assert total.shape == () and np.isfinite(total)
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("sampler", ["nutpie", "pymc"])
+def test_samplers_take_the_model_as_it_is(fit, sampler):
+    found = pm.sample(
+        500,
+        tune=500,
+        chains=2,
+        cores=1,
+        model=fit.pymc,
+        nuts_sampler=sampler,
+        random_seed=1,
+        progressbar=False,
+    )
+    for name in ("break_level", "meet_level", "size_slope"):
+        own = fit.draws.parameters[name]
+        assert abs(float(found["posterior"][name].mean()) - own.mean()) < 0.3 * own.std()
+
+
+# Kept
+
+
+def test_a_fit_is_pickled(fit):
+    fit.tree, fit.pymc  # noqa: B018, what is derived is not kept
+    again = pickle.loads(pickle.dumps(fit))
+    np.testing.assert_array_equal(again.apply(again.metrics).values, fit.apply(fit.metrics).values)
+    assert again.table().equals(fit.table()) and again.sample.units.ids.equals(fit.sample.units.ids)
+
+
+@pytest.mark.parametrize("which", ["fit", "slow"])
+def test_a_fit_is_saved_and_loaded(which, request, tmp_path):
+    pytest.importorskip("h5netcdf")
+    found, path = request.getfixturevalue(which), tmp_path / "fit.nc"
+    found.save(str(path))
+    saved = bayes.Fit.load(path)
+    path.unlink()
+    assert saved.table(0.9).equals(found.table(0.9)) and saved.metrics == found.metrics
+    np.testing.assert_array_equal(saved.apply([R, P]).values, found.apply([R, P]).values)
+    assert repr(saved).startswith("Saved\n")
+    for name, group in found.tree.children.items():
+        xr.testing.assert_identical(saved.tree[name].to_dataset(), group.to_dataset())
+    assert az.loo(saved.tree).elpd == az.loo(found.tree).elpd
+    with pytest.raises(
+        eb.NotIdentified, match=r"no draws of 'largest_piece_predicted' were saved.*fit the sample again"
+    ):
+        saved.apply([P, m.purity])
+    impostor = PieceSum("exact", lambda n, N, m: n)
+    with pytest.raises(eb.NotIdentified, match="no draws of 'exact'"):
+        saved.total(impostor)
+    assert not saved.identifies(m.purity)
+
+
+def test_files_that_hold_no_fit(tmp_path, fit):
+    pytest.importorskip("h5netcdf")
+    (tmp_path / "text.nc").write_text("not a fit")
+    with pytest.raises(eb.DataError, match=r"cannot read .*text\.nc"):
+        bayes.Fit.load(tmp_path / "text.nc")
+    with pytest.raises(eb.DataError, match=r"cannot read .*none\.nc"):
+        bayes.Fit.load(tmp_path / "none.nc")
+    fit.tree["posterior"].to_netcdf(tmp_path / "other.nc", engine="h5netcdf")
+    with pytest.raises(eb.DataError, match="no saved fit: it has no group log_prior, totals"):
+        bayes.Fit.load(tmp_path / "other.nc")
+
+
+# Columns of one's own
+
+
+def test_a_column_of_ones_own(fit, monkeypatch):
+    """Records of unsplit entities, as in the guide."""
+    whole = PieceSum("whole", lambda n, N, m: n * (n == N))
+    kept = Metric("kept-whole", (whole, RECORDS), lambda w, r: w / r, PER_RECORD, UNIT, "")
+    with pytest.raises(eb.NotIdentified, match=r"'whole': use taylor or .* erbayes\.bayes\.EXPECTED"):
+        fit.apply([kept])
+    assert not fit.identifies(kept)
+    monkeypatch.setitem(EXPECTED, whole, lambda fit: fit.size * fit.by_size["intact"])
+    assert fit.identifies(kept)
+    found = fit.apply([kept])
+    pop = world()
+    unsplit = pop.pred.groupby(pop.true).nunique() == 1
+    truth = pop.true.map(unsplit).mean()
+    assert abs(found.mean[0] - truth) < 3 * found.sd[0] and found.sd[0] < 0.1
