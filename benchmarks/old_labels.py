@@ -1,7 +1,7 @@
 """Labels of an old release of PatentsView, judged on newer ones: with a frame, without one, and the alarm.
 
-The release of 2022-06-30 stands for the truth. Records are ordered by the release in which they appear first, and by
-their patent's number. Their dates are 200 equal parts of this order.
+The release of 2022-06-30 stands for the truth. Records are ordered by the release in which they appear first,
+and by their patent's number. Their dates are 200 equal parts of this order.
 """
 
 import numpy as np

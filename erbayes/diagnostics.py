@@ -221,9 +221,9 @@ def look_older(cut: Cut, draws: int) -> bool:
     """Whether labels look older than the prediction.
 
     Two things together show it. So many records are newer than every labelled one that as many draws of
-    records would miss all of them with probability .01 at most: (1 - share)^draws ≤ .01. Left out, these change
-    pairwise precision by over 1 %. Without dates nothing can show it: a new record of a labelled entity and a
-    false link look the same.
+    records would miss all of them with probability .01 at most: (1 - share)^draws ≤ .01. Left out, these
+    change pairwise precision by over 1 %. Without dates nothing can show it: a new record of a labelled
+    entity and a false link look the same.
 
     Parameters
     ----------

@@ -164,6 +164,37 @@ def test_ids_that_are_no_text():
     same(eb.measure(pred, labels, frame=pred.index[old]), eb.measure(pred[old], labels))
 
 
+def test_a_series_holds_ids_in_its_index_or_if_it_has_none_in_its_values():
+    pred = {0: "a", 1: "a", 2: "a", 3: "b"}
+    older = pd.Series(["x", "x", "y"])  # an older prediction of the records 0, 1 and 2
+    same(
+        eb.measure(pred, {0: "e", 1: "e"}, frame=older),
+        eb.measure({0: "a", 1: "a", 2: "a"}, {0: "e", 1: "e"}),
+    )
+    listed = pd.Series([1, 0, 3])
+    same(
+        eb.measure(pred, {0: "e", 1: "e"}, frame=listed),
+        eb.measure({0: "a", 1: "a", 3: "b"}, {0: "e", 1: "e"}),
+    )
+    numbered = pd.Series([7, 8, 9], [1, 0, 3])
+    same(eb.measure(pred, {0: "e", 1: "e"}, frame=numbered), eb.measure(pred, {0: "e", 1: "e"}, frame=listed))
+
+
+def test_repeats_in_a_list_of_ids_count_once(tmp_path):
+    listed = pd.DataFrame({"other": "x", "record": [*INSIDE, *INSIDE[:9], "gone"]})
+    path = parquet(listed, tmp_path)
+    for units in (
+        eb.measure(PRED, LABELS, frame=list(listed.record)),
+        scan(TABLE, LABELS, record="record", cluster="cluster", frame=path),
+    ):
+        same(units, WANTED)
+        assert units.frame.absent == 1
+
+
+def test_what_is_restricted_to_the_labels_has_no_frame():
+    assert eb.measure(PRED, LABELS, frame=INSIDE).alone().frame is None
+
+
 def test_facts_by_brute_force():
     whole, old = Counter(PRED), Counter(CUT_DOWN)
     newest = TABLE.created[TABLE.record.isin(LABELS.index)].max().date()
