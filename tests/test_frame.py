@@ -428,6 +428,13 @@ def test_missing_ids_inside_the_frame_are_still_refused():
                 count(table, LABELS.iloc[:3], frame=INSIDE)
 
 
+def test_missing_ids_are_refused_of_several_predictions_too():
+    table = TABLE[["record", "cluster"]]
+    broken = table.assign(record=table.record.where(table.index != 5))
+    with pytest.raises(eb.DataError, match="record ids of the prediction: 1 of"):
+        scan_common({"old": table, "new": broken}, LABELS.iloc[:3], frame=INSIDE)
+
+
 def test_nothing_given_is_changed():
     table, labels, frame = TABLE.copy(), LABELS.copy(), pd.Series(INSIDE)
     before = table.copy(), labels.copy(), frame.copy()
