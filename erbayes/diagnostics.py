@@ -11,6 +11,7 @@ from .calibration import links_out_of_reach
 from .columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, ClusterSum, Known, pairs
 from .design import UniformClusters, UniformRecords
 from .errors import NotIdentified
+from .frame import Cut
 from .metrics import METRICS, PER_RECORD, POSITIVE, Metric, N, pairwise_precision, pairwise_recall
 from .sample import Sample
 from .taylor import effects, jackknife, taylor
@@ -233,20 +234,38 @@ def out_of_balance(sample: Sample) -> list[str]:
     ]
 
 
-def _labels_older(sample: Sample) -> list[str]:
-    """The alarm of labels that are older than the frame, where `erbayes.Dated` gives dates.
+def look_older(cut: Cut, draws: int) -> bool:
+    """Whether labels look older than the prediction.
 
-    Two things set it off together. So many records are newer than every labelled one that as many draws of
-    records would miss all of them with probability .01 at most. Left out, these change pairwise precision by
-    over 1 %. Without dates nothing can: a new record of a labelled entity and a false link look the same.
+    Two things together show it. So many records are newer than every labelled one that as many draws of
+    records would miss all of them with probability .01 at most: (1 - share)^draws ≤ .01. Left out, these
+    change pairwise precision by over 1 %. Without dates nothing can show it: a new record of a labelled
+    entity and a false link look the same.
+
+    Parameters
+    ----------
+    cut : Cut
+        The prediction, cut at the newest labelled record (`FrameFacts.labelled`).
+    draws : int
+
+    Examples
+    --------
+    >>> look_older(Cut(inside=88, outside=12, links_inside=0.9), draws=40)
+    True
     """
+    newer = cut.outside / (cut.inside + cut.outside)
+    return cut.links_inside <= 0.99 and (1 - newer) ** draws <= 0.01
+
+
+def _labels_older(sample: Sample) -> list[str]:
+    """The alarm of labels that are older than the frame, where `erbayes.Dated` gives dates."""
     facts = sample.units.frame
-    if facts is None or facts.labelled is None or facts.labelled.links_inside > 0.99:
+    if facts is None or facts.labelled is None:
         return []
     cut = facts.labelled
-    newer = cut.outside / (cut.inside + cut.outside)
-    if (1 - newer) ** sample.expansion.unit.shape[-1] > 0.01:
+    if not look_older(cut, sample.expansion.unit.shape[-1]):
         return []
+    newer = cut.outside / (cut.inside + cut.outside)
     return [
         f"{newer:.0%} of the records are newer than every labelled one: if the labels were made before these "
         f"came, pairwise precision comes out at {cut.links_inside:.3f} of what it is. End the frame with the "

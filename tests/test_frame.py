@@ -167,6 +167,37 @@ def test_ids_that_are_no_text():
     same(eb.measure(pred, labels, frame=pred.index[old]), eb.measure(pred[old], labels))
 
 
+def test_a_series_holds_ids_in_its_index_or_if_it_has_none_in_its_values():
+    pred = {0: "a", 1: "a", 2: "a", 3: "b"}
+    older = pd.Series(["x", "x", "y"])  # an older prediction of the records 0, 1 and 2
+    same(
+        eb.measure(pred, {0: "e", 1: "e"}, frame=older),
+        eb.measure({0: "a", 1: "a", 2: "a"}, {0: "e", 1: "e"}),
+    )
+    listed = pd.Series([1, 0, 3])
+    same(
+        eb.measure(pred, {0: "e", 1: "e"}, frame=listed),
+        eb.measure({0: "a", 1: "a", 3: "b"}, {0: "e", 1: "e"}),
+    )
+    numbered = pd.Series([7, 8, 9], [1, 0, 3])
+    same(eb.measure(pred, {0: "e", 1: "e"}, frame=numbered), eb.measure(pred, {0: "e", 1: "e"}, frame=listed))
+
+
+def test_repeats_in_a_list_of_ids_count_once(tmp_path):
+    listed = pd.DataFrame({"other": "x", "record": [*INSIDE, *INSIDE[:9], "gone"]})
+    path = parquet(listed, tmp_path)
+    for units in (
+        eb.measure(PRED, LABELS, frame=list(listed.record)),
+        scan(TABLE, LABELS, record="record", cluster="cluster", frame=path),
+    ):
+        same(units, WANTED)
+        assert units.frame.absent == 1
+
+
+def test_what_is_restricted_to_the_labels_has_no_frame():
+    assert eb.measure(PRED, LABELS, frame=INSIDE).alone().frame is None
+
+
 def test_facts_by_brute_force():
     whole, old = Counter(PRED), Counter(CUT_DOWN)
     newest = TABLE.created[TABLE.record.isin(LABELS.index)].max().date()
@@ -402,6 +433,13 @@ def test_missing_ids_inside_the_frame_are_still_refused():
         for count in (eb.measure, scan):
             with pytest.raises(eb.DataError, match=f"{what} ids of the prediction: 1 of"):
                 count(table, LABELS.iloc[:3], frame=INSIDE)
+
+
+def test_missing_ids_are_refused_of_several_predictions_too():
+    table = TABLE[["record", "cluster"]]
+    broken = table.assign(record=table.record.where(table.index != 5))
+    with pytest.raises(eb.DataError, match="record ids of the prediction: 1 of"):
+        scan_common({"old": table, "new": broken}, LABELS.iloc[:3], frame=INSIDE)
 
 
 def test_nothing_given_is_changed():
