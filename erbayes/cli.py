@@ -40,8 +40,8 @@ from .errors import DataError, some
 from .files import read_columns, replacing
 from .frame import Dated
 from .intervals import DEFAULT, WALD, Kind, Symmetric
-from .metrics import METRICS, OTHERS, PAPER, Metric, pairwise_precision, pairwise_recall
-from .planning import Planned, forecast
+from .metrics import METRICS, Metric, chosen, pairwise_precision, pairwise_recall
+from .planning import forecast
 from .report import report
 from .sample import Sample
 from .scan import DatabaseTable, DuckDB, Files, Scanned, scan, scan_common
@@ -340,14 +340,7 @@ def _measured(
 
 
 def _metrics(names: str | None) -> Sequence[Metric]:
-    if names is None:
-        return METRICS
-    known = {m.name: m for m in (*METRICS, *OTHERS)} | PAPER
-    wanted = [name.strip() for name in names.split(",")]
-    unknown = [w for w in wanted if w not in known]
-    if unknown:
-        raise DataError(f"no metric {some(unknown)}; there are {', '.join(known)}")
-    return [known[w] for w in wanted]
+    return METRICS if names is None else chosen(name.strip() for name in names.split(","))
 
 
 def _rendered(table: pd.DataFrame, format: Format) -> str:
@@ -487,7 +480,7 @@ def estimate_command(
     cannot be used.
     """
     with _errors_told():
-        chosen = _metrics(metrics)
+        asked = _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
         limit = _frame(frame, frame_column, frame_until)
         units = _measured(
@@ -500,8 +493,8 @@ def estimate_command(
                 err=True,
             )
         sample = Sample(units, drawing)
-        table = taylor(sample, chosen).apply(chosen).table(level, KINDS[interval]).reset_index()
-        for alarm in alarms(sample, chosen):
+        table = taylor(sample, asked).apply(asked).table(level, KINDS[interval]).reset_index()
+        for alarm in alarms(sample, asked):
             typer.echo(f"warning: {alarm}", err=True)
         _show_estimates(table, level, format, output)
 
@@ -557,7 +550,7 @@ def compare_command(
       erbayes compare both.parquet labels.csv --design uniform-records --cluster old --cluster new
     """
     with _errors_told():
-        chosen = _metrics(metrics)
+        asked = _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
         tables: Sequence[str | None] = stored or [None]
         columns: Sequence[str | None] = cluster or [None]
@@ -585,10 +578,10 @@ def compare_command(
                 _tell_scan(units, f"{name}: ")
         else:
             judged = {n: _read(p, record, c, limit) for n, (p, _, c) in zip(names, parts, strict=True)}
-        found = compare(judged, design=drawing, metrics=chosen, coverage=coverage, **given)
+        found = compare(judged, design=drawing, metrics=asked, coverage=coverage, **given)
         for name, sample in zip(names, found.samples, strict=True):
             _tell_frame(sample.units, f"{name}: ")
-            for alarm in alarms(sample, chosen):
+            for alarm in alarms(sample, asked):
                 typer.echo(f"warning: {name}: {alarm}", err=True)
         if found.left_out:
             typer.echo(
@@ -654,7 +647,7 @@ def report_command(
           --metrics pairwise-precision,pairwise-recall --output report.html
     """
     with _errors_told():
-        chosen = _metrics(metrics)
+        asked = _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
         limit = _frame(frame, frame_column, frame_until)
         units = _measured(
@@ -675,7 +668,7 @@ def report_command(
             about["--missing"] = f"{missing.value}: {MISSING[missing]}"
         page = report(
             Sample(units, drawing),
-            chosen,
+            asked,
             level=level,
             title=title,
             about=about,
@@ -730,20 +723,20 @@ def plan_command(
           --per-unit 4 --per-record 0.5
     """
     with _errors_told():
-        chosen = (pairwise_precision, pairwise_recall) if metrics is None else _metrics(metrics)
+        asked = (pairwise_precision, pairwise_recall) if metrics is None else _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
         limit = _frame(frame, frame_column, frame_until)
         units = _measured(
             prediction, labels, blocks, record, cluster, entity, missing, limit, stored, memory_limit
         )
-        planned: dict[str, Planned] = {
+        planned: dict[str, UniformRecords | UniformClusters] = {
             DesignName.UNIFORM_RECORDS.value: UniformRecords(),
             DesignName.UNIFORM_CLUSTERS.value: UniformClusters(),
         }
         pilot = Sample(units, drawing)
-        for alarm in alarms(pilot, chosen):
+        for alarm in alarms(pilot, asked):
             typer.echo(f"warning: {alarm}", err=True)
-        plan = forecast(pilot, chosen, planned, cost=lambda size: per_unit + per_record * size)
+        plan = forecast(pilot, asked, planned, cost=lambda size: per_unit + per_record * size)
         table = plan.needed(half_width, level)
         _show(table.astype(object).where(table.notna(), None), format, output)
 

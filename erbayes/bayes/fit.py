@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -31,7 +30,7 @@ from ..columns import (
 from ..diagnostics import out_of_balance
 from ..errors import Alarm, NotIdentified
 from ..files import replacing
-from ..metrics import METRICS, Metric, pairwise_precision, pairwise_recall
+from ..metrics import METRICS, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
 from ..sample import Sample
 from ..uncertain import Draws, Tabled
 from .evidence import Evidence
@@ -201,17 +200,17 @@ class Fit(Tabled):
             isinstance(c, Known | ClusterSum) or c in PRODUCED or by_size_alone(c) for c in metric.columns
         )
 
-    def totals(self, metrics: Sequence[Metric]) -> Draws:
+    def totals(self, metrics: Wanted) -> Draws:
         """Posterior draws of the totals that metrics need."""
         found: dict[str, FloatArray] = {}
-        for column in (c for m in metrics for c in m.columns):
+        for column in (c for m in chosen(metrics) for c in m.columns):
             if isinstance(column, Known):
                 found[column.name] = np.full(self.population.true.shape, self.sample.known(column))
             elif column.name not in found:
                 found[column.name] = self.total(column)
         return Draws(tuple(found), np.stack(list(found.values()), axis=-1), ((0.0, np.inf),) * len(found))
 
-    def apply(self, metrics: Sequence[Metric]) -> Draws:
+    def apply(self, metrics: Wanted) -> Draws:
         """Posterior draws of metrics, within what they can be.
 
         Modelled totals know nothing of their inequalities with known ones: a draw beyond the end of a
@@ -222,6 +221,7 @@ class Fit(Tabled):
         NotIdentified
             A metric whose columns no part of the model produces.
         """
+        metrics = chosen(metrics)
         found = self.totals(metrics).apply(metrics)
         return replace(found, values=np.clip(found.values, *np.transpose(found.support)))
 
