@@ -103,9 +103,7 @@ def _drawn(units: Units, draws: Any) -> IntArray:
 
 
 def _theta(n: int, T: int, correction: Correction) -> float:
-    """θ of n draws without replacement from T; 0 for a census."""
-    if n == T:
-        return 0.0
+    """θ of n draws without replacement from T."""
     theta = float(correction(n, T))
     if not 0 <= theta <= 1:
         raise DataError(f"correction({n}, {T}) must lie in [0, 1], not {theta:g}")
@@ -117,7 +115,7 @@ def _single_stratum(n: int, population: int | None, correction: Correction) -> S
         population = whole(population, "population")
         if n > population:
             raise DataError(f"{n} draws without replacement from a population of {population}")
-    theta = 1.0 if population is None else _theta(n, population, correction)
+    theta = 1.0 if population is None else _theta(n, population, correction) if population > 1 else 0.0
     return StratifiedDraws(np.zeros(n, dtype=np.int64), np.array([theta]))
 
 
@@ -262,10 +260,7 @@ class UniformClusters:
     def expand(self, units: Units) -> Expansion:
         unit = _drawn(units, self.draws)
         _refuse_repeats(unit, self.population)
-        expansion, records = self.over(units, unit), units.population
-        if self.population is not None and records is not None and self.population > records:
-            raise DataError(f"population = {self.population} units of a prediction of {records:.0f} records")
-        return expansion
+        return self.over(units, unit)
 
     def over(self, units: Units, unit: IntArray) -> Expansion:
         """The expansion of draws given as positions among the units, (..., n)."""
@@ -489,7 +484,7 @@ class WeightedRecords:
         p = _floats(_of_draws(self.probability, self.units), "probabilities")
         if len(p) != len(unit):
             raise DataError(f"{len(p)} probabilities for {len(unit)} drawn records")
-        bad = ~((p >= 1 / LARGEST) & (p <= (1 + 1e-9 if self.absolute else LARGEST)))
+        bad = ~((p >= 1 / LARGEST) & (p <= (1 + 1e-12 if self.absolute else LARGEST)))
         if bad.any():
             raise DataError(f"probabilities must lie in (0, 1]; {int(bad.sum())} do not: {some(p[bad])}")
         records = 1.0 if self.summed else units.size[unit]
@@ -582,6 +577,8 @@ class Stratified:
                 f"{int(lonely.sum())} strata hold a single draw, such as {some(names[lonely])}: "
                 "merge strata or choose a rule of SingleUnit"
             )
-        theta = np.array([_theta(int(k), int(t), self.correction) for k, t in zip(n, T, strict=True)])
+        theta = np.array(
+            [0.0 if t == k else _theta(int(k), int(t), self.correction) for k, t in zip(n, T, strict=True)]
+        )
         variance = StratifiedDraws(codes.astype(np.int64), theta, self.single_unit is SingleUnit.ADJUST)
         return Expansion(np.arange(len(units)), (T / n)[codes], True, variance)

@@ -133,7 +133,7 @@ class Normal(Tabled):
         """Linear combinations, `weights` of shape (j, k): differences of correlated estimates."""
         C = np.atleast_2d(np.asarray(weights, dtype=float))
         df = np.array([self.df[row != 0].min() for row in C])
-        cov = _carried(C, np.where(np.isnan(self.cov), 0.0, self.cov))
+        cov = _carried(C, np.where(np.isnan(self.cov), 0.0, self.cov), 1e-12)
         lost = (C != 0) @ np.isnan(np.diagonal(self.cov))
         cov[lost], cov[:, lost] = np.nan, np.nan
         given = np.array(self.undefined or ("",) * len(self.names), dtype=object)
@@ -270,11 +270,11 @@ def reason_column(reasons: Iterable[str]) -> dict[str, list[str]]:
     return {"reason": column} if any(column) else {}
 
 
-def _carried(J: FloatArray, V: FloatArray) -> FloatArray:
-    """J V J', and 0 where all but rounding cancels."""
+def _carried(J: FloatArray, V: FloatArray, rounding: float = 1e-14) -> FloatArray:
+    """J V J', and 0 where all but a share `rounding` cancels, or less than a trillionth is left below 0."""
     cov = J @ V @ np.swapaxes(J, -1, -2)
     size = np.abs(J) @ np.abs(V) @ np.swapaxes(np.abs(J), -1, -2)
-    return np.where(np.abs(cov) <= 1e-12 * size, 0.0, cov)
+    return np.where((np.abs(cov) <= rounding * size) | ((cov < 0) & (cov >= -1e-12 * size)), 0.0, cov)
 
 
 def _combined(C: FloatArray, x: FloatArray) -> FloatArray:
