@@ -16,16 +16,17 @@ from typing import Protocol
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
-from .arrays import FloatArray, IntArray
+from .arrays import FloatArray, IntArray, Seed
 from .columns import RECORDS, TRUE_LINKS, Column
-from .errors import DataError, NotIdentified
+from .errors import DataError, NotIdentified, need_object, whole
 from .intervals import Scale, check_level, identity, natural_scale
-from .metrics import METRICS, Metric
+from .metrics import METRICS, Metric, Wanted, chosen
 from .progress import track
 from .sample import Sample
 from .taylor import columns_of, leave_one_out, taylor
-from .uncertain import Draws, Normal, Tabled, gradient, positions
+from .uncertain import Draws, Normal, Tabled, gradient, positions, reason_column
 from .variance import StratifiedDraws
 
 CHUNK = 2**18
@@ -172,18 +173,21 @@ class FixedReplicates(Scheme):
 
     Parameters
     ----------
-    given : float array, (replicates, n)
+    given : float array or nested sequence, (replicates, n)
     """
 
-    given: FloatArray
+    given: ArrayLike
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
-        if self.given.shape != (replicates, len(draws.stratum)):
+        given = np.asarray(self.given, dtype=float)
+        if given.shape != (replicates, len(draws.stratum)):
             raise DataError(
                 f"{replicates} replicates of {len(draws.stratum)} draws need multipliers of that shape, "
-                f"not {self.given.shape}"
+                f"not {given.shape}"
             )
-        return self.given
+        if bad := int(np.count_nonzero(~np.isfinite(given))):
+            raise DataError(f"multipliers must be finite; {bad} of {given.size} are not")
+        return given
 
     def chunks(
         self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator
@@ -226,11 +230,15 @@ class Bootstrap(Tabled):
         """Intervals of the metrics, (metrics, 2), cut to their support; `BCa` by default."""
         check_level(level)
         bounds = (kind or BCa())(self, level)
+        bounds[np.isnan(self.draws.mean)] = np.nan
         limits = np.array(self.fit.support)
         return np.clip(bounds, limits[:, :1], limits[:, 1:])
 
     def table(self, level: float = 0.95, kind: Interval | None = None) -> pd.DataFrame:
-        """Estimate, standard deviation and interval, one row a metric."""
+        """Estimate, standard deviation and interval, one row per metric.
+
+        A column `reason` follows where a metric is 0/0 in the sample or in some replicates.
+        """
         bounds = self.interval(level, kind)
         return pd.DataFrame(
             {
@@ -239,13 +247,20 @@ class Bootstrap(Tabled):
                 "lower": bounds[:, 0],
                 "upper": bounds[:, 1],
                 "level": level,
-            },
+            }
+            | reason_column(self.draws.reasons),
             index=pd.Index(self.fit.names, name="metric"),
         )
 
     def acceleration(self) -> FloatArray:
         """Σ u³ / (6 (Σ u²)^1.5), u_s = mean of the g_(s) - g_(s), g_(s) without draw s, (metrics,)."""
         left, _ = leave_one_out(self.sample, self.metrics)
+        lost = np.isnan(left).any(axis=0) & ~np.isnan(self.draws.mean)
+        if lost.any():
+            names = ", ".join(m.name for m, bad in zip(self.metrics, lost, strict=True) if bad)
+            raise NotIdentified(
+                f"the acceleration of {names} is 0/0 where one draw is left out: use Percentile"
+            )
         u = left.mean(axis=0) - left
         spread = np.sum(u**2, axis=0) ** 1.5
         return np.asarray(np.sum(u**3, axis=0) / (6 * np.where(spread > 0, spread, 1.0)))
@@ -273,7 +288,8 @@ class Bootstrap(Tabled):
         found = np.empty((B, len(self.metrics)))
         for j, metric in enumerate(self.metrics):
             at_j = positions(metric, self.totals.names)
-            J = gradient(metric.formula, self.totals.flat[:, at_j].T)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                J = gradient(metric.formula, self.totals.flat[:, at_j].T)
             free = [i for i, p in enumerate(at_j) if p < k]
             V = moments[np.ix_(np.arange(B), [at_j[i] for i in free], [at_j[i] for i in free])]
             found[:, j] = np.sqrt(np.maximum(np.einsum("ib,bij,jb->b", J[free], V, J[free]), 0))
@@ -291,11 +307,11 @@ def _contributions(sample: Sample, scheme: Scheme, columns: Sequence[Column]) ->
 
 def bootstrap(
     sample: Sample,
-    metrics: Sequence[Metric] = METRICS,
+    metrics: Wanted = METRICS,
     scheme: Scheme | None = None,
     *,
     replicates: int = 4000,
-    rng: np.random.Generator,
+    rng: Seed = None,
     progress: bool = True,
 ) -> Bootstrap:
     """Replicates of `metrics` under resampling of the draws.
@@ -303,20 +319,22 @@ def bootstrap(
     Parameters
     ----------
     sample : Sample
-    metrics : sequence of Metric
+    metrics : Metric or str, or several
+        Objects of `erbayes.metrics`, or names as tables print them.
     scheme : Scheme, optional
         `RaoWu` by default.
     replicates : int
         2 or more.
-    rng : Generator
+    rng : Generator, int or None
+        A seed gives the same replicates again.
     progress : bool
         Show a bar where it takes more than two seconds.
 
     Raises
     ------
     NotIdentified
-        A stratum with a single draw, draws that are not independent, a metric that is 0/0 in some
-        replicate.
+        A stratum with a single draw, draws that are not independent, every metric 0/0 in some
+        replicates. (One of several is NaN there, see `Draws.reasons`.)
 
     Examples
     --------
@@ -324,16 +342,18 @@ def bootstrap(
     >>> prediction = {i: i // 3 for i in range(24)}
     >>> labels = {i: i // 4 for i in range(24)}
     >>> sample = eb.Sample(eb.measure(prediction, labels), eb.UniformClusters())
-    >>> found = bootstrap(sample, [eb.metrics.pairwise_recall], rng=np.random.default_rng(1))
+    >>> found = bootstrap(sample, "pairwise-recall", rng=1)
     >>> found.table(0.9)[["estimate", "lower", "upper"]].round(2)
                      estimate  lower  upper
     metric
     pairwise-recall      0.44    0.4    0.5
     """
-    if replicates < 2:
+    if whole(replicates, "replicates") < 2:
         raise DataError(f"a bootstrap needs two replicates or more, not {replicates}")
     scheme = scheme or RaoWu()
-    metrics, seed = tuple(metrics), deepcopy(rng)
+    need_object(scheme, "multipliers", "a scheme is an object such as RaoWu()")
+    metrics, rng = chosen(metrics), np.random.default_rng(rng)
+    seed = deepcopy(rng)
     counted, known = columns_of(metrics)
     Z = _contributions(sample, scheme, counted)
     variance = sample.expansion.variance

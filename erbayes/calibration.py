@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .arrays import FloatArray
 from .columns import PREDICTED_LINKS, RECORDS, ClusterSum
 from .design import Design, Expansion
-from .errors import DataError, NotIdentified
+from .errors import DataError, NotIdentified, need_object, some
 from .units import Units
 from .variance import StratifiedDraws, Variance, kish
 
@@ -212,6 +212,7 @@ class Calibrated:
             raise DataError(f"bounds must hold 0 < L < 1 < U, not {self.bounds}")
 
     def expand(self, units: Units) -> Expansion:
+        need_object(self.design, "expand", "a design to calibrate is an object such as UniformRecords()")
         expansion = self.design.expand(units)
         known = units.known
         if known is None:
@@ -221,7 +222,13 @@ class Calibrated:
                 f"{beyond:.0%} of all predicted links lie in clusters larger than any that the "
                 "sample touches: no weight can stand in for them; do without calibration"
             )
-        columns = self.totals(units, expansion)
+        columns = tuple(self.totals(units, expansion))
+        other = [getattr(c, "name", repr(c)) for c in columns if not isinstance(c, ClusterSum)]
+        if other or not columns:
+            raise DataError(
+                "totals must give one ClusterSum or more, whose totals the prediction fixes, not "
+                + (some(other) if other else "none")
+            )
         target = np.array([known.total(c) for c in columns])
         x = np.column_stack([units.column(c)[expansion.unit] for c in columns])
         x, target = x[:, target != 0], target[target != 0]

@@ -42,8 +42,8 @@ from .errors import DataError, Remedy, printable, some
 from .files import is_database, read_columns, refuse_output, replacing
 from .frame import Dated
 from .intervals import DEFAULT, WALD, Kind, Symmetric
-from .metrics import METRICS, OTHERS, PAPER, Metric, pairwise_precision, pairwise_recall
-from .planning import Planned, forecast
+from .metrics import METRICS, Metric, chosen, pairwise_precision, pairwise_recall
+from .planning import forecast
 from .report import report
 from .sample import Sample
 from .scan import DatabaseTable, DuckDB, Files, Scanned, scan, scan_common
@@ -491,14 +491,7 @@ def _measured(
 
 
 def _metrics(names: str | None) -> Sequence[Metric]:
-    if names is None:
-        return METRICS
-    known = {m.name: m for m in (*METRICS, *OTHERS)} | PAPER
-    wanted = [name.strip() for name in names.split(",")]
-    unknown = [w for w in wanted if w not in known]
-    if unknown:
-        raise DataError(f"no metric {some(unknown)}; there are {', '.join(known)}")
-    return [known[w] for w in wanted]
+    return METRICS if names is None else chosen(name.strip() for name in names.split(","))
 
 
 def _rendered(table: pd.DataFrame, format: Format) -> str:
@@ -646,7 +639,7 @@ def estimate_command(
     """
     with _errors_told():
         _refuse_output(output, prediction, labels, drawn, weights, strata, populations, blocks, records)
-        chosen = _metrics(metrics)
+        asked = _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
         limit = _frame(frame, frame_column, frame_until)
         pairs = Pairs.of(edges, left, right, score, threshold, records)
@@ -659,8 +652,8 @@ def estimate_command(
                 f"{missing.value}: {MISSING[missing]}"
             )
         sample = Sample(units, drawing)
-        table = taylor(sample, chosen).apply(chosen).table(level, KINDS[interval]).reset_index()
-        for alarm in alarms(sample, chosen):
+        table = taylor(sample, asked).apply(asked).table(level, KINDS[interval]).reset_index()
+        for alarm in alarms(sample, asked):
             _tell(f"warning: {alarm}")
         _show_estimates(table, level, format, output)
 
@@ -724,7 +717,7 @@ def compare_command(
     """
     with _errors_told():
         _refuse_output(output, *predictions, labels, drawn, weights, strata, populations, blocks, records)
-        chosen = _metrics(metrics)
+        asked = _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
         tables: Sequence[str | None] = stored or [None]
         columns: Sequence[str | None] = cluster or [None]
@@ -757,10 +750,10 @@ def compare_command(
             for name, (path, _, column) in zip(names, parts, strict=True):
                 judged[name], read = _read(path, record, column, limit, pairs, f"prediction {name!r}")
                 _tell(f"{name}: read {read}")
-        found = compare(judged, design=drawing, metrics=chosen, coverage=coverage, **given)
+        found = compare(judged, design=drawing, metrics=asked, coverage=coverage, **given)
         for name, sample in zip(names, found.samples, strict=True):
             _tell_frame(sample.units, f"{name}: ")
-            for alarm in alarms(sample, chosen):
+            for alarm in alarms(sample, asked):
                 _tell(f"warning: {name}: {alarm}")
         if found.left_out:
             _tell(f"warning: {found.left_out} labelled records, which a prediction lacks, are left out")
@@ -830,7 +823,7 @@ def report_command(
     """
     with _errors_told():
         _refuse_output(output, prediction, labels, drawn, weights, strata, populations, blocks, records)
-        chosen = _metrics(metrics)
+        asked = _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
         limit = _frame(frame, frame_column, frame_until)
         pairs = Pairs.of(edges, left, right, score, threshold, records)
@@ -853,7 +846,7 @@ def report_command(
             about["--missing"] = f"{missing.value}: {MISSING[missing]}"
         page = report(
             Sample(units, drawing),
-            chosen,
+            asked,
             level=level,
             title=title,
             about=about,
@@ -915,21 +908,21 @@ def plan_command(
     """
     with _errors_told():
         _refuse_output(output, prediction, labels, drawn, weights, strata, populations, blocks, records)
-        chosen = (pairwise_precision, pairwise_recall) if metrics is None else _metrics(metrics)
+        asked = (pairwise_precision, pairwise_recall) if metrics is None else _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
         limit = _frame(frame, frame_column, frame_until)
         pairs = Pairs.of(edges, left, right, score, threshold, records)
         units, _ = _measured(
             prediction, labels, blocks, record, cluster, entity, missing, limit, stored, memory_limit, pairs
         )
-        planned: dict[str, Planned] = {
+        planned: dict[str, UniformRecords | UniformClusters] = {
             DesignName.UNIFORM_RECORDS.value: UniformRecords(),
             DesignName.UNIFORM_CLUSTERS.value: UniformClusters(),
         }
         pilot = Sample(units, drawing)
-        for alarm in alarms(pilot, chosen):
+        for alarm in alarms(pilot, asked):
             _tell(f"warning: {alarm}")
-        plan = forecast(pilot, chosen, planned, cost=lambda size: per_unit + per_record * size)
+        plan = forecast(pilot, asked, planned, cost=lambda size: per_unit + per_record * size)
         table = plan.needed(half_width, level)
         _show(table.astype(object).where(table.notna(), None), format, output)
 

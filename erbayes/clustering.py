@@ -33,7 +33,11 @@ def ids(values: Any, what: str) -> pd.Index:
         Missing values, or ids that are neither all strings nor all integers. Floats are refused
         since they cannot tell 2**53 from 2**53 + 1.
     """
+    if isinstance(values, str | int):
+        raise DataError(f"{what} must be several ids, not {values!r} alone")
     index: pd.Index = pd.Index(values)
+    if isinstance(index.dtype, pd.ArrowDtype) and pa.types.is_dictionary(index.dtype.pyarrow_dtype):
+        index = index.astype(pd.ArrowDtype(index.dtype.pyarrow_dtype.value_type))
     missing = int(np.count_nonzero(index.isna()))
     if missing:
         raise DataError(f"{what}: {missing} of {len(index)} are missing")

@@ -12,11 +12,12 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
+from .arrays import Seed
 from .bootstrap import RaoWu, Scheme, bootstrap
 from .clustering import Clustering
 from .design import Design
-from .errors import DataError, Remedy, some
-from .metrics import METRICS, Metric
+from .errors import DataError, Remedy, member, some
+from .metrics import METRICS, Metric, Wanted, chosen
 from .sample import Sample
 from .scan import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
 from .taylor import paired_taylor
@@ -47,17 +48,17 @@ class PairedBootstrap:
 
     Parameters
     ----------
-    rng : Generator
+    rng : Generator, int or None
     scheme : Scheme
     replicates : int
     """
 
-    rng: np.random.Generator
+    rng: Seed = None
     scheme: Scheme = field(default_factory=RaoWu)
     replicates: int = 4000
 
     def __call__(self, samples: Sequence[Sample], metrics: Sequence[Metric]) -> Draws:
-        seed = self.rng.spawn(1)[0]
+        seed = np.random.default_rng(self.rng).spawn(1)[0]
         boots = [
             bootstrap(s, metrics, self.scheme, replicates=self.replicates, rng=deepcopy(seed)).draws
             for s in samples
@@ -117,7 +118,7 @@ def compare(
     predictions: Mapping[str, Any],
     labels: Any,
     design: Design,
-    metrics: Sequence[Metric] = METRICS,
+    metrics: Wanted = METRICS,
     *,
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
@@ -155,8 +156,15 @@ def compare(
       difference     metric  estimate
     0      b - a  b3-recall     0.309
     """
+    if not isinstance(predictions, Mapping):
+        raise DataError(
+            f"predictions must map names to memberships, as in {{'old': old, 'new': new}}, not be a "
+            f"{type(predictions).__name__}"
+        )
+    member(coverage, Coverage, "coverage")
     if len(predictions) < 2:
         raise DataError(f"a comparison needs two predictions or more, not {len(predictions)}")
+    metrics = chosen(metrics)
     common = coverage is Coverage.COMMON
     if any(map(lies_elsewhere, predictions.values())):
         if common:

@@ -8,7 +8,7 @@ The paper's θ = 1 - (n-1)/(T-1) is T/(T-1) times larger: pass `correction=paper
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, runtime_checkable
@@ -17,8 +17,9 @@ import numpy as np
 import pandas as pd
 
 from .arrays import FloatArray, IntArray
+from .clustering import Clustering
 from .columns import RECORDS
-from .errors import DataError, some
+from .errors import DataError, member, need_object, some, whole
 from .units import Units
 from .variance import DistinctDraws, StratifiedDraws, Variance
 
@@ -89,6 +90,8 @@ def _drawn(units: Units, draws: Any) -> IntArray:
         raise DataError("the sample holds no unit")
     if draws is None:
         return np.arange(len(units))
+    if isinstance(draws, str | Iterator) or not isinstance(draws, Iterable):
+        raise DataError(f"draws must be a list of unit ids, not {draws!r}")
     listed = pd.Index(draws)
     unit = units.ids.get_indexer(listed).astype(np.int64)
     if (unit < 0).any():
@@ -99,11 +102,33 @@ def _drawn(units: Units, draws: Any) -> IntArray:
     return unit
 
 
+def _theta(n: int, T: int, correction: Correction) -> float:
+    """θ of n draws without replacement from T."""
+    theta = float(correction(n, T))
+    if not 0 <= theta <= 1:
+        raise DataError(f"correction({n}, {T}) must lie in [0, 1], not {theta:g}")
+    return theta
+
+
 def _single_stratum(n: int, population: int | None, correction: Correction) -> StratifiedDraws:
-    if population is not None and n > population:
-        raise DataError(f"{n} draws without replacement from a population of {population}")
-    theta = 1.0 if population is None else correction(n, population) if population > 1 else 0.0
+    if population is not None:
+        population = whole(population, "population")
+        if n > population:
+            raise DataError(f"{n} draws without replacement from a population of {population}")
+    theta = 1.0 if population is None else _theta(n, population, correction) if population > 1 else 0.0
     return StratifiedDraws(np.zeros(n, dtype=np.int64), np.array([theta]))
+
+
+def _need_frame(records: int | None, units: Units, argument: str) -> None:
+    """Refuse a frame of fewer records than the prediction holds."""
+    known = units.population
+    if records is None or known is None:
+        return
+    if whole(records, argument) < known:
+        raise DataError(
+            f"{argument} = {records}, but the prediction holds {known:.0f} records: restrict it to those "
+            "that were drawn from"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,6 +160,13 @@ class UniformRecords:
         return size
 
     def expand(self, units: Units) -> Expansion:
+        _need_frame(self.population, units, "population")
+        frame, known = self.population, units.population
+        if frame is not None and known is not None and frame > known and not units.unmatched:
+            raise DataError(
+                f"population = {frame}, but the prediction holds {known:.0f} records: pass the "
+                "prediction of all records that were drawn from, or their number"
+            )
         return self.over(units, _drawn(units, self.draws))
 
     def over(self, units: Units, unit: IntArray) -> Expansion:
@@ -180,14 +212,15 @@ class DistinctEntities:
 
     def _records(self, units: Units) -> int:
         if self.records is not None:
-            return self.records
+            return whole(self.records, "records")
         if units.known is None:
             raise DataError("the number of records is not known: pass records=")
         return int(units.known.total(RECORDS))
 
     def expand(self, units: Units) -> Expansion:
-        if self.draws < len(units):
+        if whole(self.draws, "draws", 0) < len(units):
             raise DataError(f"{self.draws} draws cannot have found {len(units)} distinct units")
+        _need_frame(self.records, units, "records")
         records, size = self._records(units), units.size
         if size.max() >= records:
             raise DataError(f"a unit of {int(size.max())} records in a population of {records}")
@@ -231,13 +264,10 @@ class UniformClusters:
 
     def over(self, units: Units, unit: IntArray) -> Expansion:
         """The expansion of draws given as positions among the units, (..., n)."""
-        total, n = 1 if self.population is None else self.population, unit.shape[-1]
-        return Expansion(
-            unit,
-            np.full(unit.shape, total / n),
-            self.population is not None,
-            _single_stratum(n, self.population, self.correction),
-        )
+        n = unit.shape[-1]
+        variance = _single_stratum(n, self.population, self.correction)
+        total = 1 if self.population is None else self.population
+        return Expansion(unit, np.full(unit.shape, total / n), self.population is not None, variance)
 
 
 def _refuse_repeats(unit: IntArray, population: int | None) -> None:
@@ -248,22 +278,42 @@ def _refuse_repeats(unit: IntArray, population: int | None) -> None:
         raise DataError(f"{repeats} units are listed twice, but the design has no repeats")
 
 
-def _weights(units: Units, weights: Any) -> FloatArray:
-    series = weights if isinstance(weights, pd.Series) else pd.Series(dict(weights), dtype=float)
+LARGEST = 1e100
+"""Weights above it, or below its inverse, leave no room for their squares."""
+
+
+def _numbers(values: Any, ids: pd.Index, what: str, of: str) -> FloatArray:
+    """Numbers keyed by id, in the order of `ids`."""
+    if not isinstance(values, pd.Series | Mapping):
+        raise DataError(f"{what} must be a Series or a mapping by id, not {type(values).__name__}")
+    series = values if isinstance(values, pd.Series) else pd.Series(dict(values))
     if not series.index.is_unique:
-        raise DataError(f"weights: {int(series.index.duplicated().sum())} units are listed twice")
-    where = series.index.get_indexer(units.ids)
+        raise DataError(f"{what}: {int(series.index.duplicated().sum())} {of} are listed twice")
+    where = series.index.get_indexer(ids)
     if (where < 0).any():
         raise DataError(
-            f"weights lack {int((where < 0).sum())} of {len(units)} units, such as "
-            f"{some(units.ids[where < 0])}"
+            f"{what} lack {int((where < 0).sum())} of {len(ids)} {of}, such as {some(ids[where < 0])}"
         )
-    values: FloatArray = np.asarray(series, dtype=np.float64)[where]
-    bad = ~(np.isfinite(values) & (values > 0))
+    return _floats(series, what)[where]
+
+
+def _floats(values: Any, what: str) -> FloatArray:
+    array = np.asarray(values)
+    if np.iscomplexobj(array) or array.ndim != 1:
+        raise DataError(f"{what} must be one real number each, not {array.dtype} of shape {array.shape}")
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} must be numbers: {error}") from error
+
+
+def _weights(units: Units, weights: Any) -> FloatArray:
+    values = _numbers(weights, units.ids, "weights", "units")
+    bad = ~((values >= 1 / LARGEST) & (values <= LARGEST))
     if bad.any():
         raise DataError(
-            f"weights must be positive and finite; {int(bad.sum())} are not, such as that of "
-            f"{some(units.ids[bad])}"
+            f"weights must lie between {1 / LARGEST:g} and {LARGEST:g}, positive and finite; "
+            f"{int(bad.sum())} are not, such as that of {some(units.ids[bad])}"
         )
     return values
 
@@ -271,6 +321,10 @@ def _weights(units: Units, weights: Any) -> FloatArray:
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownWeights:
     """Units drawn with known probabilities; weight ∝ 1/p.
+
+    With `population` the variance carries 1 - n/T, which is right for draws that are uniform but for their
+    weights. Draws of unequal probabilities without replacement have another variance (Yates and Grundy),
+    which needs the chance of each pair: leave `population` out, and the standard errors are too large.
 
     Parameters
     ----------
@@ -290,6 +344,7 @@ class KnownWeights:
 
     def expand(self, units: Units) -> Expansion:
         unit = _drawn(units, self.draws)
+        _refuse_repeats(unit, self.population)
         return Expansion(
             unit,
             _weights(units, self.weights)[unit],
@@ -328,7 +383,13 @@ class BySize:
         return True
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
-        chance = np.broadcast_to(np.asarray(self.probability(size), dtype=float), size.shape)
+        need_object(self.probability, "__call__", "probability is a function of sizes, such as numpy.sqrt")
+        chance = np.asarray(self.probability(size), dtype=float)
+        if chance.shape not in {(), size.shape}:
+            raise DataError(
+                f"probability gave {chance.size} chances for {size.size} sizes: it takes an array of them"
+            )
+        chance = np.broadcast_to(chance, size.shape)
         bad = ~(np.isfinite(chance) & (chance > 0))
         if bad.any():
             raise DataError(
@@ -351,36 +412,105 @@ class BySize:
 class WeightedRecords:
     """Records drawn with known probabilities, each leading to its unit ([B22] lemma 1).
 
-    A unit of N_c records reached by a record of probability p_i has weight 1/(n p_i N_c).
+    A unit of N_c records reached by a record of probability p_i has weight 1/(n p_i N_c). If the
+    probabilities of all its records are known, `WeightedRecords.of` weighs it by 1/(n p_c), p_c their sum
+    (Hansen and Hurwitz). That has the smaller variance for every total, since p_c/N_c is the mean of the p_i
+    and 1/p_c the mean of the other weight over the record that is drawn.
 
     Parameters
     ----------
     units : sequence of unit ids, (n,)
         The unit of each drawn record, repeats kept.
     probability : sequence of float, (n,)
-        Probability p_i of that record at a single draw.
+        Probability p_i of that record at a single draw. A Series needs the index of `units`.
     absolute : bool
         True where the p_i of all records sum to 1; False where they are known up to a factor.
+    summed : bool
+        True where each probability is p_c, of the whole unit.
     """
 
     units: Drawn
-    probability: Sequence[float]
+    probability: Sequence[float] | pd.Series | FloatArray
     absolute: bool = False
+    summed: bool = False
+
+    @classmethod
+    def of(cls, labels: Any, drawn: Drawn, probability: Any, absolute: bool = False) -> WeightedRecords:
+        """From the probability of every labelled record.
+
+        Parameters
+        ----------
+        labels : memberships
+            The unit of every labelled record: its entity, or its block.
+        drawn : sequence of record ids, (n,)
+            The drawn records, repeats kept.
+        probability : Series or mapping, record id -> p
+            Of every labelled record at a single draw, 0 or more; other records are ignored. A unit whose
+            records all have 0 is never drawn, and estimates do not cover it.
+        absolute : bool
+            True where the p of all records of the population sum to 1.
+
+        Raises
+        ------
+        DataError
+            A drawn record without a label, a labelled record without a probability, negative ones.
+
+        Examples
+        --------
+        Two records drawn with probability proportional to the size of their predicted cluster:
+
+        >>> labels = {1: "x", 2: "x", 3: "y"}
+        >>> design = WeightedRecords.of(labels, [2, 3], {1: 0.2, 2: 0.2, 3: 0.1, 4: 0.5}, absolute=True)
+        >>> design.probability.tolist()
+        [0.4, 0.1]
+        """
+        labels = Clustering.of(labels, "labels")
+        p = _numbers(probability, labels.records, "probabilities", "labelled records")
+        bad = ~((p >= 0) & (p <= LARGEST))
+        if bad.any():
+            raise DataError(
+                f"probabilities must be 0 or more and finite; {int(bad.sum())} are not, such as that of "
+                f"{some(labels.records[bad])}"
+            )
+        listed = pd.Index(drawn)
+        at = labels.records.get_indexer(listed)
+        if (at < 0).any():
+            raise DataError(f"{int((at < 0).sum())} drawn records have no label: {some(listed[at < 0])}")
+        unit = labels.codes[at]
+        return cls(labels.clusters[unit], np.bincount(labels.codes, p)[unit], absolute, summed=True)
 
     def expand(self, units: Units) -> Expansion:
         unit = _drawn(units, self.units)
-        p = np.asarray(self.probability, dtype=float)
+        p = _floats(_of_draws(self.probability, self.units), "probabilities")
         if len(p) != len(unit):
             raise DataError(f"{len(p)} probabilities for {len(unit)} drawn records")
-        bad = ~(np.isfinite(p) & (p > 0) & (p <= (1 if self.absolute else np.inf)))
+        bad = ~((p >= 1 / LARGEST) & (p <= (1 + 1e-12 if self.absolute else LARGEST)))
         if bad.any():
             raise DataError(f"probabilities must lie in (0, 1]; {int(bad.sum())} do not: {some(p[bad])}")
+        records = 1.0 if self.summed else units.size[unit]
         return Expansion(
             unit,
-            1 / (len(unit) * p * units.size[unit]),
+            1 / (len(unit) * p * records),
             self.absolute,
             _single_stratum(len(unit), None, sampling_fraction),
         )
+
+
+def _of_draws(probability: Any, units: Any) -> Any:
+    """Probabilities in the order of the draws."""
+    if not isinstance(probability, pd.Series):
+        return probability
+    if isinstance(units, pd.Series) and units.index.is_unique and probability.index.is_unique:
+        if len(units) == len(probability) and not len(units.index.difference(probability.index)):
+            return probability.reindex(units.index)
+    elif isinstance(units, pd.Series) and units.index.equals(probability.index):
+        return probability
+    elif probability.index.equals(pd.RangeIndex(len(probability))):
+        return probability
+    raise DataError(
+        "the index of the probabilities is not that of units: pass both as Series on one index, or "
+        "probability.to_numpy() in the order of units"
+    )
 
 
 class SingleUnit(Enum):
@@ -413,6 +543,10 @@ class Stratified:
     correction: Correction = sampling_fraction
 
     def expand(self, units: Units) -> Expansion:
+        member(self.single_unit, SingleUnit, "single_unit")
+        if not isinstance(self.population, Mapping | pd.Series):
+            raise DataError(f"population must map strata to numbers of units, not be {self.population!r}")
+        population = {h: whole(T, f"population of stratum {h!r}", 0) for h, T in self.population.items()}
         given = pd.Series(self.stratum)
         if not given.index.is_unique:
             raise DataError(f"strata: {int(given.index.duplicated().sum())} units are listed twice")
@@ -423,18 +557,18 @@ class Stratified:
                 f"{int((where < 0).sum())} units have no stratum, such as {some(units.ids[where < 0])}"
             )
         codes, names = pd.factorize(given.array[where])
-        empty = [h for h, T in self.population.items() if T and h not in set(names)]
+        empty = [h for h, T in population.items() if T and h not in set(names)]
         if empty:
             raise DataError(
-                f"{len(empty)} strata of {sum(self.population[h] for h in empty)} units hold no labelled "
+                f"{len(empty)} strata of {sum(population[h] for h in empty)} units hold no labelled "
                 f"unit, such as {some(empty)}: nothing tells of them; merge strata, or leave them out of "
                 "the population and say so"
             )
-        lacking = [h for h in names if h not in self.population]
+        lacking = [h for h in names if h not in population]
         if lacking:
             raise DataError(f"{len(lacking)} strata have no population size: {some(lacking)}")
         n = np.bincount(codes)
-        T = np.array([self.population[h] for h in names])
+        T = np.array([population[h] for h in names])
         if (n > T).any():
             raise DataError(f"more units drawn than there are in strata {some(names[n > T])}")
         lonely = (n == 1) & (T > 1)
@@ -444,7 +578,7 @@ class Stratified:
                 "merge strata or choose a rule of SingleUnit"
             )
         theta = np.array(
-            [0.0 if t == k else self.correction(int(k), int(t)) for k, t in zip(n, T, strict=True)]
+            [0.0 if t == k else _theta(int(k), int(t), self.correction) for k, t in zip(n, T, strict=True)]
         )
         variance = StratifiedDraws(codes.astype(np.int64), theta, self.single_unit is SingleUnit.ADJUST)
         return Expansion(np.arange(len(units)), (T / n)[codes], True, variance)

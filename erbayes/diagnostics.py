@@ -12,10 +12,20 @@ from .columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, Clust
 from .design import UniformClusters, UniformRecords
 from .errors import NotIdentified
 from .frame import Cut
-from .metrics import METRICS, PER_RECORD, POSITIVE, Metric, N, pairwise_precision, pairwise_recall
+from .metrics import (
+    METRICS,
+    PER_RECORD,
+    POSITIVE,
+    Metric,
+    N,
+    Wanted,
+    chosen,
+    pairwise_precision,
+    pairwise_recall,
+)
 from .sample import Sample
 from .taylor import effects, jackknife, taylor
-from .uncertain import Normal
+from .uncertain import EMPTY, Normal
 from .units import Units
 
 JOINED = 5
@@ -60,11 +70,11 @@ def balance(sample: Sample) -> pd.DataFrame:
         )
 
     columns = [PREDICTED_LINKS, PREDICTED_CLUSTERS]
-    chosen = [scaled(c) for c in columns]
+    ratios = [scaled(c) for c in columns]
     if sample.expansion.absolute:
         columns.insert(0, RECORDS)
-        chosen.insert(0, Metric("records", (RECORDS,), lambda r: r, PER_RECORD, POSITIVE, "Σw records"))
-    found = taylor(sample, chosen).apply(chosen, order=1)
+        ratios.insert(0, Metric("records", (RECORDS,), lambda r: r, PER_RECORD, POSITIVE, "Σw records"))
+    found = taylor(sample, ratios).apply(ratios, order=1)
     known = np.array([sample.known(Known(c)) for c in columns])
     ratio = np.divide(found.mean, known, out=np.full(len(known), np.nan), where=known > 0)
     return pd.DataFrame(
@@ -73,7 +83,7 @@ def balance(sample: Sample) -> pd.DataFrame:
     )
 
 
-def naive(units: Units, metrics: Sequence[Metric] = METRICS) -> pd.Series:
+def naive(units: Units, metrics: Wanted = METRICS) -> pd.Series:
     """Metrics of the prediction restricted to the labelled records: a warning, not an estimate.
 
     False links to records outside the sample are not seen, so that precision looks far too good
@@ -97,6 +107,7 @@ def naive(units: Units, metrics: Sequence[Metric] = METRICS) -> pd.Series:
     """
     if not units.by_entity:
         raise NotIdentified("naive metrics are those of labelled entities, not of predicted clusters")
+    metrics = chosen(metrics)
     census = Sample(units.alone(), UniformClusters(population=len(units)))
     found = taylor(census, metrics).apply(metrics, order=1)
     return pd.Series(found.mean, pd.Index(found.names, name="metric"), name="naive")
@@ -112,7 +123,7 @@ def R_naive(units: Units) -> float:
     return float(naive(units, [pairwise_recall]).iloc[0])
 
 
-def influence(sample: Sample, metric: Metric) -> pd.DataFrame:
+def influence(sample: Sample, metric: Metric | str) -> pd.DataFrame:
     """Which units drive an estimate, the most influential first.
 
     Influence is J (z_s - z̄), the linearised effect on the metric, summed over the draws of a unit:
@@ -124,9 +135,17 @@ def influence(sample: Sample, metric: Metric) -> pd.DataFrame:
         records; pieces; missing (records outside the unit's largest piece) and wrong (records of
         others in the predicted cluster of that piece); foreign_links (predicted links that leave the
         unit's pieces); draws; influence.
+
+    Raises
+    ------
+    NotIdentified
+        A metric that is 0/0 in the sample.
     """
     units, expansion = sample.units, sample.expansion
+    (metric,) = chosen(metric)
     effect = effects(sample, [metric])[:, 0]
+    if np.isnan(effect).any():
+        raise NotIdentified(f"no unit has an influence on {metric.name}: {EMPTY}")
     order = np.lexsort((units.m, units.n, units.unit))
     main = order[np.append(np.flatnonzero(np.diff(units.unit[order])), len(order) - 1)]
     table = pd.DataFrame(
@@ -146,7 +165,7 @@ def influence(sample: Sample, metric: Metric) -> pd.DataFrame:
     return table.sort_values("influence", key=np.abs, ascending=False, kind="stable")
 
 
-def alarms(sample: Sample, metrics: Sequence[Metric] = METRICS) -> list[str]:
+def alarms(sample: Sample, metrics: Wanted = METRICS) -> list[str]:
     """What is wrong with an estimate, in sentences that name the remedy; empty where nothing is.
 
     A single draw; standard errors of 0 in a sample that is not a census; jackknife standard errors
@@ -164,6 +183,7 @@ def alarms(sample: Sample, metrics: Sequence[Metric] = METRICS) -> list[str]:
     >>> alarms(eb.Sample(units, eb.UniformClusters()))
     ['A single draw gives no variance: label more units.']
     """
+    metrics = chosen(metrics)
     if sample.expansion.variance.census:
         return []
     if len(sample.expansion.unit) == 1:
@@ -207,15 +227,24 @@ def _entities_of_one(sample: Sample) -> list[str]:
 
 def _heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> list[str]:
     try:
-        jack = jackknife(sample, metrics).sd
+        jack = jackknife(sample, metrics)
     except NotIdentified as undefined:
         return [f"A single unit carries an estimate ({undefined}): label more units."]
-    heavy = [m for m, j, t in zip(fit.names, jack, fit.sd, strict=True) if j > 1.5 * t > 0]
+    found = []
+    reasons = zip(fit.names, fit.undefined, jack.undefined, strict=True)
+    alone = [name for name, before, after in reasons if after and not before]
+    if alone:
+        found.append(
+            f"A single unit carries an estimate ({', '.join(alone)} is 0/0 where one draw is left out): "
+            "label more units."
+        )
+    heavy = [m for m, j, t in zip(fit.names, jack.sd, fit.sd, strict=True) if j > 1.5 * t > 0]
     if not heavy:
-        return []
+        return found
     return [
+        *found,
         f"Heavy tail: jackknife standard errors exceed Taylor's by half or more for {', '.join(heavy)}; "
-        "few units carry the estimate, see influence(), and trust no closed-form interval."
+        "few units carry the estimate, see influence(), and trust no closed-form interval.",
     ]
 
 

@@ -15,8 +15,8 @@ from .arrays import FloatArray
 from .bootstrap import BCa, Bootstrap
 from .errors import DataError, NotIdentified
 from .intervals import DEFAULT, Kind, check_level
-from .metrics import METRICS, Metric
-from .uncertain import Draws, Normal, Tabled
+from .metrics import METRICS, Metric, Wanted, chosen
+from .uncertain import EMPTY, Draws, Normal, Tabled
 
 
 class Engine(Protocol):
@@ -109,7 +109,7 @@ class SideBySide(Tabled):
 
 def side_by_side(
     results: Mapping[str, Engine | Normal | Bootstrap | Draws | pd.Series],
-    metrics: Sequence[Metric] = METRICS,
+    metrics: Wanted = METRICS,
     *,
     level: float = 0.95,
     kind: Kind = DEFAULT,
@@ -122,7 +122,8 @@ def side_by_side(
     results : mapping, name of the method -> result
         `Totals` or a Bayesian fit, to which the metrics are applied; `Normal`, `Bootstrap` (BCa intervals) or
         `Draws` of metrics, such as a bootstrap's `draws`; a Series of bare estimates, such as `naive`.
-    metrics : sequence of Metric
+    metrics : Metric or str, or several
+        Objects of `erbayes.metrics`, or names as tables print them.
     level : float in (0, 1)
     kind : Kind
         Of interval, in closed form.
@@ -151,6 +152,7 @@ def side_by_side(
     2  jackknife     0.667  0.128   Beta
     """
     check_level(level)
+    metrics = chosen(metrics)
     if not results:
         raise DataError("nothing stands side by side: give at least one result")
     how, tables = Summary(level, kind, of_draws), []
@@ -160,8 +162,13 @@ def side_by_side(
         tables += [_table(part, how).assign(method=method) for part in found]
         lacking |= {(method, metric): why for metric, why in missing.items()}
     names = [m.name for m in metrics]
+    if not tables:
+        raise NotIdentified(f"no result gives {', '.join(names)}")
     rows = pd.concat(tables).reset_index()
-    rows = rows[rows["metric"].isin(names)]
+    without = [
+        (method, metric) in lacking for method, metric in zip(rows["method"], rows["metric"], strict=True)
+    ]
+    rows = rows[rows["metric"].isin(names) & ~np.array(without, dtype=bool)]
     nobody = [name for name in names if name not in set(rows["metric"])]
     if nobody:
         raise NotIdentified(f"no result gives {', '.join(nobody)}")
@@ -173,23 +180,31 @@ def side_by_side(
 def _given(result: Any, metrics: Sequence[Metric]) -> tuple[list[Any], dict[str, str]]:
     """A result as it is, or metrics applied one by one; names of those lacking, and why."""
     if isinstance(result, pd.Series):
-        names = list(result.index)
+        undefined = {name: EMPTY if np.isnan(x) else "" for name, x in result.items()}
     elif isinstance(result, Bootstrap):
-        names = list(result.fit.names)
+        undefined = dict(zip(result.draws.names, result.draws.reasons, strict=True))
     elif isinstance(result, Normal | Draws):
-        names = list(result.names)
+        undefined = dict(zip(result.names, result.reasons, strict=True))
     else:
         return _applied(result, metrics)
-    return [result], {m.name: "not among its metrics" for m in metrics if m.name not in names}
+    lacking = {m.name: undefined.get(m.name, "not among its metrics") for m in metrics}
+    return [result] if not all(undefined.values()) else [], {
+        name: why for name, why in lacking.items() if why
+    }
 
 
 def _applied(engine: Engine, metrics: Sequence[Metric]) -> tuple[list[Normal | Draws], dict[str, str]]:
     found, lacking = [], {}
     for metric in metrics:
         try:
-            found.append(engine.apply([metric]))
+            one = engine.apply([metric])
         except NotIdentified as why:
             lacking[metric.name] = str(why)
+            continue
+        if why_not := one.reasons[0]:
+            lacking[metric.name] = why_not
+        else:
+            found.append(one)
     return found, lacking
 
 

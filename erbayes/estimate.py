@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 from .design import Design
 from .diagnostics import alarms
 from .errors import Alarm
-from .metrics import METRICS, Metric
+from .metrics import METRICS, Wanted, chosen
 from .sample import Sample
 from .scan import lies_elsewhere, scan
 from .taylor import taylor
@@ -21,7 +20,7 @@ def estimate(
     prediction: Any,
     labels: Any,
     design: Design,
-    metrics: Sequence[Metric] = METRICS,
+    metrics: Wanted = METRICS,
     *,
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
@@ -37,7 +36,8 @@ def estimate(
         As in `erbayes.measure`.
     design : Design
         How the labelled units were drawn.
-    metrics : sequence of Metric
+    metrics : Metric or str, or several
+        Objects of `erbayes.metrics`, or names as tables print them.
 
     Returns
     -------
@@ -51,17 +51,18 @@ def estimate(
 
     Examples
     --------
-    >>> from erbayes import UniformClusters, metrics
+    >>> from erbayes import UniformClusters
     >>> prediction = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}
     >>> labels = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y"}
     >>> found = estimate(prediction, labels, UniformClusters(population=2),
-    ...                  [metrics.pairwise_precision, metrics.pairwise_recall])
+    ...                  ["pairwise-precision", "pairwise-recall"])
     >>> found.table()[["estimate", "se"]]
                         estimate   se
     metric
     pairwise-precision       0.5  0.0
     pairwise-recall          0.5  0.0
     """
+    metrics = chosen(metrics)
     count = scan if lies_elsewhere(prediction) else measure
     sample = Sample(count(prediction, labels, blocks=blocks, missing=missing, frame=frame), design)
     for alarm in alarms(sample, metrics):

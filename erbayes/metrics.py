@@ -12,14 +12,18 @@ merge distance; [R07] Rosenberg and Hirschberg (2007), V-measure; [T07] Talburt 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import columns as u
+from .errors import DataError
 
 Support = tuple[float, float]
 UNIT: Support = (0.0, 1.0)
@@ -78,8 +82,15 @@ pairwise_recall = _ratio("pairwise-recall", u.COMMON_LINKS, u.TRUE_LINKS,
     "TP/|T|, R_clust of [B22] lemma 2")  # fmt: skip
 
 
+def _needs(parameter: str, value: float, of: str) -> None:
+    """Refuse a parameter below 0 or not finite."""
+    if not 0 <= value < np.inf:
+        raise DataError(f"{parameter} of {of} must be 0 or more and finite, not {value:g}")
+
+
 def pairwise_f(beta: float = 1.0) -> Metric:
     """(1+β²) TP / (β²|T| + |P|); β > 1 favours recall."""
+    _needs("beta", beta, "pairwise_f")
     b2 = beta**2
     return Metric(f"pairwise-f{beta:g}", _pairwise,
         lambda tp, t, p: (1 + b2) * tp / (b2 * t + p),
@@ -87,6 +98,7 @@ def pairwise_f(beta: float = 1.0) -> Metric:
         "(1+β²)TP/(β²|T|+|P|)")  # fmt: skip
 
 
+pairwise_f1 = pairwise_f()
 fowlkes_mallows = Metric("fowlkes-mallows", _pairwise, lambda tp, t, p: tp / np.sqrt(t * p),
     LINKS, UNIT, "TP/√(|T||P|)")  # fmt: skip
 jaccard = Metric("jaccard", _pairwise, lambda tp, t, p: tp / (t + p - tp), LINKS, UNIT,
@@ -96,9 +108,18 @@ rand = Metric("rand", (*_pairwise, u.RECORDS, N),
     "1-(|T|+|P|-2TP)/C2(N)")  # fmt: skip
 
 
+def _minus(a: Value, b: Value) -> Value:
+    """a - b, and 0 where all but rounding cancels, so that 0/0 is 0/0 in every design.
+
+    The imaginary part stays, since it carries the derivative.
+    """
+    gap = np.asarray(a - b)
+    return np.where(np.abs(gap.real) <= 1e-13 * np.abs(np.real(b)), gap - gap.real, gap)
+
+
 def _adjusted_rand(tp: Value, t: Value, p: Value, r: Value, N: Value) -> Value:
     chance = 2 * t * p / (r * (N - 1))
-    return np.asarray((tp - chance) / ((t + p) / 2 - chance))
+    return _minus(tp, chance) / _minus((t + p) / 2, chance)
 
 
 adjusted_rand = Metric("adjusted-rand", (*_pairwise, u.RECORDS, N), _adjusted_rand, LINKS,
@@ -110,6 +131,7 @@ cluster_recall = _ratio("cluster-recall", u.EXACT, u.ENTITIES, "S/|C|")
 
 def cluster_f(beta: float = 1.0) -> Metric:
     """(1+β²) S / (β²|C| + |Ĉ|), S the number of exactly predicted entities."""
+    _needs("beta", beta, "cluster_f")
     b2 = beta**2
     return Metric(f"cluster-f{beta:g}", (u.EXACT, u.ENTITIES, u.PREDICTED_CLUSTERS),
         lambda s, c, k: (1 + b2) * s / (b2 * c + k),
@@ -117,6 +139,7 @@ def cluster_f(beta: float = 1.0) -> Metric:
         "(1+β²)S/(β²|C|+|Ĉ|)")  # fmt: skip
 
 
+cluster_f1 = cluster_f()
 b3_precision = _ratio("b3-precision", u.B3_PRECISION, u.RECORDS, "ΣΣ n²/m / N, over records")
 b3_recall = _ratio("b3-recall", u.B3_RECALL, u.RECORDS, "ΣΣ n²/N_c / N, over records")
 b3_precision_entities = _ratio("b3-precision-entities", u.B3_PRECISION_MEAN, u.ENTITIES,
@@ -127,21 +150,23 @@ b3_recall_entities = _ratio("b3-recall-entities", u.B3_RECALL_MEAN, u.ENTITIES,
 
 def v_measure(beta: float = 1.0) -> Metric:
     """(1+β) h c / (β h + c) of homogeneity h and completeness c."""
+    _needs("beta", beta, "v_measure")
 
     def formula(x: Value, l: Value, k: Value, r: Value, N: Value) -> Value:
-        h = 1 - (k - x) / (r * np.log(N) - l)
-        c = 1 - (l - x) / (r * np.log(N) - k)
-        return np.asarray((1 + beta) * h * c / (beta * h + c))
+        full = r * np.log(N)
+        shared = _minus(full + x, l + k)
+        return np.asarray((1 + beta) * shared / (beta * _minus(full, k) + _minus(full, l)))
 
     return Metric(f"v-measure{beta:g}", (*_entropy, N), formula, PER_RECORD, UNIT,
         "(1+β)hc/(βh+c) [R07]")  # fmt: skip
 
 
+v_measure1 = v_measure()
 homogeneity = Metric("homogeneity", (*_entropy, N),
-    lambda x, l, k, r, N: 1 - (k - x) / (r * np.log(N) - l), PER_RECORD, UNIT,
+    lambda x, l, k, r, N: 1 - _minus(k, x) / _minus(r * np.log(N), l), PER_RECORD, UNIT,
     "1-H(C|Ĉ)/H(C) [R07]")  # fmt: skip
 completeness = Metric("completeness", (*_entropy, N),
-    lambda x, l, k, r, N: 1 - (l - x) / (r * np.log(N) - k), PER_RECORD, UNIT,
+    lambda x, l, k, r, N: 1 - _minus(l, x) / _minus(r * np.log(N), k), PER_RECORD, UNIT,
     "1-H(Ĉ|C)/H(Ĉ) [R07]")  # fmt: skip
 mutual_information = Metric("mutual-information", (*_entropy, N),
     lambda x, l, k, r, N: np.log(N) + (x - l - k) / r, PER_RECORD, POSITIVE,
@@ -207,16 +232,30 @@ matching_rate = Metric("matching-rate", (u.TRUE_SINGLETONS, u.RECORDS), lambda s
     PER_RECORD, UNIT, "share of records in entities of two records or more")  # fmt: skip
 
 
+@cache
+def _size_power(q: float) -> u.PieceSum:
+    """Σ N_c^q, one and the same column for each q."""
+    return u.PieceSum(f"size_power{q:g}", lambda n, N, m: n * N ** (q - 1))
+
+
 def hill_number(q: float) -> Metric:
-    """(Σ (N_c/N)^q)^(1/(1-q)), the effective number of entities of order q ≠ 1; exp H(C) at 1."""
+    """(Σ (N_c/N)^q)^(1/(1-q)), the effective number of entities of order q ≠ 1; exp H(C) at 1.
+
+    Raises
+    ------
+    DataError
+        An order below 0 or not finite. Order ∞ is 1/max(N_c/N), which no total of a sample estimates.
+    """
+    _needs("the order q", q, "hill_number")
     if q == 1:
         return Metric("hill1", (u.N_LOG_SIZE, u.RECORDS, N), lambda l, r, N: N * np.exp(-l / r),
             PER_RECORD, POSITIVE, "exp H(C)")  # fmt: skip
-    power = u.PieceSum(f"size_power{q:g}", lambda n, N, m: n * N ** (q - 1))
-    return Metric(f"hill{q:g}", (power, u.RECORDS, N),
+    return Metric(f"hill{q:g}", (_size_power(float(q)), u.RECORDS, N),
         lambda s, r, N: N * (s / r) ** (1 / (1 - q)), PER_RECORD, POSITIVE,
         "(Σ(N_c/N)^q)^(1/(1-q))")  # fmt: skip
 
+
+hill1, hill2 = hill_number(1), hill_number(2)
 
 # The paper's names [B22, appendix A.2]. Weights come from the design: under uniform records
 # R_rec is R_clust, and under either design P_clust is N ΣTP / (|P| Σ records).
@@ -233,14 +272,72 @@ PAPER = {"P_block": P_block, "R_block": R_block, "P_clust": P_clust, "R_clust": 
 """The paper's estimators by their names."""
 
 METRICS: tuple[Metric, ...] = (
-    pairwise_precision, pairwise_recall, pairwise_f(), fowlkes_mallows, jaccard, rand,
-    adjusted_rand, cluster_precision, cluster_recall, cluster_f(), b3_precision, b3_recall,
-    b3_precision_entities, b3_recall_entities, homogeneity, completeness, v_measure(),
+    pairwise_precision, pairwise_recall, pairwise_f1, fowlkes_mallows, jaccard, rand,
+    adjusted_rand, cluster_precision, cluster_recall, cluster_f1, b3_precision, b3_recall,
+    b3_precision_entities, b3_recall_entities, homogeneity, completeness, v_measure1,
     mutual_information, variation_of_information, splits, merges, basic_merge_distance,
     muc_precision, muc_recall, talburt_wang, inverse_purity, split_rate, closest_cluster_recall,
-    entities, mean_cluster_size, singleton_share, matching_rate, hill_number(1), hill_number(2),
+    entities, mean_cluster_size, singleton_share, matching_rate, hill1, hill2,
 )  # fmt: skip
 """What `estimate` reports from sampled entities."""
 
 OTHERS = (purity, closest_cluster_precision, van_dongen, ceaf)
 """What sampled entities do not identify; the first two want sampled predicted clusters."""
+
+NAMED: dict[str, Metric] = {m.name: m for m in (*METRICS, *OTHERS)} | PAPER
+"""Every metric by its name, as tables print it."""
+FAMILIES: dict[str, Callable[[float], Metric]] = {
+    "pairwise-f": pairwise_f, "cluster-f": cluster_f, "v-measure": v_measure, "hill": hill_number,
+}  # fmt: skip
+"""Metrics with a parameter, which ends their names."""
+Wanted = Metric | str | Iterable[Metric | str]
+"""What functions take as metrics, one or several of objects and names."""
+
+
+def chosen(metrics: Wanted) -> tuple[Metric, ...]:
+    """The metrics that a caller asks for.
+
+    Parameters
+    ----------
+    metrics : Metric, name, or several of either
+        Names are those that tables print: `pairwise-precision`, `pairwise-f2`, `hill0.5`.
+
+    Raises
+    ------
+    DataError
+        No metric, an unknown name, or something else than a metric.
+
+    Examples
+    --------
+    >>> [metric.name for metric in chosen(["pairwise-recall", pairwise_f(2), "hill0.5"])]
+    ['pairwise-recall', 'pairwise-f2', 'hill0.5']
+    """
+    if isinstance(metrics, Metric | str) or not isinstance(metrics, Iterable):
+        return (_one(metrics),)
+    found = tuple(map(_one, metrics))
+    if not found:
+        raise DataError("no metric is asked for: name one or more, such as 'pairwise-precision'")
+    return found
+
+
+def _one(metric: Any) -> Metric:
+    if isinstance(metric, Metric):
+        return metric
+    if isinstance(metric, str):
+        return _named(metric)
+    if callable(metric):
+        name = getattr(metric, "__name__", repr(metric))
+        raise DataError(f"{name} makes a metric and is none itself: call it, as in pairwise_f(2)")
+    raise DataError(f"a metric is an object of erbayes.metrics or its name, not {metric!r}")
+
+
+def _named(name: str) -> Metric:
+    if name in NAMED:
+        return NAMED[name]
+    if family := re.fullmatch(r"(pairwise-f|cluster-f|v-measure|hill)(\d+\.?\d*)", name):
+        return FAMILIES[family[1]](float(family[2]))
+    alike = {known.lower().replace("_", "-"): known for known in NAMED}
+    near = get_close_matches(name.lower().replace("_", "-"), alike)
+    if near:
+        raise DataError(f"no metric {name!r}: did you mean {' or '.join(repr(alike[n]) for n in near)}?")
+    raise DataError(f"no metric {name!r}; there are {', '.join(NAMED)}")

@@ -24,19 +24,18 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from .arrays import FloatArray
+from .arrays import FloatArray, Seed
 from .columns import Known
-from .design import BySize, UniformClusters, UniformRecords
-from .errors import DataError
+from .design import SelectedBySize, UniformClusters, UniformRecords
+from .errors import DataError, NotIdentified, need_object, whole
 from .intervals import check_level
-from .metrics import Metric
+from .metrics import Metric, Wanted, chosen
 from .progress import track
 from .sample import Sample
 from .simulate import Population
 from .taylor import taylor
-from .uncertain import Normal, Tabled, Totals, derivatives
+from .uncertain import EMPTY, Normal, Tabled, Totals, derivatives
 
-Planned = UniformRecords | UniformClusters | BySize
 Prior = Callable[[np.random.Generator], Population]
 Cost = Callable[[FloatArray], FloatArray]
 MOST = 10**9
@@ -48,15 +47,29 @@ def records(size: FloatArray) -> FloatArray:
     return size
 
 
-def _frame(design: Planned) -> int | None:
+def _need_planned(design: object, name: str) -> None:
+    """Refuse designs whose variance is not that of n draws by size."""
+    if isinstance(design, type):
+        need_object(design, "selection", "")
+    if isinstance(design, UniformClusters):
+        return
+    if not isinstance(design, SelectedBySize) or not design.fixed_size or design.without_repeats:
+        raise DataError(
+            f"{name}: {type(design).__name__} cannot be planned; UniformRecords, UniformClusters and BySize "
+            "can, and designs of your own that draw a given number of units with replacement (SelectedBySize)"
+        )
+
+
+def _frame(design: SelectedBySize) -> int | None:
     """Elements to draw from without replacement; None with replacement."""
-    return None if isinstance(design, BySize) else design.population
+    frame = design.population if isinstance(design, UniformRecords | UniformClusters) else None
+    return None if frame is None else whole(frame, "population")
 
 
-def _theta(design: Planned, n: int) -> float:
-    if isinstance(design, BySize) or design.population is None:
-        return 1.0
-    return design.correction(n, design.population)
+def _theta(design: SelectedBySize, n: int) -> float:
+    if isinstance(design, UniformRecords | UniformClusters) and design.population is not None:
+        return design.correction(n, design.population)
+    return 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +78,7 @@ class Outlook:
 
     Attributes
     ----------
-    design : UniformRecords, UniformClusters or BySize
+    design : UniformRecords, UniformClusters, BySize or another `SelectedBySize`
     metrics : tuple of Metric, (k,)
     estimate : float array, (k,)
     variance : float array, (k,)
@@ -81,7 +94,7 @@ class Outlook:
         found by it with probability `reach` (0 where N is not known) and labelled at this price.
     """
 
-    design: Planned
+    design: SelectedBySize
     metrics: tuple[Metric, ...]
     estimate: FloatArray
     variance: FloatArray
@@ -94,7 +107,7 @@ class Outlook:
 
     def half_widths(self, n: int, level: float, factor: float = 1.0) -> FloatArray:
         """Half widths of the default intervals, (k,), were S² `factor` times as large."""
-        T = _frame(self.design)
+        n, T = whole(n, "the number of draws", 0), _frame(self.design)
         if n < 2 or (T is not None and n > T):
             raise DataError(f"{n} draws: 2 or more are needed" + (f", {T} at most" if T is not None else ""))
         theta = _theta(self.design, n)
@@ -231,7 +244,10 @@ class Forecast(Tabled):
 def _wished(half_width: ArrayLike, metrics: int, level: float) -> list[float]:
     """The half width of each metric."""
     check_level(level)
-    wished = np.asarray(half_width, dtype=float)
+    try:
+        wished = np.asarray(half_width, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"half widths must be numbers, not {half_width!r}") from error
     if wished.shape not in {(), (metrics,)}:
         raise DataError(f"{wished.size} half widths for {metrics} metrics: give 1, or 1 each")
     if not (np.isfinite(wished) & (wished > 0)).all():
@@ -241,8 +257,8 @@ def _wished(half_width: ArrayLike, metrics: int, level: float) -> list[float]:
 
 def forecast(
     source: Sample | Population,
-    metrics: Sequence[Metric],
-    designs: Mapping[str, Planned],
+    metrics: Wanted,
+    designs: Mapping[str, SelectedBySize],
     *,
     cost: Cost = records,
 ) -> Forecast:
@@ -252,8 +268,9 @@ def forecast(
     ----------
     source : Sample or Population
         A pilot of any design; or a synthetic or real population, which leaves no doubt about S².
-    metrics : sequence of Metric
-    designs : mapping, name -> UniformRecords, UniformClusters or BySize
+    metrics : Metric or str, or several
+        Objects of `erbayes.metrics`, or names as tables print them.
+    designs : mapping, name -> UniformRecords, UniformClusters, BySize or another `SelectedBySize`
         With `population`, without replacement. Their `draws` play no role.
     cost : callable, sizes -> costs
         Of labelling units, vectorised; by default their records.
@@ -266,7 +283,8 @@ def forecast(
     Raises
     ------
     DataError
-        No metric, no design, a pilot that gives no variance, costs that are negative or not finite.
+        No metric, no design, one that cannot be planned (strata, known weights, calibration), a pilot that
+        gives no variance, costs that are negative or not finite.
     NotIdentified
         A metric that the pilot does not identify.
 
@@ -288,8 +306,13 @@ def forecast(
     0   records   134   441.0
     1  entities  1543  1479.0
     """
-    if not metrics or not designs:
-        raise DataError(f"nothing to forecast: {len(metrics)} metrics under {len(designs)} designs")
+    metrics = chosen(metrics)
+    if not designs:
+        raise DataError(f"nothing to forecast: {len(metrics)} metrics under 0 designs")
+    for name, design in designs.items():
+        _need_planned(design, name)
+    if not isinstance(source, Sample | Population):
+        raise DataError(f"a forecast starts from a Sample or a Population, not from {type(source).__name__}")
     if isinstance(source, Population):
         source = Sample(source.units, UniformClusters(population=len(source.units)))
     variance, w, unit = source.expansion.variance, source.expansion.weight, source.expansion.unit
@@ -301,8 +324,11 @@ def forecast(
     bad = int(np.count_nonzero(~(np.isfinite(price) & (price >= 0))))
     if bad:
         raise DataError(f"costs must be 0 or more and finite; {bad} of {len(price)} are not")
-    totals, metrics = taylor(source, metrics), tuple(metrics)
+    totals = taylor(source, metrics)
     now = totals.apply(metrics)
+    empty = [name for name, why in zip(now.names, now.undefined, strict=True) if why]
+    if empty:
+        raise NotIdentified(f"{', '.join(empty)}: {EMPTY}")
     found = {}
     for name, design in designs.items():
         a = design.selection(size, source.units)
@@ -438,10 +464,10 @@ class PriorForecast(Tabled):
 
 def forecast_from_prior(
     prior: Prior,
-    metrics: Sequence[Metric],
-    designs: Mapping[str, Planned],
+    metrics: Wanted,
+    designs: Mapping[str, SelectedBySize],
     *,
-    rng: np.random.Generator,
+    rng: Seed = None,
     populations: int = 100,
     cost: Cost = records,
     progress: bool = True,
@@ -456,7 +482,8 @@ def forecast_from_prior(
         are drawn twice.
     metrics, designs, cost
         As in `forecast`.
-    rng : Generator
+    rng : Generator, int or None
+        A seed gives the same populations again.
     populations : int
         How many are drawn.
     progress : bool
@@ -489,8 +516,9 @@ def forecast_from_prior(
     """
     if populations < 1:
         raise DataError(f"{populations} populations: 1 or more are needed")
+    metrics, rng = chosen(metrics), np.random.default_rng(rng)
     forecasts = tuple(
         forecast(prior(rng), metrics, designs, cost=cost)
         for _ in track(range(populations), populations, "drawing populations", progress)
     )
-    return PriorForecast(tuple(metrics), forecasts)
+    return PriorForecast(metrics, forecasts)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from .arrays import FloatArray
 from .errors import DataError
 from .intervals import DEFAULT, Kind
-from .metrics import Metric
+from .metrics import Wanted, chosen
 from .uncertain import Draws, Normal
 
 if TYPE_CHECKING:
@@ -122,9 +122,7 @@ def forest(
     return ax
 
 
-def side_by_side(
-    found: SideBySide, metrics: Sequence[Metric] | None = None, *, ax: Axes | None = None
-) -> Axes:
+def side_by_side(found: SideBySide, metrics: Wanted | None = None, *, ax: Axes | None = None) -> Axes:
     """Estimates and intervals of several engines, one row an engine, under the name of each metric.
 
     A cross is an estimate without an interval.
@@ -133,7 +131,7 @@ def side_by_side(
     ----------
     found : SideBySide
         From `erbayes.engines.side_by_side`.
-    metrics : sequence of Metric, optional
+    metrics : Metric or str, or several, optional
         Those to show; all by default.
     ax : Axes, optional
 
@@ -155,7 +153,7 @@ def side_by_side(
     """
     table = found.table()
     there = list(table["metric"].unique())
-    names = there if metrics is None else [m.name for m in metrics]
+    names = there if metrics is None else [m.name for m in chosen(metrics)]
     lacking = [name for name in names if name not in there]
     if lacking:
         raise DataError(f"no engine here gives {', '.join(lacking)}; there are {', '.join(there)}")

@@ -21,9 +21,9 @@ import pandas as pd
 from . import plots
 from .bootstrap import bootstrap
 from .diagnostics import alarms, balance, influence
-from .errors import DataError
+from .errors import DataError, NotIdentified
 from .intervals import check_level
-from .metrics import METRICS, UNIT, Metric
+from .metrics import METRICS, UNIT, Metric, Wanted, chosen
 from .sample import Sample
 from .taylor import jackknife, taylor
 from .uncertain import Draws, Normal
@@ -96,7 +96,7 @@ def resampled(seed: int, replicates: int = 2000) -> Engine:
 
 def report(
     sample: Sample,
-    metrics: Sequence[Metric] = METRICS,
+    metrics: Wanted = METRICS,
     *,
     level: float = 0.95,
     title: str = "How good is this entity resolution?",
@@ -109,7 +109,7 @@ def report(
     Parameters
     ----------
     sample : Sample
-    metrics : sequence of Metric
+    metrics : Metric or str, or several
         The first two get pictures of the units that drive them.
     level : float in (0, 1)
     title : str
@@ -141,17 +141,22 @@ def report(
     (True, False, False)
     """
     check_level(level)
-    if not metrics:
-        raise DataError("a report needs at least one metric")
+    metrics = chosen(metrics)
     if engines is None:
         engines = {"closed form": closed_form, "jackknife": jackknife, "bootstrap": resampled(1)}
     results: dict[str, Normal | Draws] = {}
     refused = []
     for name, engine in engines.items():
         try:
-            results[name] = engine(sample, metrics)
+            found = engine(sample, metrics)
         except DataError as error:
             refused.append(f"No {name}: {error}.")
+            continue
+        refused += [
+            f"{metric}, {name}: {why}." for metric, why in zip(found.names, found.reasons, strict=True) if why
+        ]
+        if not all(found.reasons):
+            results[name] = found
     wrong = alarms(sample, metrics)
     body = [
         f"<h1>{escape(title)}</h1>",
@@ -309,7 +314,11 @@ def _balance(sample: Sample) -> str:
 
 
 def _influence(sample: Sample, metric: Metric) -> str:
-    table = influence(sample, metric).head(MOST)
+    title = f"<h3>{escape(metric.name)}</h3>"
+    try:
+        table = influence(sample, metric).head(MOST)
+    except NotIdentified as error:
+        return title + _text(f"{error}.", "soft")
     table.index = pd.Index([_id(x) for x in table.index])
     shown = table[["records", "missing", "wrong", "draws"]].map(lambda x: f"{x:,.0f}")
     shown.insert(0, "influence", table["influence"].map(lambda x: f"{x:+.2g}"))
@@ -318,4 +327,4 @@ def _influence(sample: Sample, metric: Metric) -> str:
         1.2 + 0.25 * len(table),
         f"Influence of single units on {metric.name}",
     )
-    return f"<h3>{escape(metric.name)}</h3>" + _beside(_table(shown), picture)
+    return title + _beside(_table(shown), picture)

@@ -12,7 +12,7 @@ import numpy as np
 from .arrays import FloatArray
 from .columns import Column, Known
 from .design import Design, Expansion
-from .errors import NotIdentified
+from .errors import DataError, NotIdentified, need_object
 from .units import Units
 
 
@@ -33,6 +33,11 @@ class Sample:
     expansion: Expansion
 
     def __init__(self, units: Units, design: Design, expansion: Expansion | None = None) -> None:
+        if not isinstance(units, Units):
+            raise DataError(
+                f"a sample is made of Units, as measure() gives them, not of {type(units).__name__}"
+            )
+        need_object(design, "expand", "a design is an object such as UniformRecords()")
         object.__setattr__(self, "units", units)
         object.__setattr__(self, "design", design)
         object.__setattr__(self, "expansion", expansion or design.expand(units))

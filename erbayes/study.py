@@ -28,7 +28,7 @@ from .design import DistinctEntities, UniformClusters, UniformRecords
 from .diagnostics import naive
 from .errors import DataError
 from .intervals import DEFAULT, Kind, check_level
-from .metrics import Metric
+from .metrics import Metric, Wanted, chosen
 from .progress import track
 from .sample import Sample
 from .simulate import Population
@@ -295,7 +295,7 @@ def study(
     plans: Mapping[str, Plan],
     sizes: Sequence[int],
     estimators: Mapping[str, Estimator],
-    metrics: Sequence[Metric],
+    metrics: Wanted,
     *,
     repetitions: int,
     seed: int,
@@ -315,7 +315,7 @@ def study(
     populations, plans, estimators : mappings by name
     sizes : sequence of int
         Numbers of draws.
-    metrics : sequence of Metric
+    metrics : Metric or str, or several
     repetitions : int
     seed : int
     level : float in (0, 1)
@@ -365,7 +365,7 @@ def study(
     if repetitions < 1:
         raise DataError(f"a study needs 1 repetition or more, not {repetitions}")
     check_level(level)
-    metrics = tuple(metrics)
+    metrics = chosen(metrics)
     contents = {name: _content(p.units) for name, p in populations.items()}
     cells = [
         _Cell(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
 from .arrays import FloatArray
 from .columns import Column, Known
 from .errors import DataError, NotIdentified
-from .metrics import METRICS, Metric
+from .metrics import METRICS, Metric, Wanted, chosen
 from .sample import Sample
 from .uncertain import Normal, Totals
 
@@ -26,15 +27,21 @@ def columns_of(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:
     return counted, [c for c in found.values() if isinstance(c, Known)]
 
 
-def taylor(sample: Sample, metrics: Sequence[Metric] = METRICS) -> Totals:
+def taylor(sample: Sample, metrics: Wanted = METRICS) -> Totals:
     """Totals that `metrics` need, with the design's covariance.
+
+    Parameters
+    ----------
+    sample : Sample
+    metrics : Metric or str, or several
+        Objects of `erbayes.metrics`, or names as tables print them.
 
     Raises
     ------
     NotIdentified
         A column that these units cannot give, or a total that is not known.
     """
-    counted, known = columns_of(metrics)
+    counted, known = columns_of(chosen(metrics))
     Z = sample.contributions(counted)
     k, size, batch = len(counted), len(counted) + len(known), Z.shape[:-2]
     cov, moment = np.zeros((2, *batch, size, size))
@@ -72,35 +79,43 @@ def effects(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
 def leave_one_out(sample: Sample, metrics: Sequence[Metric]) -> tuple[FloatArray, FloatArray]:
     """Metrics with each draw left out in turn, (n, metrics), and the scale of each square, (n,).
 
+    A metric that is 0/0 without one of the draws is NaN.
+
     Raises
     ------
     NotIdentified
-        A metric that is 0/0 without one of the draws.
+        Every metric is 0/0 without one of the draws.
     """
     totals = taylor(sample, metrics)
     counted, known = columns_of(metrics)
     change, scale = sample.expansion.variance.jackknife(sample.contributions(counted))
     left = totals.mean + np.pad(change, ((0, 0), (0, len(known))))
+    left[np.abs(left) <= 1e-12 * np.abs(totals.mean)] = 0.0  # where nothing is left but rounding
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.column_stack([m.formula(*left[:, totals.where(m)].T) for m in metrics])
-    undefined = [m.name for m, x in zip(metrics, found.T, strict=True) if not np.isfinite(x).all()]
-    if undefined:
-        raise NotIdentified(f"the jackknife of {', '.join(undefined)} is 0/0 where one draw is left out")
+    undefined = ~np.isfinite(found).all(axis=0)
+    if undefined.all():
+        names = ", ".join(m.name for m in metrics)
+        raise NotIdentified(f"the jackknife of {names} is 0/0 where one draw is left out")
+    found[:, undefined] = np.nan
     return found, scale
 
 
-def jackknife(sample: Sample, metrics: Sequence[Metric] = METRICS) -> Normal:
+def jackknife(sample: Sample, metrics: Wanted = METRICS) -> Normal:
     """Metrics with leave-one-draw-out standard errors about the full estimate.
 
     V = Σ_s θ_h (n_h - 1)/n_h (g_(s) - g)², g uncorrected. Far above the Taylor standard error it
     tells of a heavy tail.
     """
+    metrics = chosen(metrics)
     plain = taylor(sample, metrics).apply(metrics, order=1)
     left, scale = leave_one_out(sample, metrics)
     off = (left - plain.mean).T
-    return Normal(
-        plain.names, plain.mean, (off * scale) @ off.T, plain.df, plain.support, plain.draws, plain.extremes
+    undefined = tuple(
+        why or ("its jackknife is 0/0 where one draw is left out" if lost else "")
+        for why, lost in zip(plain.undefined, np.isnan(off).any(axis=1), strict=True)
     )
+    return replace(plain, cov=(off * scale) @ off.T, undefined=undefined)
 
 
 def paired_taylor(samples: Sequence[Sample], metrics: Sequence[Metric]) -> Normal:
@@ -115,4 +130,5 @@ def paired_taylor(samples: Sequence[Sample], metrics: Sequence[Metric]) -> Norma
         tuple(s for f in fits for s in f.support),
         np.concatenate([np.broadcast_to(f.draws, f.mean.shape) for f in fits]),
         np.concatenate([f.reach for f in fits]),
+        tuple(why for f in fits for why in f.undefined),
     )

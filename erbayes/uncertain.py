@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,13 @@ import pandas as pd
 from .arrays import FloatArray
 from .errors import DataError, NotIdentified
 from .intervals import DEFAULT, Kind, Support, check_level, interval
-from .metrics import Metric
+from .metrics import Metric, Wanted, chosen
+
+NEGATIVE = (
+    "its variance estimate is below 0, as that of Horvitz and Thompson can be in a small sample: use the "
+    "jackknife, keep the draws with their repeats (UniformRecords), or label more units"
+)
+EMPTY = "it is 0/0 in this sample, which holds none of what it averages over"
 
 
 class Tabled(ABC):
@@ -51,6 +57,8 @@ class Normal(Tabled):
     extremes : float array, (..., k, 2), optional
         How far each metric would move, to first order, if all draws were of the entity that raises it most,
         and of the one that lowers it most. By default to the ends of a bounded support, else not at all.
+    undefined : tuple of str, (k,)
+        Why a component is NaN, "" for those that are not; empty where none is.
     """
 
     names: tuple[str, ...]
@@ -60,23 +68,34 @@ class Normal(Tabled):
     support: tuple[tuple[float, float], ...]
     draws: FloatArray | float = np.inf
     extremes: FloatArray | None = None
+    undefined: tuple[str, ...] = ()
+
+    @property
+    def _variance(self) -> FloatArray:
+        variance = np.diagonal(self.cov, axis1=-2, axis2=-1)
+        return np.where(np.abs(variance) <= 1e-24 * np.maximum(self.mean**2, 1), 0.0, variance)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why a component has no estimate or no standard error, (k,); "" for those that have both."""
+        below = np.moveaxis(self._variance < 0, -1, 0)
+        given = self.undefined or ("",) * len(self.names)
+        return tuple(why or (NEGATIVE if bad.any() else "") for why, bad in zip(given, below, strict=True))
 
     @property
     def sd(self) -> FloatArray:
-        """Standard errors, (..., k); 0 where only rounding is left.
+        """Standard errors, (..., k); 0 where only rounding is left, NaN where there is none (see `reasons`).
 
         Raises
         ------
         DataError
-            A variance estimate below 0, as Horvitz-Thompson may give in small samples.
+            No component has one, since variance estimates are below 0.
         """
-        variance = np.diagonal(self.cov, axis1=-2, axis2=-1)
-        rounding = np.abs(variance) <= 1e-24 * np.maximum(self.mean**2, 1)
-        below = (variance < 0) & ~rounding
-        if below.any():
-            negative = [n for n, bad in zip(self.names, np.moveaxis(below, -1, 0), strict=True) if bad.any()]
-            raise DataError(f"the variance estimate of {', '.join(negative)} is below 0: label more units")
-        return np.sqrt(np.where(rounding, 0.0, variance))
+        variance = self._variance
+        if (variance < 0).any() and all(self.reasons):
+            told = (f"{name}: {why}" for name, why in zip(self.names, self.reasons, strict=True))
+            raise DataError("; ".join(told))
+        return np.sqrt(np.where(variance < 0, np.nan, variance))
 
     @property
     def reach(self) -> FloatArray:
@@ -107,18 +126,26 @@ class Normal(Tabled):
             tuple(self.support[i] for i in j),
             np.broadcast_to(self.draws, self.mean.shape)[..., j],
             self.reach[..., j, :],
+            tuple(self.undefined[i] for i in j) if self.undefined else (),
         )
 
     def contrast(self, weights: FloatArray, names: Sequence[str]) -> Normal:
         """Linear combinations, `weights` of shape (j, k): differences of correlated estimates."""
         C = np.atleast_2d(np.asarray(weights, dtype=float))
         df = np.array([self.df[row != 0].min() for row in C])
-        cov, size = C @ self.cov @ C.T, np.abs(C) @ np.abs(self.cov) @ np.abs(C.T)
-        cov = np.where(np.abs(cov) <= 1e-12 * size, 0.0, cov)  # what cancels leaves only rounding
-        return Normal(tuple(names), C @ self.mean, cov, df, ((-np.inf, np.inf),) * len(C))
+        cov = _carried(C, np.where(np.isnan(self.cov), 0.0, self.cov), 1e-12)
+        lost = (C != 0) @ np.isnan(np.diagonal(self.cov))
+        cov[lost], cov[:, lost] = np.nan, np.nan
+        given = np.array(self.undefined or ("",) * len(self.names), dtype=object)
+        undefined = tuple("; ".join(dict.fromkeys(filter(None, given[row != 0]))) for row in C)
+        mean, support = _combined(C, self.mean), ((-np.inf, np.inf),) * len(C)
+        return Normal(tuple(names), mean, cov, df, support, undefined=undefined)
 
     def table(self, level: float = 0.95, kind: Kind = DEFAULT) -> pd.DataFrame:
-        """Estimate, standard error, degrees of freedom and interval, one row per component."""
+        """Estimate, standard error, degrees of freedom and interval, one row per component.
+
+        A column `reason` follows where a component has no estimate or no standard error.
+        """
         bounds = self.interval(level, kind)
         index = pd.Index(self.names, name="metric")
         if self.mean.ndim > 1:
@@ -132,7 +159,8 @@ class Normal(Tabled):
                 "lower": bounds[..., 0].ravel(),
                 "upper": bounds[..., 1].ravel(),
                 "level": level,
-            },
+            }
+            | reason_column(np.broadcast_to(self.reasons, self.mean.shape).ravel()),
             index=index,
         )
 
@@ -158,6 +186,13 @@ class Draws(Tabled):
         return self.values.reshape(-1, self.values.shape[-1])
 
     @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why a component is NaN, (k,); "" for those that are not."""
+        few = "draws: too few units hold what it averages over; label more"
+        undefined = np.isnan(self.flat).sum(axis=0).tolist()
+        return tuple(f"it is 0/0 in {n} of {len(self.flat)} {few}" if n else "" for n in undefined)
+
+    @property
     def mean(self) -> FloatArray:
         """Means over draws, (k,)."""
         return np.asarray(self.flat.mean(axis=0))
@@ -181,32 +216,34 @@ class Draws(Tabled):
     def contrast(self, weights: FloatArray, names: Sequence[str]) -> Draws:
         """Linear combinations, `weights` of shape (j, k): differences of correlated quantities."""
         C = np.atleast_2d(np.asarray(weights, dtype=float))
-        return Draws(tuple(names), self.values @ C.T, ((-np.inf, np.inf),) * len(C))
+        return Draws(tuple(names), _combined(C, self.values), ((-np.inf, np.inf),) * len(C))
 
-    def apply(self, metrics: Sequence[Metric]) -> Draws:
-        """Metrics of totals, draw by draw.
+    def apply(self, metrics: Wanted) -> Draws:
+        """Metrics of totals, draw by draw; NaN where one is 0/0 (see `reasons`).
 
         Raises
         ------
         NotIdentified
-            A total that is not among the draws, or draws in which a metric is 0/0.
+            A total that is not among the draws, or every metric 0/0 in some draws.
         """
+        metrics = chosen(metrics)
         values = np.empty((*self.values.shape[:-1], len(metrics)))
         totals = np.ascontiguousarray(np.moveaxis(self.values, -1, 0))
         for j, metric in enumerate(metrics):
             at = positions(metric, self.names)
             with np.errstate(divide="ignore", invalid="ignore"):
                 values[..., j] = metric.formula(*(totals[i] for i in at))
-            undefined = int(np.isnan(values[..., j]).sum())
-            if undefined:
-                raise NotIdentified(
-                    f"{metric.name} is 0/0 in {undefined} of {values[..., j].size} draws: too few units "
-                    "hold what it averages over; label more"
-                )
-        return Draws(tuple(m.name for m in metrics), values, tuple(m.support for m in metrics))
+        found = Draws(tuple(m.name for m in metrics), values, tuple(m.support for m in metrics))
+        if all(found.reasons):
+            told = (f"{name}: {why}" for name, why in zip(found.names, found.reasons, strict=True))
+            raise NotIdentified("; ".join(told))
+        return found
 
     def table(self, level: float = 0.95) -> pd.DataFrame:
-        """Mean, standard deviation and equal-tailed interval, one row a component."""
+        """Mean, standard deviation and equal-tailed interval, one row per component.
+
+        A column `reason` follows where a component is NaN.
+        """
         bounds = self.interval(level)
         return pd.DataFrame(
             {
@@ -215,7 +252,8 @@ class Draws(Tabled):
                 "lower": bounds[:, 0],
                 "upper": bounds[:, 1],
                 "level": level,
-            },
+            }
+            | reason_column(self.reasons),
             index=pd.Index(self.names, name="metric"),
         )
 
@@ -224,6 +262,25 @@ def _to_the_ends(mean: FloatArray, support: Sequence[Support]) -> FloatArray:
     """How far each mean is from the ends of its support, (..., k, 2); 0 where that is not bounded."""
     ends = np.where(np.isfinite(support).all(axis=1, keepdims=True), support, np.nan)
     return np.nan_to_num(ends - mean[..., None])
+
+
+def reason_column(reasons: Iterable[str]) -> dict[str, list[str]]:
+    """A column of reasons, where there is one."""
+    column = list(reasons)
+    return {"reason": column} if any(column) else {}
+
+
+def _carried(J: FloatArray, V: FloatArray, rounding: float = 1e-14) -> FloatArray:
+    """J V J', and 0 where all but a share `rounding` cancels, or less than a trillionth is left below 0."""
+    cov = J @ V @ np.swapaxes(J, -1, -2)
+    size = np.abs(J) @ np.abs(V) @ np.swapaxes(np.abs(J), -1, -2)
+    return np.where((np.abs(cov) <= rounding * size) | ((cov < 0) & (cov >= -1e-12 * size)), 0.0, cov)
+
+
+def _combined(C: FloatArray, x: FloatArray) -> FloatArray:
+    """Linear combinations of the last axis; NaN only where a NaN has weight."""
+    lost = np.isnan(x) @ (C != 0).T
+    return np.where(lost, np.nan, np.where(np.isnan(x), 0.0, x) @ C.T)
 
 
 def positions(metric: Metric, names: Sequence[str]) -> list[int]:
@@ -310,24 +367,30 @@ class Totals:
         return positions(metric, self.names)
 
     def slopes(self, metrics: Sequence[Metric]) -> FloatArray:
-        """J: first derivatives of the metrics by the totals, (metrics, k)."""
+        """J: first derivatives of the metrics by the totals, (metrics, k); NaN for one that is 0/0."""
         J = np.zeros((len(metrics), len(self.names)))
         with np.errstate(divide="ignore", invalid="ignore"):
             for j, metric in enumerate(metrics):
                 at = self.where(metric)
                 J[j, at] = gradient(metric.formula, self.mean[at])
+        J[~np.isfinite(J).all(axis=1)] = np.nan
         return J
 
-    def apply(self, metrics: Sequence[Metric], order: int = 2) -> Normal:
+    def apply(self, metrics: Wanted, order: int = 2) -> Normal:
         """The metrics, jointly Normal.
 
         Value g(t) - ½ tr(H V) and covariance J V J' (for a ratio this is the paper's corrected
         estimator and its variance). With `order=1` the value is g(t); so it is where the sample
         gives no variance. Degrees of freedom: n_eff (n - lost)/n with n_eff = (Σa)²/Σa², a the
         contributions to what the metric averages over. For one stratum that n draws share evenly this is
-        n - 1, as in R's survey.
+        n - 1, as in R's survey. A metric that is 0/0 in the sample is NaN (see `Normal.reasons`).
+
+        Raises
+        ------
+        NotIdentified
+            A total that the engine did not produce, or every metric 0/0.
         """
-        batch = self.mean.shape[:-1]
+        metrics, batch = chosen(metrics), self.mean.shape[:-1]
         J = np.zeros((*batch, len(metrics), len(self.names)))
         mean = np.empty((*batch, len(metrics)))
         sized = np.zeros((len(metrics), len(self.names)))
@@ -350,15 +413,14 @@ class Totals:
             square = np.einsum("jk,...kl,jl->...j", sized, self.moment, sized)
             effective = (self.mean @ sized.T) ** 2 / square
             df, draws = np.maximum(effective * self.free, 1.0), effective / np.float64(self.theta)
-        empty = [m.name for m, x in zip(metrics, np.moveaxis(mean, -1, 0), strict=True) if np.isnan(x).any()]
-        if empty and not batch:
-            raise NotIdentified(
-                f"{', '.join(empty)} is 0/0 in this sample: it holds none of what is averaged over"
-            )
-        cov = J @ self.cov @ np.swapaxes(J, -1, -2)
+        names, empty = tuple(m.name for m in metrics), np.isnan(mean)
+        if empty.all() and not batch:
+            raise NotIdentified(f"{', '.join(names)}: {EMPTY}")
+        J[empty] = np.nan
+        undefined = () if batch else tuple(EMPTY if none else "" for none in empty)
         support = tuple(m.support for m in metrics)
         extremes = self._extremes(mean, J, sized, support)
-        return Normal(tuple(m.name for m in metrics), mean, cov, df, support, draws, extremes)
+        return Normal(names, mean, _carried(J, self.cov), df, support, draws, extremes, undefined)
 
     def _extremes(
         self, mean: FloatArray, J: FloatArray, sized: FloatArray, support: Sequence[Support]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .arrays import BoolArray, FloatArray, IntArray
 from .clustering import CHUNK, Clustering, ids, kind
 from .columns import COLUMNS, RECORDS, ClusterSum, Column
-from .errors import DataError, NotIdentified, some
+from .errors import DataError, NotIdentified, member, some
 from .frame import Cut, Dated, FrameFacts, among, dated_inside, dates_of, frame_ids
 from .mistaken import first_entities, labelled, missing_records, refuse_edges, strangers
 
@@ -163,6 +163,7 @@ class Units:
             cluster=self.cluster[at],
             known=self.known,
             by_entity=self.by_entity,
+            unmatched=self.unmatched,
         )
         taken._counted.update({c: y[chosen] for c, y in self._counted.items()})
         return taken
@@ -217,11 +218,11 @@ class Units:
         return f"Units({len(self)} units, {int(self.n.sum())} records, {len(self.n)} pieces)"
 
 
-def same_kind(prediction: str, other: str, what: str = "labels") -> None:
+def same_kind(prediction: str, other: str, what: str = "labels", of: str = "prediction") -> None:
     """Refuse record ids of different types."""
     if prediction != other:
         raise DataError(
-            f"record ids of the prediction are of type {prediction}, those of the {what} of type "
+            f"record ids of the {of} are of type {prediction}, those of the {what} of type "
             f"{other}: none could match; convert one of them"
         )
 
@@ -237,10 +238,10 @@ def _joined(first: pd.Index, second: pd.Index) -> pd.Index:
     return joined
 
 
-def _look_up(records: pd.Index, wanted: pd.Index) -> IntArray:
+def _look_up(records: pd.Index, wanted: pd.Index, of: str = "prediction") -> IntArray:
     """Position of each wanted record, -1 where there is none."""
     if len(records) and len(wanted):
-        same_kind(kind(records), kind(wanted))
+        same_kind(kind(records), kind(wanted), of=of)
     integer = pd.api.types.is_integer_dtype
     records, wanted = (pd.Index(i.to_numpy()) if integer(i.dtype) else i for i in (records, wanted))
     near = _near(records, wanted)  # so that few records are hashed
@@ -378,8 +379,8 @@ def measure(
     labels : memberships
         True entity of every record of each sampled entity.
     blocks : memberships, optional
-        Block of every labelled record; blocks then are the units. `labels` must list every
-        record of each sampled block.
+        Block of every labelled record, or of every record; blocks then are the units. `labels` must
+        list every record of each sampled block, which is checked as far as `blocks` tells.
     missing : Missing
         What to do with labelled records that the prediction lacks.
     frame : record ids, an older prediction, or Dated, optional
@@ -395,8 +396,8 @@ def measure(
     ------
     DataError
         No labels, labelled records that the prediction lacks (with `Missing.ERROR`, or all of them), ids of
-        different types, a block that a true entity crosses, labelled records outside the frame, pairs of
-        records in the place of memberships.
+        different types, a block that a true entity crosses or that has a record without a label,
+        labelled records outside the frame, pairs of records in the place of memberships.
 
     Examples
     --------
@@ -457,6 +458,7 @@ def assemble(
         Labelled records that the prediction lacks (with `Missing.ERROR`), a block that a true
         entity crosses.
     """
+    member(missing, Missing, "missing")
     lacking = cluster < 0
     unmatched = int(lacking.sum())
     if unmatched and missing is Missing.ERROR:
@@ -501,10 +503,19 @@ def _units_of(labels: Clustering, blocks: Any, present: IntArray) -> tuple[IntAr
         unit[present] = np.arange(len(present))
         return unit, labels.clusters[present]
     blocks = Clustering.of(blocks, "blocks")
-    where = _look_up(blocks.records, labels.records)
+    where = _look_up(blocks.records, labels.records, "blocks")
     if (where < 0).any():
         raise DataError(f"{int((where < 0).sum())} labelled records have no block")
     block = blocks.codes[where]
+    sampled = np.zeros(len(blocks.clusters), dtype=bool)
+    sampled[block] = True
+    unlabelled = sampled[blocks.codes]
+    unlabelled[where] = False
+    if unlabelled.any():
+        raise DataError(
+            f"{int(unlabelled.sum())} records of sampled blocks have no label, such as "
+            f"{some(blocks.records[unlabelled])}: label every record of a sampled block"
+        )
     unit = np.full(len(labels.clusters), -1, dtype=np.int64)
     unit[labels.codes] = block
     crossing = np.unique(labels.codes[unit[labels.codes] != block])

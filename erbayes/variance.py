@@ -127,7 +127,8 @@ class StratifiedDraws:
 class DistinctDraws:
     """Distinct entities among records drawn with replacement (Horvitz-Thompson).
 
-    π_c = 1 - (1-p_c)^n and π_cd = 1 - (1-p_c)^n - (1-p_d)^n + (1-p_c-p_d)^n with p_c = N_c/N.
+    π_c = 1 - (1-p_c)^n and π_cd = 1 - (1-p_c)^n - (1-p_d)^n + (1-p_c-p_d)^n with p_c = N_c/N. Entities of one
+    size have one p: time and memory go with the number of sizes squared, not of entities.
     """
 
     p: FloatArray
@@ -154,12 +155,20 @@ class DistinctDraws:
 
     def covariance(self, residuals: FloatArray) -> FloatArray:
         """ΣΣ (π_cd - π_c π_d)/π_cd z_c z_d', with π_cc = π_c."""
-        miss = np.exp(self.draws * np.log1p(-self.p))
-        neither = np.exp(self.draws * np.log(np.maximum(1 - self.p[:, None] - self.p[None, :], 1e-300)))
-        both = 1 - miss[:, None] - miss[None, :] + neither
-        delta = (neither - np.outer(miss, miss)) / both
-        np.fill_diagonal(delta, miss)
-        return np.asarray(residuals.T @ delta @ residuals)
+        p, of = np.unique(self.p, return_inverse=True)
+        together = np.zeros((len(p), residuals.shape[1]))
+        np.add.at(together, of, residuals)
+        odds = p / (1 - p)
+        with np.errstate(divide="ignore"):  # two entities that share all records: one is always found
+            excess = np.expm1(self.draws * np.log1p(-np.minimum(np.outer(odds, odds), 1)))
+        found = -np.expm1(self.draws * np.log1p(-p))
+        miss = 1 - found
+        joint = np.outer(miss, miss) * excess  # π_cd - π_c π_d, without its cancellation for small p
+        both = np.outer(found, found) + joint
+        delta = np.divide(joint, both, out=np.zeros_like(both), where=both > 0)
+        alike, others = np.diag(delta)[of, None], delta - np.diag(np.diag(delta))
+        own = miss[of, None] * residuals + alike * (together[of] - residuals)
+        return np.asarray(together.T @ others @ together + residuals.T @ own)
 
     @property
     def independent(self) -> StratifiedDraws:

@@ -1,5 +1,7 @@
 """Designs: enumeration of all samples, and bad input."""
 
+import tracemalloc
+from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.design import BySize, SelectedBySize
+from erbayes.variance import DistinctDraws
 
 PRED = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b", 6: "c", 7: "d", 8: "d", 9: "e"}
 TRUE = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y", 6: "z", 7: "u", 8: "v", 9: "v"}
@@ -114,7 +117,9 @@ def test_weights_known_up_to_a_factor_give_no_totals():
 
 
 def test_single_block_gives_estimate_and_no_variance():
-    found = eb.estimate(PRED, labels("xy"), eb.UniformClusters(), [P], blocks={r: "block" for r in TRUE})
+    found = eb.estimate(
+        PRED, labels("xy"), eb.UniformClusters(), [P], blocks={r: "block" for r in labels("xy")}
+    )
     assert found.mean[0] == 2 / 4
     assert np.isnan(found.sd[0])
     assert np.isnan(found.interval()[0]).all()
@@ -399,3 +404,123 @@ def test_designs_under_which_size_alone_matters():
         eb.Calibrated(eb.UniformClusters()),
     )
     assert not any(isinstance(design, SelectedBySize) for design in others)
+
+
+def exact_horvitz_thompson(size, records, draws, z):
+    """ΣΣ (π_cd - π_c π_d)/π_cd z_c z_d in rational numbers."""
+    p = [Fraction(int(n), records) for n in size]
+    total = Fraction(0)
+    for c, d in product(range(len(p)), repeat=2):
+        a, b = (1 - p[c]) ** draws, (1 - p[d]) ** draws
+        neither = (1 - p[c] - p[d]) ** draws
+        factor = a if c == d else (neither - a * b) / (1 - a - b + neither)
+        total += factor * Fraction(float(z[c])) * Fraction(float(z[d]))
+    return float(total)
+
+
+@pytest.mark.parametrize("records", [60, 10**4, 10**9])
+def test_variance_of_distinct_entities_does_not_cancel_in_large_populations(records):
+    rng = np.random.default_rng(1)
+    size = rng.integers(1, 6, 12)
+    variance = DistinctDraws(size / records, 20)
+    z = rng.random(12) / variance.inclusion
+    found = variance.covariance(z[:, None])[0, 0]
+    assert found == pytest.approx(exact_horvitz_thompson(size, records, 20, z), rel=1e-13)
+
+
+def test_two_entities_that_hold_all_records():
+    found = DistinctDraws(np.array([0.25, 0.75]), 3).covariance(np.ones((2, 1)))[0, 0]
+    assert found == pytest.approx(exact_horvitz_thompson([1, 3], 4, 3, [1, 1]), rel=1e-14)
+
+
+def test_a_single_draw_of_a_distinct_entity():
+    for p in (0.1, 0.5):
+        np.testing.assert_allclose(DistinctDraws(np.array([p]), 1).covariance(np.ones((1, 1))), 1 - p)
+
+
+def test_memory_of_distinct_entities_goes_with_sizes():
+    rng = np.random.default_rng(1)
+    tracemalloc.start()
+    try:
+        DistinctDraws(rng.integers(1, 60, 6000) / 1e6, 9000).covariance(rng.random((6000, 3)))
+        assert tracemalloc.get_traced_memory()[1] < 10 * 2**20  # 6,000² numbers are 275 MiB
+    finally:
+        tracemalloc.stop()
+
+
+# Records of known probabilities: the weight 1/(n p_c) from all records of an entity
+
+CHANCES = {record: chance / 45 for record, chance in zip(TRUE, [1, 9, 2, 8, 3, 7, 4, 6, 5], strict=True)}
+
+
+def by_records(drawn, absolute=True):
+    return eb.WeightedRecords.of(labels({TRUE[r] for r in drawn}), drawn, CHANCES, absolute)
+
+
+def by_draws(drawn):
+    return eb.WeightedRecords([TRUE[r] for r in drawn], [CHANCES[r] for r in drawn], absolute=True)
+
+
+def test_summed_probabilities_unbiased_over_all_samples_and_never_worse():
+    found = {of: [] for of in (by_records, by_draws)}
+    chance = []
+    for drawn in product(TRUE, repeat=2):
+        chance.append(np.prod([CHANCES[r] for r in drawn]))
+        for of, values in found.items():
+            units = eb.measure(PRED, labels({TRUE[r] for r in drawn}))
+            t = eb.taylor(eb.Sample(units, of(list(drawn))), eb.metrics.METRICS)
+            values.append(np.column_stack([t.mean, t.cov.diagonal()]))
+    variance = {}
+    census = eb.taylor(eb.Sample(eb.measure(PRED, TRUE), eb.UniformClusters(5)), eb.metrics.METRICS).mean
+    for of, values in found.items():
+        mean, var = np.moveaxis(np.array(values), -1, 0)
+        np.testing.assert_allclose(chance @ mean, census, rtol=1e-12)
+        variance[of] = chance @ (mean - census) ** 2
+        np.testing.assert_allclose(chance @ var, variance[of], rtol=1e-10, atol=1e-10)
+    assert (variance[by_records] <= variance[by_draws] + 1e-12).all()
+    links = t.names.index("true_links")
+    assert variance[by_records][links] < 0.8 * variance[by_draws][links]
+
+
+def test_summed_probabilities_are_known_weights():
+    drawn = [2, 3, 4, 8, 2]
+    units = eb.measure(PRED, labels("xyv"))
+    total = {"x": 12 / 45, "y": 11 / 45, "v": 11 / 45}
+    draws = [TRUE[r] for r in drawn]
+    weights = eb.KnownWeights({e: 1 / (5 * p) for e, p in total.items()}, draws, absolute=True)
+    for prob in (CHANCES, pd.Series(CHANCES)[::-1]):
+        design = eb.WeightedRecords.of(labels("xyv"), drawn, prob, absolute=True)
+        a, b = (eb.taylor(eb.Sample(units, d), [P, m.P_rec]) for d in (design, weights))
+        np.testing.assert_allclose(a.mean, b.mean, rtol=1e-12)
+        np.testing.assert_allclose(a.cov, b.cov, rtol=1e-12)
+
+
+def test_summed_probabilities_of_blocks():
+    drawn, block = [1, 6], {r: "s" if e in "xu" else "t" for r, e in TRUE.items()}
+    design = eb.WeightedRecords.of(block, drawn, CHANCES, absolute=True)
+    units = eb.measure(PRED, TRUE, blocks=block)
+    s, t = (sum(CHANCES[r] for r in TRUE if block[r] == b) for b in "st")
+    weight = eb.Sample(units, design).expansion.weight
+    np.testing.assert_allclose(weight, [1 / (2 * s), 1 / (2 * t)], rtol=1e-12)
+
+
+def test_records_that_cannot_be_drawn_add_nothing():
+    design = eb.WeightedRecords.of(labels("xy"), [2, 4], CHANCES | {1: 0.0, 3: 0, 5: 0})
+    np.testing.assert_allclose(design.probability, [9 / 45, 8 / 45])
+
+
+@pytest.mark.parametrize(
+    "drawn, chances, message",
+    [
+        ([1, 6], CHANCES, "1 drawn records have no label: 6"),
+        ([1, 4], {1: 0.1}, "probabilities lack 4 of 5 labelled records, such as 2, 3, 4"),
+        ([1, 4], CHANCES | {2: -0.1}, "must be 0 or more and finite; 1 are not, such as that of 2"),
+        ([1, 4], CHANCES | {2: np.nan}, "must be 0 or more and finite; 1 are not, such as that of 2"),
+        ([1, 4], [0.1, 0.2], "probabilities must be a Series or a mapping by id, not list"),
+        ([1, 4], dict.fromkeys(TRUE, 0.4), r"probabilities must lie in \(0, 1\]; 1 do not"),
+        ([1, 4], dict.fromkeys(TRUE, 0.0), r"probabilities must lie in \(0, 1\]; 2 do not"),
+    ],
+)
+def test_probabilities_of_records_that_do_not_fit(drawn, chances, message):
+    with pytest.raises(eb.DataError, match=message):
+        totals("xy", eb.WeightedRecords.of(labels("xy"), drawn, chances, absolute=True))

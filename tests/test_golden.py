@@ -1,5 +1,6 @@
 """R 4.2.2 with survey 4.1-1, and the paper's published figures."""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,10 +31,23 @@ def sample(file: str, design):
     return eb.Sample(eb.measure(records.pred, true), design(drawn)), drawn
 
 
+@dataclass
+class Corrected:
+    """Another design, its variance times θ although units recur: what R and the paper do."""
+
+    design: eb.sample.Design
+    theta: float
+
+    def expand(self, units):
+        plain = self.design.expand(units)
+        return replace(plain, variance=replace(plain.variance, theta=np.array([self.theta])))
+
+
 def pps(population=None, correction=eb.sampling_fraction):
     def design(drawn):
         weights = drawn.drop_duplicates("cluster").set_index("cluster").w
-        return eb.KnownWeights(weights, list(drawn.cluster), population, correction, absolute=True)
+        plain = eb.KnownWeights(weights, list(drawn.cluster), absolute=True)
+        return plain if population is None else Corrected(plain, correction(len(drawn), population))
 
     return sample("s_ppswr.csv", design)[0]
 

@@ -214,7 +214,7 @@ def test_parameters_of_a_design_that_are_long_are_counted():
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: report(sample([]), []), "at least one metric"),
+        (lambda: report(sample([]), []), "no metric is asked for"),
         (lambda: report(sample([]), CHOSEN, level=2), "level must lie"),
         (lambda: report(sample([]), [m.purity]), "whole predicted clusters"),
     ],

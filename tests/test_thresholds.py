@@ -231,7 +231,7 @@ def test_a_variance_below_0_is_rounding_or_refused():
     assert normal(-0.9e-24).sd[0] == normal(0.9e-24).sd[0] == 0
     assert normal(1.1e-24).sd[0] > 0
     assert normal(-0.9e-20, 100.0).sd[0] == 0
-    with pytest.raises(eb.DataError, match="variance estimate of x is below 0"):
+    with pytest.raises(eb.DataError, match="x: its variance estimate is below 0"):
         assert normal(-1.1e-24).sd
 
 
@@ -376,20 +376,28 @@ def test_what_is_always_missed_cannot_be_restored():
 # Drawing
 
 
-@pytest.mark.parametrize("design", [eb.UniformClusters, eb.UniformRecords])
-def test_no_more_draws_than_there_are(design):
-    assert eb.Sample(PAIRS, design(population=20)).expansion.variance.census
+def test_no_more_draws_than_there_are():
+    assert eb.Sample(PAIRS, eb.UniformClusters(population=20)).expansion.variance.census
     with pytest.raises(eb.DataError, match="20 draws without replacement from a population of 19"):
-        eb.Sample(PAIRS, design(population=19))
+        eb.Sample(PAIRS, eb.UniformClusters(population=19))
+
+
+def test_a_frame_holds_the_prediction():
+    assert not eb.Sample(PAIRS, eb.UniformRecords(population=80)).expansion.variance.census
+    for population in (79, 81):
+        with pytest.raises(eb.DataError, match=f"population = {population}, but the prediction holds 80"):
+            eb.Sample(PAIRS, eb.UniformRecords(population=population))
 
 
 def test_draws_that_found_the_distinct_entities():
     assert len(eb.DistinctEntities(20).expand(PAIRS).unit) == 20
     with pytest.raises(eb.DataError, match="19 draws cannot have found 20 distinct units"):
         eb.DistinctEntities(19).expand(PAIRS)
-    assert eb.DistinctEntities(20, records=3).expand(PAIRS).absolute
+    assert eb.DistinctEntities(20, records=80).expand(PAIRS).absolute
+    with pytest.raises(eb.DataError, match="records = 79, but the prediction holds 80 records"):
+        eb.DistinctEntities(20, records=79).expand(PAIRS)
     with pytest.raises(eb.DataError, match="a unit of 2 records in a population of 2"):
-        eb.DistinctEntities(20, records=2).expand(PAIRS)
+        eb.DistinctEntities(1).expand(eb.measure({1: "a", 2: "b"}, {1: "x", 2: "x"}))
 
 
 @pytest.mark.parametrize(

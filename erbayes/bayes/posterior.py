@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ import xarray as xr
 from ..arrays import FloatArray
 from ..columns import Column, Known
 from ..errors import DataError, NotIdentified
-from ..metrics import METRICS, Metric
+from ..metrics import METRICS, Metric, Wanted, chosen
 from ..uncertain import Draws, Tabled
 
 NAMED = {c.name: c for m in METRICS for c in m.columns}
@@ -46,12 +46,12 @@ class Posterior(Tabled):
             A column without draws.
         """
 
-    def totals(self, metrics: Sequence[Metric]) -> Draws:
+    def totals(self, metrics: Wanted) -> Draws:
         """Posterior draws of the totals that metrics need."""
-        found = {c.name: self.total(c) for c in dict.fromkeys(c for m in metrics for c in m.columns)}
+        found = {c.name: self.total(c) for c in dict.fromkeys(c for m in chosen(metrics) for c in m.columns)}
         return Draws(tuple(found), np.stack(list(found.values()), axis=-1), ((0.0, np.inf),) * len(found))
 
-    def apply(self, metrics: Sequence[Metric]) -> Draws:
+    def apply(self, metrics: Wanted) -> Draws:
         """Posterior draws of metrics, within what they can be.
 
         Modelled totals know nothing of their inequalities with known ones: a draw beyond the end of a
@@ -62,6 +62,7 @@ class Posterior(Tabled):
         NotIdentified
             A metric whose columns have no draws.
         """
+        metrics = chosen(metrics)
         found = self.totals(metrics).apply(metrics)
         return replace(found, values=np.clip(found.values, *np.transpose(found.support)))
 

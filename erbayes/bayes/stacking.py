@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import arviz as az
@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..arrays import FloatArray, IntArray
 from ..errors import DataError
-from ..metrics import Metric
+from ..metrics import Wanted, chosen
 from ..uncertain import Draws, Tabled
 from .fit import Fit
 from .importance import KHAT
@@ -38,7 +38,7 @@ class Stack(Tabled):
         """The fits, the best first."""
         return self.comparison
 
-    def apply(self, metrics: Sequence[Metric]) -> Draws:
+    def apply(self, metrics: Wanted) -> Draws:
         """Draws of metrics, (1, draw, k), each from a fit chosen with its weight.
 
         Raises
@@ -46,6 +46,7 @@ class Stack(Tabled):
         NotIdentified
             A metric that the model does not produce.
         """
+        metrics = chosen(metrics)
         every = [fit.apply(metrics) for fit in self.fits.values()]
         flat: list[FloatArray] = [found.flat for found in every]
         mixed = np.stack([flat[which][k % len(flat[which])] for k, which in enumerate(self.chosen)])

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
-from ..arrays import BoolArray, FloatArray, IntArray
+from ..arrays import BoolArray, FloatArray, IntArray, Seed
 from ..clustering import Clustering
 from ..errors import DataError, some
 from ..units import Units
@@ -221,9 +221,7 @@ def _need_entities(units: Units) -> None:
         raise DataError("annotators label entities; these units are sampled predicted clusters")
 
 
-def mislabel(
-    units: Units, model: Annotator, rng: np.random.Generator, home: BoolArray | None = None
-) -> Units:
+def mislabel(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | None = None) -> Units:
     """What an annotator would have made of these entities.
 
     Parameters
@@ -231,7 +229,7 @@ def mislabel(
     units : Units
         True entities.
     model : Annotator
-    rng : Generator
+    rng : Generator, int or None
     home : bool array, (p,), optional
         The piece that the annotator starts from, one an entity; by default that of a record drawn
         uniformly from the entity.
@@ -250,12 +248,13 @@ def mislabel(
     [3.0]
     """
     _need_entities(units)
+    rng = np.random.default_rng(rng)
     home = sampled_mention(units, rng) if home is None else home
     lost, kept = model.changes(units, home, rng)
     return _with_pieces(units, np.arange(len(units.n)), units.n - lost + kept, units.m, units.cluster)
 
 
-def restore(units: Units, model: Annotator, rng: np.random.Generator, home: BoolArray | None = None) -> Units:
+def restore(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | None = None) -> Units:
     """A draw of the true entities behind these labels, if annotators err as `model` says.
 
     A find of probability 1 - p stands for NB(1, 1 - p) others that were not made. Which records were missed
@@ -269,7 +268,7 @@ def restore(units: Units, model: Annotator, rng: np.random.Generator, home: Bool
     units : Units
         Entities as labelled.
     model : Annotator
-    rng : Generator
+    rng : Generator, int or None
     home : bool array, (p,), optional
         As in `mislabel`.
 
@@ -288,6 +287,7 @@ def restore(units: Units, model: Annotator, rng: np.random.Generator, home: Bool
     array([2., 2.])
     """
     _need_entities(units)
+    rng = np.random.default_rng(rng)
     home = sampled_mention(units, rng) if home is None else home
     known = model.fixed(rng)
     joined, copies, size = np.zeros_like(units.n), np.zeros(len(units.n), dtype=np.int64), units.n.copy()
@@ -331,7 +331,7 @@ def _random_rank(piece: IntArray, rng: np.random.Generator) -> IntArray:
 
 
 def perturb(
-    labels: Any, prediction: Any, model: Annotator, rng: np.random.Generator, mentions: Any = None
+    labels: Any, prediction: Any, model: Annotator, rng: Seed = None, mentions: Any = None
 ) -> pd.Series:
     """Labels with the errors that an annotator would have made.
 
@@ -341,7 +341,7 @@ def perturb(
         See `Clustering.of`. Labelled records that the prediction lacks are left as they are, since neither
         error is defined for them.
     model : Annotator
-    rng : Generator
+    rng : Generator, int or None
     mentions : sequence of record ids, optional
         The sampled mention of each entity, where the annotator starts; by default one drawn uniformly. Of
         several in one entity the first counts.
@@ -364,6 +364,7 @@ def perturb(
     >>> perturb(labels, prediction, careless, np.random.default_rng(1), mentions=[2]).to_dict()
     {1: 'x', 2: 'x', 4: 'x'}
     """
+    rng = np.random.default_rng(rng)
     labels, prediction = Clustering.of(labels, "labels"), Clustering.of(prediction, "prediction")
     where = prediction.records.get_indexer(labels.records)
     covered = np.flatnonzero(where >= 0)

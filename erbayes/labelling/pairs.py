@@ -17,7 +17,7 @@ from ..clustering import Clustering
 from ..columns import Pieces
 from ..design import Design, KnownWeights
 from ..errors import DataError, NotIdentified, some
-from ..metrics import METRICS, UNIT, Metric
+from ..metrics import METRICS, UNIT, Metric, Wanted, chosen
 from ..sample import Sample
 from ..taylor import paired_taylor, taylor
 from ..uncertain import Normal
@@ -131,6 +131,11 @@ class Pair:
         if missing not in {Missing.ERROR, Missing.OMIT}:
             raise DataError(f"two annotators are compared with Missing.ERROR or OMIT, not {missing}")
         prediction = Clustering.of(prediction, "prediction")
+        for frame in (first, second):
+            if lacking := [c for c in ("mention", "record") if c not in frame]:
+                raise DataError(
+                    f"answers need columns mention and record, as answers() gives; {lacking} are lacking"
+                )
         mentions = pd.Index(first["mention"].unique())
         odd = mentions.symmetric_difference(pd.Index(second["mention"].unique()))
         if len(odd):
@@ -345,7 +350,7 @@ def anchoring(
     anchored: Any,
     scratch: Any,
     design: Design,
-    metrics: Sequence[Metric] = METRICS,
+    metrics: Wanted = METRICS,
     *,
     missing: Missing = Missing.ERROR,
 ) -> Normal:
@@ -380,6 +385,7 @@ def anchoring(
     >>> found.mean.round(2), found.sd.round(2)
     (array([-0.31]), array([0.21]))
     """
+    metrics = chosen(metrics)
     before, after = (measure(prediction, labels, missing=missing) for labels in (anchored, scratch))
     odd = before.ids.symmetric_difference(after.ids)
     if len(odd):

@@ -89,12 +89,14 @@ class Recaptured:
     prior: tuple[float, float, float] = (2.0, 0.5, 0.5)
 
     def __post_init__(self) -> None:
-        if min(self.both, self.first, self.second) < 0:
-            raise DataError(f"counts must be 0 or more, not {self.both}, {self.first}, {self.second}")
+        if not all(0 <= count < np.inf for count in (self.both, self.first, self.second)):
+            raise DataError(
+                f"counts must be 0 or more and finite, not {self.both}, {self.first}, {self.second}"
+            )
         if not 0 < self.odds_ratio < np.inf:
             raise DataError(f"the odds ratio must be above 0 and finite, not {self.odds_ratio}")
-        if min(self.prior) <= 0:
-            raise DataError(f"prior masses must be above 0, not {self.prior}")
+        if not all(0 < mass < np.inf for mass in self.prior):
+            raise DataError(f"prior masses must be above 0 and finite, not {self.prior}")
 
     def draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
         """Draws in [0, 1], of shape `size`."""

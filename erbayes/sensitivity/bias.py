@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, Seed
 from ..bootstrap import PseudoDraws, Scheme, bootstrap
 from ..errors import Alarm, DataError, NotIdentified
 from ..intervals import DEFAULT, Kind
 from ..labelling import Rate, drawn
-from ..metrics import Metric
+from ..metrics import Metric, Wanted, chosen
 from ..sample import Sample
 from ..taylor import taylor
 from ..uncertain import Draws, Tabled, Totals
@@ -169,12 +169,12 @@ def bias_analysis(
     sample: Sample,
     missed: float | Rate,
     kept: float | Rate,
-    metrics: Sequence[Metric] = PRF,
+    metrics: Wanted = PRF,
     *,
     engine: Engine | None = None,
     law: Law | None = None,
     draws: int = 4000,
-    rng: np.random.Generator,
+    rng: Seed = None,
 ) -> BiasAnalysis:
     """Uncertainty of sampling and of labelling together, in closed form.
 
@@ -186,14 +186,14 @@ def bias_analysis(
     missed, kept : float or Rate
         Shares u and v: known, a `Beta` prior, or `Recaptured` from two annotators (whose strictest labels
         the sample then must hold: `Pair.units()`).
-    metrics : sequence of Metric
+    metrics : Metric or str, or several
         Of common, true and predicted links.
     engine : Engine, optional
         `Analytic()` by default.
     law : Law, optional
         By default that of the design.
     draws : int
-    rng : Generator
+    rng : Generator, int or None
 
     Raises
     ------
@@ -215,6 +215,7 @@ def bias_analysis(
     >>> found.plain.mean.round(2), found.adjusted.mean.round(2)
     (array([0.66, 0.45, 0.53]), array([0.66, 0.39, 0.49]))
     """
+    metrics, rng = chosen(metrics), np.random.default_rng(rng)
     law, engine = law or law_of(sample.design), engine or Analytic()
     for rate, what in ((missed, "missed"), (kept, "kept")):
         if not isinstance(rate, Rate):

@@ -13,10 +13,10 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, Seed
 from ..errors import DataError, NotIdentified
 from ..labelling import Annotator, KeptRecords, MissedPieces, restore
-from ..metrics import Metric
+from ..metrics import Metric, Wanted, chosen
 from ..progress import track
 from ..sample import Sample
 from ..study import Estimates, Estimator, Taylor
@@ -146,11 +146,11 @@ def grid(
     sample: Sample,
     u: ArrayLike,
     v: ArrayLike,
-    metrics: Sequence[Metric] = PRF,
+    metrics: Wanted = PRF,
     *,
     adjust: Adjustment | None = None,
     level: float = 0.95,
-    rng: np.random.Generator,
+    rng: Seed = None,
     progress: bool = True,
 ) -> Grid:
     """What metrics would be, had annotators missed a share u and kept a share v.
@@ -159,11 +159,11 @@ def grid(
     ----------
     sample : Sample
     u, v : sequences of float, in [0, 1)
-    metrics : sequence of Metric
+    metrics : Metric or str, or several
     adjust : Adjustment, optional
         `ClosedForm()` by default.
     level : float
-    rng : Generator
+    rng : Generator, int or None
         Every point of the grid starts from the same state, so that it is smooth.
     progress : bool
 
@@ -179,7 +179,7 @@ def grid(
     u, v = np.asarray(u, dtype=float), np.asarray(v, dtype=float)
     if not (u.ndim == v.ndim == 1 and len(u) and len(v)):
         raise DataError("a grid needs a sequence of shares u and one of shares v")
-    adjust = adjust or ClosedForm()
+    metrics, rng, adjust = chosen(metrics), np.random.default_rng(rng), adjust or ClosedForm()
     points = [(x, y) for x in u.tolist() for y in v.tolist()]
     found = np.full((len(points), len(PARTS), len(metrics)), np.nan)
     for i, (x, y) in enumerate(track(points, len(points), "grid", progress)):
@@ -222,22 +222,22 @@ STEPS = (*(i / 20 for i in range(20)), 0.99)
 
 def tipping(
     sample: Sample,
-    metric: Metric,
+    metric: Metric | str,
     under: float,
     *,
     adjust: Adjustment | None = None,
-    rng: np.random.Generator,
+    rng: Seed = None,
 ) -> Tipping:
     """The smallest error of labelling that brings an estimate under a stated value.
 
     Parameters
     ----------
     sample : Sample
-    metric : Metric
+    metric : Metric or str
     under : float
     adjust : Adjustment, optional
         `ClosedForm()` by default. `Restored` has noise of its restorations, the same at every share.
-    rng : Generator
+    rng : Generator, int or None
 
     Examples
     --------
@@ -248,10 +248,10 @@ def tipping(
     >>> round(found.u, 2)  # but for the correction of bias: R_obs = 4/9, 1 - (5/4) (.4/.6)
     0.16
     """
-    adjust = adjust or ClosedForm()
+    (metric,), adjust, start_of = chosen(metric), adjust or ClosedForm(), np.random.default_rng(rng)
 
     def above(u: float, v: float) -> float:
-        return float(adjust(sample, [metric], u, v, 0.95, deepcopy(rng)).estimate[0]) - under
+        return float(adjust(sample, [metric], u, v, 0.95, deepcopy(start_of)).estimate[0]) - under
 
     def root(path: Callable[[float], tuple[float, float]]) -> float:
         for low, high in pairwise(STEPS):

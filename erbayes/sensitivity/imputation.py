@@ -9,11 +9,11 @@ from typing import Protocol
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, Seed
 from ..bootstrap import PseudoDraws, Scheme, bootstrap
 from ..errors import DataError
 from ..labelling import Annotator, drawn, restore
-from ..metrics import Metric
+from ..metrics import Metric, Wanted, chosen
 from ..progress import track
 from ..sample import Sample
 from ..uncertain import Draws
@@ -75,12 +75,12 @@ class Fitted:
 def restored_analysis(
     sample: Sample,
     model: Annotator,
-    metrics: Sequence[Metric] = PRF,
+    metrics: Wanted = PRF,
     *,
     engine: PlainEngine | None = None,
     imputations: int = 500,
     draws: int = 10,
-    rng: np.random.Generator,
+    rng: Seed = None,
     progress: bool = True,
 ) -> BiasAnalysis:
     """`bias_analysis` by multiple imputation: an engine's draws, over true entities behind the labels.
@@ -94,7 +94,7 @@ def restored_analysis(
     sample : Sample
     model : Annotator
         How annotators err, with priors on the rates.
-    metrics : sequence of Metric
+    metrics : Metric or str, or several
         Any that the engine identifies.
     engine : PlainEngine, optional
         `Bootstrapped()` by default; `Fitted(bayes.fast)` for the size model, with fewer imputations.
@@ -102,7 +102,7 @@ def restored_analysis(
         Rates drawn, and samples restored.
     draws : int
         Taken from the engine for each, at random where it gives more.
-    rng : Generator
+    rng : Generator, int or None
     progress : bool
 
     Raises
@@ -127,7 +127,7 @@ def restored_analysis(
     """
     if min(imputations, draws) < 1:
         raise DataError(f"imputations and draws must be 1 or more, not {imputations} and {draws}")
-    engine = engine or Bootstrapped()
+    metrics, rng, engine = chosen(metrics), np.random.default_rng(rng), engine or Bootstrapped()
     plain = engine(sample, metrics, imputations * draws, rng)
     values: list[FloatArray] = []
     told: list[dict[type[Warning], str]] = []

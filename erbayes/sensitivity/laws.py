@@ -13,7 +13,7 @@ from ..arrays import BoolArray, FloatArray
 from ..columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, PieceSum
 from ..design import Design, DistinctEntities, Stratified, UniformClusters, UniformRecords, WeightedRecords
 from ..errors import DataError
-from ..metrics import Metric, Value, pairwise_f, pairwise_precision, pairwise_recall
+from ..metrics import Metric, Value, chosen, pairwise_f, pairwise_precision, pairwise_recall
 from ..sample import Sample
 from ..taylor import taylor
 
@@ -98,12 +98,12 @@ def odds(share: ArrayLike, what: str) -> FloatArray:
     return np.asarray(x / (1 - x))
 
 
-def corrected(metric: Metric, u: ArrayLike, v: ArrayLike, law: Law = PROPORTIONAL) -> Metric:
+def corrected(metric: Metric | str, u: ArrayLike, v: ArrayLike, law: Law = PROPORTIONAL) -> Metric:
     """The metric that true labels would have given, as a metric of what imperfect ones give.
 
     Parameters
     ----------
-    metric : Metric
+    metric : Metric or str
         Of common, true and predicted links only: pairwise precision, recall, F, Jaccard and the like.
     u, v : float or float arrays, in [0, 1)
         Shares missed and kept. Arrays go along the leading axes of the totals: one pair a draw.
@@ -123,6 +123,7 @@ def corrected(metric: Metric, u: ArrayLike, v: ArrayLike, law: Law = PROPORTIONA
     >>> eb.taylor(sample, P).apply(P, order=1).mean.round(3)  # (1/3 - .2)/.8
     array([0.167])
     """
+    (metric,) = chosen(metric)
     other = [c.name for c in metric.columns if c not in LINKS]
     if other:
         raise DataError(

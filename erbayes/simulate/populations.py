@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..arrays import Seed
 from ..clustering import Clustering
 from ..columns import Column, Known
 from ..errors import NotIdentified
-from ..metrics import Metric
+from ..metrics import Metric, chosen
 from ..units import Units, measure, measure_predicted
 from .errors import Mechanism
 from .sizes import SizeLaw, require
 
 
-def population(law: SizeLaw, records: int, rng: np.random.Generator) -> pd.Series:
+def population(law: SizeLaw, records: int, rng: Seed = None) -> pd.Series:
     """True entity, 0 to K - 1, of records 0 to `records` - 1; those of an entity are neighbours.
 
     Raises
@@ -31,7 +32,7 @@ def population(law: SizeLaw, records: int, rng: np.random.Generator) -> pd.Serie
     >>> population(Empirical([2]), 3, np.random.default_rng(1)).tolist()
     [0, 0, 1]
     """
-    sizes = law.draw(records, rng)
+    sizes = law.draw(records, np.random.default_rng(rng))
     index = pd.RangeIndex(records, name="record")
     return pd.Series(np.repeat(np.arange(len(sizes)), sizes), index, name="entity")
 
@@ -115,7 +116,7 @@ class Population:
             units = measure_predicted(self.pred, self.true, self.pred.unique())
         return float(column.count(units).sum())
 
-    def value(self, metric: Metric) -> float:
+    def value(self, metric: Metric | str) -> float:
         """The true value of a metric: its formula at the population totals.
 
         Raises
@@ -123,6 +124,7 @@ class Population:
         NotIdentified
             A metric that is 0/0 here, such as precision where no two records are linked.
         """
+        (metric,) = chosen(metric)
         totals = np.array([self.total(c) for c in metric.columns])
         with np.errstate(divide="ignore", invalid="ignore"):
             value = float(metric.formula(*totals))
@@ -137,7 +139,7 @@ class Population:
         )
 
 
-def simulate(law: SizeLaw, errors: Mechanism, records: int, rng: np.random.Generator) -> Population:
+def simulate(law: SizeLaw, errors: Mechanism, records: int, rng: Seed = None) -> Population:
     """A synthetic population: entities by `law`, their prediction by `errors`.
 
     Parameters
@@ -146,7 +148,7 @@ def simulate(law: SizeLaw, errors: Mechanism, records: int, rng: np.random.Gener
     errors : Mechanism
     records : int
         N, 1 or more.
-    rng : Generator
+    rng : Generator, int or None
         The same seed gives the same population.
 
     Raises
@@ -162,6 +164,7 @@ def simulate(law: SizeLaw, errors: Mechanism, records: int, rng: np.random.Gener
     >>> found.value(metrics.pairwise_recall), found.value(metrics.splits)
     (1.0, 5.0)
     """
+    rng = np.random.default_rng(rng)
     true = population(law, records, rng)
     pred = pd.Series(errors.apply(true.to_numpy(), rng), true.index, name="cluster")
     return Population(pred, true)

@@ -1,0 +1,140 @@
+"""Metrics by name, one or several; seeds in the place of generators."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+import erbayes as eb
+from erbayes import engines, labelling, planning, plots, report, sensitivity, simulate, study
+from erbayes import metrics as m
+from erbayes.bootstrap import bootstrap
+from erbayes.compare import PairedBootstrap
+from erbayes.metrics import chosen
+
+PREDICTION = {i: i // 3 for i in range(60)}
+LABELS = {i: i // 4 for i in range(48)}
+SAMPLE = eb.Sample(eb.measure(PREDICTION, LABELS), eb.UniformRecords())
+PEOPLE = simulate.simulate(simulate.Zeta(2.5, 9), simulate.Misattribution(0.1), 300, 1)
+
+
+def test_names_objects_one_or_several():
+    P, R = m.pairwise_precision, m.pairwise_recall
+    for asked in ("pairwise-recall", R, ["pairwise-recall"], (R,), iter([R]), pd.Series(["pairwise-recall"])):
+        assert chosen(asked) == (R,)
+    assert chosen([R, "P_block", "pairwise-precision"]) == (R, P, P)
+    assert chosen(m.METRICS) == m.METRICS
+
+
+@pytest.mark.parametrize("metric", [*m.METRICS, *m.OTHERS], ids=lambda metric: metric.name)
+def test_every_name_that_tables_print_is_one_of_the_module_too(metric):
+    assert getattr(m, metric.name.replace("-", "_")) is metric
+    assert chosen(metric.name) == (metric,)
+
+
+@pytest.mark.parametrize(
+    "name, same",
+    [("pairwise-f2", m.pairwise_f(2)), ("cluster-f0.5", m.cluster_f(0.5)), ("v-measure2", m.v_measure(2)),
+     ("hill0.5", m.hill_number(0.5)), ("hill3", m.hill_number(3))],
+)  # fmt: skip
+def test_names_with_a_parameter(name, same):
+    (found,) = chosen(name)
+    assert found.name == name == same.name
+    both = eb.taylor(SAMPLE, [name, same]).apply([name, same]).mean
+    assert both[0] == both[1]
+
+
+@pytest.mark.parametrize(
+    "asked, message",
+    [
+        ([], "no metric is asked for"),
+        ("pairwise_precision", "no metric 'pairwise_precision': did you mean 'pairwise-precision'"),
+        ("Pairwise-Recal", "did you mean 'pairwise-recall'"),
+        ("P-block", "did you mean 'P_block' or"),
+        (["rand", "xyz"], "no metric 'xyz'; there are pairwise-precision, pairwise-recall"),
+        ("hill-1", "no metric 'hill-1': did you mean 'hill1'"),
+        (m.pairwise_f, "pairwise_f makes a metric and is none itself: call it"),
+        (m.Metric, "Metric makes a metric and is none itself"),
+        (None, "an object of erbayes.metrics or its name, not None"),
+        ([3], "an object of erbayes.metrics or its name, not 3"),
+    ],
+)
+def test_what_is_no_metric(asked, message):
+    with pytest.raises(eb.DataError, match=message):
+        eb.estimate(PREDICTION, LABELS, eb.UniformClusters(), asked)
+
+
+DESIGN = eb.UniformRecords()
+PAIR = {"a": PREDICTION, "b": {i: i // 2 for i in range(60)}}
+
+
+DOORS = {
+    "estimate": lambda x: eb.estimate(PREDICTION, LABELS, DESIGN, x).mean,
+    "compare": lambda x: eb.compare(PAIR, LABELS, DESIGN, x).differences().to_csv(),
+    "totals": lambda x: eb.taylor(SAMPLE, x).apply(x).mean,
+    "jackknife": lambda x: eb.jackknife(SAMPLE, x).cov,
+    "bootstrap": lambda x: bootstrap(SAMPLE, x, replicates=20, rng=1).draws.values,
+    "draws of totals": lambda x: bootstrap(SAMPLE, m.METRICS, replicates=20, rng=1).totals.apply(x).values,
+    "alarms": lambda x: eb.alarms(SAMPLE, x),
+    "influence": lambda x: eb.influence(SAMPLE, x).to_csv(),
+    "naive": lambda x: eb.naive(SAMPLE.units, x).to_csv(),
+    "study": lambda x: study.study({"p": PEOPLE}, {"r": study.DrawRecords()}, [40], {"t": study.Taylor()}, x,
+                                   repetitions=3, seed=1, progress=False).runs["estimate"].tolist(),
+    "forecast": lambda x: planning.forecast(SAMPLE, x, {"r": DESIGN}).smallest(0.1).to_csv(),
+    "forecast_from_prior": lambda x: planning.forecast_from_prior(
+        lambda rng: PEOPLE, x, {"r": DESIGN}, rng=1, populations=2, progress=False).table().to_csv(),
+    "report": lambda x: report.report(SAMPLE, x, engines={"closed form": report.closed_form}),
+    "side by side": lambda x: engines.side_by_side({"Taylor": eb.taylor(SAMPLE, x)}, x).table().to_csv(),
+    "plot side by side": lambda x: [t.get_text() for t in plots.side_by_side(
+        engines.side_by_side({"Taylor": eb.taylor(SAMPLE)}), x, ax=Figure().subplots()).get_yticklabels()],
+    "grid": lambda x: sensitivity.grid(SAMPLE, [0.1], [0.1], x, progress=False).estimate,
+    "tipping": lambda x: sensitivity.tipping(SAMPLE, x, 0.4).u,
+    "bias_analysis": lambda x: sensitivity.bias_analysis(SAMPLE, 0.1, 0.1, x, draws=9, rng=1).adjusted.values,
+    "restored_analysis": lambda x: sensitivity.restored_analysis(
+        SAMPLE, labelling.Annotator(), x, imputations=2, draws=3, rng=1, progress=False).adjusted.values,
+    "corrected": lambda x: sensitivity.corrected(x, 0.1, 0.1).name,
+    "anchoring": lambda x: labelling.anchoring(PREDICTION, LABELS, LABELS, DESIGN, x).mean,
+    "value of a population": lambda x: PEOPLE.value(x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_names_at_every_door(door):
+    ask = DOORS[door]
+    np.testing.assert_array_equal(ask("pairwise-recall"), ask(m.pairwise_recall))
+    with pytest.raises(eb.DataError, match="did you mean 'pairwise-recall'"):
+        ask("pairwise_recall")
+
+
+RANDOM = {
+    "bootstrap": lambda rng: bootstrap(SAMPLE, "rand", replicates=20, rng=rng).draws.values,
+    "paired bootstrap": lambda rng: eb.compare(
+        PAIR, LABELS, DESIGN, "rand", engine=PairedBootstrap(rng, replicates=20)).joint.values,
+    "forecast_from_prior": lambda rng: planning.forecast_from_prior(
+        lambda rng: simulate.simulate(simulate.Zeta(2.5, 9), simulate.Misattribution(0.1), 300, rng),
+        "rand", {"r": DESIGN}, rng=rng, populations=2, progress=False).table().to_csv(),
+    "grid": lambda rng: sensitivity.grid(
+        SAMPLE, [0.3], [0.1], adjust=sensitivity.Restored(draws=2), rng=rng, progress=False).estimate,
+    "tipping": lambda rng: sensitivity.tipping(
+        SAMPLE, "pairwise-recall", 0.43, adjust=sensitivity.Restored(draws=2), rng=rng).u,
+    "bias_analysis": lambda rng: sensitivity.bias_analysis(SAMPLE, 0.1, 0.1, draws=9, rng=rng).adjusted.values,
+    "restored_analysis": lambda rng: sensitivity.restored_analysis(
+        SAMPLE, labelling.Annotator(), imputations=2, draws=3, rng=rng, progress=False).adjusted.values,
+    "simulate": lambda rng: simulate.simulate(
+        simulate.Zeta(2.5, 9), simulate.Misattribution(0.1), 300, rng).pred.to_csv(),
+    "population": lambda rng: simulate.population(simulate.Zeta(2.5, 9), 300, rng).to_csv(),
+    "mislabel": lambda rng: labelling.mislabel(
+        SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.5)), rng).table().to_csv(),
+    "restore": lambda rng: labelling.restore(
+        SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.5)), rng).table().to_csv(),
+    "perturb": lambda rng: labelling.perturb(
+        LABELS, PREDICTION, labelling.Annotator(labelling.MissedPieces(0.5)), rng).to_csv(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("door", RANDOM)
+def test_a_seed_is_its_generator_and_none_is_another_each_time(door):
+    draw = RANDOM[door]
+    seeded = draw(7)
+    np.testing.assert_array_equal(seeded, draw(np.random.default_rng(7)))
+    assert any(np.any(np.asarray(draw(None)) != np.asarray(seeded)) for _ in range(9))

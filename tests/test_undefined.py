@@ -1,0 +1,230 @@
+"""A metric that a sample cannot give is NaN with a reason, and the others stand."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import erbayes as eb
+from erbayes import metrics as m
+from erbayes.bootstrap import Basic, BCa, FixedReplicates, Percentile, Studentised, bootstrap
+from erbayes.cli import app
+from erbayes.compare import PairedBootstrap
+from erbayes.engines import side_by_side
+from erbayes.labelling import anchoring
+from erbayes.planning import forecast
+from erbayes.report import report
+
+# 20 entities of one record, half of which the prediction joins to others: no true link, so no recall
+PREDICTION = {i: i // 2 if i < 10 else 100 + i for i in range(40)}
+SINGLES = {i: i for i in range(0, 40, 2)}
+METRICS = [m.b3_precision, m.pairwise_recall, m.pairwise_precision, m.entities]
+DEFINED = np.array([True, False, True, True])
+EMPTY = "it is 0/0 in this sample, which holds none of what it averages over"
+SAMPLE = eb.Sample(eb.measure(PREDICTION, SINGLES), eb.UniformClusters())
+
+
+def alone(metrics):
+    return eb.taylor(SAMPLE, metrics).apply(metrics)
+
+
+def test_the_others_are_what_they_are_without_it():
+    found = alone(METRICS)
+    others = [x for x, there in zip(METRICS, DEFINED, strict=True) if there]
+    np.testing.assert_array_equal(np.isnan(found.mean), ~DEFINED)
+    assert found.reasons == ("", EMPTY, "", "")
+    np.testing.assert_allclose(found.mean[DEFINED], alone(others).mean, rtol=1e-15)
+    np.testing.assert_allclose(found.cov[np.ix_(DEFINED, DEFINED)], alone(others).cov, rtol=1e-15)
+    table = found.table()
+    assert table["reason"].tolist() == ["", EMPTY, "", ""]
+    np.testing.assert_array_equal(table[["estimate", "se", "lower", "upper"]].isna().all(axis=1), ~DEFINED)
+    pd.testing.assert_frame_equal(table[DEFINED].drop(columns="reason"), alone(others).table())
+    assert found.part([1, 0]).reasons == (EMPTY, "")
+
+
+def test_a_table_without_a_reason_has_no_column_of_them():
+    assert "reason" not in alone([m.b3_precision, m.entities]).table()
+
+
+@pytest.mark.parametrize("asked", [[m.pairwise_recall], [m.pairwise_recall, m.muc_recall]])
+def test_nothing_left_is_an_error(asked):
+    for order in (1, 2):
+        with pytest.raises(eb.NotIdentified, match=r"pairwise-recall.*: it is 0/0 in this sample"):
+            eb.taylor(SAMPLE, asked).apply(asked, order)
+
+
+def test_a_contrast_is_undefined_where_it_needs_the_metric():
+    rows = [[1, 0, -1, 0], [1, -1, 0, 0], [0, 0, 0, 2]]
+    for joint in (alone(METRICS), bootstrap(SAMPLE, METRICS, replicates=50, rng=1).draws):
+        found = joint.contrast(rows, ["P - P", "P - R", "2 K"])
+        np.testing.assert_array_equal(np.isnan(found.mean), [False, True, False])
+        np.testing.assert_array_equal(np.isnan(found.sd), [False, True, False])
+        assert found.mean[0] == pytest.approx(joint.mean[0] - joint.mean[2], rel=1e-12)
+        assert found.mean[2] == pytest.approx(2 * joint.mean[3], rel=1e-12)
+        assert [bool(why) for why in found.reasons] == [False, True, False]
+
+
+def test_alarms_speak_of_the_others():
+    both, without = ([x for x in METRICS if x is not m.pairwise_recall or keep] for keep in (True, False))
+    assert eb.alarms(SAMPLE, both) == eb.alarms(SAMPLE, without)
+    with pytest.raises(eb.NotIdentified, match="no unit has an influence on pairwise-recall: it is 0/0"):
+        eb.influence(SAMPLE, "pairwise-recall")
+
+
+# one entity of two records among ones: recall is 0/0 where it is left out, or not drawn again
+FRAGILE = eb.Sample(eb.measure(PREDICTION, SINGLES | {1: 0}), eb.UniformClusters())
+
+
+def test_the_jackknife_of_what_a_single_unit_carries():
+    found, closed = eb.jackknife(FRAGILE, METRICS), eb.taylor(FRAGILE, METRICS).apply(METRICS, order=1)
+    np.testing.assert_allclose(found.mean, closed.mean, rtol=1e-15)
+    np.testing.assert_array_equal(np.isnan(found.sd), ~DEFINED)
+    assert found.reasons == ("", "its jackknife is 0/0 where one draw is left out", "", "")
+    assert [a for a in eb.alarms(FRAGILE, METRICS) if a.startswith("A single unit")] == [
+        "A single unit carries an estimate (pairwise-recall is 0/0 where one draw is left out): label more units."
+    ]
+
+
+@pytest.mark.parametrize("sample", [SAMPLE, FRAGILE], ids=["none", "one"])
+@pytest.mark.parametrize("kind", [Percentile(), Basic(), BCa(), Studentised()])
+def test_the_bootstrap_of_the_others(sample, kind):
+    boot = bootstrap(sample, METRICS, replicates=100, rng=1)
+    bounds = boot.interval(0.9, kind)
+    np.testing.assert_array_equal(np.isnan(bounds).all(axis=1), ~DEFINED)
+    np.testing.assert_array_equal(np.isnan(bounds).any(axis=1), ~DEFINED)
+    others = [x for x, there in zip(METRICS, DEFINED, strict=True) if there]
+    np.testing.assert_allclose(
+        bounds[DEFINED], bootstrap(sample, others, replicates=100, rng=1).interval(0.9, kind), rtol=1e-12
+    )
+    (why,) = filter(None, boot.table(0.9, Percentile())["reason"])
+    assert why.startswith("it is 0/0 in ") and why.endswith("of 100 draws: too few units hold what it averages "
+                                                           "over; label more")  # fmt: skip
+
+
+def test_an_acceleration_that_needs_every_draw():
+    boot = bootstrap(FRAGILE, METRICS, replicates=100, rng=1)
+    values = np.where(np.isnan(boot.draws.values), 0.5, boot.draws.values)
+    whole = replace(boot, draws=replace(boot.draws, values=values))
+    with pytest.raises(eb.NotIdentified, match="the acceleration of pairwise-recall is 0/0 where one draw"):
+        whole.interval()
+    assert np.isfinite(whole.interval(0.9, Percentile())).all()
+
+
+@pytest.mark.parametrize("kind", [Percentile(), Basic(), BCa(), Studentised()])
+def test_a_metric_that_some_replicates_lack_has_no_interval(kind):
+    """Two entities have links, so that every draw may be left out; one replicate has neither."""
+    sample = eb.Sample(eb.measure(PREDICTION, SINGLES | {1: 0, 3: 2}), eb.UniformClusters())
+    counts = np.random.default_rng(1).multinomial(20, np.full(20, 0.05), 60)
+    counts[:, :2] += 1
+    counts[7, :2] = 0
+    boot = bootstrap(sample, METRICS, FixedReplicates(counts), replicates=60)
+    np.testing.assert_array_equal(np.isnan(boot.interval(0.9, kind)).all(axis=1), ~DEFINED)
+    np.testing.assert_array_equal(np.isnan(boot.interval(0.9, kind)).any(axis=1), ~DEFINED)
+
+
+def test_naive_side_by_side_and_planning():
+    found = side_by_side(
+        {
+            "Taylor": eb.taylor(SAMPLE, METRICS),
+            "given": alone(METRICS),
+            "bootstrap": bootstrap(SAMPLE, METRICS, replicates=50, rng=1),
+            "naive": eb.naive(SAMPLE.units, [m.b3_precision, m.pairwise_recall]),
+        },
+        METRICS[:1] + METRICS[2:],
+    )
+    assert not found.lacking.keys() - {("naive", "pairwise-precision"), ("naive", "entities")}
+    with pytest.raises(eb.NotIdentified, match="no result gives pairwise-recall"):
+        side_by_side({"given": alone(METRICS)}, METRICS)
+    fragile = {"Taylor": eb.taylor(FRAGILE, METRICS), "jackknife": eb.jackknife(FRAGILE, METRICS)}
+    table = side_by_side(fragile, METRICS)
+    assert list(table.lacking) == [("jackknife", "pairwise-recall")]
+    assert table.rows.groupby("metric").size().to_dict() == {
+        x.name: 1 + (x is not METRICS[1]) for x in METRICS
+    }
+    with pytest.raises(eb.NotIdentified, match=r"^pairwise-recall: it is 0/0"):
+        forecast(SAMPLE, METRICS, {"r": eb.UniformRecords()})
+
+
+@pytest.mark.parametrize("engine", [None, PairedBootstrap(1, replicates=60)])
+def test_a_comparison_of_the_others(engine):
+    other = {i: i // 4 for i in range(40)}
+    found = eb.compare({"a": PREDICTION, "b": other}, SINGLES, eb.UniformClusters(), METRICS, engine=engine)
+    for table in (found.differences(), found.table()):
+        bad = table["metric"] == "pairwise-recall"
+        assert table.loc[bad, ["estimate", "lower", "upper"]].isna().all(axis=None)
+        assert table.loc[~bad, ["estimate", "lower", "upper"]].notna().all(axis=None)
+        assert (table["reason"] != "").tolist() == bad.tolist()
+
+
+def test_anchoring_of_the_others():
+    found = anchoring(PREDICTION, SINGLES, SINGLES | {1: 0}, eb.UniformClusters(), METRICS)
+    np.testing.assert_array_equal(np.isnan(found.mean), ~DEFINED)
+    assert found.reasons == ("", EMPTY, "", "")
+
+
+def test_the_page_says_why():
+    page = report(SAMPLE, [m.pairwise_recall, m.b3_precision])
+    for engine in ("closed form", "jackknife"):
+        assert f"pairwise-recall, {engine}: {EMPTY}." in page
+    assert "pairwise-recall, bootstrap: it is 0/0 in 2000 of 2000 draws" in page
+    assert f"no unit has an influence on pairwise-recall: {EMPTY}." in page
+
+
+def test_the_shell_prints_null_and_why(tmp_path):
+    files = []
+    for name, rows in (("p", PREDICTION), ("l", SINGLES)):
+        files.append(str(tmp_path / f"{name}.csv"))
+        pd.Series(rows).rename_axis("record").rename("cluster").reset_index().to_csv(files[-1], index=False)
+    call = ["estimate", *files, "--design", "uniform-clusters", "--metrics", "b3-precision,pairwise-recall"]
+    rows = json.loads(CliRunner().invoke(app, [*call, "--format", "json"]).stdout)
+    assert [row["reason"] for row in rows] == ["", EMPTY]
+    assert [rows[1][c] for c in ("estimate", "se", "lower", "upper")] == [None] * 4
+    assert isinstance(rows[0]["estimate"], float)
+
+
+# Variances below 0
+
+
+def test_a_variance_below_0_takes_no_other_row():
+    cov = np.array([[-1e-4, 0, 0], [0, 4e-4, 0], [0, 0, -1e-26]])
+    found = eb.Normal(("a", "b", "c"), np.full(3, 0.5), cov, np.full(3, 9.0), ((0.0, 1.0),) * 3, 10)
+    np.testing.assert_allclose(found.sd, [np.nan, 0.02, 0], atol=1e-16)
+    reasons = found.table()["reason"]
+    assert "variance estimate is below 0" in reasons["a"] and "use the jackknife" in reasons["a"]
+    assert reasons["b"] == reasons["c"] == ""
+    assert found.table()["estimate"].tolist() == [0.5] * 3
+    both = found.contrast([[1, -1, 0], [1, 0, -1]], ["a - b", "a - c"])
+    assert both.sd[0] == pytest.approx(np.sqrt(3e-4)) and np.isnan(both.sd[1])
+    with pytest.raises(eb.DataError, match="a - c: its variance estimate is below 0"):
+        both.contrast([[0, 1]], ["a - c"]).sd  # noqa: B018
+
+
+def test_with_replacement_no_variance_is_below_0():
+    """Rounding: every drawn entity has one record too few in its predicted cluster, so MUC recall is even."""
+    pred = [50, 0, 0, 53, 1, 1, 56, 2, 2, 59, 3, 3, 62]
+    true = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4]
+    found = eb.estimate(pd.Series(pred), pd.Series(true), eb.UniformClusters(), [m.muc_recall])
+    assert found.mean[0] == pytest.approx(0.5, rel=1e-9) and found.sd[0] == 0
+
+
+def test_even_metrics_have_variance_0_whatever_the_rounding():
+    """All entities err alike up to their number of records: ratios do not vary, totals do."""
+    rng = np.random.default_rng(4)
+    for _ in range(40):
+        many = rng.integers(1, 60)
+        true = np.repeat(np.arange(many), 3 * rng.integers(1, 4, many))
+        pred = np.arange(len(true)) // 3 if rng.random() < 0.5 else true
+        sample = eb.Sample(eb.measure(pd.Series(pred), pd.Series(true)), eb.UniformClusters())
+        chosen = [m.pairwise_precision, m.b3_precision, m.muc_precision]
+        if many > 1:
+            np.testing.assert_array_equal(eb.taylor(sample, chosen).apply(chosen).sd, 0)
+
+
+def test_an_engine_whose_variance_is_below_0_stands_beside_others():
+    totals = eb.taylor(SAMPLE, "b3-precision")
+    found = side_by_side({"Taylor": totals, "own": replace(totals, cov=-totals.cov)}, "b3-precision")
+    assert found.rows["method"].tolist() == ["Taylor"]
+    assert "below 0" in found.lacking["own", "b3-precision"]
