@@ -7,7 +7,7 @@ clusters that they touch and the histogram of all predicted cluster sizes come b
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -219,7 +219,7 @@ def scan_common(
             limit = Listed.of(ids, record)
         for name, database in zip(predictions, databases, strict=False):
             wanted = cluster.get(name) if isinstance(cluster, Mapping) else cluster
-            chosen = _chosen(database.columns(), record, wanted, _dates(frame))
+            chosen = _chosen(database, record, wanted, _dates(frame))
             database.use(*chosen, *_dates(frame))
             _refuse_kinds(labels, *(database.kind(column) for column in chosen))
             if limit is not None:
@@ -269,7 +269,7 @@ def _scan(
 ) -> dict[Any, Scanned]:
     labels = _labelled(labels)
     with opened_with(source, frame, record, engine) as (database, limit):
-        chosen = _chosen(database.columns(), record, cluster, (*release, *_dates(frame)))
+        chosen = _chosen(database, record, cluster, (*release, *_dates(frame)))
         database.use(*chosen, *release, *_dates(frame))
         prediction = _Prediction.of(database, labels, *chosen, *release, limit=limit)
         return prediction.units(labels, blocks, missing, common)
@@ -305,8 +305,9 @@ def _refuse_kinds(labels: Clustering, record: str | None, cluster: str | None) -
 
 
 def _chosen(
-    columns: Sequence[str], record: str | None, cluster: str | None, release: tuple[str, ...]
+    database: Database, record: str | None, cluster: str | None, release: tuple[str, ...]
 ) -> tuple[str, str]:
+    columns = database.columns()
     named = [c for c in (record, cluster, *release) if c is not None]
     lacking = [c for c in named if c not in columns]
     if columns and lacking:
@@ -314,12 +315,13 @@ def _chosen(
     if len(set(named)) < len(named):
         raise DataError(f"one column cannot serve twice: {some(named)}")
     wanted = [record, cluster].count(None)
-    if wanted and len(columns) > len(named) + wanted:
+    unnamed = [c for c in columns if c not in named and c not in database.by_folder]
+    if wanted and len(unnamed) > wanted:
         raise DataError(
             f"the prediction has {len(columns)} columns, {some(columns, 20)}, instead of 2",
             Remedy.SCANNED_COLUMNS,
         )
-    free = (c for c in columns if c not in named)
+    free = iter(unnamed)
     record, cluster = (name if name is not None else next(free, None) for name in (record, cluster))
     if record is None or cluster is None:
         raise DataError(

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
@@ -106,10 +106,14 @@ class Database(Protocol):
     ----------
     table : str
         SQL of the table.
+    by_folder : collection of str
+        Columns that the names of folders give, year=2021 for one; they are never chosen unnamed.
     """
 
     @property
     def table(self) -> str: ...
+    @property
+    def by_folder(self) -> Collection[str]: ...
     def quote(self, name: str) -> str: ...
     def rows(self, sql: str) -> list[tuple[Any, ...]]: ...
     def columns(self) -> Sequence[str]:
@@ -405,6 +409,7 @@ class _RunSQL:
     kinds: dict[str, str | None] = field(default_factory=dict)
 
     one_in = 1
+    by_folder = ()
 
     @property
     def table(self) -> str:
@@ -539,6 +544,8 @@ class _Spark:
     frame: Any
     one_in: int
     views: list[str]
+
+    by_folder = ()
 
     @property
     def table(self) -> str:
@@ -709,6 +716,7 @@ class _DuckDB:
     text: bool = False
     first: Sequence[str] = ()
     tables: int = 0
+    by_folder: Collection[str] = ()
 
     @property
     def one_in(self) -> int:
@@ -747,8 +755,10 @@ class _DuckDB:
         self.table = _reader(kind, paths, False)
         self.describe(names)
         if partitions and not every & {name.lower() for name in self.types}:
+            own = set(self.types)
             self.table = _reader(kind, paths, True)
             self.describe(names)
+            self.by_folder = set(self.types) - own
         if kind in PARQUET:
             self.files = _strings(paths)
 

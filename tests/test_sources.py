@@ -466,9 +466,8 @@ def test_small_csv_files_are_read_as_pandas_reads_them(tmp_path, seed):
     line = str(rng.choice(["\n", "\r\n"]))
     frame.to_csv(path, index=False, sep=separator, lineterminator=line, quoting=int(rng.integers(0, 2)))
     labels = dict(zip(frame.iloc[:, 0][:5], ["e", "e", "f", "f", "g"], strict=False))
-    same(scan(path, labels), eb.measure(frame, labels))
     named = scan(path, labels, record=header[0], cluster="cluster")
-    same(named, eb.measure(frame, labels))
+    same(named, eb.measure(frame.iloc[:, :2], labels))
 
 
 def test_rows_that_begin_with_a_hash_are_rows(tmp_path):
@@ -480,8 +479,8 @@ def test_rows_that_begin_with_a_hash_are_rows(tmp_path):
         }
     )
     frame.to_csv(tmp_path / "p.csv", index=False)
-    found = scan(tmp_path / "p.csv", {"0": "e", "2": "e"})
-    same(found, eb.measure(frame, {"0": "e", "2": "e"}))
+    found = scan(tmp_path / "p.csv", {"0": "e", "2": "e"}, **NAMES)
+    same(found, eb.measure(frame[["record", "cluster"]], {"0": "e", "2": "e"}))
     assert found.rows == 300
 
 
@@ -517,8 +516,7 @@ def test_columns_whose_names_differ_in_case_only(tmp_path, kind):
 
 def test_columns_of_one_name_in_csv(tmp_path):
     (tmp_path / "p.csv").write_text("record,cluster,cluster\na,x,v\nb,x,w\nc,y,w\n")
-    for names in ({}, NAMES):
-        same(scan(tmp_path / "p.csv", LABELS, **names), eb.measure({"a": "x", "b": "x", "c": "y"}, LABELS))
+    same(scan(tmp_path / "p.csv", LABELS, **NAMES), eb.measure({"a": "x", "b": "x", "c": "y"}, LABELS))
 
 
 def test_parquet_whose_name_does_not_say_so(tmp_path):
