@@ -239,3 +239,64 @@ def test_degrees_of_freedom_are_1_at_least():
     truth = pd.Series([0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1])
     found = eb.estimate(truth, truth, eb.UniformClusters(), [m.pairwise_recall])
     assert found.df[0] == 1.0
+
+
+def test_pseudo_draws_count_against_effective_draws_over_the_finite_population_correction():
+    truth = pd.Series(np.arange(300) // 3)
+    for population, theta in ((None, 1.0), (100, 0.8), (20, 0.0)):
+        sample = eb.Sample(eb.measure(truth, truth[truth < 20]), eb.UniformClusters(population))
+        found = eb.taylor(sample, [m.pairwise_recall]).apply([m.pairwise_recall])
+        assert found.draws == (pytest.approx(20 / theta) if theta else np.inf)
+
+
+class OfTheSample:
+    """A column that is known of the sampled units alone."""
+
+    def __init__(self, name, values):
+        self.name, self.values = name, np.array(values)
+
+    def identified(self, units):
+        return True
+
+    def count(self, units):
+        if len(units) != len(self.values):
+            raise eb.NotIdentified("known of the sampled units alone")
+        return self.values
+
+
+def test_what_stock_entities_cannot_tell_may_move_to_the_ends_of_its_support():
+    truth = pd.Series(np.arange(30) // 3)
+    top, bottom = OfTheSample("top", [1.0, 0.5] * 5), OfTheSample("bottom", [1.0] * 10)
+    own = m.Metric("own", (top, bottom), lambda x, y: x / y, ((bottom, 1.0),), m.UNIT, "")
+    sample = eb.Sample(eb.measure(truth, truth), eb.UniformRecords())
+    found = eb.taylor(sample, [own, m.b3_recall]).apply([own, m.b3_recall])
+    np.testing.assert_allclose(found.extremes, [[-0.75, 0.25], [1 / 3 - 1, 0]], atol=1e-9)
+
+
+@pytest.mark.parametrize("predicted", [False, True])
+def test_singletons_of_either_side_are_in_stock(predicted):
+    """Of records alone on one side, those alone on the other too: every stock singleton moves it."""
+    alone = (lambda n, N, m: N) if not predicted else (lambda n, N, m: m)
+    single = eb.columns.PieceSum("single", lambda n, N, m: (alone(n, N, m) == 1) * 1.0)
+    both = eb.columns.PieceSum("both", lambda n, N, m: ((N == 1) & (m == 1)) * 1.0)
+    own = m.Metric("own", (both, single), lambda x, y: x / y, ((single, 1.0),), m.UNIT, "")
+    truth, pred = pd.Series([0, 1, 2, 2, 3, 4, 5, 5]), pd.Series([0, 1, 2, 3, 4, 4, 5, 6])
+    if predicted:
+        units = eb.measure_predicted(pred, truth, [0, 1, 2, 3, 4, 5, 6])
+    else:
+        units = eb.measure(pred, truth)
+    found = eb.taylor(eb.Sample(units, eb.UniformClusters()), [own]).apply([own], order=1)
+    x = found.mean[0]
+    assert 0 < x < 1
+    np.testing.assert_allclose(found.extremes, [[-x, 1 - x]])
+
+
+def test_a_comparison_shows_the_intervals_of_each_prediction_alone():
+    truth = pd.Series(np.arange(60) // 4)
+    old, new = truth.replace({3: 2}), truth.where(np.arange(60) % 7 > 0, 99)
+    metrics = [m.pairwise_recall, m.rand, m.splits]
+    together = eb.compare({"old": old, "new": new}, truth[:40], eb.UniformRecords(), metrics).table()
+    for name, prediction in (("old", old), ("new", new)):
+        alone = eb.taylor(eb.Sample(eb.measure(prediction, truth[:40]), eb.UniformRecords()), metrics)
+        rows = together[together.prediction == name][["lower", "upper"]]
+        np.testing.assert_allclose(rows, alone.apply(metrics).interval(), rtol=1e-12)
