@@ -7,13 +7,14 @@ import math
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
+from functools import wraps
 from hashlib import file_digest
 from importlib.metadata import version
 from importlib.util import find_spec
+from inspect import Parameter, Signature, signature
 from io import StringIO
 from itertools import compress, product
 from pathlib import Path
@@ -139,95 +140,75 @@ def _file(what: str) -> Any:
     return typer.Option(exists=True, dir_okay=False, help=what)
 
 
-def _argument(name: str, what: str) -> Any:
-    return typer.Argument(metavar=name, exists=True, dir_okay=False, help=what)
-
-
-Prediction = Annotated[
-    Path,
-    typer.Argument(
-        metavar="PREDICTION",
-        exists=True,
-        help="Record and predicted cluster, for all records; or pairs, with --edges.",
-    ),
-]
-Labels = Annotated[Path, _argument("LABELS", "Record and entity, for every record of each labelled entity.")]
-DesignOption = Annotated[DesignName, typer.Option("--design", help="How the labelled units were found.")]
-Drawn = Annotated[Path | None, _file("One column: the unit of each draw, repeats kept.")]
-Draws = Annotated[int | None, typer.Option(min=1, help="How many records were drawn.")]
-Population = Annotated[int | None, typer.Option(min=1, help="How many there were to draw from.")]
-Weights = Annotated[Path | None, _file("Unit and weight.")]
-Strata = Annotated[Path | None, _file("Unit and stratum.")]
-Populations = Annotated[Path | None, _file("Stratum and its number of units.")]
-Single = Annotated[SingleUnit | None, typer.Option(help="Variance of a stratum with a single draw.")]
-Blocks = Annotated[
-    Path | None, _file("Record and block, of every labelled record: blocks then are the units drawn.")
-]
-Record = Annotated[str | None, typer.Option(help="Record column, in every file that has records.")]
-Cluster = Annotated[str | None, typer.Option(help="Cluster column of PREDICTION.")]
-Entity = Annotated[str | None, typer.Option(help="Entity column of LABELS.")]
-MissingOption = Annotated[
-    Missing, typer.Option("--missing", help="What to do with labelled records that PREDICTION lacks.")
-]
-MetricNames = Annotated[
-    str | None, typer.Option(help="Comma-separated, see erbayes metrics; all of them by default.")
-]
-FrameFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--frame",
-        exists=True,
-        help="The records that existed when the labels were made: their ids, or an older prediction.",
-    ),
-]
-FrameColumn = Annotated[
-    str | None, typer.Option(help="Column of PREDICTION that dates its records, in place of --frame.")
-]
-FrameUntil = Annotated[
-    str | None, typer.Option(help="Last day (YYYY-MM-DD) or number of --frame-column in the frame.")
-]
-Stored = Annotated[str | None, typer.Option("--table", help="Table of a DuckDB database.")]
-MemoryLimit = Annotated[
-    str | None, typer.Option(callback=_positive, help="For the scan of PREDICTION, such as 4GB.")
-]
-Edges = Annotated[
-    bool, typer.Option("--edges", help="Rows of PREDICTION are links between two records, not memberships.")
-]
-Left = Annotated[str | None, typer.Option(help="With --edges, the column of one record.")]
-Right = Annotated[str | None, typer.Option(help="With --edges, the column of the other record.")]
-Score = Annotated[str | None, typer.Option(help="With --edges, the column of scores.")]
-Threshold = Annotated[
-    float | None, typer.Option(help="With --score: pairs with this score or more are links.")
-]
-Records = Annotated[Path | None, _file("With --edges, all records, since some may be in no pair.")]
-Level = Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")]
-FormatOption = Annotated[Format, typer.Option("--format", help="How to print.")]
-Output = Annotated[
-    Path | None, typer.Option(help="File to write instead of printing; replaced only by a whole one.")
-]
-
-
 LARGE = 2**28
 """Bytes from which a file is scanned rather than read, where DuckDB is installed."""
-
-
-@contextmanager
-def _errors_told() -> Iterator[None]:
-    try:
-        yield
-    except DataError as error:
-        _tell("; ".join([f"erbayes: {error.what}", *(REMEDIES[r] for r in error.remedies)]))
-        raise typer.Exit(2) from error
 
 
 def _tell(text: str) -> None:
     typer.echo(printable(text), err=True)
 
 
-def _refuse_output(output: Path | None, *inputs: Path | None) -> None:
+def _command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """As `app.command`; a parameter that is a dataclass gives way to an option for each of its fields.
+
+    Such a class is the one place that declares what commands share. Its fields may be such classes too.
+    Required options come first.
+    """
+
+    def added(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**given: Any) -> None:
+            try:
+                _called(command, given)
+            except DataError as error:
+                _tell("; ".join([f"erbayes: {error.what}", *(REMEDIES[r] for r in error.remedies)]))
+                raise typer.Exit(2) from error
+
+        options = sorted(_options(command), key=lambda option: option.default is not Parameter.empty)
+        vars(run)["__signature__"] = Signature(options)
+        return app.command(name)(run)
+
+    return added
+
+
+def _parameters(call: Callable[..., Any]) -> Iterator[tuple[Parameter, bool]]:
+    """Parameters, and whether each is a class of options."""
+    for parameter in signature(call, eval_str=True).parameters.values():
+        yield parameter, is_dataclass(parameter.annotation)
+
+
+def _options(call: Callable[..., Any]) -> Iterator[Parameter]:
+    for own, grouped in _parameters(call):
+        if grouped:
+            yield from _options(own.annotation)
+        else:
+            yield own.replace(kind=Parameter.KEYWORD_ONLY)
+
+
+def _called(call: Callable[..., Any], given: dict[str, Any]) -> Any:
+    """What a call gives for the options that a shell gave."""
+    built = {
+        own.name: _called(own.annotation, given) if grouped else given[own.name]
+        for own, grouped in _parameters(call)
+    }
+    return call(**built)
+
+
+def _files(options: Any) -> Iterator[tuple[str, Path]]:
+    """Files that options name."""
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if is_dataclass(value):
+            yield from _files(value)
+        for path in value if isinstance(value, list) else [value]:
+            if isinstance(path, Path):
+                yield field.name, path
+
+
+def _refuse_output(output: Path | None, options: Any) -> None:
     """Before any work is done."""
     if output is not None:
-        refuse_output(output, [path for path in inputs if path is not None])
+        refuse_output(output, [path for _, path in _files(options)])
 
 
 def _keyed(path: Path, key: str, value: str) -> pd.Series:
@@ -252,68 +233,75 @@ def _numbers(path: Path, key: str, value: str, whole: bool = False) -> pd.Series
     return numbers.astype("int64") if whole else numbers
 
 
-def _design(
-    name: DesignName,
-    drawn: Path | None,
-    draws: int | None,
-    population: int | None,
-    weights: Path | None,
-    strata: Path | None,
-    populations: Path | None,
-    single_unit: SingleUnit | None,
-) -> Design:
-    given = {
-        "drawn": drawn,
-        "draws": draws,
-        "population": population,
-        "weights": weights,
-        "strata": strata,
-        "populations": populations,
-        "single-unit": single_unit,
-    }
-    takes = [f"--{option}" for option in given if option in TAKES[name]]
-    foreign = [f"--{o}" for o, value in given.items() if value is not None and o not in TAKES[name]]
-    if foreign:
-        raise DataError(
-            f"--design {name.value} does not take {', '.join(foreign)}; it takes {', '.join(takes)}"
-        )
-    units = None if drawn is None else list(read_columns(drawn, {"unit": None}).iloc[:, 0])
-    match name:
-        case DesignName.UNIFORM_RECORDS:
-            return UniformRecords(units, population)
-        case DesignName.UNIFORM_CLUSTERS:
-            return UniformClusters(population, units)
-        case DesignName.DISTINCT_ENTITIES:
-            if draws is None:
-                raise DataError(f"--design {name.value} needs --draws")
-            return DistinctEntities(draws, population)
-        case DesignName.KNOWN_WEIGHTS:
-            if weights is None:
-                raise DataError(f"--design {name.value} needs --weights")
-            return KnownWeights(_numbers(weights, "unit", "weight"), units, population)
-        case DesignName.STRATIFIED:
-            if strata is None or populations is None:
-                raise DataError(f"--design {name.value} needs --strata and --populations")
-            numbers = _numbers(populations, "stratum", "number", whole=True)
-            sizes = {str(h): int(n) for h, n in numbers.items()}
-            return Stratified(_keyed(strata, "unit", "stratum"), sizes, single_unit or SingleUnit.ERROR)
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """How the labelled units were drawn."""
+
+    design: Annotated[DesignName, typer.Option(help="How the labelled units were found.")]
+    drawn: Annotated[Path | None, _file("One column: the unit of each draw, repeats kept.")] = None
+    draws: Annotated[int | None, typer.Option(min=1, help="How many records were drawn.")] = None
+    population: Annotated[int | None, typer.Option(min=1, help="How many there were to draw from.")] = None
+    weights: Annotated[Path | None, _file("Unit and weight.")] = None
+    strata: Annotated[Path | None, _file("Unit and stratum.")] = None
+    populations: Annotated[Path | None, _file("Stratum and its number of units.")] = None
+    single_unit: Annotated[
+        SingleUnit | None, typer.Option(help="Variance of a stratum with a single draw.")
+    ] = None
+
+    def read(self) -> Design:
+        """The design, with what its files hold."""
+        given = {f.name.replace("_", "-"): getattr(self, f.name) for f in fields(self) if f.name != "design"}
+        takes = [f"--{option}" for option in given if option in TAKES[self.design]]
+        foreign = [
+            f"--{o}" for o, value in given.items() if value is not None and o not in TAKES[self.design]
+        ]
+        if foreign:
+            told = f"{', '.join(foreign)}; it takes {', '.join(takes)}"
+            raise DataError(f"--design {self.design.value} does not take {told}")
+        units = None if self.drawn is None else list(read_columns(self.drawn, {"unit": None}).iloc[:, 0])
+        match self.design:
+            case DesignName.UNIFORM_RECORDS:
+                return UniformRecords(units, self.population)
+            case DesignName.UNIFORM_CLUSTERS:
+                return UniformClusters(self.population, units)
+            case DesignName.DISTINCT_ENTITIES:
+                if self.draws is None:
+                    raise DataError(f"--design {self.design.value} needs --draws")
+                return DistinctEntities(self.draws, self.population)
+            case DesignName.KNOWN_WEIGHTS:
+                if self.weights is None:
+                    raise DataError(f"--design {self.design.value} needs --weights")
+                return KnownWeights(_numbers(self.weights, "unit", "weight"), units, self.population)
+            case DesignName.STRATIFIED:
+                if self.strata is None or self.populations is None:
+                    raise DataError(f"--design {self.design.value} needs --strata and --populations")
+                numbers = _numbers(self.populations, "stratum", "number", whole=True)
+                sizes = {str(h): int(n) for h, n in numbers.items()}
+                return Stratified(
+                    _keyed(self.strata, "unit", "stratum"), sizes, self.single_unit or SingleUnit.ERROR
+                )
 
 
-@dataclass(frozen=True, slots=True)
-class Pairs:
+@dataclass(frozen=True, kw_only=True)
+class Links:
     """How a prediction that is links between records is read."""
 
-    left: str | None
-    right: str | None
-    score: str | None
-    threshold: float | None
-    records: Path | None
+    edges: Annotated[
+        bool,
+        typer.Option("--edges", help="Rows of PREDICTION are links between two records, not memberships."),
+    ] = False
+    left: Annotated[str | None, typer.Option(help="With --edges, the column of one record.")] = None
+    right: Annotated[str | None, typer.Option(help="With --edges, the column of the other record.")] = None
+    score: Annotated[str | None, typer.Option(help="With --edges, the column of scores.")] = None
+    threshold: Annotated[
+        float | None, typer.Option(help="With --score: pairs with this score or more are links.")
+    ] = None
+    records: Annotated[Path | None, _file("With --edges, all records, since some may be in no pair.")] = None
 
-    @classmethod
-    def of(cls, edges: bool, *given: Any) -> Pairs | None:
-        if not edges and any(value is not None for value in given):
+    def __post_init__(self) -> None:
+        given = (self.left, self.right, self.score, self.threshold, self.records)
+        if not self.edges and any(value is not None for value in given):
             raise DataError("--left, --right, --score, --threshold and --records need --edges")
-        return cls(*given) if edges else None
 
     def read(self, path: Path, record: str | None) -> tuple[Clustering, str]:
         """Clusters of the links, and what was read."""
@@ -357,89 +345,6 @@ def _large(prediction: Path) -> bool:
     )
 
 
-def _scanned(predictions: Sequence[Path], stored: Any, memory_limit: str | None, pairs: Pairs | None) -> bool:
-    """Whether predictions are scanned where they lie, rather than read."""
-    for path in predictions:
-        if stored is None and is_database(path):
-            raise DataError(f"{path} is a DuckDB database", Remedy.DATABASE)
-    if pairs is None:
-        return stored is not None or memory_limit is not None or any(map(_large, predictions))
-    if stored is not None or memory_limit is not None or any(path.is_dir() for path in predictions):
-        raise DataError("with --edges, PREDICTION is a file that is read into memory")
-    return False
-
-
-def _source(prediction: Path, record: str | None, cluster: str | None, stored: str | None) -> Any:
-    """What to scan; a file that DuckDB cannot unpack is read."""
-    if stored is not None:
-        return DatabaseTable(prediction, stored, text=True)
-    if not unpacks(prediction):
-        return read_columns(prediction, {"record": record, "cluster": cluster})
-    return Files(prediction, text=True)
-
-
-def _frame(file: Path | None, column: str | None, until: str | None) -> Path | Dated | None:
-    """The frame as the options give it."""
-    if file is not None and (column is not None or until is not None):
-        raise DataError("a frame is either --frame or --frame-column with --frame-until")
-    if column is None:
-        if until is not None:
-            raise DataError("--frame-until needs --frame-column")
-        return file
-    return Dated(column, int(until) if until is not None and until.isdecimal() else until)
-
-
-def _read(
-    prediction: Path,
-    record: str | None,
-    cluster: str | None,
-    frame: Path | Dated | None,
-    pairs: Pairs | None,
-    what: str,
-) -> tuple[Any, str]:
-    """A prediction, with the dates that its frame needs, and what was read."""
-    dates = {"date": frame.column} if isinstance(frame, Dated) else {}
-    if pairs is not None and dates:
-        raise DataError("with --edges, a frame is --frame FILE: pairs have no dates")
-    if pairs is not None:
-        return pairs.read(prediction, record)
-    table = read_columns(prediction, {"record": record, "cluster": cluster, **dates})
-    found = Clustering.of(table.iloc[:, :2], what)
-    return (table if dates else found), f"{_sized(found)} ({_of(table.columns, prediction)})"
-
-
-def _labelled(
-    labels: Path,
-    blocks: Path | None,
-    record: str | None,
-    entity: str | None,
-    missing: Missing,
-    frame: Path | Dated | None,
-    scanned: bool,
-) -> tuple[dict[str, Any], str]:
-    """What is common to all ways of measuring a prediction, and what was read."""
-    listed: Any = frame
-    if isinstance(frame, Path):
-        listed = (
-            _source(frame, record, None, None)
-            if scanned
-            else read_columns(frame, {"record": record}, spare=1)
-        )
-    table = read_columns(labels, {"record": record, "entity": entity})
-    found = Clustering.of(table, "labels")
-    given = {"frame": listed, "labels": found, "blocks": None, "missing": missing}
-    read = (
-        f"{len(found.records):,} labelled records of {len(found.clusters):,} entities "
-        f"({_of(table.columns, labels)})"
-    )
-    if blocks is None:
-        return given, read
-    table = read_columns(blocks, {"record": record, "block": None})
-    filled = Clustering.of(table, "blocks")
-    filling = f"{len(filled.records):,} records of {len(filled.clusters):,} blocks"
-    return given | {"blocks": filled}, f"{read}; {filling} ({_of(table.columns, blocks)})"
-
-
 def _tell_frame(units: Units, name: str = "") -> None:
     if units.frame is not None:
         told = "; ".join(f"{what}: {value}" for what, value in units.frame.told().items())
@@ -454,44 +359,256 @@ def _tell_scan(units: Scanned, path: Path, name: str = "") -> None:
     )
 
 
-def _measured(
-    prediction: Path,
-    labels: Path,
-    blocks: Path | None,
-    record: str | None,
-    cluster: str | None,
-    entity: str | None,
-    missing: Missing,
-    frame: Path | Dated | None,
-    stored: str | None,
-    memory_limit: str | None,
-    pairs: Pairs | None,
-) -> tuple[Units, str]:
-    """Units of one prediction, which is scanned where it is large, and what was read."""
-    scanned = _scanned([prediction], stored, memory_limit, pairs)
-    if not scanned:
-        judged, read = _read(prediction, record, cluster, frame, pairs, "prediction")
-        given, of_labels = _labelled(labels, blocks, record, entity, missing, frame, scanned)
-        _tell(f"read {read}; {of_labels}")
-        counted = measure(judged, **given)
-        _tell_frame(counted)
-        return counted, f"{read}; {of_labels}"
-    given, of_labels = _labelled(labels, blocks, record, entity, missing, frame, scanned)
-    _tell(f"read {of_labels}")
-    units = scan(
-        _source(prediction, record, cluster, stored),
-        record=record,
-        cluster=cluster,
-        engine=DuckDB(memory_limit),
-        **given,
-    )
-    _tell_scan(units, prediction)
-    _tell_frame(units)
-    return units, f"{units.rows:,} records ({_of(units.columns, prediction)}); {of_labels}"
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """The records that existed when the labels were made."""
+
+    frame: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            help="The records that existed when the labels were made: their ids, or an older prediction.",
+        ),
+    ] = None
+    frame_column: Annotated[
+        str | None, typer.Option(help="Column of PREDICTION that dates its records, in place of --frame.")
+    ] = None
+    frame_until: Annotated[
+        str | None, typer.Option(help="Last day (YYYY-MM-DD) or number of --frame-column in the frame.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        dated = self.frame_column is not None or self.frame_until is not None
+        if self.frame is not None and dated:
+            raise DataError("a frame is either --frame or --frame-column with --frame-until")
+        if dated and self.frame_column is None:
+            raise DataError("--frame-until needs --frame-column")
+
+    @property
+    def dates(self) -> Dated | None:
+        until = self.frame_until
+        if self.frame_column is None:
+            return None
+        return Dated(self.frame_column, int(until) if until is not None and until.isdecimal() else until)
 
 
-def _metrics(names: str | None) -> Sequence[Metric]:
-    return METRICS if names is None else chosen(name.strip() for name in names.split(","))
+@dataclass(frozen=True, kw_only=True)
+class SharedFrame(Frame):
+    """The same, for predictions that may cover different records."""
+
+    coverage: Annotated[
+        Coverage, typer.Option(help="What to do where predictions cover different records.")
+    ] = Coverage.ERROR
+
+
+@dataclass(frozen=True)
+class Part:
+    """One prediction: where it lies, its table in a database, its column of clusters."""
+
+    path: Path
+    table: str | None
+    cluster: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """What is read and what is asked of it; `One` and `Several` say how many predictions there are."""
+
+    prediction: Path | list[Path]
+    labels: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LABELS",
+            exists=True,
+            dir_okay=False,
+            help="Record and entity, for every record of each labelled entity.",
+        ),
+    ]
+    drawing: Drawing
+    blocks: Annotated[
+        Path | None, _file("Record and block, of every labelled record: blocks then are the units drawn.")
+    ] = None
+    record: Annotated[str | None, typer.Option(help="Record column, in every file that has records.")] = None
+    cluster: str | list[str] | None = None
+    entity: Annotated[str | None, typer.Option(help="Entity column of LABELS.")] = None
+    links: Links
+    missing: Annotated[
+        Missing, typer.Option(help="What to do with labelled records that PREDICTION lacks.")
+    ] = Missing.ERROR
+    framed: Frame
+    metrics: Annotated[
+        str | None, typer.Option(help="Comma-separated, see erbayes metrics; all of them by default.")
+    ] = None
+    level: Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")] = 0.95
+    stored: str | list[str] | None = None
+    memory_limit: Annotated[
+        str | None, typer.Option(callback=_positive, help="For the scan of PREDICTION, such as 4GB.")
+    ] = None
+
+    def asked(self, default: Sequence[Metric] = METRICS) -> Sequence[Metric]:
+        names = self.metrics
+        return default if names is None else chosen(name.strip() for name in names.split(","))
+
+    def scanned(self, parts: Iterable[Part]) -> bool:
+        """Whether predictions are scanned where they lie, rather than read."""
+        parts = list(parts)
+        for part in parts:
+            if part.table is None and is_database(part.path):
+                raise DataError(f"{part.path} is a DuckDB database", Remedy.DATABASE)
+        told = self.memory_limit is not None or any(part.table is not None for part in parts)
+        if not self.links.edges:
+            return told or any(_large(part.path) for part in parts)
+        if told or any(part.path.is_dir() for part in parts):
+            raise DataError("with --edges, PREDICTION is a file that is read into memory")
+        return False
+
+    def source(self, part: Part) -> Any:
+        """What to scan; a file that DuckDB cannot unpack is read."""
+        if part.table is not None:
+            return DatabaseTable(part.path, part.table, text=True)
+        if not unpacks(part.path):
+            return read_columns(part.path, {"record": self.record, "cluster": part.cluster})
+        return Files(part.path, text=True)
+
+    def read(self, part: Part, what: str) -> tuple[Any, str]:
+        """A prediction, with the dates that its frame needs, and what was read."""
+        dates = self.framed.dates
+        if self.links.edges:
+            if dates is not None:
+                raise DataError("with --edges, a frame is --frame FILE: pairs have no dates")
+            return self.links.read(part.path, self.record)
+        columns = {"record": self.record, "cluster": part.cluster}
+        table = read_columns(part.path, columns if dates is None else columns | {"date": dates.column})
+        found = Clustering.of(table.iloc[:, :2], what)
+        return (found if dates is None else table), f"{_sized(found)} ({_of(table.columns, part.path)})"
+
+    def labelled(self, scanned: bool) -> tuple[dict[str, Any], str]:
+        """What is common to all ways of measuring a prediction, and what was read."""
+        frame: Any = self.framed.dates
+        if (listed := self.framed.frame) is not None:
+            frame = (
+                self.source(Part(listed, None, None))
+                if scanned
+                else read_columns(listed, {"record": self.record}, spare=1)
+            )
+        table = read_columns(self.labels, {"record": self.record, "entity": self.entity})
+        found = Clustering.of(table, "labels")
+        given = {"frame": frame, "labels": found, "blocks": None, "missing": self.missing}
+        read = (
+            f"{len(found.records):,} labelled records of {len(found.clusters):,} entities "
+            f"({_of(table.columns, self.labels)})"
+        )
+        if self.blocks is None:
+            return given, read
+        table = read_columns(self.blocks, {"record": self.record, "block": None})
+        filled = Clustering.of(table, "blocks")
+        filling = f"{len(filled.records):,} records of {len(filled.clusters):,} blocks"
+        return given | {"blocks": filled}, f"{read}; {filling} ({_of(table.columns, self.blocks)})"
+
+    def scan(self, part: Part, given: dict[str, Any]) -> Scanned:
+        engine = DuckDB(self.memory_limit)
+        return scan(self.source(part), record=self.record, cluster=part.cluster, engine=engine, **given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class One(Inputs):
+    """One prediction."""
+
+    prediction: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PREDICTION",
+            exists=True,
+            help="Record and predicted cluster, for all records; or pairs, with --edges.",
+        ),
+    ]
+    cluster: Annotated[str | None, typer.Option(help="Cluster column of PREDICTION.")] = None
+    stored: Annotated[str | None, typer.Option("--table", help="Table of a DuckDB database.")] = None
+
+    def sample(self) -> tuple[Sample, str]:
+        """The labelled sample of the prediction, which is scanned where it is large, and what was read."""
+        design = self.drawing.read()
+        part = Part(self.prediction, self.stored, self.cluster)
+        units: Units
+        if self.scanned([part]):
+            given, of_labels = self.labelled(scanned=True)
+            _tell(f"read {of_labels}")
+            units = found = self.scan(part, given)
+            _tell_scan(found, part.path)
+            read = f"{found.rows:,} records ({_of(found.columns, part.path)})"
+        else:
+            judged, read = self.read(part, "prediction")
+            given, of_labels = self.labelled(scanned=False)
+            _tell(f"read {read}; {of_labels}")
+            units = measure(judged, **given)
+        _tell_frame(units)
+        return Sample(units, design), f"{read}; {of_labels}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pilot(One):
+    """One prediction, for which two metrics are planned."""
+
+    metrics: Annotated[
+        str | None, typer.Option(help="Comma-separated; pairwise precision and recall by default.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Several(Inputs):
+    """Predictions to compare."""
+
+    prediction: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PREDICTION", exists=True, help="Each with record and predicted cluster, for all records."
+        ),
+    ]
+    cluster: Annotated[
+        list[str] | None, typer.Option(help="Cluster column of PREDICTION; several are compared.")
+    ] = None
+    framed: SharedFrame
+    stored: Annotated[
+        list[str] | None, typer.Option("--table", help="Table of a DuckDB database; several are compared.")
+    ] = None
+
+    def parts(self) -> dict[str, Part]:
+        """Predictions by name."""
+        tables: list[Any] = self.stored or [None]
+        columns: list[Any] = self.cluster or [None]
+        given = (self.prediction, tables, columns)
+        several = [len(values) > 1 for values in given]
+        parts = [Part(*values) for values in product(*given)]
+        names = [" ".join(compress((_stem(p.path), str(p.table), str(p.cluster)), several)) for p in parts]
+        if len(set(names)) < len(names):
+            raise DataError(f"predictions go by their files' names, which must differ: {some(names, 20)}")
+        return dict(zip(names, parts, strict=True))
+
+    def judged(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Predictions by name, scanned where one is large, and what is common to them."""
+        parts = self.parts()
+        scanned = self.scanned(parts.values())
+        given, of_labels = self.labelled(scanned)
+        _tell(f"read {of_labels}")
+        judged: dict[str, Any] = {}
+        if not scanned:
+            for name, part in parts.items():
+                judged[name], read = self.read(part, f"prediction {name!r}")
+                _tell(f"{name}: read {read}")
+        elif self.framed.coverage is Coverage.COMMON:
+            judged = scan_common(
+                {name: self.source(part) for name, part in parts.items()},
+                record=self.record,
+                cluster={name: part.cluster for name, part in parts.items()},
+                engine=DuckDB(self.memory_limit),
+                **given,
+            )
+        else:
+            judged = {name: self.scan(part, given) for name, part in parts.items()}
+        if scanned:
+            for name, units in judged.items():
+                _tell_scan(units, parts[name].path, f"{name}: ")
+        return judged, given
 
 
 def _rendered(table: pd.DataFrame, format: Format) -> str:
@@ -525,23 +642,31 @@ def _plain(table: pd.DataFrame) -> str:
     return "".join(f"{line.rstrip()}\n" for line in text.get().splitlines())
 
 
-def _show(table: pd.DataFrame, format: Format, output: Path | None) -> None:
-    text = _rendered(table, format)
-    if output is None:
-        typer.echo(text, nl=False)
-        return
-    with replacing(output) as new:
-        new.write_text(text, encoding="utf-8")
+@dataclass(frozen=True, kw_only=True)
+class Printing:
+    """Where a table goes, and how it looks."""
 
+    format: Annotated[Format, typer.Option(help="How to print.")] = Format.TABLE
+    output: Annotated[
+        Path | None, typer.Option(help="File to write instead of printing; replaced only by a whole one.")
+    ] = None
 
-def _show_estimates(table: pd.DataFrame, level: float, format: Format, output: Path | None) -> None:
-    """Estimates with their method; the plain table says the level once and leaves out the method."""
-    if format is Format.TABLE:
-        bounds = {bound: f"{bound} {100 * level:g} %" for bound in ("lower", "upper")}
-        table = table.drop(columns="level").rename(columns=bounds)
-    else:
-        table.insert(list(table.columns).index("metric") + 1, "method", "taylor")
-    _show(table, format, output)
+    def show(self, table: pd.DataFrame) -> None:
+        text = _rendered(table, self.format)
+        if self.output is None:
+            typer.echo(text, nl=False)
+            return
+        with replacing(self.output) as new:
+            new.write_text(text, encoding="utf-8")
+
+    def show_estimates(self, table: pd.DataFrame, level: float) -> None:
+        """Estimates with their method; the plain table says the level once and leaves out the method."""
+        if self.format is Format.TABLE:
+            bounds = {bound: f"{bound} {100 * level:g} %" for bound in ("lower", "upper")}
+            table = table.drop(columns="level").rename(columns=bounds)
+        else:
+            table.insert(list(table.columns).index("metric") + 1, "method", "taylor")
+        self.show(table)
 
 
 def _tell_version(wanted: bool) -> None:
@@ -559,42 +684,15 @@ def main(
     """How good is my entity resolution? Estimates for the whole database from a labelled sample."""
 
 
-@app.command("estimate")
+@_command("estimate")
 def estimate_command(
-    prediction: Prediction,
-    labels: Labels,
-    design: DesignOption,
-    drawn: Drawn = None,
-    draws: Draws = None,
-    population: Population = None,
-    weights: Weights = None,
-    strata: Strata = None,
-    populations: Populations = None,
-    single_unit: Single = None,
-    blocks: Blocks = None,
-    record: Record = None,
-    cluster: Cluster = None,
-    entity: Entity = None,
-    edges: Edges = False,
-    left: Left = None,
-    right: Right = None,
-    score: Score = None,
-    threshold: Threshold = None,
-    records: Records = None,
-    missing: MissingOption = Missing.ERROR,
-    frame: FrameFile = None,
-    frame_column: FrameColumn = None,
-    frame_until: FrameUntil = None,
-    metrics: MetricNames = None,
-    level: Level = 0.95,
-    stored: Stored = None,
-    memory_limit: MemoryLimit = None,
+    *,
+    inputs: One,
     interval: Annotated[
         KindName,
         typer.Option(help="symmetric: on the logit scale for shares, on the log scale for counts."),
     ] = KindName.BETA_GAMMA,
-    format: FormatOption = Format.TABLE,
-    output: Output = None,
+    printing: Printing,
 ) -> None:
     """Estimate metrics of PREDICTION from a labelled sample.
 
@@ -637,72 +735,22 @@ def estimate_command(
     Warnings, on stderr, say what is wrong with the estimates. Exit status: 0, or 2 where the input
     cannot be used.
     """
-    with _errors_told():
-        _refuse_output(output, prediction, labels, drawn, weights, strata, populations, blocks, records)
-        asked = _metrics(metrics)
-        drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
-        limit = _frame(frame, frame_column, frame_until)
-        pairs = Pairs.of(edges, left, right, score, threshold, records)
-        units, _ = _measured(
-            prediction, labels, blocks, record, cluster, entity, missing, limit, stored, memory_limit, pairs
+    _refuse_output(printing.output, inputs)
+    asked = inputs.asked()
+    sample, _ = inputs.sample()
+    if sample.units.unmatched:
+        _tell(
+            f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing "
+            f"{inputs.missing.value}: {MISSING[inputs.missing]}"
         )
-        if units.unmatched:
-            _tell(
-                f"note: {units.unmatched} labelled records are not in PREDICTION; --missing "
-                f"{missing.value}: {MISSING[missing]}"
-            )
-        sample = Sample(units, drawing)
-        table = taylor(sample, asked).apply(asked).table(level, KINDS[interval]).reset_index()
-        for alarm in alarms(sample, asked):
-            _tell(f"warning: {alarm}")
-        _show_estimates(table, level, format, output)
+    table = taylor(sample, asked).apply(asked).table(inputs.level, KINDS[interval]).reset_index()
+    for alarm in alarms(sample, asked):
+        _tell(f"warning: {alarm}")
+    printing.show_estimates(table, inputs.level)
 
 
-@app.command("compare")
-def compare_command(
-    predictions: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="PREDICTION", exists=True, help="Each with record and predicted cluster, for all records."
-        ),
-    ],
-    labels: Labels,
-    design: DesignOption,
-    drawn: Drawn = None,
-    draws: Draws = None,
-    population: Population = None,
-    weights: Weights = None,
-    strata: Strata = None,
-    populations: Populations = None,
-    single_unit: Single = None,
-    blocks: Blocks = None,
-    record: Record = None,
-    cluster: Annotated[
-        list[str] | None, typer.Option(help="Cluster column of PREDICTION; several are compared.")
-    ] = None,
-    entity: Entity = None,
-    edges: Edges = False,
-    left: Left = None,
-    right: Right = None,
-    score: Score = None,
-    threshold: Threshold = None,
-    records: Records = None,
-    missing: MissingOption = Missing.ERROR,
-    frame: FrameFile = None,
-    frame_column: FrameColumn = None,
-    frame_until: FrameUntil = None,
-    coverage: Annotated[
-        Coverage, typer.Option(help="What to do where predictions cover different records.")
-    ] = Coverage.ERROR,
-    metrics: MetricNames = None,
-    level: Level = 0.95,
-    stored: Annotated[
-        list[str] | None, typer.Option("--table", help="Table of a DuckDB database; several are compared.")
-    ] = None,
-    memory_limit: MemoryLimit = None,
-    format: FormatOption = Format.TABLE,
-    output: Output = None,
-) -> None:
+@_command("compare")
+def compare_command(*, inputs: Several, printing: Printing) -> None:
     """Compare predictions by the same labelled sample.
 
     Prints each prediction minus each earlier one, with paired standard errors. Two predictions or more are
@@ -715,49 +763,18 @@ def compare_command(
       erbayes compare both.parquet labels.csv --design uniform-records --record id \\
           --cluster old --cluster new
     """
-    with _errors_told():
-        _refuse_output(output, *predictions, labels, drawn, weights, strata, populations, blocks, records)
-        asked = _metrics(metrics)
-        drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
-        tables: Sequence[str | None] = stored or [None]
-        columns: Sequence[str | None] = cluster or [None]
-        parts = list(product(predictions, tables, columns))
-        several = [len(given) > 1 for given in (predictions, tables, columns)]
-        names = [" ".join(compress((_stem(p), str(t), str(c)), several)) for p, t, c in parts]
-        if len(set(names)) < len(names):
-            raise DataError(f"predictions go by their files' names, which must differ: {some(names, 20)}")
-        limit = _frame(frame, frame_column, frame_until)
-        pairs = Pairs.of(edges, left, right, score, threshold, records)
-        scanned = _scanned(predictions, stored, memory_limit, pairs)
-        given, of_labels = _labelled(labels, blocks, record, entity, missing, limit, scanned)
-        _tell(f"read {of_labels}")
-        judged: dict[str, Any]
-        if scanned:
-            engine = DuckDB(memory_limit)
-            sources = {n: _source(p, record, c, t) for n, (p, t, c) in zip(names, parts, strict=True)}
-            clusters = {n: c for n, (_, _, c) in zip(names, parts, strict=True)}
-            if coverage is Coverage.COMMON:
-                judged = scan_common(sources, record=record, cluster=clusters, engine=engine, **given)
-            else:
-                judged = {
-                    n: scan(source, record=record, cluster=clusters[n], engine=engine, **given)
-                    for n, source in sources.items()
-                }
-            for (name, units), (path, *_) in zip(judged.items(), parts, strict=True):
-                _tell_scan(units, path, f"{name}: ")
-        else:
-            judged = {}
-            for name, (path, _, column) in zip(names, parts, strict=True):
-                judged[name], read = _read(path, record, column, limit, pairs, f"prediction {name!r}")
-                _tell(f"{name}: read {read}")
-        found = compare(judged, design=drawing, metrics=asked, coverage=coverage, **given)
-        for name, sample in zip(names, found.samples, strict=True):
-            _tell_frame(sample.units, f"{name}: ")
-            for alarm in alarms(sample, asked):
-                _tell(f"warning: {name}: {alarm}")
-        if found.left_out:
-            _tell(f"warning: {found.left_out} labelled records, which a prediction lacks, are left out")
-        _show_estimates(found.differences(level), level, format, output)
+    _refuse_output(printing.output, inputs)
+    asked = inputs.asked()
+    design = inputs.drawing.read()
+    judged, given = inputs.judged()
+    found = compare(judged, design=design, metrics=asked, coverage=inputs.framed.coverage, **given)
+    for name, sample in zip(judged, found.samples, strict=True):
+        _tell_frame(sample.units, f"{name}: ")
+        for alarm in alarms(sample, asked):
+            _tell(f"warning: {name}: {alarm}")
+    if found.left_out:
+        _tell(f"warning: {found.left_out} labelled records, which a prediction lacks, are left out")
+    printing.show_estimates(found.differences(inputs.level), inputs.level)
 
 
 def _stem(path: Path) -> str:
@@ -775,36 +792,10 @@ def _told(path: Path) -> str:
     return f"{path}, {path.stat().st_size:,} bytes, SHA-256 {digest}"
 
 
-@app.command("report")
+@_command("report")
 def report_command(
-    prediction: Prediction,
-    labels: Labels,
-    design: DesignOption,
-    drawn: Drawn = None,
-    draws: Draws = None,
-    population: Population = None,
-    weights: Weights = None,
-    strata: Strata = None,
-    populations: Populations = None,
-    single_unit: Single = None,
-    blocks: Blocks = None,
-    record: Record = None,
-    cluster: Cluster = None,
-    entity: Entity = None,
-    edges: Edges = False,
-    left: Left = None,
-    right: Right = None,
-    score: Score = None,
-    threshold: Threshold = None,
-    records: Records = None,
-    missing: MissingOption = Missing.ERROR,
-    frame: FrameFile = None,
-    frame_column: FrameColumn = None,
-    frame_until: FrameUntil = None,
-    metrics: MetricNames = None,
-    level: Level = 0.95,
-    stored: Stored = None,
-    memory_limit: MemoryLimit = None,
+    *,
+    inputs: One,
     title: Annotated[str, typer.Option(help="Of the page.")] = "How good is this entity resolution?",
     output: Annotated[Path, typer.Option(help="The page to write; replaced only by a whole one.")] = Path(
         "report.html"
@@ -821,79 +812,34 @@ def report_command(
       erbayes report clusters.csv labels.csv --design uniform-records \\
           --metrics pairwise-precision,pairwise-recall --output report.html
     """
-    with _errors_told():
-        _refuse_output(output, prediction, labels, drawn, weights, strata, populations, blocks, records)
-        asked = _metrics(metrics)
-        drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
-        limit = _frame(frame, frame_column, frame_until)
-        pairs = Pairs.of(edges, left, right, score, threshold, records)
-        units, read = _measured(
-            prediction, labels, blocks, record, cluster, entity, missing, limit, stored, memory_limit, pairs
-        )
-        files = {
-            "PREDICTION": prediction,
-            "LABELS": labels,
-            "drawn": drawn,
-            "weights": weights,
-            "strata": strata,
-            "populations": populations,
-            "blocks": blocks,
-            "frame": frame,
-            "records": records,
-        }
-        about = {name: _told(path) for name, path in files.items() if path is not None} | {"read": read}
-        if units.unmatched:
-            about["--missing"] = f"{missing.value}: {MISSING[missing]}"
-        page = report(
-            Sample(units, drawing),
-            asked,
-            level=level,
-            title=title,
-            about=about,
-            call=shlex.join(["erbayes", *sys.argv[1:]]),
-        )
-        with replacing(output) as new:
-            new.write_text(page, encoding="utf-8")
-        typer.echo(f"wrote {output}")
+    _refuse_output(output, inputs)
+    asked = inputs.asked()
+    sample, read = inputs.sample()
+    names = {"prediction": "PREDICTION", "labels": "LABELS"}
+    about = {names.get(name, name): _told(path) for name, path in _files(inputs)} | {"read": read}
+    if sample.units.unmatched:
+        about["--missing"] = f"{inputs.missing.value}: {MISSING[inputs.missing]}"
+    page = report(
+        sample,
+        asked,
+        level=inputs.level,
+        title=title,
+        about=about,
+        call=shlex.join(["erbayes", *sys.argv[1:]]),
+    )
+    with replacing(output) as new:
+        new.write_text(page, encoding="utf-8")
+    typer.echo(f"wrote {output}")
 
 
-@app.command("plan")
+@_command("plan")
 def plan_command(
-    prediction: Prediction,
-    labels: Labels,
-    design: DesignOption,
+    *,
+    inputs: Pilot,
     half_width: Annotated[float, typer.Option(help="Half the wished width of the interval, such as 0.03.")],
-    drawn: Drawn = None,
-    draws: Draws = None,
-    population: Population = None,
-    weights: Weights = None,
-    strata: Strata = None,
-    populations: Populations = None,
-    single_unit: Single = None,
-    blocks: Blocks = None,
-    record: Record = None,
-    cluster: Cluster = None,
-    entity: Entity = None,
-    edges: Edges = False,
-    left: Left = None,
-    right: Right = None,
-    score: Score = None,
-    threshold: Threshold = None,
-    records: Records = None,
-    missing: MissingOption = Missing.ERROR,
-    frame: FrameFile = None,
-    frame_column: FrameColumn = None,
-    frame_until: FrameUntil = None,
-    metrics: Annotated[
-        str | None, typer.Option(help="Comma-separated; pairwise precision and recall by default.")
-    ] = None,
-    level: Level = 0.95,
-    stored: Stored = None,
-    memory_limit: MemoryLimit = None,
     per_unit: Annotated[float, typer.Option(help="Cost of a unit, whatever its size.")] = 0.0,
     per_record: Annotated[float, typer.Option(help="Cost of each of its records.")] = 1.0,
-    format: FormatOption = Format.TABLE,
-    output: Output = None,
+    printing: Printing,
 ) -> None:
     """How many units to label for a wished width, from a pilot.
 
@@ -906,29 +852,22 @@ def plan_command(
       erbayes plan clusters.csv pilot.csv --design uniform-records --half-width 0.03 \\
           --per-unit 4 --per-record 0.5
     """
-    with _errors_told():
-        _refuse_output(output, prediction, labels, drawn, weights, strata, populations, blocks, records)
-        asked = (pairwise_precision, pairwise_recall) if metrics is None else _metrics(metrics)
-        drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
-        limit = _frame(frame, frame_column, frame_until)
-        pairs = Pairs.of(edges, left, right, score, threshold, records)
-        units, _ = _measured(
-            prediction, labels, blocks, record, cluster, entity, missing, limit, stored, memory_limit, pairs
-        )
-        planned: dict[str, UniformRecords | UniformClusters] = {
-            DesignName.UNIFORM_RECORDS.value: UniformRecords(),
-            DesignName.UNIFORM_CLUSTERS.value: UniformClusters(),
-        }
-        pilot = Sample(units, drawing)
-        for alarm in alarms(pilot, asked):
-            _tell(f"warning: {alarm}")
-        plan = forecast(pilot, asked, planned, cost=lambda size: per_unit + per_record * size)
-        table = plan.needed(half_width, level)
-        _show(table.astype(object).where(table.notna(), None), format, output)
+    _refuse_output(printing.output, inputs)
+    asked = inputs.asked(default=(pairwise_precision, pairwise_recall))
+    pilot, _ = inputs.sample()
+    planned: dict[str, UniformRecords | UniformClusters] = {
+        DesignName.UNIFORM_RECORDS.value: UniformRecords(),
+        DesignName.UNIFORM_CLUSTERS.value: UniformClusters(),
+    }
+    for alarm in alarms(pilot, asked):
+        _tell(f"warning: {alarm}")
+    plan = forecast(pilot, asked, planned, cost=lambda size: per_unit + per_record * size)
+    table = plan.needed(half_width, inputs.level)
+    printing.show(table.astype(object).where(table.notna(), None))
 
 
-@app.command("metrics")
-def metrics_command(format: FormatOption = Format.TABLE, output: Output = None) -> None:
+@_command("metrics")
+def metrics_command(printing: Printing) -> None:
     """List every metric, with its formula and source.
 
     n = records shared by an entity and a predicted cluster, N_c and m = their sizes, N = all records,
@@ -938,13 +877,13 @@ def metrics_command(format: FormatOption = Format.TABLE, output: Output = None) 
     [B22] Binette et al. (2022), [M10] Menestrina et al. (2010), [R07] Rosenberg and Hirschberg (2007),
     [T07] Talburt et al. (2007).
     """
-    with _errors_told():
-        _refuse_output(output)
-        listed = {"metric": [m.name for m in METRICS], "formula": [m.source for m in METRICS]}
-        _show(pd.DataFrame(listed), format, output)
+    if printing.output is not None:
+        refuse_output(printing.output)
+    listed = {"metric": [m.name for m in METRICS], "formula": [m.source for m in METRICS]}
+    printing.show(pd.DataFrame(listed))
 
 
-@app.command("demo")
+@_command("demo")
 def demo_command(
     picture: Annotated[Path, typer.Option(help="Where to write the forest plot.")] = Path("patentsview.png"),
 ) -> None:
@@ -953,6 +892,5 @@ def demo_command(
     PatentsView's disambiguation of inventors, judged by 401 hand-labelled ones. Needs the extra
     datasets: pip install 'erbayes[datasets]'
     """
-    with _errors_told():
-        _refuse_output(picture)
-        demo(picture)
+    refuse_output(picture)
+    demo(picture)

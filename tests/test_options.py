@@ -1,0 +1,62 @@
+"""What the commands share is declared once, and all of them take it."""
+
+import inspect
+from collections import Counter
+
+import pytest
+import typer
+from test_cli import folder, refused  # noqa: F401
+
+from erbayes.cli import app
+
+OWN = {
+    "estimate": {"interval", "format", "output"},
+    "compare": {"coverage", "format", "output"},
+    "report": {"title", "output"},
+    "plan": {"half-width", "per-unit", "per-record", "format", "output"},
+}
+COMMANDS = {c.name: c.callback for c in app.registered_commands if c.name in OWN}
+
+
+def shown(command):
+    """Names of options in the order of the help, with what is said of each."""
+    found = typer.main.get_command(app).commands[command].params
+    return {p.opts[0].removeprefix("--"): (p.required, p.default, p.help) for p in found}
+
+
+def test_every_command_takes_every_shared_option_in_the_same_order():
+    shared = {c: [name for name in shown(c) if name not in own] for c, own in OWN.items()}
+    assert shared == dict.fromkeys(OWN, shared["estimate"])
+    assert len(shared["estimate"]) > 25
+
+
+def test_shared_options_mean_the_same_everywhere():
+    several = {"prediction", "cluster", "table"}
+    for command, own in OWN.items():
+        for name, said in shown(command).items():
+            if name not in own | several | ({"metrics"} if command == "plan" else set()):
+                assert said == shown("estimate")[name], (command, name)
+
+
+def test_no_two_commands_declare_the_same_option():
+    declared = Counter(
+        name for run in COMMANDS.values() for name in inspect.signature(run.__wrapped__).parameters
+    )
+    assert {name for name, times in declared.items() if times > 1} == {"inputs", "printing"}
+
+
+def test_required_options_come_first():
+    for command in OWN:
+        required = [required for required, *_ in shown(command).values()]
+        assert required == sorted(required, reverse=True)
+        assert sum(required) == 3 + (command == "plan")
+
+
+@pytest.mark.parametrize(
+    "command", ["estimate p.csv", "compare p.csv blocks.csv", "report p.csv", "plan p.csv --half-width 1"]
+)
+def test_a_frame_is_not_written_over(folder, command):  # noqa: F811
+    before = (folder / "q.csv").read_bytes()
+    args = ("l.parquet", "--design", "uniform-clusters", "--frame", "q.csv", "--output", "q.csv")
+    assert "cannot write q.csv: it is read as q.csv" in refused(*command.split(), *args)
+    assert (folder / "q.csv").read_bytes() == before
