@@ -509,7 +509,7 @@ def test_metrics_lists_every_metric_with_its_formula():
 
 
 def test_version(monkeypatch):
-    monkeypatch.setattr("erbayes.cli.version", {"erbayes": "9.8.7"}.__getitem__)
+    monkeypatch.setattr("erbayes.cli.commands.version", {"erbayes": "9.8.7"}.__getitem__)
     shown = run("--version")
     assert (shown.exit_code, shown.stdout) == (0, "erbayes 9.8.7\n")
 
@@ -893,7 +893,7 @@ def test_a_database_needs_its_table(folder):
 def test_outputs_are_refused_before_anything_is_read(folder, monkeypatch, command, output):
     (folder / "closed.csv").write_text("old")
     (folder / "closed.csv").chmod(0o444)
-    monkeypatch.setattr("erbayes.cli.read_columns", lambda *args: pytest.fail("was read"))
+    monkeypatch.setattr("erbayes.cli.inputs.read_columns", lambda *args: pytest.fail("was read"))
     args = ("l.parquet", "--design", "uniform-clusters", "--blocks", "blocks.csv", "--output", output)
     assert f"cannot write {output}: " in refused(*command.split(), *args)
 

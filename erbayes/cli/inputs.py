@@ -1,35 +1,22 @@
-"""The command line: `erbayes estimate PREDICTION LABELS --design uniform-records`."""
+"""What commands read: predictions, labels, and how these were drawn."""
 
 from __future__ import annotations
 
-import json
-import math
 import re
-import shlex
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from enum import Enum
-from functools import wraps
-from hashlib import file_digest
-from importlib.metadata import version
 from importlib.util import find_spec
-from inspect import Parameter, Signature, signature
-from io import StringIO
 from itertools import compress, product
 from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
-from .clustering import Clustering, ids
-from .compare import Coverage, compare
-from .demo import demo
-from .design import (
+from ..clustering import Clustering, ids
+from ..compare import Coverage
+from ..design import (
     Design,
     DistinctEntities,
     KnownWeights,
@@ -38,23 +25,15 @@ from .design import (
     UniformClusters,
     UniformRecords,
 )
-from .diagnostics import alarms
-from .errors import DataError, Remedy, printable, some
-from .files import is_database, read_columns, refuse_output, replacing
-from .frame import Dated
-from .intervals import DEFAULT, WALD, Kind, Symmetric
-from .metrics import METRICS, Metric, chosen, pairwise_precision, pairwise_recall
-from .planning import forecast
-from .report import report
-from .sample import Sample
-from .scan import DatabaseTable, DuckDB, Files, Scanned, scan, scan_common
-from .sources import FOREIGN, PACKED, unpacks
-from .taylor import taylor
-from .units import Missing, Units, measure
-
-app = typer.Typer(
-    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
-)
+from ..errors import DataError, Remedy, some
+from ..files import is_database, read_columns
+from ..frame import Dated
+from ..metrics import METRICS, Metric, chosen
+from ..sample import Sample
+from ..scan import DatabaseTable, DuckDB, Files, Scanned, scan, scan_common
+from ..sources import FOREIGN, PACKED, unpacks
+from ..units import Missing, Units, measure
+from .options import file_option, tell
 
 
 class DesignName(Enum):
@@ -77,56 +56,8 @@ TAKES = {
 """Options of each design."""
 
 
-class KindName(Enum):
-    """Kind of interval."""
-
-    BETA_GAMMA = "beta-gamma"
-    SYMMETRIC = "symmetric"
-    WALD = "wald"
-
-
-KINDS: dict[KindName, Kind] = {
-    KindName.BETA_GAMMA: DEFAULT,
-    KindName.SYMMETRIC: Symmetric(),
-    KindName.WALD: WALD,
-}
-
-
-MISSING = {
-    Missing.SINGLETON: "each is a predicted cluster of its own",
-    Missing.TOGETHER: "those of an entity are one predicted cluster",
-    Missing.OMIT: "left out",
-}
-
-
-COLUMNS = "name them: --record, --cluster, --entity"
-REMEDIES = {
-    Remedy.MISSING: (
-        "choose a policy to go on: --missing omit, singleton or together; with --edges, --records lists "
-        "records that are in no pair"
-    ),
-    Remedy.COVERAGE: "choose --coverage common to compare them on the records that they share",
-    Remedy.COLUMNS: COLUMNS,
-    Remedy.SCANNED_COLUMNS: COLUMNS,
-    Remedy.ALONE: Remedy.ALONE.value,
-    Remedy.LINKS: "if rows are links between records, --edges makes clusters of them",
-    Remedy.ANSWERS: (
-        "if rows are answers about pairs of records, erbayes.labelling.read_stars makes entities of them, in "
-        "Python"
-    ),
-    Remedy.SCORE: "name those of the two records and of scores: --left, --right, --score with --threshold",
-    Remedy.DATABASE: "name its table: --table NAME",
-}
-"""What to do about an error, in a shell."""
-
-
-class Format(Enum):
-    """How a table is printed."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
-    HTML = "html"
+LARGE = 2**28
+"""Bytes from which a file is scanned rather than read, where DuckDB is installed."""
 
 
 def _positive(limit: str | None) -> str | None:
@@ -134,81 +65,6 @@ def _positive(limit: str | None) -> str | None:
     if limit is not None and (number is None or float(number[1]) == 0):
         raise typer.BadParameter(f"{limit!r} is not an amount of memory such as 4GB")
     return limit
-
-
-def _file(what: str) -> Any:
-    return typer.Option(exists=True, dir_okay=False, help=what)
-
-
-LARGE = 2**28
-"""Bytes from which a file is scanned rather than read, where DuckDB is installed."""
-
-
-def _tell(text: str) -> None:
-    typer.echo(printable(text), err=True)
-
-
-def _command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """As `app.command`; a parameter that is a dataclass gives way to an option for each of its fields.
-
-    Such a class is the one place that declares what commands share. Its fields may be such classes too.
-    Required options come first.
-    """
-
-    def added(command: Callable[..., None]) -> Callable[..., None]:
-        @wraps(command)
-        def run(**given: Any) -> None:
-            try:
-                _called(command, given)
-            except DataError as error:
-                _tell("; ".join([f"erbayes: {error.what}", *(REMEDIES[r] for r in error.remedies)]))
-                raise typer.Exit(2) from error
-
-        options = sorted(_options(command), key=lambda option: option.default is not Parameter.empty)
-        vars(run)["__signature__"] = Signature(options)
-        return app.command(name)(run)
-
-    return added
-
-
-def _parameters(call: Callable[..., Any]) -> Iterator[tuple[Parameter, bool]]:
-    """Parameters, and whether each is a class of options."""
-    for parameter in signature(call, eval_str=True).parameters.values():
-        yield parameter, is_dataclass(parameter.annotation)
-
-
-def _options(call: Callable[..., Any]) -> Iterator[Parameter]:
-    for own, grouped in _parameters(call):
-        if grouped:
-            yield from _options(own.annotation)
-        else:
-            yield own.replace(kind=Parameter.KEYWORD_ONLY)
-
-
-def _called(call: Callable[..., Any], given: dict[str, Any]) -> Any:
-    """What a call gives for the options that a shell gave."""
-    built = {
-        own.name: _called(own.annotation, given) if grouped else given[own.name]
-        for own, grouped in _parameters(call)
-    }
-    return call(**built)
-
-
-def _files(options: Any) -> Iterator[tuple[str, Path]]:
-    """Files that options name."""
-    for field in fields(options):
-        value = getattr(options, field.name)
-        if is_dataclass(value):
-            yield from _files(value)
-        for path in value if isinstance(value, list) else [value]:
-            if isinstance(path, Path):
-                yield field.name, path
-
-
-def _refuse_output(output: Path | None, options: Any) -> None:
-    """Before any work is done."""
-    if output is not None:
-        refuse_output(output, [path for _, path in _files(options)])
 
 
 def _keyed(path: Path, key: str, value: str) -> pd.Series:
@@ -238,12 +94,12 @@ class Drawing:
     """How the labelled units were drawn."""
 
     design: Annotated[DesignName, typer.Option(help="How the labelled units were found.")]
-    drawn: Annotated[Path | None, _file("One column: the unit of each draw, repeats kept.")] = None
+    drawn: Annotated[Path | None, file_option("One column: the unit of each draw, repeats kept.")] = None
     draws: Annotated[int | None, typer.Option(min=1, help="How many records were drawn.")] = None
     population: Annotated[int | None, typer.Option(min=1, help="How many there were to draw from.")] = None
-    weights: Annotated[Path | None, _file("Unit and weight.")] = None
-    strata: Annotated[Path | None, _file("Unit and stratum.")] = None
-    populations: Annotated[Path | None, _file("Stratum and its number of units.")] = None
+    weights: Annotated[Path | None, file_option("Unit and weight.")] = None
+    strata: Annotated[Path | None, file_option("Unit and stratum.")] = None
+    populations: Annotated[Path | None, file_option("Stratum and its number of units.")] = None
     single_unit: Annotated[
         SingleUnit | None, typer.Option(help="Variance of a stratum with a single draw.")
     ] = None
@@ -296,7 +152,9 @@ class Links:
     threshold: Annotated[
         float | None, typer.Option(help="With --score: pairs with this score or more are links.")
     ] = None
-    records: Annotated[Path | None, _file("With --edges, all records, since some may be in no pair.")] = None
+    records: Annotated[
+        Path | None, file_option("With --edges, all records, since some may be in no pair.")
+    ] = None
 
     def __post_init__(self) -> None:
         given = (self.left, self.right, self.score, self.threshold, self.records)
@@ -345,15 +203,15 @@ def _large(prediction: Path) -> bool:
     )
 
 
-def _tell_frame(units: Units, name: str = "") -> None:
+def tell_frame(units: Units, name: str = "") -> None:
     if units.frame is not None:
         told = "; ".join(f"{what}: {value}" for what, value in units.frame.told().items())
-        _tell(f"note: {name}{told}")
+        tell(f"note: {name}{told}")
 
 
 def _tell_scan(units: Scanned, path: Path, name: str = "") -> None:
     clusters = "" if units.known is None else f", in {units.known.count.sum():,.0f} clusters"
-    _tell(
+    tell(
         f"{name}{units.rows:,} records scanned{clusters} ({_of(units.columns, path)}); "
         f"no duplicates among {units.checked}"
     )
@@ -426,7 +284,8 @@ class Inputs:
     ]
     drawing: Drawing
     blocks: Annotated[
-        Path | None, _file("Record and block, of every labelled record: blocks then are the units drawn.")
+        Path | None,
+        file_option("Record and block, of every labelled record: blocks then are the units drawn."),
     ] = None
     record: Annotated[str | None, typer.Option(help="Record column, in every file that has records.")] = None
     cluster: str | list[str] | None = None
@@ -532,16 +391,16 @@ class One(Inputs):
         units: Units
         if self.scanned([part]):
             given, of_labels = self.labelled(scanned=True)
-            _tell(f"read {of_labels}")
+            tell(f"read {of_labels}")
             units = found = self.scan(part, given)
             _tell_scan(found, part.path)
             read = f"{found.rows:,} records ({_of(found.columns, part.path)})"
         else:
             judged, read = self.read(part, "prediction")
             given, of_labels = self.labelled(scanned=False)
-            _tell(f"read {read}; {of_labels}")
+            tell(f"read {read}; {of_labels}")
             units = measure(judged, **given)
-        _tell_frame(units)
+        tell_frame(units)
         return Sample(units, design), f"{read}; {of_labels}"
 
 
@@ -589,12 +448,12 @@ class Several(Inputs):
         parts = self.parts()
         scanned = self.scanned(parts.values())
         given, of_labels = self.labelled(scanned)
-        _tell(f"read {of_labels}")
+        tell(f"read {of_labels}")
         judged: dict[str, Any] = {}
         if not scanned:
             for name, part in parts.items():
                 judged[name], read = self.read(part, f"prediction {name!r}")
-                _tell(f"{name}: read {read}")
+                tell(f"{name}: read {read}")
         elif self.framed.coverage is Coverage.COMMON:
             judged = scan_common(
                 {name: self.source(part) for name, part in parts.items()},
@@ -611,286 +470,7 @@ class Several(Inputs):
         return judged, given
 
 
-def _rendered(table: pd.DataFrame, format: Format) -> str:
-    match format:
-        case Format.CSV:
-            return table.to_csv(index=False)
-        case Format.HTML:
-            with pd.option_context("display.max_colwidth", None):
-                return table.to_html(index=False) + "\n"
-        case Format.JSON:
-            rows = [
-                {k: None if isinstance(x, float) and not math.isfinite(x) else x for k, x in row.items()}
-                for row in table.to_dict("records")
-            ]
-            return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
-        case Format.TABLE:
-            return _plain(table)
-
-
-def _plain(table: pd.DataFrame) -> str:
-    """Aligned columns, as wide as they need to be."""
-    shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in table.columns:
-        number = pd.api.types.is_float_dtype(table[name])
-        shown.add_column(str(name), justify="right" if number else "left", no_wrap=True)
-    for row in table.itertuples(index=False):
-        shown.add_row(*(f"{x:,.4f}" if isinstance(x, float) else str(x) for x in row))
-    console = Console(file=StringIO(), width=10_000, markup=False, highlight=False, emoji=False)
-    with console.capture() as text:
-        console.print(shown)
-    return "".join(f"{line.rstrip()}\n" for line in text.get().splitlines())
-
-
-@dataclass(frozen=True, kw_only=True)
-class Printing:
-    """Where a table goes, and how it looks."""
-
-    format: Annotated[Format, typer.Option(help="How to print.")] = Format.TABLE
-    output: Annotated[
-        Path | None, typer.Option(help="File to write instead of printing; replaced only by a whole one.")
-    ] = None
-
-    def show(self, table: pd.DataFrame) -> None:
-        text = _rendered(table, self.format)
-        if self.output is None:
-            typer.echo(text, nl=False)
-            return
-        with replacing(self.output) as new:
-            new.write_text(text, encoding="utf-8")
-
-    def show_estimates(self, table: pd.DataFrame, level: float) -> None:
-        """Estimates with their method; the plain table says the level once and leaves out the method."""
-        if self.format is Format.TABLE:
-            bounds = {bound: f"{bound} {100 * level:g} %" for bound in ("lower", "upper")}
-            table = table.drop(columns="level").rename(columns=bounds)
-        else:
-            table.insert(list(table.columns).index("metric") + 1, "method", "taylor")
-        self.show(table)
-
-
-def _tell_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"erbayes {version('erbayes')}")
-        raise typer.Exit
-
-
-@app.callback()
-def main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """How good is my entity resolution? Estimates for the whole database from a labelled sample."""
-
-
-@_command("estimate")
-def estimate_command(
-    *,
-    inputs: One,
-    interval: Annotated[
-        KindName,
-        typer.Option(help="symmetric: on the logit scale for shares, on the log scale for counts."),
-    ] = KindName.BETA_GAMMA,
-    printing: Printing,
-) -> None:
-    """Estimate metrics of PREDICTION from a labelled sample.
-
-    LABELS holds every record of each entity in the sample. Files are CSV, TSV (both may be compressed)
-    or Parquet. Of two columns the first is the record; where there are more, name them: --record,
-    --cluster, --entity. What was read is told on stderr. Ids are text: integers in a
-    Parquet file become text, and 7 is not 007. PREDICTION may also be a folder of such files or, with
-    --table, a DuckDB database. These and large files are scanned where they lie (needs erbayes[scale]).
-
-    \b
-    How were the labelled entities found? (--design)
-      uniform-records    Records were drawn uniformly and their entities labelled. An entity drawn
-                         twice counts twice: --drawn. Without replacement: --population RECORDS.
-      distinct-entities  The same, with replacement, but the labels list each entity once although
-                         some were drawn twice: --draws RECORDS. The population is that of
-                         PREDICTION, or --population RECORDS.
-      uniform-clusters   Entities were drawn uniformly. Without replacement: --population ENTITIES.
-      known-weights      Entities were drawn with known probabilities p: --weights FILE, of 1/p up to
-                         a factor.
-      stratified         Entities were drawn uniformly, without replacement, within strata of
-                         entities: --strata FILE and --populations FILE.
-    With --blocks, read "block" for "entity": whole blocks were drawn and labelled.
-
-    Were the labels made for an older PREDICTION? New records of labelled entities would count as false links.
-    Count inside the records that existed then: --frame FILE (their ids, or the older prediction), or
-    --frame-column NAME --frame-until DAY of PREDICTION. With the column alone a warning says whether the
-    labels look older.
-
-    \b
-    Examples:
-      erbayes estimate clusters.csv labels.csv --design uniform-records
-      erbayes estimate clusters.parquet labels.csv --design distinct-entities --draws 400 \\
-          --metrics pairwise-precision,pairwise-recall --format json
-      erbayes estimate clusters.csv labels.csv --design stratified --strata strata.csv \\
-          --populations sizes.csv --missing omit --output found.csv --format csv
-      erbayes estimate new.csv labels.csv --design uniform-records --frame old.csv
-      erbayes estimate new.csv labels.csv --design uniform-records \\
-          --frame-column created --frame-until 2021-06-30
-
-    Warnings, on stderr, say what is wrong with the estimates. Exit status: 0, or 2 where the input
-    cannot be used.
-    """
-    _refuse_output(printing.output, inputs)
-    asked = inputs.asked()
-    sample, _ = inputs.sample()
-    if sample.units.unmatched:
-        _tell(
-            f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing "
-            f"{inputs.missing.value}: {MISSING[inputs.missing]}"
-        )
-    table = taylor(sample, asked).apply(asked).table(inputs.level, KINDS[interval]).reset_index()
-    for alarm in alarms(sample, asked):
-        _tell(f"warning: {alarm}")
-    printing.show_estimates(table, inputs.level)
-
-
-@_command("compare")
-def compare_command(*, inputs: Several, printing: Printing) -> None:
-    """Compare predictions by the same labelled sample.
-
-    Prints each prediction minus each earlier one, with paired standard errors. Two predictions or more are
-    files, tables or columns, whose names they go by. Files and designs are those of erbayes estimate; where
-    one is scanned, all are.
-
-    \b
-    Examples:
-      erbayes compare old.csv new.csv labels.csv --design uniform-records --metrics pairwise-f1
-      erbayes compare both.parquet labels.csv --design uniform-records --record id \\
-          --cluster old --cluster new
-    """
-    _refuse_output(printing.output, inputs)
-    asked = inputs.asked()
-    design = inputs.drawing.read()
-    judged, given = inputs.judged()
-    found = compare(judged, design=design, metrics=asked, coverage=inputs.framed.coverage, **given)
-    for name, sample in zip(judged, found.samples, strict=True):
-        _tell_frame(sample.units, f"{name}: ")
-        for alarm in alarms(sample, asked):
-            _tell(f"warning: {name}: {alarm}")
-    if found.left_out:
-        _tell(f"warning: {found.left_out} labelled records, which a prediction lacks, are left out")
-    printing.show_estimates(found.differences(inputs.level), inputs.level)
-
-
 def _stem(path: Path) -> str:
     """Name of a file without the endings of its format and packing."""
     packed = path.suffix.lower() in PACKED | FOREIGN
     return Path(path.stem if packed else path.name).stem
-
-
-def _told(path: Path) -> str:
-    """A file as the user named it, and what tells it from another of the same name."""
-    if not path.is_file():
-        return str(path)
-    with path.open("rb") as file:
-        digest = file_digest(file, "sha256").hexdigest()
-    return f"{path}, {path.stat().st_size:,} bytes, SHA-256 {digest}"
-
-
-@_command("report")
-def report_command(
-    *,
-    inputs: One,
-    title: Annotated[str, typer.Option(help="Of the page.")] = "How good is this entity resolution?",
-    output: Annotated[Path, typer.Option(help="The page to write; replaced only by a whole one.")] = Path(
-        "report.html"
-    ),
-) -> None:
-    """Write one HTML page about PREDICTION: estimates of all engines, pictures, warnings.
-
-    The page needs no network and runs nothing. It names the files with their SHA-256, the versions and
-    this call. Files and designs are those of erbayes estimate. Needs the extra plots:
-    pip install 'erbayes[plots]'
-
-    \b
-    Example:
-      erbayes report clusters.csv labels.csv --design uniform-records \\
-          --metrics pairwise-precision,pairwise-recall --output report.html
-    """
-    _refuse_output(output, inputs)
-    asked = inputs.asked()
-    sample, read = inputs.sample()
-    names = {"prediction": "PREDICTION", "labels": "LABELS"}
-    about = {names.get(name, name): _told(path) for name, path in _files(inputs)} | {"read": read}
-    if sample.units.unmatched:
-        about["--missing"] = f"{inputs.missing.value}: {MISSING[inputs.missing]}"
-    page = report(
-        sample,
-        asked,
-        level=inputs.level,
-        title=title,
-        about=about,
-        call=shlex.join(["erbayes", *sys.argv[1:]]),
-    )
-    with replacing(output) as new:
-        new.write_text(page, encoding="utf-8")
-    typer.echo(f"wrote {output}")
-
-
-@_command("plan")
-def plan_command(
-    *,
-    inputs: Pilot,
-    half_width: Annotated[float, typer.Option(help="Half the wished width of the interval, such as 0.03.")],
-    per_unit: Annotated[float, typer.Option(help="Cost of a unit, whatever its size.")] = 0.0,
-    per_record: Annotated[float, typer.Option(help="Cost of each of its records.")] = 1.0,
-    printing: Printing,
-) -> None:
-    """How many units to label for a wished width, from a pilot.
-
-    LABELS is the pilot, found as --design says. Planned are records and units drawn uniformly, with
-    replacement. n_low and n_high are n at the ends of an interval for the variance, of which a pilot knows
-    little. Cost is the expected one; a unit that is drawn twice is labelled once.
-
-    \b
-    Example: minutes, four a person and half a minute a record
-      erbayes plan clusters.csv pilot.csv --design uniform-records --half-width 0.03 \\
-          --per-unit 4 --per-record 0.5
-    """
-    _refuse_output(printing.output, inputs)
-    asked = inputs.asked(default=(pairwise_precision, pairwise_recall))
-    pilot, _ = inputs.sample()
-    planned: dict[str, UniformRecords | UniformClusters] = {
-        DesignName.UNIFORM_RECORDS.value: UniformRecords(),
-        DesignName.UNIFORM_CLUSTERS.value: UniformClusters(),
-    }
-    for alarm in alarms(pilot, asked):
-        _tell(f"warning: {alarm}")
-    plan = forecast(pilot, asked, planned, cost=lambda size: per_unit + per_record * size)
-    table = plan.needed(half_width, inputs.level)
-    printing.show(table.astype(object).where(table.notna(), None))
-
-
-@_command("metrics")
-def metrics_command(printing: Printing) -> None:
-    """List every metric, with its formula and source.
-
-    n = records shared by an entity and a predicted cluster, N_c and m = their sizes, N = all records,
-    B = number of such overlaps, TP, |T|, |P| = common, true and predicted links, |C|, |Ĉ| = number of
-    entities and of predicted clusters, S = number of entities predicted exactly.
-
-    [B22] Binette et al. (2022), [M10] Menestrina et al. (2010), [R07] Rosenberg and Hirschberg (2007),
-    [T07] Talburt et al. (2007).
-    """
-    if printing.output is not None:
-        refuse_output(printing.output)
-    listed = {"metric": [m.name for m in METRICS], "formula": [m.source for m in METRICS]}
-    printing.show(pd.DataFrame(listed))
-
-
-@_command("demo")
-def demo_command(
-    picture: Annotated[Path, typer.Option(help="Where to write the forest plot.")] = Path("patentsview.png"),
-) -> None:
-    """Estimate on real data: a table and a picture.
-
-    PatentsView's disambiguation of inventors, judged by 401 hand-labelled ones. Needs the extra
-    datasets: pip install 'erbayes[datasets]'
-    """
-    refuse_output(picture)
-    demo(picture)

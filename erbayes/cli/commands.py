@@ -1,0 +1,274 @@
+"""What a shell can ask for."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from enum import Enum
+from hashlib import file_digest
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import typer
+
+from ..compare import compare
+from ..demo import demo
+from ..design import UniformClusters, UniformRecords
+from ..diagnostics import alarms
+from ..files import refuse_output, replacing
+from ..intervals import DEFAULT, WALD, Kind, Symmetric
+from ..metrics import METRICS, pairwise_precision, pairwise_recall
+from ..planning import forecast
+from ..report import report
+from ..taylor import taylor
+from ..units import Missing
+from .inputs import DesignName, One, Pilot, Several, tell_frame
+from .options import app, command, files_of, refuse_output_over, tell
+from .printing import Printing
+
+__all__ = ["app"]
+
+
+class KindName(Enum):
+    """Kind of interval."""
+
+    BETA_GAMMA = "beta-gamma"
+    SYMMETRIC = "symmetric"
+    WALD = "wald"
+
+
+KINDS: dict[KindName, Kind] = {
+    KindName.BETA_GAMMA: DEFAULT,
+    KindName.SYMMETRIC: Symmetric(),
+    KindName.WALD: WALD,
+}
+
+
+MISSING = {
+    Missing.SINGLETON: "each is a predicted cluster of its own",
+    Missing.TOGETHER: "those of an entity are one predicted cluster",
+    Missing.OMIT: "left out",
+}
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"erbayes {version('erbayes')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """How good is my entity resolution? Estimates for the whole database from a labelled sample."""
+
+
+@command("estimate")
+def estimate_command(
+    *,
+    inputs: One,
+    interval: Annotated[
+        KindName,
+        typer.Option(help="symmetric: on the logit scale for shares, on the log scale for counts."),
+    ] = KindName.BETA_GAMMA,
+    printing: Printing,
+) -> None:
+    """Estimate metrics of PREDICTION from a labelled sample.
+
+    LABELS holds every record of each entity in the sample. Files are CSV, TSV (both may be compressed)
+    or Parquet. Of two columns the first is the record; where there are more, name them: --record,
+    --cluster, --entity. What was read is told on stderr. Ids are text: integers in a
+    Parquet file become text, and 7 is not 007. PREDICTION may also be a folder of such files or, with
+    --table, a DuckDB database. These and large files are scanned where they lie (needs erbayes[scale]).
+
+    \b
+    How were the labelled entities found? (--design)
+      uniform-records    Records were drawn uniformly and their entities labelled. An entity drawn
+                         twice counts twice: --drawn. Without replacement: --population RECORDS.
+      distinct-entities  The same, with replacement, but the labels list each entity once although
+                         some were drawn twice: --draws RECORDS. The population is that of
+                         PREDICTION, or --population RECORDS.
+      uniform-clusters   Entities were drawn uniformly. Without replacement: --population ENTITIES.
+      known-weights      Entities were drawn with known probabilities p: --weights FILE, of 1/p up to
+                         a factor.
+      stratified         Entities were drawn uniformly, without replacement, within strata of
+                         entities: --strata FILE and --populations FILE.
+    With --blocks, read "block" for "entity": whole blocks were drawn and labelled.
+
+    Were the labels made for an older PREDICTION? New records of labelled entities would count as false links.
+    Count inside the records that existed then: --frame FILE (their ids, or the older prediction), or
+    --frame-column NAME --frame-until DAY of PREDICTION. With the column alone a warning says whether the
+    labels look older.
+
+    \b
+    Examples:
+      erbayes estimate clusters.csv labels.csv --design uniform-records
+      erbayes estimate clusters.parquet labels.csv --design distinct-entities --draws 400 \\
+          --metrics pairwise-precision,pairwise-recall --format json
+      erbayes estimate clusters.csv labels.csv --design stratified --strata strata.csv \\
+          --populations sizes.csv --missing omit --output found.csv --format csv
+      erbayes estimate new.csv labels.csv --design uniform-records --frame old.csv
+      erbayes estimate new.csv labels.csv --design uniform-records \\
+          --frame-column created --frame-until 2021-06-30
+
+    Warnings, on stderr, say what is wrong with the estimates. Exit status: 0, or 2 where the input
+    cannot be used.
+    """
+    refuse_output_over(printing.output, inputs)
+    asked = inputs.asked()
+    sample, _ = inputs.sample()
+    if sample.units.unmatched:
+        tell(
+            f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing "
+            f"{inputs.missing.value}: {MISSING[inputs.missing]}"
+        )
+    table = taylor(sample, asked).apply(asked).table(inputs.level, KINDS[interval]).reset_index()
+    for alarm in alarms(sample, asked):
+        tell(f"warning: {alarm}")
+    printing.show_estimates(table, inputs.level)
+
+
+@command("compare")
+def compare_command(*, inputs: Several, printing: Printing) -> None:
+    """Compare predictions by the same labelled sample.
+
+    Prints each prediction minus each earlier one, with paired standard errors. Two predictions or more are
+    files, tables or columns, whose names they go by. Files and designs are those of erbayes estimate; where
+    one is scanned, all are.
+
+    \b
+    Examples:
+      erbayes compare old.csv new.csv labels.csv --design uniform-records --metrics pairwise-f1
+      erbayes compare both.parquet labels.csv --design uniform-records --record id \\
+          --cluster old --cluster new
+    """
+    refuse_output_over(printing.output, inputs)
+    asked = inputs.asked()
+    design = inputs.drawing.read()
+    judged, given = inputs.judged()
+    found = compare(judged, design=design, metrics=asked, coverage=inputs.framed.coverage, **given)
+    for name, sample in zip(judged, found.samples, strict=True):
+        tell_frame(sample.units, f"{name}: ")
+        for alarm in alarms(sample, asked):
+            tell(f"warning: {name}: {alarm}")
+    if found.left_out:
+        tell(f"warning: {found.left_out} labelled records, which a prediction lacks, are left out")
+    printing.show_estimates(found.differences(inputs.level), inputs.level)
+
+
+def _told(path: Path) -> str:
+    """A file as the user named it, and what tells it from another of the same name."""
+    if not path.is_file():
+        return str(path)
+    with path.open("rb") as file:
+        digest = file_digest(file, "sha256").hexdigest()
+    return f"{path}, {path.stat().st_size:,} bytes, SHA-256 {digest}"
+
+
+@command("report")
+def report_command(
+    *,
+    inputs: One,
+    title: Annotated[str, typer.Option(help="Of the page.")] = "How good is this entity resolution?",
+    output: Annotated[Path, typer.Option(help="The page to write; replaced only by a whole one.")] = Path(
+        "report.html"
+    ),
+) -> None:
+    """Write one HTML page about PREDICTION: estimates of all engines, pictures, warnings.
+
+    The page needs no network and runs nothing. It names the files with their SHA-256, the versions and
+    this call. Files and designs are those of erbayes estimate. Needs the extra plots:
+    pip install 'erbayes[plots]'
+
+    \b
+    Example:
+      erbayes report clusters.csv labels.csv --design uniform-records \\
+          --metrics pairwise-precision,pairwise-recall --output report.html
+    """
+    refuse_output_over(output, inputs)
+    asked = inputs.asked()
+    sample, read = inputs.sample()
+    names = {"prediction": "PREDICTION", "labels": "LABELS"}
+    about = {names.get(name, name): _told(path) for name, path in files_of(inputs)} | {"read": read}
+    if sample.units.unmatched:
+        about["--missing"] = f"{inputs.missing.value}: {MISSING[inputs.missing]}"
+    page = report(
+        sample,
+        asked,
+        level=inputs.level,
+        title=title,
+        about=about,
+        call=shlex.join(["erbayes", *sys.argv[1:]]),
+    )
+    with replacing(output) as new:
+        new.write_text(page, encoding="utf-8")
+    typer.echo(f"wrote {output}")
+
+
+@command("plan")
+def plan_command(
+    *,
+    inputs: Pilot,
+    half_width: Annotated[float, typer.Option(help="Half the wished width of the interval, such as 0.03.")],
+    per_unit: Annotated[float, typer.Option(help="Cost of a unit, whatever its size.")] = 0.0,
+    per_record: Annotated[float, typer.Option(help="Cost of each of its records.")] = 1.0,
+    printing: Printing,
+) -> None:
+    """How many units to label for a wished width, from a pilot.
+
+    LABELS is the pilot, found as --design says. Planned are records and units drawn uniformly, with
+    replacement. n_low and n_high are n at the ends of an interval for the variance, of which a pilot knows
+    little. Cost is the expected one; a unit that is drawn twice is labelled once.
+
+    \b
+    Example: minutes, four a person and half a minute a record
+      erbayes plan clusters.csv pilot.csv --design uniform-records --half-width 0.03 \\
+          --per-unit 4 --per-record 0.5
+    """
+    refuse_output_over(printing.output, inputs)
+    asked = inputs.asked(default=(pairwise_precision, pairwise_recall))
+    pilot, _ = inputs.sample()
+    planned: dict[str, UniformRecords | UniformClusters] = {
+        DesignName.UNIFORM_RECORDS.value: UniformRecords(),
+        DesignName.UNIFORM_CLUSTERS.value: UniformClusters(),
+    }
+    for alarm in alarms(pilot, asked):
+        tell(f"warning: {alarm}")
+    plan = forecast(pilot, asked, planned, cost=lambda size: per_unit + per_record * size)
+    table = plan.needed(half_width, inputs.level)
+    printing.show(table.astype(object).where(table.notna(), None))
+
+
+@command("metrics")
+def metrics_command(printing: Printing) -> None:
+    """List every metric, with its formula and source.
+
+    n = records shared by an entity and a predicted cluster, N_c and m = their sizes, N = all records,
+    B = number of such overlaps, TP, |T|, |P| = common, true and predicted links, |C|, |Ĉ| = number of
+    entities and of predicted clusters, S = number of entities predicted exactly.
+
+    [B22] Binette et al. (2022), [M10] Menestrina et al. (2010), [R07] Rosenberg and Hirschberg (2007),
+    [T07] Talburt et al. (2007).
+    """
+    if printing.output is not None:
+        refuse_output(printing.output)
+    listed = {"metric": [m.name for m in METRICS], "formula": [m.source for m in METRICS]}
+    printing.show(pd.DataFrame(listed))
+
+
+@command("demo")
+def demo_command(
+    picture: Annotated[Path, typer.Option(help="Where to write the forest plot.")] = Path("patentsview.png"),
+) -> None:
+    """Estimate on real data: a table and a picture.
+
+    PatentsView's disambiguation of inventors, judged by 401 hand-labelled ones. Needs the extra
+    datasets: pip install 'erbayes[datasets]'
+    """
+    refuse_output(picture)
+    demo(picture)
