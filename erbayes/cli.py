@@ -446,10 +446,15 @@ def _tell_frame(units: Units, name: str = "") -> None:
         _tell(f"note: {name}{told}")
 
 
+def _counted(units: Scanned) -> str:
+    """The records that a scan counts."""
+    return f"{units.rows:,} records{'' if units.frame is None else ' of the frame'}"
+
+
 def _tell_scan(units: Scanned, path: Path, name: str = "") -> None:
     clusters = "" if units.known is None else f", in {units.known.count.sum():,.0f} clusters"
     _tell(
-        f"{name}{units.rows:,} records scanned{clusters} ({_of(units.columns, path)}); "
+        f"{name}{_counted(units)} scanned{clusters} ({_of(units.columns, path)}); "
         f"no duplicates among {units.checked}"
     )
 
@@ -487,7 +492,7 @@ def _measured(
     )
     _tell_scan(units, prediction)
     _tell_frame(units)
-    return units, f"{units.rows:,} records ({_of(units.columns, prediction)}); {of_labels}"
+    return units, f"{_counted(units)} ({_of(units.columns, prediction)}); {of_labels}"
 
 
 def _metrics(names: str | None) -> Sequence[Metric]:
@@ -638,7 +643,9 @@ def estimate_command(
     cannot be used.
     """
     with _errors_told():
-        _refuse_output(output, prediction, labels, drawn, weights, strata, populations, blocks, records)
+        _refuse_output(
+            output, prediction, labels, drawn, weights, strata, populations, blocks, records, frame
+        )
         asked = _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
         limit = _frame(frame, frame_column, frame_until)
@@ -716,7 +723,9 @@ def compare_command(
           --cluster old --cluster new
     """
     with _errors_told():
-        _refuse_output(output, *predictions, labels, drawn, weights, strata, populations, blocks, records)
+        _refuse_output(
+            output, *predictions, labels, drawn, weights, strata, populations, blocks, records, frame
+        )
         asked = _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
         tables: Sequence[str | None] = stored or [None]
@@ -822,7 +831,9 @@ def report_command(
           --metrics pairwise-precision,pairwise-recall --output report.html
     """
     with _errors_told():
-        _refuse_output(output, prediction, labels, drawn, weights, strata, populations, blocks, records)
+        _refuse_output(
+            output, prediction, labels, drawn, weights, strata, populations, blocks, records, frame
+        )
         asked = _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
         limit = _frame(frame, frame_column, frame_until)
@@ -907,7 +918,9 @@ def plan_command(
           --per-unit 4 --per-record 0.5
     """
     with _errors_told():
-        _refuse_output(output, prediction, labels, drawn, weights, strata, populations, blocks, records)
+        _refuse_output(
+            output, prediction, labels, drawn, weights, strata, populations, blocks, records, frame
+        )
         asked = (pairwise_precision, pairwise_recall) if metrics is None else _metrics(metrics)
         drawing = _design(design, drawn, draws, population, weights, strata, populations, single_unit)
         limit = _frame(frame, frame_column, frame_until)
