@@ -20,7 +20,7 @@ root_doc = "docs/index"
 include_patterns = [
     "docs/**.md",
     "notebooks/*.ipynb",
-    "benchmarks/README.md",
+    "benchmarks/*.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
 ]

@@ -229,7 +229,9 @@ class Bootstrap(Tabled):
     def interval(self, level: float = 0.95, kind: Interval | None = None) -> FloatArray:
         """Intervals of the metrics, (metrics, 2), cut to their support; `BCa` by default."""
         check_level(level)
-        bounds = (kind or BCa())(self, level)
+        kind = BCa() if kind is None else kind
+        need_object(kind, "__call__", "an interval is an object such as BCa()")
+        bounds = kind(self, level)
         bounds[np.isnan(self.draws.mean)] = np.nan
         limits = np.array(self.fit.support)
         return np.clip(bounds, limits[:, :1], limits[:, 1:])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +35,8 @@ def ids(values: Any, what: str) -> pd.Index:
     """
     if isinstance(values, str | int):
         raise DataError(f"{what} must be several ids, not {values!r} alone")
+    if hasattr(values, "columns") or not isinstance(values, Iterable):
+        raise DataError(f"{what} must be a list or a column of ids, not {type(values).__name__}")
     index: pd.Index = pd.Index(values)
     if isinstance(index.dtype, pd.ArrowDtype) and pa.types.is_dictionary(index.dtype.pyarrow_dtype):
         index = index.astype(pd.ArrowDtype(index.dtype.pyarrow_dtype.value_type))

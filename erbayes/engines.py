@@ -163,7 +163,7 @@ def side_by_side(
         lacking |= {(method, metric): why for metric, why in missing.items()}
     names = [m.name for m in metrics]
     if not tables:
-        raise NotIdentified(f"no result gives {', '.join(names)}")
+        raise _given_by_none(names, lacking)
     rows = pd.concat(tables).reset_index()
     without = [
         (method, metric) in lacking for method, metric in zip(rows["method"], rows["metric"], strict=True)
@@ -171,10 +171,16 @@ def side_by_side(
     rows = rows[rows["metric"].isin(names) & ~np.array(without, dtype=bool)]
     nobody = [name for name in names if name not in set(rows["metric"])]
     if nobody:
-        raise NotIdentified(f"no result gives {', '.join(nobody)}")
+        raise _given_by_none(nobody, lacking)
     rows = rows.sort_values("metric", key=lambda of: of.map(names.index), kind="stable", ignore_index=True)
     columns = ["method", "metric", "estimate", "sd", "lower", "upper", "level", "kind", "ess_bulk", "r_hat"]
     return SideBySide(rows.assign(level=level)[columns], lacking)
+
+
+def _given_by_none(names: Sequence[str], lacking: Mapping[tuple[str, str], str]) -> NotIdentified:
+    """The error for metrics that no result gives, with the reasons."""
+    why = dict.fromkeys(why for (_, metric), why in lacking.items() if metric in names)
+    return NotIdentified(f"no result gives {', '.join(names)}: {'; '.join(why)}")
 
 
 def _given(result: Any, metrics: Sequence[Metric]) -> tuple[list[Any], dict[str, str]]:

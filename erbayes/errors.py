@@ -112,6 +112,6 @@ def member[Choice: Enum](value: Any, of: type[Choice], argument: str) -> Choice:
 def need_object(value: Any, method: str, what: str) -> None:
     """Refuse a class, a string or anything else in the place of an object that has `method`."""
     if isinstance(value, type):
-        raise DataError(f"{value.__name__} is a class: pass an object of it, such as {value.__name__}()")
+        raise DataError(f"{value.__name__} is a class: pass an object of it, {value.__name__}(...)")
     if not hasattr(value, method):
         raise DataError(f"{what}, not {value!r}")

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Protocol
 
 import numpy as np
 from scipy.special import betaincinv, gammaincinv, ndtri, stdtrit
 
 from .arrays import FloatArray
-from .errors import DataError
+from .errors import DataError, need_object
 
 Support = tuple[float, float]
 
@@ -54,9 +55,10 @@ def interval(fit: Estimated, level: float, kind: Kind) -> FloatArray:
     Raises
     ------
     DataError
-        A level outside (0, 1).
+        A level outside (0, 1), or a kind that is none.
     """
     check_level(level)
+    need_object(kind, "quantile", "a kind of interval is an object such as WALD or Symmetric(logit)")
     shape = (1,) * fit.mean.ndim
     low, high = (kind.quantile(fit, np.full(shape, p)) for p in ((1 - level) / 2, (1 + level) / 2))
     least, most = np.array(fit.support).T
@@ -66,8 +68,8 @@ def interval(fit: Estimated, level: float, kind: Kind) -> FloatArray:
 
 def check_level(level: float, what: str = "level") -> None:
     """Refuse a level outside (0, 1)."""
-    if not 0 < level < 1:
-        raise DataError(f"{what} must lie strictly between 0 and 1, not {level}")
+    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
+        raise DataError(f"{what} must lie strictly between 0 and 1, not {level!r}")
 
 
 def _t(df: FloatArray, p: FloatArray) -> FloatArray:
@@ -211,6 +213,11 @@ class Symmetric:
     df : float, optional
         Degrees of freedom for all metrics; ∞ gives normal quantiles. By default those of the estimates.
 
+    Raises
+    ------
+    DataError
+        A scale that is none.
+
     Examples
     --------
     >>> from erbayes import Normal
@@ -221,6 +228,10 @@ class Symmetric:
 
     scale: Scale | None = None
     df: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.scale is not None:
+            need_object(self.scale, "forward", "a scale is one of identity, logit and log")
 
     def label(self, support: Support) -> str:
         name = (self.scale or natural_scale(support)).name

@@ -225,6 +225,7 @@ def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArr
             "other's place?"
         )
     counted = pd.Index(range(len(records)))
-    if records.equals(counted) or records.equals(counted.astype("str")):
+    alike = records.equals(counted) or records.equals(counted.astype("str"))
+    if alike and len(records) and 2 * len(unmatched) >= len(lacking):
         reasons.append("its records are 0, 1, 2, …: are they the index of a table?")
     return strangers(labels, lacking, *reasons)

@@ -130,8 +130,14 @@ class Normal(Tabled):
         )
 
     def contrast(self, weights: FloatArray, names: Sequence[str]) -> Normal:
-        """Linear combinations, `weights` of shape (j, k): differences of correlated estimates."""
-        C = np.atleast_2d(np.asarray(weights, dtype=float))
+        """Linear combinations, `weights` of shape (j, k): differences of correlated estimates.
+
+        Raises
+        ------
+        DataError
+            Weights of another shape than (names, components), or a row of zeros.
+        """
+        C = _weights(weights, names, self.names)
         df = np.array([self.df[row != 0].min() for row in C])
         cov = _carried(C, np.where(np.isnan(self.cov), 0.0, self.cov), 1e-12)
         lost = (C != 0) @ np.isnan(np.diagonal(self.cov))
@@ -214,8 +220,14 @@ class Draws(Tabled):
         return np.asarray(np.quantile(self.flat, tails, axis=0).T)
 
     def contrast(self, weights: FloatArray, names: Sequence[str]) -> Draws:
-        """Linear combinations, `weights` of shape (j, k): differences of correlated quantities."""
-        C = np.atleast_2d(np.asarray(weights, dtype=float))
+        """Linear combinations, `weights` of shape (j, k): differences of correlated quantities.
+
+        Raises
+        ------
+        DataError
+            Weights of another shape than (names, components), or a row of zeros.
+        """
+        C = _weights(weights, names, self.names)
         return Draws(tuple(names), _combined(C, self.values), ((-np.inf, np.inf),) * len(C))
 
     def apply(self, metrics: Wanted) -> Draws:
@@ -275,6 +287,19 @@ def _carried(J: FloatArray, V: FloatArray, rounding: float = 1e-14) -> FloatArra
     cov = J @ V @ np.swapaxes(J, -1, -2)
     size = np.abs(J) @ np.abs(V) @ np.swapaxes(np.abs(J), -1, -2)
     return np.where((np.abs(cov) <= rounding * size) | ((cov < 0) & (cov >= -1e-12 * size)), 0.0, cov)
+
+
+def _weights(weights: Any, names: Sequence[str], of: Sequence[str]) -> FloatArray:
+    """Weights of linear combinations, (names, of)."""
+    C = np.atleast_2d(np.asarray(weights, dtype=float))
+    if C.shape != (len(names), len(of)):
+        raise DataError(
+            f"weights must have one row per name, {len(names)}, and one column per component, {len(of)}, "
+            f"not shape {C.shape}"
+        )
+    if not (C != 0).any(axis=1).all():
+        raise DataError("weights of a combination are all 0")
+    return C
 
 
 def _combined(C: FloatArray, x: FloatArray) -> FloatArray:

@@ -697,6 +697,7 @@ def test_the_frame_of_older_labels(framed, args, scanned):
     outside = len(PRED) - len(OLD)
     assert f"note: records outside the frame: {outside} of {len(PRED)}; precision without" in shown.stderr
     assert FRAMES[args] in shown.stderr
+    assert (f"{len(OLD):,} records of the frame scanned" in shown.stderr) == bool(scanned)
     plan = run("plan", *given, "--half-width", "0.1", *scanned.split())
     assert plan.exit_code == 0 and "records outside the frame" in plan.stderr
 
@@ -888,14 +889,17 @@ def test_a_database_needs_its_table(folder):
     "command", ["estimate p.csv", "compare p.csv q.csv", "report p.csv", "plan p.csv --half-width 1"]
 )
 @pytest.mark.parametrize(
-    "output", ["p.csv", "l.parquet", "blocks.csv", "/dev/stdout", "closed.csv", "none/x"]
+    "output", ["p.csv", "l.parquet", "blocks.csv", "old.csv", "/dev/stdout", "closed.csv", "none/x"]
 )
 def test_outputs_are_refused_before_anything_is_read(folder, monkeypatch, command, output):
     (folder / "closed.csv").write_text("old")
     (folder / "closed.csv").chmod(0o444)
+    (folder / "old.csv").write_text("old")
     monkeypatch.setattr("erbayes.cli.inputs.read_columns", lambda *args: pytest.fail("was read"))
-    args = ("l.parquet", "--design", "uniform-clusters", "--blocks", "blocks.csv", "--output", output)
-    assert f"cannot write {output}: " in refused(*command.split(), *args)
+    files = ("--blocks", "blocks.csv", "--frame", "old.csv", "--output", output)
+    assert f"cannot write {output}: " in refused(
+        *command.split(), "l.parquet", "--design", "uniform-clusters", *files
+    )
 
 
 def test_contents_of_files_send_no_commands_to_a_terminal(folder):

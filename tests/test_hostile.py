@@ -10,7 +10,7 @@ import pytest
 import erbayes as eb
 from erbayes import labelling, planning
 from erbayes import metrics as m
-from erbayes.bootstrap import FixedReplicates, RaoWu, bootstrap
+from erbayes.bootstrap import FixedReplicates, Percentile, RaoWu, bootstrap
 from erbayes.columns import TRUE_LINKS
 
 PREDICTION = {"r1": "a", "r2": "a", "r3": "b", "r4": "b", "r5": "b", "r6": "c", "r7": "d", "r8": "d"}
@@ -20,6 +20,8 @@ PR = [m.pairwise_precision, m.pairwise_recall]
 WEIGHTS = pd.Series({"x": 1.0, "y": 2.0, "z": 3.0})
 STRATA = {"x": 0, "y": 0, "z": 1}
 SAMPLE = eb.Sample(eb.measure(P, L), eb.UniformClusters())
+FOUND = eb.taylor(SAMPLE, PR).apply(PR)
+EDGE = pd.DataFrame({"l": ["r1"], "r": ["r2"]})
 
 
 def by(design, **more):
@@ -39,7 +41,7 @@ REFUSED = {
     "Hill number of order inf": (lambda: m.hill_number(np.inf), "order q of hill_number must be 0 or more and finite"),
     "Hill number of order -1": (lambda: m.hill_number(-1), "order q of hill_number must be 0 or more and finite"),
     # design
-    "a class": (lambda: by(eb.UniformClusters), r"UniformClusters is a class: pass an object of it, such as UniformClusters\(\)"),
+    "a class": (lambda: by(eb.UniformClusters), r"UniformClusters is a class: pass an object of it, UniformClusters\(\.\.\.\)"),
     "None": (lambda: by(None), r"a design is an object such as UniformRecords\(\), not None"),
     "a name": (lambda: by("uniform-records"), r"a design is an object such as UniformRecords\(\), not 'uniform-records'"),
     "labels for units": (lambda: eb.Sample(L, eb.UniformClusters()), "made of Units, as measure.. gives them, not of Series"),
@@ -98,8 +100,22 @@ REFUSED = {
     "coverage as a name": (lambda: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, coverage="common"), "coverage must be one of Coverage.ERROR, Coverage.COMMON, not 'common'"),
     # bootstrap
     "half a replicate": (lambda: bootstrap(SAMPLE, PR, replicates=2.5), "replicates must be a whole number, 1 or more, not 2.5"),
-    "a class of schemes": (lambda: bootstrap(SAMPLE, PR, RaoWu), r"RaoWu is a class: pass an object of it, such as RaoWu\(\)"),
+    "a class of schemes": (lambda: bootstrap(SAMPLE, PR, RaoWu), r"RaoWu is a class: pass an object of it, RaoWu\(\.\.\.\)"),
     "multipliers of nan": (lambda: bootstrap(SAMPLE, PR, FixedReplicates(np.full((10, 3), np.nan)), replicates=10), "multipliers must be finite; 30 of 30 are not"),
+    "a class of intervals": (lambda: bootstrap(SAMPLE, PR, replicates=5).interval(0.9, Percentile), r"Percentile is a class"),
+    # intervals and combinations
+    "a class of kinds": (lambda: FOUND.interval(0.9, eb.Symmetric), r"Symmetric is a class"),
+    "a kind's name": (lambda: FOUND.table(0.9, "wald"), "a kind of interval is an object such as WALD or Symmetric.logit., not 'wald'"),
+    "a scale for a kind": (lambda: FOUND.interval(0.9, eb.logit), "a kind of interval is an object .*, not <logit scale>"),
+    "a scale's name": (lambda: eb.Symmetric("logit"), "a scale is one of identity, logit and log, not 'logit'"),
+    "a kind for a level": (lambda: FOUND.interval(eb.WALD), "level must lie strictly between 0 and 1, not Symmetric"),
+    "weights too few": (lambda: FOUND.contrast([[1.0]], ["P"]), r"one row per name, 1, and one column per component, 2, not shape \(1, 1\)"),
+    "weights without a name": (lambda: FOUND.contrast(np.eye(2), ["P"]), r"one row per name, 1, .* not shape \(2, 2\)"),
+    "weights of draws": (lambda: bootstrap(SAMPLE, PR, replicates=5).draws.contrast([1.0], ["P"]), "one column per component, 2"),
+    "weights of 0": (lambda: FOUND.contrast([[0, 0]], ["nothing"]), "weights of a combination are all 0"),
+    # ids
+    "a table for ids": (lambda: eb.Clustering.from_pairs(EDGE, records=EDGE), "all records of the pairs must be a list or a column of ids, not DataFrame"),
+    "a clustering for ids": (lambda: eb.Clustering.from_pairs(EDGE, records=eb.Clustering.of(P)), "must be a list or a column of ids, not Clustering"),
     # labelling
     "a count of nan": (lambda: labelling.Recaptured(np.nan, 2, 3), "counts must be 0 or more and finite"),
     "a prior of nan": (lambda: labelling.Recaptured(1, 2, 3, prior=(1, np.nan, 1)), "prior masses must be above 0 and finite"),

@@ -168,6 +168,13 @@ def test_an_index_of_numbers_is_recognised():
         eb.measure(pd.Series("c", range(9)), pd.Series("e", [70, 80]))
 
 
+@pytest.mark.parametrize("prediction, labelled", [(range(9), [1, 2, 80]), ([], [70, 80])])
+def test_numbers_that_are_ids_are_no_index(prediction, labelled):
+    with pytest.raises(eb.DataError, match="labelled records are not in the prediction") as error:
+        eb.measure(pd.Series("c", pd.Index(prediction, dtype=int)), pd.Series("e", labelled))
+    assert "index of a table" not in str(error.value)
+
+
 def test_a_policy_is_offered_where_only_some_are_missing():
     with pytest.raises(
         eb.DataError, match=r"1 of 3 .*; choose a policy to go on: missing=Missing.OMIT"

@@ -209,10 +209,15 @@ def tell_frame(units: Units, name: str = "") -> None:
         tell(f"note: {name}{told}")
 
 
+def _counted(units: Scanned) -> str:
+    """The records that a scan counts."""
+    return f"{units.rows:,} records{'' if units.frame is None else ' of the frame'}"
+
+
 def _tell_scan(units: Scanned, path: Path, name: str = "") -> None:
     clusters = "" if units.known is None else f", in {units.known.count.sum():,.0f} clusters"
     tell(
-        f"{name}{units.rows:,} records scanned{clusters} ({_of(units.columns, path)}); "
+        f"{name}{_counted(units)} scanned{clusters} ({_of(units.columns, path)}); "
         f"no duplicates among {units.checked}"
     )
 
@@ -394,7 +399,7 @@ class One(Inputs):
             tell(f"read {of_labels}")
             units = found = self.scan(part, given)
             _tell_scan(found, part.path)
-            read = f"{found.rows:,} records ({_of(found.columns, part.path)})"
+            read = f"{_counted(found)} ({_of(found.columns, part.path)})"
         else:
             judged, read = self.read(part, "prediction")
             given, of_labels = self.labelled(scanned=False)
