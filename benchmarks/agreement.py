@@ -15,7 +15,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
-from intervals import METRICS, PLANS, populations
+from heavy_tails import METRICS, PLANS, populations
 
 from erbayes import bayes
 

@@ -4,7 +4,8 @@
 
 95 % intervals of pairwise precision (P) and recall (R) under uniform records and uniform clusters, 100
 and 400 draws: the model's fast fit, closed forms and bootstraps on the same 200 samples a cell. The
-pairs are those of intervals.py; with --others further pairs and simulated populations, among which the
+truth is PatentsView's release of 2022-06-30, the predictions are four earlier ones and the paper's noise
+at rate .10; with --others further pairs and simulated populations, among which the
 model's priors were chosen, 100 samples a cell; with --fresh those that were set down when the model was
 final and had no part in it. FILE keeps finished work, so that the study goes on there when
 stopped.
@@ -22,14 +23,32 @@ import sys
 
 import numpy as np
 import pandas as pd
-from intervals import METRICS, PLANS, populations
 
 from erbayes import datasets, identity
+from erbayes import metrics as m
 from erbayes import simulate as sim
 from erbayes.bayes.studied import Modelled
 from erbayes.bootstrap import Percentile, Studentised
-from erbayes.study import Jackknife, OnCalibrated, OnDistinct, Resampled, Study, Taylor, study
+from erbayes.study import (
+    DrawClusters,
+    DrawRecords,
+    Jackknife,
+    OnCalibrated,
+    OnDistinct,
+    Resampled,
+    Study,
+    Taylor,
+    study,
+)
 
+RELEASES = {
+    "2017-08-08": "20170808",
+    "2017-12-26": "20171226",
+    "2019-08-20": "20190820",
+    "2020-12-29": "20201229",
+}
+PLANS = {"uniform records": DrawRecords(), "uniform clusters": DrawClusters()}
+METRICS = (m.pairwise_precision, m.pairwise_recall)
 MODEL, PERCENTILE = "size model", "percentile"
 ESTIMATORS = {
     MODEL: Modelled(),
@@ -97,6 +116,15 @@ FRESH_PAIRS = (
     ("20191231", "20220630"),
     ("20200331", "20211230"),
 )
+
+
+def populations() -> dict[str, sim.Population]:
+    """Earlier releases, and noise, against the release of 2022-06-30."""
+    truth = datasets.patentsview_release("20220630")
+    of = sim.Population.of
+    found = {name: of(datasets.patentsview_release(date), truth) for name, date in RELEASES.items()}
+    noise = sim.Misattribution(0.1).apply(pd.factorize(truth)[0], np.random.default_rng(3))
+    return found | {"noise .10": sim.Population(pd.Series(noise, truth.index), truth)}
 
 
 def further(pairs: tuple[tuple[str, str], ...], simulated: dict) -> dict[str, sim.Population]:
