@@ -758,6 +758,27 @@ def test_frames_that_the_shell_refuses(framed, args, message):
     assert message in refused("estimate", *given, *args.split())
 
 
+def test_a_frame_in_a_folder_is_scanned(framed):
+    (framed / "older").mkdir()
+    (framed / "old.csv").rename(framed / "older" / "old.csv")
+    write("new.csv", record=PRED.index, cluster=PRED)
+    given = ("old-labels.csv", "--design", "uniform-records", "--metrics", "pairwise-f1", "--frame", "older")
+    wanted = eb.estimate(OLD, OLD_LABELS, eb.UniformRecords(), F1).mean[0]
+    shown = run("estimate", "new.csv", *given, "--format", "json")
+    assert json.loads(shown.stdout)[0]["estimate"] == pytest.approx(wanted, rel=1e-12)
+    assert f"{len(OLD)} records of the frame scanned" in shown.stderr
+    compared = run("compare", "new.csv", "p.csv", *given)
+    assert compared.exit_code == 0 and "p: records outside the frame" in compared.stderr
+
+
+def test_a_database_is_no_frame(framed):
+    pytest.importorskip("duckdb").connect("old.duckdb").close()
+    given = ("new.csv", "old-labels.csv", "--design", "uniform-records", "--frame", "old.duckdb")
+    assert "--frame old.duckdb is a DuckDB database: a frame is a file or a folder" in refused(
+        "estimate", *given
+    )
+
+
 def test_every_run_says_what_it_read(folder):
     read = (
         f"read {len(PRED)} records in {PRED.nunique()} clusters (record, cluster of p.csv); "
@@ -825,6 +846,20 @@ def test_edges_give_the_estimates_of_their_components(folder, name):
     assert json.loads(compared.stdout)[0]["estimate"] == pytest.approx(found.estimate[0], rel=1e-12)
 
 
+def test_edges_that_look_like_memberships(folder):
+    warned = (
+        "p.csv has each record once, and none of them as cluster: if these are records and their clusters"
+    )
+    text = pd.DataFrame({"record": PRED.index, "cluster": [f"c{c}" for c in PRED]})
+    text.to_csv("p.csv", index=False)
+    given = ("--edges", "--design", "uniform-clusters", "--metrics", "b3-recall")
+    assert warned in run("estimate", "p.csv", "l.parquet", *given).stderr
+    text.assign(cluster=text.record[::-1].to_numpy()).to_csv("p.csv", index=False)
+    assert warned not in run("estimate", "p.csv", "l.parquet", *given).stderr
+    pd.concat([text, text.iloc[:1]]).to_csv("p.csv", index=False)
+    assert warned not in run("estimate", "p.csv", "l.parquet", *given).stderr
+
+
 def test_edges_say_that_records_in_no_pair_do_not_count(folder):
     links(PRED).to_csv("e.csv", index=False)
     shown = run("estimate", "e.csv", "l.parquet", "--design", "uniform-clusters", "--edges")
@@ -847,8 +882,9 @@ def test_edges_say_that_records_in_no_pair_do_not_count(folder):
         ),
         ("p.csv --threshold 0.5", "--left, --right, --score, --threshold and --records need --edges"),
         ("p.csv --records p.csv", "--left, --right, --score, --threshold and --records need --edges"),
-        ("p.csv --edges --memory-limit 1GB", "with --edges, PREDICTION is a file that is read into memory"),
-        (". --edges", "with --edges, PREDICTION is a file that is read into memory"),
+        ("p.csv --edges --memory-limit 1GB", "with --edges, PREDICTION and --frame are files"),
+        (". --edges", "with --edges, PREDICTION and --frame are files that are read into memory"),
+        ("p.csv --edges --frame .", "with --edges, PREDICTION and --frame are files that are read"),
         ("p.csv --memory-limit -1", "'-1' is not an amount of memory such as 4GB"),
         ("p.csv --memory-limit 0GB", "'0GB' is not an amount of memory such as 4GB"),
         ("w.csv", "w.csv has 3 columns, 'l', 'r', 'p', instead of 2; 'p' looks like scores or answers about"),

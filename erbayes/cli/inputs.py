@@ -174,6 +174,12 @@ class Links:
                     f"{some(frame[self.score][bad])}: keep the rows that are links, and two columns"
                 )
             frame[self.score] = scores
+        left, right = (frame[column] for column in frame.columns[:2])
+        if left.is_unique and not left.isin(right).any():
+            tell(
+                f"warning: {path} has each {left.name} once, and none of them as {right.name}: if these are "
+                "records and their clusters, leave out --edges"
+            )
         every = None if self.records is None else read_columns(self.records, {"record": record}).iloc[:, 0]
         found = Clustering.from_pairs(
             frame, score=self.score, threshold=self.threshold, records=every, what=f"pairs of {path}"
@@ -246,6 +252,8 @@ class Frame:
             raise DataError("a frame is either --frame or --frame-column with --frame-until")
         if dated and self.frame_column is None:
             raise DataError("--frame-until needs --frame-column")
+        if self.frame is not None and is_database(self.frame):
+            raise DataError(f"--frame {self.frame} is a DuckDB database: a frame is a file or a folder")
 
     @property
     def dates(self) -> Dated | None:
@@ -320,10 +328,12 @@ class Inputs:
             if part.table is None and is_database(part.path):
                 raise DataError(f"{part.path} is a DuckDB database", Remedy.DATABASE)
         told = self.memory_limit is not None or any(part.table is not None for part in parts)
+        frame = self.framed.frame
+        files = [*(part.path for part in parts), *([] if frame is None else [frame])]
         if not self.links.edges:
-            return told or any(_large(part.path) for part in parts)
-        if told or any(part.path.is_dir() for part in parts):
-            raise DataError("with --edges, PREDICTION is a file that is read into memory")
+            return told or any(map(_large, files))
+        if told or any(file.is_dir() for file in files):
+            raise DataError("with --edges, PREDICTION and --frame are files that are read into memory")
         return False
 
     def source(self, part: Part) -> Any:
