@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from .errors import DataError, Remedy, some
 
@@ -24,8 +25,20 @@ def is_table(value: Any) -> bool:
 
 
 def to_frame(table: Any) -> pd.DataFrame:
-    """A table as a DataFrame."""
-    return table if isinstance(table, pd.DataFrame) else pd.DataFrame.from_arrow(table)  # type: ignore[attr-defined]
+    """A table as a DataFrame.
+
+    Raises
+    ------
+    DataError
+        A single column, such as a Series of polars.
+    """
+    if isinstance(table, pd.DataFrame):
+        return table
+    try:
+        found: pd.DataFrame = pd.DataFrame.from_arrow(table)  # type: ignore[attr-defined]
+    except pa.ArrowInvalid as error:
+        raise DataError(f"expected a table of two columns, not one column: {type(table).__name__}") from error
+    return found
 
 
 def _judges(column: pd.Series) -> bool:

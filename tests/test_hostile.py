@@ -114,6 +114,7 @@ REFUSED = {
     "weights of draws": (lambda: bootstrap(SAMPLE, PR, replicates=5).draws.contrast([1.0], ["P"]), "one column per component, 2"),
     "weights of 0": (lambda: FOUND.contrast([[0, 0]], ["nothing"]), "weights of a combination are all 0"),
     # ids
+    "a column for a table": (lambda: eb.Clustering.of(pa.chunked_array([[1, 2]])), "expected a table of two columns, not one column: ChunkedArray"),
     "a table for ids": (lambda: eb.Clustering.from_pairs(EDGE, records=EDGE), "all records of the pairs must be a list or a column of ids, not DataFrame"),
     "a clustering for ids": (lambda: eb.Clustering.from_pairs(EDGE, records=eb.Clustering.of(P)), "must be a list or a column of ids, not Clustering"),
     # labelling
