@@ -24,6 +24,16 @@ CHUNK = 2**15
 """Strings whose digests are computed at once, so many as fit in the processor's cache."""
 
 
+def as_index(values: Any) -> pd.Index:
+    """`values` as an Index: of objects if one is half of a surrogate pair, which pandas' text cannot hold."""
+    index: pd.Index
+    try:
+        index = pd.Index(values)
+    except UnicodeEncodeError:
+        index = pd.Index(values, dtype=object)
+    return index
+
+
 def ids(values: Any, what: str) -> pd.Index:
     """`values` as an Index of string or integer ids.
 
@@ -37,7 +47,7 @@ def ids(values: Any, what: str) -> pd.Index:
         raise DataError(f"{what} must be several ids, not {values!r} alone")
     if hasattr(values, "columns") or not isinstance(values, Iterable):
         raise DataError(f"{what} must be a list or a column of ids, not {type(values).__name__}")
-    index: pd.Index = pd.Index(values)
+    index = as_index(values)
     if isinstance(index.dtype, pd.ArrowDtype) and pa.types.is_dictionary(index.dtype.pyarrow_dtype):
         index = index.astype(pd.ArrowDtype(index.dtype.pyarrow_dtype.value_type))
     missing = int(np.count_nonzero(index.isna()))
@@ -92,7 +102,7 @@ def _unique(index: pd.Index) -> bool:
 
 def _coded(values: Any, what: str) -> tuple[IntArray, pd.Index]:
     """Code of each id, in order of first appearance, and the distinct ids."""
-    index: pd.Index = pd.Index(values)
+    index = as_index(values)
     if isinstance(index, pd.CategoricalIndex) and not index.hasnans:
         codes, seen = pd.factorize(index.codes)
         return codes.astype(np.int64), ids(index.categories[seen], what)

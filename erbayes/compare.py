@@ -14,7 +14,7 @@ import pandas as pd
 
 from .arrays import Seed
 from .bootstrap import RaoWu, Scheme, bootstrap
-from .clustering import Clustering
+from .clustering import Clustering, kind
 from .design import Design
 from .errors import DataError, Remedy, member, some
 from .metrics import METRICS, Metric, Wanted, chosen
@@ -184,6 +184,7 @@ def compare(
     labels = Clustering.of(labels, "labels")
     within = {n: framed(p, labels, frame, f"prediction {n!r}") for n, p in predictions.items()}
     clusterings = {name: clustering for name, (clustering, _) in within.items()}
+    _need_one_kind(clusterings)
     first, *others = clusterings.values()
     shared = first.records
     for other in others:
@@ -204,6 +205,14 @@ def compare(
         for name, c in clusterings.items()
     }
     return _compared(units, design, metrics, engine, common)
+
+
+def _need_one_kind(clusterings: Mapping[str, Clustering]) -> None:
+    """Refuse predictions of which some number their records and others name them."""
+    kinds = {name: kind(c.records) for name, c in clusterings.items() if len(c.records)}
+    if len(set(kinds.values())) > 1:
+        told = ", ".join(f"those of {name!r} of type {of}" for name, of in kinds.items())
+        raise DataError(f"record ids of the predictions differ in type: {told}; convert them to one")
 
 
 def _compared(

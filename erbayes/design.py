@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from .arrays import FloatArray, IntArray
-from .clustering import Clustering
+from .clustering import Clustering, as_index
 from .columns import RECORDS
 from .errors import DataError, member, need_object, some, whole
 from .units import Units
@@ -92,7 +92,7 @@ def _drawn(units: Units, draws: Any) -> IntArray:
         return np.arange(len(units))
     if isinstance(draws, str | Iterator) or not isinstance(draws, Iterable):
         raise DataError(f"draws must be a list of unit ids, not {draws!r}")
-    listed = pd.Index(draws)
+    listed = as_index(draws)
     unit = units.ids.get_indexer(listed).astype(np.int64)
     if (unit < 0).any():
         raise DataError(f"{int((unit < 0).sum())} draws name units without labels: {some(listed[unit < 0])}")
@@ -128,6 +128,20 @@ def _need_frame(records: int | None, units: Units, argument: str) -> None:
         raise DataError(
             f"{argument} = {records}, but the prediction holds {known:.0f} records: restrict it to those "
             "that were drawn from"
+        )
+
+
+def _need_room(population: int | None, units: Units) -> None:
+    """Refuse more units than the prediction's records leave room for: each unit has a record."""
+    known = units.population
+    if population is None or known is None or units.unmatched:
+        return
+    room = len(units) + known - units.size.sum()
+    if whole(population, "population") > room:
+        raise DataError(
+            f"population = {population} units, but the prediction holds {known:.0f} records, which leaves "
+            f"room for {room:.0f} at most: pass the prediction of all records of the population, or the "
+            "number of its units"
         )
 
 
@@ -236,7 +250,8 @@ class UniformClusters:
     ----------
     population : int, optional
         Number of units in the population, where drawn without replacement. A full sample (a
-        census) then has standard error 0.
+        census) then has standard error 0. Each unit has a record of the prediction, so more units than
+        that leaves room for are refused.
     draws : sequence of unit ids, optional
         The unit of each draw, repeats kept; only with replacement.
     correction : callable (n, T) -> θ
@@ -260,6 +275,7 @@ class UniformClusters:
     def expand(self, units: Units) -> Expansion:
         unit = _drawn(units, self.draws)
         _refuse_repeats(unit, self.population)
+        _need_room(self.population, units)
         return self.over(units, unit)
 
     def over(self, units: Units, unit: IntArray) -> Expansion:
@@ -284,9 +300,7 @@ LARGEST = 1e100
 
 def _numbers(values: Any, ids: pd.Index, what: str, of: str) -> FloatArray:
     """Numbers keyed by id, in the order of `ids`."""
-    if not isinstance(values, pd.Series | Mapping):
-        raise DataError(f"{what} must be a Series or a mapping by id, not {type(values).__name__}")
-    series = values if isinstance(values, pd.Series) else pd.Series(dict(values))
+    series = _by_id(values, what)
     if not series.index.is_unique:
         raise DataError(f"{what}: {int(series.index.duplicated().sum())} {of} are listed twice")
     where = series.index.get_indexer(ids)
@@ -295,6 +309,14 @@ def _numbers(values: Any, ids: pd.Index, what: str, of: str) -> FloatArray:
             f"{what} lack {int((where < 0).sum())} of {len(ids)} {of}, such as {some(ids[where < 0])}"
         )
     return _floats(series, what)[where]
+
+
+def _by_id(values: Any, what: str) -> pd.Series:
+    if isinstance(values, pd.Series):
+        return values
+    if not isinstance(values, Mapping):
+        raise DataError(f"{what} must be a Series or a mapping by id, not {type(values).__name__}")
+    return pd.Series(list(values.values()), as_index(list(values)))
 
 
 def _floats(values: Any, what: str) -> FloatArray:
@@ -345,6 +367,7 @@ class KnownWeights:
     def expand(self, units: Units) -> Expansion:
         unit = _drawn(units, self.draws)
         _refuse_repeats(unit, self.population)
+        _need_room(self.population, units)
         return Expansion(
             unit,
             _weights(units, self.weights)[unit],
@@ -472,7 +495,7 @@ class WeightedRecords:
                 f"probabilities must be 0 or more and finite; {int(bad.sum())} are not, such as that of "
                 f"{some(labels.records[bad])}"
             )
-        listed = pd.Index(drawn)
+        listed = as_index(drawn)
         at = labels.records.get_indexer(listed)
         if (at < 0).any():
             raise DataError(f"{int((at < 0).sum())} drawn records have no label: {some(listed[at < 0])}")
@@ -547,7 +570,7 @@ class Stratified:
         if not isinstance(self.population, Mapping | pd.Series):
             raise DataError(f"population must map strata to numbers of units, not be {self.population!r}")
         population = {h: whole(T, f"population of stratum {h!r}", 0) for h, T in self.population.items()}
-        given = pd.Series(self.stratum)
+        given = _by_id(self.stratum, "strata")
         if not given.index.is_unique:
             raise DataError(f"strata: {int(given.index.duplicated().sum())} units are listed twice")
         given = given.dropna()
@@ -571,6 +594,7 @@ class Stratified:
         T = np.array([population[h] for h in names])
         if (n > T).any():
             raise DataError(f"more units drawn than there are in strata {some(names[n > T])}")
+        _need_room(int(T.sum()), units)
         lonely = (n == 1) & (T > 1)
         if lonely.any() and self.single_unit is SingleUnit.ERROR:
             raise DataError(

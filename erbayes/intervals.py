@@ -216,7 +216,7 @@ class Symmetric:
     Raises
     ------
     DataError
-        A scale that is none.
+        A scale that is none, or degrees of freedom that are not above 0.
 
     Examples
     --------
@@ -232,6 +232,8 @@ class Symmetric:
     def __post_init__(self) -> None:
         if self.scale is not None:
             need_object(self.scale, "forward", "a scale is one of identity, logit and log")
+        if self.df is not None and not self.df > 0:
+            raise DataError(f"degrees of freedom must be above 0, not {self.df}")
 
     def label(self, support: Support) -> str:
         name = (self.scale or natural_scale(support)).name

@@ -244,7 +244,10 @@ def _look_up(records: pd.Index, wanted: pd.Index, of: str = "prediction") -> Int
         same_kind(kind(records), kind(wanted), of=of)
     integer = pd.api.types.is_integer_dtype
     records, wanted = (pd.Index(i.to_numpy()) if integer(i.dtype) else i for i in (records, wanted))
-    near = _near(records, wanted)  # so that few records are hashed
+    try:
+        near = _near(records, wanted)  # so that few records are hashed
+    except UnicodeEncodeError:  # wanted: half of a surrogate pair, which text cannot hold and objects can
+        return _look_up(records.astype(object), wanted, of)
     return np.append(near, -1)[records[near].get_indexer(wanted)]
 
 

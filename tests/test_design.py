@@ -107,7 +107,7 @@ def test_weights_known_up_to_a_factor_give_no_totals():
     for design in (
         eb.WeightedRecords(["x", "y"], [0.1, 0.1], absolute=True),
         eb.KnownWeights({"x": 1, "y": 1}, absolute=True),
-        eb.UniformClusters(population=9),
+        eb.UniformClusters(population=6),
         eb.UniformRecords(),
         eb.DistinctEntities(5),
     ):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -19,9 +20,15 @@ P, L = pd.Series(PREDICTION), pd.Series(LABELS)
 PR = [m.pairwise_precision, m.pairwise_recall]
 WEIGHTS = pd.Series({"x": 1.0, "y": 2.0, "z": 3.0})
 STRATA = {"x": 0, "y": 0, "z": 1}
+HALVES = {"\ud800" + record: "\udfff" + entity for record, entity in LABELS.items()}
+"""Labels whose ids begin with half of a surrogate pair, which no UTF-8 text holds."""
 SAMPLE = eb.Sample(eb.measure(P, L), eb.UniformClusters())
 FOUND = eb.taylor(SAMPLE, PR).apply(PR)
 EDGE = pd.DataFrame({"l": ["r1"], "r": ["r2"]})
+
+
+def halved(values, half="\ud800"):
+    return {half + key: value for key, value in values.items()}
 
 
 def by(design, **more):
@@ -66,10 +73,11 @@ REFUSED = {
     "a true population": (lambda: by(eb.UniformClusters(True)), "population must be a whole number, 1 or more, not True"),
     "a negative population": (lambda: by(eb.UniformClusters(-5)), "population must be a whole number, 1 or more, not -5"),
     "half a weighted unit": (lambda: by(eb.KnownWeights(WEIGHTS, population=3.5)), "population must be a whole number"),
-    "a correction of -1": (lambda: by(eb.UniformClusters(6, correction=lambda n, T: -1.0)), r"correction\(3, 6\) must lie in \[0, 1\], not -1"),
-    "a correction of nan": (lambda: by(eb.UniformClusters(6, correction=lambda n, T: np.nan)), r"correction\(3, 6\) must lie in \[0, 1\], not nan"),
-    "a correction of 2": (lambda: by(eb.UniformClusters(6, correction=lambda n, T: 2)), r"correction\(3, 6\) must lie in \[0, 1\], not 2"),
+    "a correction of -1": (lambda: by(eb.UniformClusters(4, correction=lambda n, T: -1.0)), r"correction\(3, 4\) must lie in \[0, 1\], not -1"),
+    "a correction of nan": (lambda: by(eb.UniformClusters(4, correction=lambda n, T: np.nan)), r"correction\(3, 4\) must lie in \[0, 1\], not nan"),
+    "a correction of 2": (lambda: by(eb.UniformClusters(4, correction=lambda n, T: 2)), r"correction\(3, 4\) must lie in \[0, 1\], not 2"),
     "a correction in strata": (lambda: by(eb.Stratified(STRATA, {0: 3, 1: 1}, correction=lambda n, T: np.nan)), r"correction\(2, 3\) must lie in"),
+    "more units than records": (lambda: by(eb.UniformClusters(100)), "population = 100 units, but the prediction holds 8 records, which leaves room for 4 at most"),
     "half a draw": (lambda: by(eb.DistinctEntities(3.5)), "draws must be a whole number, 0 or more, not 3.5"),
     "nan draws": (lambda: by(eb.DistinctEntities(np.nan)), "draws must be a whole number, 0 or more, not nan"),
     "distinct entities of fewer records": (lambda: by(eb.DistinctEntities(5, records=6)), "records = 6, but the prediction holds 8"),
@@ -86,6 +94,7 @@ REFUSED = {
     "a stratum of half a unit": (lambda: by(eb.Stratified(STRATA, {0: 5.5, 1: 1})), "population of stratum 0 must be a whole number, 0 or more, not 5.5"),
     "a stratum of negative size": (lambda: by(eb.Stratified(STRATA, {0: -5, 1: 1})), "population of stratum 0 must be a whole number, 0 or more, not -5"),
     "sizes of strata in a list": (lambda: by(eb.Stratified(STRATA, [5, 1])), r"population must map strata to numbers of units, not be \[5, 1\]"),
+    "strata in a list": (lambda: by(eb.Stratified([0, 0, 1], {0: 3, 1: 1})), "strata must be a Series or a mapping by id, not list"),
     "a rule as a name": (lambda: by(eb.Stratified(STRATA, {0: 5, 1: 5}, "adjust")), "single_unit must be one of SingleUnit.ERROR, .* not 'adjust'"),
     # calibration
     "no total": (lambda: by(eb.Calibrated(eb.UniformClusters(), totals=lambda *_: ())), "totals must give one ClusterSum or more, .* not none"),
@@ -95,7 +104,11 @@ REFUSED = {
     "blocks of other ids": (lambda: by(eb.UniformClusters(), blocks=dict(enumerate("aaaaaaa"))), "record ids of the blocks are of type integer, those of the labels of type string"),
     "a block with a record unlabelled": (lambda: eb.estimate(P, L.drop("r3"), eb.UniformClusters(), PR, blocks=pd.Series("b", L.index)), "1 records of sampled blocks have no label, such as 'r3': label every record"),
     "one predicted cluster": (lambda: eb.measure_predicted(P, L, "a"), "sampled clusters must be several ids, not 'a' alone"),
+    # inputs
+    "a Series of polars": (lambda: eb.measure(pl.Series("cluster", list("aab")), L), "expected a table of two columns, not one column: Series"),
+    "halves of surrogate pairs on one side": (lambda: eb.measure(PREDICTION, HALVES), r"7 of 7 labelled records are not in the prediction, such as '\\ud800r1'"),
     # comparisons
+    "records by number and by name": (lambda: eb.compare({"a": P, "b": dict(enumerate(PREDICTION.values()))}, L, eb.UniformClusters(), PR), "record ids of the predictions differ in type: those of 'a' of type string, those of 'b' of type integer"),
     "predictions in a list": (lambda: eb.compare([P, P], L, eb.UniformClusters(), PR), "predictions must map names to memberships, .* not be a list"),
     "coverage as a name": (lambda: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, coverage="common"), "coverage must be one of Coverage.ERROR, Coverage.COMMON, not 'common'"),
     # bootstrap
@@ -175,9 +188,18 @@ dictionary = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
 AS_IF = {
     "encoded clusters": (lambda: eb.estimate(P.astype(dictionary), L, eb.UniformClusters(), PR), by(eb.UniformClusters())),
     "encoded records": (lambda: eb.estimate(P.set_axis(P.index.astype(dictionary)), L, eb.UniformClusters(), PR), by(eb.UniformClusters())),
-    "a whole float": (lambda: by(eb.UniformClusters(6.0)), by(eb.UniformClusters(6))),
-    "a NumPy integer": (lambda: by(eb.UniformClusters(np.int32(6))), by(eb.UniformClusters(6))),
-    "strata of a Series": (lambda: by(eb.Stratified(STRATA, pd.Series({0: 5, 1: 1}))), by(eb.Stratified(STRATA, {0: 5, 1: 1}))),
+    "a whole float": (lambda: by(eb.UniformClusters(4.0)), by(eb.UniformClusters(4))),
+    "a NumPy integer": (lambda: by(eb.UniformClusters(np.int32(4))), by(eb.UniformClusters(4))),
+    "halves of surrogate pairs": (lambda: eb.estimate(halved(PREDICTION), HALVES, eb.UniformClusters(), PR), by(eb.UniformClusters())),
+    "halves in draws and weights": (
+        lambda: eb.estimate(halved(PREDICTION), HALVES, eb.KnownWeights(halved(WEIGHTS, "\udfff"), halved(WEIGHTS, "\udfff").keys()), PR),
+        by(eb.KnownWeights(WEIGHTS)),
+    ),
+    "halves in strata": (
+        lambda: eb.estimate(halved(PREDICTION), HALVES, eb.Stratified(halved(STRATA, "\udfff"), {0: 3, 1: 1}), PR),
+        by(eb.Stratified(STRATA, {0: 3, 1: 1})),
+    ),
+    "strata of a Series": (lambda: by(eb.Stratified(STRATA, pd.Series({0: 3, 1: 1}))), by(eb.Stratified(STRATA, {0: 3, 1: 1}))),
     "weights in another order": (lambda: by(eb.KnownWeights(WEIGHTS[::-1])), by(eb.KnownWeights(WEIGHTS))),
     "weights as text": (lambda: by(eb.KnownWeights(WEIGHTS.astype(str))), by(eb.KnownWeights(WEIGHTS))),
     "chances in another order": (

@@ -171,11 +171,12 @@ def test_a_class_of_links_rests_on_fifteen_effective_draws(draws, classes):
 
 
 @pytest.mark.parametrize(
-    ("population", "records", "factor"), [(20, 100, 5.0), (20, 101, None), (100, 20, 0.2), (101, 20, None)]
+    ("population", "records", "size", "factor"),
+    [(20, 100, 1, 5.0), (20, 101, 1, None), (200, 400, 10, 0.2), (201, 400, 10, None)],
 )
-def test_factors_of_calibration_keep_to_a_fifth_and_to_five(population, records, factor):
-    """20 sampled singletons stand for `population` of them; the prediction holds `records`."""
-    units = eb.measure({r: r for r in range(records)}, {r: r for r in range(20)})
+def test_factors_of_calibration_keep_to_a_fifth_and_to_five(population, records, size, factor):
+    """20 sampled entities of `size` stand for `population` of them; the prediction holds `records`."""
+    units = eb.measure({r: r for r in range(records)}, {r: r // size for r in range(20 * size)})
     design = eb.Calibrated(eb.UniformClusters(population=population), lambda *_: (RECORDS,))
     if factor:
         np.testing.assert_allclose(eb.Sample(units, design).expansion.variance.g, factor, rtol=1e-12)
@@ -241,6 +242,13 @@ def test_what_cancels_in_a_difference_is_rounding(left, rounding):
     cov = np.array([[1, 1 - left / 2], [1 - left / 2, 1]])
     two = eb.Normal(("x", "y"), np.zeros(2), cov, np.full(2, 9.0), ((-np.inf, np.inf),) * 2, 10.0)
     assert bool(two.contrast(np.array([1.0, -1.0]), ["x - y"]).sd[0] == 0) is rounding
+
+
+@pytest.mark.parametrize("df", [0, -3, np.nan, -1e-9])
+def test_degrees_of_freedom_of_an_interval_are_above_0(df):
+    assert eb.Symmetric(df=1e-9).df == 1e-9
+    with pytest.raises(eb.DataError, match="degrees of freedom must be above 0, not"):
+        eb.Symmetric(df=df)
 
 
 @pytest.mark.parametrize(
@@ -382,6 +390,30 @@ def test_no_more_draws_than_there_are():
         eb.Sample(PAIRS, eb.UniformClusters(population=19))
 
 
+@pytest.mark.parametrize(
+    "design",
+    [
+        lambda most: eb.UniformClusters(population=most),
+        lambda most: eb.KnownWeights(dict.fromkeys(range(20), 1.0), population=most),
+        lambda most: eb.Stratified(dict.fromkeys(range(20), "a"), {"a": most}),
+    ],
+)
+def test_every_unit_has_a_record(design):
+    """20 sampled pairs leave 40 of 80 records: room for 40 units more."""
+    assert eb.Sample(PAIRS, design(60)).expansion.unit.shape == (20,)
+    with pytest.raises(
+        eb.DataError, match=r"population = 61 units, but .* 80 records, .* room for 60 at most"
+    ):
+        eb.Sample(PAIRS, design(61))
+
+
+def test_units_outside_the_prediction_may_be_in_a_population():
+    """Where labelled records are missing, entities may lie beyond the prediction."""
+    labels = {r: r // 2 for r in range(40)} | {1000: 0}
+    units = eb.measure({r: r // 3 for r in range(80)}, labels, missing=eb.Missing.OMIT)
+    assert eb.Sample(units, eb.UniformClusters(population=61)).expansion.unit.shape == (20,)
+
+
 def test_a_frame_holds_the_prediction():
     assert not eb.Sample(PAIRS, eb.UniformRecords(population=80)).expansion.variance.census
     for population in (79, 81):
@@ -460,10 +492,8 @@ def test_pseudo_draws_want_one_stratum_with_replacement():
     with_replacement = eb.Sample(PAIRS, eb.UniformClusters())
     assert len(bootstrap(with_replacement, [R], PseudoDraws(1e-9), **given).draws.flat) == 5
     for design in (
-        eb.UniformClusters(population=10**6),
-        eb.Stratified(
-            dict.fromkeys(range(10), "a") | dict.fromkeys(range(10, 20), "b"), {"a": 10**9, "b": 10**9}
-        ),
+        eb.UniformClusters(population=60),
+        eb.Stratified(dict.fromkeys(range(10), "a") | dict.fromkeys(range(10, 20), "b"), {"a": 30, "b": 30}),
     ):
         with pytest.raises(eb.NotIdentified, match="one stratum drawn with replacement"):
             bootstrap(eb.Sample(PAIRS, design), [R], PseudoDraws(), **given)
