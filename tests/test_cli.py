@@ -42,7 +42,7 @@ def folder(tmp_path, monkeypatch):
     write("drawn.csv", entity=DRAWN)
     write("weights.csv", entity=WEIGHTS.index, weight=WEIGHTS)
     write("strata.csv", entity=STRATA.index, stratum=STRATA)
-    write("sizes.csv", stratum=["s0", "s1", "s2"], number=[5, 30, 4])
+    write("sizes.csv", stratum=["s0", "s1", "s2"], number=[5, 9, 4])
     write("lonely.csv", entity=LONELY.index, stratum=LONELY)
     write("lonely-sizes.csv", stratum=["a", "b"], number=[9, 6])
     write("blocks.csv", record=BLOCKS.index, block=BLOCKS)
@@ -71,7 +71,7 @@ def refused(*args):
 
 
 ESTIMATE = ("estimate", "p.csv", "l.parquet", "--design")
-SIZES = {"s0": 5, "s1": 30, "s2": 4}
+SIZES = {"s0": 5, "s1": 9, "s2": 4}
 DESIGNS = {
     "uniform-records": eb.UniformRecords(),
     "uniform-records --drawn drawn.csv": eb.UniformRecords(DRAWN),
