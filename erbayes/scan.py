@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .clustering import Clustering
+from .clustering import Clustering, kind
 from .errors import DataError, Remedy, some
 from .frame import Dated, FrameFacts
 from .mistaken import labelled, refuse_edges
@@ -294,13 +294,13 @@ def _labelled(labels: Any) -> Clustering:
 
 def _refuse_kinds(labels: Clustering, record: str | None, cluster: str | None) -> None:
     """Refuse ids that are neither strings nor integers, and records of another type than those labelled."""
-    for kind, what in ((record, "record"), (cluster, "cluster")):
-        if kind not in {"string", "integer", None}:
+    for type, what in ((record, "record"), (cluster, "cluster")):
+        if type not in {"string", "integer", None}:
             raise DataError(
                 f"{what} ids of the prediction must be all strings or all integers, not "
-                f"{kind}; convert them to text where they lie"
+                f"{type}; convert them to text where they lie"
             )
-    labelled = pd.api.types.infer_dtype(labels.records, skipna=False)
+    labelled = kind(labels.records)
     same_kind(record or labelled, labelled)
 
 

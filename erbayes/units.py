@@ -310,7 +310,7 @@ def framed(
     whole, listed = Clustering.of(prediction, what), frame_ids(frame)
     for other, name in ((listed, "frame"), (labels.records, "labels")):
         if len(whole.records) and len(other):
-            found, wanted = (pd.api.types.infer_dtype(i, skipna=False) for i in (whole.records, other))
+            found, wanted = map(kind, (whole.records, other))
             same_kind(found, wanted, name)
     near = listed[among(listed, labels.records)]
     refuse_outside(labels.records, ~labels.records.isin(near))

@@ -82,7 +82,7 @@ def estimate_command(
 
     LABELS holds every record of each entity in the sample. Files are CSV, TSV (both may be compressed)
     or Parquet. Of two columns the first is the record; where there are more, name them: --record,
-    --cluster, --entity. What was read is told on stderr. Ids are text: integers in a
+    --cluster, --entity. What was read is printed on stderr. Ids are text: integers in a
     Parquet file become text, and 7 is not 007. PREDICTION may also be a folder of such files or, with
     --table, a DuckDB database. These and large files are scanned where they lie (needs erbayes[scale]).
 
