@@ -23,12 +23,12 @@ import sys
 
 import numpy as np
 import pandas as pd
+from erbayes.bayes.studied import Modelled
 
 from erbayes import datasets, identity
 from erbayes import metrics as m
 from erbayes import simulate as sim
-from erbayes.bayes.studied import Modelled
-from erbayes.bootstrap import Percentile, Studentised
+from erbayes.engine import EqualTailed, Studentised
 from erbayes.study import (
     DrawClusters,
     DrawRecords,
@@ -52,7 +52,7 @@ METRICS = (m.pairwise_precision, m.pairwise_recall)
 MODEL, PERCENTILE = "size model", "percentile"
 ESTIMATORS = {
     MODEL: Modelled(),
-    PERCENTILE: Resampled(Percentile()),
+    PERCENTILE: Resampled(EqualTailed()),
     "default": Taylor(),
     "bootstrap-t": Resampled(Studentised(identity)),
     "jackknife": Jackknife(),

@@ -23,7 +23,7 @@ import pandas as pd
 from erbayes import WALD, BetaGamma, Symmetric, datasets
 from erbayes import metrics as m
 from erbayes import simulate as sim
-from erbayes.bootstrap import BCa, Dirichlet, Percentile, PseudoDraws, Studentised
+from erbayes.engine import BCa, Dirichlet, EqualTailed, PseudoDraws, Studentised
 from erbayes.study import (
     DrawClusters,
     DrawRecords,
@@ -58,11 +58,11 @@ SLOWER = {
     "default, calibrated": OnCalibrated(Taylor()),
 }
 BOOTSTRAPS = {
-    "percentile": Resampled(Percentile()),
+    "percentile": Resampled(EqualTailed()),
     "BCa": Resampled(BCa()),
     "bootstrap-t, logit": Resampled(Studentised()),
-    "Bayesian bootstrap": Resampled(Percentile(), Dirichlet()),
-    "Bayesian, pseudo-draws": Resampled(Percentile(), PseudoDraws()),
+    "Bayesian bootstrap": Resampled(EqualTailed(), Dirichlet()),
+    "Bayesian, pseudo-draws": Resampled(EqualTailed(), PseudoDraws()),
 }
 
 

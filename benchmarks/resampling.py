@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 
 from erbayes import datasets, metrics
-from erbayes.bootstrap import bootstrap
+from erbayes.engine import bootstrap
 from erbayes.simulate import Population
 from erbayes.study import DrawRecords, Taylor, study
 

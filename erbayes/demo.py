@@ -7,12 +7,12 @@ from pathlib import Path
 from . import plots
 from .datasets import REMEDY, patentsview_benchmark, patentsview_release
 from .design import UniformRecords
-from .diagnostics import P_naive, alarms, balance
+from .diagnostics import alarms, balance
+from .engine import P_naive, jackknife, taylor
 from .errors import DataError
 from .files import replacing
 from .metrics import METRICS, UNIT
 from .sample import Sample
-from .taylor import jackknife, taylor
 from .units import Missing, measure
 
 

@@ -9,7 +9,9 @@ import pandas as pd
 
 from .calibration import links_out_of_reach
 from .columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, ClusterSum, Known, pairs
-from .design import UniformClusters, UniformRecords
+from .design import UniformRecords
+from .engine.closed_form import effects, taylor
+from .engine.jackknife import jackknife
 from .errors import NotIdentified
 from .frame import Cut
 from .metrics import (
@@ -20,13 +22,9 @@ from .metrics import (
     N,
     Wanted,
     chosen,
-    pairwise_precision,
-    pairwise_recall,
 )
 from .sample import Sample
-from .taylor import effects, jackknife, taylor
 from .uncertain import EMPTY, Normal
-from .units import Units
 
 JOINED = 5
 """Records of one-record entities that the prediction joins to others, from which the labels are doubted."""
@@ -81,46 +79,6 @@ def balance(sample: Sample) -> pd.DataFrame:
         {"estimate": found.mean, "se": found.sd, "known": known, "ratio": ratio},
         index=list(found.names),
     )
-
-
-def naive(units: Units, metrics: Wanted = METRICS) -> pd.Series:
-    """Metrics of the prediction restricted to the labelled records: a warning, not an estimate.
-
-    False links to records outside the sample are not seen, so that precision looks far too good
-    (P_naive and R_naive of Binette et al. 2022). No standard error would be honest, so none is
-    given.
-
-    Raises
-    ------
-    NotIdentified
-        Sampled predicted clusters, which the paper's naive estimators do not know.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "a"}, {1: "x", 2: "x"})
-    >>> P_naive(units)
-    1.0
-    >>> P = [eb.metrics.pairwise_precision]
-    >>> round(float(eb.taylor(eb.Sample(units, eb.UniformClusters()), P).apply(P).mean[0]), 3)
-    0.333
-    """
-    if not units.by_entity:
-        raise NotIdentified("naive metrics are those of labelled entities, not of predicted clusters")
-    metrics = chosen(metrics)
-    census = Sample(units.alone(), UniformClusters(population=len(units)))
-    found = taylor(census, metrics).apply(metrics, order=1)
-    return pd.Series(found.mean, pd.Index(found.names, name="metric"), name="naive")
-
-
-def P_naive(units: Units) -> float:
-    """The paper's P_naive: see `naive`."""
-    return float(naive(units, [pairwise_precision]).iloc[0])
-
-
-def R_naive(units: Units) -> float:
-    """The paper's R_naive: see `naive`."""
-    return float(naive(units, [pairwise_recall]).iloc[0])
 
 
 def influence(sample: Sample, metric: Metric | str) -> pd.DataFrame:

@@ -7,11 +7,11 @@ from typing import Any
 
 from .design import Design
 from .diagnostics import alarms
+from .engine.closed_form import taylor
 from .errors import Alarm
 from .metrics import METRICS, Wanted, chosen
 from .sample import Sample
 from .scan import lies_elsewhere, scan
-from .taylor import taylor
 from .uncertain import Normal
 from .units import Missing, measure
 

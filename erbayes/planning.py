@@ -27,13 +27,13 @@ from scipy.special import stdtrit
 from .arrays import FloatArray, Seed
 from .columns import Known
 from .design import SelectedBySize, UniformClusters, UniformRecords
+from .engine.closed_form import taylor
 from .errors import DataError, NotIdentified, need_object, whole
 from .intervals import check_level
 from .metrics import Metric, Wanted, chosen
 from .progress import track
 from .sample import Sample
 from .simulate import Population
-from .taylor import taylor
 from .uncertain import EMPTY, Normal, Tabled, Totals, derivatives
 
 Prior = Callable[[np.random.Generator], Population]

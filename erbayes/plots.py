@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from .arrays import FloatArray
 from .errors import DataError
-from .intervals import DEFAULT, Kind
+from .intervals import Kind, suitable
 from .metrics import Wanted, chosen
 from .uncertain import Draws, Normal
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xarray import DataArray, DataTree
 
     from .bayes import Fit
-    from .engines import SideBySide
+    from .engine import SideBySide
     from .sensitivity import Grid
     from .study import Study
 
@@ -79,7 +79,7 @@ def forest(
     result: Normal | Draws | Mapping[str, Normal | Draws],
     *,
     level: float = 0.95,
-    kind: Kind = DEFAULT,
+    kinds: Sequence[Kind] = (),
     ax: Axes | None = None,
 ) -> Axes:
     """Estimates and intervals, one row a metric.
@@ -89,8 +89,8 @@ def forest(
     result : Normal or Draws, or mapping of name -> Normal or Draws
         Several results stand side by side, each with its own marker; they may differ in metrics.
     level : float in (0, 1)
-    kind : Kind
-        Of interval, for `Normal`.
+    kinds : sequence of Kind
+        Each result has intervals of the first kind that suits it, and of its own kind if none does.
     ax : Axes, optional
 
     Examples
@@ -111,10 +111,10 @@ def forest(
     offsets = _offsets(len(results))
     for i, (label, one) in enumerate(results.items()):
         y = np.array([names.index(n) for n in one.names]) + offsets[i]
-        bounds = one.interval(level, kind) if isinstance(one, Normal) else one.interval(level)
+        bounds = one.interval(level, suitable(kinds, one)[0])
         grey = _greys(len(results))[i]
         ax.hlines(y, bounds[:, 0], bounds[:, 1], color=grey)
-        ax.plot(one.mean, y, MARKERS[i % len(MARKERS)], color=grey, markersize=5, label=label)
+        ax.plot(one.estimate, y, MARKERS[i % len(MARKERS)], color=grey, markersize=5, label=label)
     _rows(ax, names)
     ax.set_xlabel(f"estimate and {100 * level:g} % interval")
     if isinstance(result, Mapping):
@@ -130,7 +130,7 @@ def side_by_side(found: SideBySide, metrics: Wanted | None = None, *, ax: Axes |
     Parameters
     ----------
     found : SideBySide
-        From `erbayes.engines.side_by_side`.
+        From `erbayes.engine.side_by_side`.
     metrics : Metric or str, or several, optional
         Those to show; all by default.
     ax : Axes, optional
@@ -143,10 +143,10 @@ def side_by_side(found: SideBySide, metrics: Wanted | None = None, *, ax: Axes |
     Examples
     --------
     >>> import erbayes as eb
-    >>> from erbayes import engines
+    >>> from erbayes import engine
     >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, {1: "x", 2: "x", 3: "y", 4: "z"})
     >>> sample, b3 = eb.Sample(units, eb.UniformClusters()), [eb.metrics.b3_precision]
-    >>> found = engines.side_by_side({"naive": eb.naive(units, b3), "Taylor": eb.taylor(sample, b3)}, b3)
+    >>> found = engine.side_by_side({"naive": eb.naive(units, b3), "Taylor": eb.taylor(sample, b3)}, b3)
     >>> from matplotlib.figure import Figure
     >>> [t.get_text() for t in side_by_side(found, ax=Figure().subplots()).get_yticklabels()]
     ['b3-precision', 'naive', 'Taylor']

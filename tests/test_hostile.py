@@ -11,8 +11,9 @@ import pytest
 import erbayes as eb
 from erbayes import labelling, planning
 from erbayes import metrics as m
-from erbayes.bootstrap import FixedReplicates, Percentile, RaoWu, bootstrap
 from erbayes.columns import TRUE_LINKS
+from erbayes.engine import FixedReplicates, RaoWu, bootstrap
+from erbayes.intervals import EqualTailed
 
 PREDICTION = {"r1": "a", "r2": "a", "r3": "b", "r4": "b", "r5": "b", "r6": "c", "r7": "d", "r8": "d"}
 LABELS = {"r1": "x", "r2": "x", "r3": "x", "r4": "y", "r5": "y", "r6": "z", "r7": "z"}
@@ -115,16 +116,16 @@ REFUSED = {
     "half a replicate": (lambda: bootstrap(SAMPLE, PR, replicates=2.5), "replicates must be a whole number, 1 or more, not 2.5"),
     "a class of schemes": (lambda: bootstrap(SAMPLE, PR, RaoWu), r"RaoWu is a class: pass an object of it, RaoWu\(\.\.\.\)"),
     "multipliers of nan": (lambda: bootstrap(SAMPLE, PR, FixedReplicates(np.full((10, 3), np.nan)), replicates=10), "multipliers must be finite; 30 of 30 are not"),
-    "a class of intervals": (lambda: bootstrap(SAMPLE, PR, replicates=5).interval(0.9, Percentile), r"Percentile is a class"),
+    "a class of intervals": (lambda: bootstrap(SAMPLE, PR, replicates=5).interval(0.9, EqualTailed), r"EqualTailed is a class"),
     # intervals and combinations
     "a class of kinds": (lambda: FOUND.interval(0.9, eb.Symmetric), r"Symmetric is a class"),
-    "a kind's name": (lambda: FOUND.table(0.9, "wald"), "a kind of interval is an object such as WALD or Symmetric.logit., not 'wald'"),
+    "a kind's name": (lambda: FOUND.table(0.9, "wald"), "a kind of interval is an object such as WALD or EqualTailed.., not 'wald'"),
     "a scale for a kind": (lambda: FOUND.interval(0.9, eb.logit), "a kind of interval is an object .*, not <logit scale>"),
     "a scale's name": (lambda: eb.Symmetric("logit"), "a scale is one of identity, logit and log, not 'logit'"),
     "a kind for a level": (lambda: FOUND.interval(eb.WALD), "level must lie strictly between 0 and 1, not Symmetric"),
     "weights too few": (lambda: FOUND.contrast([[1.0]], ["P"]), r"one row per name, 1, and one column per component, 2, not shape \(1, 1\)"),
     "weights without a name": (lambda: FOUND.contrast(np.eye(2), ["P"]), r"one row per name, 1, .* not shape \(2, 2\)"),
-    "weights of draws": (lambda: bootstrap(SAMPLE, PR, replicates=5).draws.contrast([1.0], ["P"]), "one column per component, 2"),
+    "weights of draws": (lambda: bootstrap(SAMPLE, PR, replicates=5).contrast([1.0], ["P"]), "one column per component, 2"),
     "weights of 0": (lambda: FOUND.contrast([[0, 0]], ["nothing"]), "weights of a combination are all 0"),
     # ids
     "a column for a table": (lambda: eb.Clustering.of(pa.chunked_array([[1, 2]])), "expected a table of two columns, not one column: ChunkedArray"),

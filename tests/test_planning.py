@@ -9,8 +9,9 @@ import pytest
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes import simulate as sim
+from erbayes.engine import Taylor
 from erbayes.planning import forecast, forecast_from_prior
-from erbayes.study import DrawClusters, DrawDistinctClusters, DrawRecords, Taylor, study
+from erbayes.study import DrawClusters, DrawDistinctClusters, DrawRecords, study
 
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_recall, m.cluster_f(), m.splits)
 PEOPLE = sim.simulate(

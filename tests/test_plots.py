@@ -38,7 +38,7 @@ def is_grey(colour):
 
 def test_forest_of_one_result(ax):
     found = eb.taylor(SAMPLE, CHOSEN).apply(CHOSEN)
-    assert plots.forest(found, level=0.8, kind=eb.Symmetric(eb.identity), ax=ax) is ax
+    assert plots.forest(found, level=0.8, kinds=[eb.Symmetric(eb.identity)], ax=ax) is ax
     (points,), (intervals,) = ax.lines, ax.collections
     assert rows(ax) == [x.name for x in CHOSEN]
     np.testing.assert_array_equal(points.get_xdata(), found.mean)
@@ -162,6 +162,7 @@ def runs_of(repetitions=200):
                             "upper": x + half,
                             "failed": np.isnan(x),
                             "seconds": 1.0,
+                            "warned": 0.0,
                         }
                     )
                 )
@@ -282,11 +283,11 @@ def test_matplotlib_is_not_loaded_before_it_is_needed():
 
 
 def test_side_by_side(ax):
-    from erbayes.engines import EqualTailed, HighestDensity, side_by_side
+    from erbayes.engine import side_by_side
 
     draws = eb.uncertain.Draws(("b3-recall",), np.random.default_rng(1).beta(8, 2, (1, 400, 1)), ((0, 1),))
     results = {"naive": eb.naive(SAMPLE.units, CHOSEN), "Taylor": eb.taylor(SAMPLE, CHOSEN), "draws": draws}
-    found = side_by_side(results, CHOSEN, level=0.8, of_draws=(EqualTailed(), HighestDensity()))
+    found = side_by_side(results, CHOSEN, level=0.8, kinds=(eb.EqualTailed(), eb.HighestDensity()))
     shown = [m.b3_recall, m.pairwise_recall]
     assert plots.side_by_side(found, shown, ax=ax) is ax
     assert rows(ax) == [
@@ -354,7 +355,7 @@ def band(ax):
 def test_engines_on_shared_axes():
     from matplotlib.figure import Figure
 
-    from erbayes.engines import side_by_side
+    from erbayes.engine import side_by_side
 
     found = side_by_side({"naive": eb.naive(SAMPLE.units)}, [m.pairwise_recall])
     left, right = Figure().subplots(1, 2, sharey=True)

@@ -17,12 +17,12 @@ from ..compare import compare
 from ..demo import demo
 from ..design import UniformClusters, UniformRecords
 from ..diagnostics import alarms
+from ..engine.closed_form import taylor
 from ..files import refuse_output, replacing
 from ..intervals import DEFAULT, WALD, Kind, Symmetric
 from ..metrics import METRICS, pairwise_precision, pairwise_recall
 from ..planning import forecast
 from ..report import report
-from ..taylor import taylor
 from ..units import Missing
 from .inputs import DesignName, One, Pilot, Several, tell_frame
 from .options import app, command, files_of, refuse_output_over, tell

@@ -16,10 +16,10 @@ from ..arrays import BoolArray, FloatArray
 from ..clustering import Clustering
 from ..columns import Pieces
 from ..design import Design, KnownWeights
+from ..engine.closed_form import paired_taylor, taylor
 from ..errors import DataError, NotIdentified, some
 from ..metrics import METRICS, UNIT, Metric, Wanted, chosen
 from ..sample import Sample
-from ..taylor import paired_taylor, taylor
 from ..uncertain import Normal
 from ..units import Missing, Units, measure
 from .rates import Recaptured
