@@ -18,7 +18,7 @@ import pytest
 from test_scan import duckdb, frame_of, population, postgres, same, sqlite  # noqa: F401
 
 import erbayes as eb
-from erbayes.scan import (
+from erbayes.large import (
     DatabaseTable,
     DuckDB,
     Files,
@@ -655,7 +655,7 @@ def test_folders_of_killed_processes_are_removed(tmp_path):
     code = f"""
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 import pandas as pd
-from erbayes.scan import DuckDB
+from erbayes.large import DuckDB
 with DuckDB(folder={str(tmp_path)!r}).open(pd.DataFrame()):
     print("ready", flush=True)
     sys.stdin.read()

@@ -28,10 +28,10 @@ from ..design import (
 from ..errors import DataError, Remedy, some
 from ..files import is_database, read_columns
 from ..frame import Dated
+from ..large import DatabaseTable, DuckDB, Files, Scanned, scan, scan_common
+from ..large.sources import FOREIGN, PACKED, unpacks
 from ..metrics import METRICS, Metric, chosen
 from ..sample import Sample
-from ..scan import DatabaseTable, DuckDB, Files, Scanned, scan, scan_common
-from ..sources import FOREIGN, PACKED, unpacks
 from ..units import Missing, Units, measure
 from .options import file_option, tell
 

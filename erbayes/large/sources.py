@@ -30,9 +30,9 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
-from .errors import DataError, some
-from .files import PARQUET, terminable
-from .progress import track
+from ..errors import DataError, some
+from ..files import PARQUET, terminable
+from ..progress import track
 
 SEPARATORS = defaultdict(lambda: ",", {".tsv": "\t"})
 TEXT = {".csv", ".tsv"}
@@ -383,7 +383,7 @@ class RunSQL:
     Examples
     --------
     >>> import sqlite3
-    >>> from erbayes.scan import scan
+    >>> from erbayes.large import scan
     >>> database = sqlite3.connect(":memory:")
     >>> _ = database.execute("CREATE TABLE p AS SELECT 1 AS record, 'a' AS cluster UNION SELECT 2, 'a'")
     >>> table = RunSQL(lambda sql: database.execute(sql).fetchall(), "p", literal=char_literal)

@@ -10,11 +10,11 @@ from typing import Any
 
 import pandas as pd
 
-from .clustering import Clustering
-from .errors import DataError
-from .frame import Cut, Dated, FrameFacts, frame_ids
+from ..clustering import Clustering
+from ..errors import DataError
+from ..frame import Cut, Dated, FrameFacts, frame_ids
+from ..units import refuse_outside, same_kind
 from .sources import Database, DuckDB, has_engine, lies_elsewhere, opened
-from .units import refuse_outside, same_kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,47 +14,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .clustering import Clustering, kind
-from .errors import DataError, Remedy, some
-from .frame import Dated, FrameFacts
-from .mistaken import labelled, refuse_edges
-from .scan_frame import Limit, Limits, Listed, frame_sources, opened_with
-from .sources import (
-    Database,
-    DatabaseTable,
-    DuckDB,
-    Files,
-    RunSQL,
-    Spark,
-    backquoted,
-    char_literal,
-    chr_literal,
-    concat_literal,
-    double_quoted,
-    has_engine,
-    lies_elsewhere,
-    united,
-)
-from .units import KnownTotals, Missing, Units, assemble, same_kind
-
-__all__ = [
-    "DatabaseTable",
-    "DuckDB",
-    "Files",
-    "RunSQL",
-    "Scanned",
-    "Spark",
-    "backquoted",
-    "char_literal",
-    "chr_literal",
-    "concat_literal",
-    "double_quoted",
-    "lies_elsewhere",
-    "refuse_different_records",
-    "scan",
-    "scan_common",
-    "scan_releases",
-]
+from ..clustering import Clustering, kind
+from ..errors import DataError, Remedy, some
+from ..frame import Dated, FrameFacts
+from ..mistaken import labelled, refuse_edges
+from ..units import KnownTotals, Missing, Units, assemble, same_kind
+from .frame import Limit, Limits, Listed, frame_sources, opened_with
+from .sources import Database, DuckDB, has_engine, united
 
 EMBEDDED = DuckDB()
 HINTED = 1000
