@@ -9,7 +9,7 @@ import sys
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -112,12 +112,18 @@ def terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+def holds(path: Path, magic: bytes, start: int = 0) -> bool:
+    """Whether a file holds some bytes from byte `start` on; False if it cannot be read."""
+    with suppress(OSError):
+        if path.is_file():  # opening anything else might wait for ever
+            with path.open("rb") as file:
+                return file.read(start + len(magic))[start:] == magic
+    return False
+
+
 def is_database(path: Path) -> bool:
     """Whether a file is a DuckDB database, by its first bytes."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(12)[8:] == b"DUCK"
+    return holds(path, b"DUCK", 8)
 
 
 def refuse_output(path: Path, inputs: Iterable[Path] = ()) -> None:

@@ -33,8 +33,9 @@ from erbayes.large import (
     scan,
     scan_common,
     scan_releases,
-    sources,
 )
+from erbayes.large.duckdb import DuckTable
+from erbayes.large.runsql import RunSQLTable
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 EXACT = DuckDB(one_in=1)
@@ -593,8 +594,8 @@ def test_interruption_of_any_statement_leaves_nothing(tmp_path, monkeypatch):
                 return run
 
             with monkeypatch.context() as patch:
-                patch.setattr("erbayes.large.sources._DuckDB.rows", stopped(sources._DuckDB.rows))
-                patch.setattr("erbayes.large.sources._RunSQL.rows", stopped(sources._RunSQL.rows))
+                patch.setattr("erbayes.large.duckdb.DuckTable.rows", stopped(DuckTable.rows))
+                patch.setattr("erbayes.large.runsql.RunSQLTable.rows", stopped(RunSQLTable.rows))
                 try:
                     scan(source, labels)
                     break
@@ -635,7 +636,8 @@ def test_interruption_of_a_long_statement_ends_at_once(tmp_path):
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 import pandas as pd
 from erbayes.large import DuckDB
-with DuckDB(folder={str(tmp_path)!r}).open(pd.DataFrame()) as database:
+from erbayes.large.sources import opened
+with opened([pd.DataFrame()], DuckDB(folder={str(tmp_path)!r})) as (database,):
     print("ready", flush=True)
     database.rows("SELECT COUNT(*) FROM range(3000000) a, range(3000000) b WHERE hash(a.range + b.range) % 7 = 1")
 """

@@ -30,6 +30,7 @@ from erbayes.large import (
     scan_common,
     scan_releases,
 )
+from erbayes.large.sources import opened
 
 FRAME = pd.DataFrame({"record": list("abcd"), "cluster": ["x", "x", "y", "z"]})
 MORE = pd.DataFrame({"record": ["q", "r"], "cluster": ["x", "y"]})
@@ -656,7 +657,8 @@ def test_folders_of_killed_processes_are_removed(tmp_path):
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 import pandas as pd
 from erbayes.large import DuckDB
-with DuckDB(folder={str(tmp_path)!r}).open(pd.DataFrame()):
+from erbayes.large.sources import opened
+with opened([pd.DataFrame()], DuckDB(folder={str(tmp_path)!r})):
     print("ready", flush=True)
     sys.stdin.read()
 """
@@ -667,7 +669,7 @@ with DuckDB(folder={str(tmp_path)!r}).open(pd.DataFrame()):
         subprocess.Popen([sys.executable, "-c", code], **pipes) as alive,
     ):
         assert killed.stdout.readline() == alive.stdout.readline() == "ready\n"
-        with DuckDB(folder=tmp_path).open(FRAME):
+        with opened([FRAME], DuckDB(folder=tmp_path)):
             before = set(tmp_path.iterdir())
             assert len(before) == 4
             killed.kill()

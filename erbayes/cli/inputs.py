@@ -29,7 +29,7 @@ from ..errors import DataError, Remedy, some
 from ..files import is_database, read_columns
 from ..frame import Dated
 from ..large import DatabaseTable, DuckDB, Files, Scanned, scan, scan_common
-from ..large.sources import FOREIGN, PACKED, unpacks
+from ..large.files import FOREIGN, PACKED, unpacks
 from ..metrics import METRICS, Metric, chosen
 from ..sample import Sample
 from ..units import Missing, Units, measure
@@ -487,5 +487,5 @@ class Several(Inputs):
 
 def _stem(path: Path) -> str:
     """Name of a file without the endings of its format and packing."""
-    packed = path.suffix.lower() in PACKED | FOREIGN
+    packed = path.suffix.lower() in PACKED.keys() | FOREIGN
     return Path(path.stem if packed else path.name).stem

@@ -14,7 +14,9 @@ from ..clustering import Clustering
 from ..errors import DataError
 from ..frame import Cut, Dated, FrameFacts, frame_ids
 from ..units import refuse_outside, same_kind
-from .sources import Database, DuckDB, has_engine, lies_elsewhere, opened
+from .database import Database
+from .duckdb import DuckDB
+from .sources import has_engine, lies_elsewhere, opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class Listed:
         """
         columns = database.columns()
         column = record if record is not None and record in columns else columns[0]
-        database.use(column, column)
+        database.use(column)
         id = database.quote(column)
         ((rows, present),) = database.rows(f"SELECT COUNT(*), COUNT({id}) FROM {database.table}")
         if rows > present:
@@ -85,13 +87,8 @@ def opened_with(
     source: Any, frame: Any, record: str | None, engine: DuckDB
 ) -> Iterator[tuple[Database, Limit]]:
     """A prediction and its frame, opened."""
-    listed = frame_sources(frame, [source])
-    if listed:
-        with engine.open_all([source, *listed]) as (database, ids):
-            yield database, Listed.of(ids, record)
-    else:
-        with opened(source, engine) as alone:
-            yield alone, frame
+    with opened([source, *frame_sources(frame, [source])], engine) as (database, *ids):
+        yield database, Listed.of(ids[0], record) if ids else frame
 
 
 @dataclass(frozen=True, slots=True)

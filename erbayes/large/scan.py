@@ -19,8 +19,10 @@ from ..errors import DataError, Remedy, some
 from ..frame import Dated, FrameFacts
 from ..mistaken import labelled, refuse_edges
 from ..units import KnownTotals, Missing, Units, assemble, same_kind
+from .database import Database
+from .duckdb import DuckDB, united
 from .frame import Limit, Limits, Listed, frame_sources, opened_with
-from .sources import Database, DuckDB, has_engine, united
+from .sources import has_engine, opened_together
 
 EMBEDDED = DuckDB()
 HINTED = 1000
@@ -179,7 +181,7 @@ def scan_common(
             "view with a column of releases, and use scan_releases with common=True"
         )
     labels, parts, frames = _labelled(labels), [], {}
-    with engine.open_all([*predictions.values(), *frame_sources(frame, [])]) as databases:
+    with opened_together([*predictions.values(), *frame_sources(frame, [])], engine) as databases:
         limit = frame
         for ids in databases[len(predictions) :]:
             limit = Listed.of(ids, record)
