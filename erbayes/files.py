@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
-from .errors import DataError, Remedy, some
-from .tables import refuse_columns
+from .errors import DataError, Remedy
+from .tables import refuse_columns, refuse_names
 
 PARQUET = {".parquet", ".pq"}
 CHOICES = {
@@ -54,11 +54,7 @@ def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) 
     """
     frame = _read(path)
     named = [c for c in columns.values() if c is not None]
-    lacking = [c for c in named if c not in frame.columns]
-    if lacking:
-        raise DataError(f"{path} has no column {some(lacking)}; it has {some(frame.columns, 20)}")
-    if len(set(named)) < len(named):
-        raise DataError(f"{path}: one column cannot serve twice: {some(named)}")
+    refuse_names(named, list(frame.columns), str(path))
     unnamed = {meaning for meaning, name in columns.items() if name is None}
     refuse_columns(
         frame,

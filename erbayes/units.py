@@ -218,6 +218,20 @@ class Units:
         return f"Units({len(self)} units, {int(self.n.sum())} records, {len(self.n)} pieces)"
 
 
+def sampled_labels(labels: Any) -> Clustering:
+    """Labels as a clustering.
+
+    Raises
+    ------
+    DataError
+        As `Clustering.of`; no record.
+    """
+    clustering = Clustering.of(labels, "labels")
+    if not len(clustering.records):
+        raise DataError("the labels hold no record: an empty sample estimates nothing")
+    return clustering
+
+
 def same_kind(prediction: str, other: str, what: str = "labels", of: str = "prediction") -> None:
     """Refuse record ids of different types."""
     if prediction != other:
@@ -409,9 +423,7 @@ def measure(
        records  true_links  common_links  predicted_links
     x      3.0         3.0           1.0              1.5
     """
-    labels = Clustering.of(labels, "labels")
-    if not len(labels.records):
-        raise DataError("the labels hold no record: an empty sample estimates nothing")
+    labels = sampled_labels(labels)
     prediction, facts = framed(prediction, labels, frame)
     seen, rows = first_entities(labels)
     entities = seen.clusters if kind(seen.clusters) == kind(seen.records) else seen.records[:0]
