@@ -22,8 +22,8 @@ from ..tables import refuse_names
 from ..units import KnownTotals, Missing, Units, assemble, same_kind, sampled_labels
 from .database import Database
 from .duckdb import DuckDB, united
-from .frame import Limit, Limits, Listed, frame_sources, opened_with
-from .sources import has_engine, opened_together
+from .frame import Limit, Limits, Listed, frame_sources
+from .sources import has_engine, opened, opened_together
 
 EMBEDDED = DuckDB()
 HINTED = 1000
@@ -150,7 +150,8 @@ def scan_releases(
     """
     labels = sampled_labels(labels)
     others = tuple(name for name in (release, *_dates(frame)) if name is not None)
-    with opened_with(source, frame, record, engine) as (database, limit):
+    with opened([source, *frame_sources(frame, [source])], engine) as (database, *ids):
+        limit = Listed.of(ids[0], record) if ids else frame
         chosen = _chosen(database, record, cluster, others)
         database.use(*chosen, *others)
         prediction = _Prediction.of(database, labels, *chosen, release, limit=limit)
@@ -428,8 +429,9 @@ class _Prediction:
 
     def met(self, ids: list[Any]) -> dict[Any, dict[int, Any]]:
         """Release -> position of a labelled record -> key of its cluster."""
-        keys, at = self.database.keys(self.record, ids), {id: i for i, id in enumerate(ids)}
-        found: dict[Any, dict[int, Any]] = defaultdict(dict)
+        keys = self.database.keys(self.record, ids)
+        position = {id: i for i, id in enumerate(ids)}
+        clusters: dict[Any, dict[int, Any]] = defaultdict(dict)
         select = f"SELECT DISTINCT {self.by}r, c FROM {self.table}"
         for inside in self.database.listed(list(keys)):
             for v, r, c in self.rows(f"{select} WHERE r IN ({inside})"):
@@ -438,8 +440,8 @@ class _Prediction:
                         f"the engine takes {r!r} for a labelled record, which has another id: it "
                         "must compare ids exactly, with case and blanks"
                     )
-                found[v][at[keys[r]]] = c
-        return found
+                clusters[v][position[keys[r]]] = c
+        return clusters
 
     def sizes(self, touched: list[Any]) -> dict[Any, dict[Any, int]]:
         """Release -> key of a touched cluster -> its records."""
@@ -472,17 +474,16 @@ class _Prediction:
             or one that no cluster has.
         """
         total = int(known.size @ known.count)
-        of_size = dict(zip(known.size.tolist(), known.count.tolist(), strict=True))
-        met = Counter(sizes.get(c, 0) for c in touched)
-        unknown = [m for m, number in met.items() if number > of_size.get(m, 0)]
-        if total != rows or unknown:
-            found = (
-                f"{rows:,} records were counted, and then {total:,} in all clusters"
-                if total != rows
-                else "a cluster that the labels touch has a size that no cluster has"
-            )
+        clusters = dict(zip(known.size.tolist(), known.count.tolist(), strict=True))
+        labelled_sizes = Counter(sizes.get(cluster, 0) for cluster in touched)
+        change = ""
+        if total != rows:
+            change = f"{rows:,} records were counted, and then {total:,} in all clusters"
+        elif any(number > clusters.get(size, 0) for size, number in labelled_sizes.items()):
+            change = "a cluster that the labels touch has a size that no cluster has"
+        if change:
             raise DataError(
-                f"the prediction changed while it was scanned: {found}. Scan a copy or a version of it, "
+                f"the prediction changed while it was scanned: {change}. Scan a copy or a version of it, "
                 "or all in one transaction of isolation REPEATABLE READ"
             )
 
