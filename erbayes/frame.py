@@ -185,7 +185,7 @@ class FrameFacts:
 
     Examples
     --------
-    >>> FrameFacts(Cut(80, 20, 0.75)).told()
+    >>> FrameFacts(Cut(80, 20, 0.75)).in_words()
     {'records outside the frame': '20 of 100', 'precision without the frame': '0.750 of that inside'}
     """
 
@@ -194,17 +194,17 @@ class FrameFacts:
     newest: Dated | None = None
     labelled: Cut | None = None
 
-    def told(self) -> dict[str, str]:
-        """The same in words."""
-        found = {
+    def in_words(self) -> dict[str, str]:
+        """The same in words, by what each value is."""
+        words = {
             "records outside the frame": f"{self.cut.outside:,} of {self.cut.inside + self.cut.outside:,}",
             "precision without the frame": f"{self.cut.links_inside:.3f} of that inside",
         }
         if self.absent is not None:
-            found["records of the frame that the prediction lacks"] = f"{self.absent:,}"
+            words["records of the frame that the prediction lacks"] = f"{self.absent:,}"
         if self.newest is not None:
-            found["the newest labelled record"] = f"{self.newest.last} in {self.newest.column!r}"
-        return found
+            words["the newest labelled record"] = f"{self.newest.last} in {self.newest.column!r}"
+        return words
 
 
 def frame_ids(frame: Any) -> pd.Index:
