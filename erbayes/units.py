@@ -379,12 +379,7 @@ def links_inside(prediction: Any, frame: Any) -> float:
 
 
 def measure(
-    prediction: Any,
-    labels: Any,
-    *,
-    blocks: Any = None,
-    missing: Missing = Missing.ERROR,
-    frame: Any = None,
+    prediction: Any, labels: Any, *, blocks: Any = None, missing: Missing = Missing.ERROR, frame: Any = None
 ) -> Units:
     """Count everything on the labelled entities, or on the blocks that they fill.
 
