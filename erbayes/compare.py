@@ -18,9 +18,9 @@ from .engine.closed_form import Taylor
 from .engine.contract import Engine, need_paired
 from .errors import DataError, Remedy, member, some
 from .intervals import Kind
+from .large import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
 from .metrics import METRICS, Metric, Wanted, chosen
 from .sample import Sample
-from .scan import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
 from .uncertain import Draws, Normal, Tabled
 from .units import Missing, Units, framed, measure
 
@@ -102,8 +102,8 @@ def compare(
 
     Parameters
     ----------
-    predictions : mapping, name -> memberships, or files and tables, or what `erbayes.scan` returned
-        Where one lies in files or tables, `erbayes.scan` counts all of them.
+    predictions : mapping, name -> memberships, or files and tables, or what `erbayes.large.scan` returned
+        Where one lies in files or tables, `erbayes.large.scan` counts all of them.
     labels, design, metrics, blocks, missing, frame
         As in `erbayes.estimate`. What was scanned has labels, blocks, policy and frame of its own. Inside a
         frame, releases of different dates have the same records.

@@ -105,6 +105,19 @@ def refuse_columns(
     )
 
 
+def refuse_names(named: Sequence[str], columns: Sequence[str], what: str) -> None:
+    """Refuse names of columns that a table lacks, and a name for two columns.
+
+    Raises
+    ------
+    DataError
+    """
+    if lacking := [name for name in named if name not in columns]:
+        raise DataError(f"{what} has no column {some(lacking)}; it has {some(columns, 20)}")
+    if len(set(named)) < len(named):
+        raise DataError(f"{what}: one column cannot serve twice: {some(named)}")
+
+
 def _separated(columns: Sequence[str]) -> str:
     """A hint at another separator than commas."""
     found = [repr(s) for s in (";", "\t", "|") if any(s in str(c) for c in columns)]
