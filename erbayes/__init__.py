@@ -21,12 +21,15 @@ from .errors import Alarm, DataError, NotIdentified
 from .estimate import estimate
 from .frame import Dated
 from .intervals import WALD, BetaGamma, Scale, Symmetric, identity, log, logit
+from .metrics import ALL, USUAL
 from .sample import Sample
 from .taylor import jackknife, taylor
 from .uncertain import Normal, Totals
 from .units import Missing, Units, links_inside, measure, measure_predicted
 
 __all__ = [
+    "ALL",
+    "USUAL",
     "WALD",
     "Alarm",
     "BetaGamma",

@@ -22,7 +22,7 @@ from .arrays import FloatArray, IntArray, Seed
 from .columns import RECORDS, TRUE_LINKS, Column
 from .errors import DataError, NotIdentified, need_object, whole
 from .intervals import Scale, check_level, identity, natural_scale
-from .metrics import METRICS, Metric, Wanted, chosen
+from .metrics import USUAL, Metric, Wanted, chosen
 from .progress import track
 from .sample import Sample
 from .taylor import columns_of, leave_one_out, taylor
@@ -309,7 +309,7 @@ def _contributions(sample: Sample, scheme: Scheme, columns: Sequence[Column]) ->
 
 def bootstrap(
     sample: Sample,
-    metrics: Wanted = METRICS,
+    metrics: Wanted = USUAL,
     scheme: Scheme | None = None,
     *,
     replicates: int = 4000,

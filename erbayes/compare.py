@@ -17,7 +17,7 @@ from .bootstrap import RaoWu, Scheme, bootstrap
 from .clustering import Clustering, kind
 from .design import Design
 from .errors import DataError, Remedy, member, some
-from .metrics import METRICS, Metric, Wanted, chosen
+from .metrics import USUAL, Metric, Wanted, chosen
 from .sample import Sample
 from .scan import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
 from .taylor import paired_taylor
@@ -118,7 +118,7 @@ def compare(
     predictions: Mapping[str, Any],
     labels: Any,
     design: Design,
-    metrics: Wanted = METRICS,
+    metrics: Wanted = USUAL,
     *,
     blocks: Any = None,
     missing: Missing = Missing.ERROR,

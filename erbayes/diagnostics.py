@@ -13,9 +13,9 @@ from .design import UniformClusters, UniformRecords
 from .errors import NotIdentified
 from .frame import Cut
 from .metrics import (
-    METRICS,
     PER_RECORD,
     POSITIVE,
+    USUAL,
     Metric,
     N,
     Wanted,
@@ -83,7 +83,7 @@ def balance(sample: Sample) -> pd.DataFrame:
     )
 
 
-def naive(units: Units, metrics: Wanted = METRICS) -> pd.Series:
+def naive(units: Units, metrics: Wanted = USUAL) -> pd.Series:
     """Metrics of the prediction restricted to the labelled records: a warning, not an estimate.
 
     False links to records outside the sample are not seen, so that precision looks far too good
@@ -165,7 +165,7 @@ def influence(sample: Sample, metric: Metric | str) -> pd.DataFrame:
     return table.sort_values("influence", key=np.abs, ascending=False, kind="stable")
 
 
-def alarms(sample: Sample, metrics: Wanted = METRICS) -> list[str]:
+def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[str]:
     """What is wrong with an estimate, in sentences that name the remedy; empty where nothing is.
 
     A single draw; standard errors of 0 in a sample that is not a census; jackknife standard errors

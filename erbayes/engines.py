@@ -15,7 +15,7 @@ from .arrays import FloatArray
 from .bootstrap import BCa, Bootstrap
 from .errors import DataError, NotIdentified
 from .intervals import DEFAULT, Kind, check_level
-from .metrics import METRICS, Metric, Wanted, chosen
+from .metrics import USUAL, Metric, Wanted, chosen
 from .uncertain import EMPTY, Draws, Normal, Tabled
 
 
@@ -109,7 +109,7 @@ class SideBySide(Tabled):
 
 def side_by_side(
     results: Mapping[str, Engine | Normal | Bootstrap | Draws | pd.Series],
-    metrics: Wanted = METRICS,
+    metrics: Wanted = USUAL,
     *,
     level: float = 0.95,
     kind: Kind = DEFAULT,

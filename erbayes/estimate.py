@@ -8,7 +8,7 @@ from typing import Any
 from .design import Design
 from .diagnostics import alarms
 from .errors import Alarm
-from .metrics import METRICS, Wanted, chosen
+from .metrics import USUAL, Wanted, chosen
 from .sample import Sample
 from .scan import lies_elsewhere, scan
 from .taylor import taylor
@@ -20,7 +20,7 @@ def estimate(
     prediction: Any,
     labels: Any,
     design: Design,
-    metrics: Wanted = METRICS,
+    metrics: Wanted = USUAL,
     *,
     blocks: Any = None,
     missing: Missing = Missing.ERROR,

@@ -23,7 +23,7 @@ from .bootstrap import bootstrap
 from .diagnostics import alarms, balance, influence
 from .errors import DataError, NotIdentified
 from .intervals import check_level
-from .metrics import METRICS, UNIT, Metric, Wanted, chosen
+from .metrics import UNIT, USUAL, Metric, Wanted, chosen
 from .sample import Sample
 from .taylor import jackknife, taylor
 from .uncertain import Draws, Normal
@@ -96,7 +96,7 @@ def resampled(seed: int, replicates: int = 2000) -> Engine:
 
 def report(
     sample: Sample,
-    metrics: Wanted = METRICS,
+    metrics: Wanted = USUAL,
     *,
     level: float = 0.95,
     title: str = "How good is this entity resolution?",

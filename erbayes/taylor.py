@@ -11,7 +11,7 @@ import numpy as np
 from .arrays import FloatArray
 from .columns import Column, Known
 from .errors import DataError, NotIdentified
-from .metrics import METRICS, Metric, Wanted, chosen
+from .metrics import USUAL, Metric, Wanted, chosen
 from .sample import Sample
 from .uncertain import Normal, Totals
 
@@ -27,7 +27,7 @@ def columns_of(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:
     return counted, [c for c in found.values() if isinstance(c, Known)]
 
 
-def taylor(sample: Sample, metrics: Wanted = METRICS) -> Totals:
+def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
     """Totals that `metrics` need, with the design's covariance.
 
     Parameters
@@ -101,7 +101,7 @@ def leave_one_out(sample: Sample, metrics: Sequence[Metric]) -> tuple[FloatArray
     return found, scale
 
 
-def jackknife(sample: Sample, metrics: Wanted = METRICS) -> Normal:
+def jackknife(sample: Sample, metrics: Wanted = USUAL) -> Normal:
     """Metrics with leave-one-draw-out standard errors about the full estimate.
 
     V = Σ_s θ_h (n_h - 1)/n_h (g_(s) - g)², g uncorrected. Far above the Taylor standard error it

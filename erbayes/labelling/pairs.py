@@ -17,7 +17,7 @@ from ..clustering import Clustering
 from ..columns import Pieces
 from ..design import Design, KnownWeights
 from ..errors import DataError, NotIdentified, some
-from ..metrics import METRICS, UNIT, Metric, Wanted, chosen
+from ..metrics import UNIT, USUAL, Metric, Wanted, chosen
 from ..sample import Sample
 from ..taylor import paired_taylor, taylor
 from ..uncertain import Normal
@@ -350,7 +350,7 @@ def anchoring(
     anchored: Any,
     scratch: Any,
     design: Design,
-    metrics: Wanted = METRICS,
+    metrics: Wanted = USUAL,
     *,
     missing: Missing = Missing.ERROR,
 ) -> Normal:
