@@ -214,6 +214,11 @@ class Draws(Tabled):
         """Standard deviations over draws, (k,)."""
         return np.asarray(self.flat.std(axis=0, ddof=1))
 
+    def part(self, at: Sequence[int]) -> Draws:
+        """The components at these positions, jointly."""
+        j = list(at)
+        return Draws(tuple(self.names[i] for i in j), self.values[..., j], tuple(self.support[i] for i in j))
+
     def interval(self, level: float = 0.95) -> FloatArray:
         """Equal-tailed intervals, (k, 2)."""
         check_level(level)
