@@ -22,11 +22,14 @@ from .errors import Alarm, DataError, NotIdentified
 from .estimate import estimate
 from .frame import Dated
 from .intervals import WALD, BetaGamma, EqualTailed, HighestDensity, Scale, Symmetric, identity, log, logit
+from .metrics import ALL, USUAL
 from .sample import Sample
 from .uncertain import Draws, Normal, Totals
 from .units import Missing, Units, links_inside, measure, measure_predicted
 
 __all__ = [
+    "ALL",
+    "USUAL",
     "WALD",
     "Alarm",
     "BetaGamma",

@@ -19,7 +19,7 @@ from .engine.contract import Engine, need_paired
 from .errors import DataError, Remedy, member, some
 from .intervals import Kind
 from .large import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
-from .metrics import METRICS, Metric, Wanted, chosen
+from .metrics import USUAL, Metric, Wanted, chosen
 from .sample import Sample
 from .uncertain import Draws, Normal, Tabled
 from .units import Missing, Units, framed, measure
@@ -89,7 +89,7 @@ def compare(
     predictions: Mapping[str, Any],
     labels: Any,
     design: Design,
-    metrics: Wanted = METRICS,
+    metrics: Wanted = USUAL,
     *,
     blocks: Any = None,
     missing: Missing = Missing.ERROR,

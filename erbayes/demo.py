@@ -11,7 +11,7 @@ from .diagnostics import alarms, balance
 from .engine import P_naive, jackknife, taylor
 from .errors import DataError
 from .files import replacing
-from .metrics import METRICS, UNIT
+from .metrics import ALL, UNIT
 from .sample import Sample
 from .units import Missing, measure
 
@@ -43,7 +43,7 @@ def demo(picture: Path) -> None:
         f"{units.unmatched} of {len(labels):,} labelled mentions are not in the release and left out\n"
     )
     sample = Sample(units, UniformRecords())
-    shown = tuple(m for m in METRICS if m.support == UNIT)
+    shown = tuple(m for m in ALL if m.support == UNIT)
     found = taylor(sample, shown).apply(shown)
     table = found.table().drop(columns="level")
     table["jackknife se"] = jackknife(sample, shown).sd

@@ -15,9 +15,9 @@ from .engine.jackknife import jackknife
 from .errors import NotIdentified
 from .frame import Cut
 from .metrics import (
-    METRICS,
     PER_RECORD,
     POSITIVE,
+    USUAL,
     Metric,
     N,
     Wanted,
@@ -123,7 +123,7 @@ def influence(sample: Sample, metric: Metric | str) -> pd.DataFrame:
     return table.sort_values("influence", key=np.abs, ascending=False, kind="stable")
 
 
-def alarms(sample: Sample, metrics: Wanted = METRICS) -> list[str]:
+def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[str]:
     """What is wrong with an estimate, in sentences that name the remedy; empty where nothing is.
 
     A single draw; standard errors of 0 in a sample that is not a census; jackknife standard errors

@@ -10,7 +10,7 @@ from .diagnostics import alarms
 from .engine.closed_form import taylor
 from .errors import Alarm
 from .large import lies_elsewhere, scan
-from .metrics import METRICS, Wanted, chosen
+from .metrics import USUAL, Wanted, chosen
 from .sample import Sample
 from .uncertain import Normal
 from .units import Missing, measure
@@ -20,7 +20,7 @@ def estimate(
     prediction: Any,
     labels: Any,
     design: Design,
-    metrics: Wanted = METRICS,
+    metrics: Wanted = USUAL,
     *,
     blocks: Any = None,
     missing: Missing = Missing.ERROR,

@@ -25,7 +25,7 @@ from .diagnostics import alarms, balance, influence
 from .engine import Engine, Jackknife, Resampled, Taylor
 from .errors import DataError, NotIdentified
 from .intervals import EqualTailed, Kind, check_level, suitable
-from .metrics import METRICS, UNIT, Metric, Wanted, chosen
+from .metrics import UNIT, USUAL, Metric, Wanted, chosen
 from .sample import Sample
 from .uncertain import Draws, Normal
 
@@ -81,7 +81,7 @@ pre { padding: .75rem 1rem; background: var(--tint); white-space: pre-wrap; font
 
 def report(
     sample: Sample,
-    metrics: Wanted = METRICS,
+    metrics: Wanted = USUAL,
     *,
     level: float = 0.95,
     title: str = "How good is this entity resolution?",

@@ -12,6 +12,7 @@ import pandas as pd
 from scipy.special import ndtr
 
 from .arrays import FloatArray, Seed
+from .digits import shown
 from .errors import DataError, NotIdentified
 from .intervals import DEFAULT, Distribution, EqualTailed, Kind, Support, interval
 from .metrics import Metric, Wanted, chosen
@@ -24,7 +25,7 @@ EMPTY = "it is 0/0 in this sample, which holds none of what it averages over"
 
 
 class Tabled(ABC):
-    """Shows itself as its table, in a console and in a notebook."""
+    """A result that prints as its table, in a console and in a notebook (see `erbayes.digits`)."""
 
     __slots__ = ()
 
@@ -32,10 +33,10 @@ class Tabled(ABC):
     def table(self) -> pd.DataFrame: ...
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}\n{self.table().to_string(max_rows=60)}"
+        return f"{type(self).__name__}\n{shown(self.table()).to_string(max_rows=60)}"
 
     def _repr_html_(self) -> str:
-        return f"{type(self).__name__}{self.table().to_html(max_rows=60)}"
+        return f"{type(self).__name__}{shown(self.table()).to_html(max_rows=60)}"
 
 
 class Uncertain(Tabled):

@@ -23,10 +23,10 @@ def test_names_objects_one_or_several():
     for asked in ("pairwise-recall", R, ["pairwise-recall"], (R,), iter([R]), pd.Series(["pairwise-recall"])):
         assert chosen(asked) == (R,)
     assert chosen([R, "P_block", "pairwise-precision"]) == (R, P, P)
-    assert chosen(m.METRICS) == m.METRICS
+    assert chosen(m.ALL) == m.ALL
 
 
-@pytest.mark.parametrize("metric", [*m.METRICS, *m.OTHERS], ids=lambda metric: metric.name)
+@pytest.mark.parametrize("metric", [*m.ALL, *m.OTHERS], ids=lambda metric: metric.name)
 def test_every_name_that_tables_print_is_one_of_the_module_too(metric):
     assert getattr(m, metric.name.replace("-", "_")) is metric
     assert chosen(metric.name) == (metric,)
@@ -74,7 +74,7 @@ DOORS = {
     "totals": lambda x: eb.taylor(SAMPLE, x).apply(x).mean,
     "jackknife": lambda x: eb.jackknife(SAMPLE, x).cov,
     "bootstrap": lambda x: bootstrap(SAMPLE, x, replicates=20, rng=1).values,
-    "draws of totals": lambda x: bootstrap(SAMPLE, m.METRICS, replicates=20, rng=1).totals.apply(x).values,
+    "draws of totals": lambda x: bootstrap(SAMPLE, m.ALL, replicates=20, rng=1).totals.apply(x).values,
     "alarms": lambda x: eb.alarms(SAMPLE, x),
     "influence": lambda x: eb.influence(SAMPLE, x).to_csv(),
     "naive": lambda x: eb.naive(SAMPLE.units, x).to_csv(),

@@ -73,7 +73,9 @@ def test_a_difference_that_is_always_0_has_standard_error_0():
     other.iloc[::7] = 3
     labels = true[true.isin(pd.unique(true)[:8])]
     table = (
-        eb.compare({"a": pred, "b": other}, labels, eb.UniformClusters()).differences().set_index("metric")
+        eb.compare({"a": pred, "b": other}, labels, eb.UniformClusters(), eb.ALL)
+        .differences()
+        .set_index("metric")
     )
     assert table.se["hill1"] == 0
     assert table.estimate["hill1"] == pytest.approx(0, abs=1e-9)

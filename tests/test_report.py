@@ -52,7 +52,7 @@ def hostile_page():
 
 @functools.cache
 def long_page():
-    return report(sample(["a-long-name-of-an-entity" * 3]), m.METRICS[:12], call="x" * 300)
+    return report(sample(["a-long-name-of-an-entity" * 3]), m.ALL[:12], call="x" * 300)
 
 
 class Tags(HTMLParser):

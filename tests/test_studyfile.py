@@ -162,7 +162,7 @@ def test_code_in_a_module_of_the_user(tmp_path, monkeypatch):
 
 def digest():
     scripts = [script(text) for pair in VERSIONS.values() for text in pair]
-    return code_of(DrawRecords(), m.METRICS, OnDistinct(Taylor()), constant(1.0), *scripts)
+    return code_of(DrawRecords(), m.ALL, OnDistinct(Taylor()), constant(1.0), *scripts)
 
 
 DIGEST = """

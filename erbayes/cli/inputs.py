@@ -30,7 +30,7 @@ from ..files import is_database, read_columns
 from ..frame import Dated
 from ..large import DatabaseTable, DuckDB, Files, Scanned, scan, scan_common
 from ..large.files import FOREIGN, PACKED, unpacks
-from ..metrics import METRICS, Metric, chosen
+from ..metrics import ALL, USUAL, Metric, chosen
 from ..sample import Sample
 from ..units import Missing, Units, measure
 from .options import file_option, tell
@@ -315,17 +315,25 @@ class Inputs:
     ] = Missing.ERROR
     framed: Frame
     metrics: Annotated[
-        str | None, typer.Option(help="Comma-separated, see erbayes metrics; all of them by default.")
+        str | None,
+        typer.Option(
+            help=f"Comma-separated, see erbayes metrics. By default: {', '.join(m.name for m in USUAL)}."
+        ),
     ] = None
+    every: Annotated[bool, typer.Option("--all", help="Every metric, in place of --metrics.")] = False
     level: Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")] = 0.95
     stored: str | list[str] | None = None
     memory_limit: Annotated[
         str | None, typer.Option(callback=_positive, help="For the scan of PREDICTION, such as 4GB.")
     ] = None
 
-    def asked(self, default: Sequence[Metric] = METRICS) -> Sequence[Metric]:
-        names = self.metrics
-        return default if names is None else chosen(name.strip() for name in names.split(","))
+    def asked(self) -> Sequence[Metric]:
+        """The metrics that the shell names."""
+        if self.metrics is None:
+            return ALL if self.every else USUAL
+        if self.every:
+            raise DataError("--all asks for every metric and --metrics for some: leave out one of the two")
+        return chosen(name.strip() for name in self.metrics.split(","))
 
     def scanned(self, parts: Iterable[Part]) -> bool:
         """Whether predictions are scanned where they lie, rather than read."""
@@ -418,15 +426,6 @@ class One(Inputs):
             units = measure(prediction, **shared)
         tell_frame(units)
         return Sample(units, design), f"{read}; {labels_read}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pilot(One):
-    """One prediction, for which two metrics are planned."""
-
-    metrics: Annotated[
-        str | None, typer.Option(help="Comma-separated; pairwise precision and recall by default.")
-    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

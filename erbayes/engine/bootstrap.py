@@ -17,7 +17,7 @@ from ..arrays import FloatArray, Seed
 from ..columns import Column
 from ..errors import DataError, NotIdentified, need_object, whole
 from ..intervals import EqualTailed, Kind, Scale, Support, identity, natural_scale
-from ..metrics import METRICS, Metric, Wanted, chosen
+from ..metrics import USUAL, Metric, Wanted, chosen
 from ..progress import track
 from ..sample import Sample
 from ..uncertain import Draws, Normal, gradient, positions
@@ -199,7 +199,7 @@ def _contributions(sample: Sample, scheme: Scheme, columns: Sequence[Column]) ->
 
 def bootstrap(
     sample: Sample,
-    metrics: Wanted = METRICS,
+    metrics: Wanted = USUAL,
     scheme: Scheme | None = None,
     *,
     replicates: int = 4000,

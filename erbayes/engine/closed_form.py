@@ -12,7 +12,7 @@ import numpy as np
 from ..arrays import FloatArray, Seed
 from ..columns import Column, Known
 from ..errors import DataError, NotIdentified
-from ..metrics import METRICS, Metric, Wanted, chosen
+from ..metrics import USUAL, Metric, Wanted, chosen
 from ..sample import Sample
 from ..uncertain import Normal, Totals
 
@@ -28,7 +28,7 @@ def columns_of(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:
     return counted, [c for c in found.values() if isinstance(c, Known)]
 
 
-def taylor(sample: Sample, metrics: Wanted = METRICS) -> Totals:
+def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
     """Totals that `metrics` need, with the design's covariance.
 
     Parameters

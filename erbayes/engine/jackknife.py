@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import FloatArray, Seed
 from ..errors import NotIdentified
-from ..metrics import METRICS, Metric, Wanted, chosen
+from ..metrics import USUAL, Metric, Wanted, chosen
 from ..sample import Sample
 from ..uncertain import Normal
 from .closed_form import columns_of, stacked, taylor
@@ -42,7 +42,7 @@ def leave_one_out(sample: Sample, metrics: Sequence[Metric]) -> tuple[FloatArray
     return found, scale
 
 
-def jackknife(sample: Sample, metrics: Wanted = METRICS) -> Normal:
+def jackknife(sample: Sample, metrics: Wanted = USUAL) -> Normal:
     """Metrics with leave-one-draw-out standard errors about the full estimate.
 
     V = Σ_s θ_h (n_h - 1)/n_h (g_(s) - g)², g uncorrected. Far above the Taylor standard error it

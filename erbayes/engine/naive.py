@@ -11,14 +11,14 @@ import pandas as pd
 from ..arrays import Seed
 from ..design import UniformClusters
 from ..errors import NotIdentified
-from ..metrics import METRICS, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
+from ..metrics import USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
 from ..sample import Sample
 from ..uncertain import Normal
 from ..units import Units
 from .closed_form import taylor
 
 
-def naive(units: Units, metrics: Wanted = METRICS) -> pd.Series:
+def naive(units: Units, metrics: Wanted = USUAL) -> pd.Series:
     """Metrics of the prediction restricted to the labelled records: a warning, not an estimate.
 
     False links to records outside the sample are not seen, so that precision looks far too good

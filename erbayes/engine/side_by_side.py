@@ -12,7 +12,7 @@ import pandas as pd
 
 from ..errors import DataError, NotIdentified
 from ..intervals import Kind, array_stats, check_level, suitable
-from ..metrics import METRICS, Metric, Wanted, chosen
+from ..metrics import USUAL, Metric, Wanted, chosen
 from ..uncertain import EMPTY, Draws, Normal, Tabled
 
 
@@ -57,7 +57,7 @@ class SideBySide(Tabled):
 
 def side_by_side(
     results: Mapping[str, Applied | Normal | Draws | pd.Series],
-    metrics: Wanted = METRICS,
+    metrics: Wanted = USUAL,
     *,
     level: float = 0.95,
     kinds: Sequence[Kind] = (),

@@ -18,7 +18,7 @@ from ..columns import Pieces
 from ..design import Design, KnownWeights
 from ..engine.closed_form import paired_taylor, taylor
 from ..errors import DataError, NotIdentified, some
-from ..metrics import METRICS, UNIT, Metric, Wanted, chosen
+from ..metrics import UNIT, USUAL, Metric, Wanted, chosen
 from ..sample import Sample
 from ..uncertain import Normal
 from ..units import Missing, Units, measure
@@ -350,7 +350,7 @@ def anchoring(
     anchored: Any,
     scratch: Any,
     design: Design,
-    metrics: Wanted = METRICS,
+    metrics: Wanted = USUAL,
     *,
     missing: Missing = Missing.ERROR,
 ) -> Normal:
