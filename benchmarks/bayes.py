@@ -60,8 +60,7 @@ def fast_fits() -> bool:
 
 def studied_fits(repetitions: int) -> float:
     """Fits a second of a study of two cells in two processes, after a first study of one fit each."""
-    from erbayes.bayes.studied import Modelled
-
+    from erbayes.bayes import Modelled
     from erbayes.metrics import pairwise_precision, pairwise_recall
     from erbayes.study import DrawClusters, study
 

@@ -12,9 +12,9 @@ import numpy as np
 from scipy import stats
 
 from erbayes import datasets, metrics
-from erbayes.engine import bootstrap
+from erbayes.engine import Taylor, bootstrap
 from erbayes.simulate import Population
-from erbayes.study import DrawRecords, Taylor, study
+from erbayes.study import DrawRecords, study
 
 DRAWS, REPLICATES, REPETITIONS, ROUNDS = 400, 10_000, 20_000, 7
 TIMES_FASTER, PER_SECOND = 100, 2000

@@ -70,13 +70,13 @@ class Uncertain(Tabled):
         """Columns of tables that say how uncertain the components are, (..., k) each."""
 
     @abstractmethod
-    def as_draws(self, number: int, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
+    def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
         """Draws of the vector.
 
         Parameters
         ----------
         number : int
-            Draws to make from a distribution. A result that consists of draws returns itself.
+            Draws to make from a distribution. A result that consists of draws has all of them.
         rng : Generator, int or None
         kind : Distribution
             Of each component of a `Normal`.
@@ -200,7 +200,7 @@ class Normal(Uncertain):
     def spread(self) -> dict[str, FloatArray]:
         return {"se": self.sd, "df": np.broadcast_to(self.df, self.mean.shape)}
 
-    def as_draws(self, number: int, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
+    def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
         """Draws from the distributions that give the intervals, joined by a normal copula."""
         known = self.sd > 0
         sd = np.where(known, self.sd, 1.0)
@@ -295,7 +295,7 @@ class Draws(Uncertain):
     def spread(self) -> dict[str, FloatArray]:
         return {"sd": self.sd}
 
-    def as_draws(self, number: int, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
+    def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
         return self
 
     def part(self, at: Sequence[int]) -> Draws:

@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 from ..arrays import FloatArray, Seed
 from ..columns import Column
 from ..errors import DataError, NotIdentified, need_object, whole
-from ..intervals import EqualTailed, Kind, Scale, Support, identity, natural_scale
+from ..intervals import DEFAULT, Distribution, EqualTailed, Kind, Scale, Support, identity, natural_scale
 from ..metrics import USUAL, Metric, Wanted, chosen
 from ..progress import track
 from ..sample import Sample
@@ -130,6 +130,10 @@ class Bootstrap(Draws):
     metrics: tuple[Metric, ...]
     scheme: Scheme
     seed: np.random.Generator
+
+    def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
+        """The replicates alone, with equal-tailed intervals: those of a Bayesian bootstrap."""
+        return Draws(self.names, self.values, self.support, self.centre)
 
     def part(self, at: Sequence[int]) -> Bootstrap:
         """The metrics at these positions."""
