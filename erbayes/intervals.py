@@ -250,13 +250,17 @@ class BetaGamma(Distribution):
                 found[at] = least + _gamma(x[at] - least, widened[at], p[at])
         return np.asarray(found)
 
+    def share(self, reach: FloatArray, draws: FloatArray | float) -> FloatArray:
+        """Mass of each pseudo-draw over the effective number of draws, (..., k)."""
+        length = np.abs(reach).sum(axis=-1)
+        fade = np.divide(reach.sum(axis=-1), length, out=np.zeros_like(length), where=length > 0) ** 2
+        return np.asarray(self.mass * fade / draws)
+
     def _with_pseudo_draws(self, fit: Estimated) -> tuple[FloatArray, FloatArray]:
         """Estimates, within their support, and variances, both (..., k)."""
         least, most = np.array(fit.support).T
         reach = fit.reach
-        length = np.abs(reach).sum(axis=-1)
-        fade = np.divide(reach.sum(axis=-1), length, out=np.zeros_like(length), where=length > 0) ** 2
-        share = self.mass * fade / fit.draws
+        share = self.share(reach, fit.draws)
         centre = np.clip(fit.mean, least, most) + share / (1 + 2 * share) * reach.sum(axis=-1)
         spread = fit.sd**2 + share / fit.draws * (reach**2).sum(axis=-1)
         return np.clip(centre, least, most), spread / (1 + 2 * share) ** 2

@@ -288,7 +288,7 @@ def test_a_pilot_of_two_draws_gives_a_variance_and_one_does_not():
         return eb.Sample(eb.measure({r: r // 2 if r > 1 else r + 100 for r in range(80)}, labels),
                          eb.UniformClusters())  # fmt: skip
 
-    assert forecast(pilot(2), [R], {"d": eb.UniformClusters()}).df == 1
+    assert forecast(pilot(2), [R], {"d": eb.UniformClusters()}).designs["d"].df == 1
     with pytest.raises(eb.DataError, match="a pilot of 1 draws gives no variance"):
         forecast(pilot(1), [R], {"d": eb.UniformClusters()})
 

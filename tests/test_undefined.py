@@ -143,8 +143,31 @@ def test_naive_side_by_side_and_planning():
     assert table.rows.groupby("metric").size().to_dict() == {
         x.name: 1 + (x is not METRICS[1]) for x in METRICS
     }
-    with pytest.raises(eb.NotIdentified, match=r"^pairwise-recall: it is 0/0"):
-        forecast(SAMPLE, METRICS, {"r": eb.UniformRecords()})
+
+
+def test_a_plan_of_the_others():
+    designs = {"r": eb.UniformRecords(), "k": eb.UniformClusters()}
+    wish = np.array([0.1, 0.1, 0.1, 5.0])
+    found = forecast(SAMPLE, METRICS, designs)
+    others = forecast(SAMPLE, [x for x, there in zip(METRICS, DEFINED, strict=True) if there], designs)
+    both = (
+        (found.table(), others.table()),
+        (found.half_widths([9, 30]), others.half_widths([9, 30])),
+        (found.needed(wish), others.needed(wish[DEFINED])),
+    )
+    for table, rest in both:
+        bad = table["metric"] == "pairwise-recall"
+        assert table["reason"].tolist() == [EMPTY if x else "" for x in bad]
+        assert table.loc[bad].drop(columns=["design", "metric", "reason"]).isna().any(axis=1).all()
+        pd.testing.assert_frame_equal(
+            table[~bad].drop(columns="reason").reset_index(drop=True), rest, check_dtype=False
+        )
+        assert "reason" not in rest
+    answer, rest = found.smallest(wish), others.smallest(wish[DEFINED])
+    assert (answer["reason"] == f"pairwise-recall: {EMPTY}").all()
+    pd.testing.assert_frame_equal(answer.drop(columns="reason"), rest, check_dtype=False)
+    with pytest.raises(eb.NotIdentified, match="pairwise-recall, muc-recall: it is 0/0"):
+        forecast(SAMPLE, [m.pairwise_recall, m.muc_recall], designs)
 
 
 @pytest.mark.parametrize("engine", [None, Resampled(replicates=60)])
@@ -184,6 +207,12 @@ def test_the_shell_prints_null_and_why(tmp_path):
     assert [row["reason"] for row in rows] == ["", EMPTY]
     assert [rows[1][c] for c in ("estimate", "se", "lower", "upper")] == [None] * 4
     assert isinstance(rows[0]["estimate"], float)
+    call = ["plan", *call[1:], "--half-width", "0.1"]
+    rows = json.loads(CliRunner().invoke(app, [*call, "--format", "json"]).stdout)
+    assert [row["reason"] for row in rows] == ["", EMPTY] * 2
+    assert [rows[1][c] for c in ("n", "n_low", "n_high", "cost")] == [None] * 4
+    assert isinstance(rows[0]["n"], int)
+    assert EMPTY in CliRunner().invoke(app, call).stdout
 
 
 # Variances below 0
