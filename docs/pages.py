@@ -1,13 +1,12 @@
 """Run the pages of the documentation: their code, their commands and their pictures.
 
-`python docs/pages.py [PAGE ...]` writes what the code of each page prints, and the pictures that it draws, into the
-page. `tests/test_pages.py` runs the same pages and compares.
+`python docs/pages.py [PAGE ...]` writes what the code of each page prints into the page, and the pictures that it
+draws into docs/images. `tests/test_pages.py` runs the same pages and compares what they print.
 
 - A block ```python is run in a namespace of the page. The next block, if it is ```text, is what it prints.
 - A picture that stands right above such a block is the Axes that the block's last line returns.
 - A block ```console holds commands, `$ erbayes ...`, each with what it prints below it.
-- Blocks of other languages are not run. Neither are blocks of `>>>`, which are doctests, and those right below
-  `<!-- not run -->`.
+- Blocks of other languages are not run. Neither are blocks of `>>>`, which are doctests.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ def rerun(page: Path, pictures: Path | None = None) -> str:
         before, (language, code) = text[end : block.start()], block.groups()
         pieces.append(before)
         end = block.end()
-        if "<!-- not run -->" in before or code.startswith(">>> "):
+        if code.startswith(">>> "):
             pieces.append(block[0])
         elif language == "python":
             pending, value = printed(code, names)
