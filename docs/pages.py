@@ -1,7 +1,7 @@
 """Run the pages of the documentation: their code, their commands and their pictures.
 
-`python docs/pages.py [PAGE ...]` writes what the code of each page prints into the page, and the pictures that it
-draws into docs/images. `tests/test_pages.py` runs the same pages and compares what they print.
+`python docs/pages.py [PAGE ...]` writes into each page what its code prints, and its pictures into docs/images.
+`tests/test_pages.py` runs the same pages and compares what they print.
 
 - A block ```python is run in a namespace of the page. The next block, if it is ```text, is what it prints.
 - A picture that stands right above such a block is the Axes that the block's last line returns.
