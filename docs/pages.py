@@ -1,6 +1,6 @@
 """Run the pages of the documentation: their code, their commands and their pictures.
 
-`python docs/pages.py [PAGE ...]` writes into each page what its code prints, and its pictures into docs/images.
+`python docs/pages.py [PAGE ...]` writes into each page what its code prints, and pictures into docs/images.
 `tests/test_pages.py` runs the same pages and compares what they print.
 
 - A block ```python is run in a namespace of the page. The next block, if it is ```text, is what it prints.
