@@ -87,3 +87,10 @@ def test_pictures_of_the_pages_are_small_files():
     for page in pages.PAGES:
         for name in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
             assert 2_000 < (page.parent / name).stat().st_size < 120_000, name
+
+
+def test_recipes_are_short():
+    text = (GUIDE / "how-to.md").read_text(encoding="utf-8")
+    for code in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S):
+        lines = [line for line in code.splitlines() if not code.startswith(">>> ") or line[:3] == ">>>"]
+        assert len(lines) <= 15, code
