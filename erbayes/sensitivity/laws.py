@@ -18,6 +18,7 @@ from ..sample import Sample
 from ..taylor import taylor
 
 PRF = (pairwise_precision, pairwise_recall, pairwise_f())
+"""Pairwise precision, recall and F1."""
 LINKS: tuple[Column, ...] = (COMMON_LINKS, TRUE_LINKS, PREDICTED_LINKS)
 
 
