@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 from docutils import nodes
+from docutils.parsers.rst import Directive
 from docutils.utils.math.latex2mathml import tex2mathml
 
 ROOT = Path(__file__).parents[1]
@@ -85,6 +86,30 @@ def formula(writer, node):
     raise nodes.SkipNode
 
 
+class MetricsTable(Directive):
+    """The metrics of a group of `erbayes.metrics.Group`, in words and as formulas."""
+
+    required_arguments = 1
+
+    def run(self):
+        from erbayes.metrics import ALL, OTHERS, Group
+
+        group = Group[self.arguments[0]]
+        rows = [(m.name, m.meaning, m.source) for m in (*ALL, *OTHERS) if m.group is group]
+        table = nodes.table("", classes=["metrics"])
+        body = nodes.tgroup("", *(nodes.colspec(colwidth=width) for width in (3, 6, 4)), cols=3)
+        table += body
+        body += nodes.thead("", row_of("metric", "in words", "formula and source"))
+        body += nodes.tbody("", *(row_of(nodes.literal("", name), *rest) for name, *rest in rows))
+        return [table]
+
+
+def row_of(*cells):
+    texts = (nodes.Text(cell) if isinstance(cell, str) else cell for cell in cells)
+    return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", text)) for text in texts))
+
+
 def setup(app):
+    app.add_directive("metrics", MetricsTable)
     app.add_html_math_renderer("mathml", (inline_formula, None), (formula, None))
     app.connect("autodoc-process-docstring", plain_text, priority=400)

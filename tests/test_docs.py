@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from erbayes import metrics
+
 ROOT = Path(__file__).parents[1]
 HOUSE = ROOT / "erbayes"
 ROOMS = {p.stem for p in HOUSE.glob("*.py")} | {p.parent.name for p in HOUSE.glob("*/__init__.py")}
@@ -86,6 +88,16 @@ def test_every_public_name_is_in_the_reference(room):
     assert not [
         n for n in public if id(getattr(module, n)) not in listed and not ismodule(getattr(module, n))
     ]
+
+
+def test_every_metric_is_in_the_tables_of_metrics():
+    """The page has a table for each group; the paper's names stand in a table of their own."""
+    page = (ROOT / "docs" / "guide" / "metrics.md").read_text(encoding="utf-8")
+    groups = re.findall(r"^```\{metrics\} (\w+)$", page, re.M)
+    shown = {m.name for m in (*metrics.ALL, *metrics.OTHERS) if m.group.name in groups}
+    assert len(groups) == len(set(groups))
+    assert shown | set(re.findall(r"`([PR]_\w+)`", page)) == set(metrics.NAMED)
+    assert all(m.meaning for m in metrics.NAMED.values())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
