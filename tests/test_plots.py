@@ -134,7 +134,7 @@ def test_a_forest_stays_in_the_place_of_its_axes():
 
 
 def test_forest_of_a_comparison_a_bootstrap_and_differences(ax):
-    from erbayes.bootstrap import bootstrap
+    from erbayes.engine import bootstrap
 
     labels, metrics = TRUE[TRUE.isin(sorted(TRUE.unique())[:8])], [*CHOSEN, m.entities]
     found = eb.compare({"old": PRED, "new": TRUE}, labels, eb.UniformClusters(), metrics)
@@ -441,7 +441,7 @@ def band(ax):
 
 
 def test_side_by_side_has_counts_apart(ax):
-    from erbayes.engines import side_by_side
+    from erbayes.engine import side_by_side
 
     metrics = [m.splits, *CHOSEN]
     results = {"naive": eb.naive(SAMPLE.units, metrics), "Taylor": eb.taylor(SAMPLE, metrics)}

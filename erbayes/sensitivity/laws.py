@@ -18,6 +18,7 @@ from ..metrics import Metric, Value, chosen, pairwise_f, pairwise_precision, pai
 from ..sample import Sample
 
 PRF = (pairwise_precision, pairwise_recall, pairwise_f())
+"""Pairwise precision, recall and F1."""
 LINKS: tuple[Column, ...] = (COMMON_LINKS, TRUE_LINKS, PREDICTED_LINKS)
 
 
