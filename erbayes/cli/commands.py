@@ -265,10 +265,10 @@ def metrics_command(printing: Printing) -> None:
 def demo_command(
     picture: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path("demo.png"),
 ) -> None:
-    """Estimate a synthetic case, whose truth is known, and a real one: tables and a picture.
+    """Estimate a synthetic and a real case: tables and a picture.
 
-    The real case is PatentsView's disambiguation of inventors, judged by 401 labelled ones. It needs the
-    extra datasets: pip install 'erbayes[datasets]'
+    The truth of the synthetic case is known. The real one is PatentsView's disambiguation of inventors,
+    judged by 401 labelled ones. It needs the extra datasets: pip install 'erbayes[datasets]'
     """
     refuse_output(picture)
     demo(picture)
