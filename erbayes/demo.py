@@ -83,8 +83,8 @@ def _synthetic() -> tuple[Normal, float, Mapping[str, float]]:
     )
     held = round(REPETITIONS * runs.table()["coverage"].iloc[0])
     print(
-        f"The sample is one of many. In {REPETITIONS:,} others, drawn in the same way, the interval of "
-        f"{SHOWN[0].name}\nholds the truth {held} times."
+        f"The sample was chosen to show this. In {REPETITIONS:,} others, drawn in the same way, the interval "
+        f"of\n{SHOWN[0].name} holds the truth {held} times."
     )
     _tell_alarms(sample)
     return estimates, _tell_naive(units), truth
