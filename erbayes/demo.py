@@ -83,8 +83,9 @@ def _synthetic() -> tuple[Normal, float, Mapping[str, float]]:
     )
     held = round(REPETITIONS * runs.table()["coverage"].iloc[0])
     print(
-        f"The sample was chosen to show this. In {REPETITIONS:,} others, drawn in the same way, the interval "
-        f"of\n{SHOWN[0].name} holds the truth {held} times."
+        "The sample was chosen to show this.\n"
+        f"In {REPETITIONS:,} others, drawn in the same way, the interval of {SHOWN[0].name} holds the truth "
+        f"{held} times."
     )
     _tell_alarms(sample)
     return estimates, _tell_naive(units), truth
