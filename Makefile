@@ -3,15 +3,20 @@ PYTHON ?= $(shell for p in python3.12 python3.13 python3.14 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-SLOW := $(wildcard tests/test_bayes*.py) tests/test_arviz.py tests/test_notebooks.py erbayes/bayes
+# Tests of these compile models, start Spark or repeat long simulations.
+SLOW := $(wildcard tests/test_bayes*.py) erbayes/bayes \
+	$(patsubst %,tests/test_%.py,arviz notebooks planning scan sensitivity study)
 
-.PHONY: test check house demo study docs links
+.PHONY: test check house quick demo study docs links
 test: house
 	$(BIN)/python -m pytest
 
-# Everything but the tests of the size models, which compile for minutes.
-check: house
-	$(BIN)/python -m pytest $(SLOW:%=--ignore=%)
+# Two at a time, one on each core.
+check: .venv/test
+	$(MAKE) --no-print-directory --jobs=2 house quick
+
+quick: .venv/test
+	$(BIN)/python -m pytest -q $(SLOW:%=--ignore=%)
 
 house: .venv/test
 	$(BIN)/ruff check .
