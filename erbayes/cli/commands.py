@@ -263,12 +263,12 @@ def metrics_command(printing: Printing) -> None:
 
 @command("demo")
 def demo_command(
-    picture: Annotated[Path, typer.Option(help="Where to write the forest plot.")] = Path("patentsview.png"),
+    picture: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path("demo.png"),
 ) -> None:
-    """Estimate on real data: a table and a picture.
+    """Estimate a synthetic and a real case: tables and a picture.
 
-    PatentsView's disambiguation of inventors, judged by 401 hand-labelled ones. Needs the extra
-    datasets: pip install 'erbayes[datasets]'
+    The truth of the synthetic case is known. The real one is PatentsView's disambiguation of inventors,
+    judged by 401 labelled ones. It needs the extra datasets: pip install 'erbayes[datasets]'
     """
     refuse_output(picture)
     demo(picture)
