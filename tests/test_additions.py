@@ -7,6 +7,7 @@ that has none fails the first test of its group.
 import inspect
 import re
 from dataclasses import is_dataclass
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -22,12 +23,12 @@ from erbayes import simulate as sim
 from erbayes.cli import app
 from erbayes.cli.commands import KINDS as KINDS_OF_SHELL
 from erbayes.cli.inputs import DesignName
-from erbayes.engine import bootstrap as bootstrap_room
 from erbayes.labelling import Annotator, Beta
 from erbayes.planning import forecast
 from erbayes.report import report
 from erbayes.study import DrawRecords, study
 
+bootstrap_room = import_module("erbayes.engine.bootstrap")
 DOCS = Path(__file__).parents[1] / "docs"
 PR = (m.pairwise_precision, m.pairwise_recall)
 PEOPLE = sim.simulate(sim.Zeta(2.5, 20), sim.Misattribution(0.2), 1500, np.random.default_rng(1))
@@ -184,7 +185,7 @@ class TestEngine:
 
     def test_is_taken_by_studies_reports_and_grids(self, one):
         plan = {"records": DrawRecords()}
-        runs = study({"p": PEOPLE}, plan, [40], {"e": one}, PR, repetitions=2, seed=1, progress=False).runs
+        runs = study({"p": PEOPLE}, plan, [200], {"e": one}, PR, repetitions=2, seed=1, progress=False).runs
         assert runs["estimate"].notna().all()
         assert "<th>e</th>" in report(SAMPLE, PR, engines={"e": one})
         found = (
