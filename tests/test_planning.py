@@ -172,8 +172,11 @@ def test_half_widths_fall_with_draws_and_costs_rise():
 
 @pytest.mark.parametrize("plan", ["records", "clusters"])
 def test_the_covariance_is_that_of_pilots_with_a_draw_left_out(plan):
-    """Of the estimate, log S² and log effective. The jackknife linearises nothing."""
-    drawn, design = pilots(plan, 200, 1)[0].expansion.unit, PLANS[plan][0]
+    """Of the estimate, log S² and log effective. The jackknife linearises nothing.
+
+    Each draw of the pilot counts 10 times, so that leaving one out is a small step.
+    """
+    drawn, design = np.tile(pilots(plan, 200, 1)[0].expansion.unit, 10), PLANS[plan][0]
 
     def pilot(unit):
         chosen, draws = np.unique(unit, return_inverse=True)
@@ -185,12 +188,12 @@ def test_the_covariance_is_that_of_pilots_with_a_draw_left_out(plan):
         each = [f.designs[name] for f in left]
         values = np.array([[o.estimate, np.log(o.variance), np.log(o.effective)] for o in each])
         for j in range(len(METRICS)):
-            wanted = np.cov(values[:, :, j], rowvar=False) * 199**2 / 200
+            wanted = np.cov(values[:, :, j], rowvar=False) * 199 * 10
             sd = np.sqrt(
                 np.where(np.diag(wanted) > 1e-20, np.diag(wanted), 1.0)
             )  # effective draws can be all
             gap = (outlook.covariance[j] - wanted) / np.outer(sd, sd)
-            assert np.abs(gap).max() < 0.2, "the jackknife is larger by terms of second order"
+            assert np.abs(gap).max() < 0.06
 
 
 @pytest.mark.parametrize("plan", ["records", "clusters"])
