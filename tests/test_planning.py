@@ -212,7 +212,7 @@ def test_bounds_hold_the_truth_although_the_width_depends_on_more_than_the_varia
 
 
 def test_bounds_lie_on_both_sides_of_the_answer_for_every_metric():
-    wanted = [x for x in m.METRICS if x.support == m.UNIT]
+    wanted = [x for x in m.ALL if x.support == m.UNIT]
     for plan in ("records", "clusters"):
         for pilot in pilots(plan, 120, 3):
             table = forecast(pilot, wanted, DESIGNS).needed(0.05)
