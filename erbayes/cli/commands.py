@@ -219,11 +219,11 @@ def plan_command(
     per_record: Annotated[float, typer.Option(help="Cost of each of its records.")] = 1.0,
     printing: Printing,
 ) -> None:
-    """How many units to label for a wished width, from a pilot.
+    """Number of units to label for a wished width, from a pilot.
 
-    LABELS is the pilot, found as --design says. Planned are records and units drawn uniformly, with
-    replacement. n_low and n_high are n at the ends of an interval for the variance, of which a pilot knows
-    little. Cost is the expected one; a unit that is drawn twice is labelled once.
+    LABELS is the pilot; --design says how it was drawn. The plan is for records and for units, drawn
+    uniformly with replacement. n_low and n_high are bounds of n: a small pilot leaves n in doubt. Cost
+    is the expected one; a unit that is drawn twice is labelled once.
 
     \b
     Example: minutes, four a person and half a minute a record
