@@ -86,7 +86,7 @@ class SelectedBySize(Protocol):
 
 @runtime_checkable
 class WithLaw(Protocol):
-    """A design of which it is known how errors of labelling change its weights (see `erbayes.sensitivity`)."""
+    """A design whose weights change with errors of labelling in a known way (see `erbayes.sensitivity`)."""
 
     @property
     def weights_follow_labels(self) -> bool:

@@ -163,8 +163,9 @@ def test_every_engine_has_an_example():
         value
         for name, value in rooms.items()
         if name in {*engine.__all__, *sensitivity.__all__}
+        and inspect.isclass(value)
         and is_dataclass(value)
-        and "metrics" in inspect.signature(getattr(value, "__call__", lambda: None)).parameters
+        and "__call__" in vars(value)
     }
     assert found - {sensitivity.Corrected, sensitivity.Restored} == set(ENGINES)
 
