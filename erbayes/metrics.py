@@ -36,8 +36,8 @@ class Group(Enum):
     """What a metric is about: the headings of long tables."""
 
     LINKS = "Links between records"
-    RECORDS = "Records"
     WHOLE = "Whole entities and clusters"
+    RECORDS = "Records"
     INFORMATION = "Information"
     EDITS = "Splits and merges"
     TRUTH = "The true entities"
