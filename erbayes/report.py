@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST = 12
-"""Units whose influence is shown."""
+"""The number of units whose influence is shown."""
 LONGEST = 40
-"""Characters of an id that are shown."""
+"""The number of characters of an id that are shown."""
 LONG = 8
 """Metrics from which the table has headings."""
 IN_WORDS = {
@@ -117,30 +117,35 @@ def report(
     about: Mapping[str, Any] | None = None,
     call: str = "",
 ) -> str:
-    """A self-contained HTML page about a sample.
+    """An HTML page about a sample, for those who decide and for those who check.
+
+    Two sentences to quote come first, about pairwise precision and recall if these are among the metrics.
+    If an alarm speaks against them, one sentence that says so takes their place.
 
     Parameters
     ----------
     sample : Sample
     metrics : Metric or str, or several
-        The first two get pictures of the units that drive them.
+        The first two have tables and pictures of the units that move them most.
     level : float in (0, 1)
+        The level of the intervals.
     title : str
     engines : mapping, name -> Engine, optional
-        By default the closed form, the jackknife and the bootstrap. One that refuses the sample is quoted.
+        The first makes the column to quote. By default they are the closed form, the jackknife and the
+        bootstrap. If one refuses the sample, the page gives its reason.
     kinds : sequence of Kind
         Each result has intervals of the first kind that suits it, and of its own kind if none does.
     rng : Generator, int or None
-        For engines that need chance; each starts from the same state. The default gives the same page
-        again.
+        Each engine starts from the same state of it. The default gives the same page again.
     about : mapping, optional
         More lines about the data, such as names of files.
     call : str
-        What makes this page again.
+        The command that makes this page again.
 
     Returns
     -------
     str
+        HTML that needs no other file.
 
     Raises
     ------
