@@ -768,7 +768,7 @@ FAMILIES: dict[str, Callable[[float], Metric]] = {
 }
 """Metrics with a parameter, which ends their names."""
 Wanted = Metric | str | Iterable[Metric | str]
-"""The type of arguments that name metrics: one or several, by objects or names."""
+"""The type of arguments that name metrics, one or several, by objects or names."""
 
 
 def chosen(metrics: Wanted) -> tuple[Metric, ...]:
