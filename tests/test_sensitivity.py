@@ -1,6 +1,7 @@
 """First-order laws, grids, tipping points, bias analysis. The laws are simulated here without the library."""
 
 import warnings
+from inspect import signature
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from erbayes.sensitivity import (
     Adjusted,
     BiasAdjusted,
     Corrected,
+    Law,
     Mislabelled,
     Restored,
     RestoredAdjusted,
@@ -437,7 +439,7 @@ def test_bad_input():
     def three(sample, metrics, source):
         return Draws(("x",), np.zeros((1, 3, 1)), ((0, 1),))
 
-    with pytest.raises(eb.DataError, match="the engine gives 3 draws of a sample where 10 are asked for"):
+    with pytest.raises(eb.DataError, match="the engine has 3 draws of a sample, not 10: choose draws=3"):
         restored_analysis(some_sample(), Annotator(), engine=three, rng=rng())
 
 
@@ -503,3 +505,18 @@ def test_the_size_model_covers_when_its_labels_are_restored():
     for metric in (P.name, R.name):
         assert rates["plain", metric] < rates["restored", metric] - 0.05
         assert rates["restored", metric] >= 0.88  # P(fewer than 88 of 100) is 2e-3 at a coverage of .95
+
+
+@pytest.mark.parametrize(
+    "function", [corrected, bias_analysis, restored_analysis, grid, tipping], ids=lambda f: f.__name__
+)
+def test_signatures_fit_into_a_tooltip(function):
+    assert len(str(signature(function))) <= 320
+    defaults = (p.default for p in signature(function).parameters.values() if p.default is not p.empty)
+    assert max(len(repr(default)) for default in defaults) <= 40
+
+
+def test_laws_have_short_names():
+    assert [repr(law) for law in (PROPORTIONAL, FIXED)] == ["PROPORTIONAL", "FIXED"]
+    own = Law(PROPORTIONAL.missed, PROPORTIONAL.kept)
+    assert repr(own) == "Law(nothing, missing_links, false_links)" and own == PROPORTIONAL

@@ -1,14 +1,19 @@
-"""How much of an estimate rests on labels being perfect: grids, tipping points, probabilistic bias analysis.
+"""How much an estimate depends on perfect labels: grids, tipping points, probabilistic bias analysis.
 
-With u the share of records elsewhere that are missed and v the share of foreign records of the home cluster
-that are kept (`erbayes.labelling`), the totals TP, |T|, |P| that labels give are, to first order, linear in u
-and v with slopes that are totals themselves. A `Law` names these; `corrected` turns a metric into the one
-that true labels would have given, to be estimated by any engine. For draws proportional to size
+Annotators err in two ways (`erbayes.labelling`). They miss a share u of the records outside home, and they
+keep a share v of the foreign records in home. There are two ways to undo these errors.
+
+The closed form corrects metrics. To first order, the labelled totals of common, true and predicted links are
+linear in u and v. Their slopes are totals as well, which a `Law` names. `corrected` turns a metric into the
+one of true labels, and any engine estimates it. For draws proportional to size, precision P and recall R
+follow from the observed P_obs and R_obs:
 
     P = (P_obs - v)/(1 - v),    R = R_obs (1 - u)/(1 - u R_obs) at v = 0,
 
-hence P_obs - P = v (1 - P) and R_obs - R ≈ u R (1 - R). `Restored` and `restored_analysis` instead draw true
-entities behind the labels and estimate from them: no linearisation, any metric, design and model of errors.
+so that P_obs - P = v (1 - P) and R_obs - R ≈ u R (1 - R).
+
+Restoration draws true entities behind the labels, and estimates from them (`Restored`, `restored_analysis`).
+It needs no linearisation, and takes any metric, design and model of errors.
 
 Source of the analysis: Lash, Fox and Fink (2009), Applying Quantitative Bias Analysis to Epidemiologic Data.
 """

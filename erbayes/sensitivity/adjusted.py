@@ -1,4 +1,4 @@
-"""Engines about errors of labelling: one that puts errors into a sample, and those that undo them."""
+"""Engines for errors of labelling: one puts errors into a sample, the others undo them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,24 @@ from .bias import bias_analysis, restored_analysis
 
 @dataclass(frozen=True, slots=True)
 class Mislabelled:
-    """Another engine on a sample with the errors of an annotator.
+    """An engine that estimates from a sample with simulated errors of an annotator, for studies.
 
     Parameters
     ----------
     model : Annotator
         Rates with priors are drawn anew for each sample.
     engine : Engine
+        The engine that estimates from the changed sample.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes.labelling import MissedRecords
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "c"}, {1: "x", 2: "x", 3: "x", 4: "y"})
+    >>> careless = Mislabelled(Annotator(MissedRecords(1.0)), Taylor())
+    >>> result = careless(eb.Sample(units, eb.UniformClusters()), [eb.metrics.pairwise_recall], rng=1)
+    >>> round(float(result.estimate[0]), 3)  # the truth is 1/3
+    1.0
     """
 
     model: Annotator
@@ -42,14 +53,30 @@ class Mislabelled:
 
 @dataclass(frozen=True, slots=True)
 class Adjusted:
-    """Another engine on the sample without errors of stated shares.
+    """An engine that estimates as if labelling errors of stated shares were undone.
 
     Parameters
     ----------
     adjust : Adjustment
-    u, v : float
+        How errors are undone: `Corrected()` or `Restored()`.
+    u, v : float in [0, 1)
         Shares missed and kept.
     engine : Engine
+        `Taylor()` by default.
+
+    Raises
+    ------
+    NotIdentified
+        The adjustment cannot undo errors of these shares.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes.sensitivity import Corrected
+    >>> units = eb.measure({i: i // 3 for i in range(24)}, {i: i // 4 for i in range(12)})
+    >>> sample = eb.Sample(units, eb.UniformRecords())
+    >>> Adjusted(Corrected(), 0.2, 0.0)(sample, [eb.metrics.pairwise_recall]).estimate.round(2)
+    array([0.39])
     """
 
     adjust: Adjustment
@@ -59,35 +86,38 @@ class Adjusted:
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
         rng = np.random.default_rng(rng)
-        asked = self.adjust(sample, metrics, self.u, self.v, rng)
-        return averaged([self.engine(truth, given, rng) for truth, given in asked])
+        adjusted = self.adjust(sample, metrics, self.u, self.v, rng)
+        return averaged([self.engine(*sample_and_metrics, rng) for sample_and_metrics in adjusted])
 
 
 def averaged(results: Sequence[Normal | Draws]) -> Normal | Draws:
-    """The average of results of one engine: of moments, or all draws together."""
+    """The average of several results of one engine: of the moments of `Normal`, or all draws of `Draws`."""
     first, *others = results
     if not others:
         return first
 
     def mean(part: str) -> Any:
-        return np.mean([getattr(found, part) for found in results], axis=0)
+        return np.mean([getattr(result, part) for result in results], axis=0)
 
     if isinstance(first, Normal):
         parts = {p: mean(p) for p in ("mean", "cov", "df", "draws")}
         return replace(first, **parts, extremes=mean("reach"))
-    values = np.concatenate([found.flat for found in results if isinstance(found, Draws)])
+    values = np.concatenate([result.flat for result in results if isinstance(result, Draws)])
     return Draws(first.names, values[None], first.support, mean("estimate"))
 
 
 @dataclass(frozen=True, slots=True)
 class BiasAdjusted:
-    """`bias_analysis` with any engine.
+    """`bias_analysis` as an engine, for studies and comparisons of engines.
 
     Parameters
     ----------
-    missed, kept : float or Rate
+    missed, kept : float in [0, 1) or Rate
+        Shares u and v.
     engine : Engine
+        `Taylor()` by default.
     imputations, draws : int
+        Pairs of rates, and draws for each pair; 1 or more.
     """
 
     missed: float | Rate
@@ -97,7 +127,7 @@ class BiasAdjusted:
     draws: int = 10
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Draws:
-        found = bias_analysis(
+        return bias_analysis(
             sample,
             self.missed,
             self.kept,
@@ -107,19 +137,21 @@ class BiasAdjusted:
             draws=self.draws,
             rng=rng,
             progress=False,
-        )
-        return found.adjusted
+        ).adjusted
 
 
 @dataclass(frozen=True, slots=True)
 class RestoredAdjusted:
-    """`restored_analysis` with any engine.
+    """`restored_analysis` as an engine, for studies and comparisons of engines.
 
     Parameters
     ----------
     model : Annotator
+        How annotators err, with priors on the rates.
     engine : Engine
+        `Resampled(PseudoDraws(), 100)` by default.
     imputations, draws : int
+        Restored samples, and draws for each; 1 or more.
     """
 
     model: Annotator
@@ -128,7 +160,7 @@ class RestoredAdjusted:
     draws: int = 10
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Draws:
-        found = restored_analysis(
+        return restored_analysis(
             sample,
             self.model,
             metrics,
@@ -137,5 +169,4 @@ class RestoredAdjusted:
             draws=self.draws,
             rng=rng,
             progress=False,
-        )
-        return found.adjusted
+        ).adjusted

@@ -1,4 +1,4 @@
-"""Probabilistic bias analysis: rates of error drawn from priors, and the noise of sampling, together."""
+"""Probabilistic bias analysis: the uncertainty of error rates and of sampling in one result."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ from .laws import PRF, Law, breaks_down, corrected, law_of, odds
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BiasAnalysis(Tabled):
-    """A bias-adjusted result beside the plain one.
+    """A result adjusted for errors of labelling, beside the plain one.
 
     Attributes
     ----------
-    plain, adjusted : Draws
-        Metrics if labels are perfect, and if they are not. Estimates are the means over rates of the
-        engine's estimates.
+    plain : Draws
+        Metrics if labels are perfect.
+    adjusted : Draws
+        Metrics if annotators err. Estimates are means over rates of the engine's estimates.
     rates : Draws
-        Shares missed and kept that go with each draw.
+        Shares missed and kept of each adjusted draw.
     """
 
     plain: Draws
@@ -45,12 +46,21 @@ class BiasAnalysis(Tabled):
     rates: Draws
 
     def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
-        """One row per metric, plain and adjusted."""
+        """Table of plain and of adjusted estimates, one row per metric in each part.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+        kind : Kind, optional
+            Kind of interval of draws.
+        """
         tables = {"plain": self.plain.table(level, kind), "adjusted": self.adjusted.table(level, kind)}
         return pd.concat(tables, names=["labels"]).reset_index()
 
     def to_datatree(self) -> Any:
-        """An xarray.DataTree: groups plain, posterior (adjusted) and rates, dimensions chain and draw.
+        """An xarray.DataTree for ArviZ: groups plain, posterior (adjusted) and rates.
+
+        The dimensions are chain and draw.
 
         Raises
         ------
@@ -83,40 +93,48 @@ def bias_analysis(
     rng: Seed = None,
     progress: bool = True,
 ) -> BiasAnalysis:
-    """Uncertainty of sampling and of labelling together, by metrics corrected in closed form.
+    """Adjust metrics for errors of labelling, with the uncertainty of sampling and of the error rates.
 
-    Rates are drawn from their priors. For each pair of them the engine is asked for the corrected metrics,
-    and draws are taken from its answer.
+    Rates are drawn from their priors. For each pair of rates, the engine estimates the metrics corrected in
+    closed form (see `corrected`), and draws are taken from its result.
 
     Parameters
     ----------
     sample : Sample
-    missed, kept : float or Rate
-        Shares u and v: known, a `Beta` prior, or `Recaptured` from two annotators (whose strictest labels
-        the sample then must hold: `Pair.units()`).
+        With a `Recaptured` rate it must hold the strictest labels of both annotators: `Pair.units()`.
+    missed, kept : float in [0, 1) or Rate
+        Shares u and v. Either is a number, a `Beta` prior, or `Recaptured` from two annotators.
     metrics : Metric or str, or several
-        Of common, true and predicted links.
+        Metrics of common, true and predicted links.
     engine : Engine, optional
         `Taylor()` by default.
     law : Law, optional
-        By default that of the design.
+        By default that of the design (see `law_of`).
     imputations : int
-        Pairs of rates.
+        The number of pairs of rates, 1 or more.
     draws : int
-        Taken for each, at random if the engine has more.
+        The number of draws for each pair, 1 or more. They are chosen at random if the engine has more.
     rng : Generator, int or None
     progress : bool
+        Show a bar on standard error.
+
+    Returns
+    -------
+    BiasAnalysis
+        With `imputations * draws` draws.
 
     Raises
     ------
     DataError
-        Metrics or designs without a closed form (see `restored_analysis`); known shares outside [0, 1);
-        fewer than one imputation or draw; an engine with fewer draws than asked for.
+        Metrics or designs without a closed form (see `restored_analysis`), known shares outside [0, 1),
+        fewer than one imputation or draw, or an engine with too few draws.
+    NotIdentified
+        A metric is 0/0 under some of the rates.
 
     Warns
     -----
     Alarm
-        Rates so large that the closed form breaks down (see `breaks_down`).
+        The closed form breaks down at some of the rates (see `breaks_down`).
 
     Examples
     --------
@@ -124,8 +142,8 @@ def bias_analysis(
     >>> from erbayes.labelling import Beta
     >>> units = eb.measure({i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)})
     >>> sample = eb.Sample(units, eb.UniformRecords())
-    >>> found = bias_analysis(sample, Beta(20, 80), 0.0, rng=1)
-    >>> found.plain.estimate.round(2), found.adjusted.estimate.round(2)
+    >>> analysis = bias_analysis(sample, Beta(20, 80), 0.0, rng=1)
+    >>> analysis.plain.estimate.round(2), analysis.adjusted.estimate.round(2)
     (array([0.67, 0.44, 0.53]), array([0.67, 0.39, 0.49]))
     """
     _need_some(imputations, draws)
@@ -140,12 +158,14 @@ def bias_analysis(
     if broken:
         warnings.warn(
             f"for {broken:.1%} of the rates the closed form undoes more than labels hold, and is "
-            "cut there: use restored_analysis",
+            "cut to possible totals: use restored_analysis",
             Alarm,
             stacklevel=2,
         )
-    asked = (Asked((u, v), sample, [corrected(m, u, v, law) for m in metrics]) for u, v in rates.tolist())
-    shown = track(asked, imputations, "imputations", progress)
+    imputed = (
+        Imputation((u, v), sample, [corrected(m, u, v, law) for m in metrics]) for u, v in rates.tolist()
+    )
+    shown = track(imputed, imputations, "imputations", progress)
     return _analysed(sample, metrics, shown, engine or Taylor(), draws, rng)
 
 
@@ -160,11 +180,11 @@ def restored_analysis(
     rng: Seed = None,
     progress: bool = True,
 ) -> BiasAnalysis:
-    """`bias_analysis` by multiple imputation: true entities are drawn behind the labels.
+    """Adjust metrics for errors of labelling by multiple imputation of the true entities.
 
-    Rates are drawn from their priors, true entities given the rates (`labelling.restore`), metrics given
-    these by the engine: rates, restored labels and the engine's own uncertainty are in one posterior.
-    Nothing flows back from the engine to the rates.
+    Rates are drawn from their priors, and true entities behind the labels under these rates (see
+    `erbayes.labelling.restore`). The engine estimates metrics from each restored sample. One result holds the
+    uncertainty of rates, of restored labels and of the engine. The rates keep their priors.
 
     Parameters
     ----------
@@ -172,26 +192,44 @@ def restored_analysis(
     model : Annotator
         How annotators err, with priors on the rates.
     metrics : Metric or str, or several
-        Any that the engine identifies.
+        Metrics that the engine identifies.
     engine : Engine, optional
-        `Resampled(PseudoDraws(), 100)` by default, which needs one stratum drawn with replacement;
-        `Resampled(replicates=100)` takes others. `bayes.Modelled()` needs fewer imputations.
+        `Resampled(PseudoDraws(), 100)` by default, which needs one stratum drawn with replacement.
+        `Resampled(replicates=100)` takes other designs. `bayes.Modelled()` needs fewer imputations.
     imputations : int
-        Rates drawn, and samples restored.
+        The number of restored samples, each with its own rates; 1 or more.
     draws : int
-        Taken for each, at random if the engine has more.
+        The number of draws for each sample, 1 or more. They are chosen at random if the engine has more.
     rng : Generator, int or None
     progress : bool
+        Show a bar on standard error.
+
+    Returns
+    -------
+    BiasAnalysis
+        With `imputations * draws` draws.
 
     Raises
     ------
     DataError
-        Fewer than one imputation or draw; an engine with fewer draws than asked for.
+        Fewer than one imputation or draw, or an engine with too few draws.
+    NotIdentified
+        A metric is 0/0 in some of the restored samples, or the engine cannot take the design.
 
     Warns
     -----
     Warning
-        Warnings of the engine for restored samples: once for each category, with the number of samples.
+        The engine warned of restored samples. Each category is shown once, with the number of samples.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes.labelling import Beta, MissedPieces
+    >>> units = eb.measure({i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)})
+    >>> sample, model = eb.Sample(units, eb.UniformRecords()), Annotator(MissedPieces(Beta(20, 80)))
+    >>> analysis = restored_analysis(sample, model, "pairwise-recall", imputations=50, rng=1)
+    >>> analysis.plain.estimate.round(2), analysis.adjusted.estimate.round(2)
+    (array([0.44]), array([0.38]))
 
     Examples
     --------
@@ -206,21 +244,23 @@ def restored_analysis(
     _need_some(imputations, draws)
     metrics, rng = chosen(metrics), np.random.default_rng(rng)
     engine = engine or Resampled(PseudoDraws(), 100)
-    asked = (_restored(sample, model, metrics, rng) for _ in range(imputations))
-    shown = track(asked, imputations, "restoring", progress)
+    imputed = (_restored(sample, model, metrics, rng) for _ in range(imputations))
+    shown = track(imputed, imputations, "restoring", progress)
     return _analysed(sample, metrics, shown, engine, draws, rng)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """What an engine is asked for, to undo errors of known rates.
+class Imputation:
+    """A sample and metrics from which an engine estimates without errors of known rates.
 
     Attributes
     ----------
     rates : (float, float)
         Shares missed and kept.
     sample : Sample
+        The sample as it is, or restored.
     metrics : sequence of Metric
+        The metrics as they are, or corrected.
     """
 
     rates: tuple[float, float]
@@ -228,11 +268,13 @@ class Asked:
     metrics: Sequence[Metric]
 
 
-def _restored(sample: Sample, model: Annotator, metrics: Sequence[Metric], rng: np.random.Generator) -> Asked:
-    """True entities drawn behind the labels, under rates drawn from their priors."""
+def _restored(
+    sample: Sample, model: Annotator, metrics: Sequence[Metric], rng: np.random.Generator
+) -> Imputation:
+    """An imputation of true entities behind the labels, under rates drawn from their priors."""
     known = model.fixed(rng)
     rates = float(drawn(known.missed.rate, rng)), float(drawn(known.kept.rate, rng))
-    return Asked(rates, Sample(restore(sample.units, known, rng), sample.design), metrics)
+    return Imputation(rates, Sample(restore(sample.units, known, rng), sample.design), metrics)
 
 
 def _need_some(imputations: int, draws: int) -> None:
@@ -243,42 +285,44 @@ def _need_some(imputations: int, draws: int) -> None:
 def _analysed(
     sample: Sample,
     metrics: Sequence[Metric],
-    asked: Iterable[Asked],
+    imputed: Iterable[Imputation],
     engine: Engine,
     draws: int,
     rng: np.random.Generator,
 ) -> BiasAnalysis:
-    """Draws of the engine for the sample as it is, and for those without errors of each pair of rates."""
+    """The analysis: draws of the engine for the sample as it is, and for each imputation."""
     need_engine(engine)
     plain = engine(sample, metrics, rng)
-    noise = deepcopy(rng)  # the same noise of sampling in both results, if the engine needs no chance
+    noise = deepcopy(rng)  # the same noise of sampling in both results, if the engine is not random
     rates: list[tuple[float, float]] = []
     estimates: list[FloatArray] = []
     values: list[FloatArray] = []
     messages: list[dict[type[Warning], str]] = []
-    for one in asked:
+    for imputation in imputed:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            found = engine(one.sample, one.metrics, rng)
+            result = engine(imputation.sample, imputation.metrics, rng)
         messages.append({w.category: str(w.message) for w in caught})
-        undefined = [name for name, x in zip(found.names, found.estimate, strict=True) if np.isnan(x)]
+        undefined = [name for name, x in zip(result.names, result.estimate, strict=True) if np.isnan(x)]
         if undefined:
             raise NotIdentified(f"{', '.join(undefined)} is 0/0 under some of the rates: no link is left")
-        rates.append(one.rates)
-        estimates.append(found.estimate)
-        values.append(_taken(found, draws, rng))
-    for category in dict.fromkeys(c for raised in messages for c in raised):
-        same = [raised[category] for raised in messages if category in raised]
-        text = f"in {len(same)} of {len(rates)} restored samples, the first time: {same[0]}"
-        warnings.warn(text, category, stacklevel=3)
+        rates.append(imputation.rates)
+        estimates.append(result.estimate)
+        values.append(_sampled(result, draws, rng))
+    for category in dict.fromkeys(c for of_sample in messages for c in of_sample):
+        texts = [of_sample[category] for of_sample in messages if category in of_sample]
+        message = f"in {len(texts)} of {len(rates)} restored samples, the first time: {texts[0]}"
+        warnings.warn(message, category, stacklevel=3)
     adjusted = Draws(plain.names, np.concatenate(values)[None], plain.support, np.mean(estimates, axis=0))
     shares = Draws(("missed", "kept"), np.repeat(rates, draws, axis=0)[None], ((0.0, 1.0),) * 2)
     return BiasAnalysis(plain.as_draws(len(rates) * draws, noise), adjusted, shares)
 
 
-def _taken(found: Normal | Draws, draws: int, rng: np.random.Generator) -> FloatArray:
-    """Draws of a result, at random if there are more, (draws, k)."""
-    flat = found.as_draws(draws, rng).flat
+def _sampled(result: Normal | Draws, draws: int, rng: np.random.Generator) -> FloatArray:
+    """As many draws of a result, (draws, k), chosen at random if it has more."""
+    flat = result.as_draws(draws, rng).flat
     if len(flat) < draws:
-        raise DataError(f"the engine gives {len(flat)} draws of a sample where {draws} are asked for")
+        raise DataError(
+            f"the engine has {len(flat)} draws of a sample, not {draws}: choose draws={len(flat)}"
+        )
     return flat if len(flat) == draws else np.asarray(flat[rng.choice(len(flat), draws, replace=False)])

@@ -1,4 +1,4 @@
-"""What metrics would be under stated errors of labelling: grids of them, and tipping points."""
+"""Metrics under stated errors of labelling: a grid of shares, and tipping points."""
 
 from __future__ import annotations
 
@@ -30,15 +30,18 @@ PARTS = ("estimate", "lower", "upper")
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Grid(Tabled):
-    """Metrics over shares missed and kept.
+    """Metrics for each pair of shares missed and kept.
 
     Attributes
     ----------
     names : tuple of str, (k,)
+        Names of the metrics.
     u, v : float arrays, (a,), (b,)
+        Shares missed, and shares kept.
     estimate, lower, upper : float arrays, (a, b, k)
-        NaN where no link would be left, or where the closed form breaks down.
+        NaN if no link would be left, or if the closed form breaks down.
     level : float
+        Level of the intervals.
     """
 
     names: tuple[str, ...]
@@ -50,7 +53,7 @@ class Grid(Tabled):
     level: float
 
     def table(self) -> pd.DataFrame:
-        """One row a metric and pair of shares."""
+        """Table of estimates and intervals, one row per metric and pair of shares."""
         index = pd.MultiIndex.from_product([self.u, self.v, self.names], names=["u", "v", "metric"])
         parts = {p: getattr(self, p).ravel() for p in PARTS}
         return pd.DataFrame(parts, index=index).reset_index()
@@ -75,25 +78,37 @@ def grid(
     ----------
     sample : Sample
     u, v : sequences of float, in [0, 1)
+        Shares missed, and shares kept. Every pair of them is a point of the grid.
     metrics : Metric or str, or several
     adjust : Adjustment, optional
-        `Corrected()` by default.
+        How errors are undone: `Corrected()` by default, or `Restored()`.
     engine : Engine, optional
         `Taylor()` by default.
     kind : Kind, optional
-        Of interval; by default that of the engine's results.
+        Kind of interval; by default that of the engine's results.
     level : float in (0, 1)
     rng : Generator, int or None
-        Every point of the grid starts from the same state, so that it is smooth.
+        Every point of the grid starts from the same state, so that the grid is smooth.
     progress : bool
+        Show a bar on standard error.
+
+    Returns
+    -------
+    Grid
+
+    Raises
+    ------
+    DataError
+        Shares outside [0, 1) or not in sequences, or metrics that the adjustment cannot take.
+    NotIdentified
+        No point of the grid has an estimate.
 
     Examples
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({i: i // 3 for i in range(24)}, {i: i // 4 for i in range(12)})
     >>> sample = eb.Sample(units, eb.UniformRecords())
-    >>> found = grid(sample, [0, 0.2], [0], [eb.metrics.pairwise_recall], rng=np.random.default_rng(1))
-    >>> found.estimate[:, 0, 0].round(2)
+    >>> grid(sample, [0, 0.2], [0], [eb.metrics.pairwise_recall]).estimate[:, 0, 0].round(2)
     array([0.44, 0.39])
     """
     u, v = np.asarray(u, dtype=float), np.asarray(v, dtype=float)
@@ -101,32 +116,39 @@ def grid(
         raise DataError("a grid needs a sequence of shares u and one of shares v")
     metrics, rng, adjust = chosen(metrics), np.random.default_rng(rng), adjust or Corrected()
     points = [(x, y) for x in u.tolist() for y in v.tolist()]
-    found = np.full((len(points), len(PARTS), len(metrics)), np.nan)
+    values = np.full((len(points), len(PARTS), len(metrics)), np.nan)
     for i, (x, y) in enumerate(track(points, len(points), "grid", progress)):
         try:
-            one = Adjusted(adjust, x, y, engine or Taylor())(sample, metrics, deepcopy(rng))
+            result = Adjusted(adjust, x, y, engine or Taylor())(sample, metrics, deepcopy(rng))
         except NotIdentified:
-            if i == len(points) - 1 and np.isnan(found).all():
+            if i == len(points) - 1 and np.isnan(values).all():
                 raise
             continue
-        found[i] = [one.estimate, *one.interval(level, kind).T]
-    estimate, lower, upper = np.moveaxis(found, 1, 0).reshape(3, len(u), len(v), len(metrics))
+        values[i] = [result.estimate, *result.interval(level, kind).T]
+    estimate, lower, upper = np.moveaxis(values, 1, 0).reshape(3, len(u), len(v), len(metrics))
     return Grid(tuple(m.name for m in metrics), u, v, estimate, lower, upper, level)
 
 
 @dataclass(frozen=True, slots=True)
 class Tipping:
-    """The smallest error that brings a metric under a value.
+    """The smallest shares of errors that bring a metric under a value.
 
-    NaN where none below .99 does, or none at which the closed form still holds (see `breaks_down`).
+    A share is NaN if none up to .99 does so, or if the closed form breaks down before (see `breaks_down`).
 
     Attributes
     ----------
     metric : str
-    under, estimate : float
-        The stated value, and the estimate where labels are perfect.
-    u, v, both : float
-        Share missed where none is kept, share kept where none is missed, both shares where they are equal.
+        Name of the metric.
+    under : float
+        The stated value.
+    estimate : float
+        The estimate if labels are perfect.
+    u : float
+        Share missed, if none is kept.
+    v : float
+        Share kept, if none is missed.
+    both : float
+        Share missed and share kept, if they are equal.
     """
 
     metric: str
@@ -138,6 +160,7 @@ class Tipping:
 
 
 STEPS = (*(i / 20 for i in range(20)), 0.99)
+"""Shares between which a tipping point is looked for."""
 
 
 def tipping(
@@ -149,33 +172,47 @@ def tipping(
     engine: Engine | None = None,
     rng: Seed = None,
 ) -> Tipping:
-    """The smallest error of labelling that brings an estimate under a stated value.
+    """Find the smallest errors of labelling that bring an estimate under a stated value.
 
     Parameters
     ----------
     sample : Sample
     metric : Metric or str
     under : float
+        The stated value, in the unit of the metric.
     adjust : Adjustment, optional
-        `Corrected()` by default. `Restored` has noise of its restorations, the same at every share.
+        How errors are undone. `Corrected()` by default. `Restored` adds the noise of its restorations, which
+        is the same at every share.
     engine : Engine, optional
         `Taylor()` by default.
     rng : Generator, int or None
 
+    Returns
+    -------
+    Tipping
+
+    Raises
+    ------
+    DataError
+        A metric that the adjustment cannot take.
+    NotIdentified
+        The sample does not identify the metric.
+
     Examples
     --------
+    Without its correction of bias, the result would be 1 - (5/4) (.4/.6) = .17, since R_obs = 4/9.
+
     >>> import erbayes as eb
     >>> units = eb.measure({i: i // 3 for i in range(24)}, {i: i // 4 for i in range(12)})
     >>> sample = eb.Sample(units, eb.UniformRecords())
-    >>> found = tipping(sample, eb.metrics.pairwise_recall, 0.4, rng=np.random.default_rng(1))
-    >>> round(found.u, 2)  # but for the correction of bias: R_obs = 4/9, 1 - (5/4) (.4/.6)
+    >>> round(tipping(sample, eb.metrics.pairwise_recall, 0.4).u, 2)
     0.16
     """
-    (metric,), adjust, start_of = chosen(metric), adjust or Corrected(), np.random.default_rng(rng)
+    (metric,), adjust, seed = chosen(metric), adjust or Corrected(), np.random.default_rng(rng)
 
     def above(u: float, v: float) -> float:
         adjusted = Adjusted(adjust, u, v, engine or Taylor())
-        return float(adjusted(sample, [metric], deepcopy(start_of)).estimate[0]) - under
+        return float(adjusted(sample, [metric], deepcopy(seed)).estimate[0]) - under
 
     def root(path: Callable[[float], tuple[float, float]]) -> float:
         for low, high in pairwise(STEPS):

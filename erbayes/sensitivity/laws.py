@@ -1,9 +1,9 @@
-"""First-order laws: how totals of links respond to errors of labelling, and metrics corrected by them."""
+"""First-order laws: how totals of links respond to errors of labelling, and how metrics are corrected."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,19 +14,15 @@ from ..columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, PieceSu
 from ..design import Design, WithLaw
 from ..engine.closed_form import taylor
 from ..errors import DataError
-from ..metrics import Metric, Value, chosen, pairwise_f, pairwise_precision, pairwise_recall
+from ..metrics import Metric, Metrics, Value, chosen, pairwise_f, pairwise_precision, pairwise_recall
 from ..sample import Sample
 
-PRF = (pairwise_precision, pairwise_recall, pairwise_f())
+PRF = Metrics((pairwise_precision, pairwise_recall, pairwise_f()), "PRF")
 """Pairwise precision, recall and F1."""
 LINKS: tuple[Column, ...] = (COMMON_LINKS, TRUE_LINKS, PREDICTED_LINKS)
 
 
-def _nothing(n: FloatArray, N: FloatArray, m: FloatArray) -> FloatArray:
-    return np.zeros_like(n)
-
-
-NOTHING = PieceSum("nothing", _nothing)
+NOTHING = PieceSum("nothing", lambda n, N, m: np.zeros_like(n))
 _MISSING = PieceSum("missing_links", lambda n, N, m: n * (N - n) / 2)
 _FALSE = PieceSum("false_links", lambda n, N, m: n * (m - n) / 2)
 _AWAY_COMMON = PieceSum("away_common", lambda n, N, m: (1 - n / N) * u_.pairs(n))
@@ -38,20 +34,31 @@ _KEPT_PREDICTED = PieceSum("kept_predicted", lambda n, N, m: n / N * (m - n) * (
 _KEPT_PAIRS = PieceSum("kept_pairs", lambda n, N, m: n / N * u_.pairs(m - n))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Law:
-    """How the totals TP, |T| and |P| respond to errors; each field holds a column for each of the three.
+    """How totals of links respond to errors of labelling, for `corrected`.
 
-    With odds o(x) = x/(1-x), true totals are observed + o(u) missed - o(v) kept + o(v)² again.
+    Each total of true labels is the observed total plus corrections, which are totals of other columns:
+
+        true = observed + o(u) missed - o(v) kept + o(v)² again,
+
+    where u and v are the shares missed and kept, and o(x) = x/(1 - x) are odds.
 
     Attributes
     ----------
     missed, kept, again : tuple of Column, (3,)
+        The columns of the corrections, for common, true and predicted links.
+    name : str
+        The name by which signatures show the law.
     """
 
     missed: tuple[Column, Column, Column]
     kept: tuple[Column, Column, Column]
-    again: tuple[Column, Column, Column] = (NOTHING, NOTHING, NOTHING)
+    again: tuple[Column, Column, Column] = field(default_factory=lambda: (NOTHING, NOTHING, NOTHING))
+    name: str = field(default="", compare=False)
+
+    def __repr__(self) -> str:
+        return self.name or f"Law({', '.join(column.name for column in self.columns[len(LINKS) :])})"
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -59,26 +66,35 @@ class Law:
         return tuple(dict.fromkeys((*LINKS, *self.missed, *self.kept, *self.again)))
 
 
-PROPORTIONAL = Law((NOTHING, _MISSING, NOTHING), (_FALSE, _FALSE, NOTHING))
-"""Draws proportional to size, weighted by 1/N_c *as labelled*. What a draw adds to |T| is (N_c - 1)/2, linear
-in the records found; TP and |P| stay, since an entity that looks smaller weighs more."""
+PROPORTIONAL = Law((NOTHING, _MISSING, NOTHING), (_FALSE, _FALSE, NOTHING), name="PROPORTIONAL")
+"""The law of draws proportional to size, weighted by 1/N_c *as labelled*. A draw contributes (N_c - 1)/2 to
+true links, which is linear in the labelled records. Records that are missed leave common and predicted links
+as they are, since an entity that looks smaller weighs more."""
 
 FIXED = Law(
     (_AWAY_COMMON, _AWAY_TRUE, _AWAY_PREDICTED),
     (_KEPT_COMMON, _KEPT_TRUE, _KEPT_PREDICTED),
     (_KEPT_PAIRS, _KEPT_PAIRS, NOTHING),
+    "FIXED",
 )
-"""Weights that do not depend on the labels, as under uniform clusters; home is that of a record drawn
-uniformly from the entity, C2(n) (1 - n/N) the links that are lost with a piece, and so on."""
+"""The law of weights that do not depend on the labels, as under uniform clusters. Home is the predicted
+cluster of a record drawn uniformly from the entity. A piece of n records is thus outside home with
+probability 1 - n/N. Missing it loses C2(n) (1 - n/N) common links in mean."""
 
 
 def law_of(design: Design) -> Law:
-    """The law that goes with a design.
+    """The law of a design: `PROPORTIONAL` or `FIXED`.
 
     Raises
     ------
     DataError
-        A design of which no law is known here.
+        The design has no first-order law.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> law_of(eb.UniformRecords()), law_of(eb.UniformClusters())
+    (PROPORTIONAL, FIXED)
     """
     if isinstance(design, WithLaw):
         return PROPORTIONAL if design.weights_follow_labels else FIXED
@@ -89,29 +105,41 @@ def law_of(design: Design) -> Law:
 
 
 def odds(share: ArrayLike, what: str) -> FloatArray:
-    """x/(1 - x) of shares in [0, 1); DataError names what other ones are shares of."""
-    x = np.asarray(share, dtype=float)
-    bad = ~((x >= 0) & (x < 1))
-    if bad.any():
-        raise DataError(f"the share {what} must lie in [0, 1); {int(bad.sum())} of {x.size} do not")
-    return np.asarray(x / (1 - x))
-
-
-def corrected(metric: Metric | str, u: ArrayLike, v: ArrayLike, law: Law = PROPORTIONAL) -> Metric:
-    """The metric that true labels would have given, as a metric of what imperfect ones give.
-
-    Parameters
-    ----------
-    metric : Metric or str
-        Of common, true and predicted links only: pairwise precision, recall, F, Jaccard and the like.
-    u, v : float or float arrays, in [0, 1)
-        Shares missed and kept. Arrays go along the leading axes of the totals: one pair a draw.
-    law : Law
+    """Odds x/(1 - x) of shares x in [0, 1).
 
     Raises
     ------
     DataError
-        Other totals than links; shares outside [0, 1).
+        Shares outside [0, 1). The message calls them the share `what`.
+    """
+    x = np.asarray(share, dtype=float)
+    outside = ~((x >= 0) & (x < 1))
+    if outside.any():
+        raise DataError(f"the share {what} must lie in [0, 1); {int(outside.sum())} of {x.size} do not")
+    return np.asarray(x / (1 - x))
+
+
+def corrected(metric: Metric | str, u: ArrayLike, v: ArrayLike, law: Law = PROPORTIONAL) -> Metric:
+    """The metric of true labels, as a metric to estimate from labels with errors.
+
+    Parameters
+    ----------
+    metric : Metric or str
+        A metric of common, true and predicted links only, such as pairwise precision, recall, F or Jaccard.
+    u, v : float or float arrays, in [0, 1)
+        Shares missed and kept. Arrays go along the leading axes of the totals: one pair per draw.
+    law : Law
+        How totals respond to the errors. See `law_of` for that of a design.
+
+    Returns
+    -------
+    Metric
+        It has the name of `metric`.
+
+    Raises
+    ------
+    DataError
+        A metric of other totals than links, or shares outside [0, 1).
 
     Examples
     --------
@@ -123,10 +151,10 @@ def corrected(metric: Metric | str, u: ArrayLike, v: ArrayLike, law: Law = PROPO
     array([0.167])
     """
     (metric,) = chosen(metric)
-    other = [c.name for c in metric.columns if c not in LINKS]
-    if other:
+    others = [c.name for c in metric.columns if c not in LINKS]
+    if others:
         raise DataError(
-            f"{metric.name} rests on {', '.join(other)}: only metrics of common, true and "
+            f"{metric.name} needs the totals {', '.join(others)}: only metrics of common, true and "
             "predicted links have a closed form; use Restored or restored_analysis"
         )
     missed, kept = odds(u, "missed"), odds(v, "kept")
@@ -135,6 +163,7 @@ def corrected(metric: Metric | str, u: ArrayLike, v: ArrayLike, law: Law = PROPO
     def formula(*totals: Value) -> Value:
         raw, true, predicted = _links(totals, missed, kept, law)
         common = np.maximum(raw, 0)
+        # beyond the bounds of first order, totals are cut to possible ones: see breaks_down
         links = common, common + np.maximum(true - raw, 0), np.maximum(predicted, common)
         by_name = {c.name: x for c, x in zip(LINKS, links, strict=True)}
         return metric.formula(*(by_name[c.name] for c in metric.columns))
@@ -143,28 +172,46 @@ def corrected(metric: Metric | str, u: ArrayLike, v: ArrayLike, law: Law = PROPO
 
 
 def _links(totals: Iterable[Value], missed: FloatArray, kept: FloatArray, law: Law) -> list[Value]:
-    """TP, |T| and |P| of true labels, from the totals of a law's columns and odds of errors."""
-    seen = dict(zip((c.name for c in law.columns), totals, strict=True))
+    """Common, true and predicted links of true labels, from the totals of a law's columns and odds."""
+    by_name = dict(zip((c.name for c in law.columns), totals, strict=True))
     return [
-        seen[x.name] + missed * seen[a.name] - kept * seen[b.name] + kept**2 * seen[c.name]
+        by_name[x.name] + missed * by_name[a.name] - kept * by_name[b.name] + kept**2 * by_name[c.name]
         for x, a, b, c in zip(LINKS, law.missed, law.kept, law.again, strict=True)
     ]
 
 
 def breaks_down(sample: Sample, u: ArrayLike, v: ArrayLike, law: Law) -> BoolArray:
-    """Where a law, being of first order, leaves fewer true or predicted links than common ones.
+    """Whether shares are too large for a law, which is of first order.
 
-    Under fixed weights that is so where a large share kept is undone of small entities in large predicted
-    clusters: more records than labels hold.
+    The law then leaves fewer true or predicted links than common ones. Under fixed weights this happens if a
+    large share kept is undone for small entities in large predicted clusters. More records are then taken
+    away than the labels hold.
 
     Parameters
     ----------
     sample : Sample
-    u, v : float or float arrays
+    u, v : float or float arrays of one shape, in [0, 1)
+        Shares missed and kept.
     law : Law
+
+    Returns
+    -------
+    bool array, of the shape of u and v
+
+    Raises
+    ------
+    DataError
+        Shares outside [0, 1).
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 9 for i in range(90)}, {0: "x", 9: "y", 18: "y"})
+    >>> breaks_down(eb.Sample(units, eb.UniformClusters()), 0.0, np.array([0.0, 0.5]), FIXED)
+    array([False,  True])
     """
     metric = corrected(pairwise_precision, 0.0, 0.0, law)
     totals = taylor(sample, [metric])
-    seen = np.moveaxis(totals.mean[..., totals.where(metric)], -1, 0)
-    common, true, predicted = _links(seen, odds(u, "missed"), odds(v, "kept"), law)
+    estimates = np.moveaxis(totals.mean[..., totals.where(metric)], -1, 0)
+    common, true, predicted = _links(estimates, odds(u, "missed"), odds(v, "kept"), law)
     return np.asarray(np.minimum(true, predicted) - common < -1e-9 * np.abs(common))
