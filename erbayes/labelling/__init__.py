@@ -1,8 +1,8 @@
-"""What is assumed and seen of annotators: their errors, two of them side by side, sheets, stars.
+"""Annotators: models of their errors, comparisons of two of them, labelling sheets, answers about pairs.
 
-An annotator starts from the predicted cluster of a sampled mention (*home*), removes wrong records from it,
-and searches elsewhere for missing ones. Two errors: records elsewhere that are *missed*, and foreign records
-that are *kept*. Both flatter the prediction.
+An annotator starts from *home*, the predicted cluster of a drawn record (the *sampled mention*).
+There are two decisions: which records of home to remove, and which records elsewhere to add. Each has its
+error: records elsewhere are *missed*, and foreign records in home are *kept*. Both flatter the prediction.
 """
 
 from .errors import (

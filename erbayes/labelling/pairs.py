@@ -1,6 +1,6 @@
-"""Two annotators of the same mentions: agreement, disagreements, bounds, what both missed.
+"""Two annotators of the same mentions: agreement, disagreements, bounds, and the share that both missed.
 
-`anchoring` compares labels of the same entities made from the predicted cluster and from scratch.
+`anchoring` compares two sets of labels of the same entities: made from predicted clusters, and from scratch.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ..units import Missing, Units, measure
 from .rates import Recaptured
 
 PER_LINK = np.reciprocal
-"""Weight 1/size of an entity, where draws are proportional to size."""
+"""Weight 1/size of an entity, if draws are proportional to size."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Given:
-    """A column whose values are at hand."""
+class _Values:
+    """A column with known values, (u,)."""
 
     name: str
     values: FloatArray
@@ -40,28 +40,29 @@ class _Given:
 
     def count(self, units: Pieces) -> FloatArray:
         if len(units) != len(self.values):
-            raise NotIdentified(f"'{self.name}' is known of the sampled units alone")
+            raise NotIdentified(f"'{self.name}' has values for the sampled units only")
         return self.values
 
 
 def answers(labels: Any, mentions: Any) -> pd.DataFrame:
-    """Labels as an answer for each sampled mention: all records of its entity.
+    """Table of one annotator's answers, for `Pair.of`: all records of the entity of each sampled mention.
 
     Parameters
     ----------
     labels : memberships
+        Entity of each labelled record, by this annotator.
     mentions : sequence of record ids
-        Each once.
+        The sampled mentions, each once.
 
     Returns
     -------
     DataFrame
-        Columns mention, record: one row a record of the mention's entity.
+        Columns mention, record: one row per record of the mention's entity.
 
     Raises
     ------
     DataError
-        Mentions without a label, or listed twice.
+        Mentions without a label, or mentions listed twice.
 
     Examples
     --------
@@ -69,37 +70,33 @@ def answers(labels: Any, mentions: Any) -> pd.DataFrame:
     [[2, 1], [2, 2]]
     """
     labels, mentions = Clustering.of(labels, "labels"), pd.Index(mentions)
-    at = labels.records.get_indexer(mentions)
-    if (at < 0).any():
-        raise DataError(
-            f"{int((at < 0).sum())} of {len(at)} mentions have no label: {some(mentions[at < 0])}"
-        )
-    _need_once(mentions)
-    members = pd.DataFrame({"entity": labels.codes, "record": labels.records})
-    asked = pd.DataFrame({"mention": mentions, "entity": labels.codes[at]})
-    return asked.merge(members, on="entity")[["mention", "record"]]
-
-
-def _need_once(mentions: pd.Index) -> None:
+    position = labels.records.get_indexer(mentions)
+    unknown = mentions[position < 0]
+    if len(unknown):
+        raise DataError(f"{len(unknown)} of {len(mentions)} mentions have no label: {some(unknown)}")
     if not mentions.is_unique:
         twice = mentions[mentions.duplicated()]
         raise DataError(f"{len(twice)} mentions are listed twice: {some(twice)}")
+    members = pd.DataFrame({"entity": labels.codes, "record": labels.records})
+    entities = pd.DataFrame({"mention": mentions, "entity": labels.codes[position]})
+    return entities.merge(members, on="entity")[["mention", "record"]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
-    """Two annotators' answers about the same sampled mentions.
+    """Two annotators' answers about the same sampled mentions. `Pair.of` makes one.
 
     Attributes
     ----------
     mentions : Index, (n,)
+        The sampled mentions.
     table : DataFrame
-        One row a mention and record of its predicted cluster or of either answer. mention (position
-        among the mentions), record, cluster (code), m (its size), home (the cluster of the mention), first,
-        second (whether the record is in the answer).
+        One row per mention and record, for the records of home and of either answer. Columns: mention (its
+        position), record, cluster (its code), m (the cluster's size), home (whether the cluster is home),
+        first and second (whether the record is in this annotator's answer).
     prediction : Clustering
     unmatched : int
-        Rows left out since the prediction lacks their record.
+        Rows left out because the prediction lacks their record.
 
     Examples
     --------
@@ -120,13 +117,22 @@ class Pair:
     def of(
         cls, first: pd.DataFrame, second: pd.DataFrame, prediction: Any, missing: Missing = Missing.ERROR
     ) -> Pair:
-        """From two frames of `answers`.
+        """Make a pair from two tables of `answers`.
+
+        Parameters
+        ----------
+        first, second : DataFrame
+            Columns mention, record: the answers of each annotator.
+        prediction : memberships
+            The prediction from which the annotators started.
+        missing : Missing
+            `Missing.ERROR` refuses records that the prediction lacks, `Missing.OMIT` leaves them out.
 
         Raises
         ------
         DataError
-            Different mentions; mentions that the prediction lacks; with `Missing.ERROR` any such record;
-            other policies than ERROR and OMIT.
+            Other columns, different mentions, mentions that the prediction lacks, another policy, or, with
+            `Missing.ERROR`, records that the prediction lacks.
         """
         if missing not in {Missing.ERROR, Missing.OMIT}:
             raise DataError(f"two annotators are compared with Missing.ERROR or OMIT, not {missing}")
@@ -134,35 +140,34 @@ class Pair:
         for frame in (first, second):
             if lacking := [c for c in ("mention", "record") if c not in frame]:
                 raise DataError(
-                    f"answers need columns mention and record, as answers() gives; {lacking} are lacking"
+                    f"answers need columns mention and record, as answers() returns; {lacking} are lacking"
                 )
         mentions = pd.Index(first["mention"].unique())
-        odd = mentions.symmetric_difference(pd.Index(second["mention"].unique()))
-        if len(odd):
-            raise DataError(f"{len(odd)} mentions were answered by one annotator only: {some(odd)}")
-        at = prediction.records.get_indexer(mentions)
-        if (at < 0).any():
-            raise DataError(
-                f"{int((at < 0).sum())} mentions are not in the prediction: {some(mentions[at < 0])}"
-            )
-        home = prediction.codes[at]
+        single = mentions.symmetric_difference(pd.Index(second["mention"].unique()))
+        if len(single):
+            raise DataError(f"{len(single)} mentions were answered by one annotator only: {some(single)}")
+        position = prediction.records.get_indexer(mentions)
+        unknown = mentions[position < 0]
+        if len(unknown):
+            raise DataError(f"{len(unknown)} mentions are not in the prediction: {some(unknown)}")
+        home = prediction.codes[position]
         members = pd.DataFrame({"cluster": prediction.codes, "record": prediction.records})
         shown = pd.DataFrame({"mention": mentions, "cluster": home}).merge(members, on="cluster")
         rows = shown[["mention", "record"]]
-        for name, given in (("first", first), ("second", second)):
-            given = given[["mention", "record"]].drop_duplicates().assign(**{name: True})
-            rows = rows.merge(given, on=["mention", "record"], how="outer")
-        where = prediction.records.get_indexer(pd.Index(rows["record"]))
-        lacking = where < 0
+        for name, answer in (("first", first), ("second", second)):
+            answer = answer[["mention", "record"]].drop_duplicates().assign(**{name: True})
+            rows = rows.merge(answer, on=["mention", "record"], how="outer")
+        position = prediction.records.get_indexer(pd.Index(rows["record"]))
+        lacking = position < 0
         unmatched = int(lacking.sum())
         if unmatched and missing is Missing.ERROR:
             raise DataError(
                 f"{unmatched} records of the answers are not in the prediction, such as "
                 f"{some(rows['record'][lacking].tolist())}; Missing.OMIT leaves them out"
             )
-        rows, where = rows[~lacking], where[~lacking]
+        rows = rows[~lacking]
         mention = mentions.get_indexer(pd.Index(rows["mention"]))
-        cluster = prediction.codes[where]
+        cluster = prediction.codes[position[~lacking]]
         table = pd.DataFrame(
             {
                 "mention": mention,
@@ -177,42 +182,58 @@ class Pair:
         return cls(mentions, table, prediction, unmatched)
 
     def _sizes(self, chosen: BoolArray) -> FloatArray:
+        """Number of chosen rows of each mention, (n,)."""
         return np.bincount(self.table["mention"], weights=chosen, minlength=len(self.mentions))
 
     def agreement(self, weight: Callable[[FloatArray], FloatArray] = PER_LINK) -> Normal:
-        """How far the annotators agree, in the population.
+        """Estimate how far the annotators agree in the population.
 
-        With a, b and c records in the first answer, the second and both, N = (a + b)/2 and weights w(N):
-        *identical-entities* Σ w 1[a = b = c]/Σ w; *identical-records* the same with w N; *jaccard*
-        Σ w N c/(a + b - c)/Σ w N; *links* 2 Σ w C2(c)/Σ w (C2(a) + C2(b)), Dice's coefficient of links.
+        There are four shares. Let a, b and c be the records of an entity in the first answer, in the second
+        and in both. Let N = (a + b)/2 be its size, and w = w(N) its weight.
+
+        - *identical-entities*, the share of entities with the same answer: Σ w 1[a = b = c] / Σ w.
+        - *identical-records*, the share of records in such entities: Σ w N 1[a = b = c] / Σ w N.
+        - *jaccard*, the share of records in both answers: Σ w N c/(a + b - c) / Σ w N.
+        - *links*, Dice's coefficient of links: 2 Σ w C2(c) / Σ w (C2(a) + C2(b)).
 
         Parameters
         ----------
         weight : callable
-            Weight of an entity of N records: 1/N where mentions were drawn uniformly,
-            `numpy.ones_like` where entities were.
+            Weight of an entity of N records, as an array function. It is 1/N if mentions were drawn
+            uniformly, and `numpy.ones_like` if entities were.
+
+        Examples
+        --------
+        A third of the entities have three records in the first answer, and two in the second.
+
+        >>> first = {i: i // 3 for i in range(300)}
+        >>> second = {i: entity for i, entity in first.items() if i % 9 != 2}
+        >>> mentions = range(0, 300, 3)
+        >>> pair = Pair.of(answers(first, mentions), answers(second, mentions), first)
+        >>> pair.agreement().estimate.round(2)
+        array([0.62, 0.66, 0.89, 0.85])
         """
         first, second = self.table["first"].to_numpy(), self.table["second"].to_numpy()
         a, b, c = self._sizes(first), self._sizes(second), self._sizes(first & second)
         N = (a + b) / 2
         same = ((a == c) & (b == c)).astype(float)
-        one, size = _Given("one", np.ones_like(N)), _Given("size", N)
-        both = _Given("both", c * (c - 1))
-        either = _Given("either", (a * (a - 1) + b * (b - 1)) / 2)
+        one, size = _Values("one", np.ones_like(N)), _Values("size", N)
+        both = _Values("both", c * (c - 1))
+        either = _Values("either", (a * (a - 1) + b * (b - 1)) / 2)
 
-        def share(name: str, top: _Given, bottom: _Given) -> Metric:
+        def share(name: str, top: _Values, bottom: _Values) -> Metric:
             return Metric(
                 name, (top, bottom), lambda x, y: x / y, ((bottom, 1.0),), UNIT, "see Pair.agreement"
             )
 
         metrics = [
-            share("identical-entities", _Given("same", same), one),
-            share("identical-records", _Given("same_size", same * N), size),
-            share("jaccard", _Given("jaccard_size", c / (a + b - c) * N), size),
+            share("identical-entities", _Values("same", same), one),
+            share("identical-records", _Values("same_size", same * N), size),
+            share("jaccard", _Values("jaccard_size", c / (a + b - c) * N), size),
             share("links", both, either),
         ]
-        every = np.arange(len(N))
-        units = Units(self.mentions, every, every, N, N, N, every, None)
+        position = np.arange(len(N))  # units of one piece each, whose columns are the values above
+        units = Units(self.mentions, position, position, N, N, N, position, None)
         design = KnownWeights(pd.Series(weight(N), index=self.mentions))
         return taylor(Sample(units, design), metrics).apply(metrics)
 
@@ -222,34 +243,37 @@ class Pair:
         kept: Callable[[BoolArray, BoolArray], BoolArray] = np.logical_and,
         decisions: pd.Series | None = None,
     ) -> Units:
-        """One unit a mention: the entity that follows from both answers.
+        """Make units from both answers, one per mention.
+
+        The default is strictest on the prediction: it counts every error that either annotator saw. With
+        `found=np.logical_and` and `kept=np.logical_or` it is most lenient.
 
         Parameters
         ----------
         found, kept : callables
-            What counts outside home and in it, of (in the first, in the second). The default is the
-            strictest on the prediction, all errors that either annotator saw; found by `logical_and` and
-            kept by `logical_or` is the most lenient.
+            Which records belong to the entity: outside home by `found`, in home by `kept`. Each takes whether
+            records are in the first answer and in the second, two bool arrays.
         decisions : Series of bool, optional
-            Adjudicated, indexed by (mention, record): whether the record belongs. Overrides both.
+            Adjudicated answers, indexed by (mention, record): whether the record belongs. They override
+            `found` and `kept`.
 
         Raises
         ------
         DataError
-            Decisions on what is not in the table.
+            Decisions on mentions and records that the table lacks.
         """
         t = self.table
         first, second, home = (t[c].to_numpy() for c in ("first", "second", "home"))
         chosen = np.where(home, kept(first, second), found(first, second))
         if decisions is not None:
             index = pd.MultiIndex.from_arrays([self.mentions[t["mention"]], t["record"]])
-            at = index.get_indexer(decisions.index)
-            if (at < 0).any():
+            row = index.get_indexer(decisions.index)
+            if (row < 0).any():
                 raise DataError(
-                    f"{int((at < 0).sum())} decisions are on mentions and records that neither "
-                    f"annotator saw: {some(decisions.index[at < 0])}"
+                    f"{int((row < 0).sum())} decisions are on mentions and records that neither "
+                    f"annotator saw: {some(decisions.index[row < 0])}"
                 )
-            chosen[at] = decisions.to_numpy(dtype=bool)
+            chosen[row] = decisions.to_numpy(dtype=bool)
         chosen[t["record"].to_numpy() == self.mentions[t["mention"]].to_numpy()] = True
         pieces = t[chosen].groupby(["mention", "cluster"]).agg(n=("record", "size"), m=("m", "first"))
         unit, cluster = (pieces.index.get_level_values(i).to_numpy(np.int64) for i in (0, 1))
@@ -268,46 +292,47 @@ class Pair:
         )
 
     def disagreements(self) -> pd.DataFrame:
-        """What to adjudicate, most links first.
+        """Table of disagreements to adjudicate, those with most links first.
 
         Returns
         -------
         DataFrame
-            mention, cluster, kind, records (on which they differ), links (between these, and to what both
-            put in), examples.
+            Columns mention, cluster, kind, records, links, examples; one row per mention, predicted cluster
+            and kind. Records are those on which the annotators differ. Links are between these, and from
+            these to the records in both answers.
         """
         t = self.table
         common = self._sizes((t["first"] & t["second"]).to_numpy())
-        odd = t[t["first"] != t["second"]]
+        differing = t[t["first"] != t["second"]]
         kind = (
-            odd["home"].map({True: "kept", False: "found"})
+            differing["home"].map({True: "kept", False: "found"})
             + " by the "
-            + odd["first"].map({True: "first", False: "second"})
+            + differing["first"].map({True: "first", False: "second"})
             + " only"
         )
-        found = (
-            odd.assign(kind=kind)
+        groups = (
+            differing.assign(kind=kind)
             .groupby(["mention", "cluster", "kind"], as_index=False)
-            .agg(records=("record", "size"), examples=("record", lambda r: some_ids(r.tolist())))
+            .agg(records=("record", "size"), examples=("record", lambda r: _examples(r.tolist())))
         )
-        found["links"] = found["records"] * (common[found["mention"]] + (found["records"] - 1) / 2)
-        found["mention"] = self.mentions[found["mention"]]
-        found["cluster"] = self.prediction.clusters[found["cluster"]]
-        found = found.sort_values("links", ascending=False, kind="stable", ignore_index=True)
-        return found[["mention", "cluster", "kind", "records", "links", "examples"]]
+        groups["links"] = groups["records"] * (common[groups["mention"]] + (groups["records"] - 1) / 2)
+        groups["mention"] = self.mentions[groups["mention"]]
+        groups["cluster"] = self.prediction.clusters[groups["cluster"]]
+        groups = groups.sort_values("links", ascending=False, kind="stable", ignore_index=True)
+        return groups[["mention", "cluster", "kind", "records", "links", "examples"]]
 
     def counts(self) -> pd.DataFrame:
-        """Cross-classification of what was found outside home and of what was removed from it.
+        """Count the records found outside home, and those removed from home, by annotator.
 
-        Records of one mention, one predicted cluster and one kind (of both, of only the first, of only the
-        second) are a block: they were judged together, so that the records count as
-        (Σ records)²/Σ records² cases (Kish) over blocks.
+        A block is the records of one mention, one predicted cluster and one kind: of both, of the first only,
+        or of the second only. They were judged together. The records of all blocks therefore count as
+        (Σ records)²/Σ records² cases (Kish).
 
         Returns
         -------
         DataFrame
-            Rows found, removed. Columns both, first, second (records); blocks_both, blocks_first,
-            blocks_second; cases.
+            Rows found, removed. Columns both, first, second (records), blocks_both, blocks_first,
+            blocks_second, and cases. First and second are of this annotator only.
         """
         t = self.table
         found, removed = t[~t["home"]], t[t["home"]]
@@ -315,10 +340,16 @@ class Pair:
         return pd.DataFrame([_crossed(found), _crossed(removed)], ["found", "removed"])
 
     def recaptured(self, odds_ratio: float = 1.0) -> tuple[Recaptured, Recaptured]:
-        """Shares that both missed of what is to be found, and both left of what is to be removed.
+        """Rates of errors that both annotators made: the shares missed and kept, for `bias_analysis`.
 
-        Shares are of records, which under draws proportional to size are shares of links; they are as sure
-        as the number of `cases` in `counts`.
+        The first is the share that both missed of the records outside home. The second is the share that both
+        kept of the foreign records in home. Under draws proportional to size, shares of records are shares of
+        links. The rates weigh as much as the `cases` in `counts`.
+
+        Parameters
+        ----------
+        odds_ratio : float, above 0
+            As in `Recaptured`; 1 if annotators err independently.
         """
         table = self.counts()
         records = table[["both", "first", "second"]].to_numpy(dtype=float)
@@ -328,20 +359,20 @@ class Pair:
 
 
 def _crossed(rows: pd.DataFrame) -> dict[str, float]:
-    """Records, blocks and cases by who saw them."""
+    """Counts of records, blocks and cases, by the annotators who found or removed them."""
     rows = rows[rows["first"] | rows["second"]]
     blocks = rows.groupby(["mention", "cluster", "first", "second"], as_index=False).agg(n=("record", "size"))
     first, second, n = (blocks[c].to_numpy() for c in ("first", "second", "n"))
     kinds = {"both": first & second, "first": first & ~second, "second": ~first & second}
     return {
-        **{kind: int(n[at].sum()) for kind, at in kinds.items()},
-        **{f"blocks_{kind}": int(at.sum()) for kind, at in kinds.items()},
+        **{kind: int(n[rows].sum()) for kind, rows in kinds.items()},
+        **{f"blocks_{kind}": int(rows.sum()) for kind, rows in kinds.items()},
         "cases": float(n.sum() ** 2 / max((n**2).sum(), 1)),
     }
 
 
-def some_ids(records: Sequence[Any]) -> str:
-    """The first few ids, without quotes."""
+def _examples(records: Sequence[Any]) -> str:
+    """Text of the first few ids, without quotes."""
     return ", ".join(map(str, records[:3])) + (", …" if len(records) > 3 else "")
 
 
@@ -354,45 +385,48 @@ def anchoring(
     *,
     missing: Missing = Missing.ERROR,
 ) -> Normal:
-    """Does starting from the predicted cluster flatter it? Labels from scratch minus those from there.
+    """Estimate how much labels made from predicted clusters flatter the prediction.
 
     Parameters
     ----------
     prediction : memberships
     anchored, scratch : memberships
-        The same entities, by the same ids, labelled from the predicted cluster and from scratch.
+        Labels of the same entities, by the same ids: made from the predicted cluster, and from scratch.
     design : Design
-        How they were drawn.
-    metrics, missing
-        As in `erbayes.estimate`.
+        How the entities were drawn.
+    metrics : Metric or str, or several
+    missing : Missing
+        What to do with labelled records that the prediction lacks, as in `erbayes.estimate`.
 
     Returns
     -------
     Normal
-        Differences, with the standard errors of a paired comparison.
+        Metrics by labels from scratch minus those by anchored labels, with the standard errors of a paired
+        comparison.
 
     Raises
     ------
     DataError
-        Entities in one of both only.
+        Entities in only one set of labels.
 
     Examples
     --------
     >>> import erbayes as eb
     >>> prediction = {1: "a", 2: "a", 3: "b", 4: "c", 5: "c"}
     >>> anchored, scratch = {1: "x", 2: "x", 4: "y", 5: "y"}, {1: "x", 2: "x", 3: "x", 4: "y", 5: "y"}
-    >>> found = anchoring(prediction, anchored, scratch, eb.UniformClusters(), [eb.metrics.b3_recall])
-    >>> found.mean.round(2), found.sd.round(2)
+    >>> difference = anchoring(prediction, anchored, scratch, eb.UniformClusters(), "b3-recall")
+    >>> difference.mean.round(2), difference.sd.round(2)
     (array([-0.31]), array([0.21]))
     """
     metrics = chosen(metrics)
     before, after = (measure(prediction, labels, missing=missing) for labels in (anchored, scratch))
-    odd = before.ids.symmetric_difference(after.ids)
-    if len(odd):
+    single = before.ids.symmetric_difference(after.ids)
+    if len(single):
         raise DataError(
-            f"{len(odd)} entities are labelled in one way only, such as {some(odd)}: "
+            f"{len(single)} entities are labelled in one way only, such as {some(single)}: "
             "both label sets must hold the same entities, by the same ids"
         )
     samples = [Sample(u, design) for u in (before, after.take(after.ids.get_indexer(before.ids)))]
-    one = np.eye(len(metrics))
-    return paired_taylor(samples, metrics).contrast(np.hstack([-one, one]), [m.name for m in metrics])
+    identity = np.eye(len(metrics))
+    differences = np.hstack([-identity, identity])
+    return paired_taylor(samples, metrics).contrast(differences, [m.name for m in metrics])

@@ -1,4 +1,4 @@
-"""Rates of annotators' errors: known, with a prior, or from what two annotators found.
+"""Rates of annotators' errors: known, with a prior, or from a comparison of two annotators.
 
 Source: Chapman (1951), University of California Publications in Statistics 1, 131-160 (two lists).
 """
@@ -16,21 +16,26 @@ from ..errors import DataError
 
 @runtime_checkable
 class Rate(Protocol):
-    """A share that is not known."""
+    """An unknown share with a distribution."""
 
     def draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
-        """Draws in [0, 1], of shape `size`."""
+        """Draw values in [0, 1], an array of shape `size`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Beta:
-    """A Beta prior: mean a/(a+b), as sure as a + b cases seen.
+    """A Beta prior of a rate. Its mean is a/(a + b), and it weighs as much as a + b observed cases.
 
     Parameters
     ----------
-    a, b : float
-        Above 0.
+    a, b : float, above 0
+        Imagined cases with and without the error.
+
+    Raises
+    ------
+    DataError
+        a or b not above 0 and finite.
 
     Examples
     --------
@@ -46,34 +51,39 @@ class Beta:
             raise DataError(f"a and b of Beta must be above 0 and finite, not {self.a} and {self.b}")
 
     def draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
-        """Draws in [0, 1], of shape `size`."""
+        """Draw values in [0, 1], an array of shape `size`."""
         return rng.beta(self.a, self.b, size)
 
 
 @dataclass(frozen=True, slots=True)
 class Recaptured:
-    """Share that two annotators both missed, from what each of them found.
+    """The share of cases that two annotators both missed, from those that each of them caught.
 
-    With shares q of a 2 × 2 table, odds ratio ω = q11 q00/(q10 q01). The posterior of the three seen cells
-    under a Dirichlet prior gives q00 = ω q10 q01/q11, and the share is q00/(q00 + q10 + q01 + q11). With
-    the default prior the missed are (first + ½)(second + ½)/(both + 1) in mean, Chapman's estimator but
-    for the halves, which keep a doubt where counts are 0.
+    Let q11, q10, q01 and q00 be the shares of cases caught by both, by the first only, by the second only and
+    by neither. Their odds ratio is ω = q11 q00/(q10 q01). A Dirichlet posterior of the first three gives the
+    share that both missed:
 
-    What nobody can find is not in the data: ω > 1 (easy finds are easy for both) is an assumption, to vary.
+        q00/(q00 + q10 + q01 + q11)   with   q00 = ω q10 q01/q11.
+
+    With the default prior the number missed is (first + ½)(second + ½)/(both + 1) in mean, if ω = 1. This is
+    Chapman's estimator, except for the halves. They keep some uncertainty if counts are 0.
+
+    The data cannot show cases that both annotators miss. ω > 1 (easy cases are easy for both) is an
+    assumption; vary it.
 
     Parameters
     ----------
-    both, first, second : float
-        Finds of both, of only the first, of only the second.
-    odds_ratio : float
-        ω, above 0; 1 for independent annotators.
-    prior : (float, float, float)
-        Dirichlet masses of both, only the first, only the second.
+    both, first, second : float, 0 or more
+        Cases caught by both, by the first only, by the second only.
+    odds_ratio : float, above 0
+        ω; 1 if annotators err independently.
+    prior : (float, float, float), above 0
+        Dirichlet masses of the three.
 
     Raises
     ------
     DataError
-        Negative counts, an odds ratio or a prior mass not above 0.
+        Negative counts, or an odds ratio or a prior mass that is not above 0.
 
     Examples
     --------
@@ -99,20 +109,26 @@ class Recaptured:
             raise DataError(f"prior masses must be above 0 and finite, not {self.prior}")
 
     def draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
-        """Draws in [0, 1], of shape `size`."""
+        """Draw values in [0, 1], an array of shape `size`."""
         mass = np.add([self.both, self.first, self.second], self.prior)
         both, first, second = np.moveaxis(rng.standard_gamma(mass, (*size, 3)), -1, 0)
         with np.errstate(divide="ignore"):
-            seen = both / (self.odds_ratio * first * second) * (both + first + second)
-        return np.asarray(1 / (1 + seen))
+            caught_per_missed = both / (self.odds_ratio * first * second) * (both + first + second)
+        return np.asarray(1 / (1 + caught_per_missed))
 
 
 def drawn(rate: float | Rate, rng: np.random.Generator, size: tuple[int, ...] = ()) -> FloatArray:
-    """Draws of a rate, or a known one repeated."""
+    """Draws of a rate, or copies of a known rate, an array of shape `size`.
+
+    Examples
+    --------
+    >>> drawn(0.2, np.random.default_rng(1), (2,))
+    array([0.2, 0.2])
+    """
     return np.asarray(rate.draw(rng, size)) if isinstance(rate, Rate) else np.full(size, rate, dtype=float)
 
 
 def need_rate(rate: float | Rate, what: str) -> None:
-    """Refuse known rates outside [0, 1]."""
+    """Refuse a known rate outside [0, 1]. The message calls it `what`."""
     if not isinstance(rate, Rate) and not 0 <= rate <= 1:
         raise DataError(f"{what} must lie in [0, 1], not {rate}")

@@ -14,11 +14,11 @@ from ..clustering import Clustering
 from ..errors import DataError, some
 
 NOT_CORRECT = frozenset({"", "no", "n", "false", "0"})
-"""What a cell holds that does not mark a predicted cluster as correct, in any case of letters."""
+"""Contents of a cell that do not mark a predicted cluster as correct, in capitals or small letters."""
 
 
 class Problem(Enum):
-    """What is wrong in a labelling sheet, and what is made of it."""
+    """A fault in a labelling sheet, and how `read_sheet` reads it."""
 
     UNKNOWN_MENTION = "the sampled mention is not in the prediction; the row is left out"
     REPEATED_MENTION = "the mention was sampled before; the first row counts"
@@ -29,7 +29,7 @@ class Problem(Enum):
     NOT_THERE = "a mention to remove is not in the predicted cluster; nothing is done"
     ADDED_AND_REMOVED = "a mention is to be added and to be removed; it is removed"
     LISTED_TWICE = "a mention is listed twice in a cell"
-    MENTION_REMOVED = "the sampled mention itself is to be removed; it is kept, unless asked otherwise"
+    MENTION_REMOVED = "the sampled mention itself is to be removed; it is kept, unless keep_mention=False"
     CORRECT_YET_CHANGED = "marked correct, but with mentions to add or to remove; they count"
     UNANSWERED = "neither marked correct nor with mentions to add or to remove; taken as correct"
     IN_TWO_ENTITIES = "a mention is in the entities of two sampled mentions"
@@ -37,16 +37,24 @@ class Problem(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SheetColumns:
-    """Names of a labelling sheet's columns.
+    """Names of a labelling sheet's columns, for `read_sheet`.
 
     Parameters
     ----------
-    mention, cluster, add, remove : str
-        The sampled mention, its predicted cluster, mentions to add and to remove.
+    mention, cluster : str
+        Columns of the sampled mention and of its predicted cluster.
+    add, remove : str
+        Columns of mentions to add and of mentions to remove.
     correct : str, optional
-        Filled, with anything but `NOT_CORRECT`, where the predicted cluster is right.
+        A column whose cells are filled if the predicted cluster is right. "no", "n", "false", "0" and blanks
+        count as not filled. None: the sheet has no such column.
     separator : str
-        Regular expression between the mentions of a cell.
+        Regular expression that separates the mentions of a cell.
+
+    Examples
+    --------
+    >>> SheetColumns(add="missing", remove="wrong", correct=None).add
+    'missing'
     """
 
     mention: str = "mention_id"
@@ -59,14 +67,14 @@ class SheetColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sheet:
-    """What a sheet says.
+    """The content of a labelling sheet: entities, and the faults in it.
 
     Attributes
     ----------
     answers : DataFrame
-        Columns mention, record: the entity of each sampled mention, as `Pair.of` takes it.
+        Columns mention, record: the entity of each sampled mention, for `Pair.of`.
     problems : DataFrame
-        Columns row (counted from 0), mention, record, problem (of `Problem`): every inconsistency.
+        Columns row (counted from 0), mention, record, problem (of `Problem`): one row per fault.
     """
 
     answers: pd.DataFrame
@@ -74,7 +82,7 @@ class Sheet:
 
     @property
     def labels(self) -> pd.Series:
-        """record -> entity, named by the sampled mention.
+        """Labels for `erbayes.estimate`, record -> entity. An entity has the id of its sampled mention.
 
         Raises
         ------
@@ -90,36 +98,38 @@ class Sheet:
         return self.answers.set_index("record")["mention"]
 
     def summary(self) -> pd.Series:
-        """How often each problem occurs."""
-        kinds = pd.Series([p.value for p in self.problems["problem"]], dtype="str")
-        return kinds.value_counts()
+        """Number of times that each problem occurs, indexed by its text."""
+        return pd.Series([p.value for p in self.problems["problem"]], dtype="str").value_counts()
 
 
 def read_sheet(
     table: pd.DataFrame, prediction: Any, columns: SheetColumns | None = None, *, keep_mention: bool = True
 ) -> Sheet:
-    """Entities from a sheet: predicted cluster + mentions to add - mentions to remove.
+    """Read entities from a labelling sheet.
+
+    The entity of a sampled mention is its predicted cluster, with the mentions to add and without those to
+    remove. No fault in the sheet stops the reading; `Sheet.problems` lists them all.
 
     Parameters
     ----------
     table : DataFrame
-        One row a sampled mention. Cells of mentions to add and to remove hold ids, or nothing.
+        One row per sampled mention. Cells of mentions to add and to remove hold ids, or nothing.
     prediction : memberships
         The prediction that was shown to the annotator, with ids as text.
     columns : SheetColumns, optional
+        Names of the columns; by default mention_id, cluster_id, add, remove and correct.
     keep_mention : bool
-        False takes a sheet at its word that removes the sampled mention from its own entity, which is then
-        that of the other records.
+        True: the sampled mention stays in its entity even if the sheet removes it. False: it is removed, and
+        the entity is that of the other records.
 
     Returns
     -------
     Sheet
-        With every inconsistency; none stops the reading. See `Problem` for what is made of each.
 
     Raises
     ------
     DataError
-        Missing columns, a sheet without rows.
+        Missing columns, or a sheet without rows.
 
     Examples
     --------
@@ -142,7 +152,7 @@ def read_sheet(
     prediction = Clustering.of(prediction, "prediction")
     predicted = pd.Series(prediction.clusters.take(prediction.codes), index=prediction.records)
     members = {k: pd.Index(g) for k, g in predicted.groupby(predicted, sort=False).groups.items()}
-    found: dict[Any, list[Any]] = {}
+    entities: dict[Any, list[Any]] = {}
     problems: list[tuple[int, Any, Any, Problem]] = []
     for row, cells in enumerate(table[needed].itertuples(index=False, name=None)):
         mention, stated = cells[:2]
@@ -153,7 +163,7 @@ def read_sheet(
         if mention not in predicted.index:
             note(Problem.UNKNOWN_MENTION)
             continue
-        if mention in found:
+        if mention in entities:
             note(Problem.REPEATED_MENTION)
             continue
         home = members[predicted[mention]]
@@ -180,26 +190,27 @@ def read_sheet(
                 note(Problem.CORRECT_YET_CHANGED)
             if not correct and not add and not remove:
                 note(Problem.UNANSWERED)
-        gone = set(remove) - ({mention} if keep_mention else set())
-        found[mention] = [r for r in dict.fromkeys([*home, *add]) if r not in gone]
-    long = pd.DataFrame(
-        [(mention, record) for mention, records in found.items() for record in records],
+        removed = set(remove) - ({mention} if keep_mention else set())
+        entities[mention] = [r for r in dict.fromkeys([*home, *add]) if r not in removed]
+    answers = pd.DataFrame(
+        [(mention, record) for mention, records in entities.items() for record in records],
         columns=["mention", "record"],
     )
     rows = {mention: row for row, mention in reversed(list(enumerate(table[columns.mention])))}
-    for mention, record in long[long["record"].duplicated(keep=False)].itertuples(index=False, name=None):
+    shared = answers[answers["record"].duplicated(keep=False)]
+    for mention, record in shared.itertuples(index=False, name=None):
         problems.append((rows[mention], mention, record, Problem.IN_TWO_ENTITIES))
-    kinds = pd.DataFrame(problems, columns=["row", "mention", "record", "problem"], dtype=object)
-    return Sheet(long, kinds)
+    faults = pd.DataFrame(problems, columns=["row", "mention", "record", "problem"], dtype=object)
+    return Sheet(answers, faults)
 
 
 def _listed(cell: Any, separator: str, note: Callable[[Problem, Any], None]) -> dict[str, None]:
-    """The ids in a cell, each once, in order."""
+    """The ids in a cell as keys, each once, in order."""
     if pd.isna(cell):
         return {}
     listed = [r for r in re.split(separator, str(cell)) if r]
-    once = dict.fromkeys(listed)
-    for record in once:
+    distinct = dict.fromkeys(listed)
+    for record in distinct:
         if listed.count(record) > 1:
             note(Problem.LISTED_TWICE, record)
-    return once
+    return distinct

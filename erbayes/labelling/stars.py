@@ -1,4 +1,4 @@
-"""Stars: each sampled record judged against its candidates, pair by pair."""
+"""Stars: a sampled record and its candidates, each pair answered as a match or not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..tables import to_frame
 
 
 class Flaw(Enum):
-    """What is wrong with answers about pairs of records."""
+    """A fault in answers about pairs of records."""
 
     CONTRADICTED = "the pair is judged a match, and not a match"
     UNANSWERED = "the pair has no answer"
@@ -26,16 +26,16 @@ class Flaw(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stars:
-    """Entities of sampled records, from answers about pairs.
+    """Entities of sampled records, as `read_stars` makes them from answers about pairs.
 
     Attributes
     ----------
     answers : DataFrame
-        Columns entity, record: each entity bears the id of the first sampled record in it.
+        Columns entity, record: each entity has the id of the first sampled record in it.
     draws : Index
-        Entity of each sampled record, repeats kept, as `erbayes.UniformRecords` takes them.
+        Entity of each sampled record, with repeats, for `erbayes.UniformRecords`.
     problems : DataFrame
-        Columns sampled, record, problem (of `Flaw`).
+        Columns sampled, record, problem (of `Flaw`): one row per fault.
     """
 
     answers: pd.DataFrame
@@ -44,17 +44,17 @@ class Stars:
 
     @property
     def labels(self) -> pd.Series:
-        """record -> entity, as `erbayes.estimate` takes it.
+        """Labels for `erbayes.estimate`, record -> entity.
 
         Raises
         ------
         DataError
             A problem other than `Flaw.NOT_SAMPLED`.
         """
-        open_ones = self.problems[self.problems["problem"] != Flaw.NOT_SAMPLED]
-        if len(open_ones):
-            counts = Counter(open_ones["problem"])
-            first = open_ones.iloc[0]
+        undecided = self.problems[self.problems["problem"] != Flaw.NOT_SAMPLED]
+        if len(undecided):
+            counts = Counter(undecided["problem"])
+            first = undecided.iloc[0]
             raise DataError(
                 "; ".join(f"{n:,} times: {flaw.value}" for flaw, n in counts.items())
                 + f"; such as {first['sampled']!r} and {first['record']!r}: decide them first, see problems"
@@ -71,12 +71,11 @@ def read_stars(
     answer: str = "clerical_match_score",
     threshold: float | None = None,
 ) -> Stars:
-    """Entities from answers about sampled records and their candidates.
+    """Make entities from answers about sampled records and their candidates.
 
     The entity of a sampled record is the record itself and every candidate that is judged to match it. Two
-    sampled records that match have one entity. This presumes that every true match of a sampled record is
-    among its candidates. A match that was never shown is missing from the entity, and recall comes out too
-    high.
+    sampled records that match have one entity. Every true match of a sampled record must be among its
+    candidates. If one was never shown, the entity lacks it, and the estimate of recall is too high.
 
     Parameters
     ----------
@@ -89,17 +88,18 @@ def read_stars(
     answer : str
         Column of answers: True or 1 for a match, False or 0 for none, missing for no answer.
     threshold : float, optional
-        For answers that are scores: this or more is a match.
+        A score of `threshold` or more is a match. None: answers are not scores.
 
     Returns
     -------
     Stars
-        With every contradiction; none stops the reading, and most stop `Stars.labels`.
+        Faults in the answers do not stop the reading. `Stars.problems` lists them, and most of them stop
+        `Stars.labels`.
 
     Raises
     ------
     DataError
-        Missing columns, answers of other kinds, ids of different types.
+        Missing columns, answers that are neither match nor none, or ids of different types.
 
     Examples
     --------
@@ -115,17 +115,17 @@ def read_stars(
     if lacking:
         raise DataError(f"the pairs lack columns {some(lacking)}; they have {some(frame.columns, 20)}")
     drawn = ids(sampled, "sampled records")
-    one, two = (ids(frame[c], f"column {c!r} of the pairs") for c in (left, right))
-    kinds = {kind(index) for index in (drawn, one, two) if len(index)}
+    first, second = (ids(frame[c], f"column {c!r} of the pairs") for c in (left, right))
+    kinds = {kind(index) for index in (drawn, first, second) if len(index)}
     if len(kinds) > 1:
         raise DataError(f"record ids are of types {' and '.join(sorted(kinds))}: convert them to one")
     verdicts = _verdicts(frame[answer], answer, threshold).to_numpy()
-    judged = pd.DataFrame({"sampled": one, "record": two, "match": verdicts})
+    judged = pd.DataFrame({"sampled": first, "record": second, "match": verdicts})
     turned = judged.rename(columns={"sampled": "record", "record": "sampled"})
-    every = pd.concat([judged, turned[one != two]], ignore_index=True)
-    known = every["sampled"].isin(drawn)
-    foreign = judged[~(one.isin(drawn) | two.isin(drawn))]
-    stars = every[known].groupby(["sampled", "record"], sort=False)["match"].agg(["min", "max"]).reset_index()
+    both_ways = pd.concat([judged, turned[first != second]], ignore_index=True)
+    not_sampled = judged[~(first.isin(drawn) | second.isin(drawn))]
+    rays = both_ways[both_ways["sampled"].isin(drawn)].groupby(["sampled", "record"], sort=False)
+    stars = rays["match"].agg(["min", "max"]).reset_index()
 
     matches = stars[(stars["min"] == 1) & (stars["sampled"] != stars["record"])]
     links = matches[matches["record"].isin(drawn)][["sampled", "record"]]
@@ -145,7 +145,7 @@ def read_stars(
         Flaw.UNANSWERED: stars[stars["max"].isna()],
         Flaw.INTRANSITIVE: within[within["max"] == 0],
         Flaw.IN_TWO_ENTITIES: twice.rename(columns={"entity": "sampled"}),
-        Flaw.NOT_SAMPLED: foreign,
+        Flaw.NOT_SAMPLED: not_sampled,
     }
     listed = [
         (*pair, flaw)
