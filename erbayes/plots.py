@@ -1,6 +1,6 @@
 """Pictures of results. Each function takes a result and returns Axes; nothing is estimated here.
 
-Needs matplotlib (the extra `plots`), which is loaded when the first picture is drawn. Everything is
+Pictures need matplotlib (the extra `plots`), which is loaded when the first one is drawn. Everything is
 black, white and grey, and series differ in shape as well.
 """
 
@@ -50,35 +50,38 @@ def _greys(series: int) -> list[str]:
 
 
 def _legend(ax: Axes, series: int) -> None:
-    """Above the axes, where it hides nothing."""
+    """Draw the legend above the axes, where it hides nothing."""
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=min(series, 3), frameon=False)
 
 
 def _rows(ax: Axes, names: Sequence[Any]) -> None:
-    """Named rows, the first at the top."""
+    """Name the rows of axes, the first at the top."""
     ax.set_yticks(range(len(names)), [str(n) for n in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
 
 
 def _height(rows: int, series: int = 1) -> float:
-    """Inches that rows with this many series each need."""
+    """Height of a figure in inches, for rows with this many series each."""
     return 1.2 + 0.25 * rows * max(1.0, 0.6 * series)
 
 
 def _offsets(series: int) -> FloatArray:
-    """Where in its row each series stands."""
+    """Height of each series above the middle of its row, (series,), as a share of the row."""
     return np.asarray((np.arange(series) - (series - 1) / 2) * 0.8 / series)
 
 
 def _cells(table: pd.DataFrame) -> pd.Series:
-    """The cell of each row, named by what tells cells apart."""
+    """Name of the cell of each row, made of the columns in which cells differ."""
     parts = [table["population"], table["plan"], "n = " + table["n"].astype(str), table["metric"]]
     first, *others = [part for part in parts if part.nunique() > 1] or [parts[2]]
     return first.str.cat(pd.concat(others, axis=1), sep=", ") if others else first
 
 
 def _bounded(support: Support, lower: float, upper: float) -> bool:
-    """Whether a metric goes on the axis of shares: by its support, by its interval for a difference."""
+    """Whether a metric goes on the axis of shares.
+
+    Its support decides. A difference has no bounds, and its interval decides.
+    """
     if np.isneginf(support[0]):
         return bool(lower >= -1 and upper <= 1)
     return bool(np.isfinite(support).all())
@@ -103,13 +106,13 @@ def _panels(ax: Axes | None, blocks: Sequence[Sequence[str]], series: int = 1) -
 
 
 def _ticks(panel: Axes) -> None:
-    """Few and round ones, with signs between thousands."""
+    """Draw few and round ticks, with commas between thousands."""
     panel.locator_params(axis="x", nbins=6)
     panel.xaxis.set_major_formatter(lambda x, _: f"{x:,.10g}")
 
 
 def _one_by_one(results: Result | Comparison | Mapping[str, Result]) -> dict[str, Result]:
-    """Results by name; a comparison has one for each prediction."""
+    """Results by name. A comparison has one result per prediction."""
     if isinstance(results, Comparison):
         k = len(results.metrics)
         return {
@@ -125,7 +128,7 @@ def forest(
     kinds: Sequence[Kind] = (),
     ax: Axes | None = None,
 ) -> Axes:
-    """Estimates and intervals, one row per metric.
+    """Draw estimates and intervals, one row per metric.
 
     Shares have one axis. Each count, and each other metric without an upper end, has its own axis below.
 
@@ -134,10 +137,11 @@ def forest(
     result : Normal, Draws or Comparison, or mapping of name -> Normal or Draws
         Several results, or the predictions of a comparison, have a marker each. They may differ in metrics.
     level : float in (0, 1)
+        Level of the intervals.
     kinds : sequence of Kind
         Each result has intervals of the first kind that suits it, and of its own kind if none does.
     ax : Axes, optional
-        Where to draw. If its figure has `layout="constrained"`, labels have room.
+        Axes to draw on, instead of a new figure. Labels have room if its figure has `layout="constrained"`.
 
     Returns
     -------
@@ -147,17 +151,17 @@ def forest(
     Raises
     ------
     DataError
-        No result.
+        No result, or matplotlib is not installed.
 
     Examples
     --------
     >>> import erbayes as eb
     >>> labels = {1: "x", 2: "x", 3: "y", 4: "z"}
-    >>> found = eb.estimate({1: "a", 2: "a", 3: "a", 4: "b"}, labels, eb.UniformClusters(),
-    ...                     [eb.metrics.b3_precision, eb.metrics.b3_recall, eb.metrics.entities])
+    >>> result = eb.estimate({1: "a", 2: "a", 3: "a", 4: "b"}, labels, eb.UniformClusters(),
+    ...                      [eb.metrics.b3_precision, eb.metrics.b3_recall, eb.metrics.entities])
     >>> from matplotlib.figure import Figure
-    >>> ax = forest(found, ax=Figure().subplots())
-    >>> [[t.get_text() for t in one.get_yticklabels()] for one in ax.figure.axes]
+    >>> ax = forest(result, ax=Figure().subplots())
+    >>> [[t.get_text() for t in panel.get_yticklabels()] for panel in ax.figure.axes]
     [['b3-precision', 'b3-recall'], ['entities']]
     """
     results = _one_by_one(result)
@@ -188,17 +192,17 @@ def forest(
     return panels[0]
 
 
-def side_by_side(found: SideBySide, metrics: Wanted | None = None, *, ax: Axes | None = None) -> Axes:
-    """Estimates and intervals of several engines, one row per engine, under the name of each metric.
+def side_by_side(result: SideBySide, metrics: Wanted | None = None, *, ax: Axes | None = None) -> Axes:
+    """Draw estimates and intervals of several engines, one row per engine under the name of each metric.
 
     A cross is an estimate without an interval. Axes are those of `forest`.
 
     Parameters
     ----------
-    found : SideBySide
+    result : SideBySide
         From `erbayes.engine.side_by_side`.
     metrics : Metric or str, or several, optional
-        Those to show; all by default.
+        The metrics to show; all by default.
     ax : Axes, optional
         As in `forest`.
 
@@ -211,19 +215,20 @@ def side_by_side(found: SideBySide, metrics: Wanted | None = None, *, ax: Axes |
     --------
     >>> import erbayes as eb
     >>> from erbayes import engine
+    >>> from matplotlib.figure import Figure
     >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, {1: "x", 2: "x", 3: "y", 4: "z"})
     >>> sample, b3 = eb.Sample(units, eb.UniformClusters()), [eb.metrics.b3_precision]
-    >>> found = engine.side_by_side({"naive": eb.naive(units, b3), "Taylor": eb.taylor(sample, b3)}, b3)
-    >>> from matplotlib.figure import Figure
-    >>> [t.get_text() for t in side_by_side(found, ax=Figure().subplots()).get_yticklabels()]
+    >>> engines = {"naive": eb.naive(units, b3), "Taylor": eb.taylor(sample, b3)}
+    >>> ax = side_by_side(engine.side_by_side(engines, b3), ax=Figure().subplots())
+    >>> [t.get_text() for t in ax.get_yticklabels()]
     ['b3-precision', 'naive', 'Taylor']
     """
-    table = found.table()
-    there = list(table["metric"].unique())
-    names = there if metrics is None else [m.name for m in chosen(metrics)]
-    lacking = [name for name in names if name not in there]
+    table = result.table()
+    available = list(table["metric"].unique())
+    names = available if metrics is None else [m.name for m in chosen(metrics)]
+    lacking = [name for name in names if name not in available]
     if lacking:
-        raise DataError(f"no engine here gives {', '.join(lacking)}; there are {', '.join(there)}")
+        raise DataError(f"no engine here estimates {', '.join(lacking)}; there are {', '.join(available)}")
     twice = table.duplicated(["method", "metric"], keep=False)
     table = table.assign(label=table["method"].mask(twice, table["method"] + ", " + table["kind"]))
     groups = {name: table[table["metric"] == name] for name in names}
@@ -240,7 +245,7 @@ def side_by_side(found: SideBySide, metrics: Wanted | None = None, *, ax: Axes |
         panel.plot(shown["estimate"][~bare], y[~bare], "o", color="black", markersize=5)
         panel.plot(shown["estimate"][bare], y[bare], "x", color="black", markersize=6)
         for label in panel.get_yticklabels():
-            label.set_fontweight("bold" if label.get_text() in there else "normal")
+            label.set_fontweight("bold" if label.get_text() in available else "normal")
         for head in heads:
             panel.axhline(head, color="0.85", linewidth=1, zorder=0)
         _ticks(panel)
@@ -249,7 +254,7 @@ def side_by_side(found: SideBySide, metrics: Wanted | None = None, *, ax: Axes |
 
 
 def _is_share(name: str, rows: pd.DataFrame) -> bool:
-    """The same as `_bounded`; a metric of the caller's own is judged by its rows."""
+    """Whether a metric of a table goes on the axis of shares. The rows of an own metric decide."""
     support = NAMED[name].support if name in NAMED else (-np.inf, np.inf)
     ends = rows[["estimate", "lower", "upper"]].to_numpy(dtype=float)
     return _bounded(support, float(np.nanmin(ends)), float(np.nanmax(ends)))
@@ -258,18 +263,20 @@ def _is_share(name: str, rows: pd.DataFrame) -> bool:
 def sampling_distribution(
     estimates: Mapping[str, ArrayLike], truth: float, *, ax: Axes | None = None
 ) -> Axes:
-    """Histograms of what several estimators gave in repeated samples, and the truth as a line.
+    """Draw histograms of the estimates from repeated samples, one per estimator, and the truth as a line.
 
     Parameters
     ----------
     estimates : mapping, name of the estimator -> estimates
+        One estimate per sample.
     truth : float
     ax : Axes, optional
+        Axes to draw on, instead of a new figure.
 
     Raises
     ------
     DataError
-        No estimates, or some that are not finite.
+        No estimates, or estimates that are not finite.
 
     Examples
     --------
@@ -282,9 +289,9 @@ def sampling_distribution(
         raise DataError("a sampling distribution needs at least one estimator")
     values = {name: np.asarray(v, dtype=float) for name, v in estimates.items()}
     for name, v in values.items():
-        odd = int(np.count_nonzero(~np.isfinite(v)))
-        if odd:
-            raise DataError(f"estimates of {name!r}: {odd} of {len(v)} are not finite")
+        undefined = int(np.count_nonzero(~np.isfinite(v)))
+        if undefined:
+            raise DataError(f"estimates of {name!r}: {undefined} of {len(v)} are not finite")
         if not len(v):
             raise DataError(f"estimates of {name!r}: there are none")
     ax = _axes(ax)
@@ -309,14 +316,16 @@ def sampling_distribution(
 
 
 def influence(table: pd.DataFrame, most: int = 20, ax: Axes | None = None) -> Axes:
-    """The `most` influential units, as bars: dark where they raise the estimate, light where they lower it.
+    """Draw the most influential units as bars: dark if they raise the estimate, light if they lower it.
 
     Parameters
     ----------
     table : DataFrame
         From `erbayes.influence`, the most influential unit first.
     most : int
+        The number of units to show.
     ax : Axes, optional
+        Axes to draw on, instead of a new figure.
 
     Examples
     --------
@@ -336,13 +345,14 @@ def influence(table: pd.DataFrame, most: int = 20, ax: Axes | None = None) -> Ax
 
 
 def balance(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Estimated over known totals, with 2 standard errors either side, around a line at 1.
+    """Draw ratios of estimated to known totals, with 2 standard errors on either side, and a line at 1.
 
     Parameters
     ----------
     table : DataFrame
         From `erbayes.balance`.
     ax : Axes, optional
+        Axes to draw on, instead of a new figure.
 
     Examples
     --------
@@ -367,7 +377,7 @@ def balance(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
 
 def estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
-    """What each estimator gave in every cell of a study, and the truth of the cell.
+    """Draw the estimates of each estimator in every cell of a study, and the truth of the cell.
 
     Thin lines hold the middle 95 % of the estimates, thick ones the middle half; markers are medians.
     For a single cell `sampling_distribution` shows more. Failures are left out.
@@ -375,9 +385,11 @@ def estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     study : Study
+        From `erbayes.study.study`.
     metric : str
         Name of a metric of the study.
     ax : Axes, optional
+        Axes to draw on, instead of a new figure.
 
     Raises
     ------
@@ -402,8 +414,8 @@ def estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
     names, estimators = list(truths.index), list(runs["estimator"].unique())
     ax = _axes(ax, _height(len(names), len(estimators)))
     for i, estimator in enumerate(estimators):
-        given = runs[runs["estimator"] == estimator].groupby(cell, sort=False)["estimate"]
-        q = given.quantile([0.025, 0.25, 0.5, 0.75, 0.975]).unstack().reindex(names).to_numpy()
+        values = runs[runs["estimator"] == estimator].groupby(cell, sort=False)["estimate"]
+        q = values.quantile([0.025, 0.25, 0.5, 0.75, 0.975]).unstack().reindex(names).to_numpy()
         y, grey = np.arange(len(names)) + _offsets(len(estimators))[i], _greys(len(estimators))[i]
         ax.hlines(y, q[:, 0], q[:, 4], color=grey, linewidth=1)
         ax.hlines(y, q[:, 1], q[:, 3], color=grey, linewidth=4)
@@ -425,17 +437,18 @@ def estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
 
 
 def coverage(table: pd.DataFrame, level: float = 0.95, ax: Axes | None = None) -> Axes:
-    """Coverage of each estimator's interval in every cell, with 2 Monte Carlo standard errors either side.
+    """Draw the coverage of each estimator's intervals in every cell, with 2 Monte Carlo standard errors.
 
     Estimators without an interval are left out.
 
     Parameters
     ----------
     table : DataFrame
-        From `Study.table`, or several of them below one another.
-    level : float
+        From `Study.table`, or several such tables below one another.
+    level : float in (0, 1)
         The nominal level, drawn as a line.
     ax : Axes, optional
+        Axes to draw on, instead of a new figure.
 
     Examples
     --------
@@ -469,17 +482,18 @@ def coverage(table: pd.DataFrame, level: float = 0.95, ax: Axes | None = None) -
 
 
 def interval_scores(table: pd.DataFrame, reference: str, ax: Axes | None = None) -> Axes:
-    """Interval scores of estimators over those of a reference: a point a cell, left is better.
+    """Draw interval scores of estimators, divided by those of a reference: one point per cell.
 
-    Estimators without an interval are left out.
+    A point left of the line at 1 is better than the reference. Estimators without an interval are left out.
 
     Parameters
     ----------
     table : DataFrame
-        From `Study.table`, or several of them below one another.
+        From `Study.table`, or several such tables below one another.
     reference : str
         Name of the estimator that the line at 1 stands for.
     ax : Axes, optional
+        Axes to draw on, instead of a new figure.
 
     Raises
     ------
@@ -530,21 +544,23 @@ def interval_scores(table: pd.DataFrame, reference: str, ax: Axes | None = None)
 
 
 def tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = None) -> Axes:
-    """A metric over shares missed and kept, as contours; the bold line is where it falls under a value.
+    """Draw a metric over shares missed and kept, as contours. It is under a value beyond the bold line.
 
     Parameters
     ----------
     grid : Grid
-        From `erbayes.sensitivity.grid`, two shares or more each way.
+        From `erbayes.sensitivity.grid`, with two shares missed and two shares kept or more.
     metric : str
-        One of its names.
+        Name of a metric of the grid.
     under : float
+        The value, in the unit of the metric.
     ax : Axes, optional
+        Axes to draw on, instead of a new figure.
 
     Raises
     ------
     DataError
-        A metric that the grid lacks, or a grid without extent.
+        A metric that the grid lacks, or a grid with a single share missed or kept.
 
     Examples
     --------
@@ -552,8 +568,8 @@ def tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = None) ->
     >>> from erbayes.sensitivity import Grid
     >>> u = v = np.array([0.0, 0.5])
     >>> values = np.array([[[0.9], [0.8]], [[0.8], [0.6]]])
-    >>> found = Grid(("pairwise-f1",), u, v, values, values, values, 0.95)
-    >>> [t.get_text() for t in tipping(found, "pairwise-f1", 0.75, ax=Figure().subplots()).texts]
+    >>> result = Grid(("pairwise-f1",), u, v, values, values, values, 0.95)
+    >>> [t.get_text() for t in tipping(result, "pairwise-f1", 0.75, ax=Figure().subplots()).texts]
     ['0.64', '0.68', '0.72', '0.76', '0.80', '0.84', '0.88', '0.75']
     """
     if metric not in grid.names:
@@ -574,23 +590,24 @@ def tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = None) ->
 
 
 def size_distribution(fit: Fit, *, ax: Axes | None = None) -> Axes:
-    """True entities by size in a model, beside the sample, weighted by its design, and the prediction.
+    """Draw the number of true entities by size: in a model, in the weighted sample, and in the prediction.
 
     Parameters
     ----------
     fit : erbayes.bayes.Fit
     ax : Axes, optional
+        Axes to draw on, instead of a new figure.
 
     Notes
     -----
-    Heights are entities for each single size. Circles are the draws of a bin over the chance of its size,
-    scaled so that their records add to N: what the sample alone says.
+    Heights are numbers of entities of one size. Circles estimate them from the sample alone: the draws of a
+    bin are divided by the chance of its size, and scaled so that their records add up to N.
     """
-    seen, known = fit.evidence, fit.sample.units.known
-    assert known is not None  # else there were no evidence
-    grid = seen.grid
-    weighted = np.bincount(seen.entities.bin, seen.entities.draws, len(grid.size)) / seen.data["selection"]
-    drawn = weighted * seen.records / (weighted @ grid.size) / grid.width
+    evidence, known = fit.evidence, fit.sample.units.known
+    assert known is not None  # a fit needs the sizes of predicted clusters
+    grid, entities = evidence.grid, evidence.entities
+    weighted = np.bincount(entities.bin, entities.draws, len(grid.size)) / evidence.data["selection"]
+    drawn = weighted * evidence.records / (weighted @ grid.size) / grid.width
     predicted = np.bincount(grid.bin(known.size), known.count, len(grid.size)) / grid.width
     ax = _band(_axes(ax), grid.size, fit.by_size["entities"] / grid.width)
     ax.step(
@@ -601,10 +618,10 @@ def size_distribution(fit: Fit, *, ax: Axes | None = None) -> Axes:
         linestyle="--",
         label="predicted clusters",
     )
-    at = drawn > 0
+    shown = drawn > 0
     ax.plot(
-        grid.size[at],
-        drawn[at],
+        grid.size[shown],
+        drawn[shown],
         "o",
         color="black",
         fillstyle="none",
@@ -620,12 +637,13 @@ def size_distribution(fit: Fit, *, ax: Axes | None = None) -> Axes:
 
 
 def retention(fit: Fit, *, ax: Axes | None = None) -> Axes:
-    """Share of an entity's links that the prediction keeps: its mean by size, and the sampled entities.
+    """Draw the share of an entity's links that the prediction has: its mean by size, and sampled entities.
 
     Parameters
     ----------
     fit : erbayes.bayes.Fit
     ax : Axes, optional
+        Axes to draw on, instead of a new figure.
     """
     grid, entities = fit.evidence.grid, fit.evidence.entities
     several = entities.several
@@ -637,12 +655,13 @@ def retention(fit: Fit, *, ax: Axes | None = None) -> Axes:
 
 
 def leakage(fit: Fit, *, ax: Axes | None = None) -> Axes:
-    """Foreign records that a record of an entity meets: their mean by size, and the sampled entities.
+    """Draw the foreign records in the predicted cluster of a record: mean by size, and sampled entities.
 
     Parameters
     ----------
     fit : erbayes.bayes.Fit
     ax : Axes, optional
+        Axes to draw on, instead of a new figure.
     """
     grid, entities = fit.evidence.grid, fit.evidence.entities
     ax = _band(_axes(ax), grid.size, fit.by_size["foreign"])
@@ -654,16 +673,17 @@ def leakage(fit: Fit, *, ax: Axes | None = None) -> Axes:
 
 
 def predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
-    """Entities of some size or more in a sample: as the prior and the posterior predict them, and as sampled.
+    """Draw the number of sampled entities of each size or more: by the prior, the posterior, and the sample.
 
-    Under the sample's own design. If the sampled line leaves the band of the posterior, the family of sizes
-    does not fit. If it leaves the prior's, the prior holds the sample for impossible.
+    Predictions are for the sample's own design. If the line of the sample leaves the band of the posterior,
+    the family of sizes does not fit. If it leaves the band of the prior, the prior excludes the sample.
 
     Parameters
     ----------
     tree : DataTree
         From `erbayes.bayes.Fit.predictive`.
     ax : Axes, optional
+        Axes to draw on, instead of a new figure.
     """
     ax, grid = _axes(ax), tree["by_size"]["entity_size"].to_numpy()
     for group, shade, line in (("prior", "0.92", ":"), ("posterior", "0.78", "-")):
@@ -685,17 +705,18 @@ def predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
 
 
 def predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
-    """Broken entities by size, as the prior and the posterior predict their share, and as sampled.
+    """Draw the share of broken entities by size: by the prior, the posterior, and the sample.
 
     Parameters
     ----------
     tree : DataTree
         From `erbayes.bayes.Fit.predictive`.
     ax : Axes, optional
+        Axes to draw on, instead of a new figure.
     """
     ax, observed = _axes(ax), tree["observed_data"].to_dataset()
-    of_each = observed["size"].sel(entity=observed["entity_of_several"].to_numpy()).to_numpy()
-    doubling = np.floor(np.log2(of_each)).astype(int)
+    sizes = observed["size"].sel(entity=observed["entity_of_several"].to_numpy()).to_numpy()
+    doubling = np.floor(np.log2(sizes)).astype(int)
     shown = np.unique(doubling)
 
     def share(broken: DataArray) -> FloatArray:
@@ -723,12 +744,12 @@ def predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
 
 
 def _or_larger(size: FloatArray, grid: FloatArray) -> FloatArray:
-    """Number of whole sizes, (..., k), in each bin of a grid or above it, (..., J)."""
+    """Number of sizes, of an array (..., k), in each bin of a grid or above it, (..., J)."""
     return np.stack([(size >= middle).sum(axis=-1) for middle in np.floor(grid)], axis=-1).astype(float)
 
 
 def _band(ax: Axes, size: FloatArray, draws: FloatArray) -> Axes:
-    """Median and middle 95 % of draws (chain, draw, J) over sizes, (J,)."""
+    """Draw the median and the middle 95 % of posterior draws, (chain, draw, J), over sizes, (J,)."""
     low, middle, high = np.quantile(draws, [0.025, 0.5, 0.975], axis=(0, 1))
     ax.fill_between(size, low, high, color="0.85", label="95 % of the posterior")
     ax.plot(size, middle, color="black", label="posterior median")
@@ -739,7 +760,7 @@ def _band(ax: Axes, size: FloatArray, draws: FloatArray) -> Axes:
 
 
 def _entities(ax: Axes, size: FloatArray, value: FloatArray) -> None:
-    """Sampled entities as circles that show where many lie on one another."""
+    """Draw sampled entities as circles, darker where many lie on one another."""
     ax.plot(
         size, value, "o", color="black", markersize=4, alpha=0.35, markeredgewidth=0, label="sampled entities"
     )

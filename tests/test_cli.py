@@ -339,7 +339,7 @@ def test_metrics_are_the_usual_ones_those_named_or_all(folder):
     assert listed("--all") == [m.name for m in eb.ALL]
     refused = run(*ESTIMATE, "uniform-clusters", "--all", "--metrics", "jaccard")
     assert refused.exit_code == 2
-    assert "--all asks for every metric and --metrics for some: leave out one" in refused.stderr
+    assert "--all names every metric and --metrics names some: leave out one" in refused.stderr
 
 
 def test_the_plain_table_is_whole(folder):

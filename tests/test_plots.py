@@ -416,7 +416,7 @@ def test_side_by_side(ax):
     plots.side_by_side(found, ax=(everything := Figure().subplots()))
     assert len(rows(everything)) == len(found.table()) + 3
     with pytest.raises(
-        eb.DataError, match=r"no engine here gives pairwise-f1; there are pairwise-precision, "
+        eb.DataError, match=r"no engine here estimates pairwise-f1; there are pairwise-precision, "
     ):
         plots.side_by_side(found, [m.pairwise_f()], ax=ax)
 

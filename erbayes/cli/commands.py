@@ -1,4 +1,4 @@
-"""What a shell can ask for."""
+"""The commands of the shell."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from ..metrics import ALL
 from ..planning import forecast
 from ..report import report
 from ..units import Missing
-from .inputs import DesignName, One, Several, tell_frame
-from .options import app, command, files_of, refuse_output_over, tell
+from .inputs import DesignName, One, Several, note_frame
+from .options import app, command, files_of, message, refuse_output_over
 from .printing import Printing
 
 __all__ = ["app"]
@@ -44,16 +44,15 @@ KINDS: dict[KindName, Kind] = {
     KindName.SYMMETRIC: Symmetric(),
     KindName.WALD: WALD,
 }
-
-
 MISSING = {
     Missing.SINGLETON: "each is a predicted cluster of its own",
     Missing.TOGETHER: "those of an entity are one predicted cluster",
     Missing.OMIT: "left out",
 }
+"""What each policy does with labelled records that the prediction lacks."""
 
 
-def _tell_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"erbayes {version('erbayes')}")
         raise typer.Exit
@@ -62,10 +61,10 @@ def _tell_version(wanted: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """How good is my entity resolution? Estimates for the whole database from a labelled sample."""
+    """Estimate the quality of entity resolution in a whole database from a labelled sample."""
 
 
 @command("estimate")
@@ -74,7 +73,9 @@ def estimate_command(
     inputs: One,
     interval: Annotated[
         KindName,
-        typer.Option(help="symmetric: on the logit scale for shares, on the log scale for counts."),
+        typer.Option(
+            help="Kind of interval. symmetric: on the logit scale for shares, on the log scale for counts."
+        ),
     ] = KindName.BETA_GAMMA,
     printing: Printing,
 ) -> None:
@@ -82,31 +83,32 @@ def estimate_command(
 
     LABELS holds every record of each entity in the sample. Files are CSV, TSV (both may be compressed)
     or Parquet. Of two columns the first is the record. If there are more, name those to read: --record,
-    --cluster, --entity. The columns read are printed on stderr. Ids are text: integers in a
+    --cluster, --entity. The names of the columns are printed on stderr. Ids are text: integers in a
     Parquet file become text, and 7 is not 007. PREDICTION may also be a folder of such files or, with
-    --table, a DuckDB database. These and large files are scanned where they lie (needs erbayes[scale]).
+    --table, a table of a DuckDB database. Folders, databases and large files are scanned where they lie,
+    which needs erbayes[scale].
 
     Six metrics are estimated unless --metrics names others or --all asks for every one. "erbayes metrics"
     lists them with their meaning.
 
     \b
-    How were the labelled entities found? (--design)
+    How were the labelled entities drawn? (--design)
       uniform-records    Records were drawn uniformly and their entities labelled. An entity drawn
                          twice counts twice: --drawn. Without replacement: --population RECORDS.
-      distinct-entities  The same, with replacement, but the labels list each entity once although
-                         some were drawn twice: --draws RECORDS. The population is that of
-                         PREDICTION, or --population RECORDS.
+      distinct-entities  Records were drawn uniformly with replacement, and the labels list each
+                         entity once although some were drawn twice: --draws RECORDS. The
+                         population is that of PREDICTION, or --population RECORDS.
       uniform-clusters   Entities were drawn uniformly. Without replacement: --population ENTITIES.
-      known-weights      Entities were drawn with known probabilities p: --weights FILE, of 1/p up to
-                         a factor.
+      known-weights      Entities were drawn with known probabilities p: --weights FILE, with 1/p
+                         or a multiple of it.
       stratified         Entities were drawn uniformly, without replacement, within strata of
                          entities: --strata FILE and --populations FILE.
     With --blocks, read "block" for "entity": whole blocks were drawn and labelled.
 
-    Were the labels made for an older PREDICTION? New records of labelled entities would count as false links.
-    Count inside the records that existed then: --frame FILE (their ids, or the older prediction), or
-    --frame-column NAME --frame-until DAY of PREDICTION. With the column alone a warning says whether the
-    labels look older.
+    Were the labels made for an older PREDICTION? New records of labelled entities would then count as false
+    links. Count only the records that existed when the labels were made: --frame FILE (their ids, or the
+    older prediction), or --frame-column NAME --frame-until DAY of PREDICTION. With --frame-column alone,
+    a warning is printed if the labels look older.
 
     \b
     Examples:
@@ -119,20 +121,20 @@ def estimate_command(
       erbayes estimate new.csv labels.csv --design uniform-records \\
           --frame-column created --frame-until 2021-06-30
 
-    Warnings, on stderr, say what is wrong with the estimates. Exit status: 0, or 2 if the input
+    Warnings on stderr name what makes the estimates doubtful. Exit status: 0, or 2 if the input
     cannot be used.
     """
     refuse_output_over(printing.output, inputs)
-    asked = inputs.asked()
+    metrics = inputs.chosen_metrics()
     sample, _ = inputs.sample()
     if sample.units.unmatched:
-        tell(
+        message(
             f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing "
             f"{inputs.missing.value}: {MISSING[inputs.missing]}"
         )
-    table = taylor(sample, asked).apply(asked).table(inputs.level, KINDS[interval]).reset_index()
-    for alarm in alarms(sample, asked):
-        tell(f"warning: {alarm}")
+    table = taylor(sample, metrics).apply(metrics).table(inputs.level, KINDS[interval]).reset_index()
+    for alarm in alarms(sample, metrics):
+        message(f"warning: {alarm}")
     printing.show_estimates(table, inputs.level)
 
 
@@ -140,9 +142,9 @@ def estimate_command(
 def compare_command(*, inputs: Several, printing: Printing) -> None:
     """Compare predictions by the same labelled sample.
 
-    Prints each prediction minus each earlier one, with paired standard errors. Predictions are files, tables
-    or columns, two or more, and have their names. Files and designs are those of erbayes estimate. If one
-    prediction is scanned, all are.
+    Each row is a prediction minus one before it in the list, with a paired standard error. Predictions are
+    files, tables or columns, two or more, and are called by their names. Files and designs are those of
+    erbayes estimate. If one prediction is scanned, all are.
 
     \b
     Examples:
@@ -151,21 +153,23 @@ def compare_command(*, inputs: Several, printing: Printing) -> None:
           --cluster old --cluster new
     """
     refuse_output_over(printing.output, inputs)
-    asked = inputs.asked()
+    metrics = inputs.chosen_metrics()
     design = inputs.drawing.read()
-    judged, given = inputs.judged()
-    found = compare(judged, design=design, metrics=asked, coverage=inputs.framed.coverage, **given)
-    for name, sample in zip(judged, found.samples, strict=True):
-        tell_frame(sample.units, f"{name}: ")
-        for alarm in alarms(sample, asked):
-            tell(f"warning: {name}: {alarm}")
-    if found.left_out:
-        tell(f"warning: {found.left_out} labelled records, which a prediction lacks, are left out")
-    printing.show_estimates(found.differences(inputs.level), inputs.level)
+    predictions, shared = inputs.predictions()
+    comparison = compare(
+        predictions, design=design, metrics=metrics, coverage=inputs.framed.coverage, **shared
+    )
+    for name, sample in zip(predictions, comparison.samples, strict=True):
+        note_frame(sample.units, f"{name}: ")
+        for alarm in alarms(sample, metrics):
+            message(f"warning: {name}: {alarm}")
+    if comparison.left_out:
+        message(f"warning: {comparison.left_out} labelled records, which a prediction lacks, are left out")
+    printing.show_estimates(comparison.differences(inputs.level), inputs.level)
 
 
-def _told(path: Path) -> str:
-    """A file as the user named it, and what tells it from another of the same name."""
+def _identity(path: Path) -> str:
+    """Text that identifies a file: its name as the user wrote it, its size and its SHA-256."""
     if not path.is_file():
         return str(path)
     with path.open("rb") as file:
@@ -177,10 +181,10 @@ def _told(path: Path) -> str:
 def report_command(
     *,
     inputs: One,
-    title: Annotated[str, typer.Option(help="Of the page.")] = "How good is this entity resolution?",
-    output: Annotated[Path, typer.Option(help="The page to write; replaced only by a whole one.")] = Path(
-        "report.html"
-    ),
+    title: Annotated[str, typer.Option(help="Title of the page.")] = "How good is this entity resolution?",
+    output: Annotated[
+        Path, typer.Option(help="File to write. An old one is replaced once the page is complete.")
+    ] = Path("report.html"),
 ) -> None:
     """Write one HTML page about PREDICTION: two sentences to quote, estimates, pictures, warnings.
 
@@ -194,15 +198,15 @@ def report_command(
           --metrics pairwise-precision,pairwise-recall --output report.html
     """
     refuse_output_over(output, inputs)
-    asked = inputs.asked()
+    metrics = inputs.chosen_metrics()
     sample, read = inputs.sample()
     names = {"prediction": "PREDICTION", "labels": "LABELS"}
-    about = {names.get(name, name): _told(path) for name, path in files_of(inputs)} | {"read": read}
+    about = {names.get(name, name): _identity(path) for name, path in files_of(inputs)} | {"read": read}
     if sample.units.unmatched:
         about["--missing"] = f"{inputs.missing.value}: {MISSING[inputs.missing]}"
     page = report(
         sample,
-        asked,
+        metrics,
         level=inputs.level,
         title=title,
         about=about,
@@ -217,43 +221,48 @@ def report_command(
 def plan_command(
     *,
     inputs: One,
-    half_width: Annotated[float, typer.Option(help="Half the wished width of the interval, such as 0.03.")],
-    per_unit: Annotated[float, typer.Option(help="Cost of a unit, whatever its size.")] = 0.0,
-    per_record: Annotated[float, typer.Option(help="Cost of each of its records.")] = 1.0,
+    half_width: Annotated[float, typer.Option(help="Half the width that the interval should have: 0.03.")],
+    per_unit: Annotated[float, typer.Option(help="Cost of labelling a unit, whatever its size.")] = 0.0,
+    per_record: Annotated[float, typer.Option(help="Cost of each record of a unit, beside that.")] = 1.0,
     printing: Printing,
 ) -> None:
-    """Plan how many units to label for a wished width, from a pilot.
+    """Plan how many units to label for intervals of a given width, from a pilot.
 
-    LABELS is the pilot, drawn as --design says. The plan is for uniform draws of records and of units, with
-    replacement. n_low and n_high are bounds of n, which a small pilot leaves in doubt. Cost is the expected
-    one, and a unit that is drawn twice is labelled once.
+    LABELS is the pilot, drawn by --design. The plan is for uniform draws of records and of units, with
+    replacement. n is the number of draws, which a small pilot leaves uncertain; n_low and n_high are its
+    bounds. The cost is the expected one. A unit that is drawn twice is labelled once.
 
     \b
-    Example: minutes, four a person and half a minute a record
+    Example: a unit takes four minutes, and each of its records half a minute more
       erbayes plan clusters.csv pilot.csv --design uniform-records --half-width 0.03 \\
           --per-unit 4 --per-record 0.5
     """
     refuse_output_over(printing.output, inputs)
-    asked = inputs.asked()
+    metrics = inputs.chosen_metrics()
     pilot, _ = inputs.sample()
     planned: dict[str, UniformRecords | UniformClusters] = {
         DesignName.UNIFORM_RECORDS.value: UniformRecords(),
         DesignName.UNIFORM_CLUSTERS.value: UniformClusters(),
     }
-    for alarm in alarms(pilot, asked):
-        tell(f"warning: {alarm}")
-    plan = forecast(pilot, asked, planned, cost=lambda size: per_unit + per_record * size)
+    for alarm in alarms(pilot, metrics):
+        message(f"warning: {alarm}")
+    plan = forecast(pilot, metrics, planned, cost=lambda size: per_unit + per_record * size)
     table = plan.needed(half_width, inputs.level)
     printing.show(table.astype(object).where(table.notna(), None))
 
 
 @command("metrics")
 def metrics_command(printing: Printing) -> None:
-    """List every metric, with its meaning, formula and source.
+    """List every metric with its meaning, formula and source.
 
-    n = records shared by an entity and a predicted cluster, N_c and m = their sizes, N = all records,
-    B = number of such overlaps, TP, |T|, |P| = common, true and predicted links, |C|, |Ĉ| = number of
-    entities and of predicted clusters, S = number of entities predicted exactly.
+    \b
+    n           records that an entity and a predicted cluster share
+    N_c, m      records of this entity and of this predicted cluster
+    N           all records
+    B           number of overlaps of entities and predicted clusters
+    TP, |T|, |P|  common, true and predicted links
+    |C|, |Ĉ|    number of entities and of predicted clusters
+    S           number of entities that are predicted exactly
 
     [B22] Binette et al. (2022), [M10] Menestrina et al. (2010), [R07] Rosenberg and Hirschberg (2007),
     [T07] Talburt et al. (2007).
@@ -266,12 +275,12 @@ def metrics_command(printing: Printing) -> None:
 
 @command("demo")
 def demo_command(
-    picture: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path("demo.png"),
+    picture: Annotated[Path, typer.Option(help="File of the picture to write.")] = Path("demo.png"),
 ) -> None:
-    """Estimate a synthetic and a real case: tables and a picture.
+    """Estimate metrics of a synthetic and of a real case, as tables and a picture.
 
-    The truth of the synthetic case is known. The real one is PatentsView's disambiguation of inventors,
-    judged by 401 labelled ones. It needs the extra datasets: pip install 'erbayes[datasets]'
+    The truth of the synthetic case is known. The real case is PatentsView's disambiguation of inventors, with
+    401 labelled inventors. It needs the extra datasets: pip install 'erbayes[datasets]'
     """
     refuse_output(picture)
     demo(picture)

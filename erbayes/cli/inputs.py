@@ -1,4 +1,4 @@
-"""What commands read: predictions, labels, and how these were drawn."""
+"""Options and files that commands read: predictions, labels, and how the labels were drawn."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from ..large.files import FOREIGN, PACKED, unpacks
 from ..metrics import ALL, USUAL, Metric, chosen
 from ..sample import Sample
 from ..units import Missing, Units, measure
-from .options import file_option, tell
+from .options import file_option, message
 
 
 class DesignName(Enum):
-    """How the labelled units were found."""
+    """How the labelled units were drawn."""
 
     UNIFORM_RECORDS = "uniform-records"
     DISTINCT_ENTITIES = "distinct-entities"
@@ -54,13 +54,12 @@ TAKES = {
     DesignName.STRATIFIED: ["strata", "populations", "single-unit"],
 }
 """Options of each design."""
-
-
 LARGE = 2**28
-"""Bytes from which a file is scanned rather than read, where DuckDB is installed."""
+"""Bytes from which a file is scanned rather than read, if DuckDB is installed."""
 
 
 def _positive(limit: str | None) -> str | None:
+    """Refuse a limit that is not an amount of memory above 0."""
     number = None if limit is None else re.match(r"\s*(\d+(\.\d+)?)", limit)
     if limit is not None and (number is None or float(number[1]) == 0):
         raise typer.BadParameter(f"{limit!r} is not an amount of memory such as 4GB")
@@ -68,7 +67,7 @@ def _positive(limit: str | None) -> str | None:
 
 
 def _keyed(path: Path, key: str, value: str) -> pd.Series:
-    """A column of a table, indexed by the other, whose ids are unique."""
+    """Read a file of two columns as a Series of the second, indexed by the unique ids of the first."""
     frame = read_columns(path, {key: None, value: None})
     key, value = frame.columns
     keys = ids(frame[key], f"{path}, column {key!r}")
@@ -79,40 +78,44 @@ def _keyed(path: Path, key: str, value: str) -> pd.Series:
 
 
 def _numbers(path: Path, key: str, value: str, whole: bool = False) -> pd.Series:
-    """As `_keyed`, for numbers."""
+    """Read a file as `_keyed` does, with numbers in the second column."""
     text = _keyed(path, key, value)
     numbers = pd.to_numeric(text, errors="coerce")
-    bad = numbers.isna() | (whole & (numbers % 1 != 0))
-    if bad.any():
+    wrong = numbers.isna() | (whole & (numbers % 1 != 0))
+    if wrong.any():
         kind = "whole numbers" if whole else "numbers"
-        raise DataError(f"{path}: {bad.sum()} of {len(bad)} are not {kind}, such as {some(text[bad])}")
+        raise DataError(f"{path}: {wrong.sum()} of {len(wrong)} are not {kind}, such as {some(text[wrong])}")
     return numbers.astype("int64") if whole else numbers
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """How the labelled units were drawn."""
+    """Options of the way in which the labelled units were drawn."""
 
-    design: Annotated[DesignName, typer.Option(help="How the labelled units were found.")]
-    drawn: Annotated[Path | None, file_option("One column: the unit of each draw, repeats kept.")] = None
-    draws: Annotated[int | None, typer.Option(min=1, help="How many records were drawn.")] = None
-    population: Annotated[int | None, typer.Option(min=1, help="How many there were to draw from.")] = None
-    weights: Annotated[Path | None, file_option("Unit and weight.")] = None
-    strata: Annotated[Path | None, file_option("Unit and stratum.")] = None
-    populations: Annotated[Path | None, file_option("Stratum and its number of units.")] = None
+    design: Annotated[DesignName, typer.Option(help="How the labelled units were drawn: see erbayes estimate.")]
+    drawn: Annotated[Path | None, file_option("File of one column: the unit of each draw, with repeats.")] = (
+        None
+    )
+    draws: Annotated[int | None, typer.Option(min=1, help="Number of records that were drawn.")] = None
+    population: Annotated[
+        int | None, typer.Option(min=1, help="Number of records or units from which draws were made.")
+    ] = None
+    weights: Annotated[Path | None, file_option("File of units and their weights.")] = None
+    strata: Annotated[Path | None, file_option("File of units and their strata.")] = None
+    populations: Annotated[Path | None, file_option("File of strata and their numbers of units.")] = None
     single_unit: Annotated[
         SingleUnit | None, typer.Option(help="Variance of a stratum with a single draw.")
     ] = None
 
     def read(self) -> Design:
-        """The design, with what its files hold."""
+        """Make the design, and read the files that it needs."""
         values = {f.name.replace("_", "-"): getattr(self, f.name) for f in fields(self) if f.name != "design"}
-        takes = TAKES[self.design]
+        options = TAKES[self.design]
         foreign = [
-            f"--{option}" for option, value in values.items() if value is not None and option not in takes
+            f"--{option}" for option, value in values.items() if value is not None and option not in options
         ]
         if foreign:
-            allowed = ", ".join(f"--{option}" for option in takes)
+            allowed = ", ".join(f"--{option}" for option in options)
             raise DataError(
                 f"--design {self.design.value} does not take {', '.join(foreign)}; it takes {allowed}"
             )
@@ -142,11 +145,11 @@ class Drawing:
 
 @dataclass(frozen=True, kw_only=True)
 class Links:
-    """How a prediction that is links between records is read."""
+    """Options of a prediction that is links between records."""
 
     edges: Annotated[
         bool,
-        typer.Option("--edges", help="Rows of PREDICTION are links between two records, not memberships."),
+        typer.Option("--edges", help="Each row of PREDICTION is a link of two records, not a membership."),
     ] = False
     left: Annotated[str | None, typer.Option(help="With --edges, the column of one record.")] = None
     right: Annotated[str | None, typer.Option(help="With --edges, the column of the other record.")] = None
@@ -164,21 +167,21 @@ class Links:
             raise DataError("--left, --right, --score, --threshold and --records need --edges")
 
     def read(self, path: Path, record: str | None) -> tuple[Clustering, str]:
-        """Clusters of the links, and what was read."""
+        """Read a file of links as clusters, with a sentence about what was read."""
         columns = {"left": self.left, "right": self.right} | ({"score": self.score} if self.score else {})
         frame = read_columns(path, columns)
         if self.score:
             scores = pd.to_numeric(frame[self.score], errors="coerce")
-            bad = scores.isna() & frame[self.score].notna()
-            if bad.any():
+            wrong = scores.isna() & frame[self.score].notna()
+            if wrong.any():
                 raise DataError(
-                    f"{path}: {bad.sum():,} of {len(bad):,} scores {self.score!r} are not numbers, such as "
-                    f"{some(frame[self.score][bad])}: keep the rows that are links, and two columns"
+                    f"{path}: {wrong.sum():,} of {len(wrong):,} scores {self.score!r} are not numbers, such "
+                    f"as {some(frame[self.score][wrong])}: keep the rows that are links, and two columns"
                 )
             frame[self.score] = scores
         left, right = (frame[column] for column in frame.columns[:2])
         if left.is_unique and not left.isin(right).any():
-            tell(
+            message(
                 f"warning: {path} has each {left.name} once, and none of them as {right.name}: if these are "
                 "records and their clusters, leave out --edges"
             )
@@ -191,10 +194,11 @@ class Links:
         if records is not None:
             rest = f"{int((clustering.sizes == 1).sum()):,} of the records are linked to no other"
         sizes = _CLUSTERS.format(len(clustering.records), len(clustering.clusters))
-        return clustering, f"{len(frame):,} {links} of {sizes} ({_of(frame.columns, path)}; {rest})"
+        return clustering, f"{len(frame):,} {links} of {sizes} ({_source(frame.columns, path)}; {rest})"
 
 
-def _of(columns: Iterable[Any], path: Path) -> str:
+def _source(columns: Iterable[Any], path: Path) -> str:
+    """Text that names columns and their file."""
     return f"{', '.join(map(str, columns))} of {path}"
 
 
@@ -202,41 +206,43 @@ _CLUSTERS = "{:,} records in {:,} clusters"
 
 
 def _clustering(table: pd.DataFrame, path: Path, what: str, sizes: str) -> tuple[Clustering, str]:
-    """The first two columns of a table as a clustering, and what was read."""
+    """The first two columns of a table as a clustering, with a sentence about what was read."""
     clustering = Clustering.of(table.iloc[:, :2], what)
     read = sizes.format(len(clustering.records), len(clustering.clusters))
-    return clustering, f"{read} ({_of(table.columns, path)})"
+    return clustering, f"{read} ({_source(table.columns, path)})"
 
 
 def _large(prediction: Path) -> bool:
-    """Whether a prediction is scanned where it lies, unasked."""
+    """Whether a prediction is scanned where it lies although no option asks for it."""
     return prediction.is_dir() or (
         prediction.stat().st_size >= LARGE and unpacks(prediction) and find_spec("duckdb") is not None
     )
 
 
-def tell_frame(units: Units, name: str = "") -> None:
+def note_frame(units: Units, name: str = "") -> None:
+    """Print what the frame leaves of a prediction, if there is a frame."""
     if units.frame is not None:
         facts = "; ".join(f"{what}: {value}" for what, value in units.frame.in_words().items())
-        tell(f"note: {name}{facts}")
+        message(f"note: {name}{facts}")
 
 
 def _counted(units: Scanned) -> str:
-    """The records that a scan counts."""
+    """Text with the number of records that a scan counts."""
     return f"{units.rows:,} records{'' if units.frame is None else ' of the frame'}"
 
 
-def _tell_scan(units: Scanned, path: Path, name: str = "") -> None:
+def _note_scan(units: Scanned, path: Path, name: str = "") -> None:
+    """Print what was scanned."""
     clusters = "" if units.known is None else f", in {units.known.count.sum():,.0f} clusters"
-    tell(
-        f"{name}{_counted(units)} scanned{clusters} ({_of(units.columns, path)}); "
+    message(
+        f"{name}{_counted(units)} scanned{clusters} ({_source(units.columns, path)}); "
         f"no duplicates among {units.checked}"
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """The records that existed when the labels were made."""
+    """Options of the frame: the records that existed when the labels were made."""
 
     frame: Annotated[
         Path | None,
@@ -246,7 +252,7 @@ class Frame:
         ),
     ] = None
     frame_column: Annotated[
-        str | None, typer.Option(help="Column of PREDICTION that dates its records, in place of --frame.")
+        str | None, typer.Option(help="Column of PREDICTION with dates of its records, instead of --frame.")
     ] = None
     frame_until: Annotated[
         str | None, typer.Option(help="Last day (YYYY-MM-DD) or number of --frame-column in the frame.")
@@ -263,6 +269,7 @@ class Frame:
 
     @property
     def dates(self) -> Dated | None:
+        """The frame by dates, if the options name a column of dates."""
         until = self.frame_until
         if self.frame_column is None:
             return None
@@ -271,16 +278,16 @@ class Frame:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedFrame(Frame):
-    """The same, for predictions that may cover different records."""
+    """Options of the frame of several predictions, which may cover different records."""
 
-    coverage: Annotated[
-        Coverage, typer.Option(help="What to do where predictions cover different records.")
-    ] = Coverage.ERROR
+    coverage: Annotated[Coverage, typer.Option(help="What to do if predictions cover different records.")] = (
+        Coverage.ERROR
+    )
 
 
 @dataclass(frozen=True)
 class Part:
-    """One prediction: where it lies, its table in a database, its column of clusters."""
+    """A prediction among several: its path, its table in a database, its column of clusters."""
 
     path: Path
     table: str | None
@@ -289,7 +296,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """What is read and what is asked of it; `One` and `Several` say how many predictions there are."""
+    """Options that all commands on predictions share. `One` and `Several` add the predictions."""
 
     prediction: Path | list[Path]
     labels: Annotated[
@@ -306,7 +313,7 @@ class Inputs:
         Path | None,
         file_option("Record and block, of every labelled record: blocks then are the units drawn."),
     ] = None
-    record: Annotated[str | None, typer.Option(help="Record column, in every file that has records.")] = None
+    record: Annotated[str | None, typer.Option(help="Record column, in each file that has records.")] = None
     cluster: str | list[str] | None = None
     entity: Annotated[str | None, typer.Option(help="Entity column of LABELS.")] = None
     links: Links
@@ -317,41 +324,43 @@ class Inputs:
     metrics: Annotated[
         str | None,
         typer.Option(
-            help=f"Comma-separated, see erbayes metrics. By default: {', '.join(m.name for m in USUAL)}."
+            help=f"Names of metrics, with commas between them: see erbayes metrics. By default: "
+            f"{', '.join(m.name for m in USUAL)}."
         ),
     ] = None
-    every: Annotated[bool, typer.Option("--all", help="Every metric, in place of --metrics.")] = False
+    every: Annotated[bool, typer.Option("--all", help="Estimate every metric, instead of --metrics.")] = False
     level: Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")] = 0.95
     stored: str | list[str] | None = None
     memory_limit: Annotated[
-        str | None, typer.Option(callback=_positive, help="For the scan of PREDICTION, such as 4GB.")
+        str | None,
+        typer.Option(callback=_positive, help="Scan PREDICTION, within this memory, such as 4GB."),
     ] = None
 
-    def asked(self) -> Sequence[Metric]:
+    def chosen_metrics(self) -> Sequence[Metric]:
         """The metrics that the options name."""
         if self.metrics is None:
             return ALL if self.every else USUAL
         if self.every:
-            raise DataError("--all asks for every metric and --metrics for some: leave out one of the two")
+            raise DataError("--all names every metric and --metrics names some: leave out one of the two")
         return chosen(name.strip() for name in self.metrics.split(","))
 
     def scanned(self, parts: Iterable[Part]) -> bool:
-        """Whether predictions are scanned where they lie, rather than read."""
+        """Whether predictions are scanned where they lie, rather than read into memory."""
         parts = list(parts)
         for part in parts:
             if part.table is None and is_database(part.path):
                 raise DataError(f"{part.path} is a DuckDB database", Remedy.DATABASE)
-        asked = self.memory_limit is not None or any(part.table is not None for part in parts)
+        by_option = self.memory_limit is not None or any(part.table is not None for part in parts)
         frame = self.framed.frame
         files = [*(part.path for part in parts), *([] if frame is None else [frame])]
         if not self.links.edges:
-            return asked or any(map(_large, files))
-        if asked or any(file.is_dir() for file in files):
+            return by_option or any(map(_large, files))
+        if by_option or any(file.is_dir() for file in files):
             raise DataError("with --edges, PREDICTION and --frame are files that are read into memory")
         return False
 
     def source(self, part: Part) -> Any:
-        """What to scan; a file that DuckDB cannot unpack is read."""
+        """The source to scan. A file that DuckDB cannot unpack is read into memory."""
         if part.table is not None:
             return DatabaseTable(part.path, part.table, text=True)
         if not unpacks(part.path):
@@ -359,7 +368,7 @@ class Inputs:
         return Files(part.path, text=True)
 
     def read(self, part: Part, what: str) -> tuple[Any, str]:
-        """A prediction, with the dates that its frame needs, and what was read."""
+        """Read a prediction, with the dates that its frame needs and a sentence about what was read."""
         dates = self.framed.dates
         if self.links.edges:
             if dates is not None:
@@ -371,7 +380,7 @@ class Inputs:
         return (clustering if dates is None else table), read
 
     def labelled(self, scanned: bool) -> tuple[dict[str, Any], str]:
-        """What is common to all ways of measuring a prediction, and what was read."""
+        """Read the arguments that all predictions share, with a sentence about what was read."""
         frame: Any = self.framed.dates
         if (path := self.framed.frame) is not None and scanned:
             frame = self.source(Part(path, None, None))
@@ -389,13 +398,14 @@ class Inputs:
         return shared, read
 
     def scan(self, part: Part, shared: dict[str, Any]) -> Scanned:
+        """Scan a prediction."""
         engine = DuckDB(self.memory_limit)
         return scan(self.source(part), record=self.record, cluster=part.cluster, engine=engine, **shared)
 
 
 @dataclass(frozen=True, kw_only=True)
 class One(Inputs):
-    """One prediction."""
+    """Options of a command on one prediction."""
 
     prediction: Annotated[
         Path,
@@ -409,45 +419,48 @@ class One(Inputs):
     stored: Annotated[str | None, typer.Option("--table", help="Table of a DuckDB database.")] = None
 
     def sample(self) -> tuple[Sample, str]:
-        """The labelled sample of the prediction, which is scanned where it is large, and what was read."""
+        """Read or scan the prediction and make its sample, with a sentence about what was read."""
         design = self.drawing.read()
         part = Part(self.prediction, self.stored, self.cluster)
         units: Units
         if self.scanned([part]):
             shared, labels_read = self.labelled(scanned=True)
-            tell(f"read {labels_read}")
+            message(f"read {labels_read}")
             units = scanned = self.scan(part, shared)
-            _tell_scan(scanned, part.path)
-            read = f"{_counted(scanned)} ({_of(scanned.columns, part.path)})"
+            _note_scan(scanned, part.path)
+            read = f"{_counted(scanned)} ({_source(scanned.columns, part.path)})"
         else:
             prediction, read = self.read(part, "prediction")
             shared, labels_read = self.labelled(scanned=False)
-            tell(f"read {read}; {labels_read}")
+            message(f"read {read}; {labels_read}")
             units = measure(prediction, **shared)
-        tell_frame(units)
+        note_frame(units)
         return Sample(units, design), f"{read}; {labels_read}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Several(Inputs):
-    """Predictions to compare."""
+    """Options of a command on several predictions."""
 
     prediction: Annotated[
         list[Path],
         typer.Argument(
-            metavar="PREDICTION", exists=True, help="Each with record and predicted cluster, for all records."
+            metavar="PREDICTION",
+            exists=True,
+            help="One or several files, each with record and predicted cluster, for all records.",
         ),
     ]
     cluster: Annotated[
-        list[str] | None, typer.Option(help="Cluster column of PREDICTION; several are compared.")
+        list[str] | None, typer.Option(help="Cluster column of PREDICTION. Give it twice to compare two.")
     ] = None
     framed: SharedFrame
     stored: Annotated[
-        list[str] | None, typer.Option("--table", help="Table of a DuckDB database; several are compared.")
+        list[str] | None,
+        typer.Option("--table", help="Table of a DuckDB database. Give it twice to compare two."),
     ] = None
 
     def parts(self) -> dict[str, Part]:
-        """Predictions by name."""
+        """The parts of the input that are predictions, by name."""
         tables: list[Any] = self.stored or [None]
         columns: list[Any] = self.cluster or [None]
         axes = (self.prediction, tables, columns)
@@ -458,19 +471,19 @@ class Several(Inputs):
             raise DataError(f"predictions go by their files' names, which must differ: {some(names, 20)}")
         return dict(zip(names, parts, strict=True))
 
-    def judged(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Predictions by name, scanned where one is large, and what is common to them."""
+    def predictions(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Read or scan the predictions, by name, with the arguments that they share."""
         parts = self.parts()
         scanned = self.scanned(parts.values())
         shared, labels_read = self.labelled(scanned)
-        tell(f"read {labels_read}")
-        judged: dict[str, Any] = {}
+        message(f"read {labels_read}")
+        predictions: dict[str, Any] = {}
         if not scanned:
             for name, part in parts.items():
-                judged[name], read = self.read(part, f"prediction {name!r}")
-                tell(f"{name}: read {read}")
+                predictions[name], read = self.read(part, f"prediction {name!r}")
+                message(f"{name}: read {read}")
         elif self.framed.coverage is Coverage.COMMON:
-            judged = scan_common(
+            predictions = scan_common(
                 {name: self.source(part) for name, part in parts.items()},
                 record=self.record,
                 cluster={name: part.cluster for name, part in parts.items()},
@@ -478,11 +491,11 @@ class Several(Inputs):
                 **shared,
             )
         else:
-            judged = {name: self.scan(part, shared) for name, part in parts.items()}
+            predictions = {name: self.scan(part, shared) for name, part in parts.items()}
         if scanned:
-            for name, units in judged.items():
-                _tell_scan(units, parts[name].path, f"{name}: ")
-        return judged, shared
+            for name, units in predictions.items():
+                _note_scan(units, parts[name].path, f"{name}: ")
+        return predictions, shared
 
 
 def _stem(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Classes of options that commands share, and what a shell is told of errors."""
+"""Classes of options that commands share, and messages of errors in the words of the shell."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ app = typer.Typer(
 
 
 COLUMNS = "name them: --record, --cluster, --entity"
+"""The remedy of tables with more columns than are read."""
 REMEDIES = {
     Remedy.MISSING: (
         "choose a policy to go on: --missing omit, singleton or together; with --edges, --records lists "
@@ -37,65 +38,68 @@ REMEDIES = {
     Remedy.SCORE: "name those of the two records and of scores: --left, --right, --score with --threshold",
     Remedy.DATABASE: "name its table: --table NAME",
 }
-"""What to do about an error, in a shell."""
+"""Each remedy in the words of the shell."""
 
 
-def file_option(what: str) -> Any:
-    return typer.Option(exists=True, dir_okay=False, help=what)
+def file_option(help: str) -> Any:
+    """An option that names an existing file."""
+    return typer.Option(exists=True, dir_okay=False, help=help)
 
 
-def tell(text: str) -> None:
+def message(text: str) -> None:
+    """Print a line on standard error, with control characters escaped."""
     typer.echo(printable(text), err=True)
 
 
 def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """As `app.command`; a parameter that is a dataclass gives way to an option for each of its fields.
+    """Make a function a command, as `app.command` does, with classes of options.
 
-    Such a class is the one place that declares what commands share. Its fields may be such classes too.
-    Required options come first.
+    A parameter that is a dataclass becomes one option per field. Such a class is the only place that declares
+    options of several commands. Its fields may be such classes too. Required options come first.
     """
 
-    def added(work: Callable[..., None]) -> Callable[..., None]:
+    def register(work: Callable[..., None]) -> Callable[..., None]:
         @wraps(work)
-        def run(**given: Any) -> None:
+        def run(**values: Any) -> None:
             try:
-                _called(work, given)
+                _call(work, values)
             except DataError as error:
-                tell("; ".join([f"erbayes: {error.what}", *(REMEDIES[r] for r in error.remedies)]))
+                message("; ".join([f"erbayes: {error.what}", *(REMEDIES[r] for r in error.remedies)]))
                 raise typer.Exit(2) from error
 
         options = sorted(_options(work), key=lambda option: option.default is not Parameter.empty)
         vars(run)["__signature__"] = Signature(options)
         return app.command(name)(run)
 
-    return added
+    return register
 
 
-def _parameters(call: Callable[..., Any]) -> Iterator[tuple[Parameter, bool]]:
-    """Parameters, and whether each is a class of options."""
-    for parameter in signature(call, eval_str=True).parameters.values():
+def _parameters(work: Callable[..., Any]) -> Iterator[tuple[Parameter, bool]]:
+    """Parameters of a function or class, and whether each is a class of options."""
+    for parameter in signature(work, eval_str=True).parameters.values():
         yield parameter, is_dataclass(parameter.annotation)
 
 
-def _options(call: Callable[..., Any]) -> Iterator[Parameter]:
-    for own, grouped in _parameters(call):
+def _options(work: Callable[..., Any]) -> Iterator[Parameter]:
+    """Options of a function or class, those of its classes of options included."""
+    for parameter, grouped in _parameters(work):
         if grouped:
-            yield from _options(own.annotation)
+            yield from _options(parameter.annotation)
         else:
-            yield own.replace(kind=Parameter.KEYWORD_ONLY)
+            yield parameter.replace(kind=Parameter.KEYWORD_ONLY)
 
 
-def _called(call: Callable[..., Any], given: dict[str, Any]) -> Any:
-    """What a call gives for the options that a shell gave."""
-    built = {
-        own.name: _called(own.annotation, given) if grouped else given[own.name]
-        for own, grouped in _parameters(call)
+def _call(work: Callable[..., Any], values: dict[str, Any]) -> Any:
+    """Call a function or class with the values of options, from which classes of options are made first."""
+    arguments = {
+        parameter.name: _call(parameter.annotation, values) if grouped else values[parameter.name]
+        for parameter, grouped in _parameters(work)
     }
-    return call(**built)
+    return work(**arguments)
 
 
 def files_of(options: Any) -> Iterator[tuple[str, Path]]:
-    """Files that options name."""
+    """Files that options name, each after the name of its option."""
     for field in fields(options):
         value = getattr(options, field.name)
         if is_dataclass(value):
@@ -106,6 +110,6 @@ def files_of(options: Any) -> Iterator[tuple[str, Path]]:
 
 
 def refuse_output_over(output: Path | None, options: Any) -> None:
-    """Before anything is read."""
+    """Refuse an output that is one of the input files, or cannot be written, before anything is read."""
     if output is not None:
         refuse_output(output, [path for _, path in files_of(options)])

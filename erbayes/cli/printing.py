@@ -1,4 +1,4 @@
-"""How tables are printed or written."""
+"""Tables printed or written by the shell."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..files import replacing
 
 
 class Format(Enum):
-    """How a table is printed."""
+    """Format of a printed table."""
 
     TABLE = "table"
     CSV = "csv"
@@ -48,29 +48,31 @@ def _rendered(table: pd.DataFrame, format: Format) -> str:
 
 
 def _plain(table: pd.DataFrame, heads: Mapping[str, str] | None = None) -> str:
-    """Aligned columns, as wide as they need to be, some under heads of their own."""
+    """Text of a table in aligned columns. `heads` replaces names of columns."""
     aligned = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in map(str, table):
-        words = table[name].map(lambda x: isinstance(x, str)).any()
-        aligned.add_column((heads or {}).get(name, name), justify="left" if words else "right", no_wrap=True)
+        text = table[name].map(lambda x: isinstance(x, str)).any()
+        aligned.add_column((heads or {}).get(name, name), justify="left" if text else "right", no_wrap=True)
     for row in shown(table).itertuples(index=False):
         aligned.add_row(*row)
     console = Console(file=StringIO(), width=10_000, markup=False, highlight=False, emoji=False)
-    with console.capture() as text:
+    with console.capture() as printed:
         console.print(aligned)
-    return "".join(f"{line.rstrip()}\n" for line in text.get().splitlines())
+    return "".join(f"{line.rstrip()}\n" for line in printed.get().splitlines())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Printing:
-    """Where a table goes, and how it looks."""
+    """Options of a table's format and file."""
 
-    format: Annotated[Format, typer.Option(help="How to print.")] = Format.TABLE
+    format: Annotated[Format, typer.Option(help="Format of the result.")] = Format.TABLE
     output: Annotated[
-        Path | None, typer.Option(help="File to write instead of printing; replaced only by a whole one.")
+        Path | None,
+        typer.Option(help="File to write instead of printing. An old one is replaced once it is complete."),
     ] = None
 
     def show(self, table: pd.DataFrame) -> None:
+        """Print or write a table."""
         self._write(_rendered(table, self.format))
 
     def _write(self, text: str) -> None:
@@ -81,7 +83,7 @@ class Printing:
             new.write_text(text, encoding="utf-8")
 
     def show_estimates(self, table: pd.DataFrame, level: float) -> None:
-        """Estimates with their method; the plain table says the level once and leaves out the method."""
+        """Print or write estimates. The plain table shows the level in its heads, others show the method."""
         if self.format is Format.TABLE:
             bounds = {bound: f"{bound} {100 * level:g} %" for bound in ("lower", "upper")}
             self._write(_plain(table.drop(columns="level"), bounds))
