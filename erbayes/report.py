@@ -1,7 +1,7 @@
-"""One HTML file about a sample: the answer first, then data, design, pictures, and how to make it again.
+"""One HTML file about a sample: the answer first, then pictures, data, design, and how to make it again.
 
-Everything is inside: no script, no font, no link to another place. Pictures are SVG in data URIs. Text
-from the user's data is escaped, and a policy in the page lets no script run in any case.
+The file needs nothing else: it has no script, no font, and no link to another place. Pictures are SVG in data
+URIs. Text from the user's data is escaped, and a policy in the page lets no script run in any case.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST = 12
-"""The number of units whose influence is shown."""
+"""Number of units whose influence is shown."""
 LONGEST = 40
-"""The number of characters of an id that are shown."""
+"""Number of characters of an id that are shown."""
 LONG = 8
-"""Metrics from which the table has headings."""
+"""Number of metrics from which the table has headings."""
 IN_WORDS = {
     pairwise_precision.name: "Of the links that the matcher made, {} are right",
     pairwise_recall.name: "Of the links that are truly there, the matcher found {}",
 }
-"""The sentences to quote, by metric."""
+"""Sentences to quote, by metric."""
 ROLES = {
     "closed form": "It needs no random numbers, and simulations have checked its intervals.",
     "jackknife": "If its intervals are far wider, a few large units decide the result.",
     "bootstrap": "If its intervals differ much, the approximation behind the closed form is poor.",
 }
-"""What each of the default engines is good for."""
+"""The use of each default engine, in a sentence."""
 PACKAGES = ("erbayes", "numpy", "scipy", "pandas", "matplotlib")
 
 STYLE = """
@@ -117,10 +117,10 @@ def report(
     about: Mapping[str, Any] | None = None,
     call: str = "",
 ) -> str:
-    """An HTML page about a sample, for those who decide and for those who check.
+    """Make an HTML page about a sample, for those who decide and for those who check.
 
     Two sentences to quote come first, about pairwise precision and recall if these are among the metrics.
-    If an alarm speaks against them, one sentence that says so takes their place.
+    If an alarm makes them doubtful, a sentence about it takes their place.
 
     Parameters
     ----------
@@ -130,14 +130,15 @@ def report(
     level : float in (0, 1)
         The level of the intervals.
     title : str
+        The title of the page.
     engines : mapping, name -> Engine, optional
         The first makes the column to quote. By default they are the closed form, the jackknife and the
-        bootstrap. If one refuses the sample, the page gives its reason.
+        bootstrap. If an engine raises DataError, the page shows its message.
     kinds : sequence of Kind
         Each result has intervals of the first kind that suits it, and of its own kind if none does.
     rng : Generator, int or None
-        Each engine starts from the same state of it. The default gives the same page again.
-    about : mapping, optional
+        Each engine starts from the same state of it. The default makes the same page again.
+    about : mapping, name -> value, optional
         More lines about the data, such as names of files.
     call : str
         The command that makes this page again.
@@ -167,19 +168,21 @@ def report(
     if engines is None:
         engines = {"closed form": Taylor(), "jackknife": Jackknife(), "bootstrap": Resampled(replicates=2000)}
     results: dict[str, Normal | Draws] = {}
-    refused = []
+    refusals = []
     for name, engine in engines.items():
         try:
-            found = engine(sample, metrics, deepcopy(seed))
+            result = engine(sample, metrics, deepcopy(seed))
         except DataError as error:
-            refused.append(f"No {name}: {error}.")
+            refusals.append(f"No {name}: {error}.")
             continue
-        refused += [
-            f"{metric}, {name}: {why}." for metric, why in zip(found.names, found.reasons, strict=True) if why
+        refusals += [
+            f"{metric}, {name}: {reason}."
+            for metric, reason in zip(result.names, result.reasons, strict=True)
+            if reason
         ]
-        if not all(found.reasons):
-            results[name] = found
-    wrong = alarms(sample, metrics)
+        if not all(result.reasons):
+            results[name] = result
+    warnings = alarms(sample, metrics)
     body = [
         f"<h1>{escape(title)}</h1>",
         *(_text(sentence, "headline") for sentence in _headline(sample, metrics, results, level, kinds)),
@@ -188,18 +191,20 @@ def report(
             f"labelled units. Intervals hold at a level of {100 * level:g} %.",
             "soft",
         ),
-        _alarms(wrong) if wrong else _text("No alarm: nothing that is looked for speaks against them."),
+        _alarms(warnings) if warnings else _text("No alarm: every check of the sample has passed."),
         "<h2>Estimates</h2>",
-        *(_text(note, "soft") for note in refused),
-        _quoting(list(results), bool(wrong)),
+        *(_text(refusal, "soft") for refusal in refusals),
+        _quoting(list(results), bool(warnings)),
         _beside(_estimates(results, metrics, level, kinds), _forest(results, level, kinds), kind="first"),
         "<h2>Balance</h2>",
-        _text("Totals of the prediction are known without any label. The sample should estimate them well."),
+        _text(
+            "Some totals of the prediction are known without labels. The sample should estimate them well."
+        ),
         _balance(sample),
         "<h2>Influence</h2>",
         _text(
-            "The labelled units that move an estimate most: look at their labels again. Leaving a unit out "
-            "moves the estimate by about minus its influence."
+            "These labelled units move an estimate most. Look at their labels again. Without a unit, the "
+            "estimate would change by about minus its influence."
         ),
         *(_influence(sample, metric) for metric in metrics[:2]),
         "<h2>Data and design</h2>",
@@ -249,7 +254,7 @@ def _beside(*parts: str, kind: str = "") -> str:
 
 
 def _table(table: pd.DataFrame) -> str:
-    """Cells of text, escaped; their line ends are kept."""
+    """HTML of a table. Its text is escaped, and ends of lines are kept."""
     head = "".join(f"<th>{escape(str(c))}</th>" for c in ("", *table.columns))
     rows = "".join(
         f"<tr><th>{escape(str(name))}</th>{''.join(f'<td>{escape(str(x))}</td>' for x in cells)}</tr>\n"
@@ -264,19 +269,19 @@ def _facts(facts: Mapping[str, Any]) -> str:
 
 
 def _id(x: Any) -> str:
-    """An id on one short line, without characters that cannot be seen."""
+    """Text of an id on one short line, without characters that cannot be seen."""
     text = "".join(c if c.isprintable() else "\ufffd" for c in str(x)[: LONGEST + 1])
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def _picture(draw: Callable[[Axes], Axes], height: float, says: str) -> str:
-    """What `draw` draws, as an image."""
+    """HTML of a picture that `draw` makes; `says` is its text for those who cannot see it."""
     try:
         import matplotlib
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
         raise DataError("the pictures of a report need matplotlib: pip install 'erbayes[plots]'") from error
-    # ids are no formulas; the browser has more letters than matplotlib
+    # ids are not formulas, and the browser has letters that matplotlib lacks
     with (
         matplotlib.rc_context({"text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "erbayes"}),
         catch_warnings(),
@@ -296,40 +301,36 @@ def _headline(
     level: float,
     kinds: Sequence[Kind],
 ) -> list[str]:
-    """Two sentences to quote, or why there is nothing to quote."""
-    asked = [m for m in metrics if m.name in IN_WORDS] or list(metrics[:2])
+    """Two sentences to quote, or the reason why there is nothing to quote."""
+    quoted = [m for m in metrics if m.name in IN_WORDS] or list(metrics[:2])
     if not results:
-        return ["This sample gives no estimate. The notes below say why."]
+        return ["This sample has no estimate. The notes below give the reasons."]
     first = next(iter(results.values()))
-    every = sample.expansion.variance.census
-    bounds, reasons = (
-        first.interval(level, suitable(kinds, first)[0]),
-        dict(zip(first.names, first.reasons, strict=True)),
-    )
-    defined = [m for m in asked if not reasons[m.name]]
-    if defined and (wrong := alarms(sample, defined)):
-        are = "a warning says" if len(wrong) == 1 else f"{len(wrong)} warnings say"
-        return [f"Do not quote a number of this page yet: {are} what must be mended first."]
+    census = sample.expansion.variance.census
+    bounds = first.interval(level, suitable(kinds, first)[0])
+    reasons = dict(zip(first.names, first.reasons, strict=True))
+    defined = [m for m in quoted if not reasons[m.name]]
+    if defined and (warnings := alarms(sample, defined)):
+        name = "a warning names" if len(warnings) == 1 else f"{len(warnings)} warnings name"
+        return [f"Do not quote a number of this page yet: {name} what must be mended first."]
     sentences = []
-    for m in asked:
+    for m in quoted:
         if reasons[m.name]:
-            sentences.append(f"This sample does not give {m.name}: {reasons[m.name]}.")
+            sentences.append(f"This sample has no estimate of {m.name}: {reasons[m.name]}.")
             continue
         j = first.names.index(m.name)
-        show = _written(m, float(first.estimate[j]), float(first.sd[j]))
-        low, high = map(show, bounds[j])
-        sure = "no sampling error, since every unit is labelled" if every else f"{low} to {high}"
-        if not every and not any("interval" in sentence for sentence in sentences):
-            sure = f"{100 * level:g}\u00a0% interval {sure}"
-        sentence = IN_WORDS.get(m.name, f"The estimate of {m.name} is {{}}").format(
-            show(float(first.estimate[j]))
-        )
-        sentences.append(f"{sentence} ({sure}).")
+        written = _written(m, float(first.estimate[j]), float(first.sd[j]))
+        low, high = map(written, bounds[j])
+        precision = "no sampling error, since every unit is labelled" if census else f"{low} to {high}"
+        if not census and not any("interval" in sentence for sentence in sentences):
+            precision = f"{100 * level:g}\u00a0% interval {precision}"
+        sentence = IN_WORDS.get(m.name, f"The estimate of {m.name} is {{}}")
+        sentences.append(f"{sentence.format(written(float(first.estimate[j])))} ({precision}).")
     return sentences
 
 
 def _written(metric: Metric, value: float, error: float) -> Callable[[float], str]:
-    """How the numbers of a metric are written in a sentence: shares as percentages."""
+    """A function that writes numbers of a metric in a sentence, shares as percentages."""
     if metric.support != UNIT:
         return lambda x: digits.text(x, digits.decimals(value, error))
     places = max(digits.decimals(100 * value, 100 * error) - 1, 0)
@@ -341,11 +342,12 @@ def _written(metric: Metric, value: float, error: float) -> Callable[[float], st
 def _estimates(
     results: Mapping[str, Normal | Draws], metrics: Sequence[Metric], level: float, kinds: Sequence[Kind]
 ) -> str:
-    """The table of estimates: a metric with its meaning, then a cell for each engine."""
+    """HTML of the table of estimates: one row per metric with its meaning, one column per engine."""
     if not results:
         return ""
     tables = {
-        name: digits.shown(found.table(level, suitable(kinds, found)[0])) for name, found in results.items()
+        name: digits.shown(result.table(level, suitable(kinds, result)[0]))
+        for name, result in results.items()
     }
     rows, group = [], None
     for j, m in enumerate(metrics):
@@ -365,20 +367,20 @@ def _estimates(
 
 
 def _quoting(engines: Sequence[str], doubted: bool) -> str:
-    """Which column to quote, and what the others are for."""
+    """A paragraph that names the column to quote and the use of the others."""
     if not engines:
         return ""
     first, *others = engines
-    quote = "Once nothing speaks against them, quote" if doubted else "Quote"
-    told = [f"{quote} the column “{first}”.", ROLES.get(first, "")]
+    quote = "Once there is no alarm, quote" if doubted else "Quote"
+    sentences = [f"{quote} the column “{first}”.", ROLES.get(first, "")]
     if others:
-        told.append("The other columns check it: they make the interval in another way.")
-        told += [
+        sentences.append("The other columns check it: they make the interval in another way.")
+        sentences += [
             f"{name.capitalize()}: {ROLES[name][0].lower()}{ROLES[name][1:]}"
             for name in others
             if name in ROLES
         ]
-    return _text(" ".join(filter(None, told)))
+    return _text(" ".join(filter(None, sentences)))
 
 
 def _forest(results: Mapping[str, Normal | Draws], level: float, kinds: Sequence[Kind]) -> str:

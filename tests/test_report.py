@@ -221,9 +221,9 @@ def test_nothing_is_quoted_while_an_alarm_stands():
     drawn = eb.Sample(eb.measure(PRED, labels), eb.UniformClusters())
     page = report(drawn)
     assert headline(page) == [
-        "Do not quote a number of this page yet: a warning says what must be mended first."
+        "Do not quote a number of this page yet: a warning names what must be mended first."
     ]
-    assert "Once nothing speaks against them, quote the column" in page
+    assert "Once there is no alarm, quote the column" in page
     assert page.index('class="headline"') < page.index('class="alarms"') < page.index("<table")
 
 
@@ -247,7 +247,7 @@ def test_what_a_sample_does_not_give_is_said():
     drawn = eb.Sample(eb.measure(prediction, {i: -i - 1 for i in range(30)}), eb.UniformClusters())
     metrics = [m.pairwise_recall, m.b3_precision]
     assert headline(report(drawn, metrics)) == [
-        "This sample does not give pairwise-recall: it is 0/0 in this sample, which holds none of what it "
+        "This sample has no estimate of pairwise-recall: it is 0/0 in this sample, which holds none of what it "
         "averages over."
     ]
 
