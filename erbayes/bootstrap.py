@@ -18,13 +18,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from .arrays import FloatArray, IntArray, Seed
+from .arrays import FloatArray, IntArray, Seed, generator
 from .columns import RECORDS, TRUE_LINKS, Column
 from .errors import DataError, NotIdentified, need_object, whole
 from .intervals import Scale, check_level, identity, natural_scale
 from .metrics import METRICS, Metric, Wanted, chosen
 from .progress import track
-from .sample import Sample
+from .sample import Sample, need_sample
 from .taylor import columns_of, leave_one_out, taylor
 from .uncertain import Draws, Normal, Tabled, gradient, positions, reason_column
 from .variance import StratifiedDraws
@@ -350,11 +350,12 @@ def bootstrap(
     metric
     pairwise-recall      0.44    0.4    0.5
     """
+    need_sample(sample)
     if whole(replicates, "replicates") < 2:
         raise DataError(f"a bootstrap needs two replicates or more, not {replicates}")
     scheme = scheme or RaoWu()
     need_object(scheme, "multipliers", "a scheme is an object such as RaoWu()")
-    metrics, rng = chosen(metrics), np.random.default_rng(rng)
+    metrics, rng = chosen(metrics), generator(rng)
     seed = deepcopy(rng)
     counted, known = columns_of(metrics)
     Z = _contributions(sample, scheme, counted)

@@ -17,7 +17,7 @@ from .arrays import FloatArray
 from .columns import PREDICTED_LINKS, RECORDS, ClusterSum
 from .design import Design, Expansion
 from .errors import DataError, NotIdentified, need_object, some
-from .units import Units
+from .units import Units, need_units
 from .variance import StratifiedDraws, Variance, kish
 
 WorkingVariance = Callable[[FloatArray], FloatArray]
@@ -266,6 +266,7 @@ def links_out_of_reach(units: Units) -> float:
     NotIdentified
         Where the totals of the prediction are not known.
     """
+    need_units(units)
     if units.known is None:
         raise NotIdentified(
             "the links of the prediction are not known: labelled records that it "

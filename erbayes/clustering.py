@@ -124,7 +124,9 @@ def _repeated(records: pd.Index, codes: IntArray, clusters: pd.Index, what: str)
         return DataError(f"{said}, as in pairs of records", _for_pairs(what))
     if len(clusters) == len(codes):
         return DataError(
-            f"{said}; no cluster id is, as if the columns were in the other order", _for_pairs(what)
+            f"{said}; no cluster id is, as if the columns were in the other order",
+            Remedy.ORDER,
+            _for_pairs(what),
         )
     return DataError(f"{said}; {same:,} of them repeat an earlier row" if same else said)
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from .arrays import Seed
+from .arrays import Seed, generator
 from .bootstrap import RaoWu, Scheme, bootstrap
 from .clustering import Clustering, kind
 from .design import Design
@@ -58,7 +58,7 @@ class PairedBootstrap:
     replicates: int = 4000
 
     def __call__(self, samples: Sequence[Sample], metrics: Sequence[Metric]) -> Draws:
-        seed = np.random.default_rng(self.rng).spawn(1)[0]
+        seed = generator(self.rng).spawn(1)[0]
         boots = [
             bootstrap(s, metrics, self.scheme, replicates=self.replicates, rng=deepcopy(seed)).draws
             for s in samples

@@ -23,10 +23,10 @@ from .metrics import (
     pairwise_precision,
     pairwise_recall,
 )
-from .sample import Sample
+from .sample import Sample, need_sample
 from .taylor import effects, jackknife, taylor
 from .uncertain import EMPTY, Normal
-from .units import Units
+from .units import Units, need_units
 
 JOINED = 5
 """Records of one-record entities that the prediction joins to others, from which the labels are doubted."""
@@ -58,6 +58,8 @@ def balance(sample: Sample) -> pd.DataFrame:
     predicted_clusters    1.0
     Name: ratio, dtype: float64
     """
+
+    need_sample(sample)
 
     def scaled(column: ClusterSum) -> Metric:
         return Metric(
@@ -105,6 +107,7 @@ def naive(units: Units, metrics: Wanted = METRICS) -> pd.Series:
     >>> round(float(eb.taylor(eb.Sample(units, eb.UniformClusters()), P).apply(P).mean[0]), 3)
     0.333
     """
+    need_units(units)
     if not units.by_entity:
         raise NotIdentified("naive metrics are those of labelled entities, not of predicted clusters")
     metrics = chosen(metrics)
@@ -141,6 +144,7 @@ def influence(sample: Sample, metric: Metric | str) -> pd.DataFrame:
     NotIdentified
         A metric that is 0/0 in the sample.
     """
+    need_sample(sample)
     units, expansion = sample.units, sample.expansion
     (metric,) = chosen(metric)
     effect = effects(sample, [metric])[:, 0]
@@ -183,6 +187,7 @@ def alarms(sample: Sample, metrics: Wanted = METRICS) -> list[str]:
     >>> alarms(eb.Sample(units, eb.UniformClusters()))
     ['A single draw gives no variance: label more units.']
     """
+    need_sample(sample)
     metrics = chosen(metrics)
     if sample.expansion.variance.census:
         return []

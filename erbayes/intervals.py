@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import betaincinv, gammaincinv, ndtri, stdtrit
 
 from .arrays import FloatArray
-from .errors import DataError, need_object
+from .errors import DataError, need_object, number
 
 Support = tuple[float, float]
 
@@ -100,7 +100,7 @@ class BetaGamma:
     Raises
     ------
     DataError
-        A mass below 0.
+        A mass that is no number, or below 0, or infinite.
 
     Examples
     --------
@@ -115,8 +115,7 @@ class BetaGamma:
     mass: float = 0.5
 
     def __post_init__(self) -> None:
-        if not self.mass >= 0:
-            raise DataError(f"mass of the pseudo-draws must be 0 or more, not {self.mass}")
+        number(self.mass, "mass of the pseudo-draws", lambda x: 0 <= x < np.inf, "be a number, 0 or more")
 
     def label(self, support: Support) -> str:
         bounded = np.isfinite(support)
@@ -216,7 +215,7 @@ class Symmetric:
     Raises
     ------
     DataError
-        A scale that is none, or degrees of freedom that are not above 0.
+        A scale that is none, or degrees of freedom that are no number above 0.
 
     Examples
     --------
@@ -232,8 +231,8 @@ class Symmetric:
     def __post_init__(self) -> None:
         if self.scale is not None:
             need_object(self.scale, "forward", "a scale is one of identity, logit and log")
-        if self.df is not None and not self.df > 0:
-            raise DataError(f"degrees of freedom must be above 0, not {self.df}")
+        if self.df is not None:
+            number(self.df, "degrees of freedom", lambda x: x > 0, "be a number above 0")
 
     def label(self, support: Support) -> str:
         name = (self.scale or natural_scale(support)).name

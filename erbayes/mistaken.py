@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import log
 
 import numpy as np
@@ -178,16 +178,18 @@ def _said(labels: Clustering, lacking: BoolArray) -> str:
     )
 
 
-def strangers(labels: Clustering, lacking: BoolArray, *reasons: str) -> DataError:
+def strangers(
+    labels: Clustering, lacking: BoolArray, *reasons: str, remedies: Sequence[Remedy] = ()
+) -> DataError:
     """The error for labelled records that a prediction lacks, with `reasons` that it may have.
 
     A policy is offered unless nearly all are lacking.
     """
     said = _said(labels, lacking)
     if lacking.mean() < NEARLY_ALL:
-        return DataError("; ".join([said, *reasons]), Remedy.MISSING)
+        return DataError("; ".join([said, *reasons]), *remedies, Remedy.MISSING)
     asked = "are the files or their columns in each other's place, or ids written in another way?"
-    return DataError("; ".join([said, *(reasons or [asked])]))
+    return DataError("; ".join([said, *(reasons or [asked])]), *remedies)
 
 
 def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArray) -> DataError:
@@ -219,6 +221,7 @@ def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArr
             f"{met:,} of {len(labels.clusters):,} entities are records of the prediction: are the columns "
             "of the labels in the other order?"
         )
+    remedies = [Remedy.ORDER] if reasons else []
     if len(labels.records) > len(records):
         reasons.append(
             f"the labels hold more records than the prediction, which has {len(records):,}: are they in each "
@@ -228,4 +231,4 @@ def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArr
     alike = records.equals(counted) or records.equals(counted.astype("str"))
     if alike and len(records) and 2 * len(unmatched) >= len(lacking):
         reasons.append("its records are 0, 1, 2, …: are they the index of a table?")
-    return strangers(labels, lacking, *reasons)
+    return strangers(labels, lacking, *reasons, remedies=remedies)

@@ -24,7 +24,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from .arrays import FloatArray, Seed
+from .arrays import FloatArray, Seed, generator
 from .columns import Known
 from .design import SelectedBySize, UniformClusters, UniformRecords
 from .errors import DataError, NotIdentified, need_object, whole
@@ -516,7 +516,7 @@ def forecast_from_prior(
     """
     if populations < 1:
         raise DataError(f"{populations} populations: 1 or more are needed")
-    metrics, rng = chosen(metrics), np.random.default_rng(rng)
+    metrics, rng = chosen(metrics), generator(rng)
     forecasts = tuple(
         forecast(prior(rng), metrics, designs, cost=cost)
         for _ in track(range(populations), populations, "drawing populations", progress)

@@ -311,7 +311,10 @@ def _chosen(
     named = [c for c in (record, cluster, *release) if c is not None]
     lacking = [c for c in named if c not in columns]
     if columns and lacking:
-        raise DataError(f"the prediction has no column {some(lacking)}; it has {some(columns, 20)}")
+        raise DataError(
+            f"the prediction has no column {some(lacking)}; it has {some(columns, 20)}",
+            *([Remedy.SCANNED_COLUMNS] if {record, cluster} & set(lacking) else []),
+        )
     if len(set(named)) < len(named):
         raise DataError(f"one column cannot serve twice: {some(named)}")
     wanted = [record, cluster].count(None)

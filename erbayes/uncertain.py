@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from .arrays import FloatArray
-from .errors import DataError, NotIdentified
+from .errors import DataError, NotIdentified, some
 from .intervals import DEFAULT, Kind, Support, check_level, interval
 from .metrics import Metric, Wanted, chosen
 
@@ -116,8 +116,19 @@ class Normal(Tabled):
         return interval(self, level, kind)
 
     def part(self, at: Sequence[int]) -> Normal:
-        """The components at these positions, jointly."""
-        j = list(at)
+        """The components at these positions, jointly.
+
+        Parameters
+        ----------
+        at : sequence of int
+            From 0, in the order of `names`. Negative ones count from the end.
+
+        Raises
+        ------
+        DataError
+            A name in the place of a position, or a position that there is none of.
+        """
+        j = _at(at, self.names)
         return Normal(
             tuple(self.names[i] for i in j),
             self.mean[..., j],
@@ -287,6 +298,19 @@ def _carried(J: FloatArray, V: FloatArray, rounding: float = 1e-14) -> FloatArra
     cov = J @ V @ np.swapaxes(J, -1, -2)
     size = np.abs(J) @ np.abs(V) @ np.swapaxes(np.abs(J), -1, -2)
     return np.where((np.abs(cov) <= rounding * size) | ((cov < 0) & (cov >= -1e-12 * size)), 0.0, cov)
+
+
+def _at(at: Any, names: Sequence[str]) -> list[int]:
+    """Positions among `names`, (j,)."""
+    j = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else [at]
+    k = len(names)
+    bad = [i for i in j if isinstance(i, bool) or not isinstance(i, int | np.integer) or not -k <= i < k]
+    if bad or not j:
+        raise DataError(
+            f"components are taken by position, 0 to {k - 1}, not {some(bad) or 'none'}; they are "
+            + ", ".join(f"{i} {name}" for i, name in enumerate(names))
+        )
+    return [int(i) for i in j]
 
 
 def _weights(weights: Any, names: Sequence[str], of: Sequence[str]) -> FloatArray:

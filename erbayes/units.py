@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .arrays import BoolArray, FloatArray, IntArray
 from .clustering import CHUNK, Clustering, ids, kind
 from .columns import COLUMNS, RECORDS, ClusterSum, Column
-from .errors import DataError, NotIdentified, member, some
+from .errors import DataError, NotIdentified, member, need, some
 from .frame import Cut, Dated, FrameFacts, among, dated_inside, dates_of, frame_ids
 from .mistaken import first_entities, labelled, missing_records, refuse_edges, strangers
 
@@ -216,6 +216,17 @@ class Units:
 
     def __repr__(self) -> str:
         return f"Units({len(self)} units, {int(self.n.sum())} records, {len(self.n)} pieces)"
+
+
+def need_units(value: Any) -> None:
+    """Refuse anything but `Units`.
+
+    Raises
+    ------
+    DataError
+        A sample in the place of its units, a table, a class, or anything else.
+    """
+    need(value, Units, "Units are needed, as measure(prediction, labels) makes them or sample.units")
 
 
 def same_kind(prediction: str, other: str, what: str = "labels", of: str = "prediction") -> None:

@@ -1,6 +1,7 @@
 """What people may pass by mistake: the right answer, or an error that says what, where and what to do."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -9,10 +10,11 @@ import pyarrow as pa
 import pytest
 
 import erbayes as eb
-from erbayes import labelling, planning
+from erbayes import labelling, planning, sensitivity, simulate
 from erbayes import metrics as m
 from erbayes.bootstrap import FixedReplicates, Percentile, RaoWu, bootstrap
 from erbayes.columns import TRUE_LINKS
+from erbayes.compare import PairedBootstrap
 
 PREDICTION = {"r1": "a", "r2": "a", "r3": "b", "r4": "b", "r5": "b", "r6": "c", "r7": "d", "r8": "d"}
 LABELS = {"r1": "x", "r2": "x", "r3": "x", "r4": "y", "r5": "y", "r6": "z", "r7": "z"}
@@ -51,7 +53,39 @@ REFUSED = {
     "a class": (lambda: by(eb.UniformClusters), r"UniformClusters is a class: pass an object of it, UniformClusters\(\.\.\.\)"),
     "None": (lambda: by(None), r"a design is an object such as UniformRecords\(\), not None"),
     "a name": (lambda: by("uniform-records"), r"a design is an object such as UniformRecords\(\), not 'uniform-records'"),
-    "labels for units": (lambda: eb.Sample(L, eb.UniformClusters()), "made of Units, as measure.. gives them, not of Series"),
+    "labels for units": (lambda: eb.Sample(L, eb.UniformClusters()), r"Units are needed, as measure\(prediction, labels\) makes them or sample.units, not Series"),
+    # samples and units
+    **{
+        f"{name} of {given}": (partial(door, value), f"a Sample is needed, such as .*, not {given}$")
+        for name, door in {
+            "taylor": eb.taylor, "jackknife": eb.jackknife, "bootstrap": bootstrap, "alarms": eb.alarms, "balance": eb.balance,
+            "influence": partial(eb.influence, metric="pairwise-recall"),
+        }.items()
+        for given, value in {"Units": SAMPLE.units, "DataFrame": L.to_frame(), "None": None, "the class Sample": eb.Sample}.items()
+    },
+    **{
+        f"{name} of {given}": (partial(door, value), f"Units are needed, as .* makes them or sample.units, not {given}$")
+        for name, door in {
+            "naive": eb.naive, "P_naive": eb.P_naive, "links out of reach": eb.links_out_of_reach,
+            "mislabel": lambda x: labelling.mislabel(x, labelling.Annotator(labelling.MissedPieces(0.1))),
+        }.items()
+        for given, value in {"Sample": SAMPLE, "DataFrame": L.to_frame(), "None": None}.items()
+    },
+    # seeds
+    **{
+        f"{seed!r} as the seed of {name}": (partial(door, rng=seed), f"rng must be a Generator, a whole number of 0 or more as seed, or None, not {seed!r}")
+        for name, door in {
+            "bootstrap": partial(bootstrap, SAMPLE),
+            "compare": lambda rng: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, engine=PairedBootstrap(rng)),
+            "simulate": partial(simulate.simulate, simulate.Zeta(2.5, 9), simulate.Splits(0.1), 50),
+            "population": partial(simulate.population, simulate.Zeta(2.5, 9), 50),
+            "mislabel": partial(labelling.mislabel, SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.1))),
+            "restore": partial(labelling.restore, SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.1))),
+            "perturb": partial(labelling.perturb, L, P, labelling.Annotator(labelling.MissedPieces(0.1))),
+            "bias analysis": partial(sensitivity.bias_analysis, SAMPLE, 0.1, 0.1),
+        }.items()
+        for seed in ("x", -1, 1.5)
+    },
     "missing as a name": (lambda: by(eb.UniformClusters(), missing="omit"), "missing must be one of Missing.ERROR, .*Missing.OMIT, not 'omit'"),
     # weights
     "weights in a list": (lambda: by(eb.KnownWeights([1, 2, 3])), "weights must be a Series or a mapping by id, not list"),
@@ -120,6 +154,20 @@ REFUSED = {
     "a class of kinds": (lambda: FOUND.interval(0.9, eb.Symmetric), r"Symmetric is a class"),
     "a kind's name": (lambda: FOUND.table(0.9, "wald"), "a kind of interval is an object such as WALD or Symmetric.logit., not 'wald'"),
     "a scale for a kind": (lambda: FOUND.interval(0.9, eb.logit), "a kind of interval is an object .*, not <logit scale>"),
+    **{
+        f"{kind.__name__} of {value!r}": (partial(kind, *first, value), f"{what}, not {value!r}")
+        for kind, first, what, more in (
+            (eb.BetaGamma, (), "mass of the pseudo-draws must be a number, 0 or more", np.inf),
+            (eb.Symmetric, (None,), "degrees of freedom must be a number above 0", 0),
+        )
+        for value in ("x", -1, np.nan, None if kind is eb.BetaGamma else 1j, True, more)
+    },
+    "a level in words": (lambda: FOUND.interval("x"), "level must lie strictly between 0 and 1, not 'x'"),
+    "a level in words of draws": (lambda: bootstrap(SAMPLE, PR, replicates=5).draws.interval("x"), "level must lie strictly between 0 and 1, not 'x'"),
+    **{
+        f"a part {at!r}": (partial(FOUND.part, at), f"components are taken by position, 0 to 1, not {said}; they are 0 pairwise-precision, 1 pairwise-recall")
+        for at, said in (([0, 2], "2"), ([-3], "-3"), (["pairwise-recall"], "'pairwise-recall'"), ("pairwise-recall", "'pairwise-recall'"), ([0.5], "0.5"), ([True, False], "True, False"), ([], "none"))
+    },
     "a scale's name": (lambda: eb.Symmetric("logit"), "a scale is one of identity, logit and log, not 'logit'"),
     "a kind for a level": (lambda: FOUND.interval(eb.WALD), "level must lie strictly between 0 and 1, not Symmetric"),
     "weights too few": (lambda: FOUND.contrast([[1.0]], ["P"]), r"one row per name, 1, and one column per component, 2, not shape \(1, 1\)"),

@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
-from ..arrays import BoolArray, FloatArray, IntArray, Seed
+from ..arrays import BoolArray, FloatArray, IntArray, Seed, generator
 from ..clustering import Clustering
 from ..errors import DataError, some
-from ..units import Units
+from ..units import Units, need_units
 from .rates import Rate, drawn, need_rate
 
 
@@ -217,6 +217,7 @@ def _with_pieces(units: Units, at: IntArray, n: FloatArray, m: FloatArray, clust
 
 
 def _need_entities(units: Units) -> None:
+    need_units(units)
     if not units.by_entity:
         raise DataError("annotators label entities; these units are sampled predicted clusters")
 
@@ -248,7 +249,7 @@ def mislabel(units: Units, model: Annotator, rng: Seed = None, home: BoolArray |
     [3.0]
     """
     _need_entities(units)
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     home = sampled_mention(units, rng) if home is None else home
     lost, kept = model.changes(units, home, rng)
     return _with_pieces(units, np.arange(len(units.n)), units.n - lost + kept, units.m, units.cluster)
@@ -287,7 +288,7 @@ def restore(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | 
     array([2., 2.])
     """
     _need_entities(units)
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     home = sampled_mention(units, rng) if home is None else home
     known = model.fixed(rng)
     joined, copies, size = np.zeros_like(units.n), np.zeros(len(units.n), dtype=np.int64), units.n.copy()
@@ -364,7 +365,7 @@ def perturb(
     >>> perturb(labels, prediction, careless, np.random.default_rng(1), mentions=[2]).to_dict()
     {1: 'x', 2: 'x', 4: 'x'}
     """
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     labels, prediction = Clustering.of(labels, "labels"), Clustering.of(prediction, "prediction")
     where = prediction.records.get_indexer(labels.records)
     covered = np.flatnonzero(where >= 0)

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
-from ..arrays import FloatArray, Seed
+from ..arrays import FloatArray, Seed, generator
 from ..bootstrap import PseudoDraws, Scheme, bootstrap
 from ..errors import Alarm, DataError, NotIdentified
 from ..intervals import DEFAULT, Kind
@@ -215,7 +215,7 @@ def bias_analysis(
     >>> found.plain.mean.round(2), found.adjusted.mean.round(2)
     (array([0.67, 0.44, 0.53]), array([0.67, 0.39, 0.49]))
     """
-    metrics, rng = chosen(metrics), np.random.default_rng(rng)
+    metrics, rng = chosen(metrics), generator(rng)
     law, engine = law or law_of(sample.design), engine or Analytic()
     for rate, what in ((missed, "missed"), (kept, "kept")):
         if not isinstance(rate, Rate):

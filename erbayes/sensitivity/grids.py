@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from ..arrays import FloatArray, Seed
+from ..arrays import FloatArray, Seed, generator
 from ..errors import DataError, NotIdentified
 from ..labelling import Annotator, KeptRecords, MissedPieces, restore
 from ..metrics import Metric, Wanted, chosen
@@ -179,7 +179,7 @@ def grid(
     u, v = np.asarray(u, dtype=float), np.asarray(v, dtype=float)
     if not (u.ndim == v.ndim == 1 and len(u) and len(v)):
         raise DataError("a grid needs a sequence of shares u and one of shares v")
-    metrics, rng, adjust = chosen(metrics), np.random.default_rng(rng), adjust or ClosedForm()
+    metrics, rng, adjust = chosen(metrics), generator(rng), adjust or ClosedForm()
     points = [(x, y) for x in u.tolist() for y in v.tolist()]
     found = np.full((len(points), len(PARTS), len(metrics)), np.nan)
     for i, (x, y) in enumerate(track(points, len(points), "grid", progress)):
@@ -248,7 +248,7 @@ def tipping(
     >>> round(found.u, 2)  # but for the correction of bias: R_obs = 4/9, 1 - (5/4) (.4/.6)
     0.16
     """
-    (metric,), adjust, start_of = chosen(metric), adjust or ClosedForm(), np.random.default_rng(rng)
+    (metric,), adjust, start_of = chosen(metric), adjust or ClosedForm(), generator(rng)
 
     def above(u: float, v: float) -> float:
         return float(adjust(sample, [metric], u, v, 0.95, deepcopy(start_of)).estimate[0]) - under

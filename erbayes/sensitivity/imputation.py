@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..arrays import FloatArray, Seed
+from ..arrays import FloatArray, Seed, generator
 from ..bootstrap import PseudoDraws, Scheme, bootstrap
 from ..errors import DataError
 from ..labelling import Annotator, drawn, restore
@@ -127,7 +127,7 @@ def restored_analysis(
     """
     if min(imputations, draws) < 1:
         raise DataError(f"imputations and draws must be 1 or more, not {imputations} and {draws}")
-    metrics, rng, engine = chosen(metrics), np.random.default_rng(rng), engine or Bootstrapped()
+    metrics, rng, engine = chosen(metrics), generator(rng), engine or Bootstrapped()
     plain = engine(sample, metrics, imputations * draws, rng)
     values: list[FloatArray] = []
     told: list[dict[type[Warning], str]] = []
