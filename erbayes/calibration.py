@@ -208,8 +208,9 @@ class Calibrated:
     fewest: float = FEWEST
 
     def __post_init__(self) -> None:
-        if not 0 < self.bounds[0] < 1 < self.bounds[1]:
-            raise DataError(f"bounds must hold 0 < L < 1 < U, not {self.bounds}")
+        bounds = np.asarray(self.bounds)
+        if bounds.dtype.kind not in "iuf" or bounds.shape != (2,) or not 0 < bounds[0] < 1 < bounds[1]:
+            raise DataError(f"bounds must hold 0 < L < 1 < U, not {self.bounds!r}")
 
     def expand(self, units: Units) -> Expansion:
         need_object(self.design, "expand", "a design to calibrate is an object such as UniformRecords()")
@@ -222,6 +223,7 @@ class Calibrated:
                 f"{beyond:.0%} of all predicted links lie in clusters larger than any that the "
                 "sample touches: no weight can stand in for them; do without calibration"
             )
+        need_object(self.totals, "__call__", "totals is a function such as links_by_size")
         columns = tuple(self.totals(units, expansion))
         other = [getattr(c, "name", repr(c)) for c in columns if not isinstance(c, ClusterSum)]
         if other or not columns:

@@ -16,7 +16,7 @@ from .arrays import Seed, generator
 from .bootstrap import RaoWu, Scheme, bootstrap
 from .clustering import Clustering, kind
 from .design import Design
-from .errors import DataError, Remedy, member, some
+from .errors import DataError, Remedy, member, need_object, some
 from .metrics import METRICS, Metric, Wanted, chosen
 from .sample import Sample
 from .scan import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
@@ -219,6 +219,7 @@ def _compared(
     units: Mapping[str, Units], design: Design, metrics: Sequence[Metric], engine: Paired | None, common: bool
 ) -> Comparison:
     samples = tuple(Sample(u, design) for u in units.values())
+    need_object(engine or paired_taylor, "__call__", "an engine is an object such as PairedBootstrap()")
     joint = (engine or paired_taylor)(samples, metrics)
     seen = samples[0].units
     left_out = seen.unmatched if common and seen.population is not None else 0

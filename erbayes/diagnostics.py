@@ -10,7 +10,7 @@ import pandas as pd
 from .calibration import links_out_of_reach
 from .columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, ClusterSum, Known, pairs
 from .design import UniformClusters, UniformRecords
-from .errors import NotIdentified
+from .errors import DataError, NotIdentified
 from .frame import Cut
 from .metrics import (
     METRICS,
@@ -146,7 +146,9 @@ def influence(sample: Sample, metric: Metric | str) -> pd.DataFrame:
     """
     need_sample(sample)
     units, expansion = sample.units, sample.expansion
-    (metric,) = chosen(metric)
+    metric, *others = chosen(metric)
+    if others:
+        raise DataError(f"influence is on one metric, not on {1 + len(others)}")
     effect = effects(sample, [metric])[:, 0]
     if np.isnan(effect).any():
         raise NotIdentified(f"no unit has an influence on {metric.name}: {EMPTY}")

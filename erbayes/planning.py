@@ -307,6 +307,8 @@ def forecast(
     1  entities  1543  1479.0
     """
     metrics = chosen(metrics)
+    need_object(designs, "items", "designs must map names to designs, such as {'records': UniformRecords()}")
+    need_object(cost, "__call__", "cost is a function of sizes")
     if not designs:
         raise DataError(f"nothing to forecast: {len(metrics)} metrics under 0 designs")
     for name, design in designs.items():

@@ -86,23 +86,31 @@ def refuse_columns(
     """
     columns = list(frame.columns)
     if len(columns) < needed:
-        raise DataError(f"{what} needs {needed} columns; it has {some(columns)}{_separated(columns)}")
+        hint = _separated(columns) or _in_index(frame)
+        raise DataError(f"{what} needs {needed} columns; it has {some(columns) or 'none'}{hint}")
     if len(columns) <= needed + spare or len(named) == needed:
         return
-    free = [c for c in columns if c not in named]
+    free = [i for i, c in enumerate(columns) if c not in named]
     asked = f"{what} has {len(columns)} columns, {some(columns, 20)}, instead of {needed}"
     hints = [
-        f"{c!r} looks like the index that pandas writes, which to_csv(index=False) leaves out"
-        for c in free[:1]
-        if INDEX.fullmatch(str(c))
+        f"{columns[i]!r} looks like the index that pandas writes, which to_csv(index=False) leaves out"
+        for i in free[:1]
+        if INDEX.fullmatch(str(columns[i]))
     ]
-    if judging := [c for c in free[needed - len(named) :] if _judges(frame[c])]:
+    if judging := [columns[i] for i in free[needed - len(named) :] if _judges(frame.iloc[:, i])]:
         hints.append(f"{some(judging)} looks like scores or answers about pairs")
     raise DataError(
         "; ".join([asked, *hints]),
         *remedies,
         *([pairs] if judging and pairs else []),
     )
+
+
+def _in_index(frame: pd.DataFrame) -> str:
+    """A hint at records in the index."""
+    if isinstance(frame.index, pd.RangeIndex):
+        return ""
+    return ": if records are its index, reset_index() makes them a column"
 
 
 def _separated(columns: Sequence[str]) -> str:

@@ -315,12 +315,19 @@ def _at(at: Any, names: Sequence[str]) -> list[int]:
 
 def _weights(weights: Any, names: Sequence[str], of: Sequence[str]) -> FloatArray:
     """Weights of linear combinations, (names, of)."""
-    C = np.atleast_2d(np.asarray(weights, dtype=float))
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise DataError(f"names of combinations must be a list of str, not {names!r}")
+    try:
+        C = np.atleast_2d(np.asarray(weights, dtype=float))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"weights of a combination must be numbers, one row per name: {error}") from error
     if C.shape != (len(names), len(of)):
         raise DataError(
             f"weights must have one row per name, {len(names)}, and one column per component, {len(of)}, "
             f"not shape {C.shape}"
         )
+    if not np.isfinite(C).all():
+        raise DataError("weights of a combination must be finite")
     if not (C != 0).any(axis=1).all():
         raise DataError("weights of a combination are all 0")
     return C

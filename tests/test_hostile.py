@@ -178,7 +178,69 @@ REFUSED = {
     "a column for a table": (lambda: eb.Clustering.of(pa.chunked_array([[1, 2]])), "expected a table of two columns, not one column: ChunkedArray"),
     "a table for ids": (lambda: eb.Clustering.from_pairs(EDGE, records=EDGE), "all records of the pairs must be a list or a column of ids, not DataFrame"),
     "a clustering for ids": (lambda: eb.Clustering.from_pairs(EDGE, records=eb.Clustering.of(P)), "must be a list or a column of ids, not Clustering"),
+    "a threshold in words": (lambda: eb.Clustering.from_pairs(EDGE.assign(s=1), score="s", threshold="x"), "pairs: threshold must be a number, not 'x'"),
+    "several scores": (lambda: eb.Clustering.from_pairs(EDGE.assign(s=1), score=["s"], threshold=1), r"no column \['s'\]; it has 'l', 'r', 's'"),
+    # tables
+    **{
+        f"three columns of {kind}, two of one name": (partial(eb.measure, table, L), "has 3 columns, 'record', 'x', 'x', instead of 2; choose two")
+        for kind, table in (
+            ("pandas", pd.DataFrame([["r1", "a", "b"]], columns=["record", "x", "x"])),
+            ("Arrow", pa.table([["r1"], ["a"], ["b"]], names=["record", "x", "x"])),
+        )
+    },
+    "records in the index": (lambda: eb.measure(P, L.to_frame("entity")), "the table of the labels needs 2 columns; it has 'entity': if records are its index, reset_index.. makes them a column"),
+    "no column": (lambda: eb.measure(pl.DataFrame(), L), "the table of the prediction needs 2 columns; it has none"),
+    "a frame up to no time": (lambda: eb.Dated("made", pd.NaT), "a cut-off is a day .YYYY-MM-DD. or a whole number, not NaT"),
+    # more of designs
+    "weights of days": (lambda: by(eb.KnownWeights(pd.Series(pd.Timestamp("2020"), WEIGHTS.index))), "weights must be one real number each, not datetime64"),
+    "weights of spans": (lambda: by(eb.KnownWeights(pd.Series(pd.Timedelta("1D"), WEIGHTS.index))), "weights must be one real number each, not timedelta64"),
+    "no correction": (lambda: by(eb.UniformClusters(4, correction=None)), "a correction is a function such as sampling_fraction, not None"),
+    "a correction in words": (lambda: by(eb.UniformClusters(4, correction=lambda n, T: "x")), r"correction\(3, 4\) must lie in \[0, 1\], not 'x'"),
+    "chances in words": (lambda: by(eb.BySize(lambda s: "x")), "probability must give a number for each of an array of sizes: could not convert"),
+    "chances of two arguments": (lambda: by(eb.BySize(lambda s, t: s)), "probability must give a number for each of an array of sizes: .* missing 1 required"),
+    "one bound": (lambda: eb.Calibrated(eb.UniformClusters(), bounds=3), "bounds must hold 0 < L < 1 < U, not 3"),
+    "bounds in words": (lambda: eb.Calibrated(eb.UniformClusters(), bounds=("a", "b")), "bounds must hold 0 < L < 1 < U, not"),
+    "totals that are no function": (lambda: by(eb.Calibrated(eb.UniformClusters(), totals=3)), "totals is a function such as links_by_size, not 3"),
+    # more of combinations
+    "weights in a word": (lambda: FOUND.contrast("x", ["a"]), "weights of a combination must be numbers, one row per name: could not"),
+    "ragged weights": (lambda: FOUND.contrast([[1], [1, 2]], ["a", "b"]), "weights of a combination must be numbers, one row per name"),
+    "weights of nan": (lambda: FOUND.contrast([[np.nan, 1]], ["a"]), "weights of a combination must be finite"),
+    "names in a word": (lambda: FOUND.contrast([[1, -1], [1, 1]], "ab"), "names of combinations must be a list of str, not 'ab'"),
+    "no names": (lambda: FOUND.contrast([[1, -1]], None), "names of combinations must be a list of str, not None"),
+    "influence on two metrics": (lambda: eb.influence(SAMPLE, PR), "influence is on one metric, not on 2"),
+    "an engine in words": (lambda: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, engine="bootstrap"), "an engine is an object such as PairedBootstrap.., not 'bootstrap'"),
+    "designs in a list": (lambda: planning.forecast(SAMPLE, PR, [eb.UniformRecords()]), "designs must map names to designs, such as .*, not .UniformRecords"),
+    "a cost that is a number": (lambda: plan(cost=3), "cost is a function of sizes, not 3"),
+    **{
+        f"{name} of Units": (partial(door, SAMPLE.units), "a Sample is needed, such as .*, not Units$")
+        for name, door in {
+            "bias analysis": lambda x: sensitivity.bias_analysis(x, 0.1, 0.1), "grid": lambda x: sensitivity.grid(x, [0.1], [0.1]),
+            "tipping": lambda x: sensitivity.tipping(x, "pairwise-recall", 0.5), "restored": lambda x: sensitivity.restored_analysis(x, labelling.Annotator()),
+        }.items()
+    },
+    # parameters in words
+    **{
+        f"{what} of 'x'": (call, f"{message}, not 'x'")
+        for what, call, message in (
+            ("beta", lambda: m.pairwise_f("x"), "beta of pairwise_f must be 0 or more and finite"),
+            ("rate", lambda: labelling.MissedPieces("x"), r"rate of MissedPieces must lie in \[0, 1\]"),
+            ("Beta", lambda: labelling.Beta("x", 1), "a and b of Beta must be above 0 and finite"),
+            ("count", lambda: labelling.Recaptured("x", 1, 1), "counts must be 0 or more and finite"),
+            ("share of splits", lambda: simulate.Splits("x"), r"Splits must lie in \[0, 1\]"),
+            ("records", lambda: simulate.population(simulate.Zeta(2.5, 9), "x"), "records of a population must be a whole number, 1 or more"),
+            ("law", lambda: simulate.population("x", 9), "a law of sizes is an object such as Zeta.2.5, 60."),
+            ("errors", lambda: simulate.simulate(simulate.Zeta(2.5, 9), "x", 9), "errors are made by an object such as Misattribution.0.1."),
+            ("missed", lambda: labelling.Annotator("x"), "missed is an object such as MissedPieces.0.1."),
+        )
+    },
+    "half a record of a population": (lambda: simulate.population(simulate.Zeta(2.5, 9), 9.5), "records of a population must be a whole number, 1 or more, not 9.5"),
+    "kept of None": (lambda: labelling.Annotator(kept=None), "kept is an object such as KeptRecords.0.1., not None"),
     # labelling
+    "no annotator": (lambda: labelling.mislabel(SAMPLE.units, None), "a model of errors is an Annotator, such as .*, not None"),
+    "a class of annotators": (lambda: labelling.restore(SAMPLE.units, labelling.Annotator), "a model of errors is an Annotator, such as .*, not the class Annotator"),
+    "answers on one mention": (lambda: labelling.answers(L, "r1"), "mentions must be several ids, not 'r1' alone"),
+    "no answers": (lambda: labelling.Pair.of(None, None, P), "answers are a DataFrame, as answers.. gives it, not None"),
+    "no sheet": (lambda: labelling.read_sheet(None, P), "a sheet is a DataFrame, .*, not None"),
     "a count of nan": (lambda: labelling.Recaptured(np.nan, 2, 3), "counts must be 0 or more and finite"),
     "a prior of nan": (lambda: labelling.Recaptured(1, 2, 3, prior=(1, np.nan, 1)), "prior masses must be above 0 and finite"),
     "answers of other columns": (lambda: labelling.Pair.of(L.to_frame("e"), L.to_frame("e"), P), r"answers need columns mention and record, .*\['mention', 'record'\] are lacking"),

@@ -16,7 +16,7 @@ from scipy.special import expit, logit
 
 from ..arrays import BoolArray, FloatArray, IntArray, Seed, generator
 from ..clustering import Clustering
-from ..errors import DataError, some
+from ..errors import DataError, need, need_object, some
 from ..units import Units, need_units
 from .rates import Rate, drawn, need_rate
 
@@ -180,6 +180,10 @@ class Annotator:
     missed: Missed = field(default_factory=lambda: MissedPieces(0.0))
     kept: KeptRecords = field(default_factory=lambda: KeptRecords(0.0))
 
+    def __post_init__(self) -> None:
+        need_object(self.missed, "missed", "missed is an object such as MissedPieces(0.1)")
+        need_object(self.kept, "kept", "kept is an object such as KeptRecords(0.1)")
+
     def fixed(self, rng: np.random.Generator) -> Annotator:
         """The same with priors replaced by one draw."""
         return Annotator(self.missed.fixed(rng), self.kept.fixed(rng))
@@ -249,6 +253,7 @@ def mislabel(units: Units, model: Annotator, rng: Seed = None, home: BoolArray |
     [3.0]
     """
     _need_entities(units)
+    need(model, Annotator, "a model of errors is an Annotator, such as Annotator(MissedPieces(0.1))")
     rng = generator(rng)
     home = sampled_mention(units, rng) if home is None else home
     lost, kept = model.changes(units, home, rng)
@@ -288,6 +293,7 @@ def restore(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | 
     array([2., 2.])
     """
     _need_entities(units)
+    need(model, Annotator, "a model of errors is an Annotator, such as Annotator(MissedPieces(0.1))")
     rng = generator(rng)
     home = sampled_mention(units, rng) if home is None else home
     known = model.fixed(rng)

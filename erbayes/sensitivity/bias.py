@@ -19,7 +19,7 @@ from ..errors import Alarm, DataError, NotIdentified
 from ..intervals import DEFAULT, Kind
 from ..labelling import Rate, drawn
 from ..metrics import Metric, Wanted, chosen
-from ..sample import Sample
+from ..sample import Sample, need_sample
 from ..taylor import taylor
 from ..uncertain import Draws, Tabled, Totals
 from .laws import PRF, Law, breaks_down, corrected, law_of, odds
@@ -215,6 +215,7 @@ def bias_analysis(
     >>> found.plain.mean.round(2), found.adjusted.mean.round(2)
     (array([0.67, 0.44, 0.53]), array([0.67, 0.39, 0.49]))
     """
+    need_sample(sample)
     metrics, rng = chosen(metrics), generator(rng)
     law, engine = law or law_of(sample.design), engine or Analytic()
     for rate, what in ((missed, "missed"), (kept, "kept")):

@@ -18,7 +18,7 @@ from ..errors import DataError, NotIdentified
 from ..labelling import Annotator, KeptRecords, MissedPieces, restore
 from ..metrics import Metric, Wanted, chosen
 from ..progress import track
-from ..sample import Sample
+from ..sample import Sample, need_sample
 from ..study import Estimates, Estimator, Taylor
 from ..uncertain import Tabled
 from .laws import PRF, Law, breaks_down, corrected, law_of
@@ -179,6 +179,7 @@ def grid(
     u, v = np.asarray(u, dtype=float), np.asarray(v, dtype=float)
     if not (u.ndim == v.ndim == 1 and len(u) and len(v)):
         raise DataError("a grid needs a sequence of shares u and one of shares v")
+    need_sample(sample)
     metrics, rng, adjust = chosen(metrics), generator(rng), adjust or ClosedForm()
     points = [(x, y) for x in u.tolist() for y in v.tolist()]
     found = np.full((len(points), len(PARTS), len(metrics)), np.nan)
@@ -248,6 +249,7 @@ def tipping(
     >>> round(found.u, 2)  # but for the correction of bias: R_obs = 4/9, 1 - (5/4) (.4/.6)
     0.16
     """
+    need_sample(sample)
     (metric,), adjust, start_of = chosen(metric), adjust or ClosedForm(), generator(rng)
 
     def above(u: float, v: float) -> float:

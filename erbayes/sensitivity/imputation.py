@@ -15,7 +15,7 @@ from ..errors import DataError
 from ..labelling import Annotator, drawn, restore
 from ..metrics import Metric, Wanted, chosen
 from ..progress import track
-from ..sample import Sample
+from ..sample import Sample, need_sample
 from ..uncertain import Draws
 from .bias import BiasAnalysis, drawn_rates
 from .laws import PRF
@@ -127,6 +127,7 @@ def restored_analysis(
     """
     if min(imputations, draws) < 1:
         raise DataError(f"imputations and draws must be 1 or more, not {imputations} and {draws}")
+    need_sample(sample)
     metrics, rng, engine = chosen(metrics), generator(rng), engine or Bootstrapped()
     plain = engine(sample, metrics, imputations * draws, rng)
     values: list[FloatArray] = []

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
 from ..arrays import IntArray
-from ..errors import some
+from ..errors import number, some
 from .sizes import require
 
 
@@ -51,7 +51,7 @@ def _compact(codes: IntArray) -> IntArray:
 
 
 def _need_share(value: float, what: str) -> None:
-    require(0 <= value <= 1, f"{what} must lie in [0, 1], not {value}")
+    number(value, what, lambda x: 0 <= x <= 1, "lie in [0, 1]")
 
 
 def _some_clusters(wanted: int, clusters: int, what: str, rng: np.random.Generator) -> IntArray:

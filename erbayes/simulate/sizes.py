@@ -14,7 +14,7 @@ from scipy.special import zeta
 from scipy.stats import nbinom
 
 from ..arrays import FloatArray, IntArray
-from ..errors import DataError, some
+from ..errors import DataError, some, whole
 
 
 def require(met: bool, message: str) -> None:
@@ -32,7 +32,7 @@ class SizeLaw(Protocol):
 
 
 def _need_records(records: int) -> None:
-    require(records >= 1, f"a population needs 1 record or more, not {records}")
+    whole(records, "records of a population")
 
 
 def _fill(sizes: IntArray | FloatArray, records: int) -> IntArray:
