@@ -80,6 +80,12 @@ def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) 
     )
     free = (c for c in frame.columns if c not in named)
     chosen = frame[[c if c is not None else next(free) for c in columns.values()]]
+    for name, column in chosen.items():
+        if times := int((column == name).sum()):
+            raise DataError(
+                f"{path}: {times:,} rows hold {name!r} in the column of this name: is the first line a "
+                "record, or one of several headers? The first line, and no other, must name the columns"
+            )
     integers = chosen.select_dtypes("integer").columns
     return chosen.astype({c: "str" for c in integers})
 

@@ -49,7 +49,7 @@ def _judges(column: pd.Series) -> bool:
     numbers = pd.to_numeric(values, errors="coerce")
     if numbers.notna().all():
         return bool(numbers.between(0, 1).all())  # True and False are 1 and 0
-    return {re.sub(r"[\W_]", "", str(v)).lower() for v in values.unique()} <= MATCHES
+    return {re.sub(r"[\W_]", "", v).lower() for v in set(map(str, values))} <= MATCHES
 
 
 def refuse_columns(

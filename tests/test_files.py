@@ -106,6 +106,20 @@ def test_quotes_as_they_are_meant(tmp_path, name):
     assert read_columns(tmp_path / "x.csv", {"record": None, "cluster": None}).iloc[:, 0].to_list() == wanted
 
 
+@pytest.mark.parametrize("text, times", [("r0,c0\nr1,c0\nr2,c1\n", 1), ("r,c\na,x\nr,c\nb,x\n", 1)])
+def test_the_first_line_and_no_other_names_columns(tmp_path, text, times):
+    """Without a header the first record would be lost; with two there would be one too many."""
+    (tmp_path / "x.csv").write_text(text)
+    with pytest.raises(eb.DataError, match=f"x.csv: {times} rows hold '(c0|r)' in the column of this name"):
+        read_columns(tmp_path / "x.csv", {"record": None, "cluster": None})
+
+
+def test_lists_beside_ids_are_columns_to_choose_from(tmp_path):
+    pd.DataFrame({"r": ["a"], "c": ["x"], "tags": [["t"]]}).to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(eb.DataError, match=r"x\.parquet has 3 columns, 'r', 'c', 'tags', instead of 2"):
+        read_columns(tmp_path / "x.parquet", {"record": None, "cluster": None})
+
+
 def test_a_scan_reads_quoted_ids_without_the_blank_after_them(tmp_path):
     pytest.importorskip("duckdb")
     labels = {"a": "e", "b": "e"}

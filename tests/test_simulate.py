@@ -431,5 +431,5 @@ def test_bad_parameters_say_so(make, message):
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)
 def test_a_population_needs_records(law):
-    with pytest.raises(eb.DataError, match="1 record or more, not 0"):
+    with pytest.raises(eb.DataError, match="a whole number, 1 or more, not 0"):
         sim.population(law, 0, rng())
