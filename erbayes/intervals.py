@@ -115,7 +115,7 @@ class BetaGamma:
     mass: float = 0.5
 
     def __post_init__(self) -> None:
-        number(self.mass, "mass of the pseudo-draws", lambda x: 0 <= x < np.inf, "be a number, 0 or more")
+        number(self.mass, "mass of the pseudo-draws", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
 
     def label(self, support: Support) -> str:
         bounded = np.isfinite(support)
@@ -232,7 +232,7 @@ class Symmetric:
         if self.scale is not None:
             need_object(self.scale, "forward", "a scale is one of identity, logit and log")
         if self.df is not None:
-            number(self.df, "degrees of freedom", lambda x: x > 0, "be a number above 0")
+            number(self.df, "degrees of freedom", lambda x: x > 0, "be above 0")
 
     def label(self, support: Support) -> str:
         name = (self.scale or natural_scale(support)).name

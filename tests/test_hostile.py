@@ -157,8 +157,8 @@ REFUSED = {
     **{
         f"{kind.__name__} of {value!r}": (partial(kind, *first, value), f"{what}, not {value!r}")
         for kind, first, what, more in (
-            (eb.BetaGamma, (), "mass of the pseudo-draws must be a number, 0 or more", np.inf),
-            (eb.Symmetric, (None,), "degrees of freedom must be a number above 0", 0),
+            (eb.BetaGamma, (), "mass of the pseudo-draws must be 0 or more and finite", np.inf),
+            (eb.Symmetric, (None,), "degrees of freedom must be above 0", 0),
         )
         for value in ("x", -1, np.nan, None if kind is eb.BetaGamma else 1j, True, more)
     },
