@@ -3,35 +3,49 @@ PYTHON ?= $(shell for p in python3.12 python3.13 python3.14 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-.PHONY: test demo study docs links
-test: .venv/ready
+# Tests of these compile models, start Spark or repeat long simulations.
+SLOW := $(wildcard tests/test_bayes*.py) erbayes/bayes \
+	$(patsubst %,tests/test_%.py,arviz notebooks planning scan sensitivity study)
+
+.PHONY: test check house quick demo study docs links
+test: house
+	$(BIN)/python -m pytest
+
+# Two at a time, one on each core.
+check: .venv/test
+	$(MAKE) --no-print-directory --jobs=2 house quick
+
+quick: .venv/test
+	$(BIN)/python -m pytest -q $(SLOW:%=--ignore=%)
+
+house: .venv/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest
 
-study: .venv/ready
+study: .venv/test
 	$(BIN)/python -m pytest -m study
 	$(BIN)/python benchmarks/intervals.py
 
-demo: .venv/ready
+demo: .venv/datasets
 	$(BIN)/erbayes demo
 
-docs: .venv/docs
+docs: .venv/test .venv/docs
 	$(BIN)/sphinx-build -q -W --keep-going -c docs . build/docs
 	@echo "wrote build/docs/index.html"
 
-links: .venv/docs
+links: .venv/test .venv/docs
 	$(BIN)/sphinx-build -q -W --keep-going -c docs -b linkcheck . build/links
 
-.venv/docs: .venv/ready
-	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+# Each stamp is named after the extra that it installs.
+.venv/datasets .venv/docs .venv/test: pyproject.toml | .venv/new
+	@echo "Installing erbayes[$(@F)] in .venv ..."
+	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[$(@F)]'
 	@touch $@
 
-.venv/ready: pyproject.toml
-	@echo "Setting up .venv (once) ..."
+.venv/new:
 	@test -n "$(PYTHON)" || { echo "erbayes needs Python 3.12 or newer"; exit 1; }
+	@echo "Setting up .venv (once) ..."
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --editable '.[test,datasets]'
 	@touch $@

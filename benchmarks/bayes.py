@@ -60,7 +60,7 @@ def fast_fits() -> bool:
 
 def studied_fits(repetitions: int) -> float:
     """Fits a second of a study of two cells in two processes, after a first study of one fit each."""
-    from erbayes.bayes.studied import Modelled
+    from erbayes.bayes import Modelled
     from erbayes.metrics import pairwise_precision, pairwise_recall
     from erbayes.study import DrawClusters, study
 
@@ -87,7 +87,7 @@ def nuts_fits() -> bool:
 
     drawn, start = samples(2), time.perf_counter()
     from erbayes.bayes import nuts
-    from erbayes.engines import side_by_side
+    from erbayes.engine import side_by_side
     from erbayes.metrics import pairwise_precision, pairwise_recall
 
     rng, good = np.random.default_rng(SEED), True

@@ -27,17 +27,13 @@ import pandas as pd
 from erbayes import datasets, identity
 from erbayes import metrics as m
 from erbayes import simulate as sim
-from erbayes.bayes.studied import Modelled
-from erbayes.bootstrap import Percentile, Studentised
+from erbayes.bayes import Modelled
+from erbayes.engine import Estimator, Jackknife, OnCalibrated, OnDistinct, Resampled, Studentised, Taylor
+from erbayes.intervals import EqualTailed
 from erbayes.study import (
     DrawClusters,
     DrawRecords,
-    Jackknife,
-    OnCalibrated,
-    OnDistinct,
-    Resampled,
     Study,
-    Taylor,
     study,
 )
 
@@ -52,9 +48,9 @@ METRICS = (m.pairwise_precision, m.pairwise_recall)
 MODEL, PERCENTILE = "size model", "percentile"
 ESTIMATORS = {
     MODEL: Modelled(),
-    PERCENTILE: Resampled(Percentile()),
+    PERCENTILE: Estimator(Resampled(replicates=1000), EqualTailed()),
     "default": Taylor(),
-    "bootstrap-t": Resampled(Studentised(identity)),
+    "bootstrap-t": Estimator(Resampled(replicates=1000), Studentised(identity)),
     "jackknife": Jackknife(),
     "calibrated": OnCalibrated(Taylor()),
     "distinct": OnDistinct(Taylor()),
@@ -264,5 +260,8 @@ if __name__ == "__main__":
     print(f"\nCells under .90\n\n{as_markdown(low(runs))}")
     told = bars(runs)
     print(f"\nBars\n\n{as_markdown(told)}")
-    print(f"\nFits of this process: {dict(ESTIMATORS[MODEL].counted)}")
+    model = found.runs[found.runs.estimator == MODEL].drop_duplicates(
+        ["population", "plan", "n", "repetition"]
+    )
+    print(f"\n{model.warned.sum():.0f} of {len(model)} fits of the size model did not converge")
     sys.exit(int(named and told.missed.any()))

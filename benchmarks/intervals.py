@@ -23,15 +23,22 @@ import pandas as pd
 from erbayes import WALD, BetaGamma, Symmetric, datasets
 from erbayes import metrics as m
 from erbayes import simulate as sim
-from erbayes.bootstrap import BCa, Dirichlet, Percentile, PseudoDraws, Studentised
-from erbayes.study import (
-    DrawClusters,
-    DrawRecords,
+from erbayes.engine import (
+    BCa,
+    Dirichlet,
+    Estimator,
     Jackknife,
     OnCalibrated,
     OnDistinct,
+    PseudoDraws,
     Resampled,
+    Studentised,
     Taylor,
+)
+from erbayes.intervals import EqualTailed
+from erbayes.study import (
+    DrawClusters,
+    DrawRecords,
     study,
 )
 
@@ -47,9 +54,9 @@ METRICS = (
 SIZES = [50, 100, 400]
 DEFAULT = "default: Beta"
 FAST = {
-    "Wald": Taylor(WALD),
-    "logit-t": Taylor(Symmetric()),
-    "Beta, no pseudo-draws": Taylor(BetaGamma(0.0)),
+    "Wald": Estimator(Taylor(), WALD),
+    "logit-t": Estimator(Taylor(), Symmetric()),
+    "Beta, no pseudo-draws": Estimator(Taylor(), BetaGamma(0.0)),
     DEFAULT: Taylor(),
 }
 SLOWER = {
@@ -58,11 +65,11 @@ SLOWER = {
     "default, calibrated": OnCalibrated(Taylor()),
 }
 BOOTSTRAPS = {
-    "percentile": Resampled(Percentile()),
-    "BCa": Resampled(BCa()),
-    "bootstrap-t, logit": Resampled(Studentised()),
-    "Bayesian bootstrap": Resampled(Percentile(), Dirichlet()),
-    "Bayesian, pseudo-draws": Resampled(Percentile(), PseudoDraws()),
+    "percentile": Estimator(Resampled(replicates=1000), EqualTailed()),
+    "BCa": Estimator(Resampled(replicates=1000), BCa()),
+    "bootstrap-t, logit": Estimator(Resampled(replicates=1000), Studentised()),
+    "Bayesian bootstrap": Estimator(Resampled(Dirichlet(), 1000), EqualTailed()),
+    "Bayesian, pseudo-draws": Estimator(Resampled(PseudoDraws(), 1000), EqualTailed()),
 }
 
 

@@ -16,10 +16,12 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from erbayes import Sample, datasets, plots
+from erbayes import Normal, Sample, datasets, plots
 from erbayes import metrics as m
 from erbayes import simulate as sim
-from erbayes.study import DrawRecords, Estimates, Naive, Study, Taylor, study
+from erbayes.arrays import Seed
+from erbayes.engine import Naive, Taylor
+from erbayes.study import DrawRecords, Study, study
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 RATES, SIZES = (0.05, 0.10, 0.20), (100, 200, 400)
@@ -32,11 +34,9 @@ class Record:
 
     together: ClassVar[bool] = True
 
-    def __call__(
-        self, sample: Sample, metrics: Sequence[m.Metric], level: float, rng: np.random.Generator
-    ) -> Estimates:
+    def __call__(self, sample: Sample, metrics: Sequence[m.Metric], rng: Seed = None) -> Normal:
         theirs = [m.P_rec if metric is m.P_block else metric for metric in metrics]
-        return Taylor()(sample, theirs, level, rng)
+        return Taylor()(sample, theirs, rng)
 
 
 ESTIMATORS = {"cluster_block": Taylor(), "naive": Naive(), "record": Record()}

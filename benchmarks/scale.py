@@ -1,4 +1,4 @@
-"""Scanning large predictions: `erbayes.scan` against hand-written DuckDB SQL of the same counts.
+"""Scanning large predictions: `erbayes.large.scan` against hand-written DuckDB SQL of the same counts.
 
     python benchmarks/scale.py 5 20        # million rows; needs the extra scale
     python benchmarks/scale.py 100 --memory-limit 1GB --frames --rounds 1
@@ -47,7 +47,7 @@ def by_hand(table: Any, labels: pd.DataFrame, key: str, limit: str | None, folde
 
 
 def scanned(table: Any, labels: pd.DataFrame, limit: str | None, folder: Path) -> tuple[int, ...]:
-    from erbayes.scan import DuckDB, scan
+    from erbayes.large import DuckDB, scan
 
     units = scan(table, labels, engine=DuckDB(limit, THREADS, folder))
     histogram = zip(units.known.size, units.known.count, strict=True)
@@ -90,7 +90,7 @@ def measured(arm: str, folder: Path, kind: str | None, limit: str | None) -> tup
     """Wall and processor seconds, peak memory in GiB (of frames: beyond what there was before), result."""
     import duckdb  # noqa: F401
 
-    import erbayes.scan  # noqa: F401
+    import erbayes.large  # noqa: F401
 
     path = folder / "prediction.parquet"
     labels = pd.read_parquet(folder / "labels.parquet")
@@ -103,7 +103,7 @@ def measured(arm: str, folder: Path, kind: str | None, limit: str | None) -> tup
         "read both columns": lambda: read(path),
         "SQL by hand": lambda: by_hand(table, labels, "cluster", limit, folder),
         "SQL by hand, hashed": lambda: by_hand(table, labels, "hash(cluster)", limit, folder),
-        "erbayes.scan": lambda: scanned(table, labels, limit, folder),
+        "erbayes.large.scan": lambda: scanned(table, labels, limit, folder),
         "erbayes.measure": lambda: measure(table, labels),
     }
     before = peak() if kind else 0.0
@@ -146,7 +146,7 @@ def compared(
     cpu = {arm: median(seconds for _, seconds, *_ in rows) for arm, rows in runs.items()}
     for arm, rows in runs.items():
         wall, memory = median(r[0] for r in rows), max(r[2] for r in rows)
-        ratio = cpu["erbayes.scan"] / cpu[arm]
+        ratio = cpu["erbayes.large.scan"] / cpu[arm]
         print(
             f"  {arm:22} {wall:7.2f} s {cpu[arm]:7.2f} s processor {memory:6.2f} GiB   "
             f"scan is {ratio:.2f} times it",
@@ -169,16 +169,16 @@ def main() -> None:
             alone(write, millions * 1_000_000, folder)
             size = (folder / "prediction.parquet").stat().st_size / 2**20
             print(f"{millions} million rows of Parquet, {size:.0f} MiB")
-            arms = ["read both columns", "SQL by hand", "SQL by hand, hashed", "erbayes.scan"]
+            arms = ["read both columns", "SQL by hand", "SQL by hand, hashed", "erbayes.large.scan"]
             for limit in dict.fromkeys([None, given.memory_limit]):
                 if limit:
                     print(f"the same, memory limit {limit}")
                 cpu = compared(arms, folder, None, limit, given.rounds)
-                failed |= cpu["erbayes.scan"] > BAR * cpu["SQL by hand"]
+                failed |= cpu["erbayes.large.scan"] > BAR * cpu["SQL by hand"]
             for kind in given.frames:
                 print(f"{millions} million rows of pandas {kind}; memory beyond the frame")
                 arms = [] if kind == "categories" else ["SQL by hand"]
-                compared([*arms, "erbayes.scan", "erbayes.measure"], folder, kind, None, given.rounds)
+                compared([*arms, "erbayes.large.scan", "erbayes.measure"], folder, kind, None, given.rounds)
     if failed:
         sys.exit(f"failed: more than {BAR} times the processor time of SQL by hand")
 

@@ -1,4 +1,4 @@
-"""Scanning with Spark in local mode: `erbayes.scan` against hand-written SQL of the same counts.
+"""Scanning with Spark in local mode: `erbayes.large.scan` against hand-written SQL of the same counts.
 
     python benchmarks/spark.py 1 5        # million rows; needs the extras spark and scale, and Java 17
 
@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from scale import THREADS, alone, summary
 from tables import write
 
-from erbayes.scan import scan
+from erbayes.large import scan
 
 
 def started(folder: Path) -> SparkSession:
@@ -68,7 +68,7 @@ def main() -> None:
             table.selectExpr("SUM(LENGTH(record) + LENGTH(cluster))").collect()
             arms: dict[str, Callable[[], Any]] = {
                 "SQL by hand": lambda t=table, s=labels: by_hand(session, t, s),
-                "erbayes.scan": lambda t=table, s=labels: scanned(t, s),
+                "erbayes.large.scan": lambda t=table, s=labels: scanned(t, s),
             }
             seconds: dict[str, list[float]] = {arm: [] for arm in arms}
             counts = set()
@@ -80,7 +80,7 @@ def main() -> None:
             if len(counts) != 1:
                 sys.exit("failed: the counts differ")
             wall = {arm: median(each) for arm, each in seconds.items()}
-            ratio = wall["erbayes.scan"] / wall["SQL by hand"]
+            ratio = wall["erbayes.large.scan"] / wall["SQL by hand"]
             print(
                 f"{millions} million rows: " + ", ".join(f"{arm} {s:.1f} s" for arm, s in wall.items()),
                 f"ratio {ratio:.2f}",

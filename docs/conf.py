@@ -11,14 +11,25 @@ import sys
 import tomllib
 from pathlib import Path
 
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.utils.math.latex2mathml import tex2mathml
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 project = "erbayes"
 release = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+]
 root_doc = "docs/index"
 include_patterns = [
     "docs/**.md",
+    "docs/guide/reference/*.rst",  # a page for each name in docs/guide/api.md, made by autosummary
     "notebooks/*.ipynb",
     "benchmarks/*.md",
     "CHANGELOG.md",
@@ -27,8 +38,22 @@ include_patterns = [
 exclude_patterns = ["**/.*"]
 nb_execution_mode = "off"
 myst_heading_anchors = 3
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_dmath_double_inline = True
+html_math_renderer = "mathml"  # browsers draw it without scripts
 
+templates_path = [str(ROOT / "docs" / "templates")]
+api = (ROOT / "docs" / "guide" / "api.md").read_text(encoding="utf-8")
+listed = re.findall(r"^   (erbayes\.[\w.]+)$", api, re.M)
+classes = {name.casefold() for name in listed if name.casefold() != name}
+# Stack and stack would be one file where names of files ignore case.
+autosummary_filename_map = {name: f"{name}-function" for name in listed if name in classes}
+pages = {autosummary_filename_map.get(name, name) for name in listed}
+for page in (ROOT / "docs" / "guide" / "reference").glob("*.rst"):
+    if page.stem not in pages:
+        page.unlink()  # of a name that was listed once
+
+default_role = "py:obj"  # a name in a docstring is a link if it has a page
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
@@ -51,5 +76,40 @@ def plain_text(app, what, name, obj, options, lines):
     lines[:] = [re.sub(r"(?<!\\)\||\*(?=\.\w)", r"\\\g<0>", line) for line in lines]
 
 
+def inline_formula(writer, node):
+    writer.body.append(tex2mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def formula(writer, node):
+    writer.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>')
+    raise nodes.SkipNode
+
+
+class MetricsTable(Directive):
+    """The metrics of a group of `erbayes.metrics.Group`, in words and as formulas."""
+
+    required_arguments = 1
+
+    def run(self):
+        from erbayes.metrics import ALL, OTHERS, Group
+
+        group = Group[self.arguments[0]]
+        rows = [(m.name, m.meaning, m.source) for m in (*ALL, *OTHERS) if m.group is group]
+        table = nodes.table("", classes=["metrics"])
+        body = nodes.tgroup("", *(nodes.colspec(colwidth=width) for width in (3, 6, 4)), cols=3)
+        table += body
+        body += nodes.thead("", row_of("metric", "in words", "formula and source"))
+        body += nodes.tbody("", *(row_of(nodes.literal("", name), *rest) for name, *rest in rows))
+        return [table]
+
+
+def row_of(*cells):
+    texts = (nodes.Text(cell) if isinstance(cell, str) else cell for cell in cells)
+    return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", text)) for text in texts))
+
+
 def setup(app):
+    app.add_directive("metrics", MetricsTable)
+    app.add_html_math_renderer("mathml", (inline_formula, None), (formula, None))
     app.connect("autodoc-process-docstring", plain_text, priority=400)

@@ -16,17 +16,20 @@ from .design import (
     paper_theta,
     sampling_fraction,
 )
-from .diagnostics import P_naive, R_naive, alarms, balance, influence, naive
+from .diagnostics import alarms, balance, influence
+from .engine import P_naive, R_naive, jackknife, naive, taylor
 from .errors import Alarm, DataError, NotIdentified
 from .estimate import estimate
 from .frame import Dated
-from .intervals import WALD, BetaGamma, Scale, Symmetric, identity, log, logit
+from .intervals import WALD, BetaGamma, EqualTailed, HighestDensity, Scale, Symmetric, identity, log, logit
+from .metrics import ALL, USUAL
 from .sample import Sample
-from .taylor import jackknife, taylor
-from .uncertain import Normal, Totals
+from .uncertain import Draws, Normal, Totals
 from .units import Missing, Units, links_inside, measure, measure_predicted
 
 __all__ = [
+    "ALL",
+    "USUAL",
     "WALD",
     "Alarm",
     "BetaGamma",
@@ -38,6 +41,9 @@ __all__ = [
     "DataError",
     "Dated",
     "DistinctEntities",
+    "Draws",
+    "EqualTailed",
+    "HighestDensity",
     "KnownWeights",
     "Missing",
     "Normal",

@@ -158,25 +158,7 @@ BEST_MATCHING = Unidentified(
     "clusters is a question about all of them together, which a sample does not answer",
 )
 
-COLUMNS: tuple[Column, ...] = (
-    RECORDS,
-    PREDICTED_LINKS,
-    PREDICTED_CLUSTERS,
-    N_LOG_M,
-    ENTITIES,
-    TRUE_LINKS,
-    COMMON_LINKS,
-    PIECES,
-    EXACT,
-    B3_PRECISION,
-    B3_RECALL,
-    B3_PRECISION_MEAN,
-    B3_RECALL_MEAN,
-    N_LOG_N,
-    N_LOG_SIZE,
-    TRUE_SINGLETONS,
-    LARGEST_PIECE,
-    LARGEST_PIECE_PREDICTED,
-    CLOSEST,
-    CLOSEST_PREDICTED,
+COLUMNS: tuple[Column, ...] = tuple(
+    column for column in vars().values() if isinstance(column, PieceSum | ClusterSum | GroupMax)
 )
+"""Every column above that some sample identifies, in this order."""

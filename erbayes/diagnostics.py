@@ -9,24 +9,22 @@ import pandas as pd
 
 from .calibration import links_out_of_reach
 from .columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, ClusterSum, Known, pairs
-from .design import UniformClusters, UniformRecords
+from .design import UniformRecords
+from .engine.closed_form import effects, taylor
+from .engine.jackknife import jackknife
 from .errors import DataError, NotIdentified
 from .frame import Cut
 from .metrics import (
-    METRICS,
     PER_RECORD,
     POSITIVE,
+    USUAL,
     Metric,
     N,
     Wanted,
     chosen,
-    pairwise_precision,
-    pairwise_recall,
 )
 from .sample import Sample, need_sample
-from .taylor import effects, jackknife, taylor
 from .uncertain import EMPTY, Normal
-from .units import Units, need_units
 
 JOINED = 5
 """Records of one-record entities that the prediction joins to others, from which the labels are doubted."""
@@ -85,47 +83,6 @@ def balance(sample: Sample) -> pd.DataFrame:
     )
 
 
-def naive(units: Units, metrics: Wanted = METRICS) -> pd.Series:
-    """Metrics of the prediction restricted to the labelled records: a warning, not an estimate.
-
-    False links to records outside the sample are not seen, so that precision looks far too good
-    (P_naive and R_naive of Binette et al. 2022). No standard error would be honest, so none is
-    given.
-
-    Raises
-    ------
-    NotIdentified
-        Sampled predicted clusters, which the paper's naive estimators do not know.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "a"}, {1: "x", 2: "x"})
-    >>> P_naive(units)
-    1.0
-    >>> P = [eb.metrics.pairwise_precision]
-    >>> round(float(eb.taylor(eb.Sample(units, eb.UniformClusters()), P).apply(P).mean[0]), 3)
-    0.333
-    """
-    need_units(units)
-    if not units.by_entity:
-        raise NotIdentified("naive metrics are those of labelled entities, not of predicted clusters")
-    metrics = chosen(metrics)
-    census = Sample(units.alone(), UniformClusters(population=len(units)))
-    found = taylor(census, metrics).apply(metrics, order=1)
-    return pd.Series(found.mean, pd.Index(found.names, name="metric"), name="naive")
-
-
-def P_naive(units: Units) -> float:
-    """The paper's P_naive: see `naive`."""
-    return float(naive(units, [pairwise_precision]).iloc[0])
-
-
-def R_naive(units: Units) -> float:
-    """The paper's R_naive: see `naive`."""
-    return float(naive(units, [pairwise_recall]).iloc[0])
-
-
 def influence(sample: Sample, metric: Metric | str) -> pd.DataFrame:
     """Which units drive an estimate, the most influential first.
 
@@ -171,7 +128,7 @@ def influence(sample: Sample, metric: Metric | str) -> pd.DataFrame:
     return table.sort_values("influence", key=np.abs, ascending=False, kind="stable")
 
 
-def alarms(sample: Sample, metrics: Wanted = METRICS) -> list[str]:
+def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[str]:
     """What is wrong with an estimate, in sentences that name the remedy; empty where nothing is.
 
     A single draw; standard errors of 0 in a sample that is not a census; jackknife standard errors

@@ -22,7 +22,7 @@ class Remedy(Enum):
     LINKS = "if rows are links between records, Clustering.from_pairs makes clusters of them"
     ANSWERS = "if rows are answers about pairs of records, labelling.read_stars makes entities of them"
     SCORE = "choose the rows that are links and two columns, or score='column' and threshold=x"
-    DATABASE = "scan it: erbayes.scan.DatabaseTable(path, table)"
+    DATABASE = "scan it: erbayes.large.DatabaseTable(path, table)"
 
 
 class DataError(ValueError):

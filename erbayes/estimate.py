@@ -7,11 +7,11 @@ from typing import Any
 
 from .design import Design
 from .diagnostics import alarms
+from .engine.closed_form import taylor
 from .errors import Alarm
-from .metrics import METRICS, Wanted, chosen
+from .large import lies_elsewhere, scan
+from .metrics import USUAL, Wanted, chosen
 from .sample import Sample
-from .scan import lies_elsewhere, scan
-from .taylor import taylor
 from .uncertain import Normal
 from .units import Missing, measure
 
@@ -20,7 +20,7 @@ def estimate(
     prediction: Any,
     labels: Any,
     design: Design,
-    metrics: Wanted = METRICS,
+    metrics: Wanted = USUAL,
     *,
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
@@ -31,7 +31,7 @@ def estimate(
     Parameters
     ----------
     prediction : memberships, or files and tables
-        As in `erbayes.measure`, or as in `erbayes.scan.scan` if they have two columns.
+        As in `erbayes.measure`, or as in `erbayes.large.scan` if they have two columns.
     labels, blocks, missing, frame
         As in `erbayes.measure`.
     design : Design

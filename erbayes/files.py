@@ -13,7 +13,7 @@ import zlib
 from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,8 +21,8 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 from pandas.io.common import get_handle  # type: ignore[import-not-found]
 
-from .errors import DataError, Remedy, some
-from .tables import refuse_columns
+from .errors import DataError, Remedy
+from .tables import refuse_columns, refuse_names
 
 PARQUET = {".parquet", ".pq"}
 CHOICES = {
@@ -60,14 +60,8 @@ def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) 
     """
     frame = _read(path)
     named = [c for c in columns.values() if c is not None]
-    lacking = [c for c in named if c not in frame.columns]
-    if lacking:
-        meant = {meaning for meaning, name in columns.items() if name in lacking}
-        raise DataError(
-            f"{path} has no column {some(lacking)}; it has {some(frame.columns, 20)}", *_choices(meant)
-        )
-    if len(set(named)) < len(named):
-        raise DataError(f"{path}: one column cannot serve twice: {some(named)}")
+    choices = {name: remedy for meaning, name in columns.items() if name for remedy in _choices({meaning})}
+    refuse_names(named, list(frame.columns), str(path), choices)
     unnamed = {meaning for meaning, name in columns.items() if name is None}
     refuse_columns(
         frame,
@@ -156,12 +150,18 @@ def terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+def holds(path: Path, magic: bytes, start: int = 0) -> bool:
+    """Whether a file holds some bytes from byte `start` on; False if it cannot be read."""
+    with suppress(OSError):
+        if path.is_file():  # opening anything else might wait for ever
+            with path.open("rb") as file:
+                return file.read(start + len(magic))[start:] == magic
+    return False
+
+
 def is_database(path: Path) -> bool:
     """Whether a file is a DuckDB database, by its first bytes."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(12)[8:] == b"DUCK"
+    return holds(path, b"DUCK", 8)
 
 
 def refuse_output(path: Path, inputs: Iterable[Path] = ()) -> None:

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from .arrays import BoolArray, IntArray
 from .clustering import Clustering, ids
 from .errors import DataError, some
+from .tables import is_table, to_frame
 
 Moment = date | int
 """What records are dated by, a day or a whole number."""
@@ -131,12 +132,7 @@ class Dated:
 
 def _table(data: Any) -> pd.DataFrame | None:
     """A table as a DataFrame; None of anything else."""
-    if isinstance(data, pd.DataFrame):
-        return data
-    if not (hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns")):
-        return None
-    found: pd.DataFrame = pd.DataFrame.from_arrow(data)  # type: ignore[attr-defined]
-    return found
+    return to_frame(data) if is_table(data) and hasattr(data, "columns") else None
 
 
 def _day(text: str) -> bool:
@@ -169,12 +165,12 @@ class Cut:
         """From the predicted cluster of each record of the set, (N,), and whether it is in F, (N,)."""
         m = np.bincount(clusters).astype(float)
         f = np.bincount(clusters[inside], minlength=len(m)).astype(float)
-        return cls.counted(int(f.sum()), int(m.sum()), f @ (f - 1), f @ (m - 1))
+        return cls.counted(f.sum(), m.sum(), f @ (f - 1), f @ (m - 1))
 
     @classmethod
-    def counted(cls, inside: int, whole: int, kept: float, links: float) -> Cut:
+    def counted(cls, inside: float, whole: float, kept: float, links: float) -> Cut:
         """From sums over clusters: of f, m, f (f - 1), and f (m - 1)."""
-        return cls(inside, whole - inside, float(kept / links) if links else 1.0)
+        return cls(int(inside), int(whole) - int(inside), float(kept / links) if links else 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +190,7 @@ class FrameFacts:
 
     Examples
     --------
-    >>> FrameFacts(Cut(80, 20, 0.75)).told()
+    >>> FrameFacts(Cut(80, 20, 0.75)).in_words()
     {'records outside the frame': '20 of 100', 'precision without the frame': '0.750 of that inside'}
     """
 
@@ -203,17 +199,17 @@ class FrameFacts:
     newest: Dated | None = None
     labelled: Cut | None = None
 
-    def told(self) -> dict[str, str]:
-        """The same in words."""
-        found = {
+    def in_words(self) -> dict[str, str]:
+        """The same in words, by what each value is."""
+        words = {
             "records outside the frame": f"{self.cut.outside:,} of {self.cut.inside + self.cut.outside:,}",
             "precision without the frame": f"{self.cut.links_inside:.3f} of that inside",
         }
         if self.absent is not None:
-            found["records of the frame that the prediction lacks"] = f"{self.absent:,}"
+            words["records of the frame that the prediction lacks"] = f"{self.absent:,}"
         if self.newest is not None:
-            found["the newest labelled record"] = f"{self.newest.last} in {self.newest.column!r}"
-        return found
+            words["the newest labelled record"] = f"{self.newest.last} in {self.newest.column!r}"
+        return words
 
 
 def frame_ids(frame: Any) -> pd.Index:

@@ -1,4 +1,8 @@
-"""Kinds of interval for closed-form estimates: each is a small object that gives quantiles.
+"""Kinds of interval: each is a small object, which tables, plots, reports and studies take.
+
+`BetaGamma`, `Symmetric` and `WALD` are distributions about a closed-form estimate. `EqualTailed` and
+`HighestDensity` are intervals of draws: bootstrap replicates or a posterior sample. `BCa`, `Basic` and
+`Studentised` need a whole bootstrap, and are in `erbayes.engine`.
 
 Sources: Korn and Graubard (1998), Survey Methodology 24, 193-201 (effective sample size, Beta quantiles,
 adjustment by t quantiles); Agresti and Coull (1998), The American Statistician 52, 119-126 (pseudo-draws).
@@ -6,10 +10,11 @@ adjustment by t quantiles); Agresti and Coull (1998), The American Statistician 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.special import betaincinv, gammaincinv, ndtri, stdtrit
@@ -20,6 +25,7 @@ from .errors import DataError, need_object, number
 Support = tuple[float, float]
 
 
+@runtime_checkable
 class Estimated(Protocol):
     """Estimates with standard errors (see `erbayes.Normal`)."""
 
@@ -37,33 +43,141 @@ class Estimated(Protocol):
     def reach(self) -> FloatArray: ...
 
 
+@runtime_checkable
+class Drawn(Protocol):
+    """Draws of metrics (see `erbayes.Draws`)."""
+
+    @property
+    def flat(self) -> FloatArray: ...
+
+
 class Kind(Protocol):
-    """A kind of interval: a distribution that tells how far the true value may be from its estimate."""
+    """A kind of interval."""
 
     def label(self, support: Support) -> str:
-        """Name of the kind in tables, for a metric of this support."""
+        """Return the name of the kind in tables, for a metric of this support."""
         ...
 
-    def quantile(self, fit: Estimated, p: FloatArray) -> FloatArray:
-        """Quantiles (..., k) at probabilities p that broadcast against the estimates (..., k)."""
+    def suits(self, result: Any) -> bool:
+        """Return whether results of this type have such intervals."""
+        ...
+
+    def bounds(self, result: Any, level: float) -> FloatArray:
+        """Return two-sided intervals, (..., k, 2)."""
         ...
 
 
-def interval(fit: Estimated, level: float, kind: Kind) -> FloatArray:
-    """Two-sided intervals, (..., k, 2): they reach to the estimate at least, and are cut to the support.
+def interval(result: Any, level: float, kind: Kind) -> FloatArray:
+    """Return two-sided intervals, (..., k, 2), cut to the support; NaN for a metric without a mean.
 
     Raises
     ------
     DataError
-        A level outside (0, 1), or a kind that is none.
+        A level outside (0, 1), no kind, or a kind that the result cannot have.
     """
     check_level(level)
-    need_object(kind, "quantile", "a kind of interval is an object such as WALD or Symmetric(logit)")
-    shape = (1,) * fit.mean.ndim
-    low, high = (kind.quantile(fit, np.full(shape, p)) for p in ((1 - level) / 2, (1 + level) / 2))
-    least, most = np.array(fit.support).T
-    low, high = np.minimum(low, fit.mean), np.maximum(high, fit.mean)
-    return np.stack([np.clip(low, least, most), np.clip(high, least, most)], axis=-1)
+    need_suitable(kind, result)
+    bounds = kind.bounds(result, level)
+    bounds[np.isnan(result.mean)] = np.nan
+    limits = np.array(result.support)
+    return np.clip(bounds, limits[:, :1], limits[:, 1:])
+
+
+def need_suitable(kind: Kind, result: Any) -> None:
+    """Refuse what is no kind of interval, or none that the result can have.
+
+    Raises
+    ------
+    DataError
+    """
+    need_object(kind, "bounds", "a kind of interval is an object such as WALD or EqualTailed()")
+    if not kind.suits(result):
+        raise DataError(
+            f"{type(kind).__name__} is no interval of a {type(result).__name__}: BetaGamma, Symmetric and "
+            "WALD are those of a Normal, EqualTailed and HighestDensity of Draws, and BCa, Basic and "
+            "Studentised of a Bootstrap"
+        )
+
+
+def suitable(kinds: Sequence[Kind], result: Any) -> list[Kind]:
+    """Return the kinds that suit a result, or its own kind if none does."""
+    for kind in kinds:
+        need_object(kind, "suits", "a kind of interval is an object such as WALD or EqualTailed()")
+    return [kind for kind in kinds if kind.suits(result)] or [result.kind]
+
+
+class Distribution(ABC):
+    """A kind of interval by the quantiles of a distribution, about closed-form estimates."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def label(self, support: Support) -> str: ...
+
+    @abstractmethod
+    def quantile(self, fit: Estimated, p: FloatArray) -> FloatArray:
+        """Return quantiles (..., k) at probabilities p that broadcast against the estimates (..., k)."""
+
+    def suits(self, result: Any) -> bool:
+        return isinstance(result, Estimated)
+
+    def bounds(self, result: Estimated, level: float) -> FloatArray:
+        """Return the quantiles of both tails, or the estimate if it lies outside them."""
+        shape = (1,) * result.mean.ndim
+        low, high = (self.quantile(result, np.full(shape, p)) for p in ((1 - level) / 2, (1 + level) / 2))
+        return np.stack([np.minimum(low, result.mean), np.maximum(high, result.mean)], axis=-1)
+
+
+@dataclass(frozen=True, slots=True)
+class EqualTailed:
+    """As many draws below the interval as above it: the percentile interval of a bootstrap."""
+
+    def label(self, support: Support) -> str:
+        return "equal-tailed"
+
+    def suits(self, result: Any) -> bool:
+        return isinstance(result, Drawn)
+
+    def bounds(self, result: Drawn, level: float) -> FloatArray:
+        return np.asarray(np.quantile(result.flat, [(1 - level) / 2, (1 + level) / 2], axis=0).T)
+
+
+@dataclass(frozen=True, slots=True)
+class HighestDensity:
+    """The shortest interval that holds the share `level` of the draws. Needs the extra `bayes`.
+
+    Raises
+    ------
+    DataError
+        arviz-stats is not installed.
+    """
+
+    def label(self, support: Support) -> str:
+        return "HDI"
+
+    def suits(self, result: Any) -> bool:
+        return isinstance(result, Drawn)
+
+    def bounds(self, result: Drawn, level: float) -> FloatArray:
+        return np.array(array_stats().hdi(result.flat, level, axis=0))
+
+
+def array_stats() -> Any:
+    """Return ArviZ's statistics of arrays.
+
+    Raises
+    ------
+    DataError
+        arviz-stats is not installed.
+    """
+    try:
+        from arviz_stats.base import array_stats
+    except ModuleNotFoundError as error:
+        raise DataError(
+            "highest-density intervals and diagnostics of chains need arviz-stats: "
+            "pip install 'erbayes[bayes]'"
+        ) from error
+    return array_stats
 
 
 def check_level(level: float, what: str = "level") -> None:
@@ -77,7 +191,7 @@ def _t(df: FloatArray, p: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class BetaGamma:
+class BetaGamma(Distribution):
     """Beta quantiles on a bounded support, Gamma quantiles on a half-line, t quantiles on the line.
 
     Two pseudo-draws are added first: one of an entity that raises the metric as far as any can, and one that
@@ -122,8 +236,7 @@ class BetaGamma:
         return "Beta" if bounded.all() else "Gamma" if bounded[0] else "t"
 
     def quantile(self, fit: Estimated, p: FloatArray) -> FloatArray:
-        x, V = self._with_pseudo_draws(fit)
-        p = np.broadcast_to(p, x.shape)
+        p, x, V = np.broadcast_arrays(p, *self._with_pseudo_draws(fit))
         away = np.where(np.abs(p - 0.5) < 1e-4, 0.5 + 1e-4, p)  # at the median both quantiles are 0
         widened = V * (_t(fit.df, away) / ndtri(away)) ** 2
         found = x + np.sqrt(V) * _t(fit.df, p)
@@ -136,13 +249,17 @@ class BetaGamma:
                 found[at] = least + _gamma(x[at] - least, widened[at], p[at])
         return np.asarray(found)
 
+    def share(self, reach: FloatArray, draws: FloatArray | float) -> FloatArray:
+        """Mass of each pseudo-draw over the effective number of draws, (..., k)."""
+        length = np.abs(reach).sum(axis=-1)
+        fade = np.divide(reach.sum(axis=-1), length, out=np.zeros_like(length), where=length > 0) ** 2
+        return np.asarray(self.mass * fade / draws)
+
     def _with_pseudo_draws(self, fit: Estimated) -> tuple[FloatArray, FloatArray]:
         """Estimates, within their support, and variances, both (..., k)."""
         least, most = np.array(fit.support).T
         reach = fit.reach
-        length = np.abs(reach).sum(axis=-1)
-        fade = np.divide(reach.sum(axis=-1), length, out=np.zeros_like(length), where=length > 0) ** 2
-        share = self.mass * fade / fit.draws
+        share = self.share(reach, fit.draws)
         centre = np.clip(fit.mean, least, most) + share / (1 + 2 * share) * reach.sum(axis=-1)
         spread = fit.sd**2 + share / fit.draws * (reach**2).sum(axis=-1)
         return np.clip(centre, least, most), spread / (1 + 2 * share) ** 2
@@ -201,7 +318,7 @@ def natural_scale(support: Support) -> Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Symmetric:
+class Symmetric(Distribution):
     """Quantiles that lie symmetrically about the estimate on a scale: x, then ± t standard errors.
 
     Parameters

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from enum import Enum
 from functools import cache
 from typing import Any
 
@@ -29,6 +30,18 @@ Support = tuple[float, float]
 UNIT: Support = (0.0, 1.0)
 POSITIVE: Support = (0.0, np.inf)
 Value = NDArray[Any]
+
+
+class Group(Enum):
+    """What a metric is about: the headings of long tables."""
+
+    LINKS = "Links between records"
+    RECORDS = "Records"
+    WHOLE = "Whole entities and clusters"
+    INFORMATION = "Information"
+    EDITS = "Splits and merges"
+    TRUTH = "The true entities"
+    OTHER = "Other metrics"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +62,11 @@ class Metric:
     source : str
         Formula and citation.
     absolute : bool
-        True where totals up to a factor do not suffice.
+        True if totals that are known up to a factor do not suffice.
+    meaning : str
+        What the metric is, in one sentence of at most 25 words.
+    group : Group
+        The heading under which long tables show it.
     """
 
     name: str
@@ -59,14 +76,46 @@ class Metric:
     support: Support
     source: str
     absolute: bool = False
+    meaning: str = ""
+    group: Group = Group.OTHER
 
     def __repr__(self) -> str:
-        return f"<{self.name}: {self.source}>"
+        return f"<{' '.join(filter(None, (f'{self.name}:', self.meaning, self.source)))}>"
 
 
-def _ratio(name: str, top: u.Column, bottom: u.Column, source: str,
-           support: Support = UNIT) -> Metric:  # fmt: skip
-    return Metric(name, (top, bottom), lambda b, a: b / a, ((bottom, 1.0),), support, source)
+class Metrics(tuple[Metric, ...]):
+    """Several metrics, which a signature shows by one name."""
+
+    name: str
+
+    def __new__(cls, metrics: Iterable[Metric], name: str = "") -> Metrics:
+        made = super().__new__(cls, metrics)
+        made.name = name
+        return made
+
+    def __repr__(self) -> str:
+        return self.name or super().__repr__()
+
+
+def _ratio(
+    name: str,
+    top: u.Column,
+    bottom: u.Column,
+    source: str,
+    group: Group,
+    meaning: str,
+    support: Support = UNIT,
+) -> Metric:
+    return Metric(
+        name, (top, bottom), lambda b, a: b / a, ((bottom, 1.0),), support, source, False, meaning, group
+    )
+
+
+def _harmonic(first: str, second: str, weight: float) -> str:
+    """The meaning of a harmonic mean in which the second part has a weight."""
+    if weight == 1:
+        return f"The harmonic mean of {first} and {second}: high only if both are high."
+    return f"The harmonic mean of {first} and {second}, in which {second} weighs {weight:g} times as much."
 
 
 N = u.Known(u.RECORDS)
@@ -76,10 +125,22 @@ LINKS = ((u.TRUE_LINKS, 1.0), (u.PREDICTED_LINKS, 1.0))
 _pairwise = (u.COMMON_LINKS, u.TRUE_LINKS, u.PREDICTED_LINKS)
 _entropy = (u.N_LOG_N, u.N_LOG_SIZE, u.N_LOG_M, u.RECORDS)
 
-pairwise_precision = _ratio("pairwise-precision", u.COMMON_LINKS, u.PREDICTED_LINKS,
-    "TP/|P|, P_block of [B22] lemma 3")  # fmt: skip
-pairwise_recall = _ratio("pairwise-recall", u.COMMON_LINKS, u.TRUE_LINKS,
-    "TP/|T|, R_clust of [B22] lemma 2")  # fmt: skip
+pairwise_precision = _ratio(
+    "pairwise-precision",
+    u.COMMON_LINKS,
+    u.PREDICTED_LINKS,
+    "TP/|P|, P_block of [B22] lemma 3",
+    Group.LINKS,
+    "Of the links that the matcher made, the share that is right.",
+)
+pairwise_recall = _ratio(
+    "pairwise-recall",
+    u.COMMON_LINKS,
+    u.TRUE_LINKS,
+    "TP/|T|, R_clust of [B22] lemma 2",
+    Group.LINKS,
+    "Of the links that are truly there, the share that the matcher made.",
+)
 
 
 def _needs(parameter: str, value: float, of: str) -> None:
@@ -91,20 +152,49 @@ def pairwise_f(beta: float = 1.0) -> Metric:
     """(1+β²) TP / (β²|T| + |P|); β > 1 favours recall."""
     _needs("beta", beta, "pairwise_f")
     b2 = beta**2
-    return Metric(f"pairwise-f{beta:g}", _pairwise,
+    return Metric(
+        f"pairwise-f{beta:g}",
+        _pairwise,
         lambda tp, t, p: (1 + b2) * tp / (b2 * t + p),
-        ((u.TRUE_LINKS, b2), (u.PREDICTED_LINKS, 1.0)), UNIT,
-        "(1+β²)TP/(β²|T|+|P|)")  # fmt: skip
+        ((u.TRUE_LINKS, b2), (u.PREDICTED_LINKS, 1.0)),
+        UNIT,
+        "(1+β²)TP/(β²|T|+|P|)",
+        meaning=_harmonic("pairwise precision", "pairwise recall", b2),
+        group=Group.LINKS,
+    )
 
 
 pairwise_f1 = pairwise_f()
-fowlkes_mallows = Metric("fowlkes-mallows", _pairwise, lambda tp, t, p: tp / np.sqrt(t * p),
-    LINKS, UNIT, "TP/√(|T||P|)")  # fmt: skip
-jaccard = Metric("jaccard", _pairwise, lambda tp, t, p: tp / (t + p - tp), LINKS, UNIT,
-    "TP/(|T|+|P|-TP)")  # fmt: skip
-rand = Metric("rand", (*_pairwise, u.RECORDS, N),
-    lambda tp, t, p, r, N: 1 - 2 * (t + p - 2 * tp) / (r * (N - 1)), LINKS, UNIT,
-    "1-(|T|+|P|-2TP)/C2(N)")  # fmt: skip
+fowlkes_mallows = Metric(
+    "fowlkes-mallows",
+    _pairwise,
+    lambda tp, t, p: tp / np.sqrt(t * p),
+    LINKS,
+    UNIT,
+    "TP/√(|T||P|)",
+    meaning="The geometric mean of pairwise precision and pairwise recall.",
+    group=Group.LINKS,
+)
+jaccard = Metric(
+    "jaccard",
+    _pairwise,
+    lambda tp, t, p: tp / (t + p - tp),
+    LINKS,
+    UNIT,
+    "TP/(|T|+|P|-TP)",
+    meaning="Of the links that the matcher made, are truly there, or both, the share that is both.",
+    group=Group.LINKS,
+)
+rand = Metric(
+    "rand",
+    (*_pairwise, u.RECORDS, N),
+    lambda tp, t, p, r, N: 1 - 2 * (t + p - 2 * tp) / (r * (N - 1)),
+    LINKS,
+    UNIT,
+    "1-(|T|+|P|-2TP)/C2(N)",
+    meaning="Of all pairs of records, the share that the matcher judges rightly: linked or apart.",
+    group=Group.LINKS,
+)
 
 
 def _minus(a: Value, b: Value) -> Value:
@@ -121,30 +211,84 @@ def _adjusted_rand(tp: Value, t: Value, p: Value, r: Value, N: Value) -> Value:
     return _minus(tp, chance) / _minus((t + p) / 2, chance)
 
 
-adjusted_rand = Metric("adjusted-rand", (*_pairwise, u.RECORDS, N), _adjusted_rand, LINKS,
-    (-1.0, 1.0), "(TP-E)/(½(|T|+|P|)-E), E = |T||P|/C2(N)")  # fmt: skip
+adjusted_rand = Metric(
+    "adjusted-rand",
+    (*_pairwise, u.RECORDS, N),
+    _adjusted_rand,
+    LINKS,
+    (-1.0, 1.0),
+    "(TP-E)/(½(|T|+|P|)-E), E = |T||P|/C2(N)",
+    meaning="The agreement of predicted and true links beyond chance: 0 by chance alone, 1 if all agree.",
+    group=Group.LINKS,
+)
 
-cluster_precision = _ratio("cluster-precision", u.EXACT, u.PREDICTED_CLUSTERS, "S/|Ĉ|")
-cluster_recall = _ratio("cluster-recall", u.EXACT, u.ENTITIES, "S/|C|")
+cluster_precision = _ratio(
+    "cluster-precision",
+    u.EXACT,
+    u.PREDICTED_CLUSTERS,
+    "S/|Ĉ|",
+    Group.WHOLE,
+    "Of the predicted clusters, the share that is exactly one whole entity.",
+)
+cluster_recall = _ratio(
+    "cluster-recall",
+    u.EXACT,
+    u.ENTITIES,
+    "S/|C|",
+    Group.WHOLE,
+    "Of the true entities, the share that is predicted exactly: no record missing and none too many.",
+)
 
 
 def cluster_f(beta: float = 1.0) -> Metric:
     """(1+β²) S / (β²|C| + |Ĉ|), S the number of exactly predicted entities."""
     _needs("beta", beta, "cluster_f")
     b2 = beta**2
-    return Metric(f"cluster-f{beta:g}", (u.EXACT, u.ENTITIES, u.PREDICTED_CLUSTERS),
+    return Metric(
+        f"cluster-f{beta:g}",
+        (u.EXACT, u.ENTITIES, u.PREDICTED_CLUSTERS),
         lambda s, c, k: (1 + b2) * s / (b2 * c + k),
-        ((u.ENTITIES, b2), (u.PREDICTED_CLUSTERS, 1.0)), UNIT,
-        "(1+β²)S/(β²|C|+|Ĉ|)")  # fmt: skip
+        ((u.ENTITIES, b2), (u.PREDICTED_CLUSTERS, 1.0)),
+        UNIT,
+        "(1+β²)S/(β²|C|+|Ĉ|)",
+        meaning=_harmonic("cluster precision", "cluster recall", b2),
+        group=Group.WHOLE,
+    )
 
 
 cluster_f1 = cluster_f()
-b3_precision = _ratio("b3-precision", u.B3_PRECISION, u.RECORDS, "ΣΣ n²/m / N, over records")
-b3_recall = _ratio("b3-recall", u.B3_RECALL, u.RECORDS, "ΣΣ n²/N_c / N, over records")
-b3_precision_entities = _ratio("b3-precision-entities", u.B3_PRECISION_MEAN, u.ENTITIES,
-    "mean over entities of Σ n²/m / N_c")  # fmt: skip
-b3_recall_entities = _ratio("b3-recall-entities", u.B3_RECALL_MEAN, u.ENTITIES,
-    "mean over entities of Σ n²/N_c / N_c")  # fmt: skip
+b3_precision = _ratio(
+    "b3-precision",
+    u.B3_PRECISION,
+    u.RECORDS,
+    "ΣΣ n²/m / N, over records",
+    Group.RECORDS,
+    "Averaged over records, the share of a record's predicted cluster that is of its entity.",
+)
+b3_recall = _ratio(
+    "b3-recall",
+    u.B3_RECALL,
+    u.RECORDS,
+    "ΣΣ n²/N_c / N, over records",
+    Group.RECORDS,
+    "Averaged over records, the share of a record's entity that is in its predicted cluster.",
+)
+b3_precision_entities = _ratio(
+    "b3-precision-entities",
+    u.B3_PRECISION_MEAN,
+    u.ENTITIES,
+    "mean over entities of Σ n²/m / N_c",
+    Group.RECORDS,
+    "Averaged over entities, the share of a record's predicted cluster that is of its entity.",
+)
+b3_recall_entities = _ratio(
+    "b3-recall-entities",
+    u.B3_RECALL_MEAN,
+    u.ENTITIES,
+    "mean over entities of Σ n²/N_c / N_c",
+    Group.RECORDS,
+    "Averaged over entities, the share of a record's entity that is in its predicted cluster.",
+)
 
 
 def v_measure(beta: float = 1.0) -> Metric:
@@ -156,79 +300,252 @@ def v_measure(beta: float = 1.0) -> Metric:
         shared = _minus(full + x, l + k)
         return np.asarray((1 + beta) * shared / (beta * _minus(full, k) + _minus(full, l)))
 
-    return Metric(f"v-measure{beta:g}", (*_entropy, N), formula, PER_RECORD, UNIT,
-        "(1+β)hc/(βh+c) [R07]")  # fmt: skip
+    return Metric(
+        f"v-measure{beta:g}",
+        (*_entropy, N),
+        formula,
+        PER_RECORD,
+        UNIT,
+        "(1+β)hc/(βh+c) [R07]",
+        meaning=_harmonic("homogeneity", "completeness", beta),
+        group=Group.INFORMATION,
+    )
 
 
 v_measure1 = v_measure()
-homogeneity = Metric("homogeneity", (*_entropy, N),
-    lambda x, l, k, r, N: 1 - _minus(k, x) / _minus(r * np.log(N), l), PER_RECORD, UNIT,
-    "1-H(C|Ĉ)/H(C) [R07]")  # fmt: skip
-completeness = Metric("completeness", (*_entropy, N),
-    lambda x, l, k, r, N: 1 - _minus(l, x) / _minus(r * np.log(N), k), PER_RECORD, UNIT,
-    "1-H(Ĉ|C)/H(Ĉ) [R07]")  # fmt: skip
-mutual_information = Metric("mutual-information", (*_entropy, N),
-    lambda x, l, k, r, N: np.log(N) + (x - l - k) / r, PER_RECORD, POSITIVE,
-    "H(C)-H(C|Ĉ), nats")  # fmt: skip
-variation_of_information = Metric("variation-of-information", _entropy,
-    lambda x, l, k, r: (l + k - 2 * x) / r, PER_RECORD, POSITIVE,
-    "H(C|Ĉ)+H(Ĉ|C), nats")  # fmt: skip
+homogeneity = Metric(
+    "homogeneity",
+    (*_entropy, N),
+    lambda x, l, k, r, N: 1 - _minus(k, x) / _minus(r * np.log(N), l),
+    PER_RECORD,
+    UNIT,
+    "1-H(C|Ĉ)/H(C) [R07]",
+    meaning="The share of the uncertainty about a record's entity that its predicted cluster removes.",
+    group=Group.INFORMATION,
+)
+completeness = Metric(
+    "completeness",
+    (*_entropy, N),
+    lambda x, l, k, r, N: 1 - _minus(l, x) / _minus(r * np.log(N), k),
+    PER_RECORD,
+    UNIT,
+    "1-H(Ĉ|C)/H(Ĉ) [R07]",
+    meaning="The share of the uncertainty about a record's predicted cluster that its entity removes.",
+    group=Group.INFORMATION,
+)
+mutual_information = Metric(
+    "mutual-information",
+    (*_entropy, N),
+    lambda x, l, k, r, N: np.log(N) + (x - l - k) / r,
+    PER_RECORD,
+    POSITIVE,
+    "H(C)-H(C|Ĉ), nats",
+    meaning="The uncertainty about a record's entity that its predicted cluster removes, in nats.",
+    group=Group.INFORMATION,
+)
+variation_of_information = Metric(
+    "variation-of-information",
+    _entropy,
+    lambda x, l, k, r: (l + k - 2 * x) / r,
+    PER_RECORD,
+    POSITIVE,
+    "H(C|Ĉ)+H(Ĉ|C), nats",
+    meaning=(
+        "The uncertainty about a record's entity given its predicted cluster, plus that about the "
+        "cluster given the entity, in nats."
+    ),
+    group=Group.INFORMATION,
+)
 
-splits = Metric("splits", (u.PIECES, u.PREDICTED_CLUSTERS, u.RECORDS, N),
-    lambda b, k, r, N: N * (b - k) / r, PER_RECORD, POSITIVE,
-    "B-|Ĉ|: splits of predicted clusters [M10]")  # fmt: skip
-merges = Metric("merges", (u.PIECES, u.ENTITIES, u.RECORDS, N),
-    lambda b, c, r, N: N * (b - c) / r, PER_RECORD, POSITIVE,
-    "B-|C|: merges that then give the truth [M10]")  # fmt: skip
+splits = Metric(
+    "splits",
+    (u.PIECES, u.PREDICTED_CLUSTERS, u.RECORDS, N),
+    lambda b, k, r, N: N * (b - k) / r,
+    PER_RECORD,
+    POSITIVE,
+    "B-|Ĉ|: splits of predicted clusters [M10]",
+    meaning="The number of splits of predicted clusters after which none mixes two entities.",
+    group=Group.EDITS,
+)
+merges = Metric(
+    "merges",
+    (u.PIECES, u.ENTITIES, u.RECORDS, N),
+    lambda b, c, r, N: N * (b - c) / r,
+    PER_RECORD,
+    POSITIVE,
+    "B-|C|: merges that then give the truth [M10]",
+    meaning="The number of merges that make every entity whole, once all splits are made.",
+    group=Group.EDITS,
+)
 
 
-def generalized_merge_distance(name: str, split: Callable[[Value], Value],
-                               merge: Callable[[Value], Value]) -> Metric:  # fmt: skip
+def generalized_merge_distance(
+    name: str,
+    split: Callable[[Value], Value],
+    merge: Callable[[Value], Value],
+    meaning: str = "The cost of the splits and merges that turn the prediction into the truth.",
+) -> Metric:
     """Cost of turning the prediction into the truth, [M10].
 
     Splitting x + y records into x and y costs split(x+y) - split(x) - split(y); merging them
     costs merge(x+y) - merge(x) - merge(y). Both functions are vectorised.
     """
-    cost = u.PieceSum(name, lambda n, N, m: (
-        n / m * split(m) - split(n) - merge(n) + n / N * merge(N)))  # fmt: skip
-    return Metric(name, (cost, u.RECORDS, N), lambda d, r, N: N * d / r, PER_RECORD, POSITIVE,
-        "Σg_s(m)-ΣΣ(g_s+g_m)(n)+Σg_m(N_c) [M10]")  # fmt: skip
+    cost = u.PieceSum(name, lambda n, N, m: n / m * split(m) - split(n) - merge(n) + n / N * merge(N))
+    return Metric(
+        name,
+        (cost, u.RECORDS, N),
+        lambda d, r, N: N * d / r,
+        PER_RECORD,
+        POSITIVE,
+        "Σg_s(m)-ΣΣ(g_s+g_m)(n)+Σg_m(N_c) [M10]",
+        meaning=meaning,
+        group=Group.EDITS,
+    )
 
 
 basic_merge_distance = generalized_merge_distance(
-    "basic-merge-distance", lambda x: -np.ones_like(x), lambda x: -np.ones_like(x))  # fmt: skip
+    "basic-merge-distance",
+    lambda x: -np.ones_like(x),
+    lambda x: -np.ones_like(x),
+    "The number of splits and merges that turn the prediction into the truth.",
+)
 
 _muc = (u.RECORDS, u.PIECES)
-muc_recall = Metric("muc-recall", (*_muc, u.ENTITIES), lambda r, b, c: (r - b) / (r - c),
-    ((u.RECORDS, 1.0), (u.ENTITIES, -1.0)), UNIT, "(N-B)/(N-|C|)")  # fmt: skip
-muc_precision = Metric("muc-precision", (*_muc, u.PREDICTED_CLUSTERS),
+muc_recall = Metric(
+    "muc-recall",
+    (*_muc, u.ENTITIES),
+    lambda r, b, c: (r - b) / (r - c),
+    ((u.RECORDS, 1.0), (u.ENTITIES, -1.0)),
+    UNIT,
+    "(N-B)/(N-|C|)",
+    meaning="Of the fewest links that join each entity, the share that the matcher made.",
+    group=Group.EDITS,
+)
+muc_precision = Metric(
+    "muc-precision",
+    (*_muc, u.PREDICTED_CLUSTERS),
     lambda r, b, k: (r - b) / (r - k),
-    ((u.RECORDS, 1.0), (u.PREDICTED_CLUSTERS, -1.0)), UNIT, "(N-B)/(N-|Ĉ|)")  # fmt: skip
-talburt_wang = Metric("talburt-wang", (u.ENTITIES, u.PREDICTED_CLUSTERS, u.PIECES),
-    lambda c, k, b: np.sqrt(c * k) / b, ((u.PIECES, 1.0),), UNIT, "√(|C||Ĉ|)/B [T07]")  # fmt: skip
-inverse_purity = _ratio("inverse-purity", u.LARGEST_PIECE, u.RECORDS, "Σ max n / N")
-split_rate = Metric("split-rate", (u.LARGEST_PIECE, u.RECORDS), lambda b, r: 1 - b / r,
-    PER_RECORD, UNIT, "1 - Σ max n / N")  # fmt: skip
-closest_cluster_recall = _ratio("closest-cluster-recall", u.CLOSEST, u.ENTITIES,
-    "Σ max Jaccard / |C|")  # fmt: skip
-purity = _ratio("purity", u.LARGEST_PIECE_PREDICTED, u.RECORDS,
-    "Σ_k max n / N; only from sampled predicted clusters")  # fmt: skip
-closest_cluster_precision = _ratio("closest-cluster-precision", u.CLOSEST_PREDICTED,
-    u.PREDICTED_CLUSTERS, "Σ_k max Jaccard / |Ĉ|; only from sampled predicted clusters")  # fmt: skip
-van_dongen = Metric("van-dongen", (u.LARGEST_PIECE, u.LARGEST_PIECE_PREDICTED, u.RECORDS),
-    lambda a, b, r: 1 - (a + b) / (2 * r), PER_RECORD, UNIT,
-    "(2N-Σmax-Σmax)/2N; identified from no single sample of clusters")  # fmt: skip
+    ((u.RECORDS, 1.0), (u.PREDICTED_CLUSTERS, -1.0)),
+    UNIT,
+    "(N-B)/(N-|Ĉ|)",
+    meaning="Of the fewest links that join each predicted cluster, the share that is right.",
+    group=Group.EDITS,
+)
+talburt_wang = Metric(
+    "talburt-wang",
+    (u.ENTITIES, u.PREDICTED_CLUSTERS, u.PIECES),
+    lambda c, k, b: np.sqrt(c * k) / b,
+    ((u.PIECES, 1.0),),
+    UNIT,
+    "√(|C||Ĉ|)/B [T07]",
+    meaning=(
+        "The geometric mean of the numbers of entities and of predicted clusters, divided by the number "
+        "of their overlaps."
+    ),
+    group=Group.EDITS,
+)
+inverse_purity = _ratio(
+    "inverse-purity",
+    u.LARGEST_PIECE,
+    u.RECORDS,
+    "Σ max n / N",
+    Group.RECORDS,
+    "The share of records that are in the largest predicted piece of their entity.",
+)
+split_rate = Metric(
+    "split-rate",
+    (u.LARGEST_PIECE, u.RECORDS),
+    lambda b, r: 1 - b / r,
+    PER_RECORD,
+    UNIT,
+    "1 - Σ max n / N",
+    meaning="The share of records that are outside the largest predicted piece of their entity.",
+    group=Group.RECORDS,
+)
+closest_cluster_recall = _ratio(
+    "closest-cluster-recall",
+    u.CLOSEST,
+    u.ENTITIES,
+    "Σ max Jaccard / |C|",
+    Group.WHOLE,
+    "Averaged over entities, the overlap (Jaccard) of an entity with the predicted cluster closest to it.",
+)
+purity = _ratio(
+    "purity",
+    u.LARGEST_PIECE_PREDICTED,
+    u.RECORDS,
+    "Σ_k max n / N; only from sampled predicted clusters",
+    Group.RECORDS,
+    "The share of records that are of the commonest entity in their predicted cluster.",
+)
+closest_cluster_precision = _ratio(
+    "closest-cluster-precision",
+    u.CLOSEST_PREDICTED,
+    u.PREDICTED_CLUSTERS,
+    "Σ_k max Jaccard / |Ĉ|; only from sampled predicted clusters",
+    Group.WHOLE,
+    "Averaged over predicted clusters, the overlap (Jaccard) of a cluster with the entity closest to it.",
+)
+van_dongen = Metric(
+    "van-dongen",
+    (u.LARGEST_PIECE, u.LARGEST_PIECE_PREDICTED, u.RECORDS),
+    lambda a, b, r: 1 - (a + b) / (2 * r),
+    PER_RECORD,
+    UNIT,
+    "(2N-Σmax-Σmax)/2N; identified from no single sample of clusters",
+    meaning=(
+        "The mean of two shares of records: outside the largest piece of their entity, and not of the "
+        "commonest entity in their cluster."
+    ),
+    group=Group.RECORDS,
+)
 
-ceaf = _ratio("ceaf", u.BEST_MATCHING, u.RECORDS, "records on the best one-to-one matching / N; "
-    "identified from no sample")  # fmt: skip
+ceaf = _ratio(
+    "ceaf",
+    u.BEST_MATCHING,
+    u.RECORDS,
+    "records on the best one-to-one matching / N; identified from no sample",
+    Group.RECORDS,
+    "The share of records that the best one-to-one matching of entities and clusters has in common.",
+)
 
-entities = Metric("entities", (u.ENTITIES, u.RECORDS, N), lambda c, r, N: N * c / r, PER_RECORD,
-    POSITIVE, "|C|")  # fmt: skip
-mean_cluster_size = _ratio("mean-cluster-size", u.RECORDS, u.ENTITIES, "N/|C|, records",
-    (1.0, np.inf))  # fmt: skip
-singleton_share = _ratio("singleton-share", u.TRUE_SINGLETONS, u.ENTITIES, "Σ 1[N_c = 1]/|C|")
-matching_rate = Metric("matching-rate", (u.TRUE_SINGLETONS, u.RECORDS), lambda s, r: 1 - s / r,
-    PER_RECORD, UNIT, "share of records in entities of two records or more")  # fmt: skip
+entities = Metric(
+    "entities",
+    (u.ENTITIES, u.RECORDS, N),
+    lambda c, r, N: N * c / r,
+    PER_RECORD,
+    POSITIVE,
+    "|C|",
+    meaning="The number of true entities.",
+    group=Group.TRUTH,
+)
+mean_cluster_size = _ratio(
+    "mean-cluster-size",
+    u.RECORDS,
+    u.ENTITIES,
+    "N/|C|, records",
+    Group.TRUTH,
+    "The mean number of records of a true entity.",
+    (1.0, np.inf),
+)
+singleton_share = _ratio(
+    "singleton-share",
+    u.TRUE_SINGLETONS,
+    u.ENTITIES,
+    "Σ 1[N_c = 1]/|C|",
+    Group.TRUTH,
+    "The share of true entities that have a single record.",
+)
+matching_rate = Metric(
+    "matching-rate",
+    (u.TRUE_SINGLETONS, u.RECORDS),
+    lambda s, r: 1 - s / r,
+    PER_RECORD,
+    UNIT,
+    "share of records in entities of two records or more",
+    meaning="The share of records whose entity has two records or more.",
+    group=Group.TRUTH,
+)
 
 
 @cache
@@ -246,12 +563,29 @@ def hill_number(q: float) -> Metric:
         An order below 0 or not finite. Order ∞ is 1/max(N_c/N), which no total of a sample estimates.
     """
     _needs("the order q", q, "hill_number")
+    name = f"hill{q:g}"
+    meaning = f"The number of entities of equal size that are as diverse as the true ones, by order {q:g}."
     if q == 1:
-        return Metric("hill1", (u.N_LOG_SIZE, u.RECORDS, N), lambda l, r, N: N * np.exp(-l / r),
-            PER_RECORD, POSITIVE, "exp H(C)")  # fmt: skip
-    return Metric(f"hill{q:g}", (_size_power(float(q)), u.RECORDS, N),
-        lambda s, r, N: N * (s / r) ** (1 / (1 - q)), PER_RECORD, POSITIVE,
-        "(Σ(N_c/N)^q)^(1/(1-q))")  # fmt: skip
+        return Metric(
+            name,
+            (u.N_LOG_SIZE, u.RECORDS, N),
+            lambda l, r, N: N * np.exp(-l / r),
+            PER_RECORD,
+            POSITIVE,
+            "exp H(C)",
+            meaning=meaning,
+            group=Group.TRUTH,
+        )
+    return Metric(
+        name,
+        (_size_power(float(q)), u.RECORDS, N),
+        lambda s, r, N: N * (s / r) ** (1 / (1 - q)),
+        PER_RECORD,
+        POSITIVE,
+        "(Σ(N_c/N)^q)^(1/(1-q))",
+        meaning=meaning,
+        group=Group.TRUTH,
+    )
 
 
 hill1, hill2 = hill_number(1), hill_number(2)
@@ -260,34 +594,95 @@ hill1, hill2 = hill_number(1), hill_number(2)
 # R_rec is R_clust, and under either design P_clust is N ΣTP / (|P| Σ records).
 P_block = pairwise_precision
 R_block = R_clust = R_rec = pairwise_recall
-P_clust = Metric("P_clust", (u.COMMON_LINKS, u.RECORDS, N, PREDICTED),
-    lambda tp, r, N, P: N * tp / (P * r), PER_RECORD, POSITIVE,
-    "N E[g/p]/E[|c|/p], [B22] lemma 2")  # fmt: skip
-P_rec = Metric("P_rec", (u.COMMON_LINKS, PREDICTED), lambda tp, P: tp / P, PER_RECORD, POSITIVE,
-    "E[g/(|c|p_i)], [B22] lemma 1", absolute=True)  # fmt: skip
+P_clust = Metric(
+    "P_clust",
+    (u.COMMON_LINKS, u.RECORDS, N, PREDICTED),
+    lambda tp, r, N, P: N * tp / (P * r),
+    PER_RECORD,
+    POSITIVE,
+    "N E[g/p]/E[|c|/p], [B22] lemma 2",
+    meaning="Pairwise precision by right links per record, divided by the known number of predicted links.",
+    group=Group.LINKS,
+)
+P_rec = Metric(
+    "P_rec",
+    (u.COMMON_LINKS, PREDICTED),
+    lambda tp, P: tp / P,
+    PER_RECORD,
+    POSITIVE,
+    "E[g/(|c|p_i)], [B22] lemma 1",
+    absolute=True,
+    meaning="Pairwise precision by the total of right links, divided by the known number of predicted links.",
+    group=Group.LINKS,
+)
 
-PAPER = {"P_block": P_block, "R_block": R_block, "P_clust": P_clust, "R_clust": R_clust, "P_rec": P_rec,
-         "R_rec": R_rec}  # fmt: skip
+PAPER = {
+    "P_block": P_block,
+    "R_block": R_block,
+    "P_clust": P_clust,
+    "R_clust": R_clust,
+    "P_rec": P_rec,
+    "R_rec": R_rec,
+}
 """The paper's estimators by their names."""
 
-METRICS: tuple[Metric, ...] = (
-    pairwise_precision, pairwise_recall, pairwise_f1, fowlkes_mallows, jaccard, rand,
-    adjusted_rand, cluster_precision, cluster_recall, cluster_f1, b3_precision, b3_recall,
-    b3_precision_entities, b3_recall_entities, homogeneity, completeness, v_measure1,
-    mutual_information, variation_of_information, splits, merges, basic_merge_distance,
-    muc_precision, muc_recall, talburt_wang, inverse_purity, split_rate, closest_cluster_recall,
-    entities, mean_cluster_size, singleton_share, matching_rate, hill1, hill2,
-)  # fmt: skip
-"""What `estimate` reports from sampled entities."""
+USUAL = Metrics(
+    (pairwise_precision, pairwise_recall, pairwise_f1, b3_precision, b3_recall, cluster_recall), "USUAL"
+)
+"""The metrics that are estimated if none are named."""
 
-OTHERS = (purity, closest_cluster_precision, van_dongen, ceaf)
-"""What sampled entities do not identify; the first two want sampled predicted clusters."""
+ALL = Metrics(
+    (
+        pairwise_precision,
+        pairwise_recall,
+        pairwise_f1,
+        fowlkes_mallows,
+        jaccard,
+        rand,
+        adjusted_rand,
+        cluster_precision,
+        cluster_recall,
+        cluster_f1,
+        closest_cluster_recall,
+        b3_precision,
+        b3_recall,
+        b3_precision_entities,
+        b3_recall_entities,
+        inverse_purity,
+        split_rate,
+        homogeneity,
+        completeness,
+        v_measure1,
+        mutual_information,
+        variation_of_information,
+        splits,
+        merges,
+        basic_merge_distance,
+        muc_precision,
+        muc_recall,
+        talburt_wang,
+        entities,
+        mean_cluster_size,
+        singleton_share,
+        matching_rate,
+        hill1,
+        hill2,
+    ),
+    "ALL",
+)
+"""Every metric that sampled entities identify, group by group."""
 
-NAMED: dict[str, Metric] = {m.name: m for m in (*METRICS, *OTHERS)} | PAPER
+OTHERS = Metrics((purity, closest_cluster_precision, van_dongen, ceaf), "OTHERS")
+"""The metrics that sampled entities do not identify; sampled predicted clusters identify the first two."""
+
+NAMED: dict[str, Metric] = {m.name: m for m in (*ALL, *OTHERS)} | PAPER
 """Every metric by its name, as tables print it."""
 FAMILIES: dict[str, Callable[[float], Metric]] = {
-    "pairwise-f": pairwise_f, "cluster-f": cluster_f, "v-measure": v_measure, "hill": hill_number,
-}  # fmt: skip
+    "pairwise-f": pairwise_f,
+    "cluster-f": cluster_f,
+    "v-measure": v_measure,
+    "hill": hill_number,
+}
 """Metrics with a parameter, which ends their names."""
 Wanted = Metric | str | Iterable[Metric | str]
 """What functions take as metrics, one or several of objects and names."""

@@ -69,18 +69,20 @@ def are_edges(
     False
     """
 
-    def hits(rows: BoolArray) -> int:
+    def groups(rows: BoolArray) -> int:
+        """Known groups that some rows are of."""
         return len(np.unique(known[rows]))
 
     hit = namesake_known == known
     home, nowhere = hit & (namesake_group == group), hit & (namesake_group < 0)
     elsewhere = hit & ~home & ~nowhere
-    found, every = hits(elsewhere | nowhere), hits(hit)
+    surprising, every = groups(elsewhere | nowhere), groups(hit)
     expected = share[np.unique(group * (known.max() + 1) + known, return_index=True)[1]].sum()
-    if found <= expected or every < MET * hits(known >= 0):
+    if surprising <= expected or every < MET * groups(known >= 0):
         return False
-    unlikely = found - expected - found * log(found / expected) < log(CHANCE)
-    return bool(unlikely) and (hits(elsewhere) > ELSEWHERE * every or hits(nowhere) > NOWHERE * every)
+    log_chance = surprising - expected - surprising * log(surprising / expected)
+    enough = groups(elsewhere) > ELSEWHERE * every or groups(nowhere) > NOWHERE * every
+    return bool(log_chance < log(CHANCE)) and enough
 
 
 def refuse_edges(
@@ -111,48 +113,23 @@ def refuse_edges(
     ------
     DataError
     """
-    rows = np.flatnonzero((cluster >= 0) & (named != np.arange(len(cluster))))
-    namesake = named[rows]
-    known, there = labels.codes[rows], namesake >= 0
-    _refuse(
-        "prediction",
-        cluster[rows],
-        known,
-        np.where(there, cluster[namesake], -1),
-        np.where(there, labels.codes[namesake], -1),
-        labels.sizes[known] / records,
-        labels.records[rows],
-    )
-    of_entity = labelled(labels, labels.clusters)[labels.codes]
-    rows = np.flatnonzero((cluster >= 0) & (of_entity != np.arange(len(cluster))))
-    namesake, entity = of_entity[rows], labels.codes[rows]
-    _refuse(
-        "labels",
-        entity,
-        cluster[rows],
-        np.where(namesake >= 0, labels.codes[namesake], -1),
-        entity_cluster[entity],
-        size[cluster[rows]] / records,
-        labels.records[rows],
-    )
-
-
-def _refuse(
-    what: str,
-    group: IntArray,
-    known: IntArray,
-    namesake_group: IntArray,
-    namesake_known: IntArray,
-    share: FloatArray,
-    ids: pd.Index,
-) -> None:
-    if len(group) and are_edges(group, known, namesake_group, namesake_known, share):
-        hit = (namesake_known == known) & (namesake_group != group)
-        raise DataError(
-            f"the rows of the {what} look like pairs of records, such as those of {some(ids[hit])}: their "
-            "second ids are those of other records, which have other rows or none",
-            Remedy.ANSWERS if what == "labels" else Remedy.LINKS,
-        )
+    entity = labels.codes
+    of_entity = labelled(labels, labels.clusters)[entity]
+    for what, remedy, namesake, group, known, namesake_known, sizes in (
+        ("prediction", Remedy.LINKS, named, cluster, entity, np.append(entity, -1)[named], labels.sizes),
+        ("labels", Remedy.ANSWERS, of_entity, entity, cluster, entity_cluster[entity], size),
+    ):
+        namesake_group = np.append(group, -1)[namesake]  # a namesake of -1 finds the -1 that is appended
+        rows = (cluster >= 0) & (namesake != np.arange(len(cluster)))
+        evidence = group[rows], known[rows], namesake_group[rows], namesake_known[rows]
+        if rows.any() and are_edges(*evidence, sizes[known[rows]] / records):
+            hit = rows & (namesake_known == known) & (namesake_group != group)
+            raise DataError(
+                f"the rows of the {what} look like pairs of records, such as those of "
+                f"{some(labels.records[hit])}: their second ids are those of other records, which have other "
+                "rows or none",
+                remedy,
+            )
 
 
 def labelled(labels: Clustering, wanted: pd.Index) -> IntArray:

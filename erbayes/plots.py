@@ -14,9 +14,10 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from .arrays import FloatArray
+from .compare import Comparison
 from .errors import DataError
-from .intervals import DEFAULT, Kind
-from .metrics import Wanted, chosen
+from .intervals import Kind, suitable
+from .metrics import NAMED, Support, Wanted, chosen
 from .uncertain import Draws, Normal
 
 if TYPE_CHECKING:
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
     from xarray import DataArray, DataTree
 
     from .bayes import Fit
-    from .engines import SideBySide
+    from .engine import SideBySide
     from .sensitivity import Grid
     from .study import Study
 
 MARKERS = "osD^vP*X"
+Result = Normal | Draws
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")
 
 
@@ -75,65 +77,130 @@ def _cells(table: pd.DataFrame) -> pd.Series:
     return first.str.cat(pd.concat(others, axis=1), sep=", ") if others else first
 
 
+def _bounded(support: Support, lower: float, upper: float) -> bool:
+    """Whether a metric goes on the axis of shares: by its support, by its interval for a difference."""
+    if np.isneginf(support[0]):
+        return bool(lower >= -1 and upper <= 1)
+    return bool(np.isfinite(support).all())
+
+
+def _panels(ax: Axes | None, blocks: Sequence[Sequence[str]], series: int = 1) -> list[Axes]:
+    """Axes for blocks of named rows, one below the other, in the place of `ax`."""
+    rows = [len(block) for block in blocks]
+    ax = _axes(ax, _height(sum(rows), series) + 0.5 * (len(rows) - 1))
+    panels = [ax]
+    if len(rows) > 1:
+        whole, figure = ax.get_subplotspec(), ax.figure
+        if whole is None:
+            (left, bottom), (right, top) = ax.get_position().get_points()
+            whole = figure.add_gridspec(1, 1, left=left, bottom=bottom, right=right, top=top)[0]
+        grid = whole.subgridspec(len(rows), 1, height_ratios=[n + 0.4 for n in rows])
+        ax.set_subplotspec(grid[0])
+        panels += [figure.add_subplot(grid[i]) for i in range(1, len(rows))]
+    for panel, block in zip(panels, blocks, strict=True):
+        _rows(panel, block)
+    return panels
+
+
+def _ticks(panel: Axes) -> None:
+    """Few and round ones, with signs between thousands."""
+    panel.locator_params(axis="x", nbins=6)
+    panel.xaxis.set_major_formatter(lambda x, _: f"{x:,.10g}")
+
+
+def _one_by_one(results: Result | Comparison | Mapping[str, Result]) -> dict[str, Result]:
+    """Results by name; a comparison has one for each prediction."""
+    if isinstance(results, Comparison):
+        k = len(results.metrics)
+        return {
+            name: results.joint.part(range(i * k, (i + 1) * k)) for i, name in enumerate(results.predictions)
+        }
+    return dict(results) if isinstance(results, Mapping) else {"": results}
+
+
 def forest(
-    result: Normal | Draws | Mapping[str, Normal | Draws],
+    result: Result | Comparison | Mapping[str, Result],
     *,
     level: float = 0.95,
-    kind: Kind = DEFAULT,
+    kinds: Sequence[Kind] = (),
     ax: Axes | None = None,
 ) -> Axes:
-    """Estimates and intervals, one row a metric.
+    """Estimates and intervals, one row per metric.
+
+    Shares have one axis. Each count, and each other metric without an upper end, has its own axis below.
 
     Parameters
     ----------
-    result : Normal or Draws, or mapping of name -> Normal or Draws
-        Several results stand side by side, each with its own marker; they may differ in metrics.
+    result : Normal, Draws or Comparison, or mapping of name -> Normal or Draws
+        Several results, or the predictions of a comparison, have a marker each. They may differ in metrics.
     level : float in (0, 1)
-    kind : Kind
-        Of interval, for `Normal`.
+    kinds : sequence of Kind
+        Each result has intervals of the first kind that suits it, and of its own kind if none does.
     ax : Axes, optional
+        Where to draw. If its figure has `layout="constrained"`, labels have room.
+
+    Returns
+    -------
+    Axes
+        The first axis, that of shares. Those below follow it in the figure.
+
+    Raises
+    ------
+    DataError
+        No result.
 
     Examples
     --------
     >>> import erbayes as eb
     >>> labels = {1: "x", 2: "x", 3: "y", 4: "z"}
     >>> found = eb.estimate({1: "a", 2: "a", 3: "a", 4: "b"}, labels, eb.UniformClusters(),
-    ...                     [eb.metrics.b3_precision, eb.metrics.b3_recall])
+    ...                     [eb.metrics.b3_precision, eb.metrics.b3_recall, eb.metrics.entities])
     >>> from matplotlib.figure import Figure
-    >>> [t.get_text() for t in forest(found, ax=Figure().subplots()).get_yticklabels()]
-    ['b3-precision', 'b3-recall']
+    >>> ax = forest(found, ax=Figure().subplots())
+    >>> [[t.get_text() for t in one.get_yticklabels()] for one in ax.figure.axes]
+    [['b3-precision', 'b3-recall'], ['entities']]
     """
-    results = dict(result) if isinstance(result, Mapping) else {"": result}
+    results = _one_by_one(result)
     if not results:
         raise DataError("a forest plot needs at least one result")
-    names = list(dict.fromkeys(name for r in results.values() for name in r.names))
-    ax = _axes(ax, _height(len(names), len(results)))
-    offsets = _offsets(len(results))
-    for i, (label, one) in enumerate(results.items()):
-        y = np.array([names.index(n) for n in one.names]) + offsets[i]
-        bounds = one.interval(level, kind) if isinstance(one, Normal) else one.interval(level)
-        grey = _greys(len(results))[i]
-        ax.hlines(y, bounds[:, 0], bounds[:, 1], color=grey)
-        ax.plot(one.mean, y, MARKERS[i % len(MARKERS)], color=grey, markersize=5, label=label)
-    _rows(ax, names)
-    ax.set_xlabel(f"estimate and {100 * level:g} % interval")
-    if isinstance(result, Mapping):
-        _legend(ax, len(results))
-    return ax
+    tables: list[pd.DataFrame] = []
+    supports: dict[str, Support] = {}
+    for one in results.values():
+        tables.append(one.table(level, suitable(kinds, one)[0]))
+        supports |= dict(zip(one.names, one.support, strict=True))
+    ends = pd.concat(tables).groupby(level=0, sort=False).agg({"lower": "min", "upper": "max"})
+    shares = [name for name, low, high in ends.itertuples() if _bounded(supports[name], low, high)]
+    blocks = [shares] * bool(shares) + [[name] for name in ends.index if name not in shares]
+    panels = _panels(ax, blocks, len(results))
+    for i, (label, table) in enumerate(zip(results, tables, strict=True)):
+        grey, offset = _greys(len(results))[i], _offsets(len(results))[i]
+        for panel, block in zip(panels, blocks, strict=True):
+            own = table[table.index.isin(block)]
+            y = np.array([block.index(name) for name in own.index]) + offset
+            panel.hlines(y, own["lower"], own["upper"], color=grey)
+            marker = MARKERS[i % len(MARKERS)]
+            panel.plot(own["estimate"], y, marker, color=grey, markersize=5, label=label)
+    for panel in panels:
+        _ticks(panel)
+    panels[-1].set_xlabel(f"estimate and {100 * level:g} % interval")
+    if len(results) > 1 or list(results) != [""]:
+        _legend(panels[0], len(results))
+    return panels[0]
 
 
 def side_by_side(found: SideBySide, metrics: Wanted | None = None, *, ax: Axes | None = None) -> Axes:
-    """Estimates and intervals of several engines, one row an engine, under the name of each metric.
+    """Estimates and intervals of several engines, one row per engine, under the name of each metric.
 
-    A cross is an estimate without an interval.
+    A cross is an estimate without an interval. Axes are those of `forest`.
 
     Parameters
     ----------
     found : SideBySide
-        From `erbayes.engines.side_by_side`.
+        From `erbayes.engine.side_by_side`.
     metrics : Metric or str, or several, optional
         Those to show; all by default.
     ax : Axes, optional
+        As in `forest`.
 
     Raises
     ------
@@ -143,10 +210,10 @@ def side_by_side(found: SideBySide, metrics: Wanted | None = None, *, ax: Axes |
     Examples
     --------
     >>> import erbayes as eb
-    >>> from erbayes import engines
+    >>> from erbayes import engine
     >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, {1: "x", 2: "x", 3: "y", 4: "z"})
     >>> sample, b3 = eb.Sample(units, eb.UniformClusters()), [eb.metrics.b3_precision]
-    >>> found = engines.side_by_side({"naive": eb.naive(units, b3), "Taylor": eb.taylor(sample, b3)}, b3)
+    >>> found = engine.side_by_side({"naive": eb.naive(units, b3), "Taylor": eb.taylor(sample, b3)}, b3)
     >>> from matplotlib.figure import Figure
     >>> [t.get_text() for t in side_by_side(found, ax=Figure().subplots()).get_yticklabels()]
     ['b3-precision', 'naive', 'Taylor']
@@ -159,23 +226,33 @@ def side_by_side(found: SideBySide, metrics: Wanted | None = None, *, ax: Axes |
         raise DataError(f"no engine here gives {', '.join(lacking)}; there are {', '.join(there)}")
     twice = table.duplicated(["method", "metric"], keep=False)
     table = table.assign(label=table["method"].mask(twice, table["method"] + ", " + table["kind"]))
-    groups = [table[table["metric"] == name] for name in names]
-    labels = [text for name, own in zip(names, groups, strict=True) for text in (name, *own["label"])]
-    heads = np.cumsum([0, *(1 + len(own) for own in groups[:-1])])
-    shown = pd.concat(groups)
-    y = np.setdiff1d(np.arange(len(labels)), heads)
-    bare = shown["lower"].isna().to_numpy()
-    ax = _axes(ax, _height(len(labels)))
-    ax.hlines(y, shown["lower"], shown["upper"], color="black")
-    ax.plot(shown["estimate"][~bare], y[~bare], "o", color="black", markersize=5)
-    ax.plot(shown["estimate"][bare], y[bare], "x", color="black", markersize=6)
-    _rows(ax, labels)
-    for label in ax.get_yticklabels():
-        label.set_fontweight("bold" if label.get_text() in there else "normal")
-    for head in heads:
-        ax.axhline(head, color="0.85", linewidth=1, zorder=0)
-    ax.set_xlabel(f"estimate and {100 * table['level'].iloc[0]:g} % interval")
-    return ax
+    groups = {name: table[table["metric"] == name] for name in names}
+    shares = [name for name in names if _is_share(name, groups[name])]
+    parts = [shares] * bool(shares) + [[name] for name in names if name not in shares]
+    blocks = [[text for name in part for text in (name, *groups[name]["label"])] for part in parts]
+    panels = _panels(ax, blocks)
+    for panel, part, labels in zip(panels, parts, blocks, strict=True):
+        heads = np.cumsum([0, *(1 + len(groups[name]) for name in part[:-1])])
+        shown = pd.concat([groups[name] for name in part])
+        y = np.setdiff1d(np.arange(len(labels)), heads)
+        bare = shown["lower"].isna().to_numpy()
+        panel.hlines(y, shown["lower"], shown["upper"], color="black")
+        panel.plot(shown["estimate"][~bare], y[~bare], "o", color="black", markersize=5)
+        panel.plot(shown["estimate"][bare], y[bare], "x", color="black", markersize=6)
+        for label in panel.get_yticklabels():
+            label.set_fontweight("bold" if label.get_text() in there else "normal")
+        for head in heads:
+            panel.axhline(head, color="0.85", linewidth=1, zorder=0)
+        _ticks(panel)
+    panels[-1].set_xlabel(f"estimate and {100 * table['level'].iloc[0]:g} % interval")
+    return panels[0]
+
+
+def _is_share(name: str, rows: pd.DataFrame) -> bool:
+    """The same as `_bounded`; a metric of the caller's own is judged by its rows."""
+    support = NAMED[name].support if name in NAMED else (-np.inf, np.inf)
+    ends = rows[["estimate", "lower", "upper"]].to_numpy(dtype=float)
+    return _bounded(support, float(np.nanmin(ends)), float(np.nanmax(ends)))
 
 
 def sampling_distribution(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from io import BytesIO
@@ -19,19 +20,18 @@ import numpy as np
 import pandas as pd
 
 from . import plots
-from .bootstrap import bootstrap
+from .arrays import Seed, generator
 from .diagnostics import alarms, balance, influence
+from .engine import Engine, Jackknife, Resampled, Taylor
 from .errors import DataError, NotIdentified
-from .intervals import check_level
-from .metrics import METRICS, UNIT, Metric, Wanted, chosen
+from .intervals import EqualTailed, Kind, check_level, suitable
+from .metrics import UNIT, USUAL, Metric, Wanted, chosen
 from .sample import Sample
-from .taylor import jackknife, taylor
 from .uncertain import Draws, Normal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Engine = Callable[[Sample, Sequence[Metric]], Normal | Draws]
 MOST = 12
 """Units whose influence is shown."""
 LONGEST = 40
@@ -79,28 +79,15 @@ pre { padding: .75rem 1rem; background: var(--tint); white-space: pre-wrap; font
 """
 
 
-def closed_form(sample: Sample, metrics: Sequence[Metric]) -> Normal:
-    """The engine that `estimate` uses."""
-    return taylor(sample, metrics).apply(metrics)
-
-
-def resampled(seed: int, replicates: int = 2000) -> Engine:
-    """The bootstrap (Rao-Wu), its percentile intervals."""
-
-    def engine(sample: Sample, metrics: Sequence[Metric]) -> Draws:
-        rng = np.random.default_rng(seed)
-        return bootstrap(sample, metrics, replicates=replicates, rng=rng).draws
-
-    return engine
-
-
 def report(
     sample: Sample,
-    metrics: Wanted = METRICS,
+    metrics: Wanted = USUAL,
     *,
     level: float = 0.95,
     title: str = "How good is this entity resolution?",
     engines: Mapping[str, Engine] | None = None,
+    kinds: Sequence[Kind] = (EqualTailed(),),
+    rng: Seed = 1,
     about: Mapping[str, Any] | None = None,
     call: str = "",
 ) -> str:
@@ -113,9 +100,13 @@ def report(
         The first two get pictures of the units that drive them.
     level : float in (0, 1)
     title : str
-    engines : mapping, name -> engine, optional
-        Callables (sample, metrics) -> Normal or Draws. By default the closed form, the jackknife and the
-        bootstrap with seed 1. One that refuses the sample is quoted.
+    engines : mapping, name -> Engine, optional
+        By default the closed form, the jackknife and the bootstrap. One that refuses the sample is quoted.
+    kinds : sequence of Kind
+        Each result has intervals of the first kind that suits it, and of its own kind if none does.
+    rng : Generator, int or None
+        For engines that need chance; each starts from the same state. The default gives the same page
+        again.
     about : mapping, optional
         More lines about the data, such as names of files.
     call : str
@@ -141,14 +132,14 @@ def report(
     (True, False, False)
     """
     check_level(level)
-    metrics = chosen(metrics)
+    metrics, seed = chosen(metrics), generator(rng)
     if engines is None:
-        engines = {"closed form": closed_form, "jackknife": jackknife, "bootstrap": resampled(1)}
+        engines = {"closed form": Taylor(), "jackknife": Jackknife(), "bootstrap": Resampled(replicates=2000)}
     results: dict[str, Normal | Draws] = {}
     refused = []
     for name, engine in engines.items():
         try:
-            found = engine(sample, metrics)
+            found = engine(sample, metrics, deepcopy(seed))
         except DataError as error:
             refused.append(f"No {name}: {error}.")
             continue
@@ -168,7 +159,7 @@ def report(
         _alarms(wrong) if wrong else _text("No alarm: nothing that is looked for speaks against them."),
         "<h2>Estimates</h2>",
         *(_text(note, "soft") for note in refused),
-        _beside(_estimates(results, level), _forest(results, metrics, level)),
+        _beside(_estimates(results, level, kinds), _forest(results, metrics, level, kinds)),
         "<h2>Balance</h2>",
         _text("Totals of the prediction are known without any label. The sample should estimate them well."),
         _balance(sample),
@@ -267,12 +258,14 @@ def _picture(draw: Callable[[Axes], Axes], height: float, says: str) -> str:
     return f'<figure><img alt="{escape(says)}" src="data:image/svg+xml;base64,{data}"></figure>'
 
 
-def _estimates(results: Mapping[str, Normal | Draws], level: float) -> str:
+def _estimates(results: Mapping[str, Normal | Draws], level: float, kinds: Sequence[Kind]) -> str:
     columns = {
         name: pd.Series(
             [
                 f"{_number(x)}\n{_number(a)}–{_number(b)}"
-                for x, (a, b) in zip(found.mean, found.interval(level), strict=True)
+                for x, (a, b) in zip(
+                    found.estimate, found.interval(level, suitable(kinds, found)[0]), strict=True
+                )
             ],
             found.names,
         )
@@ -281,21 +274,18 @@ def _estimates(results: Mapping[str, Normal | Draws], level: float) -> str:
     return _table(pd.DataFrame(columns)) if columns else ""
 
 
-def _forest(results: Mapping[str, Normal | Draws], metrics: Sequence[Metric], level: float) -> str:
+def _forest(
+    results: Mapping[str, Normal | Draws], metrics: Sequence[Metric], level: float, kinds: Sequence[Kind]
+) -> str:
     """Those metrics that share the scale from 0 to 1."""
     shares = [j for j, m in enumerate(metrics) if m.support == UNIT]
     if not shares or not results:
         return ""
     names = [metrics[j].name for j in shares]
-    shown: dict[str, Normal | Draws] = {}
-    for name, found in results.items():
-        if isinstance(found, Draws):
-            shown[name] = Draws(tuple(names), found.values[..., shares], (UNIT,) * len(names))
-        else:
-            shown[name] = found.part(shares)
+    shown = {name: found.part(shares) for name, found in results.items()}
     height = 1.2 + 0.2 * len(names) * max(1, len(results))
     return _picture(
-        lambda ax: plots.forest(shown, level=level, ax=ax),
+        lambda ax: plots.forest(shown, level=level, kinds=kinds, ax=ax),
         height,
         f"Estimates and intervals of {', '.join(names)}",
     )

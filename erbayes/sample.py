@@ -67,7 +67,7 @@ class Sample:
         if units.unmatched:
             found["labelled records that the prediction lacks"] = f"{units.unmatched:,}"
         if units.frame is not None:
-            found |= units.frame.told()
+            found |= units.frame.in_words()
         if units.known is not None:
             records, clusters = (units.known.size * units.known.count).sum(), units.known.count.sum()
             found["the prediction"] = f"{records:,.0f} records in {clusters:,.0f} clusters"

@@ -2,44 +2,43 @@
 
     study(populations, plans, sizes, estimators, metrics, repetitions=..., seed=...)
 
-draws samples from known populations and asks every estimator about each. A *plan* draws a sample; an
-*estimator* is any callable of the protocol below, a user's own too.
+draws samples from known populations and asks every estimator about each. A *plan* draws a sample. An
+*estimator* is an engine (see `erbayes.engine`), with its own kind of interval or with another one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import time
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import joblib
 import numpy as np
 import pandas as pd
 
 from .arrays import FloatArray, IntArray
-from .bootstrap import Interval, RaoWu, Scheme, bootstrap
-from .calibration import Calibrated
-from .design import DistinctEntities, UniformClusters, UniformRecords
-from .diagnostics import naive
+from .design import UniformClusters, UniformRecords
+from .engine.contract import Engine, Estimator
 from .errors import DataError
-from .intervals import DEFAULT, Kind, check_level
+from .intervals import check_level, need_suitable
 from .metrics import Metric, Wanted, chosen
 from .progress import track
 from .sample import Sample
 from .simulate import Population
 from .studyfile import StudyFile, code_of, named
-from .taylor import jackknife, taylor
 from .uncertain import Tabled
 from .units import Units
 
 BLOCK = 250
 """Repetitions that are drawn, kept and resumed together."""
-RUN = ("estimate", "lower", "upper", "failed", "seconds")
+RUN = ("estimate", "lower", "upper", "failed", "seconds", "warned")
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,131 +106,6 @@ class DrawDistinctClusters:
         return Samples(units, UniformClusters(population=len(units)), np.array(drawn))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Estimates:
-    """What an estimator says of each metric: estimate and interval, (..., k) each; NaN for none."""
-
-    estimate: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-
-
-class Estimator(Protocol):
-    """Anything that makes estimates of a sample.
-
-    It may raise `DataError`, which counts as a failure, as does an estimate of NaN; any other exception
-    stops the study. One with an attribute `together = True` is given many samples in one call, along a
-    leading axis of the expansion, and answers with arrays (samples, k).
-    """
-
-    def __call__(
-        self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
-    ) -> Estimates: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Taylor:
-    """The closed form.
-
-    Parameters
-    ----------
-    kind : Kind
-        Of interval.
-    order : int
-        2 corrects the bias of the estimate, 1 does not.
-    """
-
-    kind: Kind = DEFAULT
-    order: int = 2
-    together: ClassVar[bool] = True
-
-    def __call__(
-        self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
-    ) -> Estimates:
-        found = taylor(sample, metrics).apply(metrics, self.order)
-        bounds = found.interval(level, self.kind)
-        return Estimates(found.mean, bounds[..., 0], bounds[..., 1])
-
-
-@dataclass(frozen=True, slots=True)
-class Jackknife:
-    """Jackknife standard errors about the corrected closed-form estimate.
-
-    Parameters
-    ----------
-    kind : Kind
-        Of interval.
-    """
-
-    kind: Kind = DEFAULT
-
-    def __call__(
-        self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
-    ) -> Estimates:
-        found = taylor(sample, metrics).apply(metrics)
-        wider = replace(found, cov=jackknife(sample, metrics).cov)
-        return Estimates(found.mean, *wider.interval(level, self.kind).T)
-
-
-@dataclass(frozen=True, slots=True)
-class Resampled:
-    """A bootstrap scheme with a kind of interval.
-
-    Parameters
-    ----------
-    kind : Interval
-    scheme : Scheme
-    replicates : int
-    """
-
-    kind: Interval
-    scheme: Scheme = field(default_factory=RaoWu)
-    replicates: int = 1000
-
-    def __call__(
-        self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
-    ) -> Estimates:
-        boot = bootstrap(sample, metrics, self.scheme, replicates=self.replicates, rng=rng, progress=False)
-        return Estimates(boot.fit.mean, *boot.interval(level, self.kind).T)
-
-
-@dataclass(frozen=True, slots=True)
-class OnDistinct:
-    """Another estimator on the distinct entities of records drawn with replacement."""
-
-    estimator: Estimator
-
-    def __call__(
-        self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
-    ) -> Estimates:
-        again = Sample(sample.units, DistinctEntities(len(sample.expansion.unit)))
-        return self.estimator(again, metrics, level, rng)
-
-
-@dataclass(frozen=True, slots=True)
-class OnCalibrated:
-    """Another estimator on the sample with calibrated weights."""
-
-    estimator: Estimator
-
-    def __call__(
-        self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
-    ) -> Estimates:
-        return self.estimator(Sample(sample.units, Calibrated(sample.design)), metrics, level, rng)
-
-
-@dataclass(frozen=True, slots=True)
-class Naive:
-    """Metrics of the prediction restricted to the sampled records; no interval."""
-
-    def __call__(
-        self, sample: Sample, metrics: Sequence[Metric], level: float, rng: np.random.Generator
-    ) -> Estimates:
-        found = naive(sample.units, metrics).to_numpy()
-        none = np.full(len(found), np.nan)
-        return Estimates(found, none, none)
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Study(Tabled):
     """Every estimate of a study.
@@ -240,7 +114,8 @@ class Study(Tabled):
     ----------
     runs : DataFrame
         One row a repetition, estimator and metric: population, plan, n, estimator, metric, truth,
-        repetition, estimate, lower, upper, failed, seconds (of that estimator for all metrics).
+        repetition, estimate, lower, upper, failed, seconds (of that estimator for all metrics), warned (1 if
+        it raised a warning).
     level : float
     """
 
@@ -253,7 +128,7 @@ class Study(Tabled):
         bias and rmse of the estimate; coverage of the interval with its Monte Carlo standard error;
         its mean width and interval score, width + (2/α)(distance by which the truth is missed)
         (Gneiting and Raftery 2007, section 6.2); failures, which no other figure contains; mean
-        seconds.
+        seconds; warnings, the number of repetitions in which there were any.
         """
         runs = self.runs
         alpha = 1 - self.level
@@ -268,6 +143,7 @@ class Study(Tabled):
                 "interval_score": width + 2 / alpha * miss,
                 "failed": runs.failed.astype(float),
                 "seconds": runs.seconds,
+                "warned": runs.warned,
             }
         )
         by = [runs[c] for c in ("population", "plan", "n", "estimator", "metric")]
@@ -285,6 +161,7 @@ class Study(Tabled):
                 "width": mean.width,
                 "interval_score": mean.interval_score,
                 "seconds": mean.seconds,
+                "warnings": groups.warned.sum().astype(int),
             }
         )
         return table.reset_index()
@@ -294,7 +171,7 @@ def study(
     populations: Mapping[str, Population],
     plans: Mapping[str, Plan],
     sizes: Sequence[int],
-    estimators: Mapping[str, Estimator],
+    estimators: Mapping[str, Engine | Estimator],
     metrics: Wanted,
     *,
     repetitions: int,
@@ -312,7 +189,9 @@ def study(
 
     Parameters
     ----------
-    populations, plans, estimators : mappings by name
+    populations, plans : mappings by name
+    estimators : mapping, name -> Engine or Estimator
+        An engine alone has the kind of interval of its results.
     sizes : sequence of int
         Numbers of draws.
     metrics : Metric or str, or several
@@ -353,10 +232,10 @@ def study(
 
     Examples
     --------
-    >>> from erbayes import metrics, simulate
+    >>> from erbayes import engine, metrics, simulate
     >>> rng = np.random.default_rng(1)
     >>> people = simulate.simulate(simulate.Zeta(2.5, 30), simulate.Misattribution(0.1), 2000, rng)
-    >>> found = study({"zeta": people}, {"records": DrawRecords()}, [100], {"closed": Taylor()},
+    >>> found = study({"zeta": people}, {"records": DrawRecords()}, [100], {"closed": engine.Taylor()},
     ...               [metrics.pairwise_recall], repetitions=50, seed=1)
     >>> found.table()[["estimator", "metric", "repetitions", "failures"]]
       estimator           metric  repetitions  failures
@@ -366,6 +245,7 @@ def study(
         raise DataError(f"a study needs 1 repetition or more, not {repetitions}")
     check_level(level)
     metrics = chosen(metrics)
+    asked = {e: Estimator.of(f) for e, f in estimators.items()}
     contents = {name: _content(p.units) for name, p in populations.items()}
     cells = [
         _Cell(
@@ -384,9 +264,9 @@ def study(
     blocks = [
         (c, first, min(BLOCK, repetitions - first)) for c in cells for first in range(0, repetitions, BLOCK)
     ]
-    code = {(p, e): code_of(plans[p], metrics, estimators[e]) for p, e in product(plans, estimators)}
+    code = {(p, e): code_of(plans[p], metrics, asked[e]) for p, e in product(plans, asked)}
     keys = [
-        {e: c.asked(first, count, e, f) + code[c.plan_name, e] for e, f in estimators.items()}
+        {e: c.asked(first, count, e, f) + code[c.plan_name, e] for e, f in asked.items()}
         for c, first, count in blocks
     ]
     shapes = [(count, len(metrics), len(RUN)) for _, _, count in blocks]
@@ -394,7 +274,7 @@ def study(
         found = kept.load({k: shape for of, shape in zip(keys, shapes, strict=True) for k in of.values()})
         jobs = []
         for block, of in zip(blocks, keys, strict=True):
-            lacking = {e: (of[e], f) for e, f in estimators.items() if of[e] not in found}
+            lacking = {e: (of[e], f) for e, f in asked.items() if of[e] not in found}
             if lacking:
                 jobs.append(joblib.delayed(_run)(*block, lacking))
         done = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
@@ -478,12 +358,12 @@ def _content(units: Units) -> str:
 def _run(
     cell: _Cell, first: int, count: int, estimators: Mapping[str, tuple[str, Estimator]]
 ) -> dict[str, FloatArray]:
-    """Runs of each estimator by key, (count, metrics, 5): estimate, lower, upper, failed, seconds."""
+    """Runs of each estimator by key, (count, metrics, figures): see `RUN`."""
     samples = cell.plan.draw(cell.units, cell.n, count, cell.rng(first))
     runs = {}
     for e, (key, estimator) in estimators.items():
         rng, run = cell.rng(first, e), np.full((count, len(cell.metrics), len(RUN)), np.nan)
-        if getattr(estimator, "together", False):
+        if getattr(estimator.engine, "together", False):
             start = time.perf_counter()
             _ask(estimator, samples.together, cell, rng, run)
             run[..., 4] = (time.perf_counter() - start) / count
@@ -500,10 +380,16 @@ def _run(
 def _ask(
     estimator: Estimator, sample: Sample, cell: _Cell, rng: np.random.Generator, run: FloatArray
 ) -> None:
-    """Write what the estimator says into `run`; leave NaN where it fails."""
+    """Write estimates and intervals into `run`; leave NaN if the estimator fails."""
     try:
-        found = estimator(sample, cell.metrics, cell.level, rng)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = estimator.engine(sample, cell.metrics, rng)
     except DataError:
         return
-    for i, values in enumerate((found.estimate, found.lower, found.upper)):
-        run[..., i] = values
+    finally:
+        run[..., 5] = bool(caught)
+    need_suitable(estimator.kind or found.kind, found)
+    with suppress(DataError):
+        run[..., 1:3] = found.interval(cell.level, estimator.kind)
+        run[..., 0] = found.estimate

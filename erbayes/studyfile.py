@@ -139,9 +139,8 @@ class StudyFile:
                 else:
                     found[key] = np.frombuffer(row[0]).reshape(shape)
             if len(found) < len(wanted):
-                self.file.execute(
-                    "DELETE FROM blocks WHERE 0"
-                )  # fails before the work where it would fail after it
+                # where nothing can be written, this fails before the work rather than after it
+                self.file.execute("DELETE FROM blocks WHERE 0")
                 self.file.rollback()
         if other:
             warnings.warn(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -104,6 +104,31 @@ def refuse_columns(
         *remedies,
         *([pairs] if judging and pairs else []),
     )
+
+
+def refuse_names(
+    named: Sequence[str], columns: Sequence[str], what: str, choices: Mapping[str, Remedy] | None = None
+) -> None:
+    """Refuse names of columns that a table lacks, and a name for two columns.
+
+    Parameters
+    ----------
+    named, columns : sequences of str
+        Names asked for, and those that there are.
+    what : str
+        How messages name the table.
+    choices : mapping, name -> Remedy, optional
+        How another column is chosen in the place of one that is lacking.
+
+    Raises
+    ------
+    DataError
+    """
+    if lacking := [name for name in named if name not in columns]:
+        remedies = dict.fromkeys(choices[name] for name in lacking if name in choices) if choices else ()
+        raise DataError(f"{what} has no column {some(lacking)}; it has {some(columns, 20)}", *remedies)
+    if len(set(named)) < len(named):
+        raise DataError(f"{what}: one column cannot serve twice: {some(named)}")
 
 
 def _in_index(frame: pd.DataFrame) -> str:

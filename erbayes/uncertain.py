@@ -1,18 +1,20 @@
-"""Normal: an uncertain vector; metrics, contrasts and intervals follow from it."""
+"""Uncertain vectors, and the intervals, contrasts and tables that follow from them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtr
 
-from .arrays import FloatArray
+from .arrays import FloatArray, Seed, generator
+from .digits import shown
 from .errors import DataError, NotIdentified, some
-from .intervals import DEFAULT, Kind, Support, check_level, interval
+from .intervals import DEFAULT, Distribution, EqualTailed, Kind, Support, interval
 from .metrics import Metric, Wanted, chosen
 
 NEGATIVE = (
@@ -23,7 +25,7 @@ EMPTY = "it is 0/0 in this sample, which holds none of what it averages over"
 
 
 class Tabled(ABC):
-    """Shows itself as its table, in a console and in a notebook."""
+    """A result that prints as its table, in a console and in a notebook (see `erbayes.digits`)."""
 
     __slots__ = ()
 
@@ -31,14 +33,101 @@ class Tabled(ABC):
     def table(self) -> pd.DataFrame: ...
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}\n{self.table().to_string(max_rows=60)}"
+        return f"{type(self).__name__}\n{shown(self.table()).to_string(max_rows=60)}"
 
     def _repr_html_(self) -> str:
-        return f"{type(self).__name__}{self.table().to_html(max_rows=60)}"
+        return f"{type(self).__name__}{shown(self.table()).to_html(max_rows=60)}"
+
+
+class Uncertain(Tabled):
+    """An uncertain vector: what every engine returns.
+
+    Attributes
+    ----------
+    names : tuple of str, (k,)
+    support : tuple of (float, float), (k,)
+    kind : Kind
+        Of its intervals, if no other is asked for.
+    """
+
+    __slots__ = ()
+    kind: ClassVar[Kind]
+    names: tuple[str, ...]
+    support: tuple[Support, ...]
+
+    @property
+    @abstractmethod
+    def estimate(self) -> FloatArray:
+        """Point estimates, (..., k)."""
+
+    @property
+    @abstractmethod
+    def reasons(self) -> tuple[str, ...]:
+        """Why a component has no estimate or no standard error, (k,); "" for those that have both."""
+
+    @abstractmethod
+    def spread(self) -> dict[str, FloatArray]:
+        """Columns of tables that say how uncertain the components are, (..., k) each."""
+
+    @abstractmethod
+    def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
+        """Draws of the vector.
+
+        Parameters
+        ----------
+        number : int
+            Draws to make from a distribution. A result that consists of draws has all of them.
+        rng : Generator, int or None
+        kind : Distribution
+            Of each component of a `Normal`.
+        """
+
+    def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
+        """Two-sided intervals, (..., k, 2), cut to the support.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+        kind : Kind, optional
+            By default `kind` of the class.
+
+        Raises
+        ------
+        DataError
+            A level outside (0, 1), or a kind that this result cannot have.
+        """
+        return interval(self, level, self.kind if kind is None else kind)
+
+    def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
+        """Estimate, uncertainty, interval and its kind, one row per component.
+
+        A column `reason` follows if a component has no estimate or no standard error.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+        kind : Kind, optional
+            As in `interval`.
+        """
+        bounds, shape = self.interval(level, kind), self.estimate.shape
+        labels = np.broadcast_to([(kind or self.kind).label(s) for s in self.support], shape)
+        index = pd.Index(self.names, name="metric")
+        if len(shape) > 1:
+            index = pd.MultiIndex.from_product([*map(range, shape[:-1]), self.names])
+        columns = {
+            "estimate": self.estimate,
+            **self.spread(),
+            "lower": bounds[..., 0],
+            "upper": bounds[..., 1],
+            "level": np.full(shape, level),
+            "kind": np.where(np.isnan(bounds[..., 0]), "none", labels),
+        }
+        reasons = np.broadcast_to(self.reasons, shape).ravel()
+        return pd.DataFrame({k: x.ravel() for k, x in columns.items()} | reason_column(reasons), index=index)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Normal(Tabled):
+class Normal(Uncertain):
     """An uncertain vector with mean and covariance.
 
     Leading axes, of a study's samples, go through everything but `contrast`.
@@ -61,14 +150,19 @@ class Normal(Tabled):
         Why a component is NaN, "" for those that are not; empty where none is.
     """
 
+    kind: ClassVar[Kind] = DEFAULT
     names: tuple[str, ...]
     mean: FloatArray
     cov: FloatArray
     df: FloatArray
-    support: tuple[tuple[float, float], ...]
+    support: tuple[Support, ...]
     draws: FloatArray | float = np.inf
     extremes: FloatArray | None = None
     undefined: tuple[str, ...] = ()
+
+    @property
+    def estimate(self) -> FloatArray:
+        return self.mean
 
     @property
     def _variance(self) -> FloatArray:
@@ -77,7 +171,6 @@ class Normal(Tabled):
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why a component has no estimate or no standard error, (k,); "" for those that have both."""
         below = np.moveaxis(self._variance < 0, -1, 0)
         given = self.undefined or ("",) * len(self.names)
         return tuple(why or (NEGATIVE if bad.any() else "") for why, bad in zip(given, below, strict=True))
@@ -104,16 +197,18 @@ class Normal(Tabled):
             return self.extremes
         return _to_the_ends(self.mean, self.support)
 
-    def interval(self, level: float = 0.95, kind: Kind = DEFAULT) -> FloatArray:
-        """Two-sided intervals, (..., k, 2), cut to the support.
+    def spread(self) -> dict[str, FloatArray]:
+        return {"se": self.sd, "df": np.broadcast_to(self.df, self.mean.shape)}
 
-        Parameters
-        ----------
-        level : float in (0, 1)
-        kind : Kind
-            `BetaGamma()` by default; `Symmetric()` and `WALD` are others (see `erbayes.intervals`).
-        """
-        return interval(self, level, kind)
+    def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
+        """Draws from the distributions that give the intervals, joined by a normal copula."""
+        known = self.sd > 0
+        sd = np.where(known, self.sd, 1.0)
+        correlation = np.where(np.outer(known, known), self.cov / np.outer(sd, sd), np.eye(len(sd)))
+        value, vector = np.linalg.eigh(correlation)
+        z = generator(rng).standard_normal((number, len(sd))) * np.sqrt(np.maximum(value, 0))
+        values = np.clip(kind.quantile(self, ndtr(z @ vector.T)), *np.transpose(self.support))
+        return Draws(self.names, values[None], self.support, self.mean)
 
     def part(self, at: Sequence[int]) -> Normal:
         """The components at these positions, jointly.
@@ -158,32 +253,9 @@ class Normal(Tabled):
         mean, support = _combined(C, self.mean), ((-np.inf, np.inf),) * len(C)
         return Normal(tuple(names), mean, cov, df, support, undefined=undefined)
 
-    def table(self, level: float = 0.95, kind: Kind = DEFAULT) -> pd.DataFrame:
-        """Estimate, standard error, degrees of freedom and interval, one row per component.
-
-        A column `reason` follows where a component has no estimate or no standard error.
-        """
-        bounds = self.interval(level, kind)
-        index = pd.Index(self.names, name="metric")
-        if self.mean.ndim > 1:
-            samples = [range(n) for n in self.mean.shape[:-1]]
-            index = pd.MultiIndex.from_product([*samples, self.names])
-        return pd.DataFrame(
-            {
-                "estimate": self.mean.ravel(),
-                "se": self.sd.ravel(),
-                "df": self.df.ravel(),
-                "lower": bounds[..., 0].ravel(),
-                "upper": bounds[..., 1].ravel(),
-                "level": level,
-            }
-            | reason_column(np.broadcast_to(self.reasons, self.mean.shape).ravel()),
-            index=index,
-        )
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Draws(Tabled):
+class Draws(Uncertain):
     """An uncertain vector as draws of it: bootstrap replicates or a posterior sample.
 
     Attributes
@@ -191,11 +263,19 @@ class Draws(Tabled):
     names : tuple of str, (k,)
     values : float array, (chain, draw, k)
     support : tuple of (float, float), (k,)
+    centre : float array, (k,), optional
+        Estimates around which the draws lie. By default their means.
     """
 
+    kind: ClassVar[Kind] = EqualTailed()
     names: tuple[str, ...]
     values: FloatArray
-    support: tuple[tuple[float, float], ...]
+    support: tuple[Support, ...]
+    centre: FloatArray | None = None
+
+    @property
+    def estimate(self) -> FloatArray:
+        return self.mean if self.centre is None else self.centre
 
     @property
     def flat(self) -> FloatArray:
@@ -204,7 +284,6 @@ class Draws(Tabled):
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why a component is NaN, (k,); "" for those that are not."""
         few = "draws: too few units hold what it averages over; label more"
         undefined = np.isnan(self.flat).sum(axis=0).tolist()
         return tuple(f"it is 0/0 in {n} of {len(self.flat)} {few}" if n else "" for n in undefined)
@@ -224,11 +303,21 @@ class Draws(Tabled):
         """Standard deviations over draws, (k,)."""
         return np.asarray(self.flat.std(axis=0, ddof=1))
 
-    def interval(self, level: float = 0.95) -> FloatArray:
-        """Equal-tailed intervals, (k, 2)."""
-        check_level(level)
-        tails = [(1 - level) / 2, (1 + level) / 2]
-        return np.asarray(np.quantile(self.flat, tails, axis=0).T)
+    def spread(self) -> dict[str, FloatArray]:
+        return {"sd": self.sd}
+
+    def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
+        return self
+
+    def part(self, at: Sequence[int]) -> Draws:
+        """The components at these positions, jointly."""
+        j = list(at)
+        return Draws(
+            tuple(self.names[i] for i in j),
+            self.values[..., j],
+            tuple(self.support[i] for i in j),
+            self.estimate[j],
+        )
 
     def contrast(self, weights: FloatArray, names: Sequence[str]) -> Draws:
         """Linear combinations, `weights` of shape (j, k): differences of correlated quantities.
@@ -239,7 +328,8 @@ class Draws(Tabled):
             Weights of another shape than (names, components), or a row of zeros.
         """
         C = _weights(weights, names, self.names)
-        return Draws(tuple(names), _combined(C, self.values), ((-np.inf, np.inf),) * len(C))
+        support = ((-np.inf, np.inf),) * len(C)
+        return Draws(tuple(names), _combined(C, self.values), support, _combined(C, self.estimate))
 
     def apply(self, metrics: Wanted) -> Draws:
         """Metrics of totals, draw by draw; NaN where one is 0/0 (see `reasons`).
@@ -261,24 +351,6 @@ class Draws(Tabled):
             told = (f"{name}: {why}" for name, why in zip(found.names, found.reasons, strict=True))
             raise NotIdentified("; ".join(told))
         return found
-
-    def table(self, level: float = 0.95) -> pd.DataFrame:
-        """Mean, standard deviation and equal-tailed interval, one row per component.
-
-        A column `reason` follows where a component is NaN.
-        """
-        bounds = self.interval(level)
-        return pd.DataFrame(
-            {
-                "estimate": self.mean,
-                "sd": self.sd,
-                "lower": bounds[:, 0],
-                "upper": bounds[:, 1],
-                "level": level,
-            }
-            | reason_column(self.reasons),
-            index=pd.Index(self.names, name="metric"),
-        )
 
 
 def _to_the_ends(mean: FloatArray, support: Sequence[Support]) -> FloatArray:

@@ -150,17 +150,17 @@ class Units:
         """The units at these distinct positions; what is counted already is not counted again."""
         first, pieces = self._first[chosen], np.diff(self._first)[chosen]
         stop = np.cumsum(pieces)
-        at = np.arange(stop[-1] if len(stop) else 0) + np.repeat(first - stop + pieces, pieces)
-        group = np.zeros(len(at), dtype=np.int64)
-        np.cumsum(np.diff(self.group[at]) != 0, out=group[1:])
+        piece = np.arange(stop[-1] if len(stop) else 0) + np.repeat(first - stop + pieces, pieces)
+        group = np.zeros(len(piece), dtype=np.int64)
+        np.cumsum(np.diff(self.group[piece]) != 0, out=group[1:])
         taken = Units(
             ids=self.ids[chosen],
             unit=np.repeat(np.arange(len(chosen)), pieces),
             group=group,
-            n=self.n[at],
-            N=self.N[at],
-            m=self.m[at],
-            cluster=self.cluster[at],
+            n=self.n[piece],
+            N=self.N[piece],
+            m=self.m[piece],
+            cluster=self.cluster[piece],
             known=self.known,
             by_entity=self.by_entity,
             unmatched=self.unmatched,
@@ -210,9 +210,9 @@ class Units:
         )
 
     def table(self) -> pd.DataFrame:
-        """Every column that these units identify, one row a unit."""
-        found = {c.name: self.column(c) for c in COLUMNS if c.identified(self)}
-        return pd.DataFrame(found, index=self.ids)
+        """Every column that these units identify, one row per unit."""
+        counts = {c.name: self.column(c) for c in COLUMNS if c.identified(self)}
+        return pd.DataFrame(counts, index=self.ids)
 
     def __repr__(self) -> str:
         return f"Units({len(self)} units, {int(self.n.sum())} records, {len(self.n)} pieces)"
@@ -227,6 +227,20 @@ def need_units(value: Any) -> None:
         A sample in the place of its units, a table, a class, or anything else.
     """
     need(value, Units, "Units are needed, as measure(prediction, labels) makes them or sample.units")
+
+
+def sampled_labels(labels: Any) -> Clustering:
+    """Labels as a clustering.
+
+    Raises
+    ------
+    DataError
+        As `Clustering.of`; no record.
+    """
+    clustering = Clustering.of(labels, "labels")
+    if not len(clustering.records):
+        raise DataError("the labels hold no record: an empty sample estimates nothing")
+    return clustering
 
 
 def same_kind(prediction: str, other: str, what: str = "labels", of: str = "prediction") -> None:
@@ -321,14 +335,13 @@ def framed(
     whole, listed = Clustering.of(prediction, what), frame_ids(frame)
     for other, name in ((listed, "frame"), (labels.records, "labels")):
         if len(whole.records) and len(other):
-            found, wanted = map(kind, (whole.records, other))
-            same_kind(found, wanted, name)
+            same_kind(kind(whole.records), kind(other), name)
     near = listed[among(listed, labels.records)]
     refuse_outside(labels.records, ~labels.records.isin(near))
     inside = among(whole.records, listed)
     left = _left(whole, inside, what)
-    met = len(left.records)
-    absent = 0 if met == len(listed) else listed.nunique() - met
+    shared = len(left.records)
+    absent = 0 if shared == len(listed) else listed.nunique() - shared
     return left, FrameFacts(Cut.of(whole.codes, inside), absent=absent)
 
 
@@ -336,9 +349,9 @@ def _dated(prediction: Any, labels: Clustering, frame: Dated, what: str) -> tupl
     table, dates = dates_of(prediction, frame)
     whole, inside = Clustering.of(table, what), dated_inside(dates, frame)
     left = _left(whole, inside, what)
-    where = _look_up(whole.records, labels.records)
-    refuse_outside(labels.records, (where >= 0) & ~inside[where])
-    newest = frame.newest(dates.iloc[where[where >= 0]])
+    position = _look_up(whole.records, labels.records)
+    refuse_outside(labels.records, (position >= 0) & ~inside[position])
+    newest = frame.newest(dates.iloc[position[position >= 0]])
     labelled = None if newest is None else Cut.of(left.codes, dated_inside(dates[inside], newest))
     return left, FrameFacts(Cut.of(whole.codes, inside), newest=newest, labelled=labelled)
 
@@ -377,12 +390,7 @@ def links_inside(prediction: Any, frame: Any) -> float:
 
 
 def measure(
-    prediction: Any,
-    labels: Any,
-    *,
-    blocks: Any = None,
-    missing: Missing = Missing.ERROR,
-    frame: Any = None,
+    prediction: Any, labels: Any, *, blocks: Any = None, missing: Missing = Missing.ERROR, frame: Any = None
 ) -> Units:
     """Count everything on the labelled entities, or on the blocks that they fill.
 
@@ -420,22 +428,22 @@ def measure(
        records  true_links  common_links  predicted_links
     x      3.0         3.0           1.0              1.5
     """
-    labels = Clustering.of(labels, "labels")
-    if not len(labels.records):
-        raise DataError("the labels hold no record: an empty sample estimates nothing")
+    labels = sampled_labels(labels)
     prediction, facts = framed(prediction, labels, frame)
-    seen, rows = first_entities(labels)
-    entities = seen.clusters if kind(seen.clusters) == kind(seen.records) else seen.records[:0]
-    where = _look_up(prediction.records, _joined(labels.records, entities))
+    shown, rows = first_entities(labels)
+    entities = shown.clusters if kind(shown.clusters) == kind(shown.records) else shown.records[:0]
+    position = _look_up(prediction.records, _joined(labels.records, entities))
     sizes = prediction.sizes
-    met = np.where(where < 0, -1, prediction.codes[where]) if len(prediction.records) else where
-    cluster, entity_cluster = met[: len(labels.records)], np.full(len(seen.clusters), -1)
-    entity_cluster[: len(entities)] = met[len(labels.records) :]
+    found = np.where(position < 0, -1, prediction.codes[position]) if len(prediction.records) else position
+    cluster, entity_cluster = found[: len(labels.records)], np.full(len(shown.clusters), -1)
+    entity_cluster[: len(entities)] = found[len(labels.records) :]
     lacking = cluster < 0
     touched = np.unique(cluster[rows][~lacking[rows]])
-    named = np.full(len(prediction.clusters) + 1, -1)
-    named[touched] = labelled(seen, prediction.clusters[touched])
-    refuse_edges(seen, cluster[rows], named[cluster[rows]], entity_cluster, sizes, len(prediction.records))
+    namesake = np.full(len(prediction.clusters) + 1, -1)  # the last one stands for no cluster
+    namesake[touched] = labelled(shown, prediction.clusters[touched])
+    refuse_edges(
+        shown, cluster[rows], namesake[cluster[rows]], entity_cluster, sizes, len(prediction.records)
+    )
     if lacking.all() or (lacking.any() and missing is Missing.ERROR):
         raise missing_records(prediction, labels, lacking)
     units = assemble(labels, cluster, sizes, _histogram(sizes), blocks=blocks, missing=missing)
@@ -477,18 +485,16 @@ def assemble(
     unmatched = int(lacking.sum())
     if unmatched and missing is Missing.ERROR:
         raise strangers(labels, lacking)
-    kept = ~lacking if missing is Missing.OMIT else np.ones(len(lacking), dtype=bool)
+    kept = ~lacking | (missing is not Missing.OMIT)
     if not kept.any():
         raise DataError("none of the labelled records is in the prediction")
     cluster = cluster.copy()
     cluster[~lacking], touched = pd.factorize(cluster[~lacking])
     sizes = sizes[touched]
-    if missing is Missing.SINGLETON:
-        cluster[lacking] = len(sizes) + np.arange(unmatched)
-        sizes = np.concatenate([sizes, np.ones(unmatched, dtype=sizes.dtype)])
-    if missing is Missing.TOGETHER:
-        cluster[lacking] = len(sizes) + labels.codes[lacking]
-        sizes = np.concatenate([sizes, np.bincount(labels.codes[lacking], minlength=len(labels.clusters))])
+    if missing in {Missing.SINGLETON, Missing.TOGETHER}:
+        own = np.arange(unmatched) if missing is Missing.SINGLETON else labels.codes[lacking]
+        cluster[lacking] = len(sizes) + own
+        sizes = np.concatenate([sizes, np.bincount(own)])
     if unmatched and missing is Missing.SINGLETON:
         known = replace(known, singletons=False)
     entity, piece_cluster, n = _pieces(labels.codes[kept], cluster[kept])
@@ -512,25 +518,22 @@ def assemble(
 
 def _units_of(labels: Clustering, blocks: Any, present: IntArray) -> tuple[IntArray, pd.Index]:
     """Unit of each entity, and the ids of the units."""
+    unit = np.full(len(labels.clusters), -1, dtype=np.int64)
     if blocks is None:
-        unit = np.full(len(labels.clusters), -1, dtype=np.int64)
         unit[present] = np.arange(len(present))
         return unit, labels.clusters[present]
     blocks = Clustering.of(blocks, "blocks")
-    where = _look_up(blocks.records, labels.records, "blocks")
-    if (where < 0).any():
-        raise DataError(f"{int((where < 0).sum())} labelled records have no block")
-    block = blocks.codes[where]
-    sampled = np.zeros(len(blocks.clusters), dtype=bool)
-    sampled[block] = True
-    unlabelled = sampled[blocks.codes]
-    unlabelled[where] = False
+    position = _look_up(blocks.records, labels.records, "blocks")
+    if (position < 0).any():
+        raise DataError(f"{int((position < 0).sum())} labelled records have no block")
+    block = blocks.codes[position]
+    unlabelled = np.isin(blocks.codes, block)
+    unlabelled[position] = False
     if unlabelled.any():
         raise DataError(
             f"{int(unlabelled.sum())} records of sampled blocks have no label, such as "
             f"{some(blocks.records[unlabelled])}: label every record of a sampled block"
         )
-    unit = np.full(len(labels.clusters), -1, dtype=np.int64)
     unit[labels.codes] = block
     crossing = np.unique(labels.codes[unit[labels.codes] != block])
     if len(crossing):
@@ -579,17 +582,17 @@ def measure_predicted(
     unit_of_cluster = wanted.get_indexer(prediction.clusters)
     unknown = wanted.difference(prediction.clusters)
     if len(unknown):
-        among = "not predicted" if frame is None else "not predicted in the frame"
-        raise DataError(f"{len(unknown)} sampled clusters are {among}: {some(unknown)}")
+        place = "not predicted" if frame is None else "not predicted in the frame"
+        raise DataError(f"{len(unknown)} sampled clusters are {place}: {some(unknown)}")
     unit_of_record = unit_of_cluster[prediction.codes]
     inside = np.flatnonzero(unit_of_record >= 0)
-    where = _look_up(labels.records, prediction.records[inside])
-    if (where < 0).any():
-        raise DataError(f"{int((where < 0).sum())} records of sampled clusters have no label")
-    unit, entity, n = _pieces(unit_of_record[inside].astype(np.int64), labels.codes[where])
+    position = _look_up(labels.records, prediction.records[inside])
+    if (position < 0).any():
+        raise DataError(f"{int((position < 0).sum())} records of sampled clusters have no label")
+    unit, entity, n = _pieces(unit_of_record[inside].astype(np.int64), labels.codes[position])
     m = np.bincount(unit, weights=n)
     N = labels.sizes[entity].astype(float) if whole_entities else np.full(len(n), np.nan)
-    cluster = np.flatnonzero(unit_of_cluster >= 0)[np.argsort(unit_of_cluster[unit_of_cluster >= 0])]
+    cluster = prediction.clusters.get_indexer(wanted)
     return Units(
         ids=wanted,
         unit=unit,

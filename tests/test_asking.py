@@ -6,10 +6,10 @@ import pytest
 from matplotlib.figure import Figure
 
 import erbayes as eb
-from erbayes import engines, labelling, planning, plots, report, sensitivity, simulate, study
+from erbayes import engine as engines
+from erbayes import labelling, planning, plots, report, sensitivity, simulate, study
 from erbayes import metrics as m
-from erbayes.bootstrap import bootstrap
-from erbayes.compare import PairedBootstrap
+from erbayes.engine import bootstrap
 from erbayes.metrics import chosen
 
 PREDICTION = {i: i // 3 for i in range(60)}
@@ -23,10 +23,10 @@ def test_names_objects_one_or_several():
     for asked in ("pairwise-recall", R, ["pairwise-recall"], (R,), iter([R]), pd.Series(["pairwise-recall"])):
         assert chosen(asked) == (R,)
     assert chosen([R, "P_block", "pairwise-precision"]) == (R, P, P)
-    assert chosen(m.METRICS) == m.METRICS
+    assert chosen(m.ALL) == m.ALL
 
 
-@pytest.mark.parametrize("metric", [*m.METRICS, *m.OTHERS], ids=lambda metric: metric.name)
+@pytest.mark.parametrize("metric", [*m.ALL, *m.OTHERS], ids=lambda metric: metric.name)
 def test_every_name_that_tables_print_is_one_of_the_module_too(metric):
     assert getattr(m, metric.name.replace("-", "_")) is metric
     assert chosen(metric.name) == (metric,)
@@ -73,23 +73,23 @@ DOORS = {
     "compare": lambda x: eb.compare(PAIR, LABELS, DESIGN, x).differences().to_csv(),
     "totals": lambda x: eb.taylor(SAMPLE, x).apply(x).mean,
     "jackknife": lambda x: eb.jackknife(SAMPLE, x).cov,
-    "bootstrap": lambda x: bootstrap(SAMPLE, x, replicates=20, rng=1).draws.values,
-    "draws of totals": lambda x: bootstrap(SAMPLE, m.METRICS, replicates=20, rng=1).totals.apply(x).values,
+    "bootstrap": lambda x: bootstrap(SAMPLE, x, replicates=20, rng=1).values,
+    "draws of totals": lambda x: bootstrap(SAMPLE, m.ALL, replicates=20, rng=1).totals.apply(x).values,
     "alarms": lambda x: eb.alarms(SAMPLE, x),
     "influence": lambda x: eb.influence(SAMPLE, x).to_csv(),
     "naive": lambda x: eb.naive(SAMPLE.units, x).to_csv(),
-    "study": lambda x: study.study({"p": PEOPLE}, {"r": study.DrawRecords()}, [40], {"t": study.Taylor()}, x,
+    "study": lambda x: study.study({"p": PEOPLE}, {"r": study.DrawRecords()}, [40], {"t": engines.Taylor()}, x,
                                    repetitions=3, seed=1, progress=False).runs["estimate"].tolist(),
     "forecast": lambda x: planning.forecast(SAMPLE, x, {"r": DESIGN}).smallest(0.1).to_csv(),
     "forecast_from_prior": lambda x: planning.forecast_from_prior(
         lambda rng: PEOPLE, x, {"r": DESIGN}, rng=1, populations=2, progress=False).table().to_csv(),
-    "report": lambda x: report.report(SAMPLE, x, engines={"closed form": report.closed_form}),
+    "report": lambda x: report.report(SAMPLE, x, engines={"closed form": engines.Taylor()}),
     "side by side": lambda x: engines.side_by_side({"Taylor": eb.taylor(SAMPLE, x)}, x).table().to_csv(),
     "plot side by side": lambda x: [t.get_text() for t in plots.side_by_side(
         engines.side_by_side({"Taylor": eb.taylor(SAMPLE)}), x, ax=Figure().subplots()).get_yticklabels()],
     "grid": lambda x: sensitivity.grid(SAMPLE, [0.1], [0.1], x, progress=False).estimate,
     "tipping": lambda x: sensitivity.tipping(SAMPLE, x, 0.4).u,
-    "bias_analysis": lambda x: sensitivity.bias_analysis(SAMPLE, 0.1, 0.1, x, draws=9, rng=1).adjusted.values,
+    "bias_analysis": lambda x: sensitivity.bias_analysis(SAMPLE, 0.1, 0.1, x, imputations=3, draws=3, rng=1, progress=False).adjusted.values,
     "restored_analysis": lambda x: sensitivity.restored_analysis(
         SAMPLE, labelling.Annotator(), x, imputations=2, draws=3, rng=1, progress=False).adjusted.values,
     "corrected": lambda x: sensitivity.corrected(x, 0.1, 0.1).name,
@@ -107,9 +107,9 @@ def test_names_at_every_door(door):
 
 
 RANDOM = {
-    "bootstrap": lambda rng: bootstrap(SAMPLE, "rand", replicates=20, rng=rng).draws.values,
+    "bootstrap": lambda rng: bootstrap(SAMPLE, "rand", replicates=20, rng=rng).values,
     "paired bootstrap": lambda rng: eb.compare(
-        PAIR, LABELS, DESIGN, "rand", engine=PairedBootstrap(rng, replicates=20)).joint.values,
+        PAIR, LABELS, DESIGN, "rand", engine=engines.Resampled(replicates=20), rng=rng).joint.values,
     "forecast_from_prior": lambda rng: planning.forecast_from_prior(
         lambda rng: simulate.simulate(simulate.Zeta(2.5, 9), simulate.Misattribution(0.1), 300, rng),
         "rand", {"r": DESIGN}, rng=rng, populations=2, progress=False).table().to_csv(),
@@ -117,7 +117,7 @@ RANDOM = {
         SAMPLE, [0.3], [0.1], adjust=sensitivity.Restored(draws=2), rng=rng, progress=False).estimate,
     "tipping": lambda rng: sensitivity.tipping(
         SAMPLE, "pairwise-recall", 0.43, adjust=sensitivity.Restored(draws=2), rng=rng).u,
-    "bias_analysis": lambda rng: sensitivity.bias_analysis(SAMPLE, 0.1, 0.1, draws=9, rng=rng).adjusted.values,
+    "bias_analysis": lambda rng: sensitivity.bias_analysis(SAMPLE, 0.1, 0.1, imputations=3, draws=3, rng=rng, progress=False).adjusted.values,
     "restored_analysis": lambda rng: sensitivity.restored_analysis(
         SAMPLE, labelling.Annotator(), imputations=2, draws=3, rng=rng, progress=False).adjusted.values,
     "simulate": lambda rng: simulate.simulate(

@@ -630,11 +630,11 @@ def test_census_has_no_uncertainty(fit):
     found = bayes.fast(sample, rng=rng())
     draws = found.apply(found.metrics)
     wanted = oracle.truth(pd.factorize(pop.true)[0].tolist(), pd.factorize(pop.pred)[0].tolist())
-    assert set(draws.names) == {x.name for x in m.METRICS} - {"basic-merge-distance"}
+    assert set(draws.names) == {x.name for x in m.ALL} - {"basic-merge-distance"}
     for name, mean, sd in zip(draws.names, draws.mean, draws.sd, strict=True):
         assert mean == pytest.approx(wanted[name], rel=1e-9)
         assert sd < 1e-9 * max(mean, 1)
-    shift = found.table().prior_shift
+    shift = found.table(metrics=found.metrics).prior_shift
     assert (shift < 0.01).all()
 
 
@@ -840,7 +840,7 @@ def test_chance_of_no_error_by_bayes_rule():
 
 
 def test_table(fit):
-    found = fit.table(0.9)
+    found = fit.table(0.9, fit.metrics)
     assert list(found.columns) == ["estimate", "sd", "lower", "upper", "level", "prior_shift"]
     assert list(found.index) == [x.name for x in fit.metrics]
     assert ((found.lower < found.estimate) & (found.estimate < found.upper)).all()

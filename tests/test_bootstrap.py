@@ -9,19 +9,19 @@ from test_golden import GOLDEN, METRICS, R, pps, sample
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.bootstrap import (
+from erbayes.columns import ENTITIES, PREDICTED_LINKS, RECORDS
+from erbayes.engine import (
     Basic,
     BCa,
     Dirichlet,
     FixedReplicates,
     Multinomial,
-    Percentile,
     PseudoDraws,
     RaoWu,
     Studentised,
     bootstrap,
 )
-from erbayes.columns import ENTITIES, PREDICTED_LINKS, RECORDS
+from erbayes.intervals import EqualTailed
 from erbayes.variance import StratifiedDraws
 
 PR = (m.pairwise_precision, m.pairwise_recall, m.cluster_recall)
@@ -38,7 +38,7 @@ def test_fixed_replicates_of_R(kind):
     given = given if given.shape == (200, 60) else given.T
     chosen = tuple(METRICS.values())
     found = bootstrap(pps(), chosen, FixedReplicates(given), replicates=200, rng=rng())
-    off = found.draws.flat - found.fit.mean
+    off = found.flat - found.fit.mean
     case, compared = f"pps_wr_{kind}_200fixed_mse", 0
     for j, name in enumerate(METRICS):
         if (case, name, "se") in R.index:
@@ -84,7 +84,7 @@ def test_census_has_no_uncertainty(scheme):
     found = bootstrap(s, PR, scheme, replicates=50, rng=rng())
     np.testing.assert_allclose(found.sd, 0, atol=1e-14)
     np.testing.assert_allclose(
-        found.interval(kind=Percentile()), found.fit.mean[:, None] * [1, 1], rtol=1e-12
+        found.interval(kind=EqualTailed()), found.fit.mean[:, None] * [1, 1], rtol=1e-12
     )
 
 
@@ -109,10 +109,10 @@ def test_percentile_basic_and_BCa_against_scipy():
         base = stats.bootstrap((y, x), ratio, paired=True, vectorized=False, n_resamples=9, rng=rng())
         base.bootstrap_distribution[:] = 0
         given = stats._resampling.BootstrapResult(
-            confidence_interval=None, bootstrap_distribution=found.draws.flat[:, j], standard_error=0.0
+            confidence_interval=None, bootstrap_distribution=found.flat[:, j], standard_error=0.0
         )
         for method, kind, rtol in (
-            ("percentile", Percentile(), 1e-12),
+            ("percentile", EqualTailed(), 1e-12),
             ("basic", Basic(eb.identity), 1e-12),
             ("BCa", BCa(), 1e-9),
         ):
@@ -134,9 +134,9 @@ def test_BCa_of_a_skewed_estimate():
     found = bootstrap(s, [P], Multinomial(), replicates=4000, rng=rng())
     y, x = s.contributions(P.columns).T
     given = stats._resampling.BootstrapResult(
-        confidence_interval=None, bootstrap_distribution=found.draws.flat[:, 0], standard_error=0.0
+        confidence_interval=None, bootstrap_distribution=found.flat[:, 0], standard_error=0.0
     )
-    bca, plain = found.interval(0.9, BCa())[0], found.interval(0.9, Percentile())[0]
+    bca, plain = found.interval(0.9, BCa())[0], found.interval(0.9, EqualTailed())[0]
     wanted = stats.bootstrap(
         (y, x),
         lambda y, x: y.sum() / x.sum(),
@@ -159,7 +159,7 @@ def test_errors_within_replicates_are_taylor_on_the_resampled_draws(strata, monk
         s = sample("s_srswor.csv", lambda d: eb.Stratified(stratum, {0: 400, 1: 200}))[0]
     else:
         s = pps()
-    monkeypatch.setattr("erbayes.bootstrap.CHUNK", 60 * 4)
+    monkeypatch.setattr("erbayes.engine.schemes.CHUNK", 60 * 4)
     found = bootstrap(s, PR, Multinomial(), replicates=10, rng=rng(), progress=False)
     root = np.sqrt(s.expansion.variance.theta)[s.expansion.variance.stratum]
     again = np.random.default_rng(1)
@@ -186,14 +186,14 @@ def test_errors_within_replicates_are_taylor_on_the_resampled_draws(strata, monk
         true = records.true[records.true.isin(draws)]
         one = eb.Sample(eb.measure(records.pred, true), eb.KnownWeights(weights, list(draws), absolute=True))
         fit = eb.taylor(one, PR).apply(PR, order=1)
-        np.testing.assert_allclose(found.draws.flat[b], fit.mean, rtol=1e-12)
+        np.testing.assert_allclose(found.flat[b], fit.mean, rtol=1e-12)
         np.testing.assert_allclose(errors[b], fit.sd, rtol=1e-10)
     assert (errors > 0).all()
 
 
 def test_studentised_by_hand():
     found = bootstrap(pps(), PR, Multinomial(), replicates=400, rng=rng())
-    x, v, se = found.fit.mean, found.draws.flat, found.errors()
+    x, v, se = found.fit.mean, found.flat, found.errors()
     low, high = np.quantile((v - x) / se, [0.025, 0.975], axis=0)
     wanted = np.column_stack([x - high * found.fit.sd, x - low * found.fit.sd])
     np.testing.assert_allclose(
@@ -260,9 +260,9 @@ def test_pseudo_draws_admit_errors_that_were_not_seen():
     assert right[0] == right[1] == right[2] == right[3] > 0
     assert wrong[0] == wrong[2] == 0 < wrong[1] == wrong[3]
     found = bootstrap(s, PR[:2], PseudoDraws(), replicates=4000, rng=rng())
-    low, high = found.interval(kind=Percentile()).T
+    low, high = found.interval(kind=EqualTailed()).T
     assert ((0.95 < low) & (low < 0.999)).all() and (high > 0.9999).all()
-    plain = bootstrap(s, PR[:2], Dirichlet(), replicates=100, rng=rng()).interval(kind=Percentile())
+    plain = bootstrap(s, PR[:2], Dirichlet(), replicates=100, rng=rng()).interval(kind=EqualTailed())
     assert (plain == 1).all()
 
 
@@ -285,9 +285,9 @@ def test_calibrated_replicates_meet_the_known_totals(scheme):
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_same_seed_same_replicates(scheme):
-    one, two_ = (bootstrap(pps(), PR, scheme, replicates=50, rng=rng(7)).draws.values for _ in range(2))
+    one, two_ = (bootstrap(pps(), PR, scheme, replicates=50, rng=rng(7)).values for _ in range(2))
     assert (one == two_).all()
-    assert (bootstrap(pps(), PR, scheme, replicates=50, rng=rng(8)).draws.values != one).any()
+    assert (bootstrap(pps(), PR, scheme, replicates=50, rng=rng(8)).values != one).any()
 
 
 def test_refusals():

@@ -41,7 +41,7 @@ def test_known_totals_are_met_within_bounds_whatever_the_scale_of_the_weights(se
         totals_ = eb.taylor(sample, [m.P_rec, m.rand])
         at = [totals_.names.index(c.name) for c in two()]
         np.testing.assert_allclose(totals_.cov[at], 0, atol=1e-9 * totals_.mean.max() ** 2)
-        found.append(eb.taylor(sample, m.METRICS).apply(m.METRICS))
+        found.append(eb.taylor(sample, m.ALL).apply(m.ALL))
     np.testing.assert_allclose(found[0].mean, found[1].mean, rtol=1e-9)
     np.testing.assert_allclose(found[0].cov, found[1].cov, rtol=1e-6, atol=1e-12)
 
@@ -59,9 +59,9 @@ def test_census(seed):
 def test_calibration_to_records_alone_is_the_ratio_estimator():
     pred, _, labels, _ = drawn()
     units = eb.measure(pred, labels)
-    plain = eb.taylor(eb.Sample(units, eb.UniformClusters()), m.METRICS).apply(m.METRICS, order=1)
+    plain = eb.taylor(eb.Sample(units, eb.UniformClusters()), m.ALL).apply(m.ALL, order=1)
     design = eb.Calibrated(eb.UniformClusters(), lambda *_: (RECORDS,), fewest=0)
-    ratio = eb.taylor(eb.Sample(units, design), m.METRICS).apply(m.METRICS, order=1)
+    ratio = eb.taylor(eb.Sample(units, design), m.ALL).apply(m.ALL, order=1)
     np.testing.assert_allclose(ratio.mean, plain.mean, rtol=1e-10)
     np.testing.assert_allclose(ratio.cov, plain.cov, rtol=1e-8, atol=1e-13)
 

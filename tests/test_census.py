@@ -9,9 +9,9 @@ from sklearn.metrics import adjusted_rand_score, homogeneity_score, rand_score, 
 import erbayes as eb
 from erbayes import metrics as m
 
-ENTITY = (*m.METRICS, m.P_clust)
+ENTITY = (*m.ALL, m.P_clust)
 BY_ENTITY = ("inverse", "split-", "closest")
-DUAL = (*(x for x in m.METRICS if not x.name.startswith(BY_ENTITY)), m.purity, m.closest_cluster_precision)
+DUAL = (*(x for x in m.ALL if not x.name.startswith(BY_ENTITY)), m.purity, m.closest_cluster_precision)
 
 
 def population(seed: int, N: int = 60) -> tuple[pd.Series, pd.Series]:

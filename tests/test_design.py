@@ -309,7 +309,7 @@ def test_naive_is_the_truth_of_the_restricted_prediction():
         true, pred = rng.integers(0, 9, 50), rng.integers(0, 9, 50)
         kept = np.isin(true, [0, 1, 2, 3])
         expected = oracle.truth(list(true[kept]), list(pred[kept]))
-        found = eb.naive(eb.measure(pd.Series(pred), pd.Series(true)[kept]))
+        found = eb.naive(eb.measure(pd.Series(pred), pd.Series(true)[kept]), eb.ALL)
         np.testing.assert_allclose(found, [expected[n] for n in found.index], rtol=1e-12, atol=1e-12)
 
 
@@ -468,10 +468,10 @@ def test_summed_probabilities_unbiased_over_all_samples_and_never_worse():
         chance.append(np.prod([CHANCES[r] for r in drawn]))
         for of, values in found.items():
             units = eb.measure(PRED, labels({TRUE[r] for r in drawn}))
-            t = eb.taylor(eb.Sample(units, of(list(drawn))), eb.metrics.METRICS)
+            t = eb.taylor(eb.Sample(units, of(list(drawn))), eb.ALL)
             values.append(np.column_stack([t.mean, t.cov.diagonal()]))
     variance = {}
-    census = eb.taylor(eb.Sample(eb.measure(PRED, TRUE), eb.UniformClusters(5)), eb.metrics.METRICS).mean
+    census = eb.taylor(eb.Sample(eb.measure(PRED, TRUE), eb.UniformClusters(5)), eb.ALL).mean
     for of, values in found.items():
         mean, var = np.moveaxis(np.array(values), -1, 0)
         np.testing.assert_allclose(chance @ mean, census, rtol=1e-12)

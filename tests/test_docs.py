@@ -3,10 +3,16 @@
 import ast
 import re
 import tomllib
+from importlib import import_module
+from inspect import ismodule
 from itertools import pairwise
 from pathlib import Path
+from types import FunctionType
+from typing import Any
 
 import pytest
+
+from erbayes import metrics
 
 ROOT = Path(__file__).parents[1]
 HOUSE = ROOT / "erbayes"
@@ -15,11 +21,21 @@ ROOMS -= {"__init__"}
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def test_every_room_stands_once_in_the_table_of_rooms():
-    table = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (`.*?) \|", table, re.M)
+def test_every_room_stands_once_in_the_tables_of_rooms():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.*?) \|", page, re.M)
     listed = [room for row in rows for room in re.findall(r"`(\w+)`", row)]
     assert sorted(listed) == sorted(ROOMS)
+
+
+def test_every_room_inside_a_room_is_described():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    parts = dict(re.findall(r"^Inside `erbayes\.(\w+)`.*?:\n\n((?:- .*\n)+)", page, re.M))
+    for name, lines in parts.items():
+        listed = re.findall(r"`(\w+)`", " ".join(re.findall(r"^- ([^:]*):", lines, re.M)))
+        inside = {p.stem for p in (HOUSE / name).glob("*.py")} - {"__init__"}
+        assert sorted(listed) == sorted(inside), name
+    assert set(parts) == {p.parent.name for p in HOUSE.glob("*/__init__.py")}
 
 
 def test_every_room_has_its_layer():
@@ -29,9 +45,59 @@ def test_every_room_has_its_layer():
     assert sorted(rooms) == sorted(ROOMS)
 
 
-def test_every_room_but_the_command_line_is_in_the_reference():
-    page = (ROOT / "docs" / "guide" / "api.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"automodule:: erbayes\.(\w+)", page)) == ROOMS - {"cli"}
+API = (ROOT / "docs" / "guide" / "api.md").read_text(encoding="utf-8")
+LISTED = re.findall(r"^   (erbayes\.[\w.]+)$", API, re.M)
+
+
+def named(path: str) -> Any:
+    """The object of a dotted name, whose room may have the name of a function, as erbayes.compare has."""
+    room, _, name = path.rpartition(".")
+    return getattr(import_module(room), name)
+
+
+def test_the_reference_lists_each_name_once():
+    assert len(LISTED) == len(set(LISTED))
+    objects = [id(named(path)) for path in LISTED]
+    assert len(objects) == len(set(objects))
+
+
+PACKAGES = sorted(
+    {"erbayes", *(f"erbayes.{p.parent.name}" for p in HOUSE.glob("*/__init__.py"))} - {"erbayes.cli"}
+)
+LISTED_ROOMS = {path.rpartition(".")[0] for path in LISTED if path.count(".") == 2} - set(PACKAGES)
+INNER = {
+    "erbayes.units": {"assemble", "framed", "refuse_outside", "same_kind"},
+    "erbayes.uncertain": {"Tabled", "derivatives", "gradient", "positions", "reason_column"},
+    "erbayes.diagnostics": {"look_older", "out_of_balance"},
+    "erbayes.errors": {"member", "need_object", "printable", "some", "whole"},
+}
+"""Functions that rooms have for each other, and users do not need."""
+
+
+@pytest.mark.parametrize("room", [*PACKAGES, *sorted(LISTED_ROOMS)])
+def test_every_public_name_is_in_the_reference(room):
+    """The names of `__all__`; in a room without it, the functions and classes that it defines."""
+    module = import_module(room)
+    own = {
+        name
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", None) == room and isinstance(value, FunctionType | type)
+    }
+    public = getattr(module, "__all__", {name for name in own if name[0] != "_"} - INNER.get(room, set()))
+    listed = {id(named(path)) for path in LISTED}
+    assert not [
+        n for n in public if id(getattr(module, n)) not in listed and not ismodule(getattr(module, n))
+    ]
+
+
+def test_every_metric_is_in_the_tables_of_metrics():
+    """The page has a table for each group; the paper's names stand in a table of their own."""
+    page = (ROOT / "docs" / "guide" / "metrics.md").read_text(encoding="utf-8")
+    groups = re.findall(r"^```\{metrics\} (\w+)$", page, re.M)
+    shown = {m.name for m in (*metrics.ALL, *metrics.OTHERS) if m.group.name in groups}
+    assert len(groups) == len(set(groups))
+    assert shown | set(re.findall(r"`([PR]_\w+)`", page)) == set(metrics.NAMED)
+    assert all(m.meaning for m in metrics.NAMED.values())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -9,9 +9,9 @@ import pytest
 from test_census import population
 
 import erbayes as eb
-from erbayes import engines
+from erbayes import engine as engines
 from erbayes import metrics as m
-from erbayes.bootstrap import Dirichlet, bootstrap
+from erbayes.engine import Dirichlet, bootstrap
 from erbayes.uncertain import Draws
 
 PRED, TRUE = population(4)
@@ -37,7 +37,8 @@ def test_each_engine_says_what_it_says_alone():
         eb.jackknife(SAMPLE, CHOSEN),
         bootstrap(SAMPLE, CHOSEN, replicates=200, rng=rng),
     )
-    bayesian = bootstrap(SAMPLE, CHOSEN, Dirichlet(), replicates=200, rng=rng).draws
+    rubin = bootstrap(SAMPLE, CHOSEN, Dirichlet(), replicates=200, rng=rng)
+    bayesian = Draws(rubin.names, rubin.values, rubin.support)
     naive = eb.naive(SAMPLE.units, CHOSEN)
     found = engines.side_by_side(
         {
@@ -94,15 +95,15 @@ def test_each_engine_says_what_it_says_alone():
 
 def test_a_chosen_scale():
     totals = eb.taylor(SAMPLE, CHOSEN)
-    own = rows(engines.side_by_side({"Wald": totals}, CHOSEN, kind=eb.WALD), "Wald")
+    own = rows(engines.side_by_side({"Wald": totals}, CHOSEN, kinds=[eb.WALD]), "Wald")
     np.testing.assert_allclose(own[["lower", "upper"]], totals.apply(CHOSEN).interval(kind=eb.WALD))
     assert (own["kind"] == "identity-normal").all()
 
 
 def test_chains_have_diagnostics_and_highest_density():
     draws, metrics = chains(), CHOSEN[:2]
-    both = (engines.EqualTailed(), engines.HighestDensity())
-    found = engines.side_by_side({"Bayes": draws}, metrics, level=0.9, of_draws=both)
+    both = (eb.EqualTailed(), eb.HighestDensity())
+    found = engines.side_by_side({"Bayes": draws}, metrics, level=0.9, kinds=both)
     told = az.summary(az.from_dict({"posterior": {"x": draws.values}}), round_to="none")
     hdi = az.summary(
         az.from_dict({"posterior": {"x": draws.values}}), ci_kind="hdi", ci_prob=0.9, round_to="none"
@@ -141,7 +142,7 @@ def test_what_an_engine_lacks_is_listed():
     for line in ("a < b lacks b3-recall, mean-cluster-size", "bootstrap lacks mean-cluster-size"):
         assert line in repr(found) and f"<p>{html.escape(line)}</p>" in found._repr_html_()
     assert "<table" in found._repr_html_()
-    with pytest.raises(eb.NotIdentified, match="no result gives b3-recall"):
+    with pytest.raises(eb.NotIdentified, match="no result has b3-recall"):
         engines.side_by_side({"Bayes": OnlyPrecision()}, CHOSEN[:2])
 
 
@@ -169,16 +170,16 @@ def test_other_errors_are_not_swallowed():
 def test_without_arviz(monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz_stats.base", None)
     engines.side_by_side({"one chain": chains((1, 300))}, CHOSEN[:2])
-    for results, of_draws in [
-        ({"chains": chains()}, (engines.EqualTailed(),)),
-        ({"one": chains((1, 300))}, (engines.HighestDensity(),)),
+    for results, kinds in [
+        ({"chains": chains()}, (eb.EqualTailed(),)),
+        ({"one": chains((1, 300))}, (eb.HighestDensity(),)),
     ]:
         with pytest.raises(eb.DataError, match=r"need arviz-stats: pip install 'erbayes\[bayes\]'"):
-            engines.side_by_side(results, CHOSEN[:2], of_draws=of_draws)
+            engines.side_by_side(results, CHOSEN[:2], kinds=kinds)
 
 
 def test_neither_pymc_nor_arviz_is_loaded_before_it_is_needed():
-    code = "import sys, erbayes.engines, erbayes.plots; sys.exit(bool({'pymc', 'arviz', 'arviz_stats'} & set(sys.modules)))"
+    code = "import sys, erbayes.engine, erbayes.plots; sys.exit(bool({'pymc', 'arviz', 'arviz_stats'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 

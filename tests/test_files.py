@@ -9,7 +9,7 @@ import pytest
 
 import erbayes as eb
 from erbayes.files import is_database, read_columns, refuse_output, replacing, terminable
-from erbayes.scan import Files, scan
+from erbayes.large import Files, scan
 
 
 def test_what_fails_half_way_replaces_nothing(tmp_path):
@@ -134,7 +134,7 @@ def test_a_request_to_terminate_cleans_up_and_leaves_other_handlers_alone(tmp_pa
 import os, signal, sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 from pathlib import Path
 from erbayes.files import is_database, read_columns, refuse_output, replacing, terminable
-from erbayes.scan import Files, scan
+from erbayes.large import Files, scan
 with terminable():
     pass
 assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
@@ -195,7 +195,7 @@ def test_a_device_is_refused_though_a_file_lies_behind_it(tmp_path, name):
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 from pathlib import Path
 from erbayes.files import is_database, read_columns, refuse_output, replacing, terminable
-from erbayes.scan import Files, scan
+from erbayes.large import Files, scan
 with replacing(Path({str(tmp_path / name)!r})) as new:
     new.write_text("table")
 """

@@ -12,9 +12,9 @@ import pytest
 import erbayes as eb
 from erbayes import labelling, planning, sensitivity, simulate
 from erbayes import metrics as m
-from erbayes.bootstrap import FixedReplicates, Percentile, RaoWu, bootstrap
 from erbayes.columns import TRUE_LINKS
-from erbayes.compare import PairedBootstrap
+from erbayes.engine import FixedReplicates, RaoWu, Resampled, bootstrap
+from erbayes.intervals import EqualTailed
 
 PREDICTION = {"r1": "a", "r2": "a", "r3": "b", "r4": "b", "r5": "b", "r6": "c", "r7": "d", "r8": "d"}
 LABELS = {"r1": "x", "r2": "x", "r3": "x", "r4": "y", "r5": "y", "r6": "z", "r7": "z"}
@@ -76,7 +76,7 @@ REFUSED = {
         f"{seed!r} as the seed of {name}": (partial(door, rng=seed), f"rng must be a Generator, a whole number of 0 or more as seed, or None, not {seed!r}")
         for name, door in {
             "bootstrap": partial(bootstrap, SAMPLE),
-            "compare": lambda rng: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, engine=PairedBootstrap(rng)),
+            "compare": lambda rng: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, engine=Resampled(), rng=rng),
             "simulate": partial(simulate.simulate, simulate.Zeta(2.5, 9), simulate.Splits(0.1), 50),
             "population": partial(simulate.population, simulate.Zeta(2.5, 9), 50),
             "mislabel": partial(labelling.mislabel, SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.1))),
@@ -149,10 +149,10 @@ REFUSED = {
     "half a replicate": (lambda: bootstrap(SAMPLE, PR, replicates=2.5), "replicates must be a whole number, 1 or more, not 2.5"),
     "a class of schemes": (lambda: bootstrap(SAMPLE, PR, RaoWu), r"RaoWu is a class: pass an object of it, RaoWu\(\.\.\.\)"),
     "multipliers of nan": (lambda: bootstrap(SAMPLE, PR, FixedReplicates(np.full((10, 3), np.nan)), replicates=10), "multipliers must be finite; 30 of 30 are not"),
-    "a class of intervals": (lambda: bootstrap(SAMPLE, PR, replicates=5).interval(0.9, Percentile), r"Percentile is a class"),
+    "a class of intervals": (lambda: bootstrap(SAMPLE, PR, replicates=5).interval(0.9, EqualTailed), r"EqualTailed is a class"),
     # intervals and combinations
     "a class of kinds": (lambda: FOUND.interval(0.9, eb.Symmetric), r"Symmetric is a class"),
-    "a kind's name": (lambda: FOUND.table(0.9, "wald"), "a kind of interval is an object such as WALD or Symmetric.logit., not 'wald'"),
+    "a kind's name": (lambda: FOUND.table(0.9, "wald"), "a kind of interval is an object such as WALD or EqualTailed.., not 'wald'"),
     "a scale for a kind": (lambda: FOUND.interval(0.9, eb.logit), "a kind of interval is an object .*, not <logit scale>"),
     **{
         f"{kind.__name__} of {value!r}": (partial(kind, *first, value), f"{what}, not {value!r}")
@@ -163,7 +163,7 @@ REFUSED = {
         for value in ("x", -1, np.nan, None if kind is eb.BetaGamma else 1j, True, more)
     },
     "a level in words": (lambda: FOUND.interval("x"), "level must lie strictly between 0 and 1, not 'x'"),
-    "a level in words of draws": (lambda: bootstrap(SAMPLE, PR, replicates=5).draws.interval("x"), "level must lie strictly between 0 and 1, not 'x'"),
+    "a level in words of draws": (lambda: bootstrap(SAMPLE, PR, replicates=5).interval("x"), "level must lie strictly between 0 and 1, not 'x'"),
     **{
         f"a part {at!r}": (partial(FOUND.part, at), f"components are taken by position, 0 to 1, not {said}; they are 0 pairwise-precision, 1 pairwise-recall")
         for at, said in (([0, 2], "2"), ([-3], "-3"), (["pairwise-recall"], "'pairwise-recall'"), ("pairwise-recall", "'pairwise-recall'"), ([0.5], "0.5"), ([True, False], "True, False"), ([], "none"))
@@ -172,7 +172,7 @@ REFUSED = {
     "a kind for a level": (lambda: FOUND.interval(eb.WALD), "level must lie strictly between 0 and 1, not Symmetric"),
     "weights too few": (lambda: FOUND.contrast([[1.0]], ["P"]), r"one row per name, 1, and one column per component, 2, not shape \(1, 1\)"),
     "weights without a name": (lambda: FOUND.contrast(np.eye(2), ["P"]), r"one row per name, 1, .* not shape \(2, 2\)"),
-    "weights of draws": (lambda: bootstrap(SAMPLE, PR, replicates=5).draws.contrast([1.0], ["P"]), "one column per component, 2"),
+    "weights of draws": (lambda: bootstrap(SAMPLE, PR, replicates=5).contrast([1.0], ["P"]), "one column per component, 2"),
     "weights of 0": (lambda: FOUND.contrast([[0, 0]], ["nothing"]), "weights of a combination are all 0"),
     # ids
     "a column for a table": (lambda: eb.Clustering.of(pa.chunked_array([[1, 2]])), "expected a table of two columns, not one column: ChunkedArray"),
@@ -208,7 +208,7 @@ REFUSED = {
     "names in a word": (lambda: FOUND.contrast([[1, -1], [1, 1]], "ab"), "names of combinations must be a list of str, not 'ab'"),
     "no names": (lambda: FOUND.contrast([[1, -1]], None), "names of combinations must be a list of str, not None"),
     "influence on two metrics": (lambda: eb.influence(SAMPLE, PR), "influence is on one metric, not on 2"),
-    "an engine in words": (lambda: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, engine="bootstrap"), "an engine is an object such as PairedBootstrap.., not 'bootstrap'"),
+    "an engine in words": (lambda: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, engine="bootstrap"), "engine is an object such as Taylor.. or Resampled.., not 'bootstrap'"),
     "designs in a list": (lambda: planning.forecast(SAMPLE, PR, [eb.UniformRecords()]), "designs must map names to designs, such as .*, not .UniformRecords"),
     "a cost that is a number": (lambda: plan(cost=3), "cost is a function of sizes, not 3"),
     **{

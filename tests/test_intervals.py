@@ -152,7 +152,7 @@ STOCK = {  # all right; all wrong; singleton; singleton in a cluster of s: piece
     False: lambda s: [[(s, s, s)], [(1, s, s)] * s, [(1, 1, 1)], [(1, 1, s)]],
     True: lambda s: [[(s, s, s)], [(1, s, s)] * s, [(1, 1, 1)], [(1, s, 1)]],
 }
-METRICS = (*m.METRICS, m.P_clust)
+METRICS = (*m.ALL, m.P_clust)
 
 
 @pytest.mark.parametrize("predicted", [False, True])

@@ -1,9 +1,11 @@
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from test_census import population
@@ -38,7 +40,7 @@ def is_grey(colour):
 
 def test_forest_of_one_result(ax):
     found = eb.taylor(SAMPLE, CHOSEN).apply(CHOSEN)
-    assert plots.forest(found, level=0.8, kind=eb.Symmetric(eb.identity), ax=ax) is ax
+    assert plots.forest(found, level=0.8, kinds=[eb.Symmetric(eb.identity)], ax=ax) is ax
     (points,), (intervals,) = ax.lines, ax.collections
     assert rows(ax) == [x.name for x in CHOSEN]
     np.testing.assert_array_equal(points.get_xdata(), found.mean)
@@ -68,6 +70,92 @@ def test_forest_of_several_results(ax):
     assert all(is_grey(line.get_color()) for line in ax.lines)
     heights = np.concatenate([line.get_ydata() for line in ax.lines])
     assert len(set(heights)) == len(heights), "results do not lie on one another"
+
+
+def of_all():
+    return eb.taylor(SAMPLE, eb.ALL).apply(eb.ALL)
+
+
+UNBOUNDED = [x.name for x in eb.ALL if not np.isfinite(x.support).all()]
+UNIT_ROWS = [x.name for x in eb.ALL if x.name not in UNBOUNDED]
+
+
+def test_forest_has_shares_on_one_axis_and_each_count_on_its_own(ax):
+    found = of_all()
+    assert plots.forest(found, ax=ax) is ax
+    assert [rows(panel) for panel in ax.figure.axes] == [UNIT_ROWS, *([name] for name in UNBOUNDED)]
+    bounds = found.table()[["lower", "upper"]]
+    for panel in ax.figure.axes:
+        (points,), (intervals,) = panel.lines, panel.collections
+        np.testing.assert_array_equal(points.get_xdata(), found.table().estimate[rows(panel)])
+        np.testing.assert_array_equal(spans(intervals)[:, :, 0], bounds.loc[rows(panel)])
+    assert [panel.get_xlabel() != "" for panel in ax.figure.axes] == [False] * len(UNBOUNDED) + [True]
+
+
+def boxes_on_paper(figure):
+    """The pictures' parts in pixels, once layout has placed them."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    draw = canvas.get_renderer()
+    return draw, [(panel, panel.get_window_extent(draw)) for panel in figure.axes]
+
+
+@pytest.mark.parametrize("names", [[x.name for x in eb.USUAL], [x.name for x in eb.ALL], UNBOUNDED])
+def test_no_label_of_a_forest_is_cut_and_no_legend_lies_on_data(names):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    results = {f"method {i}": eb.taylor(SAMPLE, names).apply(names) for i in range(4)}
+    figure = plots.forest(results).figure
+    renderer, panels = boxes_on_paper(figure)
+    for panel, box in panels:
+        for label in [*panel.get_yticklabels(), panel.xaxis.label]:
+            place = label.get_window_extent(renderer)
+            assert place.x0 >= 0 and place.y0 >= 0 and place.x1 <= figure.bbox.x1
+        assert box.height >= 12 * len(rows(panel)), "a row has the height of its letters"
+    legend = panels[0][0].get_legend().get_window_extent(renderer)
+    assert legend.y1 <= figure.bbox.y1
+    assert not any(legend.overlaps(box) for _, box in panels)
+    places = [box for _, box in panels]
+    assert all(above.y0 > below.y1 for above, below in pairwise(places))
+    pyplot.close(figure)
+
+
+def test_a_forest_stays_in_the_place_of_its_axes():
+    figure = Figure((12, 12), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    plots.forest(of_all(), ax=left)
+    bare = Figure()
+    alone = bare.add_axes((0.3, 0.1, 0.6, 0.8))
+    plots.forest(of_all(), ax=alone)
+    _, panels = boxes_on_paper(figure)
+    edge = right.get_window_extent().x0
+    assert all(box.x1 < edge for panel, box in panels if panel is not right)
+    corners = np.array([panel.get_position().get_points() for panel in bare.axes])
+    np.testing.assert_allclose([corners.min(axis=(0, 1)), corners.max(axis=(0, 1))], [[0.3, 0.1], [0.9, 0.9]])
+
+
+def test_forest_of_a_comparison_a_bootstrap_and_differences(ax):
+    from erbayes.engine import bootstrap
+
+    labels, metrics = TRUE[TRUE.isin(sorted(TRUE.unique())[:8])], [*CHOSEN, m.entities]
+    found = eb.compare({"old": PRED, "new": TRUE}, labels, eb.UniformClusters(), metrics)
+    plots.forest(found, ax=ax)
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["old", "new"]
+    shares, counts = ax.figure.axes
+    assert rows(counts) == ["entities"]
+    wanted = found.table().set_index(["prediction", "metric"]).estimate
+    for panel in (shares, counts):
+        for name, points in zip(("old", "new"), panel.lines, strict=True):
+            np.testing.assert_array_equal(points.get_xdata(), wanted[name][rows(panel)])
+
+    boot = bootstrap(SAMPLE, CHOSEN, replicates=200, rng=1)
+    drawn = plots.forest(boot, ax=Figure().subplots())
+    np.testing.assert_array_equal(spans(drawn.collections[0])[:, :, 0], boot.interval())
+
+    apart = found.joint.contrast(np.hstack([-np.eye(4), np.eye(4)]), found.metrics)
+    assert apart.mean[3] == 0, "a difference that is small needs no axis of its own"
+    assert len(plots.forest(apart, ax=Figure().subplots()).figure.axes) == 1
+    fewer = apart.contrast(100 * np.eye(4), found.metrics)
+    assert len(plots.forest(fewer, ax=Figure().subplots()).figure.axes) > 1
 
 
 def test_forest_of_nothing(ax):
@@ -162,6 +250,7 @@ def runs_of(repetitions=200):
                             "upper": x + half,
                             "failed": np.isnan(x),
                             "seconds": 1.0,
+                            "warned": 0.0,
                         }
                     )
                 )
@@ -282,11 +371,11 @@ def test_matplotlib_is_not_loaded_before_it_is_needed():
 
 
 def test_side_by_side(ax):
-    from erbayes.engines import EqualTailed, HighestDensity, side_by_side
+    from erbayes.engine import side_by_side
 
     draws = eb.uncertain.Draws(("b3-recall",), np.random.default_rng(1).beta(8, 2, (1, 400, 1)), ((0, 1),))
     results = {"naive": eb.naive(SAMPLE.units, CHOSEN), "Taylor": eb.taylor(SAMPLE, CHOSEN), "draws": draws}
-    found = side_by_side(results, CHOSEN, level=0.8, of_draws=(EqualTailed(), HighestDensity()))
+    found = side_by_side(results, CHOSEN, level=0.8, kinds=(eb.EqualTailed(), eb.HighestDensity()))
     shown = [m.b3_recall, m.pairwise_recall]
     assert plots.side_by_side(found, shown, ax=ax) is ax
     assert rows(ax) == [
@@ -351,10 +440,21 @@ def band(ax):
     return ends.min(), ends.max()
 
 
+def test_side_by_side_has_counts_apart(ax):
+    from erbayes.engine import side_by_side
+
+    metrics = [m.splits, *CHOSEN]
+    results = {"naive": eb.naive(SAMPLE.units, metrics), "Taylor": eb.taylor(SAMPLE, metrics)}
+    plots.side_by_side(side_by_side(results, metrics), ax=ax)
+    heads = [["pairwise-precision", "pairwise-recall", "b3-recall"], ["splits"]]
+    wanted = [[text for name in part for text in (name, "naive", "Taylor")] for part in heads]
+    assert [rows(panel) for panel in ax.figure.axes] == wanted
+
+
 def test_engines_on_shared_axes():
     from matplotlib.figure import Figure
 
-    from erbayes.engines import side_by_side
+    from erbayes.engine import side_by_side
 
     found = side_by_side({"naive": eb.naive(SAMPLE.units)}, [m.pairwise_recall])
     left, right = Figure().subplots(1, 2, sharey=True)

@@ -14,7 +14,7 @@ from test_census import population
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes import report as module
+from erbayes.engine import Resampled, Taylor
 from erbayes.report import report
 
 CHOSEN = (m.pairwise_precision, m.pairwise_recall, m.splits)
@@ -52,7 +52,7 @@ def hostile_page():
 
 @functools.cache
 def long_page():
-    return report(sample(["a-long-name-of-an-entity" * 3]), m.METRICS[:12], call="x" * 300)
+    return report(sample(["a-long-name-of-an-entity" * 3]), m.ALL[:12], call="x" * 300)
 
 
 class Tags(HTMLParser):
@@ -174,7 +174,7 @@ def test_totals_have_the_same_names_in_the_table_and_in_the_picture_of_balance()
 
 
 def test_each_engine_and_what_one_refuses():
-    engines = {"one": module.closed_form, "two": module.resampled(7, 50)}
+    engines = {"one": Taylor(), "two": Resampled(replicates=50)}
     page = report(sample([]), CHOSEN, engines=engines)
     assert "<th>one</th><th>two</th>" in page and "<th>jackknife</th>" not in page
     labels = TRUE[TRUE.isin(sorted(TRUE.unique())[:8])]

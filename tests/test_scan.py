@@ -21,8 +21,7 @@ import pyarrow.dataset
 import pytest
 
 import erbayes as eb
-from erbayes import sources
-from erbayes.scan import (
+from erbayes.large import (
     DatabaseTable,
     DuckDB,
     Files,
@@ -35,6 +34,8 @@ from erbayes.scan import (
     scan_common,
     scan_releases,
 )
+from erbayes.large.duckdb import DuckTable
+from erbayes.large.runsql import RunSQLTable
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 EXACT = DuckDB(one_in=1)
@@ -593,8 +594,8 @@ def test_interruption_of_any_statement_leaves_nothing(tmp_path, monkeypatch):
                 return run
 
             with monkeypatch.context() as patch:
-                patch.setattr("erbayes.sources._DuckDB.rows", stopped(sources._DuckDB.rows))
-                patch.setattr("erbayes.sources._RunSQL.rows", stopped(sources._RunSQL.rows))
+                patch.setattr("erbayes.large.duckdb.DuckTable.rows", stopped(DuckTable.rows))
+                patch.setattr("erbayes.large.runsql.RunSQLTable.rows", stopped(RunSQLTable.rows))
                 try:
                     scan(source, labels)
                     break
@@ -614,7 +615,7 @@ def test_interruption_of_a_scan_that_spills_leaves_nothing(tmp_path, number, end
     pd.DataFrame({"r": numbers, "c": numbers // 2}).astype("str").to_parquet(tmp_path / "p.parquet")
     code = f"""
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
-from erbayes.scan import DuckDB, scan
+from erbayes.large import DuckDB, scan
 folder = {str(tmp_path)!r}
 scan(folder + "/p.parquet", {{"7": "e"}}, engine=DuckDB(memory_limit="60MB", threads=1, folder=folder, one_in=1))
 """
@@ -634,8 +635,9 @@ def test_interruption_of_a_long_statement_ends_at_once(tmp_path):
     code = f"""
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 import pandas as pd
-from erbayes.scan import DuckDB
-with DuckDB(folder={str(tmp_path)!r}).open(pd.DataFrame()) as database:
+from erbayes.large import DuckDB
+from erbayes.large.sources import opened
+with opened([pd.DataFrame()], DuckDB(folder={str(tmp_path)!r})) as (database,):
     print("ready", flush=True)
     database.rows("SELECT COUNT(*) FROM range(3000000) a, range(3000000) b WHERE hash(a.range + b.range) % 7 = 1")
 """
@@ -675,7 +677,7 @@ def test_duckdb_is_asked_for_where_it_is_lacking(monkeypatch):
 
 
 def test_erbayes_is_imported_without_engines():
-    code = "import sys, erbayes, erbayes.scan; assert not {'duckdb', 'pyspark'} & set(sys.modules)"
+    code = "import sys, erbayes, erbayes.large; assert not {'duckdb', 'pyspark'} & set(sys.modules)"
     where = {**os.environ, "PYTHONPATH": str(Path(eb.__file__).parents[1])}
     subprocess.run([sys.executable, "-c", code], check=True, env=where)
 

@@ -18,7 +18,7 @@ import pytest
 from test_scan import duckdb, frame_of, population, postgres, same, sqlite  # noqa: F401
 
 import erbayes as eb
-from erbayes.scan import (
+from erbayes.large import (
     DatabaseTable,
     DuckDB,
     Files,
@@ -30,6 +30,7 @@ from erbayes.scan import (
     scan_common,
     scan_releases,
 )
+from erbayes.large.sources import opened
 
 FRAME = pd.DataFrame({"record": list("abcd"), "cluster": ["x", "x", "y", "z"]})
 MORE = pd.DataFrame({"record": ["q", "r"], "cluster": ["x", "y"]})
@@ -655,8 +656,9 @@ def test_folders_of_killed_processes_are_removed(tmp_path):
     code = f"""
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 import pandas as pd
-from erbayes.scan import DuckDB
-with DuckDB(folder={str(tmp_path)!r}).open(pd.DataFrame()):
+from erbayes.large import DuckDB
+from erbayes.large.sources import opened
+with opened([pd.DataFrame()], DuckDB(folder={str(tmp_path)!r})):
     print("ready", flush=True)
     sys.stdin.read()
 """
@@ -667,7 +669,7 @@ with DuckDB(folder={str(tmp_path)!r}).open(pd.DataFrame()):
         subprocess.Popen([sys.executable, "-c", code], **pipes) as alive,
     ):
         assert killed.stdout.readline() == alive.stdout.readline() == "ready\n"
-        with DuckDB(folder=tmp_path).open(FRAME):
+        with opened([FRAME], DuckDB(folder=tmp_path)):
             before = set(tmp_path.iterdir())
             assert len(before) == 4
             killed.kill()

@@ -14,7 +14,8 @@ import pytest
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes import simulate as sim
-from erbayes.study import DrawRecords, Estimates, OnDistinct, Taylor, study
+from erbayes.engine import OnDistinct, Taylor, closed_form
+from erbayes.study import DrawRecords, study
 from erbayes.studyfile import PACKAGE, StudyFile, code_of, digest_of
 
 PEOPLE = sim.simulate(sim.Zeta(2.2, 40), sim.Misattribution(0.1), 500, np.random.default_rng(1))
@@ -35,7 +36,9 @@ def run(estimator, file, repetitions=3, metrics=(m.pairwise_recall,), plan=None)
 
 
 def constant(x):
-    return lambda sample, metrics, level, rng: Estimates(*np.full((3, len(metrics)), x))
+    return lambda sample, metrics, rng: eb.Draws(
+        tuple(m.name for m in metrics), np.full((1, 2, len(metrics)), x), tuple(m.support for m in metrics)
+    )
 
 
 def script(text, name="f"):
@@ -159,7 +162,7 @@ def test_code_in_a_module_of_the_user(tmp_path, monkeypatch):
 
 def digest():
     scripts = [script(text) for pair in VERSIONS.values() for text in pair]
-    return code_of(DrawRecords(), m.METRICS, OnDistinct(Taylor()), constant(1.0), *scripts)
+    return code_of(DrawRecords(), m.ALL, OnDistinct(Taylor()), constant(1.0), *scripts)
 
 
 DIGEST = """
@@ -231,7 +234,7 @@ def test_blocks_of_other_code_are_told_and_not_used(tmp_path):
 
 
 def test_a_changed_function_of_the_package_is_noticed(tmp_path, monkeypatch):
-    file, real = tmp_path / "s.sqlite", eb.study.taylor
+    file, real = tmp_path / "s.sqlite", closed_form.taylor
     before = run(Taylor(), file)
 
     class Lower:
@@ -243,7 +246,7 @@ def test_a_changed_function_of_the_package_is_noticed(tmp_path, monkeypatch):
             object.__setattr__(found, "mean", found.mean - 0.1)
             return found
 
-    monkeypatch.setattr("erbayes.study.taylor", Lower)
+    monkeypatch.setattr("erbayes.engine.closed_form.taylor", Lower)
     with pytest.warns(UserWarning, match="other code"):
         assert run(Taylor(), file) == pytest.approx(before - 0.1)
 
@@ -306,7 +309,7 @@ def failing(name):
     return Failing()
 
 
-def never(sample, metrics, level, rng):
+def never(sample, metrics, rng):
     raise AssertionError("a file that cannot be written to is told before the work, not after it")
 
 

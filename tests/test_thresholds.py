@@ -10,8 +10,8 @@ from scipy.optimize import brentq
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes import simulate as sim
-from erbayes.bootstrap import PseudoDraws, bootstrap
 from erbayes.columns import PREDICTED_LINKS, RECORDS, PieceSum
+from erbayes.engine import PseudoDraws, bootstrap
 from erbayes.labelling import Beta, MissedPieces, Recaptured
 from erbayes.labelling.errors import KeptRecords
 from erbayes.planning import forecast
@@ -288,7 +288,7 @@ def test_a_pilot_of_two_draws_gives_a_variance_and_one_does_not():
         return eb.Sample(eb.measure({r: r // 2 if r > 1 else r + 100 for r in range(80)}, labels),
                          eb.UniformClusters())  # fmt: skip
 
-    assert forecast(pilot(2), [R], {"d": eb.UniformClusters()}).df == 1
+    assert forecast(pilot(2), [R], {"d": eb.UniformClusters()}).designs["d"].df == 1
     with pytest.raises(eb.DataError, match="a pilot of 1 draws gives no variance"):
         forecast(pilot(1), [R], {"d": eb.UniformClusters()})
 
@@ -482,7 +482,7 @@ def test_the_mean_correction_of_distinct_entities():
 def test_two_replicates_or_more():
     sample = eb.Sample(PAIRS, eb.UniformClusters())
     given = {"rng": np.random.default_rng(1), "progress": False}
-    assert len(bootstrap(sample, [R], replicates=2, **given).draws.flat) == 2
+    assert len(bootstrap(sample, [R], replicates=2, **given).flat) == 2
     with pytest.raises(eb.DataError, match="two replicates or more, not 1"):
         bootstrap(sample, [R], replicates=1, **given)
 
@@ -490,7 +490,7 @@ def test_two_replicates_or_more():
 def test_pseudo_draws_want_one_stratum_with_replacement():
     given = {"replicates": 5, "rng": np.random.default_rng(1), "progress": False}
     with_replacement = eb.Sample(PAIRS, eb.UniformClusters())
-    assert len(bootstrap(with_replacement, [R], PseudoDraws(1e-9), **given).draws.flat) == 5
+    assert len(bootstrap(with_replacement, [R], PseudoDraws(1e-9), **given).flat) == 5
     for design in (
         eb.UniformClusters(population=60),
         eb.Stratified(dict.fromkeys(range(10), "a") | dict.fromkeys(range(10, 20), "b"), {"a": 30, "b": 30}),
@@ -506,7 +506,7 @@ def test_a_single_draw_of_a_stratum_is_resampled_only_if_it_is_certain():
     given = {"replicates": 5, "rng": np.random.default_rng(1), "progress": False}
     stratum = {0: "a"} | dict.fromkeys(range(1, 20), "b")
     certain = eb.Stratified(stratum, {"a": 1, "b": 40})
-    assert len(bootstrap(eb.Sample(PAIRS, certain), [R], **given).draws.flat) == 5
+    assert len(bootstrap(eb.Sample(PAIRS, certain), [R], **given).flat) == 5
     drawn = eb.Stratified(stratum, {"a": 2, "b": 40}, eb.SingleUnit.ADJUST)
     with pytest.raises(eb.NotIdentified, match="1 of 2 strata hold a single draw"):
         bootstrap(eb.Sample(PAIRS, drawn), [R], **given)

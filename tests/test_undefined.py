@@ -10,10 +10,9 @@ from typer.testing import CliRunner
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.bootstrap import Basic, BCa, FixedReplicates, Percentile, Studentised, bootstrap
 from erbayes.cli import app
-from erbayes.compare import PairedBootstrap
-from erbayes.engines import side_by_side
+from erbayes.engine import Basic, BCa, FixedReplicates, Resampled, Studentised, bootstrap, side_by_side
+from erbayes.intervals import EqualTailed
 from erbayes.labelling import anchoring
 from erbayes.planning import forecast
 from erbayes.report import report
@@ -58,7 +57,7 @@ def test_nothing_left_is_an_error(asked):
 
 def test_a_contrast_is_undefined_where_it_needs_the_metric():
     rows = [[1, 0, -1, 0], [1, -1, 0, 0], [0, 0, 0, 2]]
-    for joint in (alone(METRICS), bootstrap(SAMPLE, METRICS, replicates=50, rng=1).draws):
+    for joint in (alone(METRICS), bootstrap(SAMPLE, METRICS, replicates=50, rng=1)):
         found = joint.contrast(rows, ["P - P", "P - R", "2 K"])
         np.testing.assert_array_equal(np.isnan(found.mean), [False, True, False])
         np.testing.assert_array_equal(np.isnan(found.sd), [False, True, False])
@@ -89,7 +88,7 @@ def test_the_jackknife_of_what_a_single_unit_carries():
 
 
 @pytest.mark.parametrize("sample", [SAMPLE, FRAGILE], ids=["none", "one"])
-@pytest.mark.parametrize("kind", [Percentile(), Basic(), BCa(), Studentised()])
+@pytest.mark.parametrize("kind", [EqualTailed(), Basic(), BCa(), Studentised()])
 def test_the_bootstrap_of_the_others(sample, kind):
     boot = bootstrap(sample, METRICS, replicates=100, rng=1)
     bounds = boot.interval(0.9, kind)
@@ -99,21 +98,21 @@ def test_the_bootstrap_of_the_others(sample, kind):
     np.testing.assert_allclose(
         bounds[DEFINED], bootstrap(sample, others, replicates=100, rng=1).interval(0.9, kind), rtol=1e-12
     )
-    (why,) = filter(None, boot.table(0.9, Percentile())["reason"])
+    (why,) = filter(None, boot.table(0.9, EqualTailed())["reason"])
     assert why.startswith("it is 0/0 in ") and why.endswith("of 100 draws: too few units hold what it averages "
                                                            "over; label more")  # fmt: skip
 
 
 def test_an_acceleration_that_needs_every_draw():
     boot = bootstrap(FRAGILE, METRICS, replicates=100, rng=1)
-    values = np.where(np.isnan(boot.draws.values), 0.5, boot.draws.values)
-    whole = replace(boot, draws=replace(boot.draws, values=values))
+    values = np.where(np.isnan(boot.values), 0.5, boot.values)
+    whole = replace(boot, values=values)
     with pytest.raises(eb.NotIdentified, match="the acceleration of pairwise-recall is 0/0 where one draw"):
         whole.interval()
-    assert np.isfinite(whole.interval(0.9, Percentile())).all()
+    assert np.isfinite(whole.interval(0.9, EqualTailed())).all()
 
 
-@pytest.mark.parametrize("kind", [Percentile(), Basic(), BCa(), Studentised()])
+@pytest.mark.parametrize("kind", [EqualTailed(), Basic(), BCa(), Studentised()])
 def test_a_metric_that_some_replicates_lack_has_no_interval(kind):
     """Two entities have links, so that every draw may be left out; one replicate has neither."""
     sample = eb.Sample(eb.measure(PREDICTION, SINGLES | {1: 0, 3: 2}), eb.UniformClusters())
@@ -136,7 +135,7 @@ def test_naive_side_by_side_and_planning():
         METRICS[:1] + METRICS[2:],
     )
     assert not found.lacking.keys() - {("naive", "pairwise-precision"), ("naive", "entities")}
-    with pytest.raises(eb.NotIdentified, match=r"no result gives pairwise-recall: .*0/0"):
+    with pytest.raises(eb.NotIdentified, match=r"no result has pairwise-recall: .*0/0"):
         side_by_side({"given": alone(METRICS)}, METRICS)
     fragile = {"Taylor": eb.taylor(FRAGILE, METRICS), "jackknife": eb.jackknife(FRAGILE, METRICS)}
     table = side_by_side(fragile, METRICS)
@@ -144,14 +143,39 @@ def test_naive_side_by_side_and_planning():
     assert table.rows.groupby("metric").size().to_dict() == {
         x.name: 1 + (x is not METRICS[1]) for x in METRICS
     }
-    with pytest.raises(eb.NotIdentified, match=r"^pairwise-recall: it is 0/0"):
-        forecast(SAMPLE, METRICS, {"r": eb.UniformRecords()})
 
 
-@pytest.mark.parametrize("engine", [None, PairedBootstrap(1, replicates=60)])
+def test_a_plan_of_the_others():
+    designs = {"r": eb.UniformRecords(), "k": eb.UniformClusters()}
+    wish = np.array([0.1, 0.1, 0.1, 5.0])
+    found = forecast(SAMPLE, METRICS, designs)
+    others = forecast(SAMPLE, [x for x, there in zip(METRICS, DEFINED, strict=True) if there], designs)
+    both = (
+        (found.table(), others.table()),
+        (found.half_widths([9, 30]), others.half_widths([9, 30])),
+        (found.needed(wish), others.needed(wish[DEFINED])),
+    )
+    for table, rest in both:
+        bad = table["metric"] == "pairwise-recall"
+        assert table["reason"].tolist() == [EMPTY if x else "" for x in bad]
+        assert table.loc[bad].drop(columns=["design", "metric", "reason"]).isna().any(axis=1).all()
+        pd.testing.assert_frame_equal(
+            table[~bad].drop(columns="reason").reset_index(drop=True), rest, check_dtype=False
+        )
+        assert "reason" not in rest
+    answer, rest = found.smallest(wish), others.smallest(wish[DEFINED])
+    assert (answer["reason"] == f"pairwise-recall: {EMPTY}").all()
+    pd.testing.assert_frame_equal(answer.drop(columns="reason"), rest, check_dtype=False)
+    with pytest.raises(eb.NotIdentified, match="pairwise-recall, muc-recall: it is 0/0"):
+        forecast(SAMPLE, [m.pairwise_recall, m.muc_recall], designs)
+
+
+@pytest.mark.parametrize("engine", [None, Resampled(replicates=60)])
 def test_a_comparison_of_the_others(engine):
     other = {i: i // 4 for i in range(40)}
-    found = eb.compare({"a": PREDICTION, "b": other}, SINGLES, eb.UniformClusters(), METRICS, engine=engine)
+    found = eb.compare(
+        {"a": PREDICTION, "b": other}, SINGLES, eb.UniformClusters(), METRICS, engine=engine, rng=1
+    )
     for table in (found.differences(), found.table()):
         bad = table["metric"] == "pairwise-recall"
         assert table.loc[bad, ["estimate", "lower", "upper"]].isna().all(axis=None)
@@ -183,6 +207,12 @@ def test_the_shell_prints_null_and_why(tmp_path):
     assert [row["reason"] for row in rows] == ["", EMPTY]
     assert [rows[1][c] for c in ("estimate", "se", "lower", "upper")] == [None] * 4
     assert isinstance(rows[0]["estimate"], float)
+    call = ["plan", *call[1:], "--half-width", "0.1"]
+    rows = json.loads(CliRunner().invoke(app, [*call, "--format", "json"]).stdout)
+    assert [row["reason"] for row in rows] == ["", EMPTY] * 2
+    assert [rows[1][c] for c in ("n", "n_low", "n_high", "cost")] == [None] * 4
+    assert isinstance(rows[0]["n"], int)
+    assert EMPTY in CliRunner().invoke(app, call).stdout
 
 
 # Variances below 0

@@ -1,5 +1,6 @@
 """The Bayesian engine: models of cluster sizes in PyMC. Importing it imports PyMC."""
 
+from .engine import Modelled
 from .fit import EXPECTED, Fit, NotConverged, fast, nuts
 from .model import SizeModel
 from .outcomes import Bounded, Exactness, Leakage, Retention
@@ -27,6 +28,7 @@ __all__ = [
     "Leakage",
     "Level",
     "LogNormal",
+    "Modelled",
     "NegativeBinomial",
     "NotConverged",
     "PoissonLogNormal",

@@ -15,10 +15,10 @@ import xarray as xr
 from ..arrays import FloatArray
 from ..columns import Column, Known
 from ..errors import DataError, NotIdentified
-from ..metrics import METRICS, Metric, Wanted, chosen
+from ..metrics import ALL, USUAL, Metric, Wanted, chosen
 from ..uncertain import Draws, Tabled
 
-NAMED = {c.name: c for m in METRICS for c in m.columns}
+NAMED = {c.name: c for m in ALL for c in m.columns}
 """Totals that a saved fit may hold, by name."""
 
 
@@ -68,18 +68,18 @@ class Posterior(Tabled):
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """All metrics of `erbayes.metrics.METRICS` of which there are draws."""
-        return tuple(m for m in METRICS if self.identifies(m))
+        """The metrics of `erbayes.ALL` of which there are draws."""
+        return tuple(m for m in ALL if self.identifies(m))
 
-    def table(self, level: float = 0.95) -> pd.DataFrame:
-        """Every metric of which there are draws, with the weight of the priors on each.
+    def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
+        """Metrics with the weight of the priors on each; by default the usual ones of which there are draws.
 
         prior_shift is how far the mean moves, in posterior standard deviations, if a part's prior is raised
         to the power 2: by its slope at the power 1, and of the part that moves it most. Above .3 the answer
         rests on what a prior says of entities that are not in the sample. Of 1,000 draws it has a Monte Carlo
         error of .1 to .2. `prior_shift(draws)` has it by part.
         """
-        found = self.apply(self.metrics)
+        found = self.apply([m for m in USUAL if self.identifies(m)] if metrics is None else metrics)
         return found.table(level).assign(prior_shift=self.prior_shift(found).max(axis=1))
 
     def prior_shift(self, draws: Draws) -> pd.DataFrame:
@@ -143,7 +143,7 @@ class Saved(Posterior):
     def total(self, column: Column | Known) -> FloatArray:
         if not self._has(column):
             raise NotIdentified(
-                f"no draws of '{column.name}' were saved, only those that metrics of erbayes.metrics.METRICS "
+                f"no draws of '{column.name}' were saved, only those that metrics of erbayes.ALL "
                 "need: fit the sample again"
             )
         return self._saved[column.name]

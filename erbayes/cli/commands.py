@@ -17,14 +17,14 @@ from ..compare import compare
 from ..demo import demo
 from ..design import UniformClusters, UniformRecords
 from ..diagnostics import alarms
+from ..engine.closed_form import taylor
 from ..files import refuse_output, replacing
 from ..intervals import DEFAULT, WALD, Kind, Symmetric
-from ..metrics import METRICS, pairwise_precision, pairwise_recall
+from ..metrics import ALL
 from ..planning import forecast
 from ..report import report
-from ..taylor import taylor
 from ..units import Missing
-from .inputs import DesignName, One, Pilot, Several, tell_frame
+from .inputs import DesignName, One, Several, tell_frame
 from .options import app, command, files_of, refuse_output_over, tell
 from .printing import Printing
 
@@ -213,7 +213,7 @@ def report_command(
 @command("plan")
 def plan_command(
     *,
-    inputs: Pilot,
+    inputs: One,
     half_width: Annotated[float, typer.Option(help="Half the wished width of the interval, such as 0.03.")],
     per_unit: Annotated[float, typer.Option(help="Cost of a unit, whatever its size.")] = 0.0,
     per_record: Annotated[float, typer.Option(help="Cost of each of its records.")] = 1.0,
@@ -231,7 +231,7 @@ def plan_command(
           --per-unit 4 --per-record 0.5
     """
     refuse_output_over(printing.output, inputs)
-    asked = inputs.asked(default=(pairwise_precision, pairwise_recall))
+    asked = inputs.asked()
     pilot, _ = inputs.sample()
     planned: dict[str, UniformRecords | UniformClusters] = {
         DesignName.UNIFORM_RECORDS.value: UniformRecords(),
@@ -246,7 +246,7 @@ def plan_command(
 
 @command("metrics")
 def metrics_command(printing: Printing) -> None:
-    """List every metric, with its formula and source.
+    """List every metric, with its meaning, formula and source.
 
     n = records shared by an entity and a predicted cluster, N_c and m = their sizes, N = all records,
     B = number of such overlaps, TP, |T|, |P| = common, true and predicted links, |C|, |Ĉ| = number of
@@ -257,18 +257,18 @@ def metrics_command(printing: Printing) -> None:
     """
     if printing.output is not None:
         refuse_output(printing.output)
-    listed = {"metric": [m.name for m in METRICS], "formula": [m.source for m in METRICS]}
-    printing.show(pd.DataFrame(listed))
+    rows = [(m.group.value, m.name, m.meaning, m.source) for m in ALL]
+    printing.show(pd.DataFrame(rows, columns=["about", "metric", "meaning", "formula"]))
 
 
 @command("demo")
 def demo_command(
-    picture: Annotated[Path, typer.Option(help="Where to write the forest plot.")] = Path("patentsview.png"),
+    picture: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path("demo.png"),
 ) -> None:
-    """Estimate on real data: a table and a picture.
+    """Estimate a synthetic and a real case: tables and a picture.
 
-    PatentsView's disambiguation of inventors, judged by 401 hand-labelled ones. Needs the extra
-    datasets: pip install 'erbayes[datasets]'
+    The truth of the synthetic case is known. The real one is PatentsView's disambiguation of inventors,
+    judged by 401 labelled ones. It needs the extra datasets: pip install 'erbayes[datasets]'
     """
     refuse_output(picture)
     demo(picture)

@@ -28,10 +28,10 @@ from ..design import (
 from ..errors import DataError, Remedy, some
 from ..files import is_database, read_columns
 from ..frame import Dated
-from ..metrics import METRICS, Metric, chosen
+from ..large import DatabaseTable, DuckDB, Files, Scanned, scan, scan_common
+from ..large.files import FOREIGN, PACKED, unpacks
+from ..metrics import ALL, USUAL, Metric, chosen
 from ..sample import Sample
-from ..scan import DatabaseTable, DuckDB, Files, Scanned, scan, scan_common
-from ..sources import FOREIGN, PACKED, unpacks
 from ..units import Missing, Units, measure
 from .options import file_option, tell
 
@@ -47,11 +47,11 @@ class DesignName(Enum):
 
 
 TAKES = {
-    DesignName.UNIFORM_RECORDS: {"drawn", "population"},
-    DesignName.DISTINCT_ENTITIES: {"draws", "population"},
-    DesignName.UNIFORM_CLUSTERS: {"drawn", "population"},
-    DesignName.KNOWN_WEIGHTS: {"weights", "drawn", "population"},
-    DesignName.STRATIFIED: {"strata", "populations", "single-unit"},
+    DesignName.UNIFORM_RECORDS: ["drawn", "population"],
+    DesignName.DISTINCT_ENTITIES: ["draws", "population"],
+    DesignName.UNIFORM_CLUSTERS: ["drawn", "population"],
+    DesignName.KNOWN_WEIGHTS: ["drawn", "population", "weights"],
+    DesignName.STRATIFIED: ["strata", "populations", "single-unit"],
 }
 """Options of each design."""
 
@@ -106,14 +106,16 @@ class Drawing:
 
     def read(self) -> Design:
         """The design, with what its files hold."""
-        given = {f.name.replace("_", "-"): getattr(self, f.name) for f in fields(self) if f.name != "design"}
-        takes = [f"--{option}" for option in given if option in TAKES[self.design]]
+        values = {f.name.replace("_", "-"): getattr(self, f.name) for f in fields(self) if f.name != "design"}
+        takes = TAKES[self.design]
         foreign = [
-            f"--{o}" for o, value in given.items() if value is not None and o not in TAKES[self.design]
+            f"--{option}" for option, value in values.items() if value is not None and option not in takes
         ]
         if foreign:
-            told = f"{', '.join(foreign)}; it takes {', '.join(takes)}"
-            raise DataError(f"--design {self.design.value} does not take {told}")
+            allowed = ", ".join(f"--{option}" for option in takes)
+            raise DataError(
+                f"--design {self.design.value} does not take {', '.join(foreign)}; it takes {allowed}"
+            )
         units = None if self.drawn is None else list(read_columns(self.drawn, {"unit": None}).iloc[:, 0])
         match self.design:
             case DesignName.UNIFORM_RECORDS:
@@ -158,8 +160,8 @@ class Links:
     ] = None
 
     def __post_init__(self) -> None:
-        given = (self.left, self.right, self.score, self.threshold, self.records)
-        if not self.edges and any(value is not None for value in given):
+        values = (self.left, self.right, self.score, self.threshold, self.records)
+        if not self.edges and any(value is not None for value in values):
             raise DataError("--left, --right, --score, --threshold and --records need --edges")
 
     def read(self, path: Path, record: str | None) -> tuple[Clustering, str]:
@@ -181,30 +183,34 @@ class Links:
                 f"warning: {path} has each {left.name} once, and none of them as {right.name}: if these are "
                 "records and their clusters, leave out --edges"
             )
-        every = (
+        records = (
             None
             if self.records is None
             else read_columns(self.records, {"record": record}, spare=1).iloc[:, 0]
         )
-        found = Clustering.from_pairs(
-            frame, score=self.score, threshold=self.threshold, records=every, what=f"pairs of {path}"
+        clustering = Clustering.from_pairs(
+            frame, score=self.score, threshold=self.threshold, records=records, what=f"pairs of {path}"
         )
         links = "links" if self.score is None else f"pairs, links from {self.threshold:g} on,"
-        alone = int((found.sizes == 1).sum())
-        rest = (
-            f"{alone:,} of the records are linked to no other"
-            if self.records is not None
-            else "records that are in no pair do not count, unless --records lists them"
-        )
-        return found, f"{len(frame):,} {links} of {_sized(found)} ({_of(frame.columns, path)}; {rest})"
+        rest = "records that are in no pair do not count, unless --records lists them"
+        if records is not None:
+            rest = f"{int((clustering.sizes == 1).sum()):,} of the records are linked to no other"
+        sizes = _CLUSTERS.format(len(clustering.records), len(clustering.clusters))
+        return clustering, f"{len(frame):,} {links} of {sizes} ({_of(frame.columns, path)}; {rest})"
 
 
 def _of(columns: Iterable[Any], path: Path) -> str:
     return f"{', '.join(map(str, columns))} of {path}"
 
 
-def _sized(clustering: Clustering) -> str:
-    return f"{len(clustering.records):,} records in {len(clustering.clusters):,} clusters"
+_CLUSTERS = "{:,} records in {:,} clusters"
+
+
+def _clustering(table: pd.DataFrame, path: Path, what: str, sizes: str) -> tuple[Clustering, str]:
+    """The first two columns of a table as a clustering, and what was read."""
+    clustering = Clustering.of(table.iloc[:, :2], what)
+    read = sizes.format(len(clustering.records), len(clustering.clusters))
+    return clustering, f"{read} ({_of(table.columns, path)})"
 
 
 def _large(prediction: Path) -> bool:
@@ -216,8 +222,8 @@ def _large(prediction: Path) -> bool:
 
 def tell_frame(units: Units, name: str = "") -> None:
     if units.frame is not None:
-        told = "; ".join(f"{what}: {value}" for what, value in units.frame.told().items())
-        tell(f"note: {name}{told}")
+        facts = "; ".join(f"{what}: {value}" for what, value in units.frame.in_words().items())
+        tell(f"note: {name}{facts}")
 
 
 def _counted(units: Scanned) -> str:
@@ -314,17 +320,25 @@ class Inputs:
     ] = Missing.ERROR
     framed: Frame
     metrics: Annotated[
-        str | None, typer.Option(help="Comma-separated, see erbayes metrics; all of them by default.")
+        str | None,
+        typer.Option(
+            help=f"Comma-separated, see erbayes metrics. By default: {', '.join(m.name for m in USUAL)}."
+        ),
     ] = None
+    every: Annotated[bool, typer.Option("--all", help="Every metric, in place of --metrics.")] = False
     level: Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")] = 0.95
     stored: str | list[str] | None = None
     memory_limit: Annotated[
         str | None, typer.Option(callback=_positive, help="For the scan of PREDICTION, such as 4GB.")
     ] = None
 
-    def asked(self, default: Sequence[Metric] = METRICS) -> Sequence[Metric]:
-        names = self.metrics
-        return default if names is None else chosen(name.strip() for name in names.split(","))
+    def asked(self) -> Sequence[Metric]:
+        """The metrics that the shell names."""
+        if self.metrics is None:
+            return ALL if self.every else USUAL
+        if self.every:
+            raise DataError("--all asks for every metric and --metrics for some: leave out one of the two")
+        return chosen(name.strip() for name in self.metrics.split(","))
 
     def scanned(self, parts: Iterable[Part]) -> bool:
         """Whether predictions are scanned where they lie, rather than read."""
@@ -332,12 +346,12 @@ class Inputs:
         for part in parts:
             if part.table is None and is_database(part.path):
                 raise DataError(f"{part.path} is a DuckDB database", Remedy.DATABASE)
-        told = self.memory_limit is not None or any(part.table is not None for part in parts)
+        asked = self.memory_limit is not None or any(part.table is not None for part in parts)
         frame = self.framed.frame
         files = [*(part.path for part in parts), *([] if frame is None else [frame])]
         if not self.links.edges:
-            return told or any(map(_large, files))
-        if told or any(file.is_dir() for file in files):
+            return asked or any(map(_large, files))
+        if asked or any(file.is_dir() for file in files):
             raise DataError("with --edges, PREDICTION and --frame are files that are read into memory")
         return False
 
@@ -358,35 +372,30 @@ class Inputs:
             return self.links.read(part.path, self.record)
         columns = {"record": self.record, "cluster": part.cluster}
         table = read_columns(part.path, columns if dates is None else columns | {"date": dates.column})
-        found = Clustering.of(table.iloc[:, :2], what)
-        return (found if dates is None else table), f"{_sized(found)} ({_of(table.columns, part.path)})"
+        clustering, read = _clustering(table, part.path, what, _CLUSTERS)
+        return (clustering if dates is None else table), read
 
     def labelled(self, scanned: bool) -> tuple[dict[str, Any], str]:
         """What is common to all ways of measuring a prediction, and what was read."""
         frame: Any = self.framed.dates
-        if (listed := self.framed.frame) is not None:
-            frame = (
-                self.source(Part(listed, None, None))
-                if scanned
-                else read_columns(listed, {"record": self.record}, spare=1)
-            )
+        if (path := self.framed.frame) is not None and scanned:
+            frame = self.source(Part(path, None, None))
+        elif path is not None:
+            frame = read_columns(path, {"record": self.record}, spare=1)
         table = read_columns(self.labels, {"record": self.record, "entity": self.entity})
-        found = Clustering.of(table, "labels")
-        given = {"frame": frame, "labels": found, "blocks": None, "missing": self.missing}
-        read = (
-            f"{len(found.records):,} labelled records of {len(found.clusters):,} entities "
-            f"({_of(table.columns, self.labels)})"
-        )
-        if self.blocks is None:
-            return given, read
-        table = read_columns(self.blocks, {"record": self.record, "block": None})
-        filled = Clustering.of(table, "blocks")
-        filling = f"{len(filled.records):,} records of {len(filled.clusters):,} blocks"
-        return given | {"blocks": filled}, f"{read}; {filling} ({_of(table.columns, self.blocks)})"
+        labels, read = _clustering(table, self.labels, "labels", "{:,} labelled records of {:,} entities")
+        shared = {"frame": frame, "labels": labels, "blocks": None, "missing": self.missing}
+        if self.blocks is not None:
+            table = read_columns(self.blocks, {"record": self.record, "block": None})
+            shared["blocks"], filled = _clustering(
+                table, self.blocks, "blocks", "{:,} records of {:,} blocks"
+            )
+            read = f"{read}; {filled}"
+        return shared, read
 
-    def scan(self, part: Part, given: dict[str, Any]) -> Scanned:
+    def scan(self, part: Part, shared: dict[str, Any]) -> Scanned:
         engine = DuckDB(self.memory_limit)
-        return scan(self.source(part), record=self.record, cluster=part.cluster, engine=engine, **given)
+        return scan(self.source(part), record=self.record, cluster=part.cluster, engine=engine, **shared)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -410,27 +419,18 @@ class One(Inputs):
         part = Part(self.prediction, self.stored, self.cluster)
         units: Units
         if self.scanned([part]):
-            given, of_labels = self.labelled(scanned=True)
-            tell(f"read {of_labels}")
-            units = found = self.scan(part, given)
-            _tell_scan(found, part.path)
-            read = f"{_counted(found)} ({_of(found.columns, part.path)})"
+            shared, labels_read = self.labelled(scanned=True)
+            tell(f"read {labels_read}")
+            units = scanned = self.scan(part, shared)
+            _tell_scan(scanned, part.path)
+            read = f"{_counted(scanned)} ({_of(scanned.columns, part.path)})"
         else:
-            judged, read = self.read(part, "prediction")
-            given, of_labels = self.labelled(scanned=False)
-            tell(f"read {read}; {of_labels}")
-            units = measure(judged, **given)
+            prediction, read = self.read(part, "prediction")
+            shared, labels_read = self.labelled(scanned=False)
+            tell(f"read {read}; {labels_read}")
+            units = measure(prediction, **shared)
         tell_frame(units)
-        return Sample(units, design), f"{read}; {of_labels}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pilot(One):
-    """One prediction, for which two metrics are planned."""
-
-    metrics: Annotated[
-        str | None, typer.Option(help="Comma-separated; pairwise precision and recall by default.")
-    ] = None
+        return Sample(units, design), f"{read}; {labels_read}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -455,9 +455,9 @@ class Several(Inputs):
         """Predictions by name."""
         tables: list[Any] = self.stored or [None]
         columns: list[Any] = self.cluster or [None]
-        given = (self.prediction, tables, columns)
-        several = [len(values) > 1 for values in given]
-        parts = [Part(*values) for values in product(*given)]
+        axes = (self.prediction, tables, columns)
+        several = [len(values) > 1 for values in axes]
+        parts = [Part(*values) for values in product(*axes)]
         if len(parts) < 2:
             raise DataError(
                 "a comparison needs two predictions or more, not 1: give LABELS last, after two files, or "
@@ -472,8 +472,8 @@ class Several(Inputs):
         """Predictions by name, scanned where one is large, and what is common to them."""
         parts = self.parts()
         scanned = self.scanned(parts.values())
-        given, of_labels = self.labelled(scanned)
-        tell(f"read {of_labels}")
+        shared, labels_read = self.labelled(scanned)
+        tell(f"read {labels_read}")
         judged: dict[str, Any] = {}
         if not scanned:
             for name, part in parts.items():
@@ -485,17 +485,17 @@ class Several(Inputs):
                 record=self.record,
                 cluster={name: part.cluster for name, part in parts.items()},
                 engine=DuckDB(self.memory_limit),
-                **given,
+                **shared,
             )
         else:
-            judged = {name: self.scan(part, given) for name, part in parts.items()}
+            judged = {name: self.scan(part, shared) for name, part in parts.items()}
         if scanned:
             for name, units in judged.items():
                 _tell_scan(units, parts[name].path, f"{name}: ")
-        return judged, given
+        return judged, shared
 
 
 def _stem(path: Path) -> str:
     """Name of a file without the endings of its format and packing."""
-    packed = path.suffix.lower() in PACKED | FOREIGN
+    packed = path.suffix.lower() in PACKED.keys() | FOREIGN
     return Path(path.stem if packed else path.name).stem

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from io import StringIO
@@ -16,6 +17,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from ..digits import shown
 from ..files import replacing
 
 
@@ -34,7 +36,7 @@ def _rendered(table: pd.DataFrame, format: Format) -> str:
             return table.to_csv(index=False)
         case Format.HTML:
             with pd.option_context("display.max_colwidth", None):
-                return table.to_html(index=False) + "\n"
+                return shown(table).to_html(index=False) + "\n"
         case Format.JSON:
             rows = [
                 {k: None if isinstance(x, float) and not math.isfinite(x) else x for k, x in row.items()}
@@ -45,17 +47,17 @@ def _rendered(table: pd.DataFrame, format: Format) -> str:
             return _plain(table)
 
 
-def _plain(table: pd.DataFrame) -> str:
-    """Aligned columns, as wide as they need to be."""
-    shown = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in table.columns:
-        number = pd.api.types.is_float_dtype(table[name])
-        shown.add_column(str(name), justify="right" if number else "left", no_wrap=True)
-    for row in table.itertuples(index=False):
-        shown.add_row(*(f"{x:,.4f}" if isinstance(x, float) else str(x) for x in row))
+def _plain(table: pd.DataFrame, heads: Mapping[str, str] | None = None) -> str:
+    """Aligned columns, as wide as they need to be, some under heads of their own."""
+    aligned = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name in map(str, table):
+        words = table[name].map(lambda x: isinstance(x, str)).any()
+        aligned.add_column((heads or {}).get(name, name), justify="left" if words else "right", no_wrap=True)
+    for row in shown(table).itertuples(index=False):
+        aligned.add_row(*row)
     console = Console(file=StringIO(), width=10_000, markup=False, highlight=False, emoji=False)
     with console.capture() as text:
-        console.print(shown)
+        console.print(aligned)
     return "".join(f"{line.rstrip()}\n" for line in text.get().splitlines())
 
 
@@ -69,7 +71,9 @@ class Printing:
     ] = None
 
     def show(self, table: pd.DataFrame) -> None:
-        text = _rendered(table, self.format)
+        self._write(_rendered(table, self.format))
+
+    def _write(self, text: str) -> None:
         if self.output is None:
             typer.echo(text, nl=False)
             return
@@ -80,7 +84,7 @@ class Printing:
         """Estimates with their method; the plain table says the level once and leaves out the method."""
         if self.format is Format.TABLE:
             bounds = {bound: f"{bound} {100 * level:g} %" for bound in ("lower", "upper")}
-            table = table.drop(columns="level").rename(columns=bounds)
-        else:
-            table.insert(list(table.columns).index("metric") + 1, "method", "taylor")
+            self._write(_plain(table.drop(columns="level"), bounds))
+            return
+        table.insert(list(table.columns).index("metric") + 1, "method", "taylor")
         self.show(table)

@@ -16,10 +16,10 @@ from ..arrays import BoolArray, FloatArray
 from ..clustering import Clustering, ids
 from ..columns import Pieces
 from ..design import Design, KnownWeights
+from ..engine.closed_form import paired_taylor, taylor
 from ..errors import DataError, NotIdentified, need, some
-from ..metrics import METRICS, UNIT, Metric, Wanted, chosen
+from ..metrics import UNIT, USUAL, Metric, Wanted, chosen
 from ..sample import Sample
-from ..taylor import paired_taylor, taylor
 from ..uncertain import Normal
 from ..units import Missing, Units, measure
 from .rates import Recaptured
@@ -351,7 +351,7 @@ def anchoring(
     anchored: Any,
     scratch: Any,
     design: Design,
-    metrics: Wanted = METRICS,
+    metrics: Wanted = USUAL,
     *,
     missing: Missing = Missing.ERROR,
 ) -> Normal:

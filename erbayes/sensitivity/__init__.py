@@ -13,30 +13,24 @@ entities behind the labels and estimate from them: no linearisation, any metric,
 Source of the analysis: Lash, Fox and Fink (2009), Applying Quantitative Bias Analysis to Epidemiologic Data.
 """
 
-from .bias import Analytic, BiasAnalysis, Engine, Resampling, bias_analysis
-from .grids import Adjustment, ClosedForm, Grid, Restored, Tipping, by_pieces, grid, tipping
-from .imputation import Bootstrapped, Fitted, PlainEngine, Posterior, restored_analysis
+from .adjusted import Adjusted, BiasAdjusted, Mislabelled, RestoredAdjusted
+from .adjustments import Adjustment, Corrected, Restored, by_pieces
+from .bias import BiasAnalysis, bias_analysis, restored_analysis
+from .grids import Grid, Tipping, grid, tipping
 from .laws import FIXED, PRF, PROPORTIONAL, Law, breaks_down, corrected, law_of
-from .studied import BiasAdjusted, Mislabelled, RestoredAdjusted
 
 __all__ = [
     "FIXED",
     "PRF",
     "PROPORTIONAL",
+    "Adjusted",
     "Adjustment",
-    "Analytic",
     "BiasAdjusted",
     "BiasAnalysis",
-    "Bootstrapped",
-    "ClosedForm",
-    "Engine",
-    "Fitted",
+    "Corrected",
     "Grid",
     "Law",
     "Mislabelled",
-    "PlainEngine",
-    "Posterior",
-    "Resampling",
     "Restored",
     "RestoredAdjusted",
     "Tipping",

@@ -1,126 +1,30 @@
-"""Probabilistic bias analysis: errors of labelling and the noise of sampling together, in closed form."""
+"""Probabilistic bias analysis: rates of error drawn from priors, and the noise of sampling, together."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr
 
 from ..arrays import FloatArray, Seed, generator
-from ..bootstrap import PseudoDraws, Scheme, bootstrap
+from ..engine.bootstrap import Resampled
+from ..engine.closed_form import Taylor
+from ..engine.contract import Engine, need_engine
+from ..engine.schemes import PseudoDraws
 from ..errors import Alarm, DataError, NotIdentified
-from ..intervals import DEFAULT, Kind
-from ..labelling import Rate, drawn
+from ..intervals import Kind
+from ..labelling import Annotator, Rate, drawn, restore
 from ..metrics import Metric, Wanted, chosen
+from ..progress import track
 from ..sample import Sample, need_sample
-from ..taylor import taylor
-from ..uncertain import Draws, Tabled, Totals
+from ..uncertain import Draws, Normal, Tabled
 from .laws import PRF, Law, breaks_down, corrected, law_of, odds
-
-
-class Engine(Protocol):
-    """Draws of corrected metrics, (1, B, k): the uncertainty of sampling around B pairs of rates."""
-
-    def __call__(
-        self,
-        sample: Sample,
-        metrics: Sequence[Metric],
-        u: FloatArray,
-        v: FloatArray,
-        law: Law,
-        rng: np.random.Generator,
-    ) -> Draws: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Resampling:
-    """A bootstrap of the totals.
-
-    Parameters
-    ----------
-    scheme : Scheme
-        The default wants one stratum drawn with replacement; `RaoWu()` takes others.
-    """
-
-    scheme: Scheme = field(default_factory=PseudoDraws)
-
-    def __call__(
-        self,
-        sample: Sample,
-        metrics: Sequence[Metric],
-        u: FloatArray,
-        v: FloatArray,
-        law: Law,
-        rng: np.random.Generator,
-    ) -> Draws:
-        plain = [corrected(m, 0.0, 0.0, law) for m in metrics]
-        boot = bootstrap(sample, plain, self.scheme, replicates=len(u), rng=rng, progress=False)
-        return boot.totals.apply([corrected(m, u, v, law) for m in metrics])
-
-
-@dataclass(frozen=True, slots=True)
-class Analytic:
-    """Draws from the distributions that closed-form intervals come from.
-
-    Each metric has the distribution of its kind of interval. A normal copula with the correlations of the
-    closed form joins them.
-
-    Parameters
-    ----------
-    kind : Kind
-        Of interval.
-    """
-
-    kind: Kind = DEFAULT
-
-    def __call__(
-        self,
-        sample: Sample,
-        metrics: Sequence[Metric],
-        u: FloatArray,
-        v: FloatArray,
-        law: Law,
-        rng: np.random.Generator,
-    ) -> Draws:
-        totals = taylor(sample, [corrected(m, 0.0, 0.0, law) for m in metrics])
-        parts = [
-            self._draw(_repeated(totals, len(x)), [corrected(m, x, y, law) for m in metrics], rng)
-            for x, y in ((u[i : i + CHUNK], v[i : i + CHUNK]) for i in range(0, len(u), CHUNK))
-        ]
-        values = np.concatenate(parts)[None]
-        return Draws(tuple(m.name for m in metrics), values, tuple(m.support for m in metrics))
-
-    def _draw(self, totals: Totals, metrics: Sequence[Metric], rng: np.random.Generator) -> FloatArray:
-        found = totals.apply(metrics)
-        empty = [n for n, x in zip(found.names, found.mean.T, strict=True) if np.isnan(x).any()]
-        if empty:
-            raise NotIdentified(f"{', '.join(empty)} is 0/0 under some of the rates: no link is left")
-        sure = found.sd == 0
-        sd = np.where(sure, 1.0, found.sd)
-        correlation = found.cov / (sd[..., None] * sd[..., None, :]) + sure[..., None] * np.eye(len(metrics))
-        value, vector = np.linalg.eigh(correlation)
-        z = rng.standard_normal(found.mean.shape) * np.sqrt(np.maximum(value, 0))
-        least, most = np.array(found.support).T
-        return np.clip(self.kind.quantile(found, ndtr(np.einsum("bij,bj->bi", vector, z))), least, most)
-
-
-CHUNK = 500
-"""Draws of which derivatives are held in memory at a time."""
-
-
-def _repeated(totals: Totals, times: int) -> Totals:
-    """The same totals along a leading axis."""
-    mean, cov, moment = (
-        np.broadcast_to(x, (times, *x.shape)) for x in (totals.mean, totals.cov, totals.moment)
-    )
-    return replace(totals, mean=mean, cov=cov, moment=moment)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -130,7 +34,8 @@ class BiasAnalysis(Tabled):
     Attributes
     ----------
     plain, adjusted : Draws
-        Metrics where labels are taken as perfect, and where they are not.
+        Metrics if labels are perfect, and if they are not. Estimates are the means over rates of the
+        engine's estimates.
     rates : Draws
         Shares missed and kept that go with each draw.
     """
@@ -139,9 +44,9 @@ class BiasAnalysis(Tabled):
     adjusted: Draws
     rates: Draws
 
-    def table(self, level: float = 0.95) -> pd.DataFrame:
-        """One row a metric, plain and adjusted."""
-        tables = {"plain": self.plain.table(level), "adjusted": self.adjusted.table(level)}
+    def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
+        """One row per metric, plain and adjusted."""
+        tables = {"plain": self.plain.table(level, kind), "adjusted": self.adjusted.table(level, kind)}
         return pd.concat(tables, names=["labels"]).reset_index()
 
     def to_datatree(self) -> Any:
@@ -150,7 +55,7 @@ class BiasAnalysis(Tabled):
         Raises
         ------
         DataError
-            Where xarray is not installed.
+            xarray is not installed.
         """
         try:
             xr = import_module("xarray")
@@ -173,12 +78,15 @@ def bias_analysis(
     *,
     engine: Engine | None = None,
     law: Law | None = None,
-    draws: int = 4000,
+    imputations: int = 400,
+    draws: int = 10,
     rng: Seed = None,
+    progress: bool = True,
 ) -> BiasAnalysis:
-    """Uncertainty of sampling and of labelling together, in closed form.
+    """Uncertainty of sampling and of labelling together, by metrics corrected in closed form.
 
-    Each draw has rates of its own, and the same noise of sampling in the plain and the adjusted result.
+    Rates are drawn from their priors. For each pair of them the engine is asked for the corrected metrics,
+    and draws are taken from its answer.
 
     Parameters
     ----------
@@ -189,16 +97,21 @@ def bias_analysis(
     metrics : Metric or str, or several
         Of common, true and predicted links.
     engine : Engine, optional
-        `Analytic()` by default.
+        `Taylor()` by default.
     law : Law, optional
         By default that of the design.
+    imputations : int
+        Pairs of rates.
     draws : int
+        Taken for each, at random if the engine has more.
     rng : Generator, int or None
+    progress : bool
 
     Raises
     ------
     DataError
-        Metrics or designs without a closed form (see `restored_analysis`); known shares outside [0, 1).
+        Metrics or designs without a closed form (see `restored_analysis`); known shares outside [0, 1);
+        fewer than one imputation or draw; an engine with fewer draws than asked for.
 
     Warns
     -----
@@ -211,18 +124,20 @@ def bias_analysis(
     >>> from erbayes.labelling import Beta
     >>> units = eb.measure({i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)})
     >>> sample = eb.Sample(units, eb.UniformRecords())
-    >>> found = bias_analysis(sample, Beta(20, 80), 0.0, rng=np.random.default_rng(1))
-    >>> found.plain.mean.round(2), found.adjusted.mean.round(2)
+    >>> found = bias_analysis(sample, Beta(20, 80), 0.0, rng=1)
+    >>> found.plain.estimate.round(2), found.adjusted.estimate.round(2)
     (array([0.67, 0.44, 0.53]), array([0.67, 0.39, 0.49]))
     """
     need_sample(sample)
+    _need_some(imputations, draws)
     metrics, rng = chosen(metrics), generator(rng)
-    law, engine = law or law_of(sample.design), engine or Analytic()
+    law = law or law_of(sample.design)
     for rate, what in ((missed, "missed"), (kept, "kept")):
         if not isinstance(rate, Rate):
             odds(rate, what)
-    u, v = (np.minimum(drawn(r, rng, (draws,)), 1 - 1e-9) for r in (missed, kept))
-    broken = breaks_down(sample, u, v, law).mean()
+    rates = np.stack([drawn(r, rng, (imputations,)) for r in (missed, kept)], axis=-1)
+    rates = np.minimum(rates, 1 - 1e-9)
+    broken = breaks_down(sample, rates[:, 0], rates[:, 1], law).mean()
     if broken:
         warnings.warn(
             f"for {broken:.1%} of the rates the closed form undoes more than labels hold, and is "
@@ -230,12 +145,142 @@ def bias_analysis(
             Alarm,
             stacklevel=2,
         )
-    none = np.zeros(draws)
-    plain = engine(sample, metrics, none, none, law, deepcopy(rng))
-    adjusted = engine(sample, metrics, u, v, law, rng)
-    return BiasAnalysis(plain, adjusted, drawn_rates(np.stack([u, v], axis=-1)))
+    asked = (Asked((u, v), sample, [corrected(m, u, v, law) for m in metrics]) for u, v in rates.tolist())
+    shown = track(asked, imputations, "imputations", progress)
+    return _analysed(sample, metrics, shown, engine or Taylor(), draws, rng)
 
 
-def drawn_rates(values: FloatArray) -> Draws:
-    """Shares missed and kept, (B, 2), as draws."""
-    return Draws(("missed", "kept"), values[None], ((0.0, 1.0), (0.0, 1.0)))
+def restored_analysis(
+    sample: Sample,
+    model: Annotator,
+    metrics: Wanted = PRF,
+    *,
+    engine: Engine | None = None,
+    imputations: int = 500,
+    draws: int = 10,
+    rng: Seed = None,
+    progress: bool = True,
+) -> BiasAnalysis:
+    """`bias_analysis` by multiple imputation: true entities are drawn behind the labels.
+
+    Rates are drawn from their priors, true entities given the rates (`labelling.restore`), metrics given
+    these by the engine: rates, restored labels and the engine's own uncertainty are in one posterior.
+    Nothing flows back from the engine to the rates.
+
+    Parameters
+    ----------
+    sample : Sample
+    model : Annotator
+        How annotators err, with priors on the rates.
+    metrics : Metric or str, or several
+        Any that the engine identifies.
+    engine : Engine, optional
+        `Resampled(PseudoDraws(), 100)` by default, which needs one stratum drawn with replacement;
+        `Resampled(replicates=100)` takes others. `bayes.Modelled()` needs fewer imputations.
+    imputations : int
+        Rates drawn, and samples restored.
+    draws : int
+        Taken for each, at random if the engine has more.
+    rng : Generator, int or None
+    progress : bool
+
+    Raises
+    ------
+    DataError
+        Fewer than one imputation or draw; an engine with fewer draws than asked for.
+
+    Warns
+    -----
+    Warning
+        Warnings of the engine for restored samples: once for each category, with the number of samples.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes.labelling import Annotator, MissedPieces
+    >>> units = eb.measure({i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)})
+    >>> model = Annotator(MissedPieces(0.2))
+    >>> found = restored_analysis(eb.Sample(units, eb.UniformRecords()), model, imputations=50, rng=1)
+    >>> bool(found.adjusted.estimate[1] < found.plain.estimate[1])
+    True
+    """
+    need_sample(sample)
+    _need_some(imputations, draws)
+    metrics, rng = chosen(metrics), generator(rng)
+    engine = engine or Resampled(PseudoDraws(), 100)
+    asked = (_restored(sample, model, metrics, rng) for _ in range(imputations))
+    shown = track(asked, imputations, "restoring", progress)
+    return _analysed(sample, metrics, shown, engine, draws, rng)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """What an engine is asked for, to undo errors of known rates.
+
+    Attributes
+    ----------
+    rates : (float, float)
+        Shares missed and kept.
+    sample : Sample
+    metrics : sequence of Metric
+    """
+
+    rates: tuple[float, float]
+    sample: Sample
+    metrics: Sequence[Metric]
+
+
+def _restored(sample: Sample, model: Annotator, metrics: Sequence[Metric], rng: np.random.Generator) -> Asked:
+    """True entities drawn behind the labels, under rates drawn from their priors."""
+    known = model.fixed(rng)
+    rates = float(drawn(known.missed.rate, rng)), float(drawn(known.kept.rate, rng))
+    return Asked(rates, Sample(restore(sample.units, known, rng), sample.design), metrics)
+
+
+def _need_some(imputations: int, draws: int) -> None:
+    if min(imputations, draws) < 1:
+        raise DataError(f"imputations and draws must be 1 or more, not {imputations} and {draws}")
+
+
+def _analysed(
+    sample: Sample,
+    metrics: Sequence[Metric],
+    asked: Iterable[Asked],
+    engine: Engine,
+    draws: int,
+    rng: np.random.Generator,
+) -> BiasAnalysis:
+    """Draws of the engine for the sample as it is, and for those without errors of each pair of rates."""
+    need_engine(engine)
+    plain = engine(sample, metrics, rng)
+    noise = deepcopy(rng)  # the same noise of sampling in both results, if the engine needs no chance
+    rates: list[tuple[float, float]] = []
+    estimates: list[FloatArray] = []
+    values: list[FloatArray] = []
+    messages: list[dict[type[Warning], str]] = []
+    for one in asked:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = engine(one.sample, one.metrics, rng)
+        messages.append({w.category: str(w.message) for w in caught})
+        undefined = [name for name, x in zip(found.names, found.estimate, strict=True) if np.isnan(x)]
+        if undefined:
+            raise NotIdentified(f"{', '.join(undefined)} is 0/0 under some of the rates: no link is left")
+        rates.append(one.rates)
+        estimates.append(found.estimate)
+        values.append(_taken(found, draws, rng))
+    for category in dict.fromkeys(c for raised in messages for c in raised):
+        same = [raised[category] for raised in messages if category in raised]
+        text = f"in {len(same)} of {len(rates)} restored samples, the first time: {same[0]}"
+        warnings.warn(text, category, stacklevel=3)
+    adjusted = Draws(plain.names, np.concatenate(values)[None], plain.support, np.mean(estimates, axis=0))
+    shares = Draws(("missed", "kept"), np.repeat(rates, draws, axis=0)[None], ((0.0, 1.0),) * 2)
+    return BiasAnalysis(plain.as_draws(len(rates) * draws, noise), adjusted, shares)
+
+
+def _taken(found: Normal | Draws, draws: int, rng: np.random.Generator) -> FloatArray:
+    """Draws of a result, at random if there are more, (draws, k)."""
+    flat = found.as_draws(draws, rng).flat
+    if len(flat) < draws:
+        raise DataError(f"the engine gives {len(flat)} draws of a sample where {draws} are asked for")
+    return flat if len(flat) == draws else np.asarray(flat[rng.choice(len(flat), draws, replace=False)])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -14,104 +13,19 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from ..arrays import FloatArray, Seed, generator
+from ..engine.closed_form import Taylor
+from ..engine.contract import Engine
 from ..errors import DataError, NotIdentified
-from ..labelling import Annotator, KeptRecords, MissedPieces, restore
+from ..intervals import Kind
 from ..metrics import Metric, Wanted, chosen
 from ..progress import track
 from ..sample import Sample, need_sample
-from ..study import Estimates, Estimator, Taylor
 from ..uncertain import Tabled
-from .laws import PRF, Law, breaks_down, corrected, law_of
+from .adjusted import Adjusted
+from .adjustments import Adjustment, Corrected
+from .laws import PRF
 
 PARTS = ("estimate", "lower", "upper")
-
-
-class Adjustment(Protocol):
-    """A way of asking what estimates would be, had annotators missed a share u and kept a share v."""
-
-    def __call__(
-        self,
-        sample: Sample,
-        metrics: Sequence[Metric],
-        u: float,
-        v: float,
-        level: float,
-        rng: np.random.Generator,
-    ) -> Estimates: ...
-
-
-@dataclass(frozen=True, slots=True)
-class ClosedForm:
-    """Any estimator on corrected metrics.
-
-    Parameters
-    ----------
-    estimator : Estimator
-    law : Law, optional
-        By default that of the design.
-
-    Raises
-    ------
-    NotIdentified
-        Shares so large that the closed form breaks down (see `breaks_down`).
-    """
-
-    estimator: Estimator = field(default_factory=Taylor)
-    law: Law | None = None
-
-    def __call__(
-        self,
-        sample: Sample,
-        metrics: Sequence[Metric],
-        u: float,
-        v: float,
-        level: float,
-        rng: np.random.Generator,
-    ) -> Estimates:
-        law = self.law or law_of(sample.design)
-        if breaks_down(sample, u, v, law).any():
-            raise NotIdentified(
-                f"at u = {u:g}, v = {v:g} the closed form undoes more than labels hold: use Restored"
-            )
-        return self.estimator(sample, [corrected(m, u, v, law) for m in metrics], level, rng)
-
-
-def by_pieces(u: float, v: float) -> Annotator:
-    """Whole pieces missed, single records kept."""
-    return Annotator(MissedPieces(u), KeptRecords(v))
-
-
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """Any estimator, of any metrics, on true entities drawn behind the labels (`labelling.restore`).
-
-    Parameters
-    ----------
-    estimator : Estimator
-    model : callable (u, v) -> Annotator
-    draws : int
-        Restorations that estimates and ends of intervals are averaged over.
-    """
-
-    estimator: Estimator = field(default_factory=Taylor)
-    model: Callable[[float, float], Annotator] = by_pieces
-    draws: int = 20
-
-    def __call__(
-        self,
-        sample: Sample,
-        metrics: Sequence[Metric],
-        u: float,
-        v: float,
-        level: float,
-        rng: np.random.Generator,
-    ) -> Estimates:
-        model = self.model(u, v)
-        found = [
-            self.estimator(Sample(restore(sample.units, model, rng), sample.design), metrics, level, rng)
-            for _ in range(self.draws)
-        ]
-        return Estimates(*(np.mean([getattr(f, part) for f in found], axis=0) for part in PARTS))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -149,11 +63,13 @@ def grid(
     metrics: Wanted = PRF,
     *,
     adjust: Adjustment | None = None,
+    engine: Engine | None = None,
+    kind: Kind | None = None,
     level: float = 0.95,
     rng: Seed = None,
     progress: bool = True,
 ) -> Grid:
-    """What metrics would be, had annotators missed a share u and kept a share v.
+    """Estimate metrics as if annotators had missed a share u and kept a share v.
 
     Parameters
     ----------
@@ -161,8 +77,12 @@ def grid(
     u, v : sequences of float, in [0, 1)
     metrics : Metric or str, or several
     adjust : Adjustment, optional
-        `ClosedForm()` by default.
-    level : float
+        `Corrected()` by default.
+    engine : Engine, optional
+        `Taylor()` by default.
+    kind : Kind, optional
+        Of interval; by default that of the engine's results.
+    level : float in (0, 1)
     rng : Generator, int or None
         Every point of the grid starts from the same state, so that it is smooth.
     progress : bool
@@ -180,17 +100,17 @@ def grid(
     if not (u.ndim == v.ndim == 1 and len(u) and len(v)):
         raise DataError("a grid needs a sequence of shares u and one of shares v")
     need_sample(sample)
-    metrics, rng, adjust = chosen(metrics), generator(rng), adjust or ClosedForm()
+    metrics, rng, adjust = chosen(metrics), generator(rng), adjust or Corrected()
     points = [(x, y) for x in u.tolist() for y in v.tolist()]
     found = np.full((len(points), len(PARTS), len(metrics)), np.nan)
     for i, (x, y) in enumerate(track(points, len(points), "grid", progress)):
         try:
-            one = adjust(sample, metrics, x, y, level, deepcopy(rng))
+            one = Adjusted(adjust, x, y, engine or Taylor())(sample, metrics, deepcopy(rng))
         except NotIdentified:
             if i == len(points) - 1 and np.isnan(found).all():
                 raise
             continue
-        found[i] = [getattr(one, part) for part in PARTS]
+        found[i] = [one.estimate, *one.interval(level, kind).T]
     estimate, lower, upper = np.moveaxis(found, 1, 0).reshape(3, len(u), len(v), len(metrics))
     return Grid(tuple(m.name for m in metrics), u, v, estimate, lower, upper, level)
 
@@ -227,6 +147,7 @@ def tipping(
     under: float,
     *,
     adjust: Adjustment | None = None,
+    engine: Engine | None = None,
     rng: Seed = None,
 ) -> Tipping:
     """The smallest error of labelling that brings an estimate under a stated value.
@@ -237,7 +158,9 @@ def tipping(
     metric : Metric or str
     under : float
     adjust : Adjustment, optional
-        `ClosedForm()` by default. `Restored` has noise of its restorations, the same at every share.
+        `Corrected()` by default. `Restored` has noise of its restorations, the same at every share.
+    engine : Engine, optional
+        `Taylor()` by default.
     rng : Generator, int or None
 
     Examples
@@ -250,10 +173,11 @@ def tipping(
     0.16
     """
     need_sample(sample)
-    (metric,), adjust, start_of = chosen(metric), adjust or ClosedForm(), generator(rng)
+    (metric,), adjust, start_of = chosen(metric), adjust or Corrected(), generator(rng)
 
     def above(u: float, v: float) -> float:
-        return float(adjust(sample, [metric], u, v, 0.95, deepcopy(start_of)).estimate[0]) - under
+        adjusted = Adjusted(adjust, u, v, engine or Taylor())
+        return float(adjusted(sample, [metric], deepcopy(start_of)).estimate[0]) - under
 
     def root(path: Callable[[float], tuple[float, float]]) -> float:
         for low, high in pairwise(STEPS):

@@ -12,12 +12,13 @@ from .. import columns as u_
 from ..arrays import BoolArray, FloatArray
 from ..columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, PieceSum
 from ..design import Design, DistinctEntities, Stratified, UniformClusters, UniformRecords, WeightedRecords
+from ..engine.closed_form import taylor
 from ..errors import DataError
 from ..metrics import Metric, Value, chosen, pairwise_f, pairwise_precision, pairwise_recall
 from ..sample import Sample
-from ..taylor import taylor
 
 PRF = (pairwise_precision, pairwise_recall, pairwise_f())
+"""Pairwise precision, recall and F1."""
 LINKS: tuple[Column, ...] = (COMMON_LINKS, TRUE_LINKS, PREDICTED_LINKS)
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 import pandas as pd
 
-from .clustering import Clustering
-from .errors import DataError
-from .frame import Cut, Dated, FrameFacts, frame_ids
-from .sources import Database, DuckDB, has_engine, lies_elsewhere, opened
-from .units import refuse_outside, same_kind
+from ..clustering import Clustering
+from ..errors import DataError
+from ..frame import Cut, Dated, FrameFacts, frame_ids
+from ..units import refuse_outside, same_kind
+from .database import Database
+from .sources import has_engine, lies_elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Listed:
         """
         columns = database.columns()
         column = record if record is not None and record in columns else columns[0]
-        database.use(column, column)
+        database.use(column)
         id = database.quote(column)
         ((rows, present),) = database.rows(f"SELECT COUNT(*), COUNT({id}) FROM {database.table}")
         if rows > present:
@@ -78,20 +78,6 @@ def frame_sources(frame: Any, sources: Iterable[Any]) -> list[Any]:
             "Dated, or make a view of the frame's records the prediction"
         )
     return [frame if lies_elsewhere(frame) else pd.DataFrame({"record": frame_ids(frame)})]
-
-
-@contextmanager
-def opened_with(
-    source: Any, frame: Any, record: str | None, engine: DuckDB
-) -> Iterator[tuple[Database, Limit]]:
-    """A prediction and its frame, opened."""
-    listed = frame_sources(frame, [source])
-    if listed:
-        with engine.open_all([source, *listed]) as (database, ids):
-            yield database, Listed.of(ids, record)
-    else:
-        with opened(source, engine) as alone:
-            yield alone, frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +116,17 @@ class Limits:
             if kind is not None and limit.kind is not None:
                 same_kind(kind, limit.kind, "frame")
             select = f"SELECT r FROM {limit.keys} WHERE r IN"
-            found = [keys[r] for part in listed for (r,) in database.rows(f"{select} ({part})")]
-            refuse_outside(ids, ~ids.isin(found))
+            inside_frame = [keys[r] for part in listed for (r,) in database.rows(f"{select} ({part})")]
+            refuse_outside(ids, ~ids.isin(inside_frame))
             return cls(f"{key} IN (SELECT r FROM {limit.keys})", "1 = 0", count=limit.count)
         column, kind = database.quote(limit.column), database.kind(limit.column)
         ((rows, present),) = database.rows(f"SELECT COUNT(*), COUNT({column}) FROM {database.table}")
         limit.refuse_missing(int(rows - present), int(rows))
         inside = _until(database, limit, column, kind)
         select = f"SELECT {key}, {column}, CASE WHEN {inside} THEN 1 ELSE 0 END FROM {database.table}"
-        met = [row for part in listed for row in database.rows(f"{select} WHERE {key} IN ({part})")]
-        refuse_outside(ids, ids.isin([keys[r] for r, _, within in met if not within]))
-        newest = limit.newest(day for _, day, _ in met)
+        dated = [row for part in listed for row in database.rows(f"{select} WHERE {key} IN ({part})")]
+        refuse_outside(ids, ids.isin([keys[r] for r, _, within in dated if not within]))
+        newest = limit.newest(day for _, day, _ in dated)
         older = "1 = 0" if newest is None else _until(database, newest, column, kind)
         return cls(inside, older, newest)
 
@@ -158,22 +144,20 @@ class Limits:
             No record of a release inside.
         """
         clusters = f"SELECT {by}c, COUNT(*) AS m, COUNT(i) AS f, COUNT(o) AS g FROM {flagged} GROUP BY {by}c"
-        sums = ", ".join(
-            f"SUM({term})"
-            for term in ("m", "f", "f * (f - 1)", "f * (m - 1)", "g", "g * (g - 1)", "g * (f - 1)")
-        )
-        found = {}
+        terms = ("m", "f", "f * (f - 1)", "f * (m - 1)", "g", "g * (g - 1)", "g * (f - 1)")
+        sums = ", ".join(f"SUM({term})" for term in terms)
+        facts = {}
         for row in database.rows(f"SELECT {by}{sums} FROM ({clusters}) AS s{' GROUP BY v' if by else ''}"):
             v, m, f, kept, links, g, still, within = row if by else (None, *row)
             if not f:
                 raise DataError(f"no record of {'the prediction' if v is None else v!r} is in the frame")
-            found[v] = FrameFacts(
-                Cut.counted(int(f), int(m), kept, links),
+            facts[v] = FrameFacts(
+                Cut.counted(f, m, kept, links),
                 absent=None if self.count is None else self.count - int(f),
                 newest=self.newest,
-                labelled=None if self.newest is None else Cut.counted(int(g), int(f), still, within),
+                labelled=None if self.newest is None else Cut.counted(g, f, still, within),
             )
-        return found
+        return facts
 
 
 def _until(database: Database, dated: Dated, column: str, kind: str | None) -> str:

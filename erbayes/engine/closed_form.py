@@ -1,19 +1,20 @@
-"""Closed-form engine: totals with their covariance, and the jackknife beside it."""
+"""The closed form: totals with the covariance of the design, and metrics by Taylor linearisation."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from .arrays import FloatArray
-from .columns import Column, Known
-from .errors import DataError, NotIdentified
-from .metrics import METRICS, Metric, Wanted, chosen
-from .sample import Sample, need_sample
-from .uncertain import Normal, Totals
+from ..arrays import FloatArray, Seed
+from ..columns import Column, Known
+from ..errors import DataError, NotIdentified
+from ..metrics import USUAL, Metric, Wanted, chosen
+from ..sample import Sample, need_sample
+from ..uncertain import Normal, Totals
 
 
 def columns_of(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:
@@ -27,7 +28,7 @@ def columns_of(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:
     return counted, [c for c in found.values() if isinstance(c, Known)]
 
 
-def taylor(sample: Sample, metrics: Wanted = METRICS) -> Totals:
+def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
     """Totals that `metrics` need, with the design's covariance.
 
     Parameters
@@ -79,59 +80,50 @@ def effects(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     return np.asarray(z @ totals.slopes(metrics)[:, : len(counted)].T)
 
 
-def leave_one_out(sample: Sample, metrics: Sequence[Metric]) -> tuple[FloatArray, FloatArray]:
-    """Metrics with each draw left out in turn, (n, metrics), and the scale of each square, (n,).
-
-    A metric that is 0/0 without one of the draws is NaN.
-
-    Raises
-    ------
-    NotIdentified
-        Every metric is 0/0 without one of the draws.
-    """
-    totals = taylor(sample, metrics)
-    counted, known = columns_of(metrics)
-    change, scale = sample.expansion.variance.jackknife(sample.contributions(counted))
-    left = totals.mean + np.pad(change, ((0, 0), (0, len(known))))
-    left[np.abs(left) <= 1e-12 * np.abs(totals.mean)] = 0.0  # where nothing is left but rounding
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.column_stack([m.formula(*left[:, totals.where(m)].T) for m in metrics])
-    undefined = ~np.isfinite(found).all(axis=0)
-    if undefined.all():
-        names = ", ".join(m.name for m in metrics)
-        raise NotIdentified(f"the jackknife of {names} is 0/0 where one draw is left out")
-    found[:, undefined] = np.nan
-    return found, scale
-
-
-def jackknife(sample: Sample, metrics: Wanted = METRICS) -> Normal:
-    """Metrics with leave-one-draw-out standard errors about the full estimate.
-
-    V = Σ_s θ_h (n_h - 1)/n_h (g_(s) - g)², g uncorrected. Far above the Taylor standard error it
-    tells of a heavy tail.
-    """
-    metrics = chosen(metrics)
-    plain = taylor(sample, metrics).apply(metrics, order=1)
-    left, scale = leave_one_out(sample, metrics)
-    off = (left - plain.mean).T
-    undefined = tuple(
-        why or ("its jackknife is 0/0 where one draw is left out" if lost else "")
-        for why, lost in zip(plain.undefined, np.isnan(off).any(axis=1), strict=True)
-    )
-    return replace(plain, cov=(off * scale) @ off.T, undefined=undefined)
-
-
 def paired_taylor(samples: Sequence[Sample], metrics: Sequence[Metric]) -> Normal:
     """Metrics of the first sample, then of the second, and so on: covariances from the shared draws."""
     fits = [taylor(sample, metrics).apply(metrics) for sample in samples]
     parts = np.hstack([effects(sample, metrics) for sample in samples])
+    return stacked(fits, samples[0].expansion.variance.covariance(parts))
+
+
+def stacked(fits: Sequence[Normal], cov: FloatArray) -> Normal:
+    """Several fits as one vector, with their joint covariance."""
     return Normal(
         tuple(name for f in fits for name in f.names),
         np.concatenate([f.mean for f in fits]),
-        samples[0].expansion.variance.covariance(parts),
+        cov,
         np.concatenate([f.df for f in fits]),
         tuple(s for f in fits for s in f.support),
         np.concatenate([np.broadcast_to(f.draws, f.mean.shape) for f in fits]),
         np.concatenate([f.reach for f in fits]),
         tuple(why for f in fits for why in f.undefined),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Taylor:
+    """The closed form: bias-corrected estimates with linearised standard errors.
+
+    Parameters
+    ----------
+    order : int
+        2 corrects the bias of the estimate, 1 does not.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> labels = {1: "x", 2: "x", 3: "y", 4: "z"}
+    >>> sample = eb.Sample(eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, labels), eb.UniformClusters())
+    >>> Taylor()(sample, [eb.metrics.b3_precision]).estimate.round(3)
+    array([0.667])
+    """
+
+    together: ClassVar[bool] = True
+    order: int = 2
+
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
+        return taylor(sample, metrics).apply(metrics, self.order)
+
+    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Normal:
+        return paired_taylor(samples, metrics)

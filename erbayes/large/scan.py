@@ -8,53 +8,22 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from .clustering import Clustering, kind
-from .errors import DataError, Remedy, some
-from .frame import Dated, FrameFacts
-from .mistaken import labelled, refuse_edges
-from .scan_frame import Limit, Limits, Listed, frame_sources, opened_with
-from .sources import (
-    Database,
-    DatabaseTable,
-    DuckDB,
-    Files,
-    RunSQL,
-    Spark,
-    backquoted,
-    char_literal,
-    chr_literal,
-    concat_literal,
-    double_quoted,
-    has_engine,
-    lies_elsewhere,
-    united,
-)
-from .units import KnownTotals, Missing, Units, assemble, same_kind
-
-__all__ = [
-    "DatabaseTable",
-    "DuckDB",
-    "Files",
-    "RunSQL",
-    "Scanned",
-    "Spark",
-    "backquoted",
-    "char_literal",
-    "chr_literal",
-    "concat_literal",
-    "double_quoted",
-    "lies_elsewhere",
-    "refuse_different_records",
-    "scan",
-    "scan_common",
-    "scan_releases",
-]
+from ..clustering import Clustering, kind
+from ..errors import DataError, Remedy, some
+from ..frame import Dated, FrameFacts
+from ..mistaken import labelled, refuse_edges
+from ..tables import refuse_names
+from ..units import KnownTotals, Missing, Units, assemble, same_kind, sampled_labels
+from .database import Database
+from .duckdb import DuckDB, united
+from .frame import Limit, Limits, Listed, frame_sources
+from .sources import has_engine, opened, opened_together
 
 EMBEDDED = DuckDB()
 HINTED = 1000
@@ -126,14 +95,24 @@ def scan(
        records  true_links  common_links  predicted_links
     x      3.0         3.0           1.0              1.5
     """
-    (units,) = _scan(source, labels, record, cluster, (), blocks, missing, frame, False, engine).values()
+    (units,) = scan_releases(
+        source,
+        labels,
+        None,
+        record=record,
+        cluster=cluster,
+        blocks=blocks,
+        missing=missing,
+        frame=frame,
+        engine=engine,
+    ).values()
     return units
 
 
 def scan_releases(
     source: Any,
     labels: Any,
-    release: str,
+    release: str | None,
     *,
     record: str | None = None,
     cluster: str | None = None,
@@ -147,8 +126,9 @@ def scan_releases(
 
     Parameters
     ----------
-    release : str
-        Column that tells the prediction of each row. Folders called "release=2021" make one, of text.
+    release : str or None
+        Column that names the prediction of each row. Folders called "release=2021" make one, of text. None:
+        the table is one prediction.
     common : bool
         Restrict all of them to the records that every one covers (`erbayes.Coverage.COMMON`). Labelled
         records beyond these are left out.
@@ -158,6 +138,7 @@ def scan_releases(
     Returns
     -------
     dict, release -> Scanned
+        Without a column of releases its only key is None.
 
     Examples
     --------
@@ -167,7 +148,14 @@ def scan_releases(
     >>> {year: float(units.table().common_links.sum()) for year, units in found.items()}
     {1: 1.0, 2: 0.0}
     """
-    return _scan(source, labels, record, cluster, (release,), blocks, missing, frame, common, engine)
+    labels = sampled_labels(labels)
+    others = tuple(name for name in (release, *_dates(frame)) if name is not None)
+    with opened([source, *frame_sources(frame, [source])], engine) as (database, *ids):
+        limit = Listed.of(ids[0], record) if ids else frame
+        chosen = _chosen(database, record, cluster, others)
+        database.use(*chosen, *others)
+        prediction = _Prediction.of(database, labels, *chosen, release, limit=limit)
+        return prediction.units(labels, blocks, missing, common)
 
 
 def scan_common(
@@ -206,17 +194,15 @@ def scan_common(
     >>> {name: (units.rows, units.unmatched) for name, units in found.items()}
     {'old': (2, 1), 'new': (2, 1)}
     """
-    foreign = [name for name, source in predictions.items() if has_engine(source)]
-    if foreign:
+    if foreign := [name for name, source in predictions.items() if has_engine(source)]:
         raise DataError(
             f"{some(foreign)} has an engine of its own: bring all predictions into one table or "
             "view with a column of releases, and use scan_releases with common=True"
         )
-    labels, parts, frames = _labelled(labels), [], {}
-    with engine.open_all([*predictions.values(), *frame_sources(frame, [])]) as databases:
-        limit = frame
-        for ids in databases[len(predictions) :]:
-            limit = Listed.of(ids, record)
+    labels, parts, frames = sampled_labels(labels), [], {}
+    with opened_together([*predictions.values(), *frame_sources(frame, [])], engine) as databases:
+        ids = databases[len(predictions) :]
+        limit = Listed.of(ids[0], record) if ids else frame
         for name, database in zip(predictions, databases, strict=False):
             wanted = cluster.get(name) if isinstance(cluster, Mapping) else cluster
             chosen = _chosen(database, record, wanted, _dates(frame))
@@ -255,26 +241,6 @@ def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
             raise DataError(f"{first!r} and {name!r} are scans for different labels, or lack different ones")
 
 
-def _scan(
-    source: Any,
-    labels: Any,
-    record: str | None,
-    cluster: str | None,
-    release: tuple[str, ...],
-    blocks: Any,
-    missing: Missing,
-    frame: Any,
-    common: bool,
-    engine: DuckDB,
-) -> dict[Any, Scanned]:
-    labels = _labelled(labels)
-    with opened_with(source, frame, record, engine) as (database, limit):
-        chosen = _chosen(database, record, cluster, (*release, *_dates(frame)))
-        database.use(*chosen, *release, *_dates(frame))
-        prediction = _Prediction.of(database, labels, *chosen, *release, limit=limit)
-        return prediction.units(labels, blocks, missing, common)
-
-
 def _inside(database: Database, limits: Limits, record: str) -> str:
     """SQL of a prediction's table inside the frame; records without an id are kept, to be refused."""
     missing = f"{database.quote(record)} IS NULL"
@@ -283,13 +249,6 @@ def _inside(database: Database, limits: Limits, record: str) -> str:
 
 def _dates(frame: Any) -> tuple[str, ...]:
     return (frame.column,) if isinstance(frame, Dated) else ()
-
-
-def _labelled(labels: Any) -> Clustering:
-    found = Clustering.of(labels, "labels")
-    if not len(found.records):
-        raise DataError("the labels hold no record: an empty sample estimates nothing")
-    return found
 
 
 def _refuse_kinds(labels: Clustering, record: str | None, cluster: str | None) -> None:
@@ -305,18 +264,13 @@ def _refuse_kinds(labels: Clustering, record: str | None, cluster: str | None) -
 
 
 def _chosen(
-    database: Database, record: str | None, cluster: str | None, release: tuple[str, ...]
+    database: Database, record: str | None, cluster: str | None, others: tuple[str, ...]
 ) -> tuple[str, str]:
+    """The columns of records and of clusters: those named, or the only two that are not."""
     columns = database.columns()
-    named = [c for c in (record, cluster, *release) if c is not None]
-    lacking = [c for c in named if c not in columns]
-    if columns and lacking:
-        raise DataError(
-            f"the prediction has no column {some(lacking)}; it has {some(columns, 20)}",
-            *([Remedy.SCANNED_COLUMNS] if {record, cluster} & set(lacking) else []),
-        )
-    if len(set(named)) < len(named):
-        raise DataError(f"one column cannot serve twice: {some(named)}")
+    named = [c for c in (record, cluster, *others) if c is not None]
+    choices = dict.fromkeys((c for c in (record, cluster) if c is not None), Remedy.SCANNED_COLUMNS)
+    refuse_names(named, columns or named, "the prediction", choices)
     wanted = [record, cluster].count(None)
     unnamed = [c for c in columns if c not in named and c not in database.by_folder]
     if wanted and len(unnamed) > wanted:
@@ -397,7 +351,7 @@ class _Prediction:
         checked = self.refuse_duplicates(touched)
         sizes = self.sizes(touched)
         self.database.forget(self.table, "r")
-        known = self.histogram()
+        known = self.histogram(records)
         for v, (rows, _) in records.items():
             self.refuse_changes(rows, set(met[v].values()), sizes[v], known[v])
         keys = self.database.keys(self.record, labels.records.tolist())
@@ -414,10 +368,8 @@ class _Prediction:
             if missing is Missing.ERROR:
                 self.refuse_other_writing(labels.records[cluster < 0])
             counted = assemble(labels, cluster, size, known[v], blocks=blocks, missing=missing)
-            inherited = {f.name: getattr(counted, f.name) for f in fields(Units)}
-            inherited["frame"] = self.frames.get(v)
             units[v] = Scanned(
-                **inherited,
+                **counted.__getstate__() | {"frame": self.frames.get(v)},
                 rows=rows,
                 checked=checked,
                 digest=digest,
@@ -434,21 +386,17 @@ class _Prediction:
             Missing ids, no record.
         """
         grouped = " GROUP BY v" if self.by else ""
-        counted = list(
-            self.rows(
-                f"SELECT {self.by}COUNT(*), COUNT(r), COUNT(c), {self.database.digest('r')} "
-                f"FROM {self.table}{grouped}"
-            )
-        )
-        total = sum(int(rows) for _, rows, *_ in counted)
-        absent = {
-            "record": (self.record, total - sum(int(r) for _, _, r, *_ in counted)),
-            "cluster": (self.cluster, total - sum(int(c) for *_, c, _ in counted)),
-        }
-        if self.release is not None:
-            absent["release"] = (self.release, sum(int(rows) for v, rows, *_ in counted if v is None))
-        for what, (column, number) in absent.items():
-            if number:
+        columns = f"{self.by}COUNT(*), COUNT(r), COUNT(c), {self.database.digest('r')}"
+        counted = list(self.rows(f"SELECT {columns} FROM {self.table}{grouped}"))
+        total, records, clusters = (sum(int(row[i]) for row in counted) for i in (1, 2, 3))
+        unnamed = sum(int(rows) for v, rows, *_ in counted if v is None) if self.release else 0
+        absent = [
+            ("record", self.record, total - records),
+            ("cluster", self.cluster, total - clusters),
+            ("release", self.release, unnamed),
+        ]
+        for what, column, number in absent:
+            if column and number:
                 other = self.cluster if column == self.record else self.record
                 raise DataError(
                     f"{what} ids of the prediction: {number} of {total} are missing"
@@ -456,9 +404,7 @@ class _Prediction:
                 )
         if not total:
             raise DataError(
-                "the prediction holds no record"
-                if self.release is None
-                else "no record is in every prediction"
+                "no record is in every prediction" if self.release else "the prediction holds no record"
             )
         return {v: (int(rows), digest) for v, rows, *_, digest in counted}
 
@@ -484,8 +430,9 @@ class _Prediction:
 
     def met(self, ids: list[Any]) -> dict[Any, dict[int, Any]]:
         """Release -> position of a labelled record -> key of its cluster."""
-        keys, at = self.database.keys(self.record, ids), {id: i for i, id in enumerate(ids)}
-        found: dict[Any, dict[int, Any]] = defaultdict(dict)
+        keys = self.database.keys(self.record, ids)
+        position = {id: i for i, id in enumerate(ids)}
+        clusters: dict[Any, dict[int, Any]] = defaultdict(dict)
         select = f"SELECT DISTINCT {self.by}r, c FROM {self.table}"
         for inside in self.database.listed(list(keys)):
             for v, r, c in self.rows(f"{select} WHERE r IN ({inside})"):
@@ -494,32 +441,27 @@ class _Prediction:
                         f"the engine takes {r!r} for a labelled record, which has another id: it "
                         "must compare ids exactly, with case and blanks"
                     )
-                found[v][at[keys[r]]] = c
-        return found
+                clusters[v][position[keys[r]]] = c
+        return clusters
 
     def sizes(self, touched: list[Any]) -> dict[Any, dict[Any, int]]:
         """Release -> key of a touched cluster -> its records."""
-        found: dict[Any, dict[Any, int]] = defaultdict(dict)
+        sizes: dict[Any, dict[Any, int]] = defaultdict(dict)
+        select = f"SELECT {self.by}c, COUNT(*) FROM {self.table}"
         for inside in self.database.listed(touched) if touched else ():
-            for v, c, size in self.rows(
-                f"SELECT {self.by}c, COUNT(*) FROM {self.table} WHERE c IN ({inside}) GROUP BY {self.by}c"
-            ):
-                found[v][c] = int(size)
-        return found
+            for v, c, size in self.rows(f"{select} WHERE c IN ({inside}) GROUP BY {self.by}c"):
+                sizes[v][c] = int(size)
+        return sizes
 
-    def histogram(self) -> dict[Any, KnownTotals]:
+    def histogram(self, releases: Iterable[Any]) -> dict[Any, KnownTotals]:
         """Release -> sizes of its predicted clusters."""
-        found: dict[Any, dict[int, int]] = defaultdict(dict)
+        counts: dict[Any, list[tuple[float, float]]] = defaultdict(list)
+        clusters = f"SELECT {self.by}c, COUNT(*) AS m FROM {self.table} GROUP BY {self.by}c"
         for v, size, count in self.rows(
-            f"SELECT {self.by}m, COUNT(*) FROM (SELECT {self.by}c, COUNT(*) AS m FROM {self.table} "
-            f"GROUP BY {self.by}c) AS s GROUP BY {self.by}m"
+            f"SELECT {self.by}m, COUNT(*) FROM ({clusters}) AS s GROUP BY {self.by}m"
         ):
-            found[v][int(size)] = int(count)
-        known = defaultdict(lambda: KnownTotals(np.zeros(0), np.zeros(0)))
-        for v, sizes in found.items():
-            size = np.array(sorted(sizes))
-            known[v] = KnownTotals(size.astype(float), np.array([float(sizes[m]) for m in size]))
-        return known
+            counts[v].append((float(size), float(count)))
+        return {v: KnownTotals(*np.array(sorted(counts[v])).reshape(-1, 2).T) for v in releases}
 
     def refuse_changes(
         self, rows: int, touched: set[Any], sizes: Mapping[Any, int], known: KnownTotals
@@ -533,22 +475,21 @@ class _Prediction:
             or one that no cluster has.
         """
         total = int(known.size @ known.count)
-        of_size = dict(zip(known.size.tolist(), known.count.tolist(), strict=True))
-        met = Counter(sizes.get(c, 0) for c in touched)
-        unknown = [m for m, number in met.items() if number > of_size.get(m, 0)]
-        if total != rows or unknown:
-            found = (
-                f"{rows:,} records were counted, and then {total:,} in all clusters"
-                if total != rows
-                else "a cluster that the labels touch has a size that no cluster has"
-            )
+        clusters = dict(zip(known.size.tolist(), known.count.tolist(), strict=True))
+        labelled_sizes = Counter(sizes.get(cluster, 0) for cluster in touched)
+        change = ""
+        if total != rows:
+            change = f"{rows:,} records were counted, and then {total:,} in all clusters"
+        elif any(number > clusters.get(size, 0) for size, number in labelled_sizes.items()):
+            change = "a cluster that the labels touch has a size that no cluster has"
+        if change:
             raise DataError(
-                f"the prediction changed while it was scanned: {found}. Scan a copy or a version of it, "
+                f"the prediction changed while it was scanned: {change}. Scan a copy or a version of it, "
                 "or all in one transaction of isolation REPEATABLE READ"
             )
 
     def refuse_duplicates(self, touched: list[Any]) -> str:
-        """Look for duplicate record ids; tells where.
+        """Refuse duplicate record ids, and return among which records they were looked for.
 
         Raises
         ------
@@ -566,20 +507,12 @@ class _Prediction:
                 f"in {database.one_in} of the others"
             )
         several = f"SELECT {self.by}r, COUNT(*) AS k FROM {self.table}{where} GROUP BY {self.by}r"
-        grouped = " GROUP BY v" if self.by else ""
-        twice = [
-            row
-            for row in self.rows(
-                f"SELECT {self.by}COUNT(*), SUM(k - 1), MIN(r), MAX(r) "
-                f"FROM ({several}) AS s WHERE k > 1{grouped}"
-            )
-            if row[1]
-        ]
-        if twice:
-            repeats = sum(int(more) for _, _, more, *_ in twice)
-            ends = list({key for *_, least, most in twice for key in (least, most)})
+        ((repeats, *ends),) = database.rows(
+            f"SELECT SUM(k - 1), MIN(r), MAX(r) FROM ({several}) AS s WHERE k > 1"
+        )
+        if repeats:
             key = database.key(self.record)
-            shown = self.originals(f"{key} IN ({inside})" for inside in database.listed(ends))
+            shown = self.originals(f"{key} IN ({inside})" for inside in database.listed([*set(ends)]))
             raise DataError(
                 f"record ids of the prediction: {repeats} duplicates, such as {some(shown)}, among {checked}"
             )

@@ -1,0 +1,123 @@
+"""How numbers are shown: with the digits that their uncertainty leaves meaning. Tables keep them all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+MOST = 4
+"""Decimals, at most."""
+NONE = "–"
+"""A number that is not there."""
+UNCERTAINTIES = ("se", "sd")
+MEASURED = ("estimate", "lower", "upper")
+"""Columns in the unit of the estimate, which its uncertainty rounds as well."""
+COUNTED = ("df", "ess_bulk")
+"""Columns whose decimals mean nothing."""
+
+
+def _leading(x: float) -> int:
+    """Power of ten of the leading digit."""
+    return int(np.floor(np.log10(abs(x))))
+
+
+def decimals(value: float, uncertainty: float = np.nan) -> int:
+    """How many decimals of a number mean something: between 0 and `MOST`.
+
+    Two significant digits of the uncertainty, and no more than four of the number itself. The number alone
+    decides if its uncertainty is not above 0, or is not there.
+
+    Examples
+    --------
+    >>> decimals(0.91317, 0.0186), decimals(12345.6, 0.2), decimals(0.91317)
+    (3, 0, 4)
+    """
+    known = np.isfinite(value) and value != 0
+    most = 3 - _leading(value) if known else MOST
+    if np.isfinite(uncertainty) and uncertainty > 0:
+        most = min(most, 1 - _leading(uncertainty))
+    return int(np.clip(most, 0, MOST))
+
+
+def text(value: Any, places: int | None = None) -> str:
+    """A value as it is shown.
+
+    Parameters
+    ----------
+    value : object
+        A number, or what stands for itself.
+    places : int, optional
+        Decimals. By default those of the number alone, without zeros at the end.
+
+    Examples
+    --------
+    >>> text(0.9, 3), text(0.9), text(1234), text(float("nan")), text("pairwise-f1")
+    ('0.900', '0.9', '1,234', '–', 'pairwise-f1')
+    """
+    if value is None or value is pd.NA:
+        return NONE
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        return str(value)
+    if np.isnan(value):
+        return NONE
+    if np.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    rounded = f"{value:z,.{decimals(float(value)) if places is None else places}f}"
+    return rounded.rstrip("0").rstrip(".") if places is None and "." in rounded else rounded
+
+
+def error(value: float, places: int) -> str:
+    """A standard error as it is shown: "0" if it is 0, and never if it is not.
+
+    Examples
+    --------
+    >>> error(0.0186, 3), error(0.00002, 4), error(0.0, 4)
+    ('0.019', '2e-05', '0')
+    """
+    rounds_away = np.isfinite(value) and 0 < value < 0.5 * 10.0**-places
+    return "0" if value == 0 else f"{value:.1g}" if rounds_away else text(value, places)
+
+
+def shown(table: pd.DataFrame) -> pd.DataFrame:
+    """A table of text to print: numbers of a row have the digits that its uncertainty leaves meaning.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Columns of `MEASURED` and `UNCERTAINTIES` are rounded by the standard error of their row, or by half
+        the width of its interval. Those of `COUNTED` have no decimals; every other number has four digits.
+
+    Examples
+    --------
+    >>> shown(pd.DataFrame({"estimate": [0.91317], "se": [0.0186], "lower": [0.869], "df": [399.9]}))
+      estimate     se  lower   df
+    0    0.913  0.019  0.869  400
+    """
+    places = _places(table) if "estimate" in table else None
+    columns: dict[Any, list[str]] = {}
+    for name in table:
+        values = table[name].tolist()
+        if places is not None and name in MEASURED:
+            columns[name] = [text(x, n) for x, n in zip(values, places, strict=True)]
+        elif places is not None and name in UNCERTAINTIES:
+            columns[name] = [error(x, n) for x, n in zip(values, places, strict=True)]
+        elif name in COUNTED:
+            columns[name] = [text(x, 0) for x in values]
+        else:
+            columns[name] = [text(x) for x in values]
+    return pd.DataFrame(columns, index=table.index, dtype=object)
+
+
+def _places(table: pd.DataFrame) -> Sequence[int]:
+    """Decimals of each row."""
+    uncertainty = pd.Series(np.nan, index=range(len(table)))
+    for name in UNCERTAINTIES:
+        if name in table:
+            uncertainty = uncertainty.fillna(pd.Series(table[name].to_numpy(dtype=float)))
+    if {"lower", "upper"} <= set(table):
+        half = (table["upper"].to_numpy(dtype=float) - table["lower"].to_numpy(dtype=float)) / 2
+        uncertainty = uncertainty.where(uncertainty > 0, half)
+    return [decimals(x, u) for x, u in zip(table["estimate"].astype(float), uncertainty, strict=True)]

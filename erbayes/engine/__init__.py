@@ -1,0 +1,46 @@
+"""Engines: each turns a sample into uncertain metrics.
+
+    Taylor()(sample, metrics)
+    Resampled(RaoWu(), replicates=4000)(sample, metrics, rng=1)
+
+Whatever asks an engine takes all of them, and functions of yours with the same arguments (see `Engine`).
+"""
+
+from .bootstrap import Basic, BCa, Bootstrap, Resampled, Studentised, bootstrap
+from .closed_form import Taylor, taylor
+from .contract import Engine, Estimator, Paired
+from .jackknife import Jackknife, jackknife
+from .naive import Naive, P_naive, R_naive, naive
+from .schemes import Dirichlet, FixedReplicates, Multinomial, PseudoDraws, RaoWu, Scheme
+from .side_by_side import SideBySide, side_by_side
+from .wrapped import OnCalibrated, OnDistinct
+
+__all__ = [
+    "BCa",
+    "Basic",
+    "Bootstrap",
+    "Dirichlet",
+    "Engine",
+    "Estimator",
+    "FixedReplicates",
+    "Jackknife",
+    "Multinomial",
+    "Naive",
+    "OnCalibrated",
+    "OnDistinct",
+    "P_naive",
+    "Paired",
+    "PseudoDraws",
+    "R_naive",
+    "RaoWu",
+    "Resampled",
+    "Scheme",
+    "SideBySide",
+    "Studentised",
+    "Taylor",
+    "bootstrap",
+    "jackknife",
+    "naive",
+    "side_by_side",
+    "taylor",
+]

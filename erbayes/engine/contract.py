@@ -1,0 +1,97 @@
+"""What an engine is: the protocol that all of them follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from ..arrays import Seed
+from ..errors import DataError, need_object
+from ..intervals import Kind
+from ..metrics import Metric
+from ..sample import Sample
+from ..uncertain import Draws, Normal
+
+
+class Engine(Protocol):
+    """Turns a sample into uncertain metrics.
+
+    Studies, reports, sensitivity analyses and comparisons take any engine, a function of yours too. An engine
+    with an attribute `together = True` takes many samples in one call of a study, along a leading axis of
+    the expansion.
+    """
+
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None, /) -> Normal | Draws:
+        """Return the metrics, jointly.
+
+        Raises
+        ------
+        DataError
+            The engine does not suit this sample. Its subclass `NotIdentified`: a metric does not.
+        """
+        ...
+
+
+@runtime_checkable
+class Paired(Engine, Protocol):
+    """An engine that can judge several predictions by the same draws."""
+
+    def paired(
+        self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None
+    ) -> Normal | Draws:
+        """Return all metrics of the first sample, then of the second, and so on, jointly."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Estimator:
+    """An engine with a kind of interval.
+
+    Parameters
+    ----------
+    engine : Engine
+        In a study it may raise `DataError`, which counts as a failure, as does an estimate of NaN. Any other
+        exception stops the study.
+    kind : Kind, optional
+        By default that of the engine's results.
+    """
+
+    engine: Engine
+    kind: Kind | None = None
+
+    def __post_init__(self) -> None:
+        need_engine(self.engine)
+
+    @classmethod
+    def of(cls, engine: Engine | Estimator) -> Estimator:
+        """Return an engine with the kind of interval of its results, or an estimator as it is."""
+        return engine if isinstance(engine, Estimator) else cls(engine)
+
+
+def need_engine(engine: object, argument: str = "engine") -> None:
+    """Refuse what is no engine.
+
+    Raises
+    ------
+    DataError
+        A class in the place of an object, or what cannot be called.
+    """
+    need_object(engine, "__call__", f"{argument} is an object such as Taylor() or Resampled()")
+
+
+def need_paired(engine: Engine) -> Paired:
+    """Return the engine, if it can judge several predictions by the same draws.
+
+    Raises
+    ------
+    DataError
+        An engine without a method `paired`.
+    """
+    need_engine(engine)
+    if not isinstance(engine, Paired):
+        raise DataError(
+            f"{type(engine).__name__} cannot judge several predictions by the same draws: it has no method "
+            "`paired`. Taylor, Jackknife and Resampled have one"
+        )
+    return engine

@@ -1,0 +1,35 @@
+"""Engines that change the sample, and then ask another engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..arrays import Seed
+from ..calibration import Calibrated
+from ..design import DistinctEntities
+from ..metrics import Metric
+from ..sample import Sample
+from ..uncertain import Draws, Normal
+from .contract import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class OnDistinct:
+    """Another engine on the distinct entities of records drawn with replacement."""
+
+    engine: Engine
+
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
+        design = DistinctEntities(len(sample.expansion.unit))
+        return self.engine(Sample(sample.units, design), metrics, rng)
+
+
+@dataclass(frozen=True, slots=True)
+class OnCalibrated:
+    """Another engine on the sample with calibrated weights."""
+
+    engine: Engine
+
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
+        return self.engine(Sample(sample.units, Calibrated(sample.design)), metrics, rng)

@@ -1,0 +1,29 @@
+"""Predictions too large for memory, counted where they lie: in files, databases, Spark, or behind SQL."""
+
+from .duckdb import DuckDB
+from .files import Files
+from .quoting import backquoted, char_literal, chr_literal, concat_literal, double_quoted
+from .runsql import RunSQL
+from .scan import Scanned, refuse_different_records, scan, scan_common, scan_releases
+from .sources import lies_elsewhere
+from .spark import Spark
+from .stored import DatabaseTable
+
+__all__ = [
+    "DatabaseTable",
+    "DuckDB",
+    "Files",
+    "RunSQL",
+    "Scanned",
+    "Spark",
+    "backquoted",
+    "char_literal",
+    "chr_literal",
+    "concat_literal",
+    "double_quoted",
+    "lies_elsewhere",
+    "refuse_different_records",
+    "scan",
+    "scan_common",
+    "scan_releases",
+]

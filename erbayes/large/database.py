@@ -1,0 +1,121 @@
+"""What a scan needs of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Protocol
+
+
+class Database(Protocol):
+    """A prediction's table, opened. It answers SQL made of COUNT, GROUP BY and IN.
+
+    Attributes
+    ----------
+    table : str
+        SQL of the table.
+    by_folder : collection of str
+        Columns that names of folders give, such as year=2021. Only a caller who names them gets them.
+    one_in : int
+        Duplicates are looked for among one in so many record ids of clusters that no label touches.
+    """
+
+    table: str
+    by_folder: Collection[str] = ()
+    one_in: int = 1
+
+    def columns(self) -> Sequence[str]:
+        """All columns; empty if the database does not list them."""
+
+    def quote(self, name: str) -> str:
+        """SQL of a column."""
+
+    def kind(self, column: str) -> str | None:
+        """'string', 'integer', or the name of another type; None if it is not known."""
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows that a statement returns.
+
+        Raises
+        ------
+        DataError
+            The database refuses the statement.
+        """
+
+    def listed(self, values: Sequence[Any]) -> list[str]:
+        """SQL that may stand in IN (...), in one piece or several."""
+
+    def use(self, *columns: str) -> None:
+        """Prepare the columns that the scan reads: that of records first, that of clusters next.
+
+        Raises
+        ------
+        DataError
+            A column that cannot be compared exactly.
+        """
+        return
+
+    def id(self, column: str) -> str:
+        """SQL of an id, as a string or a number."""
+        return self.quote(column)
+
+    def key(self, column: str) -> str:
+        """SQL of the key that stands for an id."""
+        return self.id(column)
+
+    def keys(self, column: str, ids: Sequence[Any]) -> dict[Any, Any]:
+        """The id of each key."""
+        return {id: id for id in ids}
+
+    def keep(self, select: str) -> str:
+        """SQL of a table with the rows of `select`, computed once where that is cheaper."""
+        return f"({select}) AS p"
+
+    def forget(self, table: str, column: str | None = None) -> None:
+        """Drop a table that was kept, or a column of it."""
+        return
+
+    def share(self, key: str) -> str | None:
+        """Condition that a pseudo-random share of keys meets; None to take all."""
+        return None
+
+    def digest(self, key: str) -> str:
+        """SQL of a number that differs between sets of keys; NULL if there is none."""
+        return "NULL"
+
+
+class Hashing(Database, Protocol):
+    """A database in which 64-bit hashes stand for string ids, which take more memory to group.
+
+    Attributes
+    ----------
+    hash : str
+        Its function of hashes.
+    widest : str
+        Its widest type of integers. The hash of an integer may depend on its type.
+    """
+
+    hash: str
+    widest: str
+
+    def hashed(self, column: str, id: str) -> str:
+        """SQL of the key of an id of a column."""
+        hashed = f"CASE WHEN {id} IS NOT NULL THEN {self.hash}({id}) END"
+        return id if self.kind(column) == "integer" else hashed
+
+    def key(self, column: str) -> str:
+        return self.hashed(column, self.id(column))
+
+    def keys(self, column: str, ids: Sequence[Any]) -> dict[Any, Any]:
+        (inside,) = self.listed(ids)
+        return dict(self.rows(f"SELECT {self.hashed(column, 'id')}, id FROM ({inside}) AS s"))
+
+    def share(self, key: str) -> str | None:
+        return None if self.one_in == 1 else f"({self.hash}({key}) % {int(self.one_in)} = 0)"
+
+    def digest(self, key: str) -> str:
+        return f"BIT_XOR({self.hash}(CAST({key} AS {self.widest})))"
+
+
+def legible(error: Exception) -> str:
+    """The message of a database, without the control characters of data that it quotes."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in str(error))

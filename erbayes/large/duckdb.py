@@ -1,0 +1,256 @@
+"""DuckDB, the embedded engine: its connection, its temporary folder and its SQL."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryDirectory, gettempdir
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from ..errors import DataError, some
+from ..files import terminable
+from ..progress import track
+from .database import Hashing, legible
+from .quoting import double_quoted
+
+SETTINGS = {
+    "enable_progress_bar": "true",  # or the progress is not known
+    "enable_progress_bar_print": "false",
+    "python_enable_replacements": "false",
+}
+INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
+
+
+@dataclass(frozen=True, slots=True)
+class DuckDB:
+    """The embedded engine, which reads files, its own databases, and frames in memory.
+
+    Parameters
+    ----------
+    memory_limit : str, optional
+        Such as "4GB"; what does not fit goes to a temporary folder. DuckDB's own choice is 80 % of memory.
+    threads : int, optional
+        All processors by default.
+    folder : str or Path, optional
+        Where the temporary folder is made.
+    keep : bool
+        The source is read once and 16 bytes per record are kept until the end. False: it is read
+        anew for each of five statements.
+    one_in : int
+        Duplicates are looked for among this share of the record ids of clusters that no label touches; 1 for
+        all, which takes 60 bytes per record.
+    progress : bool
+        Show a bar on standard error once a statement has taken about two seconds.
+    """
+
+    memory_limit: str | None = None
+    threads: int | None = None
+    folder: str | Path | None = None
+    keep: bool = True
+    one_in: int = 64
+    progress: bool = True
+
+    @contextmanager
+    def connected(self) -> Iterator[Any]:
+        """A connection, whose temporary files are removed at the end.
+
+        Raises
+        ------
+        DataError
+            DuckDB is not installed or does not start, or the folder cannot be made.
+        """
+        try:
+            import duckdb
+        except ImportError as error:
+            raise DataError("scanning needs DuckDB: pip install 'erbayes[scale]'") from error
+        with terminable(), _spilling(self.folder) as folder:
+            config: dict[str, Any] = {"temp_directory": str(folder), "preserve_insertion_order": "false"}
+            if self.memory_limit is not None:
+                config["memory_limit"] = self.memory_limit
+            if self.threads is not None:
+                config["threads"] = str(self.threads)
+            try:
+                connection = duckdb.connect(config=config)
+            except duckdb.Error as error:
+                raise DataError(f"DuckDB does not start: {legible(error)}") from error
+            with connection:
+                for setting, value in SETTINGS.items():
+                    connection.execute(f"SET {setting} = {value}")
+                yield connection
+
+
+@contextmanager
+def _spilling(parent: str | Path | None) -> Iterator[Path]:
+    """A folder for data that do not fit in memory. Folders of killed processes beside it are removed.
+
+    A process holds a lock on a file in its folder, which ends with the process, however that ends.
+    """
+    parent = Path(parent or gettempdir())
+    try:
+        folder = TemporaryDirectory(dir=parent, prefix="erbayes-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise DataError(f"cannot make a temporary folder in {parent}: {error.strerror}") from error
+    with folder as name, ExitStack() as stack:
+        if sys.platform != "win32":
+            from fcntl import LOCK_EX, LOCK_NB, flock
+
+            for left in parent.glob("erbayes-*/lock"):
+                # an error: the process lives, or the folder is another user's
+                with suppress(OSError), left.open("r+") as held:
+                    flock(held, LOCK_EX | LOCK_NB)
+                    rmtree(left.parent, ignore_errors=True)
+            own = stack.enter_context((Path(name) / "unlocked").open("w"))
+            flock(own, LOCK_EX)
+            Path(own.name).rename(Path(name) / "lock")  # no other process ever sees it unlocked
+        yield Path(name) / "spill"
+
+
+def family(type: str) -> str:
+    """'string', 'integer', or a type of DuckDB that is neither."""
+    if type == "VARCHAR" or type.startswith("ENUM("):
+        return "string"
+    whole = type in INTEGERS or type == "HUGEINT" or re.fullmatch(r"DECIMAL\(\d+,0\)", type)
+    return "integer" if whole else type
+
+
+@dataclass
+class DuckTable(Hashing):
+    """A table in a connection of DuckDB. Modules of sources derive from it, and attach what they hold.
+
+    Attributes
+    ----------
+    types : dict, column -> type
+        Types of DuckDB, by the names that columns have in the source.
+    named : dict, column -> column
+        The names that DuckDB has given them; it renames those that differ in case only.
+    text : bool
+        True if integers are read as text.
+    first : sequence of str
+        Columns that come before the others.
+    """
+
+    connection: Any
+    engine: DuckDB
+    source: Any = None
+    table: str = ""
+    by_folder: Collection[str] = ()
+    types: dict[str, str] = field(default_factory=dict)
+    named: dict[str, str] = field(default_factory=dict)
+    text: bool = False
+    first: Sequence[str] = ()
+
+    hash, widest = "hash", "HUGEINT"
+
+    def __post_init__(self) -> None:
+        self.one_in = self.engine.one_in
+
+    def attach(self) -> None:
+        """Make the source a table of the connection, and read its columns.
+
+        Raises
+        ------
+        DataError
+            A source that cannot be read.
+        """
+        self.describe()
+
+    def describe(self, names: Sequence[str] = ()) -> None:
+        """Read the columns from DuckDB. The source calls them by `names`, where these are unique."""
+        self.named, self.types = {}, {}
+        unique = {i: name for i, name in enumerate(names) if name and names.count(name) == 1}
+        for i, (name, type, *_) in enumerate(self.rows(f"DESCRIBE SELECT * FROM {self.table}")):
+            own = unique.get(i, name)
+            self.named[own], self.types[own] = name, type
+
+    def columns(self) -> Sequence[str]:
+        return [*self.first, *(c for c in self.types if c not in self.first)]
+
+    def quote(self, name: str) -> str:
+        return double_quoted(self.named.get(name, name))
+
+    def kind(self, column: str) -> str:
+        kind = family(self.types[column])
+        return "string" if kind == "UUID" or (kind == "integer" and self.text) else kind
+
+    def id(self, column: str) -> str:
+        id, type = self.quote(column), self.types[column]
+        if self.kind(column) == "string":
+            return id if type == "VARCHAR" else f"CAST({id} AS VARCHAR)"
+        return id if type in INTEGERS else f"CAST({id} AS HUGEINT)"
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        import duckdb
+
+        try:
+            with ThreadPoolExecutor(1) as pool:
+                running = pool.submit(lambda: self.connection.execute(sql).fetchall())
+                try:
+                    for _ in track(self._percents(running), 100, "scanning", self.engine.progress):
+                        pass
+                except BaseException:
+                    self.connection.interrupt()
+                    raise
+            rows: list[tuple[Any, ...]] = running.result()
+            return rows
+        except duckdb.Error as error:
+            raise DataError(f"DuckDB cannot scan the prediction: {legible(error)}") from error
+
+    def _percents(self, running: Future[Any]) -> Iterator[int]:
+        shown = 0
+        while not running.done():
+            wait([running], 0.1)
+            done = int(self.connection.query_progress())
+            yield from range(shown, done)
+            shown = max(shown, done)
+
+    def listed(self, values: Sequence[Any]) -> list[str]:
+        name = f"listed_{uuid4().hex}"
+        try:
+            array = pa.array(values, pa.string()) if isinstance(values[0], str) else integers(values)
+        except (pa.ArrowException, UnicodeEncodeError) as error:
+            raise DataError(f"ids such as {some(values)} cannot be looked for: {error}") from error
+        self.connection.register(name, pa.table({"id": array}))
+        return [f"SELECT id FROM {name}"]
+
+    def keep(self, select: str) -> str:
+        if not self.engine.keep:
+            return f"({select}) AS p"
+        name = f"kept_{uuid4().hex}"  # other databases may share the connection
+        self.rows(f"CREATE TEMP TABLE {name} AS {select}")
+        return name
+
+    def forget(self, table: str, column: str | None = None) -> None:
+        if self.engine.keep:
+            self.rows(f"ALTER TABLE {table} DROP COLUMN {column}" if column else f"DROP TABLE {table}")
+
+
+def integers(values: Any) -> pa.Array:
+    """An array of integers of any size up to 38 digits."""
+    for type in (pa.int64(), pa.uint64(), pa.decimal128(38, 0)):
+        with suppress(OverflowError, pa.ArrowInvalid):
+            return pa.array(values, type, from_pandas=True)
+    raise pa.ArrowInvalid("integers have more than 38 digits, or are not alone")
+
+
+def united(parts: Sequence[tuple[DuckTable, str, str]]) -> DuckTable:
+    """Predictions of one connection, with their columns of records and clusters, as one table.
+
+    Its columns are `record`, `cluster` and `release`, the position of the prediction.
+    """
+    selects = [
+        f"SELECT {part.id(record)} AS record, {part.id(cluster)} AS cluster, {i} AS release FROM {part.table}"
+        for i, (part, record, cluster) in enumerate(parts)
+    ]
+    first, *_ = parts[0]
+    whole = DuckTable(first.connection, first.engine, table=f"({' UNION ALL '.join(selects)}) AS united")
+    whole.describe()
+    return whole

@@ -1,0 +1,251 @@
+"""Parquet, CSV and TSV files, which DuckDB reads."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from glob import escape, glob, has_magic
+from io import TextIOWrapper
+from operator import itemgetter
+from pathlib import Path, PurePath, PurePosixPath
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from ..errors import DataError, some
+from ..files import PARQUET, holds
+from .database import legible
+from .duckdb import DuckTable, family
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+PACKED = {".gz": "gzip", ".zst": "zstd"}
+FOREIGN = {".bz2", ".xz", ".zip", ".tar"}
+"""Packed files that pandas reads and DuckDB does not."""
+LOGS = {"_delta_log": "Delta", "_spark_metadata": "Spark streaming", ".hoodie": "Hudi"}
+"""Folders beside files of which not all count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Parquet, CSV or TSV files.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file, a folder with all files in it, a pattern such as "release/*.parquet", or a URL that
+        DuckDB reads. Ids in CSV and TSV files are text.
+    text : bool
+        True if integers in Parquet files are to be read as text too.
+    """
+
+    path: str | Path
+    text: bool = False
+
+    def found(self) -> list[Path]:
+        """The files. In folders and patterns names that start with . or _ are left out, links are followed.
+
+        Raises
+        ------
+        DataError
+            No file, files that are not all of one kind, or a folder that only its log can read.
+        """
+        path = Path(self.path)
+        paths = [path]
+        if path.is_dir():
+            paths = _files_below(path)
+        elif not path.exists() and has_magic(str(path)):
+            matching = [Path(p) for p in sorted(glob(str(path), recursive=True))]
+            shown = [p for p in matching if not any(n[0] in "._" for n in p.relative_to(self.root).parts)]
+            paths = [p for p in shown if not ("**" in path.parts and p.is_dir())]
+        if not paths or not paths[0].exists():
+            raise DataError(f"cannot read {self.path}: there is no such file")
+        kinds = {p: _kind(p) for p in paths}
+        unknown = [p.name for p, kind in kinds.items() if kind not in PARQUET | SEPARATORS.keys()]
+        if unknown and len(paths) > 1:
+            raise DataError(
+                f"{self.path}: {len(unknown)} of {len(paths)} files are neither Parquet, CSV nor "
+                f"TSV, such as {some(unknown)}"
+            )
+        if FOREIGN.intersection(kinds.values()):
+            raise DataError(f"cannot scan {paths[0]}: DuckDB unpacks {some(sorted(PACKED))} only")
+        if len({".parquet" if kind in PARQUET else kind for kind in kinds.values()}) > 1:
+            raise DataError(
+                f"{self.path} holds files of several kinds: {some(sorted(set(kinds.values())), 9)}"
+            )
+        return paths
+
+    @property
+    def root(self) -> Path:
+        """The folder below which names of folders count: release=2021 below it is a column."""
+        path = Path(self.path)
+        return path if path.exists() else next(p for p in path.parents if not has_magic(str(p)))
+
+
+def _files_below(folder: Path) -> list[Path]:
+    """Files in a folder and in those below it.
+
+    Raises
+    ------
+    DataError
+        A folder that cannot be read, a file or folder that is met twice, a link that leads nowhere, a table
+        with a log.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise DataError(f"cannot read {error.filename}: {error.strerror}") from error
+
+    files: list[Path] = []
+    places: dict[Path, Path] = {}
+    for parent, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
+        logs = [kind for log, kind in LOGS.items() if log in folders]
+        if Path(parent).name == "metadata" and any(n.endswith(".metadata.json") for n in names):
+            logs.append("Iceberg")
+        if logs:
+            raise DataError(
+                f"{folder} is a table of {logs[0]}, some of whose files no longer count or do not count yet: "
+                "give what its own reader returns, an Arrow dataset or a frame"
+            )
+        folders[:] = sorted(f for f in folders if f[0] not in "._")  # os.walk goes into these
+        inside = [Path(parent) / name for name in sorted(names) if name[0] not in "._"]
+        for path in (Path(parent), *inside):
+            if not path.exists():
+                raise DataError(f"cannot read {path}: it leads nowhere")
+            place = path.resolve()
+            if place in places:
+                raise DataError(f"{path} leads to {places[place]}, whose records would be counted twice")
+            places[place] = path
+        files += inside
+    return files
+
+
+def _suffix(path: Path) -> str:
+    *_, before, last = ("", "", *(s.lower() for s in path.suffixes))
+    return before if last in PACKED else last
+
+
+def _kind(path: Path) -> str:
+    """The suffix of a file's name; ".parquet" if it means nothing and the file begins as Parquet does."""
+    suffix = _suffix(path)
+    known = suffix in PARQUET | SEPARATORS.keys() | FOREIGN
+    return ".parquet" if not known and holds(path, b"PAR1") else suffix
+
+
+def unpacks(path: Path) -> bool:
+    """Whether DuckDB can read a file as it is packed.
+
+    Examples
+    --------
+    >>> unpacks(Path("a.csv.gz")), unpacks(Path("a.csv.bz2")), unpacks(Path("a.tar.gz"))
+    (True, False, False)
+    """
+    return _suffix(path) not in FOREIGN
+
+
+def _partitions(paths: Iterable[PurePath]) -> set[str]:
+    """Names of columns that names of folders stand for, such as release=2021."""
+    return {part.partition("=")[0].lower() for path in paths for part in path.parts[:-1] if "=" in part}
+
+
+def _strings(texts: Iterable[str]) -> str:
+    """A list of strings in DuckDB's SQL."""
+    return "[" + ", ".join("'" + text.replace("'", "''") + "'" for text in texts) + "]"
+
+
+def _reader(kind: str, paths: Sequence[str], partitioned: bool) -> str:
+    """SQL that reads files, with nothing left for DuckDB to guess."""
+    common = (
+        f"hive_partitioning = {partitioned}, hive_types_autocast = false, filename = false, "
+        "union_by_name = true"
+    )
+    if kind in PARQUET:
+        return f"read_parquet({_strings(paths)}, binary_as_string = false, file_row_number = false, {common})"
+    return (
+        f"read_csv({_strings(paths)}, delim = '{SEPARATORS.get(kind, ',')}', quote = '\"', escape = '\"', "
+        "comment = '', header = true, skip = 0, all_varchar = true, nullstr = '', allow_quoted_nulls = true, "
+        "null_padding = false, ignore_errors = false, store_rejects = false, normalize_names = false, "
+        f"encoding = 'utf-8', strict_mode = true, {common})"
+    )
+
+
+def _header(kind: str, path: Path) -> tuple[list[str], list[str]]:
+    """Names of columns as a file has them, and those that pandas wrote last but shows first."""
+    try:
+        if kind in PARQUET:
+            schema = parquet.read_schema(path)
+            index = (schema.pandas_metadata or {}).get("index_columns", [])
+            named = [c for c in index if isinstance(c, str) and not c.startswith("__index_level_")]
+            return schema.names, named
+        packed = PACKED.get(path.suffix.lower())
+        with TextIOWrapper(pa.input_stream(path, packed), "utf-8-sig", newline="") as text:
+            names = next(csv.reader(text, delimiter=SEPARATORS.get(kind, ",")), [])
+    except (OSError, ValueError, csv.Error, pa.ArrowException) as error:
+        raise DataError(f"cannot read {path}: {legible(error)}") from error
+    if not any(name.strip() for name in names):
+        raise DataError(f"cannot read {path}: its first line is blank, which must name the columns")
+    return names, []
+
+
+class FilesTable(DuckTable):
+    """Files, opened."""
+
+    parquet: str = ""
+    """The paths of Parquet files, in DuckDB's SQL."""
+
+    def attach(self) -> None:
+        source = self.source if isinstance(self.source, Files) else Files(self.source)
+        self.text = source.text
+        names: list[str] = []
+        if "://" in str(source.path):
+            url = str(source.path)
+            kind, paths = _suffix(Path(url)), [url]
+            partitions = anywhere = _partitions([PurePosixPath(url.partition("?")[0])])
+        else:
+            files = source.found()
+            kind, paths = _kind(files[0]), [escape(str(p)) for p in files]
+            partitions = _partitions(p.relative_to(source.root) for p in files)
+            anywhere = _partitions(files)
+            if files[0].is_file():
+                names, self.first = _header(kind, files[0])
+        self.table = _reader(kind, paths, False)
+        self.describe(names)
+        # DuckDB also takes folders above the root for columns, which may hide columns of the files
+        if partitions and not anywhere & {name.lower() for name in self.types}:
+            own = set(self.types)
+            self.table = _reader(kind, paths, True)
+            self.describe(names)
+            self.by_folder = set(self.types) - own
+        if kind in PARQUET:
+            self.parquet = _strings(paths)
+
+    def use(self, *columns: str) -> None:
+        """Refuse Parquet files of which DuckDB would cast the ids of one to the type of another."""
+        if not self.parquet:
+            return
+        fields = "file_name, name, num_children, duckdb_type"
+        rows = self.rows(f"SELECT {fields} FROM parquet_schema({self.parquet})")
+        schemas = list(_top_level(sorted(rows, key=itemgetter(0))))  # rows of a file keep order
+        for column in columns:
+            families = {family(type): file for file, name, type in schemas if name.lower() == column.lower()}
+            if len(families) > 1:
+                types = ", ".join(f"{type} in {Path(file).name}" for type, file in families.items())
+                raise DataError(
+                    f"column {column!r} of the prediction is {types}: bring all files to one type"
+                )
+
+
+def _top_level(rows: Iterable[tuple[str, str, int | None, str]]) -> Iterator[tuple[str, str, str]]:
+    """File, name and type of the columns of Parquet files, without the fields within columns.
+
+    A row is followed by those of its children; the first of a file is the root.
+    """
+    file, within = "", 0
+    for row_file, name, children, type in rows:
+        if row_file != file:
+            file, within = row_file, 0
+        elif within:
+            within += (children or 0) - 1
+        else:
+            within = children or 0
+            yield file, name, type

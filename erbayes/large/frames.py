@@ -1,0 +1,91 @@
+"""Frames and Arrow tables in memory, and Arrow datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+import pandas as pd
+import pyarrow as pa
+
+from ..errors import DataError
+from .duckdb import DuckTable, integers
+
+
+def is_dataset(source: Any) -> bool:
+    """Whether a source is an Arrow dataset."""
+    return type(source).__module__ == "pyarrow._dataset"
+
+
+class DatasetTable(DuckTable):
+    """An Arrow dataset."""
+
+    def attach(self) -> None:
+        self.table = f"dataset_{uuid4().hex}"
+        self.connection.register(self.table, self.source)
+        self.describe()
+
+
+class FrameTable(DuckTable):
+    """A frame or an Arrow table, of which only the columns in use are given to DuckDB."""
+
+    def attach(self) -> None:
+        self.source = _table(self.source)
+        frame = self.source
+        names = frame.columns if isinstance(frame, pd.DataFrame) else frame.column_names
+        self.first = [str(c) for c in names]
+
+    def use(self, *columns: str) -> None:
+        self.table = f"frame_{uuid4().hex}"
+        self.connection.register(self.table, _arrow(self.source, self.first, *columns))
+        self.describe(columns)
+
+
+def _table(source: Any) -> Any:
+    """A DataFrame, or an Arrow table."""
+    if isinstance(source, pd.Series):
+        return source.rename("cluster").rename_axis("record").reset_index()
+    if isinstance(source, pd.DataFrame):
+        return source
+    if type(source).__name__ == "LazyFrame":
+        raise DataError("a LazyFrame holds no rows yet: give the files that it reads, or its .collect()")
+    if hasattr(source, "__arrow_c_stream__"):
+        return pa.table(source)
+    raise DataError(
+        f"cannot scan a {type(source).__name__}: expected files, a frame, an Arrow dataset, a "
+        "DuckDB relation, a Spark DataFrame or RunSQL"
+    )
+
+
+def _arrow(frame: Any, names: Sequence[str], *columns: str) -> pa.Table:
+    """Columns of a frame, without copies where possible; clusters of a categorical as its codes."""
+    arrays = {}
+    for i, name in enumerate(columns):
+        if names.count(name) > 1:
+            raise DataError(f"the prediction has {names.count(name)} columns {name!r}")
+        column = frame.iloc[:, names.index(name)] if isinstance(frame, pd.DataFrame) else frame[name]
+        try:
+            column = column if isinstance(column, pa.ChunkedArray) else _array(column)
+        except (pa.ArrowException, UnicodeEncodeError) as error:
+            raise DataError(
+                f"column {name!r} of the prediction must be all strings or all integers: {error}"
+            ) from error
+        column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+        if i == 1 and pa.types.is_dictionary(column.type) and _is_id(column.type.value_type):
+            chunks = [chunk.indices for chunk in column.unify_dictionaries().chunks]
+            column = pa.chunked_array(chunks, column.type.index_type)
+        arrays[name] = column
+    return pa.table(arrays)
+
+
+def _array(column: pd.Series) -> pa.Array:
+    try:
+        return pa.array(column, from_pandas=True)
+    except OverflowError:
+        return integers(column)
+
+
+def _is_id(type: Any) -> bool:
+    kinds = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(kind(type) for kind in kinds)

@@ -1,0 +1,69 @@
+"""SQL of names and of strings, in the dialects of databases."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+
+def double_quoted(name: str) -> str:
+    """Quote an identifier of standard SQL.
+
+    Examples
+    --------
+    >>> print(double_quoted('a"; DROP TABLE b'))
+    "a""; DROP TABLE b"
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def backquoted(name: str) -> str:
+    """Quote an identifier of Spark, BigQuery or MySQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def qualified(table: str | tuple[str, ...], quote: Callable[[str], str]) -> str:
+    """Quote the name of a table, or the names of catalog, schema and table."""
+    return ".".join(map(quote, (table,) if isinstance(table, str) else table))
+
+
+def chr_literal(text: str) -> str:
+    """Write a string as SQL that no dialect's rules for quotes, escapes and parameters can alter.
+
+    For PostgreSQL, DuckDB, Spark, Databricks, BigQuery, Snowflake, Redshift, Trino and Athena.
+
+    Examples
+    --------
+    >>> print(chr_literal("it's"))
+    'it' || CHR(39) || 's'
+    """
+    return " || ".join(_parts(text, "CHR({})"))
+
+
+def char_literal(text: str) -> str:
+    """As `chr_literal`, for SQLite and ClickHouse.
+
+    Examples
+    --------
+    >>> print(char_literal("it's"))
+    'it' || CHAR(39) || 's'
+    """
+    return " || ".join(_parts(text, "CHAR({})"))
+
+
+def concat_literal(text: str) -> str:
+    """As `chr_literal`, for MySQL and MariaDB, where || may mean "or".
+
+    Examples
+    --------
+    >>> print(concat_literal("it's"))
+    CONCAT('it', CHAR(39 USING utf8mb4), 's')
+    """
+    return f"CONCAT({', '.join(_parts(text, 'CHAR({} USING utf8mb4)'))})"
+
+
+def _parts(text: str, code: str) -> list[str]:
+    """Parts of a string: letters, digits, blanks and _ . - in quotes, other ASCII by its code."""
+    parts = re.split(r"([^\w .-])", text, flags=re.ASCII)
+    written = [code.format(ord(p)) if i % 2 and p.isascii() else f"'{p}'" for i, p in enumerate(parts) if p]
+    return written or ["''"]

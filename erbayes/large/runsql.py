@@ -1,0 +1,156 @@
+"""Tables behind a function that runs SQL: PostgreSQL, warehouses, and relations of DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from ..errors import DataError
+from .database import Database, legible
+from .quoting import chr_literal, double_quoted, qualified
+
+ALIKE = ["a", "A", "a ", "\xe1", "a-", "7", "07"]
+"""Strings that a database may take for equal, if it ignores case, blanks, accents, signs or zeros."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSQL:
+    """A table behind a function that runs one SQL statement: PostgreSQL, a warehouse.
+
+    The statements only read. Ids are compared as they are, and duplicates looked for among all of them.
+
+    Parameters
+    ----------
+    run : callable, str -> rows
+        Rows are sequences of values, as of a cursor's fetchall().
+    name : str or tuple of str
+        The table, or the names of catalog, schema and table. They are quoted: any character may occur.
+    quote : callable, str -> str
+        How identifiers are quoted: `double_quoted` (the standard), `backquoted`, or your own.
+    literal : callable, str -> str
+        How strings are written: `chr_literal`, `char_literal`, `concat_literal`, or your own.
+    longest : int
+        Bytes of the longest list of ids in a statement. Athena takes statements of 256 KB.
+    names : sequence of str
+        All columns of the table, if `record` and `cluster` are not named.
+
+    Examples
+    --------
+    >>> import sqlite3
+    >>> from erbayes.large import char_literal, scan
+    >>> database = sqlite3.connect(":memory:")
+    >>> _ = database.execute("CREATE TABLE p AS SELECT 1 AS record, 'a' AS cluster UNION SELECT 2, 'a'")
+    >>> table = RunSQL(lambda sql: database.execute(sql).fetchall(), "p", literal=char_literal)
+    >>> scan(table, {1: "x"}, record="record", cluster="cluster")
+    Units(1 units, 1 records, 1 pieces)
+    """
+
+    run: Callable[[str], Iterable[Sequence[Any]]]
+    name: str | tuple[str, ...]
+    quote: Callable[[str], str] = double_quoted
+    literal: Callable[[str], str] = chr_literal
+    longest: int = 200_000
+    names: Sequence[str] = ()
+
+    @contextmanager
+    def opened(self) -> Iterator[RunSQLTable]:
+        """The table; nothing is left to close."""
+        yield RunSQLTable(self)
+
+
+class RunSQLTable(Database):
+    """A table that a `RunSQL` reads; the types of its columns are those of the values that it returns."""
+
+    def __init__(self, source: RunSQL) -> None:
+        self.source, self.table = source, qualified(source.name, source.quote)
+        self.kinds: dict[str, str | None] = {}
+
+    def columns(self) -> Sequence[str]:
+        return self.source.names
+
+    def quote(self, name: str) -> str:
+        return self.source.quote(name)
+
+    def use(self, *columns: str) -> None:
+        for column in columns:
+            id = self.quote(column)
+            first = self.rows(f"SELECT {id} FROM {self.table} WHERE {id} IS NOT NULL LIMIT 1")
+            self.kinds[column] = _kind(first[0][0]) if first else None
+        plain = [column for column in columns if self.kinds[column] in {"string", "integer"}]
+        if plain:
+            ends = ", ".join(f"MIN({self.quote(column)}), MAX({self.quote(column)})" for column in plain)
+            (extremes,) = self.rows(f"SELECT {ends} FROM {self.table}")
+            for column, least, most in zip(plain, extremes[::2], extremes[1::2], strict=True):
+                self.kinds[column] = _kind(least) if _kind(least) == _kind(most) else "mixed"
+        for column in columns:
+            if self.kind(column) == "string":
+                self.refuse_blind(column)
+
+    def refuse_blind(self, column: str) -> None:
+        """Refuse a column whose collation takes different strings for one. No row is read."""
+        literals = enumerate(map(self.source.literal, ALIKE))
+        strings = " UNION ALL ".join(f"SELECT {text}, {i}" for i, text in literals)
+        alike = f"SELECT {self.id(column)} AS x, 0 AS k FROM {self.table} WHERE 1 = 0 UNION ALL {strings}"
+        for first, last in self.rows(f"SELECT MIN(k), MAX(k) FROM ({alike}) AS s GROUP BY x"):
+            if first != last:
+                raise DataError(
+                    f"column {column!r} of the prediction takes {ALIKE[first]!r} and {ALIKE[last]!r} for one "
+                    "id: scan a view in which its collation is exact (binary), with case, blanks and accents"
+                )
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        try:
+            return [tuple(row) for row in self.source.run(sql)]
+        except Exception as error:  # of whatever driver there is
+            raise DataError(f"the engine refuses a statement of the scan: {legible(error)}") from error
+
+    def kind(self, column: str) -> str | None:
+        return "string" if self.kinds[column] == "UUID" else self.kinds[column]
+
+    def id(self, column: str) -> str:
+        quoted = self.quote(column)
+        return f"CAST({quoted} AS VARCHAR(36))" if self.kinds[column] == "UUID" else quoted
+
+    def listed(self, values: Sequence[Any]) -> list[str]:
+        lists: list[list[str]] = [[]]
+        size = 0
+        for value in values:
+            text = self.source.literal(value) if isinstance(value, str) else str(int(value))
+            length = len(text.encode(errors="surrogatepass")) + len(", ")
+            size += length
+            if size > self.source.longest and lists[-1]:
+                lists.append([])
+                size = length
+            lists[-1].append(text)
+        return [", ".join(part) for part in lists]
+
+
+def _kind(value: Any) -> str | None:
+    """Kind of an id that a driver returned."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return "string"
+    integer = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+    return "integer" if integer else type(value).__name__
+
+
+@contextmanager
+def opened_relation(relation: Any) -> Iterator[RunSQLTable]:
+    """A relation of DuckDB, as a view of its own connection, which is dropped at the end."""
+    view = f"erbayes_{uuid4().hex}"
+
+    def run(sql: str) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = relation.query(view, sql).fetchall()
+        return rows
+
+    try:
+        yield RunSQLTable(RunSQL(run, view, names=list(relation.columns)))
+    finally:
+        relation.query(view, f"DROP VIEW IF EXISTS {view}")

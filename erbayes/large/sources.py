@@ -1,0 +1,86 @@
+"""Which source is opened how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from .database import Database
+from .duckdb import DuckDB, DuckTable
+from .files import Files, FilesTable
+from .frames import DatasetTable, FrameTable, is_dataset
+from .runsql import RunSQL, opened_relation
+from .spark import Spark
+from .stored import DatabaseTable, StoredTable
+
+
+def lies_elsewhere(prediction: Any) -> bool:
+    """Whether a prediction is files, a table or a dataset, to be scanned: not memberships in memory.
+
+    Examples
+    --------
+    >>> lies_elsewhere("release/*.parquet"), lies_elsewhere({1: "a"})
+    (True, False)
+    """
+    stored = isinstance(prediction, str | Path | Files | DatabaseTable)
+    return stored or has_engine(prediction) or is_dataset(prediction)
+
+
+def has_engine(source: Any) -> bool:
+    """Whether a source is counted by an engine of its own."""
+    return isinstance(source, RunSQL | Spark) or _is_spark(source) or _is_relation(source)
+
+
+def _is_spark(source: Any) -> bool:
+    return type(source).__module__.partition(".")[0] == "pyspark"
+
+
+def _is_relation(source: Any) -> bool:
+    return type(source).__module__.partition(".")[0] in {"duckdb", "_duckdb"} and hasattr(source, "columns")
+
+
+@contextmanager
+def opened(sources: Sequence[Any], engine: DuckDB) -> Iterator[list[Database]]:
+    """A source that has an engine of its own, or several that `engine` reads.
+
+    Raises
+    ------
+    DataError
+        A source that cannot be read.
+    """
+    first, *_ = sources
+    if not has_engine(first):
+        with opened_together(sources, engine) as databases:
+            yield [*databases]
+    elif _is_relation(first):
+        with opened_relation(first) as relation:
+            yield [relation]
+    else:
+        with (Spark(first) if _is_spark(first) else first).opened() as database:
+            yield [database]
+
+
+@contextmanager
+def opened_together(sources: Sequence[Any], engine: DuckDB) -> Iterator[list[DuckTable]]:
+    """Several sources that `engine` reads, as tables of one connection.
+
+    Raises
+    ------
+    DataError
+        A source that cannot be read.
+    """
+    with engine.connected() as connection:
+        databases = [_table(source)(connection, engine, source) for source in sources]
+        for database in databases:
+            database.attach()
+        yield databases
+
+
+def _table(source: Any) -> type[DuckTable]:
+    if isinstance(source, str | Path | Files):
+        return FilesTable
+    if isinstance(source, DatabaseTable):
+        return StoredTable
+    return DatasetTable if is_dataset(source) else FrameTable

@@ -1,0 +1,56 @@
+"""Tables of DuckDB's database files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import DataError, some
+from ..files import holds
+from .duckdb import DuckTable
+from .quoting import double_quoted, qualified
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseTable:
+    """A table or view of a DuckDB database file.
+
+    Parameters
+    ----------
+    path : str or Path
+    table : str or tuple of str
+        Its name, or the names of schema and table. They are quoted: any character may occur.
+    text : bool
+        True if integers are to be read as text.
+    """
+
+    path: str | Path
+    table: str | tuple[str, ...]
+    text: bool = False
+
+
+class StoredTable(DuckTable):
+    """A `DatabaseTable`, opened."""
+
+    source: DatabaseTable
+
+    def attach(self) -> None:
+        path = str(self.source.path)
+        name = f"database {Path(path).resolve()}"  # a database can be attached only once
+        if holds(Path(path), b"SQLite format 3"):
+            raise DataError(
+                f"{path} is a database of SQLite: scan it by RunSQL in Python, or export the table"
+            )
+        escaped, catalog = (text.replace("'", "''") for text in (path, name))
+        self.rows(f"ATTACH IF NOT EXISTS '{escaped}' AS {double_quoted(name)} (READ_ONLY, TYPE duckdb)")
+        tables = self.rows(
+            "SELECT table_schema, table_name FROM information_schema.tables "
+            f"WHERE table_catalog = '{catalog}' ORDER BY table_schema <> 'main', table_schema, table_name"
+        )
+        wanted = self.source.table if isinstance(self.source.table, str) else ".".join(self.source.table)
+        shown = [table if schema == "main" else f"{schema}.{table}" for schema, table in tables]
+        if wanted.lower() not in (position := [table.lower() for table in shown]):
+            raise DataError(f"{path} has no table {wanted!r}; it has {some(shown, 20)}")
+        self.table = qualified((name, *tables[position.index(wanted.lower())]), double_quoted)
+        self.text = self.source.text
+        self.describe()

@@ -1,0 +1,79 @@
+"""What every metric must have, and which are estimated if none are named."""
+
+from copy import copy
+from inspect import signature
+from itertools import groupby
+
+import pytest
+
+import erbayes as eb
+from erbayes import metrics as m
+from erbayes.engine import bootstrap, side_by_side
+from erbayes.labelling import anchoring
+from erbayes.report import report
+
+EVERY = [*m.ALL, *m.OTHERS, m.P_clust, m.P_rec]
+WITH_A_PARAMETER = [make(parameter) for make in m.FAMILIES.values() for parameter in (0, 0.5, 1, 2)]
+OWN_COSTS = m.generalized_merge_distance("own-costs", lambda x: -(x**2), lambda x: -x)
+
+
+@pytest.mark.parametrize("metric", [*EVERY, *WITH_A_PARAMETER, OWN_COSTS], ids=lambda metric: metric.name)
+def test_a_metric_has_a_meaning_of_one_short_sentence_and_a_group(metric):
+    assert metric.meaning.endswith(".") and metric.meaning[0].isupper()
+    assert len(metric.meaning.split()) <= 25
+    assert metric.group is not m.Group.OTHER
+    assert metric.meaning in repr(metric) and metric.source in repr(metric)
+
+
+def test_meanings_differ():
+    meanings = [metric.meaning for metric in EVERY]
+    assert len(set(meanings)) == len(meanings)
+
+
+def test_groups_are_contiguous():
+    headings = [group for group, _ in groupby(m.ALL, key=lambda metric: metric.group)]
+    assert len(headings) == len(set(headings)) == len(m.Group) - 1
+
+
+def test_an_own_metric_needs_neither():
+    own = m.Metric("own", (), lambda: 1.0, (), m.UNIT, "1")
+    assert own.group is m.Group.OTHER and repr(own) == "<own: 1>"
+
+
+def test_the_usual_metrics_are_six_of_all():
+    assert [metric.name for metric in eb.USUAL] == [
+        "pairwise-precision",
+        "pairwise-recall",
+        "pairwise-f1",
+        "b3-precision",
+        "b3-recall",
+        "cluster-recall",
+    ]
+    assert set(eb.USUAL) < set(eb.ALL) and len(set(eb.ALL)) == len(eb.ALL) == 34
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        eb.estimate,
+        eb.compare,
+        eb.taylor,
+        eb.jackknife,
+        eb.naive,
+        eb.alarms,
+        bootstrap,
+        side_by_side,
+        report,
+        anchoring,
+    ],
+    ids=lambda function: function.__name__,
+)
+def test_signatures_fit_into_a_tooltip(function):
+    assert signature(function).parameters["metrics"].default is eb.USUAL
+    assert "= USUAL" in str(signature(function))
+    assert len(str(signature(function))) < 300
+
+
+def test_several_metrics_are_copied_with_their_name():
+    assert copy(eb.ALL) == eb.ALL and repr(copy(eb.ALL)) == "ALL"
+    assert repr(m.Metrics([m.rand])) == f"({m.rand!r},)"

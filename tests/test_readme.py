@@ -1,0 +1,94 @@
+"""The README does what it says: its code prints its output, its commands run, its links leave the page."""
+
+import io
+import re
+import shlex
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import erbayes as eb
+from erbayes.cli import app
+from erbayes.datasets import people
+from erbayes.simulate import Population
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+def block(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.M | re.S)
+
+
+def lines(text):
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+def test_the_code_prints_the_output_beside_it():
+    (code,), (output,) = block("python"), block("text")
+    assert len(lines(code)) <= 12
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), {})
+    assert lines(printed.getvalue()) == lines(output)
+
+
+def test_the_figures_around_the_code():
+    example = people()
+    population = Population(example.prediction, example.truth)
+    units = eb.measure(example.prediction, example.labels)
+    found = eb.estimate(example.prediction, example.labels, eb.UniformRecords(example.drawn)).table()
+    assert f"a precision of {eb.P_naive(units):.3f} where the truth is".replace("0.", ".") in README
+    assert f"where the truth is {population.value('pairwise-precision'):.3f}".replace("0.", ".") in README
+    for name, sentence in {
+        "pairwise-precision": "that the matcher made, {0:.0f} % are right\n({1:.0f} to {2:.0f} %)",
+        "pairwise-recall": "It finds {0:.0f} % of the true links ({1:.0f} to {2:.0f} %)",
+    }.items():
+        percent = 100 * found.loc[name, ["estimate", "lower", "upper"]]
+        assert sentence.format(*percent) in README
+    truth = [population.value(name) for name in found.index]
+    assert ((found.lower <= truth) & (truth <= found.upper)).all()
+    assert f"{len(example.prediction):,} records that a matcher clustered" in README
+    assert f"record of their {len(units)} persons was labelled" in README
+
+
+def test_the_command_gives_the_same_figures(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    example = people()
+    example.write(".")
+    (command,) = re.findall(r"^erbayes (.*)$", "".join(block("sh")).replace("\\\n", ""), re.M)
+    shown = CliRunner().invoke(app, [*shlex.split(command), "--format", "csv"])
+    assert shown.exit_code == 0, shown.output
+    printed = pd.read_csv(io.StringIO(shown.stdout), index_col="metric")
+    design = eb.UniformRecords(example.drawn)
+    found = eb.estimate(example.prediction, example.labels, design, list(printed.index)).table()
+    assert list(printed.index[:2]) == ["pairwise-precision", "pairwise-recall"]
+    figures = ["estimate", "lower", "upper"]
+    np.testing.assert_allclose(printed[figures], found[figures], rtol=1e-9)
+
+
+def test_links_work_on_a_package_index():
+    """A page of a package index has no files beside it."""
+    targets = re.findall(r"\]\(([^)\s]+)", README)
+    assert targets and not [t for t in targets if not t.startswith("https://")]
+
+
+@pytest.mark.parametrize("name", re.findall(r"`(?:eb|erbayes)\.([A-Za-z_.]+)", README))
+def test_names_exist(name):
+    value = eb
+    for part in name.split("."):
+        if not hasattr(value, part):
+            __import__(f"{value.__name__}.{part}")
+        value = getattr(value, part)
+
+
+def test_designs_of_the_table_exist():
+    rows = re.findall(r"^\| [^|]*drawn[^|]*\| `(\w+)[(.][^|]*\| (?:`([\w-]+)`)? ?\|$", README, re.M)
+    assert len(rows) == 7
+    options = CliRunner().invoke(app, ["estimate", "--help"]).stdout
+    for design, option in rows:
+        assert hasattr(eb, design)
+        assert option in options

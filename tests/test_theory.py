@@ -1,0 +1,173 @@
+"""The formulas of docs/guide/theory.md, written out as the page has them, give the numbers of the package."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import erbayes as eb
+from erbayes.engine import bootstrap
+from erbayes.planning import forecast
+
+RNG = np.random.default_rng(3)
+ENTITY = np.repeat(np.arange(120), RNG.integers(1, 9, 120))
+N = len(ENTITY)
+CLUSTER = np.where(RNG.random(N) < 0.15, 1000 + RNG.integers(0, 60, N), ENTITY)
+CLUSTER = np.where(RNG.random(N) < 0.1, CLUSTER + 1, CLUSTER)
+PREDICTION = dict(enumerate(CLUSTER.tolist()))
+TRUTH = dict(enumerate(ENTITY.tolist()))
+DRAWN = ENTITY[RNG.integers(0, N, 60)].tolist()
+DISTINCT = list(dict.fromkeys(DRAWN))
+LABELS = {record: entity for record, entity in TRUTH.items() if entity in DISTINCT}
+PRECISION = "pairwise-precision"
+n = len(DRAWN)
+
+
+def columns(entity, cluster=CLUSTER):
+    """Step 1: common, true and predicted links of an entity, by pieces."""
+    own = ENTITY == entity
+    size, links = own.sum(), np.zeros(3)
+    for k in np.unique(cluster[own]):
+        piece, m = (own & (cluster == k)).sum(), (cluster == k).sum()
+        links += [piece * (piece - 1) / 2, piece * (size - 1) / 2, piece * (m - 1) / 2]
+    return links
+
+
+def counted(entities, cluster=CLUSTER):
+    return np.array([columns(e, cluster) for e in entities]), np.array(
+        [(ENTITY == e).sum() for e in entities]
+    )
+
+
+Y, SIZE = counted(DRAWN)
+
+
+def covariance(z, theta):
+    """Step 6."""
+    return theta * len(z) / (len(z) - 1) * (z - z.mean(axis=0)).T @ (z - z.mean(axis=0))
+
+
+def slopes(total):
+    """First derivatives of precision by common, true and predicted links."""
+    return np.array([1 / total[2], 0, -total[0] / total[2] ** 2])
+
+
+def estimated(z, V):
+    """Steps 5, 7 and 9: estimate, standard error, degrees of freedom, effective number of draws."""
+    common, _, predicted = z.sum(axis=0)
+    H = np.zeros((3, 3))
+    H[0, 2] = H[2, 0] = -1 / predicted**2
+    H[2, 2] = 2 * common / predicted**3
+    J = slopes(z.sum(axis=0))
+    a = z[:, 2]
+    effective = a.sum() ** 2 / (a**2).sum()
+    value = common / predicted - (H * V).sum() / 2
+    return value, np.sqrt(J @ V @ J), effective * (len(z) - 1) / len(z), effective
+
+
+def default_interval(z, V, theta):
+    """Step 10."""
+    value, se, df, effective = estimated(z, V)
+    sizes = np.unique(CLUSTER, return_counts=True)[1]
+    s = round((sizes**2).sum() / sizes.sum())
+    pairs = s * (s - 1) / 2
+    imagined = np.array(
+        [[pairs] * 3, [0, pairs, pairs], [0, 0, (s - 1) / 2]]
+    )  # the right singleton has no link
+    moved = imagined @ slopes(z.sum(axis=0)) * z[:, 2].sum() / imagined[:, 2]
+    u, d = min(max(moved.max(), 0), 1 - value), min(max(-moved.min(), 0), value)
+    epsilon = ((u - d) / (u + d)) ** 2 / 2 * theta / effective
+    x = value + epsilon / (1 + 2 * epsilon) * (u - d)
+    v = (se**2 + epsilon * theta / effective * (u**2 + d**2)) / (1 + 2 * epsilon) ** 2
+    ends = []
+    for p in (0.025, 0.975):
+        wider = v * (stats.t.ppf(p, df) / stats.norm.ppf(p)) ** 2
+        size = x * (1 - x) / wider
+        ends.append(stats.beta.ppf(p, size * x, size * (1 - x)))
+    return ends
+
+
+def agrees(found, z, V, theta):
+    value, se, df, _ = estimated(z, V)
+    np.testing.assert_allclose([found.mean[0], found.sd[0], found.df[0]], [value, se, df], rtol=1e-10)
+    np.testing.assert_allclose(found.interval()[0], default_interval(z, V, theta), rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("design", "weight", "theta"),
+    [
+        (eb.UniformRecords(draws=DRAWN), N / (n * SIZE), 1.0),
+        (eb.UniformRecords(draws=DRAWN, population=N), N / (n * SIZE), 1 - n / N),
+        (eb.UniformClusters(draws=DRAWN), np.full(n, 1 / n), 1.0),
+        (eb.BySize(np.sqrt, draws=DRAWN), 1 / np.sqrt(SIZE), 1.0),
+    ],
+)
+def test_estimates_and_default_intervals(design, weight, theta):
+    z = weight[:, None] * Y
+    agrees(eb.estimate(PREDICTION, LABELS, design, PRECISION), z, covariance(z, theta), theta)
+
+
+def test_distinct_entities():
+    y, size = counted(DISTINCT)
+    p = size / N
+    found = 1 - (1 - p) ** n
+    both = 1 - (1 - p[:, None]) ** n - (1 - p) ** n + (1 - p[:, None] - p) ** n
+    np.fill_diagonal(both, found)
+    z = y / found[:, None]
+    V = z.T @ ((both - np.outer(found, found)) / both) @ z
+    agrees(eb.estimate(PREDICTION, LABELS, eb.DistinctEntities(n), PRECISION), z, V, (1 - found).mean())
+
+
+SAMPLE = eb.Sample(eb.measure(PREDICTION, LABELS), eb.UniformRecords(draws=DRAWN, population=N))
+Z = N / (n * SIZE)[:, None] * Y
+LEFT = np.array([np.delete(Z, s, 0).sum(axis=0) * n / (n - 1) for s in range(n)])
+LEFT = LEFT[:, 0] / LEFT[:, 2]
+FULL = Z[:, 0].sum() / Z[:, 2].sum()
+
+
+def test_jackknife():
+    """Step 8."""
+    wanted = (1 - n / N) * (n - 1) / n * ((LEFT - FULL) ** 2).sum()
+    np.testing.assert_allclose(eb.jackknife(SAMPLE, PRECISION).sd[0], np.sqrt(wanted), rtol=1e-10)
+
+
+def test_symmetric_interval():
+    """Step 11."""
+    x, se, df, _ = estimated(Z, covariance(Z, 1 - n / N))
+    step = stats.t.ppf(0.975, df) * se / (x * (1 - x))
+    ends = stats.logistic.cdf(stats.logistic.ppf(x) + np.array([-step, step]))
+    found = eb.taylor(SAMPLE, PRECISION).apply(PRECISION)
+    np.testing.assert_allclose(found.interval(0.95, eb.Symmetric())[0], ends, rtol=1e-10)
+
+
+def test_bca():
+    """Step 12."""
+    found = bootstrap(SAMPLE, PRECISION, rng=1, progress=False)
+    values = found.flat[:, 0]
+    z0 = stats.norm.ppf((values < FULL).mean() + (values == FULL).mean() / 2)
+    u = LEFT.mean() - LEFT
+    A = (u**3).sum() / (6 * (u**2).sum() ** 1.5)
+    z = stats.norm.ppf([0.025, 0.975])
+    at = stats.norm.cdf(z0 + (z0 + z) / (1 - A * (z0 + z)))
+    np.testing.assert_allclose(found.interval()[0], np.quantile(values, at), rtol=1e-10)
+
+
+def test_difference_of_two_predictions():
+    """Step 14, with entities merged two by two as the second prediction."""
+    merged = ENTITY // 2
+    both = {"old": PREDICTION, "new": dict(enumerate(merged.tolist()))}
+    other = N / (n * SIZE)[:, None] * counted(DRAWN, merged)[0]
+    e = Z @ slopes(Z.sum(axis=0)) - other @ slopes(other.sum(axis=0))
+    wanted = np.sqrt(n / (n - 1) * ((e - e.mean()) ** 2).sum())
+    found = eb.compare(both, LABELS, eb.UniformRecords(draws=DRAWN), PRECISION).differences()
+    np.testing.assert_allclose(found["se"], wanted, rtol=1e-10)
+
+
+@pytest.mark.parametrize("design", [eb.UniformRecords(), eb.UniformClusters()])
+def test_variance_of_one_draw(design):
+    """Step 23, from a census."""
+    y, size = counted(np.unique(ENTITY))
+    a = size.astype(float) if isinstance(design, eb.UniformRecords) else np.ones(len(size))
+    e = y @ slopes(y.sum(axis=0))
+    census = eb.Sample(eb.measure(PREDICTION, TRUTH), eb.UniformClusters(population=len(size)))
+    found = forecast(census, PRECISION, {"planned": design}).designs["planned"].variance[0]
+    np.testing.assert_allclose(found, a.sum() * (e**2 / a).sum() - e.sum() ** 2, rtol=1e-10)
