@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DataError
+from .errors import DataError, some
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -35,3 +35,17 @@ def generator(rng: Any) -> np.random.Generator:
         raise DataError(
             f"rng must be a Generator, a whole number of 0 or more as seed, or None, not {rng!r}"
         ) from error
+
+
+def floats(values: Any, what: str) -> FloatArray:
+    """`values`, a number or an array of numbers, as floats.
+
+    Raises
+    ------
+    DataError
+        Words, or rows of different lengths.
+    """
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} must be numbers, not {some([values])}") from error

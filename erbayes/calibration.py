@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .arrays import FloatArray
 from .columns import PREDICTED_LINKS, RECORDS, ClusterSum
 from .design import Design, Expansion
-from .errors import DataError, NotIdentified, need_object, some
+from .errors import DataError, NotIdentified, need, need_object, some
 from .units import Units, need_units
 from .variance import StratifiedDraws, Variance, kish
 
@@ -131,7 +131,14 @@ def links_by_size(units: Units, expansion: Expansion) -> tuple[ClusterSum, ...]:
 
     Classes double in size; from the largest down they are merged until each rests on `FEWEST`
     effective draws.
+
+    Raises
+    ------
+    DataError
+        Anything but units and their expansion.
     """
+    need_units(units)
+    need(expansion, Expansion, "an Expansion of these units is needed, as design.expand(units) makes it")
     level = np.frexp(units.m)[1]
     levels = int(level.max()) + 1
     links = np.bincount(units.unit * levels + level, units.n * (units.m - 1) / 2, len(units) * levels)

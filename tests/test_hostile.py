@@ -13,8 +13,9 @@ import erbayes as eb
 from erbayes import labelling, planning, sensitivity, simulate
 from erbayes import metrics as m
 from erbayes.columns import TRUE_LINKS
-from erbayes.engine import FixedReplicates, RaoWu, Resampled, bootstrap
+from erbayes.engine import FixedReplicates, RaoWu, Resampled, Taylor, bootstrap, side_by_side
 from erbayes.intervals import EqualTailed
+from erbayes.report import report
 
 PREDICTION = {"r1": "a", "r2": "a", "r3": "b", "r4": "b", "r5": "b", "r6": "c", "r7": "d", "r8": "d"}
 LABELS = {"r1": "x", "r2": "x", "r3": "x", "r4": "y", "r5": "y", "r6": "z", "r7": "z"}
@@ -35,6 +36,10 @@ def halved(values, half="\ud800"):
 
 def by(design, **more):
     return eb.estimate(P, L, design, PR, **more)
+
+
+def truth(rng):
+    return simulate.Population.of(P, L)
 
 
 def plan(design=None, **more):
@@ -83,6 +88,13 @@ REFUSED = {
             "restore": partial(labelling.restore, SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.1))),
             "perturb": partial(labelling.perturb, L, P, labelling.Annotator(labelling.MissedPieces(0.1))),
             "bias analysis": partial(sensitivity.bias_analysis, SAMPLE, 0.1, 0.1),
+            "restored analysis": partial(sensitivity.restored_analysis, SAMPLE, labelling.Annotator()),
+            "grid": partial(sensitivity.grid, SAMPLE, [0.1], [0.1]),
+            "tipping": partial(sensitivity.tipping, SAMPLE, "pairwise-recall", 0.5),
+            "Mislabelled": partial(sensitivity.Mislabelled(labelling.Annotator(), Taylor()), SAMPLE, PR),
+            "draws": FOUND.as_draws,
+            "forecast from a prior": partial(planning.forecast_from_prior, truth, PR, {"r": eb.UniformRecords()}),
+            "report": partial(report, SAMPLE, PR),
         }.items()
         for seed in ("x", -1, 1.5)
     },
@@ -244,7 +256,58 @@ REFUSED = {
     "a count of nan": (lambda: labelling.Recaptured(np.nan, 2, 3), "counts must be 0 or more and finite"),
     "a prior of nan": (lambda: labelling.Recaptured(1, 2, 3, prior=(1, np.nan, 1)), "prior masses must be above 0 and finite"),
     "answers of other columns": (lambda: labelling.Pair.of(L.to_frame("e"), L.to_frame("e"), P), r"answers need columns mention and record, .*\['mention', 'record'\] are lacking"),
+    # results side by side
+    **{
+        f"results in {what}": (partial(side_by_side, results), f"results must map names of methods to results, such as .*, not {kind}$")
+        for what, kind, results in (("a list", "list", [FOUND]), ("text", "str", "taylor"), ("a Series", "Series", pd.Series([1.0])), ("None", "None", None))
+    },
+    # rates in words
+    "a missed share in words": (lambda: sensitivity.bias_analysis(SAMPLE, "x", 0.1), "shares missed must be numbers, not 'x'"),
+    "a kept share in words": (lambda: sensitivity.bias_analysis(SAMPLE, 0.1, "x"), "shares kept must be numbers, not 'x'"),
+    "a grid of words": (lambda: sensitivity.grid(SAMPLE, ["x"], [0.1]), r"shares u must be numbers, not \['x'\]"),
+    "a grid up to words": (lambda: sensitivity.grid(SAMPLE, [0.1], "x"), "shares v must be numbers, not 'x'"),
+    "a grid of nothing": (lambda: sensitivity.grid(SAMPLE, None, [0.1]), "a grid needs a sequence of shares u"),
+    "a tipping point in words": (lambda: sensitivity.tipping(SAMPLE, "pairwise-recall", "x"), "under must be a finite number, not 'x'"),
+    "corrected in words": (lambda: sensitivity.corrected("pairwise-recall", "x", 0), "shares missed must be numbers, not 'x'"),
+    **{
+        f"{name} of {what}": (partial(door, value), f"a model of errors is an Annotator, such as .*, not {said}")
+        for name, door in {
+            "restored": partial(sensitivity.restored_analysis, SAMPLE),
+            "restored as an engine": lambda x: sensitivity.RestoredAdjusted(x)(SAMPLE, PR),
+        }.items()
+        for what, value, said in (("None", None, "None"), ("the class Annotator", labelling.Annotator, "the class Annotator"))
+    },
+    "imputations in words": (lambda: sensitivity.bias_analysis(SAMPLE, 0.1, 0.1, imputations="x"), "imputations must be a whole number, 1 or more, not 'x'"),
+    "half a draw of an imputation": (lambda: sensitivity.restored_analysis(SAMPLE, labelling.Annotator(), draws=0.5), "draws of an imputation must be a whole number, 1 or more, not 0.5"),
+    "no units by size": (lambda: eb.links_by_size(None, SAMPLE.expansion), "Units are needed"),
+    "no expansion by size": (lambda: eb.links_by_size(SAMPLE.units, None), "an Expansion of these units is needed, .*, not None"),
+    # populations in words
+    **{
+        f"{law.__name__}{parameters!r}": (partial(law, *parameters), f"{what} must be .*, not 'x'")
+        for law, parameters, what in (
+            (simulate.Zeta, ("x",), "exponent of Zeta"), (simulate.Zeta, ("x", 9), "exponent of Zeta"), (simulate.Zeta, (2, "x"), "largest of Zeta"),
+            (simulate.LogNormal, ("x", 1), "mu of LogNormal"), (simulate.LogNormal, (1, "x"), "sigma of LogNormal"),
+            (simulate.NegativeBinomial, ("x", 1), "mean of NegativeBinomial"), (simulate.PitmanYor, ("x",), "strength of PitmanYor"),
+            (simulate.Homonyms, ("x", 2), "lumps of Homonyms"), (simulate.Homonyms, (1, "x"), "size of Homonyms"),
+            (simulate.SizeDependent, ("x", 1), "base of SizeDependent"), (simulate.SizeDependent, (1, "x"), "slope of SizeDependent"),
+            (simulate.RareErrors, ("x",), "entities of RareErrors"),
+        )
+    },
+    "a discount in words": (lambda: simulate.PitmanYor(1, "x"), r"discount of PitmanYor must lie in \[0, 1\), not 'x'"),
     # planning
+    **{
+        f"no prior but {prior!r}": (partial(planning.forecast_from_prior, prior, PR, {"r": eb.UniformRecords()}), f"prior is a function that draws a Population from a Generator, not {prior!r}")
+        for prior in (None, "x")
+    },
+    "half a population": (lambda: planning.forecast_from_prior(truth, PR, {"r": eb.UniformRecords()}, populations=0.5), "populations of a prior must be a whole number, 1 or more, not 0.5"),
+    **{
+        f"{name} of {sizes!r} draws": (partial(door, sizes), f"sizes are a list of numbers of draws, not {said}")
+        for name, door in {
+            "half widths": lambda x: plan().half_widths(x),
+            "half widths under a prior": lambda x: planning.forecast_from_prior(truth, PR, {"r": eb.UniformRecords()}, populations=1, progress=False).half_widths(x),
+        }.items()
+        for sizes, said in ((None, "None"), (50, "int"))
+    },
     "a width in words": (lambda: plan().needed("a"), "half widths must be numbers, not 'a'"),
     "a forecast of half a draw": (lambda: plan().half_widths([2.5]), "the number of draws must be a whole number, 0 or more, not 2.5"),
     "a forecast of nan draws": (lambda: plan().half_widths([np.nan]), "the number of draws must be a whole number"),

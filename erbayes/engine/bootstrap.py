@@ -245,7 +245,8 @@ def bootstrap(
     pairwise-recall      0.44    0.4    0.5
     """
     need_sample(sample)
-    if whole(replicates, "replicates") < 2:
+    replicates = whole(replicates, "replicates")
+    if replicates < 2:
         raise DataError(f"a bootstrap needs two replicates or more, not {replicates}")
     scheme = scheme or RaoWu()
     need_object(scheme, "multipliers", "a scheme is an object such as RaoWu()")

@@ -220,6 +220,11 @@ def _with_pieces(units: Units, at: IntArray, n: FloatArray, m: FloatArray, clust
     return replace(units, unit=units.unit[at], group=group, n=n, N=N, m=m, cluster=cluster)
 
 
+def need_annotator(model: Any) -> None:
+    """Refuse anything but an `Annotator`."""
+    need(model, Annotator, "a model of errors is an Annotator, such as Annotator(MissedPieces(0.1))")
+
+
 def _need_entities(units: Units) -> None:
     need_units(units)
     if not units.by_entity:
@@ -253,7 +258,7 @@ def mislabel(units: Units, model: Annotator, rng: Seed = None, home: BoolArray |
     [3.0]
     """
     _need_entities(units)
-    need(model, Annotator, "a model of errors is an Annotator, such as Annotator(MissedPieces(0.1))")
+    need_annotator(model)
     rng = generator(rng)
     home = sampled_mention(units, rng) if home is None else home
     lost, kept = model.changes(units, home, rng)
@@ -293,7 +298,7 @@ def restore(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | 
     array([2., 2.])
     """
     _need_entities(units)
-    need(model, Annotator, "a model of errors is an Annotator, such as Annotator(MissedPieces(0.1))")
+    need_annotator(model)
     rng = generator(rng)
     home = sampled_mention(units, rng) if home is None else home
     known = model.fixed(rng)

@@ -6,16 +6,17 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
+from math import isfinite
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from ..arrays import FloatArray, Seed, generator
+from ..arrays import FloatArray, Seed, floats, generator
 from ..engine.closed_form import Taylor
 from ..engine.contract import Engine
-from ..errors import DataError, NotIdentified
+from ..errors import DataError, NotIdentified, number
 from ..intervals import Kind
 from ..metrics import Metric, Wanted, chosen
 from ..progress import track
@@ -96,7 +97,7 @@ def grid(
     >>> found.estimate[:, 0, 0].round(2)
     array([0.44, 0.39])
     """
-    u, v = np.asarray(u, dtype=float), np.asarray(v, dtype=float)
+    u, v = floats(u, "shares u"), floats(v, "shares v")
     if not (u.ndim == v.ndim == 1 and len(u) and len(v)):
         raise DataError("a grid needs a sequence of shares u and one of shares v")
     need_sample(sample)
@@ -173,6 +174,7 @@ def tipping(
     0.16
     """
     need_sample(sample)
+    number(under, "under", isfinite, "be a finite number")
     (metric,), adjust, start_of = chosen(metric), adjust or Corrected(), generator(rng)
 
     def above(u: float, v: float) -> float:
