@@ -25,7 +25,7 @@ CHUNK = 2**15
 
 
 def as_index(values: Any) -> pd.Index:
-    """`values` as an Index: of objects if one is half of a surrogate pair, which pandas' text cannot hold."""
+    """Make an Index of `values`: of objects if one is half of a surrogate pair, which text cannot hold."""
     index: pd.Index
     try:
         index = pd.Index(values)
@@ -35,7 +35,7 @@ def as_index(values: Any) -> pd.Index:
 
 
 def ids(values: Any, what: str) -> pd.Index:
-    """`values` as an Index of string or integer ids.
+    """Make an Index of string or integer ids.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def kind(index: pd.Index) -> str:
 
 
 def _digests(strings: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64] | None:
-    """Numbers that are equal for equal strings, and hardly ever for others; None where a string is long."""
+    """Numbers that are equal for equal strings, and hardly ever for others; None if a string is long."""
     chunks = [chunk.cast(pa.large_string()) for chunk in getattr(strings, "chunks", [strings])]
     padded = pa.concat_arrays([*chunks, pa.array(["\0" * LONGEST], pa.large_string())])
     _, offsets, data = padded.buffers()
@@ -76,14 +76,16 @@ def _digests(strings: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64] | None:
     if longest > LONGEST:
         return None
     word = np.ndarray(len(data) - 7, "<u8", data, strides=1)  # the eight bytes from each byte on
-    found = size.astype(np.uint64)
-    for a in range(0, len(size), CHUNK):
-        digest, at, bits = found[a : a + CHUNK], start[a : a + CHUNK], 8 * size[a : a + CHUNK]
+    digests = size.astype(np.uint64)
+    for first in range(0, len(size), CHUNK):
+        chunk = slice(first, first + CHUNK)
+        digest, position, bits = digests[chunk], start[chunk], 8 * size[chunk]
         for byte in range(0, longest, 8):
-            digest ^= word[at + byte] << np.maximum(64 + 8 * byte - bits, 0).astype(np.uint64)
+            # the shift drops the bytes beyond the end of a string
+            digest ^= word[position + byte] << np.maximum(64 + 8 * byte - bits, 0).astype(np.uint64)
             digest *= np.uint64(0x9E3779B97F4A7C15)
             digest ^= digest >> np.uint64(32)
-    return found
+    return digests
 
 
 def _unique(index: pd.Index) -> bool:
@@ -136,8 +138,8 @@ def _for_pairs(what: str) -> Remedy:
     return Remedy.ANSWERS if what == "labels" else Remedy.LINKS
 
 
-def _links(frame: pd.DataFrame, score: str | None, threshold: float | None, what: str) -> BoolArray:
-    """Which pairs are links."""
+def _linked(frame: pd.DataFrame, score: str | None, threshold: float | None, what: str) -> BoolArray:
+    """Whether each pair is a link, (pairs,)."""
     if score is None and threshold is not None:
         raise DataError(f"{what}: a threshold of {threshold} needs the column of scores", Remedy.SCORE)
     if score is None:
@@ -161,20 +163,21 @@ def _links(frame: pd.DataFrame, score: str | None, threshold: float | None, what
     return np.asarray(scores >= threshold, dtype=bool)
 
 
-def _all_records(records: Any, met: pd.Index, what: str) -> tuple[pd.Index, IntArray]:
+def _all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.Index, IntArray]:
     """All records, and the position of each one that the pairs hold."""
     every = ids(records, f"all records of the {what}")
     if not _unique(every):
         twice = every[every.duplicated()]
         raise DataError(f"all records of the {what}: {len(twice):,} duplicates, such as {some(twice)}")
-    inside = every.get_indexer(met) if kind(every) == kind(met) else np.full(len(met), -1)
-    if (inside < 0).any():
-        beyond = met[inside < 0]
+    same = kind(every) == kind(in_pairs)
+    position = every.get_indexer(in_pairs) if same else np.full(len(in_pairs), -1)
+    if (position < 0).any():
+        unknown = in_pairs[position < 0]
         raise DataError(
-            f"{len(beyond):,} of {len(met):,} records in the {what} are not among all records, "
-            f"such as {some(beyond)}"
+            f"{len(unknown):,} of {len(in_pairs):,} records in the {what} are not among all records, "
+            f"such as {some(unknown)}"
         )
-    return every, inside
+    return every, position
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,7 +205,7 @@ class Clustering:
 
     @classmethod
     def of(cls, memberships: Any, what: str = "clustering") -> Clustering:
-        """From a Series (index = records), a mapping, or a table of two columns, record and cluster.
+        """Make one from a Series (index = records), a mapping, or a table of two columns, record and cluster.
 
         A table is a DataFrame or anything with an Arrow C stream (polars, pyarrow).
 
@@ -249,7 +252,7 @@ class Clustering:
         records: Any = None,
         what: str = "pairs",
     ) -> Clustering:
-        """Connected components of links between records.
+        """Make one of the connected components of links between records.
 
         Parameters
         ----------
@@ -279,14 +282,14 @@ class Clustering:
         Examples
         --------
         >>> pairs = pd.DataFrame({"l": ["a", "b", "d"], "r": ["b", "c", "e"], "p": [0.9, 0.8, 0.1]})
-        >>> found = Clustering.from_pairs(pairs, score="p", threshold=0.5, records=list("abcdef"))
-        >>> found.sizes, list(found.clusters)
+        >>> clustering = Clustering.from_pairs(pairs, score="p", threshold=0.5, records=list("abcdef"))
+        >>> clustering.sizes, list(clustering.clusters)
         (array([3, 1, 1, 1]), ['a', 'd', 'e', 'f'])
         """
         if not is_table(pairs):
             raise DataError(f"{what}: expected a DataFrame or an Arrow table, not {type(pairs).__name__}")
         frame = to_frame(pairs)
-        linked = _links(frame, score, threshold, what)
+        linked = _linked(frame, score, threshold, what)
         ends = frame if score is None else frame.drop(columns=score)
         refuse_columns(ends, f"the table of the {what}", Remedy.SCORE)
         left, right = (ids(ends.iloc[:, i], f"column {ends.columns[i]!r} of the {what}") for i in (0, 1))
@@ -294,15 +297,15 @@ class Clustering:
             raise DataError(
                 f"ids of the {what} are of type {kind(left)} in one column, {kind(right)} in the other"
             )
-        met, every = pd.factorize(left.append(right))
+        codes, every = pd.factorize(left.append(right))
         if records is not None:
-            every, inside = _all_records(records, pd.Index(every), what)
-            met = inside[met]
-        source, target = met[: len(ends)][linked], met[len(ends) :][linked]
+            every, position = _all_records(records, pd.Index(every), what)
+            codes = position[codes]
+        source, target = codes[: len(ends)][linked], codes[len(ends) :][linked]
         graph = coo_array((np.ones(len(source), dtype=bool), (source, target)), shape=(len(every),) * 2)
-        codes, _ = pd.factorize(connected_components(graph, directed=False)[1])
-        heads = np.unique(codes, return_index=True)[1]
-        return cls(pd.Index(every), codes.astype(np.int64), pd.Index(every)[heads])
+        components, _ = pd.factorize(connected_components(graph, directed=False)[1])
+        heads = np.unique(components, return_index=True)[1]
+        return cls(pd.Index(every), components.astype(np.int64), pd.Index(every)[heads])
 
     @property
     def sizes(self) -> IntArray:
@@ -310,11 +313,11 @@ class Clustering:
         return np.bincount(self.codes, minlength=len(self.clusters))
 
     def restrict(self, records: pd.Index) -> Clustering:
-        """The same partition on those of its records that are among `records`."""
+        """Restrict the partition to those of its records that are among `records`."""
         return self.where(self.records.isin(records))
 
     def where(self, kept: BoolArray) -> Clustering:
-        """The same partition on those of its records that a mask, (N,), keeps."""
+        """Restrict the partition to those of its records that a mask, (N,), keeps."""
         codes, clusters = pd.factorize(self.codes[kept])
         return Clustering(self.records[kept], codes.astype(np.int64), self.clusters[clusters])
 

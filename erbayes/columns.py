@@ -100,7 +100,7 @@ class GroupMax:
 
 @dataclass(frozen=True, slots=True)
 class Unidentified:
-    """A quantity that no sample of units can tell, and why."""
+    """A quantity that no sample of units identifies, and why."""
 
     name: str
     reason: str

@@ -84,6 +84,16 @@ class SelectedBySize(Protocol):
         ...
 
 
+@runtime_checkable
+class WithLaw(Protocol):
+    """A design whose weights change with errors of labelling in a known way (see `erbayes.sensitivity`)."""
+
+    @property
+    def weights_follow_labels(self) -> bool:
+        """True if a unit weighs less the more records its labels hold; False if labels do not matter."""
+        ...
+
+
 def _drawn(units: Units, draws: Any) -> IntArray:
     """Unit of each draw; every unit once where `draws` is None."""
     if not len(units):
@@ -161,6 +171,11 @@ class UniformRecords:
     correction: Correction = sampling_fraction
 
     @property
+    def weights_follow_labels(self) -> bool:
+        """True: see `WithLaw`."""
+        return True
+
+    @property
     def without_repeats(self) -> bool:
         return False
 
@@ -212,6 +227,11 @@ class DistinctEntities:
     records: int | None = None
 
     @property
+    def weights_follow_labels(self) -> bool:
+        """True: see `WithLaw`."""
+        return True
+
+    @property
     def without_repeats(self) -> bool:
         return True
 
@@ -258,6 +278,11 @@ class UniformClusters:
     population: int | None = None
     draws: Drawn | None = None
     correction: Correction = sampling_fraction
+
+    @property
+    def weights_follow_labels(self) -> bool:
+        """False: see `WithLaw`."""
+        return False
 
     @property
     def without_repeats(self) -> bool:
@@ -460,6 +485,11 @@ class WeightedRecords:
     absolute: bool = False
     summed: bool = False
 
+    @property
+    def weights_follow_labels(self) -> bool:
+        """True: see `WithLaw`."""
+        return True
+
     @classmethod
     def of(cls, labels: Any, drawn: Drawn, probability: Any, absolute: bool = False) -> WeightedRecords:
         """From the probability of every labelled record.
@@ -567,6 +597,11 @@ class Stratified:
     population: Mapping[Any, int]
     single_unit: SingleUnit = SingleUnit.ERROR
     correction: Correction = sampling_fraction
+
+    @property
+    def weights_follow_labels(self) -> bool:
+        """False: see `WithLaw`."""
+        return False
 
     def expand(self, units: Units) -> Expansion:
         member(self.single_unit, SingleUnit, "single_unit")

@@ -24,12 +24,12 @@ from .errors import DataError, some
 from .tables import is_table, to_frame
 
 Moment = date | int
-"""What records are dated by, a day or a whole number."""
+"""The date of a record, a day or a whole number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dated:
-    """A frame by the dates of records: those up to a cut-off.
+    """A frame made of dates: the records up to a cut-off.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Dated:
         return "____-__-__%" if isinstance(self.last, date) else "_" * len(str(self.last))
 
     def newest(self, dates: Iterable[Any]) -> Dated | None:
-        """The same column, cut off at the newest of some dates; None where there is none."""
+        """The same column, cut off at the newest of some dates; None if there are no dates."""
         newest = max(dates, default=None)
         if isinstance(newest, datetime):
             newest = newest.date()
@@ -182,7 +182,7 @@ class FrameFacts:
     cut : Cut
         The prediction, cut by the frame.
     absent : int or None
-        Records of the frame that the prediction lacks; None of `Dated`, which cannot tell.
+        Records of the frame that the prediction lacks; None for `Dated`, which lists no records.
     newest : Dated or None
         The newest day or number of a labelled record; None without dates.
     labelled : Cut or None
@@ -219,7 +219,7 @@ def frame_ids(frame: Any) -> pd.Index:
     ----------
     frame : Clustering, mapping, Series, table, or collection of ids
         Of a mapping its keys, of a table of one or two columns the first. Of a Series the index; its values
-        where it has no index of its own (0, 1, ...) and no repeats.
+        if it has no index of its own (0, 1, ...) and no repeats.
 
     Raises
     ------
@@ -253,12 +253,14 @@ def frame_ids(frame: Any) -> pd.Index:
     return listed
 
 
-def among(records: pd.Index, listed: pd.Index) -> BoolArray:
-    """Whether each record is listed, (N,). Arrow looks up strings many times faster than pandas.
+def are_listed(records: pd.Index, listed: pd.Index) -> BoolArray:
+    """Whether each record is listed, (N,).
+
+    Arrow looks up strings many times faster than pandas.
 
     Examples
     --------
-    >>> among(pd.Index(["a", "b"]), pd.Index(["b", "c"]))
+    >>> are_listed(pd.Index(["a", "b"]), pd.Index(["b", "c"]))
     array([False,  True])
     """
     if len(listed) and isinstance(listed[0], str):

@@ -1,10 +1,9 @@
 """Metrics: smooth functions of totals over units.
 
-Every metric but P_rec is homogeneous of degree 0 in the totals, so that weights known up to a
-factor suffice. Where a metric needs an absolute number it is scaled by N / Σ records, with N
-known from the prediction. Predicted quantities such as |P| enter by the columns of the sampled
-units, not by their known value: numerator and denominator then err together (the paper's
-P_block against its P_rec).
+Weights that are known up to a factor suffice for every metric except P_rec, since a common factor of all
+totals cancels. A metric that counts something is scaled by N / Σ records, and the prediction gives N.
+A predicted quantity such as |P| is estimated from the sampled units, although it is known. Numerator and
+denominator then err together (the paper's P_block against its P_rec).
 
 Sources: [B22] Binette et al. (2022), arXiv 2210.01230; [M10] Menestrina et al. (2010), generalised
 merge distance; [R07] Rosenberg and Hirschberg (2007), V-measure; [T07] Talburt et al. (2007).
@@ -36,8 +35,8 @@ class Group(Enum):
     """What a metric is about: the headings of long tables."""
 
     LINKS = "Links between records"
-    RECORDS = "Records"
     WHOLE = "Whole entities and clusters"
+    RECORDS = "Records"
     INFORMATION = "Information"
     EDITS = "Splits and merges"
     TRUTH = "The true entities"
@@ -51,14 +50,16 @@ class Metric:
     Attributes
     ----------
     name : str
+        The name that tables print.
     columns : tuple of Column or Known
         The totals that `formula` takes, in order.
     formula : callable
-        Analytic in its arguments, vectorised: derivatives are taken by complex steps.
+        Vectorised, and analytic in its arguments, since derivatives are taken by complex steps.
     size : tuple of (Column, coefficient)
-        The linear form of totals that the metric averages over; its Kish effective number of
-        draws gives the degrees of freedom.
+        The sum of totals that the metric averages over. Its effective number of draws (Kish) gives the
+        degrees of freedom.
     support : (float, float)
+        The least and the largest value.
     source : str
         Formula and citation.
     absolute : bool
@@ -149,7 +150,25 @@ def _needs(parameter: str, value: float, of: str) -> None:
 
 
 def pairwise_f(beta: float = 1.0) -> Metric:
-    """(1+β²) TP / (β²|T| + |P|); β > 1 favours recall."""
+    """The weighted harmonic mean of pairwise precision and recall.
+
+    Its formula is (1+β²) TP / (β²|T| + |P|), with TP, |T| and |P| the common, true and predicted links.
+
+    Parameters
+    ----------
+    beta : float, 0 or more
+        Recall weighs β² times as much as precision.
+
+    Raises
+    ------
+    DataError
+        A β below 0 or not finite.
+
+    Examples
+    --------
+    >>> pairwise_f(2).name
+    'pairwise-f2'
+    """
     _needs("beta", beta, "pairwise_f")
     b2 = beta**2
     return Metric(
@@ -241,7 +260,26 @@ cluster_recall = _ratio(
 
 
 def cluster_f(beta: float = 1.0) -> Metric:
-    """(1+β²) S / (β²|C| + |Ĉ|), S the number of exactly predicted entities."""
+    """The weighted harmonic mean of cluster precision and cluster recall.
+
+    Its formula is (1+β²) S / (β²|C| + |Ĉ|). S is the number of exactly predicted entities, |C| that of
+    entities, |Ĉ| that of predicted clusters.
+
+    Parameters
+    ----------
+    beta : float, 0 or more
+        Recall weighs β² times as much as precision.
+
+    Raises
+    ------
+    DataError
+        A β below 0 or not finite.
+
+    Examples
+    --------
+    >>> cluster_f(0.5).name
+    'cluster-f0.5'
+    """
     _needs("beta", beta, "cluster_f")
     b2 = beta**2
     return Metric(
@@ -292,7 +330,25 @@ b3_recall_entities = _ratio(
 
 
 def v_measure(beta: float = 1.0) -> Metric:
-    """(1+β) h c / (β h + c) of homogeneity h and completeness c."""
+    """The weighted harmonic mean of homogeneity h and completeness c, [R07].
+
+    Its formula is (1+β) h c / (β h + c).
+
+    Parameters
+    ----------
+    beta : float, 0 or more
+        Completeness weighs β times as much as homogeneity.
+
+    Raises
+    ------
+    DataError
+        A β below 0 or not finite.
+
+    Examples
+    --------
+    >>> v_measure(2).name
+    'v-measure2'
+    """
     _needs("beta", beta, "v_measure")
 
     def formula(x: Value, l: Value, k: Value, r: Value, N: Value) -> Value:
@@ -385,10 +441,24 @@ def generalized_merge_distance(
     merge: Callable[[Value], Value],
     meaning: str = "The cost of the splits and merges that turn the prediction into the truth.",
 ) -> Metric:
-    """Cost of turning the prediction into the truth, [M10].
+    """The cost of turning the prediction into the truth, [M10].
 
-    Splitting x + y records into x and y costs split(x+y) - split(x) - split(y); merging them
-    costs merge(x+y) - merge(x) - merge(y). Both functions are vectorised.
+    To split x + y records into x and y costs split(x+y) - split(x) - split(y). To merge them costs
+    merge(x+y) - merge(x) - merge(y).
+
+    Parameters
+    ----------
+    name : str
+    split, merge : callable
+        Vectorised functions of numbers of records.
+    meaning : str
+        The metric in one sentence.
+
+    Examples
+    --------
+    >>> pairs_cut = generalized_merge_distance("pairs-cut", lambda x: x**2 / 2, lambda x: 0 * x)
+    >>> pairs_cut.group
+    <Group.EDITS: 'Splits and merges'>
     """
     cost = u.PieceSum(name, lambda n, N, m: n / m * split(m) - split(n) - merge(n) + n / N * merge(N))
     return Metric(
@@ -555,12 +625,24 @@ def _size_power(q: float) -> u.PieceSum:
 
 
 def hill_number(q: float) -> Metric:
-    """(Σ (N_c/N)^q)^(1/(1-q)), the effective number of entities of order q ≠ 1; exp H(C) at 1.
+    """The number of entities of equal size that are as diverse as the true ones, by order q.
+
+    Its formula is (Σ (N_c/N)^q)^(1/(1-q)), with N_c the records of an entity, and exp H(C) for q = 1.
+
+    Parameters
+    ----------
+    q : float, 0 or more
+        The larger q is, the less small entities count.
 
     Raises
     ------
     DataError
         An order below 0 or not finite. Order ∞ is 1/max(N_c/N), which no total of a sample estimates.
+
+    Examples
+    --------
+    >>> hill_number(0.5).name
+    'hill0.5'
     """
     _needs("the order q", q, "hill_number")
     name = f"hill{q:g}"
@@ -685,21 +767,21 @@ FAMILIES: dict[str, Callable[[float], Metric]] = {
 }
 """Metrics with a parameter, which ends their names."""
 Wanted = Metric | str | Iterable[Metric | str]
-"""What functions take as metrics, one or several of objects and names."""
+"""The type of arguments that name metrics, one or several, by objects or names."""
 
 
 def chosen(metrics: Wanted) -> tuple[Metric, ...]:
-    """The metrics that a caller asks for.
+    """The metrics that a caller asks for, as objects.
 
     Parameters
     ----------
-    metrics : Metric, name, or several of either
-        Names are those that tables print: `pairwise-precision`, `pairwise-f2`, `hill0.5`.
+    metrics : Metric or str, or several
+        A name is one that tables print, such as `pairwise-precision`, `pairwise-f2` or `hill0.5`.
 
     Raises
     ------
     DataError
-        No metric, an unknown name, or something else than a metric.
+        No metric, an unknown name, or an object that is no metric.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Input that is not what it is taken for: edges, swapped files, ids that are written in another way."""
+"""Input of another kind than the caller takes it for: edges, swapped files, ids in another spelling."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .clustering import Clustering, kind
 from .errors import DataError, Remedy, some
 
 CHANCE = 1e-6
-"""What is less likely than this among ids that coincide is no coincidence."""
+"""Probability below which ids that coincide are no coincidence."""
 MET = 0.2
-"""Share of the known groups from which rows that name records of these groups are edges."""
+"""Least share of known groups with a hit, for rows to be edges."""
 ELSEWHERE, NOWHERE = 0.1, 0.5
-"""Shares of known groups whose records give their ids to groups other than their own, or have no group."""
+"""Least shares of the known groups with a hit whose namesakes have another group, or none."""
 NEARLY_ALL = 0.9
-"""Share of labelled records from which their absence is no matter of a policy."""
+"""Share of labelled records that are lacking from which no policy is offered."""
 
 LOOKED = 10_000
-"""About as many labelled records are looked at for edges, which is evidence enough."""
+"""About how many labelled records are examined for edges, which is evidence enough."""
 
 
 def first_entities(labels: Clustering) -> tuple[Clustering, IntArray]:
@@ -114,7 +114,7 @@ def refuse_edges(
     DataError
     """
     entity = labels.codes
-    of_entity = labelled(labels, labels.clusters)[entity]
+    of_entity = position_in_labels(labels, labels.clusters)[entity]
     for what, remedy, namesake, group, known, namesake_known, sizes in (
         ("prediction", Remedy.LINKS, named, cluster, entity, np.append(entity, -1)[named], labels.sizes),
         ("labels", Remedy.ANSWERS, of_entity, entity, cluster, entity_cluster[entity], size),
@@ -132,11 +132,11 @@ def refuse_edges(
             )
 
 
-def labelled(labels: Clustering, wanted: pd.Index) -> IntArray:
-    """Position in the labels of each id that is a labelled record, -1 of others."""
-    if kind(wanted) != kind(labels.records):
-        return np.full(len(wanted), -1)
-    return labels.records.get_indexer(wanted)
+def position_in_labels(labels: Clustering, others: pd.Index) -> IntArray:
+    """Position in the labels of each id that is a labelled record, -1 for others."""
+    if kind(others) != kind(labels.records):
+        return np.full(len(others), -1)
+    return labels.records.get_indexer(others)
 
 
 WRITTEN: dict[str, Callable[[pd.Series], pd.Series]] = {
@@ -144,10 +144,10 @@ WRITTEN: dict[str, Callable[[pd.Series], pd.Series]] = {
     "with other leading zeros": lambda ids: ids.str.strip().str.lstrip("0"),
     "with or without '.0' at the end": lambda ids: ids.str.strip().str.removesuffix(".0"),
 }
-"""How else ids are written, and what is then the same."""
+"""Other ways to write ids, and the form that they share."""
 
 
-def _said(labels: Clustering, lacking: BoolArray) -> str:
+def _absence(labels: Clustering, lacking: BoolArray) -> str:
     unmatched = labels.records[lacking]
     return (
         f"{len(unmatched):,} of {len(lacking):,} labelled records are not in the prediction, "
@@ -158,15 +158,15 @@ def _said(labels: Clustering, lacking: BoolArray) -> str:
 def strangers(
     labels: Clustering, lacking: BoolArray, *reasons: str, remedies: Sequence[Remedy] = ()
 ) -> DataError:
-    """The error for labelled records that a prediction lacks, with `reasons` that it may have.
+    """The error for labelled records that a prediction lacks, with possible `reasons`.
 
     A policy is offered unless nearly all are lacking.
     """
-    said = _said(labels, lacking)
+    absence = _absence(labels, lacking)
     if lacking.mean() < NEARLY_ALL:
-        return DataError("; ".join([said, *reasons]), *remedies, Remedy.MISSING)
+        return DataError("; ".join([absence, *reasons]), *remedies, Remedy.MISSING)
     asked = "are the files or their columns in each other's place, or ids written in another way?"
-    return DataError("; ".join([said, *(reasons or [asked])]), *remedies)
+    return DataError("; ".join([absence, *(reasons or [asked])]), *remedies)
 
 
 def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArray) -> DataError:
@@ -183,19 +183,20 @@ def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArr
     if kind(unmatched) == kind(records) == "string":
         for otherwise, form in WRITTEN.items():
             known, ids = (form(pd.Series(index, dtype="object")) for index in (records, unmatched))
-            if 2 * (met := int(ids.isin(known).sum())) >= len(ids):
+            if 2 * (number := int(ids.isin(known).sum())) >= len(ids):
                 return DataError(
-                    f"{_said(labels, lacking)}; {met:,} of them are there {otherwise}: bring both to one form"
+                    f"{_absence(labels, lacking)}; {number:,} of them are there {otherwise}: "
+                    "bring both to one form"
                 )
     reasons = []
-    if 2 * (met := int(unmatched.isin(prediction.clusters).sum())) >= len(unmatched):
+    if 2 * (number := int(unmatched.isin(prediction.clusters).sum())) >= len(unmatched):
         reasons.append(
-            f"{met:,} of them are ids of its clusters: are its columns in the other order, or its rows "
+            f"{number:,} of them are ids of its clusters: are its columns in the other order, or its rows "
             "pairs of records?"
         )
-    if 2 * (met := int(labels.clusters.isin(records).sum())) >= len(labels.clusters):
+    if 2 * (number := int(labels.clusters.isin(records).sum())) >= len(labels.clusters):
         reasons.append(
-            f"{met:,} of {len(labels.clusters):,} entities are records of the prediction: are the columns "
+            f"{number:,} of {len(labels.clusters):,} entities are records of the prediction: are the columns "
             "of the labels in the other order?"
         )
     remedies = [Remedy.ORDER] if reasons else []
@@ -205,7 +206,7 @@ def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArr
             "other's place?"
         )
     counted = pd.Index(range(len(records)))
-    alike = records.equals(counted) or records.equals(counted.astype("str"))
-    if alike and len(records) and 2 * len(unmatched) >= len(lacking):
+    is_index = records.equals(counted) or records.equals(counted.astype("str"))
+    if is_index and len(records) and 2 * len(unmatched) >= len(lacking):
         reasons.append("its records are 0, 1, 2, …: are they the index of a table?")
     return strangers(labels, lacking, *reasons, remedies=remedies)

@@ -1,4 +1,4 @@
-"""One HTML file about a sample: data, design, estimates, pictures, warnings, and how to make it again.
+"""One HTML file about a sample: the answer first, then data, design, pictures, and how to make it again.
 
 Everything is inside: no script, no font, no link to another place. Pictures are SVG in data URIs. Text
 from the user's data is escaped, and a policy in the page lets no script run in any case.
@@ -19,13 +19,13 @@ from warnings import catch_warnings, filterwarnings
 import numpy as np
 import pandas as pd
 
-from . import plots
+from . import digits, plots
 from .arrays import Seed, generator
 from .diagnostics import alarms, balance, influence
 from .engine import Engine, Jackknife, Resampled, Taylor
 from .errors import DataError, NotIdentified
 from .intervals import EqualTailed, Kind, check_level, suitable
-from .metrics import UNIT, USUAL, Metric, Wanted, chosen
+from .metrics import UNIT, USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
 from .sample import Sample
 from .uncertain import Draws, Normal
 
@@ -33,9 +33,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST = 12
-"""Units whose influence is shown."""
+"""The number of units whose influence is shown."""
 LONGEST = 40
-"""Characters of an id that are shown."""
+"""The number of characters of an id that are shown."""
+LONG = 8
+"""Metrics from which the table has headings."""
+IN_WORDS = {
+    pairwise_precision.name: "Of the links that the matcher made, {} are right",
+    pairwise_recall.name: "Of the links that are truly there, the matcher found {}",
+}
+"""The sentences to quote, by metric."""
+ROLES = {
+    "closed form": "It needs no random numbers, and simulations have checked its intervals.",
+    "jackknife": "If its intervals are far wider, a few large units decide the result.",
+    "bootstrap": "If its intervals differ much, the approximation behind the closed form is poor.",
+}
+"""What each of the default engines is good for."""
 PACKAGES = ("erbayes", "numpy", "scipy", "pandas", "matplotlib")
 
 STYLE = """
@@ -45,6 +58,7 @@ body { margin: 0 auto; padding: 1.5rem 1.25rem 4rem; max-width: 62rem; color: va
   font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .25rem; }
 h2 { font-size: 1.2rem; margin: 2.5rem 0 .5rem; padding-top: .75rem; border-top: 1px solid var(--line); }
+.headline { font-size: 1.3rem; line-height: 1.4; margin: .75rem 0; max-width: none; }
 h3 { font-size: 1rem; margin: 1.5rem 0 .25rem; }
 p { max-width: 44rem; margin: .5rem 0; }
 .soft { color: var(--soft); font-size: .9rem; }
@@ -60,6 +74,11 @@ tbody th, .facts td { white-space: pre-line; }
 th:first-child, td:first-child { text-align: left; padding-left: 0; }
 tbody th { font-weight: 500; overflow-wrap: anywhere; min-width: 10rem; }
 thead th { white-space: normal; overflow-wrap: normal; border-bottom: 2px solid var(--ink); }
+.estimates td { white-space: pre-line; } .estimates tbody th { width: 45%; }
+.estimates tbody th:not([colspan]) { text-align: left; }
+.estimates td { min-width: 7.25rem; }
+.estimates small { display: block; font-size: .8rem; font-weight: 400; color: var(--soft); }
+.estimates th[colspan] { padding-top: 1rem; font-size: .8rem; color: var(--soft); text-align: left; }
 .facts th { width: 40%; font-weight: 400; color: var(--soft); text-align: left; }
 .facts td { text-align: left; overflow-wrap: anywhere; }
 figure { margin: 1rem 0; }
@@ -69,12 +88,19 @@ pre { padding: .75rem 1rem; background: var(--tint); white-space: pre-wrap; font
   .pair figure { margin-top: 0; } }
 @media (max-width: 30rem) { body { padding: 1rem .9rem 3rem; } table { font-size: .75rem; }
   th, td { padding: .3rem .15rem; }
-  tbody th { min-width: 4.5rem; } }
+  tbody th { min-width: 4.5rem; }
+  .estimates tr { display: grid; grid-template-columns: repeat(var(--engines), 1fr); }
+  .estimates thead th:first-child { display: none; }
+  .estimates tbody th { grid-column: 1 / -1; width: auto; border-bottom: 0; padding-left: 0; }
+  .estimates thead th, .estimates td { min-width: 0; text-align: left; padding-left: 0; } }
 @media print { @page { margin: 16mm; } body { max-width: none; padding: 0; font-size: 10pt; }
   table { font-size: 8pt; } h2 { margin-top: 1.25rem; } tbody th { min-width: 5rem; }
   .pair { grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); } .pair figure { margin-top: 0; }
   h2, h3 { break-after: avoid; } tr, figure, .alarms { break-inside: avoid; }
   thead { display: table-header-group; }
+  .estimates { font-size: 9pt; } .estimates td { min-width: 5.5rem; }
+  .headline { font-size: 13pt; } .pair.first { grid-template-columns: minmax(0, 1fr); }
+  .estimates small { font-size: 8pt; } img { max-height: 235mm; }
   .wide { overflow: visible; } .alarms, pre { background: none; } pre { border: 1px solid var(--line); } }
 """
 
@@ -91,30 +117,35 @@ def report(
     about: Mapping[str, Any] | None = None,
     call: str = "",
 ) -> str:
-    """A self-contained HTML page about a sample.
+    """An HTML page about a sample, for those who decide and for those who check.
+
+    Two sentences to quote come first, about pairwise precision and recall if these are among the metrics.
+    If an alarm speaks against them, one sentence that says so takes their place.
 
     Parameters
     ----------
     sample : Sample
     metrics : Metric or str, or several
-        The first two get pictures of the units that drive them.
+        The first two have tables and pictures of the units that move them most.
     level : float in (0, 1)
+        The level of the intervals.
     title : str
     engines : mapping, name -> Engine, optional
-        By default the closed form, the jackknife and the bootstrap. One that refuses the sample is quoted.
+        The first makes the column to quote. By default they are the closed form, the jackknife and the
+        bootstrap. If one refuses the sample, the page gives its reason.
     kinds : sequence of Kind
         Each result has intervals of the first kind that suits it, and of its own kind if none does.
     rng : Generator, int or None
-        For engines that need chance; each starts from the same state. The default gives the same page
-        again.
+        Each engine starts from the same state of it. The default gives the same page again.
     about : mapping, optional
         More lines about the data, such as names of files.
     call : str
-        What makes this page again.
+        The command that makes this page again.
 
     Returns
     -------
     str
+        HTML that needs no other file.
 
     Raises
     ------
@@ -151,6 +182,7 @@ def report(
     wrong = alarms(sample, metrics)
     body = [
         f"<h1>{escape(title)}</h1>",
+        *(_text(sentence, "headline") for sentence in _headline(sample, metrics, results, level, kinds)),
         _text(
             f"Estimates for all records from {len(sample.expansion.unit):,} draws of {len(sample.units):,} "
             f"labelled units. Intervals hold at a level of {100 * level:g} %.",
@@ -159,7 +191,8 @@ def report(
         _alarms(wrong) if wrong else _text("No alarm: nothing that is looked for speaks against them."),
         "<h2>Estimates</h2>",
         *(_text(note, "soft") for note in refused),
-        _beside(_estimates(results, level, kinds), _forest(results, metrics, level, kinds)),
+        _quoting(list(results), bool(wrong)),
+        _beside(_estimates(results, metrics, level, kinds), _forest(results, level, kinds), kind="first"),
         "<h2>Balance</h2>",
         _text("Totals of the prediction are known without any label. The sample should estimate them well."),
         _balance(sample),
@@ -207,8 +240,12 @@ def _alarms(sentences: Sequence[str]) -> str:
     return '<ul class="alarms">' + "".join(f"<li>{escape(s)}</li>" for s in sentences) + "</ul>"
 
 
-def _beside(*parts: str) -> str:
-    return '<div class="pair">' + "".join(f"<div>{part}</div>" for part in parts if part) + "</div>"
+def _beside(*parts: str, kind: str = "") -> str:
+    return (
+        f'<div class="{f"pair {kind}".strip()}">'
+        + "".join(f"<div>{part}</div>" for part in parts if part)
+        + "</div>"
+    )
 
 
 def _table(table: pd.DataFrame) -> str:
@@ -224,12 +261,6 @@ def _table(table: pd.DataFrame) -> str:
 def _facts(facts: Mapping[str, Any]) -> str:
     rows = (f"<tr><th>{escape(str(k))}</th><td>{escape(str(v))}</td></tr>" for k, v in facts.items())
     return f'<div class="wide"><table class="facts">{"".join(rows)}</table></div>'
-
-
-def _number(x: float) -> str:
-    if not np.isfinite(x):
-        return "–"
-    return f"{x:.3f}" if abs(x) < 10 else f"{x:,.1f}" if abs(x) < 1000 else f"{x:,.0f}"
 
 
 def _id(x: Any) -> str:
@@ -258,36 +289,108 @@ def _picture(draw: Callable[[Axes], Axes], height: float, says: str) -> str:
     return f'<figure><img alt="{escape(says)}" src="data:image/svg+xml;base64,{data}"></figure>'
 
 
-def _estimates(results: Mapping[str, Normal | Draws], level: float, kinds: Sequence[Kind]) -> str:
-    columns = {
-        name: pd.Series(
-            [
-                f"{_number(x)}\n{_number(a)}–{_number(b)}"
-                for x, (a, b) in zip(
-                    found.estimate, found.interval(level, suitable(kinds, found)[0]), strict=True
-                )
-            ],
-            found.names,
+def _headline(
+    sample: Sample,
+    metrics: Sequence[Metric],
+    results: Mapping[str, Normal | Draws],
+    level: float,
+    kinds: Sequence[Kind],
+) -> list[str]:
+    """Two sentences to quote, or why there is nothing to quote."""
+    asked = [m for m in metrics if m.name in IN_WORDS] or list(metrics[:2])
+    if not results:
+        return ["This sample gives no estimate. The notes below say why."]
+    first = next(iter(results.values()))
+    every = sample.expansion.variance.census
+    bounds, reasons = (
+        first.interval(level, suitable(kinds, first)[0]),
+        dict(zip(first.names, first.reasons, strict=True)),
+    )
+    defined = [m for m in asked if not reasons[m.name]]
+    if defined and (wrong := alarms(sample, defined)):
+        are = "a warning says" if len(wrong) == 1 else f"{len(wrong)} warnings say"
+        return [f"Do not quote a number of this page yet: {are} what must be mended first."]
+    sentences = []
+    for m in asked:
+        if reasons[m.name]:
+            sentences.append(f"This sample does not give {m.name}: {reasons[m.name]}.")
+            continue
+        j = first.names.index(m.name)
+        show = _written(m, float(first.estimate[j]), float(first.sd[j]))
+        low, high = map(show, bounds[j])
+        sure = "no sampling error, since every unit is labelled" if every else f"{low} to {high}"
+        if not every and not any("interval" in sentence for sentence in sentences):
+            sure = f"{100 * level:g}\u00a0% interval {sure}"
+        sentence = IN_WORDS.get(m.name, f"The estimate of {m.name} is {{}}").format(
+            show(float(first.estimate[j]))
         )
-        for name, found in results.items()
-    }
-    return _table(pd.DataFrame(columns)) if columns else ""
+        sentences.append(f"{sentence} ({sure}).")
+    return sentences
 
 
-def _forest(
+def _written(metric: Metric, value: float, error: float) -> Callable[[float], str]:
+    """How the numbers of a metric are written in a sentence: shares as percentages."""
+    if metric.support != UNIT:
+        return lambda x: digits.text(x, digits.decimals(value, error))
+    places = max(digits.decimals(100 * value, 100 * error) - 1, 0)
+    while places < 2 and 0 < value < 1 and round(100 * value, places) in (0, 100):
+        places += 1
+    return lambda x: f"{100 * x:.{places}f}\u00a0%"
+
+
+def _estimates(
     results: Mapping[str, Normal | Draws], metrics: Sequence[Metric], level: float, kinds: Sequence[Kind]
 ) -> str:
-    """Those metrics that share the scale from 0 to 1."""
-    shares = [j for j, m in enumerate(metrics) if m.support == UNIT]
-    if not shares or not results:
+    """The table of estimates: a metric with its meaning, then a cell for each engine."""
+    if not results:
         return ""
-    names = [metrics[j].name for j in shares]
-    shown = {name: found.part(shares) for name, found in results.items()}
-    height = 1.2 + 0.2 * len(names) * max(1, len(results))
+    tables = {
+        name: digits.shown(found.table(level, suitable(kinds, found)[0])) for name, found in results.items()
+    }
+    rows, group = [], None
+    for j, m in enumerate(metrics):
+        if len(metrics) >= LONG and m.group is not group:
+            group = m.group
+            rows.append(f'<tr><th colspan="{len(tables) + 1}">{escape(group.value)}</th></tr>')
+        cells = (table.iloc[j] for table in tables.values())
+        numbers = "".join(f"<td>{x.estimate}\n{x.lower}–{x.upper}</td>" for x in cells)
+        meaning = escape(m.meaning or m.source)
+        rows.append(f"<tr><th>{escape(m.name)}<small>{meaning}</small></th>{numbers}</tr>")
+    head = "".join(f"<th>{escape(name)}</th>" for name in ("", *tables))
+    body = "\n".join(rows)
+    return (
+        f'<div class="wide"><table class="estimates" style="--engines: {len(tables)}">'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _quoting(engines: Sequence[str], doubted: bool) -> str:
+    """Which column to quote, and what the others are for."""
+    if not engines:
+        return ""
+    first, *others = engines
+    quote = "Once nothing speaks against them, quote" if doubted else "Quote"
+    told = [f"{quote} the column “{first}”.", ROLES.get(first, "")]
+    if others:
+        told.append("The other columns check it: they make the interval in another way.")
+        told += [
+            f"{name.capitalize()}: {ROLES[name][0].lower()}{ROLES[name][1:]}"
+            for name in others
+            if name in ROLES
+        ]
+    return _text(" ".join(filter(None, told)))
+
+
+def _forest(results: Mapping[str, Normal | Draws], level: float, kinds: Sequence[Kind]) -> str:
+    if not results:
+        return ""
+    supports = dict(pair for r in results.values() for pair in zip(r.names, r.support, strict=True))
+    own = sum(not np.isfinite(support).all() for support in supports.values())
+    height = 1.2 + 0.2 * len(supports) * max(1, len(results)) + 0.5 * own
     return _picture(
-        lambda ax: plots.forest(shown, level=level, kinds=kinds, ax=ax),
+        lambda ax: plots.forest(results, level=level, kinds=kinds, ax=ax),
         height,
-        f"Estimates and intervals of {', '.join(names)}",
+        f"Estimates and intervals of {', '.join(supports)}",
     )
 
 
@@ -300,7 +403,7 @@ def _balance(sample: Sample) -> str:
     picture = _picture(
         lambda ax: plots.balance(table, ax=ax), 1.2 + 0.4 * len(table), "Estimated over known totals"
     )
-    return _beside(_table(table.map(_number)), picture)
+    return _beside(_table(digits.shown(table)), picture)
 
 
 def _influence(sample: Sample, metric: Metric) -> str:

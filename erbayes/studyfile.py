@@ -39,11 +39,11 @@ def _sources(folder: Traversable) -> Iterator[tuple[str, bytes]]:
 
 
 def digest_of(package: Traversable) -> str:
-    """A digest of the sources in a folder, and of the versions of NumPy and SciPy."""
-    found = hashlib.sha256(f"numpy {np.__version__} scipy {scipy.__version__}".encode())
+    """Make a digest of the sources in a folder, and of the versions of NumPy and SciPy."""
+    digest = hashlib.sha256(f"numpy {np.__version__} scipy {scipy.__version__}".encode())
     for name, content in _sources(package):
-        found.update(f"\n{name} {len(content)}\n".encode() + content)
-    return found.hexdigest()
+        digest.update(f"\n{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
 
 
 PACKAGE = digest_of(files(OWN))
@@ -58,7 +58,7 @@ def named(thing: object) -> str:
 
 
 def code_of(*things: object) -> str:
-    """A digest of the code behind callables and of the values that they hold.
+    """Make a digest of the code behind callables and of the values that they hold.
 
     It covers this package, NumPy's and SciPy's versions, and the functions and classes that the things
     refer to: by name, through closures, defaults and fields. Of code, the compiled form counts, so that
@@ -66,8 +66,8 @@ def code_of(*things: object) -> str:
     """
     walk = _Walk()
     for thing in things:
-        walk.value(thing)
-    return hashlib.sha256("\n".join([PACKAGE, *walk.found]).encode()).hexdigest()
+        walk.add(thing)
+    return hashlib.sha256("\n".join([PACKAGE, *walk.lines]).encode()).hexdigest()
 
 
 REMEDIES = {
@@ -86,7 +86,7 @@ REMEDIES = {
 class StudyFile:
     """An SQLite file of finished blocks, or memory.
 
-    A key is two digests in a row: of what was asked (`ASKED` characters), and of the code.
+    A key is two digests in a row: of the question (`ASKED` characters), and of the code.
 
     Parameters
     ----------
@@ -121,14 +121,24 @@ class StudyFile:
     ) -> None:
         self.file.close()
 
-    def load(self, wanted: Mapping[str, tuple[int, ...]]) -> dict[str, FloatArray]:
-        """Finished blocks by key, of those wanted with these shapes.
+    def load(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, FloatArray]:
+        """Load finished blocks by key.
 
-        Warns of blocks that are cut, and of blocks that other code made: neither is used.
+        Warns of blocks that are cut off, and of blocks that other code made; neither is used.
+
+        Parameters
+        ----------
+        shapes : mapping, key -> shape
+            The shape that each block must have.
+
+        Returns
+        -------
+        dict, key -> float array
+            The blocks that the file holds.
         """
-        found, cut, other = {}, 0, 0
+        blocks, cut, other = {}, 0, 0
         with self._errors_named():
-            for key, shape in wanted.items():
+            for key, shape in shapes.items():
                 row = self.file.execute(
                     "SELECT CAST(runs AS BLOB) FROM blocks WHERE key = ?", [key]
                 ).fetchone()
@@ -137,8 +147,8 @@ class StudyFile:
                 elif len(row[0] or b"") != 8 * np.prod(shape):
                     cut += 1
                 else:
-                    found[key] = np.frombuffer(row[0]).reshape(shape)
-            if len(found) < len(wanted):
+                    blocks[key] = np.frombuffer(row[0]).reshape(shape)
+            if len(blocks) < len(shapes):
                 # where nothing can be written, this fails before the work rather than after it
                 self.file.execute("DELETE FROM blocks WHERE 0")
                 self.file.rollback()
@@ -152,7 +162,7 @@ class StudyFile:
             warnings.warn(
                 f"{self.path}: finished blocks that are cut off, and are made again: {cut}.", stacklevel=3
             )
-        return found
+        return blocks
 
     def _made_by_other_code(self, key: str) -> int:
         asked = key[: self.ASKED]
@@ -178,75 +188,75 @@ class StudyFile:
 
 
 class _Walk:
-    """Everything that some code refers to, each thing once, as lines of text in `found`."""
+    """Everything that some code refers to, each thing once, as lines of text in `lines`."""
 
     def __init__(self) -> None:
-        self.found: list[str] = []
-        self.met: dict[int, tuple[int, object]] = {}  # the object too: its id must not pass to another
+        self.lines: list[str] = []
+        self.seen: dict[int, tuple[int, object]] = {}  # the object too: its id must not pass to another
 
-    def value(self, x: Any) -> None:
-        self.found.append(type(x).__qualname__)
+    def add(self, x: Any) -> None:
+        self.lines.append(type(x).__qualname__)
         if isinstance(x, str | bytes | int | float | complex | None):
-            self.found.append(repr(x))  # whether two equal constants are one object differs from run to run
+            self.lines.append(repr(x))  # whether two equal constants are one object differs from run to run
         elif isinstance(x, tuple):
-            self.values(x)
-        elif id(x) in self.met:
-            self.found.append(f"met {self.met[id(x)][0]}")
+            self.add_all(x)
+        elif id(x) in self.seen:
+            self.lines.append(f"seen {self.seen[id(x)][0]}")
         else:
-            self.met[id(x)] = len(self.met), x
-            self.first(x)
+            self.seen[id(x)] = len(self.seen), x
+            self.add_new(x)
 
-    def first(self, x: Any) -> None:
-        """A thing that was not met before."""
+    def add_new(self, x: Any) -> None:
+        """Add a thing that was not seen before."""
         if isinstance(x, np.ndarray | pd.Series | pd.DataFrame | pd.Index):
-            self.found.append(joblib.hash(x))
+            self.lines.append(joblib.hash(x))
         elif isinstance(x, Mapping):
-            self.values(x.keys())
-            self.values(x.values())
+            self.add_all(x.keys())
+            self.add_all(x.values())
         elif isinstance(x, list):
-            self.values(x)
+            self.add_all(x)
         elif isinstance(x, set | frozenset):
-            self.values(sorted(x, key=named))
+            self.add_all(sorted(x, key=named))
         elif isinstance(x, functools.partial):
-            self.values([x.func, x.args, x.keywords])
+            self.add_all([x.func, x.args, x.keywords])
         elif isinstance(x, MethodType):
-            self.values([x.__func__, x.__self__])
+            self.add_all([x.__func__, x.__self__])
         elif isinstance(x, type | FunctionType | ModuleType | BuiltinFunctionType | np.ufunc):
             self.code(x)
         elif hasattr(x, "__wrapped__"):
-            self.value(x.__wrapped__)
+            self.add(x.__wrapped__)
         elif isinstance(x, Enum) or _foreign(type(x)):
-            self.found.append(named(x))
+            self.lines.append(named(x))
         else:
             self.instance(x)
 
-    def values(self, several: Iterable[Any]) -> None:
+    def add_all(self, several: Iterable[Any]) -> None:
         listed = list(several)
-        self.found.append(str(len(listed)))
+        self.lines.append(str(len(listed)))
         for x in listed:
-            self.value(x)
+            self.add(x)
 
     def instance(self, x: Any) -> None:
         """An object: its class, and its fields or its `repr`."""
         kind: Any = type(x)
-        self.value(kind)
+        self.add(kind)
         if dataclasses.is_dataclass(x):
-            self.values(getattr(x, f.name) for f in dataclasses.fields(x) if f.repr)
+            self.add_all(getattr(x, f.name) for f in dataclasses.fields(x) if f.repr)
         elif kind.__repr__ is object.__repr__:
-            self.value(getattr(x, "__dict__", {}))
+            self.add(getattr(x, "__dict__", {}))
         else:
-            self.found.append(named(x))
+            self.lines.append(named(x))
 
     def code(self, x: Any) -> None:
         name = getattr(x, "__qualname__", x.__name__)
-        self.found.append(f"{getattr(x, '__module__', '')} {name}")
+        self.lines.append(f"{getattr(x, '__module__', '')} {name}")
         if _foreign(x):
             top = sys.modules.get(_home(x))
-            self.found.append(str(getattr(top, "__version__", "")))
+            self.lines.append(str(getattr(top, "__version__", "")))
         elif isinstance(x, FunctionType):
             self.function(x)
         elif isinstance(x, type):
-            self.values(x.__bases__)
+            self.add_all(x.__bases__)
             for name, member in vars(x).items():
                 self.member(name, member, own=_home(x) == OWN)
 
@@ -259,19 +269,19 @@ class _Walk:
         elif isinstance(x, functools.cached_property):
             x = x.func
         if isinstance(x, FunctionType) or not (own or name.startswith("__")):
-            self.found.append(name)
-            self.value(x)
+            self.lines.append(name)
+            self.add(x)
 
     def function(self, x: FunctionType) -> None:
-        self.values([x.__defaults__, x.__kwdefaults__])
-        self.values(c.cell_contents for c in x.__closure__ or () if _filled(c))
+        self.add_all([x.__defaults__, x.__kwdefaults__])
+        self.add_all(c.cell_contents for c in x.__closure__ or () if _filled(c))
         for name in dict.fromkeys(self.compiled(x.__code__)):
             if name in x.__globals__:
                 self.reference(name, x.__globals__[name], x)
 
     def reference(self, name: str, x: Any, user: FunctionType) -> None:
         """What a global name of a function stands for."""
-        self.found.append(name)
+        self.lines.append(name)
         if isinstance(x, ModuleType):
             self.code(x)
             if not (_foreign(x) or _home(x) == OWN):
@@ -279,19 +289,19 @@ class _Walk:
                     if hasattr(x, attribute):
                         self.reference(attribute, getattr(x, attribute), user)
         elif isinstance(x, FunctionType | type) or _home(user) != OWN:
-            self.value(x)  # values of this package are in its sources
+            self.add(x)  # values of this package are in its sources
 
     def compiled(self, code: CodeType) -> list[str]:
-        """Instructions and constants into `found`; returns the names that the code looks up."""
-        self.found.append(code.co_code.hex())
-        self.found.append(repr((code.co_varnames, code.co_names, code.co_freevars, code.co_cellvars)))
+        """Instructions and constants into `lines`; returns the names that the code looks up."""
+        self.lines.append(code.co_code.hex())
+        self.lines.append(repr((code.co_varnames, code.co_names, code.co_freevars, code.co_cellvars)))
         for constant in code.co_consts:
             if isinstance(constant, CodeType):
                 self.compiled(constant)
             elif isinstance(constant, frozenset):
-                self.found.append(repr(sorted(map(repr, constant))))
+                self.lines.append(repr(sorted(map(repr, constant))))
             else:
-                self.found.append(repr(constant))
+                self.lines.append(repr(constant))
         return _names(code)
 
 
@@ -320,5 +330,5 @@ def _foreign(x: Any) -> bool:
     if home in {OWN, "__main__"}:
         return False
     module = sys.modules.get(home)
-    where = Path(getattr(module, "__file__", None) or "").parts
-    return home in sys.stdlib_module_names or bool({"site-packages", "dist-packages"} & set(where))
+    folders = Path(getattr(module, "__file__", None) or "").parts
+    return home in sys.stdlib_module_names or bool({"site-packages", "dist-packages"} & set(folders))

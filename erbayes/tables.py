@@ -1,4 +1,4 @@
-"""Tables of ids: which of their columns are meant."""
+"""Tables of ids, and which of their columns hold them."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
 MATCHES = frozenset(
     "match nonmatch link nonlink nolink nomatch true false yes no y n t f distinct unsure".split()
 )
-"""Words of judged pairs, without blanks and signs."""
+"""Answers about pairs of records, in small letters, without blanks and signs."""
 
 
 def is_table(value: Any) -> bool:
-    """Whether `value` is a DataFrame, or has an Arrow C stream."""
+    """Whether a value is a table: a DataFrame, or an object with an Arrow C stream."""
     return isinstance(value, pd.DataFrame) or hasattr(value, "__arrow_c_stream__")
 
 
 def to_frame(table: Any) -> pd.DataFrame:
-    """A table as a DataFrame.
+    """A table of any library as a DataFrame.
 
     Raises
     ------
     DataError
-        A single column, such as a Series of polars.
+        A single column instead of a table, such as a Series of polars.
     """
     if isinstance(table, pd.DataFrame):
         return table
@@ -61,28 +61,28 @@ def refuse_columns(
     spare: int = 0,
     named: Sequence[str] = (),
 ) -> None:
-    """Refuse a table whose columns do not say by themselves which of them are meant.
+    """Refuse a table with more columns than are needed, or with fewer.
 
     Parameters
     ----------
     frame : DataFrame
     what : str
-        How messages name it.
+        The name of the table in messages.
     *remedies : Remedy
-        What to do about too many columns.
+        What the reader can do about too many columns.
     pairs : Remedy, optional
-        What else to do if one of them judges pairs of records.
+        What else the reader can do if a column judges pairs of records.
     needed : int
-        How many columns are meant.
+        The number of columns that are read.
     spare : int
-        How many more there may be.
+        The number of columns that may follow them.
     named : sequence of str
-        Those that were named by the caller.
+        The columns that the caller has named.
 
     Raises
     ------
     DataError
-        Fewer columns, or columns to choose from.
+        Fewer columns than are needed, or more, unless all that are needed are named.
     """
     columns = list(frame.columns)
     if len(columns) < needed:

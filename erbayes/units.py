@@ -21,8 +21,8 @@ from .arrays import BoolArray, FloatArray, IntArray
 from .clustering import CHUNK, Clustering, ids, kind
 from .columns import COLUMNS, RECORDS, ClusterSum, Column
 from .errors import DataError, NotIdentified, member, need, some
-from .frame import Cut, Dated, FrameFacts, among, dated_inside, dates_of, frame_ids
-from .mistaken import first_entities, labelled, missing_records, refuse_edges, strangers
+from .frame import Cut, Dated, FrameFacts, are_listed, dated_inside, dates_of, frame_ids
+from .mistaken import first_entities, missing_records, position_in_labels, refuse_edges, strangers
 
 
 class Missing(Enum):
@@ -48,7 +48,7 @@ class KnownTotals:
     size, count : float arrays, (h,)
         Distinct sizes of predicted clusters, in records, and how many clusters have each.
     singletons : bool
-        False where the number of predicted singletons is not known.
+        False if the number of predicted singletons is not known.
     """
 
     size: FloatArray
@@ -61,7 +61,7 @@ class KnownTotals:
         Raises
         ------
         NotIdentified
-            Where predicted singletons count but their number is not known.
+            Predicted singletons count, and their number is not known.
         """
         if not self.singletons and column.phi(np.ones(1))[0] != 0:
             raise NotIdentified(
@@ -80,16 +80,16 @@ class Units:
     ids : Index, (u,)
         Id of each unit.
     unit, group : int arrays, (p,)
-        Unit of each piece, and the whole cluster (entity; predicted cluster where those were
-        sampled) within the unit that the piece belongs to.
+        Unit of each piece, and the whole cluster that the piece belongs to: an entity, or a predicted cluster
+        if those were sampled.
     n, N, m : float arrays, (p,)
-        Records in the piece, in its entity (NaN where not known), in its predicted cluster.
+        Records in the piece, in its entity (NaN if not known), in its predicted cluster.
     cluster : int array, (p,)
         Code of the predicted cluster of each piece, in order of first appearance in the labels.
     known : KnownTotals or None
         What the whole prediction fixes.
     by_entity : bool
-        True where units are made of whole entities, False for whole predicted clusters.
+        True if units are made of whole entities, False if of whole predicted clusters.
     unmatched : int
         Labelled records that the prediction lacks.
     frame : FrameFacts or None
@@ -112,7 +112,7 @@ class Units:
         return len(self.ids)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: what is counted on them is counted again."""
+        """The fields, without the columns that are counted on them."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @cached_property
@@ -135,19 +135,19 @@ class Units:
         return {}
 
     def column(self, column: Column) -> FloatArray:
-        """`column` on each unit, (u,); counted once and kept.
+        """Count a column on each unit, (u,), once.
 
         Raises
         ------
         NotIdentified
-            Where these units cannot tell.
+            These units do not identify the column.
         """
         if column not in self._counted:
             self._counted[column] = column.count(self)
         return self._counted[column]
 
     def take(self, chosen: IntArray) -> Units:
-        """The units at these distinct positions; what is counted already is not counted again."""
+        """Take the units at distinct positions, with the columns that are counted already."""
         first, pieces = self._first[chosen], np.diff(self._first)[chosen]
         stop = np.cumsum(pieces)
         piece = np.arange(stop[-1] if len(stop) else 0) + np.repeat(first - stop + pieces, pieces)
@@ -170,19 +170,19 @@ class Units:
 
     @property
     def population(self) -> float | None:
-        """Records in the population, N; None where the prediction does not fix it."""
+        """Records in the population, N; None if the prediction does not fix it."""
         if self.known is None or not self.known.singletons:
             return None
         return self.known.total(RECORDS)
 
     def alone(self) -> Units:
-        """The same units where no other record exists: what a restriction to the labels sees."""
+        """Restrict the population to the records of these units."""
         m = np.bincount(self.cluster, weights=self.n)
         known = _histogram(m[m > 0].astype(np.int64))
         return replace(self, m=m[self.cluster], known=known, unmatched=0, frame=None)
 
     def stock(self, size: int | None = None) -> Units:
-        """Four units of one whole cluster each, of `size` s, that stand for what no draw may have shown.
+        """Make four units of one whole cluster each, of `size` s, for what no draw has shown.
 
         All right; all wrong, each of its s records alone in a predicted cluster of s records; a singleton
         that is right; a singleton in a predicted cluster of s records. If predicted clusters are the units,
@@ -210,7 +210,7 @@ class Units:
         )
 
     def table(self) -> pd.DataFrame:
-        """Every column that these units identify, one row per unit."""
+        """Table of the columns that these units identify, one row per unit."""
         counts = {c.name: self.column(c) for c in COLUMNS if c.identified(self)}
         return pd.DataFrame(counts, index=self.ids)
 
@@ -264,7 +264,7 @@ def _joined(first: pd.Index, second: pd.Index) -> pd.Index:
 
 
 def _look_up(records: pd.Index, wanted: pd.Index, of: str = "prediction") -> IntArray:
-    """Position of each wanted record, -1 where there is none."""
+    """Position of each wanted record in `records`, -1 if it is not there."""
     if len(records) and len(wanted):
         same_kind(kind(records), kind(wanted), of=of)
     integer = pd.api.types.is_integer_dtype
@@ -277,7 +277,11 @@ def _look_up(records: pd.Index, wanted: pd.Index, of: str = "prediction") -> Int
 
 
 def _near(records: pd.Index, wanted: pd.Index) -> IntArray:
-    """Positions of all records that are wanted, and of few others: integers that share a slot with one."""
+    """Positions of all wanted records, and of few others.
+
+    Integers are marked by the slot of a hash, which a few others share. The lookup that follows then hashes
+    few records.
+    """
     if not all(pd.api.types.is_integer_dtype(i.dtype) for i in (records, wanted)):
         return np.flatnonzero(records.isin(wanted))
     bits = min(max(16, len(wanted).bit_length() + 4), 24)
@@ -321,12 +325,12 @@ def refuse_outside(records: pd.Index, outside: BoolArray) -> None:
 def framed(
     prediction: Any, labels: Clustering, frame: Any, what: str = "prediction"
 ) -> tuple[Clustering, FrameFacts | None]:
-    """The prediction inside the frame, and what the frame leaves of it.
+    """Restrict a prediction to the frame, and say what is left of it.
 
     Raises
     ------
     DataError
-        Labelled records outside the frame, no record of the prediction inside, a frame that cannot be used.
+        Labelled records outside the frame, no record of the prediction inside, or an unusable frame.
     """
     if frame is None:
         return Clustering.of(prediction, what), None
@@ -336,27 +340,27 @@ def framed(
     for other, name in ((listed, "frame"), (labels.records, "labels")):
         if len(whole.records) and len(other):
             same_kind(kind(whole.records), kind(other), name)
-    near = listed[among(listed, labels.records)]
+    near = listed[are_listed(listed, labels.records)]
     refuse_outside(labels.records, ~labels.records.isin(near))
-    inside = among(whole.records, listed)
-    left = _left(whole, inside, what)
-    shared = len(left.records)
+    inside = are_listed(whole.records, listed)
+    remaining = _restricted(whole, inside, what)
+    shared = len(remaining.records)
     absent = 0 if shared == len(listed) else listed.nunique() - shared
-    return left, FrameFacts(Cut.of(whole.codes, inside), absent=absent)
+    return remaining, FrameFacts(Cut.of(whole.codes, inside), absent=absent)
 
 
 def _dated(prediction: Any, labels: Clustering, frame: Dated, what: str) -> tuple[Clustering, FrameFacts]:
     table, dates = dates_of(prediction, frame)
     whole, inside = Clustering.of(table, what), dated_inside(dates, frame)
-    left = _left(whole, inside, what)
+    remaining = _restricted(whole, inside, what)
     position = _look_up(whole.records, labels.records)
     refuse_outside(labels.records, (position >= 0) & ~inside[position])
     newest = frame.newest(dates.iloc[position[position >= 0]])
-    labelled = None if newest is None else Cut.of(left.codes, dated_inside(dates[inside], newest))
-    return left, FrameFacts(Cut.of(whole.codes, inside), newest=newest, labelled=labelled)
+    labelled = None if newest is None else Cut.of(remaining.codes, dated_inside(dates[inside], newest))
+    return remaining, FrameFacts(Cut.of(whole.codes, inside), newest=newest, labelled=labelled)
 
 
-def _left(whole: Clustering, inside: BoolArray, what: str) -> Clustering:
+def _restricted(whole: Clustering, inside: BoolArray, what: str) -> Clustering:
     if not inside.any():
         raise DataError(f"no record of the {what} is in the frame")
     return whole.where(inside)
@@ -440,7 +444,7 @@ def measure(
     lacking = cluster < 0
     touched = np.unique(cluster[rows][~lacking[rows]])
     namesake = np.full(len(prediction.clusters) + 1, -1)  # the last one stands for no cluster
-    namesake[touched] = labelled(shown, prediction.clusters[touched])
+    namesake[touched] = position_in_labels(shown, prediction.clusters[touched])
     refuse_edges(
         shown, cluster[rows], namesake[cluster[rows]], entity_cluster, sizes, len(prediction.records)
     )
@@ -459,16 +463,16 @@ def assemble(
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
 ) -> Units:
-    """Units from what the labelled records met in the prediction, wherever it was looked up.
+    """Make units from the predicted clusters of the labelled records, wherever these were looked up.
 
     Parameters
     ----------
     labels : Clustering
         True entity of every record of each sampled entity.
     cluster : int array, (labelled records,)
-        Position of the predicted cluster in `sizes`; -1 where the prediction lacks the record.
+        Position of the predicted cluster in `sizes`; -1 if the prediction lacks the record.
     sizes : int array, (t,)
-        Records of the predicted clusters, of those at least that `cluster` names.
+        Records of each predicted cluster that `cluster` names, and possibly of others.
     known : KnownTotals
         Sizes of all predicted clusters.
     blocks, missing
@@ -555,15 +559,15 @@ def measure_predicted(
     prediction : memberships
         Predicted cluster of every record of the population.
     labels : memberships
-        True entity of every record of the sampled clusters and, where `whole_entities`, of every
+        True entity of every record of the sampled clusters and, if `whole_entities`, of every
         other record of the entities that they touch.
     sampled : sequence of cluster ids
         The sampled predicted clusters, each once.
     whole_entities : bool
-        False where labels end at the border of the sampled clusters: precision is identified then,
+        False if labels end at the border of the sampled clusters: precision is identified then,
         recall is not.
     frame : record ids, an older prediction, or Dated, optional
-        As in `measure`, where clusters have grown since they were sampled. A predicted cluster is its records
+        As in `measure`, if clusters have grown since they were sampled. A predicted cluster is its records
         inside the frame; one without any is not predicted.
 
     Raises

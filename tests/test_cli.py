@@ -357,10 +357,10 @@ def test_metrics_are_the_usual_ones_those_named_or_all(folder):
 def test_the_plain_table_is_whole(folder):
     shown = run(*ESTIMATE, "uniform-clusters", "--level", "0.9").stdout
     head, _, *rows = shown.splitlines()
-    assert re.split(r" {2,}", head) == ["metric", "estimate", "se", "df", "lower 90 %", "upper 90 %"]
+    assert re.split(r" {2,}", head) == ["metric", "estimate", "se", "df", "lower 90 %", "upper 90 %", "kind"]
     assert [r.split()[0] for r in rows] == [m.name for m in eb.USUAL]
     fit = digits.shown(eb.estimate(PRED, LABELS, eb.UniformClusters()).table(0.9))
-    wanted = fit[["estimate", "se", "df", "lower", "upper"]].itertuples()
+    wanted = fit[["estimate", "se", "df", "lower", "upper", "kind"]].itertuples()
     assert [tuple(row.split()) for row in rows] == [tuple(row) for row in wanted]
     assert "…" not in shown and "\x1b" not in shown
     name = "a-very-long-name-" * 12

@@ -66,7 +66,7 @@ PACKAGES = sorted(
 )
 LISTED_ROOMS = {path.rpartition(".")[0] for path in LISTED if path.count(".") == 2} - set(PACKAGES)
 INNER = {
-    "erbayes.units": {"assemble", "framed", "refuse_outside", "same_kind"},
+    "erbayes.units": {"assemble", "framed", "refuse_outside", "same_kind", "sampled_labels"},
     "erbayes.uncertain": {"Tabled", "derivatives", "gradient", "positions", "reason_column"},
     "erbayes.diagnostics": {"look_older", "out_of_balance"},
     "erbayes.errors": {"member", "need_object", "printable", "some", "whole"},

@@ -13,7 +13,18 @@ import erbayes as eb
 from erbayes import labelling, planning, sensitivity, simulate
 from erbayes import metrics as m
 from erbayes.columns import TRUE_LINKS
-from erbayes.engine import FixedReplicates, RaoWu, Resampled, Taylor, bootstrap, side_by_side
+from erbayes.engine import (
+    FixedReplicates,
+    Jackknife,
+    Naive,
+    OnCalibrated,
+    OnDistinct,
+    RaoWu,
+    Resampled,
+    Taylor,
+    bootstrap,
+    side_by_side,
+)
 from erbayes.intervals import EqualTailed
 from erbayes.report import report
 
@@ -65,6 +76,14 @@ REFUSED = {
         for name, door in {
             "taylor": eb.taylor, "jackknife": eb.jackknife, "bootstrap": bootstrap, "alarms": eb.alarms, "balance": eb.balance,
             "influence": partial(eb.influence, metric="pairwise-recall"),
+            **{
+                type(engine).__name__: partial(engine, metrics=PR)
+                for engine in (
+                    Taylor(), Jackknife(), Resampled(), Naive(), OnDistinct(Taylor()), OnCalibrated(Taylor()), sensitivity.BiasAdjusted(0.1, 0.1),
+                    sensitivity.RestoredAdjusted(labelling.Annotator()), sensitivity.Mislabelled(labelling.Annotator(), Taylor()),
+                    sensitivity.Adjusted(sensitivity.Corrected(), 0.1, 0.1),
+                )
+            },
         }.items()
         for given, value in {"Units": SAMPLE.units, "DataFrame": L.to_frame(), "None": None, "the class Sample": eb.Sample}.items()
     },

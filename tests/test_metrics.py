@@ -71,7 +71,9 @@ def test_the_usual_metrics_are_six_of_all():
 def test_signatures_fit_into_a_tooltip(function):
     assert signature(function).parameters["metrics"].default is eb.USUAL
     assert "= USUAL" in str(signature(function))
-    assert len(str(signature(function))) < 300
+    assert len(str(signature(function))) <= 320
+    defaults = (p.default for p in signature(function).parameters.values() if p.default is not p.empty)
+    assert max(len(repr(default)) for default in defaults) <= 40
 
 
 def test_several_metrics_are_copied_with_their_name():

@@ -13,7 +13,9 @@ import pytest
 from test_census import population
 
 import erbayes as eb
+from erbayes import digits
 from erbayes import metrics as m
+from erbayes import report as module
 from erbayes.engine import Resampled, Taylor
 from erbayes.report import report
 
@@ -156,8 +158,10 @@ def test_what_it_says():
     drawn = sample([])
     page = report(drawn, CHOSEN, level=0.9, about={"prediction": "clusters.csv"}, call="erbayes report ...")
     found = eb.taylor(drawn, CHOSEN).apply(CHOSEN)
-    for x, (low, high) in zip(found.mean[:2], found.interval(0.9)[:2], strict=True):
-        assert f"<td>{x:.3f}\n{low:.3f}–{high:.3f}</td>" in page
+    for x in digits.shown(found.table(0.9)).itertuples():
+        assert f"<td>{x.estimate}\n{x.lower}–{x.upper}</td>" in page
+    for metric in CHOSEN:
+        assert f"<th>{metric.name}<small>{metric.meaning}</small></th>" in page
     assert "level of 90 %" in page
     assert "clusters.csv" in page and "erbayes report ..." in page
     assert "UniformClusters(correction=sampling_fraction)" in page
@@ -165,6 +169,114 @@ def test_what_it_says():
         assert f"<li>{alarm.replace(chr(39), '&#x27;')}</li>" in page
     worst = eb.influence(drawn, m.pairwise_precision).index[0]
     assert re.search(f"<h3>pairwise-precision</h3>.*?<tbody><tr><th>{worst}</th>", page, re.S)
+
+
+def headline(page):
+    return [text.replace("\u00a0", " ") for text in re.findall(r'<p class="headline">(.*?)</p>', page)]
+
+
+def quiet(labelled=400):
+    """A sample of which nothing is wrong: precision .9 in clusters of three, recall lower."""
+    rng = np.random.default_rng(3)
+    true = pd.Series(np.repeat(np.arange(1000), 3), name="true")
+    split, stray = rng.random(3000) < 0.1, rng.random(3000) < 0.03
+    pred = np.where(split, 10_000 + np.arange(3000), np.where(stray, rng.integers(0, 1000, 3000), true))
+    drawn = rng.choice(1000, labelled, replace=False)
+    return eb.Sample(eb.measure(pd.Series(pred), true[true.isin(drawn)]), eb.UniformClusters())
+
+
+def test_two_sentences_to_quote_come_first():
+    drawn = quiet()
+    assert not eb.alarms(drawn)
+    page = report(drawn, level=0.9)
+    (P, low, high), (R, least, most) = np.column_stack(
+        [(found := eb.taylor(drawn).apply(eb.USUAL)).estimate, found.interval(0.9)]
+    )[:2]
+    assert headline(page) == [
+        f"Of the links that the matcher made, {P:.0%} are right (90 % interval {low:.0%} to {high:.0%}).".replace(
+            "%", " %"
+        ).replace("90  %", "90 %"),
+        f"Of the links that are truly there, the matcher found {R:.0%} ({least:.0%} to {most:.0%}).".replace(
+            "%", " %"
+        ),
+    ]
+    assert page.index('class="headline"') < page.index("<h2>") < page.index("Quote the column “closed form”.")
+    assert page.index("Quote the column") < page.index("<table")
+
+
+def test_the_first_two_metrics_are_quoted_if_neither_precision_nor_recall_is_among_them():
+    drawn = quiet()
+    metrics = [m.b3_recall, m.splits, m.rand]
+    table = digits.shown(eb.taylor(drawn, metrics).apply(metrics).table())
+    one, two = headline(report(drawn, metrics))
+    assert re.fullmatch(
+        r"The estimate of b3-recall is \d\d(\.\d)? % \(95 % interval \d\d(\.\d)? % to \d\d(\.\d)? %\)\.", one
+    )
+    x = table.loc["splits"]
+    assert two == f"The estimate of splits is {x.estimate} ({x.lower} to {x.upper})."
+
+
+def test_nothing_is_quoted_while_an_alarm_stands():
+    labels = TRUE[TRUE == TRUE.iloc[0]]
+    drawn = eb.Sample(eb.measure(PRED, labels), eb.UniformClusters())
+    page = report(drawn)
+    assert headline(page) == [
+        "Do not quote a number of this page yet: a warning says what must be mended first."
+    ]
+    assert "Once nothing speaks against them, quote the column" in page
+    assert page.index('class="headline"') < page.index('class="alarms"') < page.index("<table")
+
+
+def test_an_alarm_about_another_metric_leaves_the_sentences():
+    """Precision is certain by the sample, which has no wrong link; recall is not."""
+    labels = {i: i // 4 for i in range(80)}
+    prediction = {i: i // 2 if i % 8 < 4 else i // 4 for i in range(400)} | {400: 9999}
+    prediction = {i: (c, i % 8 < 4) for i, c in prediction.items()}
+    drawn = eb.Sample(eb.measure({i: str(c) for i, c in prediction.items()}, labels), eb.UniformClusters())
+    (alarm,) = eb.alarms(drawn, eb.USUAL)
+    assert "pairwise-precision" in alarm
+    metrics = [m.pairwise_recall, m.b3_precision]
+    assert "b3-precision" in eb.alarms(drawn, metrics)[0]
+    (sentence,) = headline(report(drawn, metrics))
+    assert sentence.startswith("Of the links that are truly there, the matcher found ")
+
+
+def test_what_a_sample_does_not_give_is_said():
+    """No labelled entity has two records: there is no true link to find."""
+    prediction = {i: i for i in range(40)} | {100: 3, 101: 3, 102: 9, 103: 12, 104: 12}
+    drawn = eb.Sample(eb.measure(prediction, {i: -i - 1 for i in range(30)}), eb.UniformClusters())
+    metrics = [m.pairwise_recall, m.b3_precision]
+    assert headline(report(drawn, metrics)) == [
+        "This sample does not give pairwise-recall: it is 0/0 in this sample, which holds none of what it "
+        "averages over."
+    ]
+
+
+def test_a_census_is_quoted_without_an_interval():
+    drawn = eb.Sample(eb.measure(PRED, TRUE), eb.UniformClusters(TRUE.nunique()))
+    first, second = headline(report(drawn))
+    assert first.endswith("(no sampling error, since every unit is labelled).") and "interval" not in second
+
+
+@pytest.mark.parametrize(
+    "value, error, wanted",
+    [
+        (0.93, 0.012, "93 %"),
+        (0.93, 0.0012, "93.0 %"),
+        (0.997, 0.02, "99.7 %"),
+        (1.0, 0.0, "100 %"),
+        (0.004, 0.03, "0.4 %"),
+    ],
+)
+def test_shares_in_sentences(value, error, wanted):
+    assert module._written(m.pairwise_recall, value, error)(value).replace("\u00a0", " ") == wanted
+
+
+def test_long_tables_have_headings():
+    assert "Links between records" not in report(sample([]))
+    long = report(sample([]), eb.ALL)
+    headings = re.findall(r'<th colspan="4">(.*?)</th>', long)
+    assert headings == [group.value for group in m.Group if group is not m.Group.OTHER]
 
 
 def test_totals_have_the_same_names_in_the_table_and_in_the_picture_of_balance():

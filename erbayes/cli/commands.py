@@ -81,10 +81,13 @@ def estimate_command(
     """Estimate metrics of PREDICTION from a labelled sample.
 
     LABELS holds every record of each entity in the sample. Files are CSV, TSV (both may be compressed)
-    or Parquet. Of two columns the first is the record; where there are more, name them: --record,
-    --cluster, --entity. What was read is printed on stderr. Ids are text: integers in a
+    or Parquet. Of two columns the first is the record. If there are more, name those to read: --record,
+    --cluster, --entity. The columns read are printed on stderr. Ids are text: integers in a
     Parquet file become text, and 7 is not 007. PREDICTION may also be a folder of such files or, with
     --table, a DuckDB database. These and large files are scanned where they lie (needs erbayes[scale]).
+
+    Six metrics are estimated unless --metrics names others or --all asks for every one. "erbayes metrics"
+    lists them with their meaning.
 
     \b
     How were the labelled entities found? (--design)
@@ -116,7 +119,7 @@ def estimate_command(
       erbayes estimate new.csv labels.csv --design uniform-records \\
           --frame-column created --frame-until 2021-06-30
 
-    Warnings, on stderr, say what is wrong with the estimates. Exit status: 0, or 2 where the input
+    Warnings, on stderr, say what is wrong with the estimates. Exit status: 0, or 2 if the input
     cannot be used.
     """
     refuse_output_over(printing.output, inputs)
@@ -137,9 +140,9 @@ def estimate_command(
 def compare_command(*, inputs: Several, printing: Printing) -> None:
     """Compare predictions by the same labelled sample.
 
-    Prints each prediction minus each earlier one, with paired standard errors. Two predictions or more are
-    files, tables or columns, whose names they go by. Files and designs are those of erbayes estimate; where
-    one is scanned, all are.
+    Prints each prediction minus each earlier one, with paired standard errors. Predictions are files, tables
+    or columns, two or more, and have their names. Files and designs are those of erbayes estimate. If one
+    prediction is scanned, all are.
 
     \b
     Examples:
@@ -179,7 +182,7 @@ def report_command(
         "report.html"
     ),
 ) -> None:
-    """Write one HTML page about PREDICTION: estimates of all engines, pictures, warnings.
+    """Write one HTML page about PREDICTION: two sentences to quote, estimates, pictures, warnings.
 
     The page needs no network and runs nothing. It names the files with their SHA-256, the versions and
     this call. Files and designs are those of erbayes estimate. Needs the extra plots:
@@ -219,11 +222,11 @@ def plan_command(
     per_record: Annotated[float, typer.Option(help="Cost of each of its records.")] = 1.0,
     printing: Printing,
 ) -> None:
-    """How many units to label for a wished width, from a pilot.
+    """Plan how many units to label for a wished width, from a pilot.
 
-    LABELS is the pilot, found as --design says. Planned are records and units drawn uniformly, with
-    replacement. n_low and n_high are n at the ends of an interval for the variance, of which a pilot knows
-    little. Cost is the expected one; a unit that is drawn twice is labelled once.
+    LABELS is the pilot, drawn as --design says. The plan is for uniform draws of records and of units, with
+    replacement. n_low and n_high are bounds of n, which a small pilot leaves in doubt. Cost is the expected
+    one, and a unit that is drawn twice is labelled once.
 
     \b
     Example: minutes, four a person and half a minute a record

@@ -333,7 +333,7 @@ class Inputs:
     ] = None
 
     def asked(self) -> Sequence[Metric]:
-        """The metrics that the shell names."""
+        """The metrics that the options name."""
         if self.metrics is None:
             return ALL if self.every else USUAL
         if self.every:

@@ -67,7 +67,7 @@ class Database(Protocol):
         return {id: id for id in ids}
 
     def keep(self, select: str) -> str:
-        """SQL of a table with the rows of `select`, computed once where that is cheaper."""
+        """SQL of a table with the rows of `select`, computed once if that is cheaper."""
         return f"({select}) AS p"
 
     def forget(self, table: str, column: str | None = None) -> None:

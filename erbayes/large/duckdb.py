@@ -164,7 +164,10 @@ class DuckTable(Hashing):
         self.describe()
 
     def describe(self, names: Sequence[str] = ()) -> None:
-        """Read the columns from DuckDB. The source calls them by `names`, where these are unique."""
+        """Read the columns from DuckDB.
+
+        In the source they have these `names`, of which those that are not unique are ignored.
+        """
         self.named, self.types = {}, {}
         unique = {i: name for i, name in enumerate(names) if name and names.count(name) == 1}
         for i, (name, type, *_) in enumerate(self.rows(f"DESCRIBE SELECT * FROM {self.table}")):

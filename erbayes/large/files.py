@@ -43,7 +43,7 @@ class Files:
     path: str | Path
     text: bool = False
 
-    def found(self) -> list[Path]:
+    def paths(self) -> list[Path]:
         """The files. In folders and patterns names that start with . or _ are left out, links are followed.
 
         Raises
@@ -89,7 +89,7 @@ def _files_below(folder: Path) -> list[Path]:
     Raises
     ------
     DataError
-        A folder that cannot be read, a file or folder that is met twice, a link that leads nowhere, a table
+        A folder that cannot be read, two ways to the same file or folder, a link that leads nowhere, a table
         with a log.
     """
 
@@ -202,7 +202,7 @@ class FilesTable(DuckTable):
             kind, paths = _suffix(Path(url)), [url]
             partitions = anywhere = _partitions([PurePosixPath(url.partition("?")[0])])
         else:
-            files = source.found()
+            files = source.paths()
             kind, paths = _kind(files[0]), [escape(str(p)) for p in files]
             partitions = _partitions(p.relative_to(source.root) for p in files)
             anywhere = _partitions(files)

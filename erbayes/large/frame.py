@@ -68,7 +68,7 @@ def frame_sources(frame: Any, sources: Iterable[Any]) -> list[Any]:
     Raises
     ------
     DataError
-        Ids, but a prediction or a frame with an engine of its own.
+        A frame of ids, if the prediction or the frame has an engine of its own.
     """
     if frame is None or isinstance(frame, Dated):
         return []
@@ -89,9 +89,9 @@ class Limits:
     inside, older : str
         Conditions of being in the frame, and of being no newer than the newest labelled record.
     newest : Dated or None
-        That record's date, where there are dates.
+        That record's date; None without dates.
     count : int or None
-        Records of the frame, where it is made of ids.
+        Records of the frame; None if it is made of dates.
     """
 
     inside: str
@@ -101,7 +101,7 @@ class Limits:
 
     @classmethod
     def of(cls, database: Database, labels: Clustering, limit: Dated | Listed, record: str) -> Limits:
-        """The conditions on a prediction.
+        """Make the conditions, after checking the labels and the dates.
 
         Raises
         ------
@@ -132,11 +132,13 @@ class Limits:
 
     @property
     def flags(self) -> str:
-        """Columns of SQL: i and o are 1 where a row is inside, and where it is older, and NULL elsewhere."""
+        """Columns of SQL: i is 1 in rows inside, o in older rows, and both are NULL in others."""
         return f"CASE WHEN {self.inside} THEN 1 END AS i, CASE WHEN {self.older} THEN 1 END AS o"
 
     def facts(self, database: Database, flagged: str, by: str = "") -> dict[Any, FrameFacts]:
-        """What the frame leaves of each release, from a table of c, the flags and, where `by` has it, v.
+        """What the frame leaves of each release.
+
+        The table `flagged` has the columns c, `flags` and, if `by` names it, v.
 
         Raises
         ------
@@ -161,7 +163,7 @@ class Limits:
 
 
 def _until(database: Database, dated: Dated, column: str, kind: str | None) -> str:
-    """Condition of not being after the cut-off, for a quoted column of a kind (see `Database.kind`)."""
+    """Condition that a date is not after the cut-off, for a quoted column of a kind (see `Database.kind`)."""
     last = dated.last
     days = kind is not None and kind.lower().startswith(("date", "timestamp")) and "ZONE" not in kind
     if kind not in {"string", "integer", None} and not days:

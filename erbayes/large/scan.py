@@ -17,7 +17,7 @@ import pandas as pd
 from ..clustering import Clustering, kind
 from ..errors import DataError, Remedy, some
 from ..frame import Dated, FrameFacts
-from ..mistaken import labelled, refuse_edges
+from ..mistaken import position_in_labels, refuse_edges
 from ..tables import refuse_names
 from ..units import KnownTotals, Missing, Units, assemble, same_kind, sampled_labels
 from .database import Database
@@ -41,7 +41,7 @@ class Scanned(Units):
     checked : str
         Among which record ids duplicates were looked for.
     digest : int or None
-        Differs where the record ids of two predictions do; None of `RunSQL`.
+        A number that differs if the record ids of two predictions do; None for `RunSQL`.
     columns : tuple of str
         Columns of records and of clusters.
     """
@@ -68,7 +68,7 @@ def scan(
     Parameters
     ----------
     source : path, `Files`, `DatabaseTable`, frame, Arrow dataset, DuckDB relation, Spark DataFrame, `RunSQL`
-        A row for every record of the population. A path is a file, a folder or a pattern.
+        One row per record of the population. A path is a file, a folder or a pattern.
     labels, blocks, missing
         As in `erbayes.measure`.
     frame : Dated, record ids, an older prediction, or what `source` may be, optional
@@ -144,8 +144,8 @@ def scan_releases(
     --------
     >>> import pandas as pd
     >>> table = pd.DataFrame({"r": [1, 2, 1, 2], "c": ["a", "a", "a", "b"], "year": [1, 1, 2, 2]})
-    >>> found = scan_releases(table, {1: "x", 2: "x"}, "year")
-    >>> {year: float(units.table().common_links.sum()) for year, units in found.items()}
+    >>> years = scan_releases(table, {1: "x", 2: "x"}, "year")
+    >>> {year: float(units.table().common_links.sum()) for year, units in years.items()}
     {1: 1.0, 2: 0.0}
     """
     labels = sampled_labels(labels)
@@ -190,8 +190,8 @@ def scan_common(
     --------
     >>> import pandas as pd
     >>> old, new = pd.Series(["a", "a", "a"], [1, 2, 3]), pd.Series(["b", "b"], [2, 3])
-    >>> found = scan_common({"old": old, "new": new}, {1: "x", 2: "x", 3: "x"})
-    >>> {name: (units.rows, units.unmatched) for name, units in found.items()}
+    >>> common = scan_common({"old": old, "new": new}, {1: "x", 2: "x", 3: "x"})
+    >>> {name: (units.rows, units.unmatched) for name, units in common.items()}
     {'old': (2, 1), 'new': (2, 1)}
     """
     if foreign := [name for name, source in predictions.items() if has_engine(source)]:
@@ -204,8 +204,8 @@ def scan_common(
         ids = databases[len(predictions) :]
         limit = Listed.of(ids[0], record) if ids else frame
         for name, database in zip(predictions, databases, strict=False):
-            wanted = cluster.get(name) if isinstance(cluster, Mapping) else cluster
-            chosen = _chosen(database, record, wanted, _dates(frame))
+            column = cluster.get(name) if isinstance(cluster, Mapping) else cluster
+            chosen = _chosen(database, record, column, _dates(frame))
             database.use(*chosen, *_dates(frame))
             _refuse_kinds(labels, *(database.kind(column) for column in chosen))
             if limit is not None:
@@ -215,20 +215,20 @@ def scan_common(
                 database = replace(database, table=_inside(database, limits, chosen[0]))
             parts.append((database, *chosen))
         whole = _Prediction.of(united(parts), labels, "record", "cluster", "release")
-        found = whole.units(labels, blocks, missing, common=True)
+        releases = whole.units(labels, blocks, missing, common=True)
     return {
-        name: replace(found[i], frame=frames.get(name), columns=parts[i][1:])
+        name: replace(releases[i], frame=frames.get(name), columns=parts[i][1:])
         for i, name in enumerate(predictions)
     }
 
 
 def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
-    """Refuse to compare scans that are not of the same records: their errors could not be told from gaps.
+    """Refuse scans of different records: errors and gaps would look the same in a comparison.
 
     Raises
     ------
     DataError
-        Numbers of records differ, or digests of their ids (where there are any), or the labels.
+        Numbers of records differ, or digests of their ids (if both have one), or the labels.
     """
     (first, one), *others = predictions.items()
     for name, other in others:
@@ -271,9 +271,9 @@ def _chosen(
     named = [c for c in (record, cluster, *others) if c is not None]
     choices = dict.fromkeys((c for c in (record, cluster) if c is not None), Remedy.SCANNED_COLUMNS)
     refuse_names(named, columns or named, "the prediction", choices)
-    wanted = [record, cluster].count(None)
+    missing = [record, cluster].count(None)
     unnamed = [c for c in columns if c not in named and c not in database.by_folder]
-    if wanted and len(unnamed) > wanted:
+    if missing and len(unnamed) > missing:
         raise DataError(
             f"the prediction has {len(columns)} columns, {some(columns, 20)}, instead of 2",
             Remedy.SCANNED_COLUMNS,
@@ -290,9 +290,16 @@ def _chosen(
 
 @dataclass(frozen=True, slots=True)
 class _Prediction:
-    """A table of keys: r of the record, c of the cluster and, where there are several, v of the release.
+    """A prediction inside its frame, as a table of keys.
 
-    They are of the rows of `source`: the prediction inside its frame.
+    Attributes
+    ----------
+    source : str
+        SQL of the rows inside the frame, with the original ids.
+    frames : dict, release -> FrameFacts
+        What the frame leaves of each release; empty without a frame.
+    table : str
+        SQL of the keys of these rows: r of the record, c of the cluster and, if there are releases, v.
     """
 
     database: Database
@@ -334,34 +341,34 @@ class _Prediction:
         return "" if self.release is None else "v, "
 
     def rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
-        """Rows, each with its release first: None where there is only one."""
+        """Rows, each with its release first; None if there are no releases."""
         for row in self.database.rows(sql):
             yield row if self.by else (None, *row)
 
     def units(
         self, labels: Clustering, blocks: Any, missing: Missing, common: bool = False
     ) -> dict[Any, Scanned]:
-        """Release -> units."""
+        """Count the units of each release."""
         records = self.count()
         if common:
             shared = self.common(len(records))
             return shared.units(labels, blocks, missing if shared.count() == records else Missing.OMIT)
-        met = self.met(labels.records.tolist())
-        touched = list({c for clusters in met.values() for c in clusters.values()})
+        clusters = self.clusters(labels.records.tolist())
+        touched = list({key for keys in clusters.values() for key in keys.values()})
         checked = self.refuse_duplicates(touched)
         sizes = self.sizes(touched)
         self.database.forget(self.table, "r")
         known = self.histogram(records)
         for v, (rows, _) in records.items():
-            self.refuse_changes(rows, set(met[v].values()), sizes[v], known[v])
+            self.refuse_changes(rows, set(clusters[v].values()), sizes[v], known[v])
         keys = self.database.keys(self.record, labels.records.tolist())
-        position = dict(zip(keys, labelled(labels, pd.Index(list(keys.values()))), strict=True))
-        entity = labelled(labels, labels.clusters)
+        position = dict(zip(keys, position_in_labels(labels, pd.Index(list(keys.values()))), strict=True))
+        entity = position_in_labels(labels, labels.clusters)
         units = {}
         for v, (rows, digest) in records.items():
-            code = {c: i for i, c in enumerate(sizes[v])}
+            code = {key: i for i, key in enumerate(sizes[v])}
             cluster = np.full(len(labels.records), -1, dtype=np.int64)
-            cluster[list(met[v])] = [code[c] for c in met[v].values()]
+            cluster[list(clusters[v])] = [code[key] for key in clusters[v].values()]
             size = np.array(list(sizes[v].values()), dtype=np.int64)
             named = np.array([*(position.get(c, -1) for c in sizes[v]), -1], dtype=np.int64)[cluster]
             refuse_edges(labels, cluster, named, np.where(entity < 0, -1, cluster[entity]), size, rows)
@@ -378,7 +385,7 @@ class _Prediction:
         return units
 
     def count(self) -> dict[Any, tuple[int, int | None]]:
-        """Release -> its records and their digest.
+        """Count the records of each release, and make a digest of their ids.
 
         Raises
         ------
@@ -416,7 +423,7 @@ class _Prediction:
         return replace(self, table=table)
 
     def examples(self, column: str, condition: str) -> str:
-        """Ids at which a condition holds, to show in a message."""
+        """Ids in rows that meet a condition, to show in a message."""
         id = self.database.id(column)
         (ends,) = self.database.rows(f"SELECT MIN({id}), MAX({id}) FROM {self.source} WHERE {condition}")
         shown = [end for end in dict.fromkeys(ends) if end is not None]
@@ -425,11 +432,11 @@ class _Prediction:
     def originals(self, conditions: Iterable[str]) -> list[Any]:
         """Record ids that meet one of the conditions."""
         id, table = self.database.id(self.record), self.source
-        found = [f"SELECT DISTINCT {id} FROM {table} WHERE {condition}" for condition in conditions]
-        return sorted(record for sql in found for (record,) in self.database.rows(sql))
+        selects = [f"SELECT DISTINCT {id} FROM {table} WHERE {condition}" for condition in conditions]
+        return sorted(record for sql in selects for (record,) in self.database.rows(sql))
 
-    def met(self, ids: list[Any]) -> dict[Any, dict[int, Any]]:
-        """Release -> position of a labelled record -> key of its cluster."""
+    def clusters(self, ids: list[Any]) -> dict[Any, dict[int, Any]]:
+        """Key of the cluster of each labelled record, by release and by position in the labels."""
         keys = self.database.keys(self.record, ids)
         position = {id: i for i, id in enumerate(ids)}
         clusters: dict[Any, dict[int, Any]] = defaultdict(dict)
@@ -445,7 +452,7 @@ class _Prediction:
         return clusters
 
     def sizes(self, touched: list[Any]) -> dict[Any, dict[Any, int]]:
-        """Release -> key of a touched cluster -> its records."""
+        """Records of each touched cluster, by release and key."""
         sizes: dict[Any, dict[Any, int]] = defaultdict(dict)
         select = f"SELECT {self.by}c, COUNT(*) FROM {self.table}"
         for inside in self.database.listed(touched) if touched else ():
@@ -454,7 +461,7 @@ class _Prediction:
         return sizes
 
     def histogram(self, releases: Iterable[Any]) -> dict[Any, KnownTotals]:
-        """Release -> sizes of its predicted clusters."""
+        """Sizes of the predicted clusters of each release."""
         counts: dict[Any, list[tuple[float, float]]] = defaultdict(list)
         clusters = f"SELECT {self.by}c, COUNT(*) AS m FROM {self.table} GROUP BY {self.by}c"
         for v, size, count in self.rows(
@@ -522,12 +529,12 @@ class _Prediction:
         """Refuse labelled records that the prediction has with other case or blanks."""
         if not len(lacking) or not isinstance(lacking[0], str):
             return
-        wanted = [r.strip().lower() for r in lacking[:HINTED]]
+        plain_ids = [r.strip().lower() for r in lacking[:HINTED]]
         plain = f"LOWER(TRIM({self.database.id(self.record)}))"
-        found = self.originals(f"{plain} IN ({inside})" for inside in self.database.listed(wanted))
-        if found:
+        alike = self.originals(f"{plain} IN ({inside})" for inside in self.database.listed(plain_ids))
+        if alike:
             raise DataError(
                 f"{len(lacking)} labelled records are not in the prediction, such as {some(lacking)}; but "
-                f"{len(found)} ids there differ from these in case or blanks only, such as {some(found)}: "
+                f"{len(alike)} ids there differ from these in case or blanks only, such as {some(alike)}: "
                 "bring both to one form"
             )

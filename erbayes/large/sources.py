@@ -1,4 +1,4 @@
-"""Which source is opened how."""
+"""Every kind of source, and how it is opened: a new kind is added here."""
 
 from __future__ import annotations
 

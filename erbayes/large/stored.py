@@ -49,8 +49,11 @@ class StoredTable(DuckTable):
         )
         wanted = self.source.table if isinstance(self.source.table, str) else ".".join(self.source.table)
         shown = [table if schema == "main" else f"{schema}.{table}" for schema, table in tables]
-        if wanted.lower() not in (position := [table.lower() for table in shown]):
+        matching = [
+            place for place, table in zip(tables, shown, strict=True) if table.lower() == wanted.lower()
+        ]
+        if not matching:
             raise DataError(f"{path} has no table {wanted!r}; it has {some(shown, 20)}")
-        self.table = qualified((name, *tables[position.index(wanted.lower())]), double_quoted)
+        self.table = qualified((name, *matching[0]), double_quoted)
         self.text = self.source.text
         self.describe()

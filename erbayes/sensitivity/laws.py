@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from .. import columns as u_
 from ..arrays import BoolArray, FloatArray, floats
 from ..columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, PieceSum
-from ..design import Design, DistinctEntities, Stratified, UniformClusters, UniformRecords, WeightedRecords
+from ..design import Design, WithLaw
 from ..engine.closed_form import taylor
 from ..errors import DataError
 from ..metrics import Metric, Value, chosen, pairwise_f, pairwise_precision, pairwise_recall
@@ -80,10 +80,8 @@ def law_of(design: Design) -> Law:
     DataError
         A design of which no law is known here.
     """
-    if isinstance(design, UniformRecords | DistinctEntities | WeightedRecords):
-        return PROPORTIONAL
-    if isinstance(design, UniformClusters | Stratified):
-        return FIXED
+    if isinstance(design, WithLaw):
+        return PROPORTIONAL if design.weights_follow_labels else FIXED
     raise DataError(
         f"no first-order law goes with {type(design).__name__}: pass law=, or use Restored "
         "or restored_analysis"

@@ -1,0 +1,300 @@
+"""What is added works everywhere or is refused everywhere: a step that is forgotten fails here.
+
+docs/where-new-code-goes.md lists the steps. Each group below has a table of examples, and a class of the package
+that has none fails the first test of its group.
+"""
+
+import inspect
+import re
+from dataclasses import is_dataclass
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import typer
+from matplotlib.figure import Figure
+
+import erbayes as eb
+from erbayes import calibration, design, engine, intervals, plots, sensitivity
+from erbayes import metrics as m
+from erbayes import simulate as sim
+from erbayes.cli import app
+from erbayes.cli.commands import KINDS as KINDS_OF_SHELL
+from erbayes.cli.inputs import DesignName
+from erbayes.labelling import Annotator, Beta
+from erbayes.planning import forecast
+from erbayes.report import report
+from erbayes.study import DrawRecords, study
+
+bootstrap_room = import_module("erbayes.engine.bootstrap")
+DOCS = Path(__file__).parents[1] / "docs"
+PR = (m.pairwise_precision, m.pairwise_recall)
+PEOPLE = sim.simulate(sim.Zeta(2.5, 20), sim.Misattribution(0.2), 1500, np.random.default_rng(1))
+TRUTH = PEOPLE.true
+PREDICTION = PEOPLE.pred
+LABELLED = sorted(TRUTH.unique())[:80]
+LABELS = TRUTH[TRUTH.isin(LABELLED)]
+UNITS = eb.measure(PREDICTION, LABELS)
+SAMPLE = eb.Sample(UNITS, eb.UniformRecords())
+
+
+def page(path):
+    return (DOCS / path).read_text(encoding="utf-8")
+
+
+def classes(room, *methods):
+    """Dataclasses that a room defines, with these methods."""
+    return {
+        value
+        for value in vars(room).values()
+        if inspect.isclass(value)
+        and value.__module__ == room.__name__
+        and is_dataclass(value)
+        and all(hasattr(value, name) for name in methods)
+    }
+
+
+# Designs
+
+DESIGNS = {
+    eb.UniformRecords: eb.UniformRecords(),
+    eb.UniformClusters: eb.UniformClusters(),
+    eb.DistinctEntities: eb.DistinctEntities(90),
+    eb.KnownWeights: eb.KnownWeights(pd.Series(1.0, LABELLED)),
+    eb.BySize: eb.BySize(np.sqrt),
+    eb.WeightedRecords: eb.WeightedRecords.of(LABELS, list(LABELS.index[::3]), pd.Series(1.0, LABELS.index)),
+    eb.Stratified: eb.Stratified({i: i % 2 for i in LABELLED}, {0: 400, 1: 400}),
+    eb.Calibrated: eb.Calibrated(eb.UniformRecords()),
+}
+NOT_IN_THE_SHELL = {
+    eb.BySize: "a function of sizes",
+    eb.WeightedRecords: "probabilities of records; use known-weights",
+    eb.Calibrated: "another design and functions of sizes",
+}
+PLANNED = {eb.UniformRecords, eb.UniformClusters, eb.BySize}
+WITH_LAW = {
+    eb.UniformRecords,
+    eb.UniformClusters,
+    eb.DistinctEntities,
+    eb.WeightedRecords,
+    eb.Stratified,
+}
+WITH_MODEL = {eb.UniformRecords, eb.UniformClusters, eb.DistinctEntities, eb.BySize}
+
+
+def sampled(cls):
+    if cls is eb.WeightedRecords:
+        drawn = LABELS.index[::3]
+        return eb.Sample(eb.measure(PREDICTION, LABELS[LABELS.isin(LABELS[drawn])]), DESIGNS[cls])
+    return eb.Sample(UNITS, DESIGNS[cls])
+
+
+def test_every_design_has_an_example():
+    assert classes(design, "expand") | classes(calibration, "expand") == set(DESIGNS)
+
+
+@pytest.mark.parametrize("cls", DESIGNS, ids=lambda cls: cls.__name__)
+class TestDesign:
+    def test_estimates(self, cls):
+        assert np.isfinite(eb.taylor(sampled(cls), PR).apply(PR).interval()).all()
+
+    def test_is_explained(self, cls):
+        for where in ("guide/which-estimator.md", "guide/api.md"):
+            assert cls.__name__ in page(where), where
+
+    def test_has_an_option_or_a_reason(self, cls):
+        option = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
+        assert (option in {d.value for d in DesignName}) != (cls in NOT_IN_THE_SHELL)
+
+    def test_is_planned_or_refused(self, cls):
+        if cls in PLANNED:
+            assert forecast(PEOPLE, PR, {"d": DESIGNS[cls]}).smallest(0.1)["n"][0] > 1
+        else:
+            with pytest.raises(
+                eb.DataError, match=f"d: {cls.__name__} cannot be planned; UniformRecords, .* can"
+            ):
+                forecast(PEOPLE, PR, {"d": DESIGNS[cls]})
+
+    def test_has_a_law_of_labelling_error_or_is_refused(self, cls):
+        if cls in WITH_LAW:
+            assert sensitivity.law_of(DESIGNS[cls]) in (sensitivity.PROPORTIONAL, sensitivity.FIXED)
+        else:
+            with pytest.raises(eb.DataError, match=f"no first-order law goes with {cls.__name__}: pass law="):
+                sensitivity.law_of(DESIGNS[cls])
+
+    def test_has_a_size_model_or_is_refused(self, cls):
+        evidence = pytest.importorskip("erbayes.bayes.evidence").Evidence
+        if cls in WITH_MODEL:
+            assert evidence.of(sampled(cls)).entities.size.sum() > 0
+        else:
+            with pytest.raises(
+                eb.NotIdentified, match=f"under {cls.__name__} the chance of an entity is no known"
+            ):
+                evidence.of(sampled(cls))
+
+
+# Engines
+
+ENGINES = {
+    engine.Taylor: engine.Taylor(),
+    engine.Jackknife: engine.Jackknife(),
+    engine.Resampled: engine.Resampled(replicates=40),
+    engine.Naive: engine.Naive(),
+    engine.OnDistinct: engine.OnDistinct(engine.Taylor()),
+    engine.OnCalibrated: engine.OnCalibrated(engine.Taylor()),
+    sensitivity.Mislabelled: sensitivity.Mislabelled(sensitivity.by_pieces(0.1, 0.1), engine.Taylor()),
+    sensitivity.Adjusted: sensitivity.Adjusted(sensitivity.Restored(draws=2), 0.1, 0.1),
+    sensitivity.BiasAdjusted: sensitivity.BiasAdjusted(Beta(2, 8), 0.0, imputations=5),
+    sensitivity.RestoredAdjusted: sensitivity.RestoredAdjusted(Annotator(), imputations=5),
+}
+PAIRED = {engine.Taylor, engine.Jackknife, engine.Resampled}
+
+
+def own(sample, metrics, rng):
+    """An engine of a user: a function."""
+    return eb.taylor(sample, metrics).apply(metrics, order=1)
+
+
+def test_every_engine_has_an_example():
+    rooms = {**vars(engine), **vars(sensitivity)}
+    found = {
+        value
+        for name, value in rooms.items()
+        if name in {*engine.__all__, *sensitivity.__all__}
+        and inspect.isclass(value)
+        and is_dataclass(value)
+        and "__call__" in vars(value)
+    }
+    assert found - {sensitivity.Corrected, sensitivity.Restored} == set(ENGINES)
+
+
+@pytest.mark.parametrize("one", [*ENGINES.values(), own], ids=lambda one: type(one).__name__)
+class TestEngine:
+    def test_returns_the_metrics_and_has_intervals(self, one):
+        found = one(SAMPLE, PR, 1)
+        assert isinstance(found, eb.Normal | eb.Draws)
+        assert found.names == tuple(metric.name for metric in PR)
+        assert found.estimate.shape == (2,) and found.interval().shape == (2, 2)
+        table = found.table()
+        assert (table["kind"] == "none").tolist() == table["lower"].isna().tolist()
+
+    def test_a_seed_gives_the_same_again(self, one):
+        for again in (1, np.random.default_rng(1)):
+            np.testing.assert_array_equal(one(SAMPLE, PR, again).estimate, one(SAMPLE, PR, 1).estimate)
+
+    def test_is_taken_by_studies_reports_and_grids(self, one):
+        plan = {"records": DrawRecords()}
+        runs = study({"p": PEOPLE}, plan, [200], {"e": one}, PR, repetitions=2, seed=1, progress=False).runs
+        assert runs["estimate"].notna().all()
+        assert "<th>e</th>" in report(SAMPLE, PR, engines={"e": one})
+        found = (
+            sensitivity.grid(SAMPLE, [0.1], [0.0], PR, engine=one, rng=1, progress=False)
+            if one not in (ENGINES[sensitivity.BiasAdjusted],)
+            else None
+        )
+        assert found is None or np.isfinite(found.estimate).all()
+        table = engine.side_by_side({"e": one(SAMPLE, PR, 1)}, PR).table()
+        assert table["metric"].tolist() == [metric.name for metric in PR]
+
+    def test_compares_or_is_refused(self, one):
+        both = {"a": PREDICTION, "b": TRUTH}
+        if type(one) in PAIRED:
+            found = eb.compare(both, LABELS, eb.UniformClusters(), PR, engine=one, rng=1).differences()
+            assert (found["upper"] > found["lower"]).all()
+        else:
+            with pytest.raises(eb.DataError, match="cannot judge several predictions by the same draws"):
+                eb.compare(both, LABELS, eb.UniformClusters(), PR, engine=one)
+
+
+def test_the_size_model_is_an_engine_too():
+    bayes = pytest.importorskip("erbayes.bayes")
+    parameters = inspect.signature(bayes.Modelled.__call__).parameters
+    assert list(parameters) == list(inspect.signature(engine.Taylor.__call__).parameters)
+
+
+# Kinds of interval
+
+KINDS = {
+    eb.BetaGamma: eb.BetaGamma(),
+    eb.Symmetric: eb.Symmetric(),
+    eb.EqualTailed: eb.EqualTailed(),
+    eb.HighestDensity: eb.HighestDensity(),
+    engine.BCa: engine.BCa(),
+    engine.Basic: engine.Basic(),
+    engine.Studentised: engine.Studentised(),
+}
+RESULTS = {
+    "Normal": engine.Taylor()(SAMPLE, PR),
+    "Draws": engine.Resampled(replicates=60)(SAMPLE, PR, 1).as_draws(),
+    "Bootstrap": engine.Resampled(replicates=60)(SAMPLE, PR, 1),
+}
+
+
+def test_every_kind_has_an_example():
+    assert classes(intervals, "suits", "bounds") | classes(bootstrap_room, "suits", "bounds") == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: type(kind).__name__)
+class TestKind:
+    def test_is_an_interval_of_some_results_and_refused_by_the_others(self, kind):
+        suited = [name for name, found in RESULTS.items() if kind.suits(found)]
+        assert suited
+        for name, found in RESULTS.items():
+            if name in suited:
+                bounds = found.interval(0.8, kind)
+                assert (bounds[:, 0] <= bounds[:, 1]).all() and (bounds >= 0).all() and (bounds <= 1).all()
+                narrow = found.interval(0.5, kind)
+                assert (np.diff(narrow) < np.diff(bounds)).all()
+            else:
+                with pytest.raises(eb.DataError, match=f"{type(kind).__name__} is no interval of a {name}"):
+                    found.interval(0.8, kind)
+
+    def test_every_table_names_it(self, kind):
+        suited = {name: found for name, found in RESULTS.items() if kind.suits(found)}
+        label = kind.label(m.UNIT)
+        for found in suited.values():
+            assert (found.table(0.8, kind)["kind"] == label).all()
+        assert (engine.side_by_side(suited, PR, kinds=[kind]).table()["kind"] == label).all()
+
+    def test_is_taken_by_pictures_reports_and_studies(self, kind):
+        found = next(found for found in RESULTS.values() if kind.suits(found))
+        ax = plots.forest(found, kinds=[kind], ax=Figure().subplots())
+        drawn = np.array([path.vertices[:, 0] for path in ax.collections[0].get_paths()])
+        np.testing.assert_allclose(drawn, found.interval(0.95, kind))
+        one = engine.Taylor() if kind.suits(RESULTS["Normal"]) else engine.Resampled(replicates=60)
+        assert "<table" in report(SAMPLE, PR, engines={"e": one}, kinds=[kind])
+        asked = {"e": engine.Estimator(one, kind)}
+        plan = {"records": DrawRecords()}
+        runs = study({"p": PEOPLE}, plan, [40], asked, PR, repetitions=2, seed=1, progress=False).runs
+        assert runs["lower"].notna().all()
+        assert np.isfinite(
+            sensitivity.grid(SAMPLE, [0.1], [0.0], PR, engine=one, kind=kind, progress=False).lower
+        ).all()
+
+    def test_is_explained(self, kind):
+        name = type(kind).__name__
+        assert name in page("intervals.md") and name in page("guide/api.md")
+
+    def test_has_a_value_of_the_option_or_needs_draws(self, kind):
+        in_shell = type(kind) in {type(k) for k in KINDS_OF_SHELL.values()}
+        assert in_shell == isinstance(kind, intervals.Distribution)
+
+
+def test_a_kind_that_suits_no_result_stops_a_study():
+    asked = {"e": engine.Estimator(engine.Taylor(), engine.BCa())}
+    with pytest.raises(eb.DataError, match="BCa is no interval of a Normal"):
+        study({"p": PEOPLE}, {"r": DrawRecords()}, [40], asked, PR, repetitions=2, seed=1, progress=False)
+
+
+# Options
+
+
+def test_every_option_is_on_the_page_of_the_command_line():
+    text = page("guide/command-line.md")
+    commands = typer.main.get_command(app).commands
+    options = {o for c in commands.values() for p in c.params for o in p.opts if o.startswith("--")}
+    assert not sorted(o for o in options if not re.search(rf"`{o}\b|{o}(?![\w-])", text))
+    values = {d.value for d in DesignName} | {k.value for k in KINDS_OF_SHELL}
+    assert not sorted(v for v in values if v not in text)
