@@ -591,7 +591,7 @@ def process(*args, cwd):
 def test_a_process_prints_and_exits_0(folder):
     done = process(*ESTIMATE, "uniform-clusters", "--metrics", "b3-recall", "--format", "csv", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("metric,method,estimate,se,df,lower,upper,level\nb3-recall,taylor,")
+    assert done.stdout.startswith("metric,method,estimate,se,df,lower,upper,level,kind\nb3-recall,taylor,")
 
 
 def test_a_process_tells_errors_without_a_traceback(folder):
