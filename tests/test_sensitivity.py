@@ -169,9 +169,10 @@ def test_under_fixed_weights_kept_records_barely_help_precision():
 
 
 SPLITS, MERGES = sim.Splits(0.15), sim.Merges(0.05)
+BOTH = sim.Chain((SPLITS, MERGES))
 
 
-def people(records=20_000, seed=1, mechanism=sim.Chain((SPLITS, MERGES))):
+def people(records=20_000, seed=1, mechanism=BOTH):
     return sim.simulate(sim.LogNormal(1.5, 0.7), mechanism, records, rng(seed))
 
 
@@ -447,7 +448,7 @@ def test_bad_input():
     for share in (1.0, -0.1, 1.2):
         with pytest.raises(eb.DataError, match=r"the share kept must lie in \[0, 1\)"):
             bias_analysis(some_sample(), 0.1, share, rng=rng())
-    with pytest.raises(eb.DataError, match="imputations and draws must be 1 or more, not 0 and 10"):
+    with pytest.raises(eb.DataError, match="imputations must be a whole number, 1 or more, not 0"):
         restored_analysis(some_sample(), Annotator(), imputations=0, rng=rng())
 
     def three(sample, metrics, source):

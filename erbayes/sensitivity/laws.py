@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import columns as u_
-from ..arrays import BoolArray, FloatArray
+from ..arrays import BoolArray, FloatArray, floats
 from ..columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, Pieces, PieceSum, Term
 from ..design import Design, WithLaw
 from ..engine.closed_form import taylor
@@ -126,7 +126,7 @@ def law_of(design: Design) -> Law:
 
 def odds(share: ArrayLike, what: str) -> FloatArray:
     """x/(1 - x) of shares in [0, 1); DataError names what other ones are shares of."""
-    x = np.asarray(share, dtype=float)
+    x = floats(share, f"shares {what}")
     bad = ~((x >= 0) & (x < 1))
     if bad.any():
         raise DataError(f"the share {what} must lie in [0, 1); {int(bad.sum())} of {x.size} do not")
