@@ -6,9 +6,9 @@ keep a share v of the foreign records in home. There are two ways to undo these 
 The closed form corrects metrics. To first order, the labelled totals of common, true and predicted links are
 linear in u and v. Their slopes are totals as well, which a `Law` names. `corrected` turns a metric into the
 one of true labels, and any engine estimates it. For draws proportional to size, precision P and recall R
-follow from the observed P_obs and R_obs:
+follow from the observed P_obs and R_obs. P is for entities in one piece, and R for v = 0:
 
-    P = (P_obs - v)/(1 - v),    R = R_obs (1 - u)/(1 - u R_obs) at v = 0,
+    P = (P_obs - v)/(1 - v),    R = R_obs (1 - u)/(1 - u R_obs),
 
 so that P_obs - P = v (1 - P) and R_obs - R ≈ u R (1 - R).
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Seed
+from ..arrays import Seed, generator
 from ..engine.bootstrap import Resampled
 from ..engine.closed_form import Taylor
 from ..engine.contract import Engine
 from ..engine.schemes import PseudoDraws
 from ..labelling import Annotator, Rate, mislabel
 from ..metrics import Metric
-from ..sample import Sample
+from ..sample import Sample, need_sample
 from ..uncertain import Draws, Normal
 from .adjustments import Adjustment
 from .bias import bias_analysis, restored_analysis
@@ -47,7 +47,8 @@ class Mislabelled:
     engine: Engine
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
-        rng = np.random.default_rng(rng)
+        need_sample(sample)
+        rng = generator(rng)
         return self.engine(Sample(mislabel(sample.units, self.model, rng), sample.design), metrics, rng)
 
 
@@ -85,7 +86,8 @@ class Adjusted:
     engine: Engine = field(default_factory=Taylor)
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
-        rng = np.random.default_rng(rng)
+        need_sample(sample)
+        rng = generator(rng)
         adjusted = self.adjust(sample, metrics, self.u, self.v, rng)
         return averaged([self.engine(*sample_and_metrics, rng) for sample_and_metrics in adjusted])
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import columns as u_
-from ..arrays import BoolArray, FloatArray
-from ..columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, PieceSum
+from ..arrays import BoolArray, FloatArray, floats
+from ..columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, Pieces, PieceSum, Term
 from ..design import Design, WithLaw
 from ..engine.closed_form import taylor
-from ..errors import DataError
+from ..errors import DataError, NotIdentified
 from ..metrics import Metric, Metrics, Value, chosen, pairwise_f, pairwise_precision, pairwise_recall
 from ..sample import Sample
 
@@ -22,9 +22,45 @@ PRF = Metrics((pairwise_precision, pairwise_recall, pairwise_f()), "PRF")
 LINKS: tuple[Column, ...] = (COMMON_LINKS, TRUE_LINKS, PREDICTED_LINKS)
 
 
+@dataclass(frozen=True, slots=True)
+class KeptAtHome:
+    """First-order change of a total per foreign record kept in home, if a unit weighs 1/N_c as labelled.
+
+    A kept record adds `gain` to the column of its entity, and makes the entity look larger by one record. Let
+    X_c be the sum of `term` over the entity's pieces. A draw that contributed X_c/N_c then contributes
+    (X_c + gain)/(N_c + 1). Each of n draws of a piece has m - n foreign records in home. The change is
+
+        Σ over pieces of n (m - n) (N_c gain - X_c)/(N_c (N_c + 1)).
+
+    Attributes
+    ----------
+    name : str
+    term, gain : callable (n, N_c, m) -> float array
+    """
+
+    name: str
+    term: Term
+    gain: Term
+
+    def identified(self, units: Pieces) -> bool:
+        return units.by_entity and not np.isnan(units.N).any()
+
+    def count(self, units: Pieces) -> FloatArray:
+        if not self.identified(units):
+            raise NotIdentified(f"'{self.name}' is identified only if whole true entities are sampled")
+        n, N, m = units.n, units.N, units.m
+        total = np.bincount(units.group, weights=self.term(n, N, m))[units.group]
+        change = n * (m - n) * (N * self.gain(n, N, m) - total) / (N * (N + 1))
+        return np.bincount(units.unit, weights=change, minlength=len(units))
+
+
 NOTHING = PieceSum("nothing", lambda n, N, m: np.zeros_like(n))
 _MISSING = PieceSum("missing_links", lambda n, N, m: n * (N - n) / 2)
 _FALSE = PieceSum("false_links", lambda n, N, m: n * (m - n) / 2)
+_FALSE_COMMON = KeptAtHome("false_common_links", COMMON_LINKS.term, lambda n, N, m: n)
+_FALSE_PREDICTED = KeptAtHome(
+    "false_predicted_links", lambda n, N, m: n * (m - 1) / 2, lambda n, N, m: (m - 1) / 2
+)
 _AWAY_COMMON = PieceSum("away_common", lambda n, N, m: (1 - n / N) * u_.pairs(n))
 _AWAY_TRUE = PieceSum("away_true", lambda n, N, m: (1 - n / N) * (n * (N - n) + u_.pairs(n)))
 _AWAY_PREDICTED = PieceSum("away_predicted", lambda n, N, m: (1 - n / N) * n * (m - 1) / 2)
@@ -66,10 +102,13 @@ class Law:
         return tuple(dict.fromkeys((*LINKS, *self.missed, *self.kept, *self.again)))
 
 
-PROPORTIONAL = Law((NOTHING, _MISSING, NOTHING), (_FALSE, _FALSE, NOTHING), name="PROPORTIONAL")
+PROPORTIONAL = Law(
+    (NOTHING, _MISSING, NOTHING), (_FALSE_COMMON, _FALSE, _FALSE_PREDICTED), name="PROPORTIONAL"
+)
 """The law of draws proportional to size, weighted by 1/N_c *as labelled*. A draw contributes (N_c - 1)/2 to
-true links, which is linear in the labelled records. Records that are missed leave common and predicted links
-as they are, since an entity that looks smaller weighs more."""
+true links, which is linear in the labelled records. Missed pieces leave common and predicted links as they
+are, since an entity that looks smaller weighs more. Kept records change them if an entity is in several
+pieces (see `KeptAtHome`)."""
 
 FIXED = Law(
     (_AWAY_COMMON, _AWAY_TRUE, _AWAY_PREDICTED),
@@ -112,7 +151,7 @@ def odds(share: ArrayLike, what: str) -> FloatArray:
     DataError
         Shares outside [0, 1). The message calls them the share `what`.
     """
-    x = np.asarray(share, dtype=float)
+    x = floats(share, f"shares {what}")
     outside = ~((x >= 0) & (x < 1))
     if outside.any():
         raise DataError(f"the share {what} must lie in [0, 1); {int(outside.sum())} of {x.size} do not")
@@ -144,10 +183,10 @@ def corrected(metric: Metric | str, u: ArrayLike, v: ArrayLike, law: Law = PROPO
     Examples
     --------
     >>> import erbayes as eb
-    >>> labels = {1: "x", 2: "x", 3: "y", 4: "y"}
+    >>> labels = {1: "x", 2: "x", 3: "y", 4: "z"}
     >>> sample = eb.Sample(eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, labels), eb.UniformRecords())
-    >>> P = [corrected(eb.metrics.pairwise_precision, 0.0, 0.2)]
-    >>> eb.taylor(sample, P).apply(P, order=1).mean.round(3)  # (1/3 - .2)/.8
+    >>> P = [corrected(eb.metrics.pairwise_precision, 0.0, 0.1)]
+    >>> eb.taylor(sample, P).apply(P, order=1).mean.round(3)  # (1/4 - .1)/.9
     array([0.167])
     """
     (metric,) = chosen(metric)
