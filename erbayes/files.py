@@ -29,34 +29,48 @@ CHOICES = {
     frozenset({"record", "cluster", "entity"}): Remedy.COLUMNS,
     frozenset({"left", "right"}): Remedy.SCORE,
 }
-"""What columns mean that can be named, and how."""
+"""Remedies of tables with too many columns, by the meanings of columns that the caller may name."""
 DEVICES = (Path("/dev"), Path("/proc"))
 MEMORY = Path("/dev/shm")
-"""Files there are regular ones, though among devices."""
+"""A folder of regular files among the devices."""
 LINKS = 40
-"""As many symbolic links lead from one to the next, as in Linux."""
+"""Number of symbolic links that may lead from one to the next, as in Linux."""
 
 
 def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) -> pd.DataFrame:
-    """Some columns of a table, ids as text.
+    """Read some columns of a file, with ids as text.
 
-    Integer columns become text, so that ids of a Parquet file meet those of a CSV file: ids are
-    only compared for equality.
+    Integer columns become text, so that ids of a Parquet file equal those of a CSV file.
 
     Parameters
     ----------
     path : Path
-        Parquet where its name ends in .parquet or .pq, tab-separated where it ends in .tsv, otherwise
-        CSV; text may be compressed (.csv.gz).
+        A Parquet file if its name ends in .parquet or .pq, a tab-separated file if it ends in .tsv, and
+        else a CSV file. Text may be compressed (.csv.gz).
     columns : mapping, meaning -> name
-        None stands for the next column, from the left, that is not named; there must be no others then.
+        Name of the column of each meaning. None stands for the next column, from the left, that is not named.
+        The file must then have no other columns.
     spare : int
-        How many others there may be.
+        The number of other columns that the file may have all the same.
+
+    Returns
+    -------
+    DataFrame
+        These columns, in the order of `columns`.
 
     Raises
     ------
     DataError
-        A file that cannot be read, that lacks columns, or that has more than can be told apart.
+        A file that cannot be read, that lacks columns, or that has too many to choose from.
+
+    Examples
+    --------
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "clusters.csv"
+    ...     _ = path.write_text("record,cluster,score\\n007,a,0.9\\n")
+    ...     read_columns(path, {"record": "record", "cluster": "cluster"})
+      record cluster
+    0    007       a
     """
     frame = _read(path)
     named = [c for c in columns.values() if c is not None]
@@ -85,8 +99,8 @@ def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) 
 
 
 def _choices(meanings: set[str]) -> list[Remedy]:
-    """How columns of these meanings are named."""
-    return [remedy for some_meanings, remedy in CHOICES.items() if some_meanings & meanings]
+    """Remedies for columns of these meanings."""
+    return [remedy for affected, remedy in CHOICES.items() if affected & meanings]
 
 
 def _read(path: Path) -> pd.DataFrame:
@@ -108,9 +122,9 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def _refuse_text_after_quotes(path: Path, separator: str) -> None:
-    """Refuse fields such as `"a" ` and `"a"b`, of which pandas would make one text.
+    """Refuse fields such as `"a" ` and `"a"b`, which pandas would join to one text.
 
-    The search is quick and may err at quotes in quotes. Then the csv module decides.
+    The search is quick, and may be wrong at quotes in quotes. The csv module then decides.
     """
     with get_handle(path, "rb", compression="infer", is_text=False) as opened:
         content: bytes = opened.handle.read()
@@ -137,7 +151,7 @@ def terminable() -> Iterator[None]:
     Examples
     --------
     >>> with terminable(), TemporaryDirectory() as folder:
-    ...     pass  # the folder is removed whatever ends the block, SIGKILL aside
+    ...     pass  # the folder is removed whatever ends the block, except SIGKILL
     """
     unhandled = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if not unhandled or threading.current_thread() is not threading.main_thread():
@@ -153,7 +167,7 @@ def terminable() -> Iterator[None]:
 def holds(path: Path, magic: bytes, start: int = 0) -> bool:
     """Whether a file holds some bytes from byte `start` on; False if it cannot be read."""
     with suppress(OSError):
-        if path.is_file():  # opening anything else might wait for ever
+        if path.is_file():  # to open a pipe might wait for ever
             with path.open("rb") as file:
                 return file.read(start + len(magic))[start:] == magic
     return False
@@ -165,18 +179,19 @@ def is_database(path: Path) -> bool:
 
 
 def refuse_output(path: Path, inputs: Iterable[Path] = ()) -> None:
-    """Refuse to write where `replacing` could not, or where it would harm.
+    """Refuse to write a file that `replacing` could not write, or that is an input.
 
     Parameters
     ----------
     path : Path
+        The file to write.
     inputs : iterable of Path
-        Files and folders that are read, and so must not be replaced or added to.
+        Files and folders that are read. They must not be replaced, and no file may be added to them.
 
     Raises
     ------
     DataError
-        A device, a folder, a file that may only be read, one of the inputs, no such folder.
+        A device, a folder, a file that may only be read, one of the inputs, or a path in no folder.
     """
     try:
         target = _target(path)
@@ -184,18 +199,18 @@ def refuse_output(path: Path, inputs: Iterable[Path] = ()) -> None:
             raise DataError(f"cannot write {path}: it is not a regular file")
         if target.exists() and not (target.stat().st_mode & 0o222 and os.access(target, os.W_OK)):
             raise DataError(f"cannot write {path}: the file may only be read")
-        os.stat(f"{target.parent}/.")  # raises where there is none
+        os.stat(f"{target.parent}/.")  # raises if there is no such folder
         if not os.access(target.parent, os.W_OK | os.X_OK):
             raise DataError(f"cannot write {path}: its folder may only be read")
-        for read in inputs:
-            if (target.exists() and read.samefile(target)) or target.is_relative_to(read.resolve()):
-                raise DataError(f"cannot write {path}: it is read as {read}")
+        for source in inputs:
+            if (target.exists() and source.samefile(target)) or target.is_relative_to(source.resolve()):
+                raise DataError(f"cannot write {path}: it is read as {source}")
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _target(path: Path) -> Path:
-    """The file that `path` names in the end; never a device, which may lead on to a file."""
+    """The file that `path` names after all links. Devices are refused, which may lead on to a file."""
     link = path.absolute()
     for _ in range(LINKS):
         link = link.parent.resolve() / link.name
@@ -209,22 +224,22 @@ def _target(path: Path) -> Path:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new file that takes the place of `path` when the block ends without error, and is removed otherwise.
+    """Make a new file that replaces `path` if the block ends without error, and is removed otherwise.
 
-    It gets the mode of the file that it replaces. A symbolic link stays one, and the file that it names is
+    The new file gets the mode of the old one. A symbolic link stays one, and the file that it names is
     replaced. Another hard link to the old file keeps the old content.
 
     Raises
     ------
     DataError
-        As `refuse_output`; what the system says where it cannot write.
+        As `refuse_output`, or the system cannot write.
 
     Examples
     --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "found.csv"
+    ...     path = Path(folder) / "estimates.csv"
     ...     with replacing(path) as new:
     ...         _ = new.write_text("good")
     ...     path.read_text()
