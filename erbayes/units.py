@@ -1,9 +1,9 @@
-"""What is counted on each sampled unit, in one pass over the records.
+"""Units and their pieces, on which columns are counted, made in one pass over the records.
 
-A *piece* is the overlap of a true entity c and a predicted cluster k: n = \\|c ∩ k\\| > 0 records,
-N_c = \\|c\\|, m = \\|k\\|. A unit (an entity, a block, or a predicted cluster) is a set of pieces, and
-every column is a sum over its pieces: that is why the same metrics serve every design, and why
-duality needs no second set of formulas.
+A *piece* is the overlap of a true entity c and a predicted cluster k. It has n = \\|c ∩ k\\| > 0 records, of
+an entity of N_c = \\|c\\| records and a predicted cluster of m = \\|k\\| records. A unit (an entity, a block,
+or a predicted cluster) is a set of pieces, and every column is a sum over its pieces. Hence the same metrics
+serve every design, and sampled predicted clusters need no second set of formulas.
 """
 
 from __future__ import annotations
@@ -31,17 +31,20 @@ class Missing(Enum):
     ERROR = "error"
     """Refuse (the default)."""
     SINGLETON = "singleton"
-    """Each is a predicted cluster of its own. \\|P\\| stays known, N and \\|Ĉ\\| do not."""
+    """Each is a predicted cluster of its own. \\|P\\| stays known; N and \\|Ĉ\\| do not."""
     TOGETHER = "together"
     """Those of one entity are one predicted cluster. No total stays known."""
     OMIT = "omit"
-    """Leave them out. The population is then the records that the prediction covers, all totals known.
-    Entities shrink; one without any covered record leaves the sample."""
+    """Leave them out. The population is then the records that the prediction has, and all totals are known.
+    Entities shrink. An entity of which the prediction has no record leaves the sample."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownTotals:
-    """Histogram of predicted cluster sizes: for any φ, Σ_c Σ_k n φ(m) = Σ_k m φ(m) is known.
+    """Histogram of predicted cluster sizes, which fixes totals without labels.
+
+    A column that depends on a record's predicted cluster by its size m alone has a known total. For any
+    function φ of the size it is Σ_c Σ_k n φ(m) = Σ_k m φ(m).
 
     Attributes
     ----------
@@ -56,7 +59,7 @@ class KnownTotals:
     singletons: bool = True
 
     def total(self, column: ClusterSum) -> float:
-        """Σ_k m φ(m).
+        """The known total of a column, Σ_k m φ(m).
 
         Raises
         ------
@@ -73,7 +76,7 @@ class KnownTotals:
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The sampled units as pieces, sorted by unit and by group.
+    """Sampled units as pieces, sorted by unit and by group. `measure` makes them.
 
     Attributes
     ----------
@@ -87,7 +90,7 @@ class Units:
     cluster : int array, (p,)
         Code of the predicted cluster of each piece, in order of first appearance in the labels.
     known : KnownTotals or None
-        What the whole prediction fixes.
+        Sizes of all predicted clusters, which fix totals; None if they are not known.
     by_entity : bool
         True if units are made of whole entities, False if of whole predicted clusters.
     unmatched : int
@@ -112,7 +115,7 @@ class Units:
         return len(self.ids)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields, without the columns that are counted on them."""
+        """The fields, without the columns that are counted already."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @cached_property
@@ -135,7 +138,7 @@ class Units:
         return {}
 
     def column(self, column: Column) -> FloatArray:
-        """Count a column on each unit, (u,), once.
+        """Values of a column on each unit, (u,). They are counted once.
 
         Raises
         ------
@@ -175,19 +178,30 @@ class Units:
             return None
         return self.known.total(RECORDS)
 
-    def alone(self) -> Units:
-        """Restrict the population to the records of these units."""
+    def isolated(self) -> Units:
+        """These units with every other record removed from the prediction, for naive metrics.
+
+        Examples
+        --------
+        >>> units = measure({1: "a", 2: "a", 3: "a"}, {1: "x", 2: "x"})
+        >>> float(units.m[0]), float(units.isolated().m[0])
+        (3.0, 2.0)
+        """
         m = np.bincount(self.cluster, weights=self.n)
         known = _histogram(m[m > 0].astype(np.int64))
         return replace(self, m=m[self.cluster], known=known, unmatched=0, frame=None)
 
     def stock(self, size: int | None = None) -> Units:
-        """Make four units of one whole cluster each, of `size` s, for what no draw has shown.
+        """Make four imagined units, which stand for errors that no draw has shown.
 
-        All right; all wrong, each of its s records alone in a predicted cluster of s records; a singleton
-        that is right; a singleton in a predicted cluster of s records. If predicted clusters are the units,
-        true and predicted are exchanged. By default s is the mean size of predicted clusters over records,
-        2 to 1,000.
+        They are an entity of s records that is exactly predicted, one whose records are in s different
+        predicted clusters of s records, a singleton that is exactly predicted, and a singleton in a predicted
+        cluster of s records. If predicted clusters are the units, true and predicted are exchanged.
+
+        Parameters
+        ----------
+        size : int, optional
+            s. By default the mean size of predicted clusters over records, between 2 and 1,000.
         """
         if size is None:
             m = self.m if self.known is None else self.known.size
@@ -210,7 +224,15 @@ class Units:
         )
 
     def table(self) -> pd.DataFrame:
-        """Table of the columns that these units identify, one row per unit."""
+        """Table of the columns that these units identify, one row per unit.
+
+        Examples
+        --------
+        >>> units = measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
+        >>> units.table()[["records", "true_links", "common_links"]]
+           records  true_links  common_links
+        x      3.0         3.0           1.0
+        """
         counts = {c.name: self.column(c) for c in COLUMNS if c.identified(self)}
         return pd.DataFrame(counts, index=self.ids)
 
@@ -230,12 +252,12 @@ def need_units(value: Any) -> None:
 
 
 def sampled_labels(labels: Any) -> Clustering:
-    """Labels as a clustering.
+    """Labels as a clustering with one record or more.
 
     Raises
     ------
     DataError
-        As `Clustering.of`; no record.
+        As `Clustering.of`, or there is no record.
     """
     clustering = Clustering.of(labels, "labels")
     if not len(clustering.records):
@@ -253,7 +275,7 @@ def same_kind(prediction: str, other: str, what: str = "labels", of: str = "pred
 
 
 def _joined(first: pd.Index, second: pd.Index) -> pd.Index:
-    """Ids of one type, one after the other.
+    """Two Indexes of one type of ids as one Index.
 
     `append` alone would make text of objects, which half of a surrogate pair is not.
     """
@@ -271,7 +293,7 @@ def _look_up(records: pd.Index, wanted: pd.Index, of: str = "prediction") -> Int
     records, wanted = (pd.Index(i.to_numpy()) if integer(i.dtype) else i for i in (records, wanted))
     try:
         near = _near(records, wanted)  # so that few records are hashed
-    except UnicodeEncodeError:  # wanted: half of a surrogate pair, which text cannot hold and objects can
+    except UnicodeEncodeError:  # a wanted id has half of a surrogate pair, which only objects can hold
         return _look_up(records.astype(object), wanted, of)
     return np.append(near, -1)[records[near].get_indexer(wanted)]
 
@@ -287,7 +309,7 @@ def _near(records: pd.Index, wanted: pd.Index) -> IntArray:
     bits = min(max(16, len(wanted).bit_length() + 4), 24)
 
     def slot(numbers: NDArray[Any]) -> NDArray[np.uint64]:
-        """Fibonacci hashing: the first bits of a product, without its overflow."""
+        """Slot of each number by Fibonacci hashing: the first bits of a product that overflows."""
         product = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         product >>= np.uint64(64 - bits)
         return product
@@ -306,7 +328,7 @@ def _histogram(sizes: IntArray) -> KnownTotals:
 
 
 def _pieces(rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """Distinct (row, column) pairs, sorted, and how often each occurs."""
+    """Distinct pairs of row and column, sorted, and the number of times that each occurs."""
     width = int(columns.max()) + 1
     key, n = np.unique(rows * width + columns, return_counts=True)
     return key // width, key % width, n.astype(float)
@@ -325,12 +347,12 @@ def refuse_outside(records: pd.Index, outside: BoolArray) -> None:
 def framed(
     prediction: Any, labels: Clustering, frame: Any, what: str = "prediction"
 ) -> tuple[Clustering, FrameFacts | None]:
-    """Restrict a prediction to the frame, and say what is left of it.
+    """Restrict a prediction to the frame, and count what is left of it.
 
     Raises
     ------
     DataError
-        Labelled records outside the frame, no record of the prediction inside, or an unusable frame.
+        Labelled records outside the frame, no record of the prediction inside it, or an unusable frame.
     """
     if frame is None:
         return Clustering.of(prediction, what), None
@@ -367,11 +389,11 @@ def _restricted(whole: Clustering, inside: BoolArray, what: str) -> Clustering:
 
 
 def links_inside(prediction: Any, frame: Any) -> float:
-    """Share of predicted links that stay in the frame, of those that records of the frame have.
+    """Share of the predicted links of the frame's records that stay in the frame.
 
-    Labels made in the frame give this multiple of its pairwise precision, if `measure` lacks the frame. The
-    share is Σ_k f_k (f_k - 1) / Σ_k f_k (m_k - 1), where f_k of the m_k records of predicted cluster k are in
-    the frame. It needs no label.
+    If `measure` lacks the frame, estimates of pairwise precision are too low by this factor. The share needs
+    no label. It is Σ_k f_k (f_k - 1) / Σ_k f_k (m_k - 1), for f_k of the m_k records of predicted cluster k
+    in the frame.
 
     Parameters
     ----------
@@ -382,7 +404,7 @@ def links_inside(prediction: Any, frame: Any) -> float:
     Raises
     ------
     DataError
-        No record of the prediction in the frame, a frame that cannot be used.
+        No record of the prediction in the frame, or an unusable frame.
 
     Examples
     --------
@@ -396,7 +418,7 @@ def links_inside(prediction: Any, frame: Any) -> float:
 def measure(
     prediction: Any, labels: Any, *, blocks: Any = None, missing: Missing = Missing.ERROR, frame: Any = None
 ) -> Units:
-    """Count everything on the labelled entities, or on the blocks that they fill.
+    """Make units of the labelled entities, or of the blocks that they fill, to estimate from.
 
     Parameters
     ----------
@@ -405,14 +427,14 @@ def measure(
     labels : memberships
         True entity of every record of each sampled entity.
     blocks : memberships, optional
-        Block of every labelled record, or of every record; blocks then are the units. `labels` must
-        list every record of each sampled block, which is checked as far as `blocks` tells.
+        Block of every labelled record, or of every record; blocks then are the units. `labels` must list
+        every record of each sampled block. This is checked for the records that `blocks` lists.
     missing : Missing
         What to do with labelled records that the prediction lacks.
     frame : record ids, an older prediction, or Dated, optional
         The records that existed when the labels were made, if the prediction has newer ones. Everything is
-        counted inside the frame, which is the population then. It is given by ids (Index, list, set, array,
-        Series), by memberships of its records, or by a cut-off date.
+        counted inside the frame, which is then the population. A frame is ids (Index, list, set, array,
+        Series), memberships of its records, or a cut-off date (`erbayes.Dated`).
 
     Returns
     -------
@@ -423,7 +445,7 @@ def measure(
     DataError
         No labels, labelled records that the prediction lacks (with `Missing.ERROR`, or all of them), ids of
         different types, a block that a true entity crosses or that has a record without a label,
-        labelled records outside the frame, pairs of records in the place of memberships.
+        labelled records outside the frame, or pairs of records instead of memberships.
 
     Examples
     --------
@@ -438,9 +460,9 @@ def measure(
     entities = shown.clusters if kind(shown.clusters) == kind(shown.records) else shown.records[:0]
     position = _look_up(prediction.records, _joined(labels.records, entities))
     sizes = prediction.sizes
-    found = np.where(position < 0, -1, prediction.codes[position]) if len(prediction.records) else position
-    cluster, entity_cluster = found[: len(labels.records)], np.full(len(shown.clusters), -1)
-    entity_cluster[: len(entities)] = found[len(labels.records) :]
+    codes = np.where(position < 0, -1, prediction.codes[position]) if len(prediction.records) else position
+    cluster, entity_cluster = codes[: len(labels.records)], np.full(len(shown.clusters), -1)
+    entity_cluster[: len(entities)] = codes[len(labels.records) :]
     lacking = cluster < 0
     touched = np.unique(cluster[rows][~lacking[rows]])
     namesake = np.full(len(prediction.clusters) + 1, -1)  # the last one stands for no cluster
@@ -481,8 +503,8 @@ def assemble(
     Raises
     ------
     DataError
-        Labelled records that the prediction lacks (with `Missing.ERROR`), a block that a true
-        entity crosses.
+        Labelled records that the prediction lacks (with `Missing.ERROR`), or a block that a true entity
+        crosses.
     """
     member(missing, Missing, "missing")
     lacking = cluster < 0
@@ -552,7 +574,7 @@ def _units_of(labels: Clustering, blocks: Any, present: IntArray) -> tuple[IntAr
 def measure_predicted(
     prediction: Any, labels: Any, sampled: Any, *, whole_entities: bool = True, frame: Any = None
 ) -> Units:
-    """Count everything on sampled *predicted* clusters (duality of precision and recall).
+    """Make units of sampled *predicted* clusters, to estimate from.
 
     Parameters
     ----------
@@ -564,17 +586,29 @@ def measure_predicted(
     sampled : sequence of cluster ids
         The sampled predicted clusters, each once.
     whole_entities : bool
-        False if labels end at the border of the sampled clusters: precision is identified then,
-        recall is not.
+        False if labels end at the border of the sampled clusters. Precision is then identified, and recall is
+        not.
     frame : record ids, an older prediction, or Dated, optional
-        As in `measure`, if clusters have grown since they were sampled. A predicted cluster is its records
-        inside the frame; one without any is not predicted.
+        As in `measure`, if clusters have grown since they were sampled. A predicted cluster is then its
+        records inside the frame.
+
+    Returns
+    -------
+    Units
 
     Raises
     ------
     DataError
-        Unknown or repeated cluster ids, records of a sampled cluster without a label, labelled records
+        Unknown or repeated cluster ids, records of a sampled cluster without a label, or labelled records
         outside the frame.
+
+    Examples
+    --------
+    >>> prediction, labels = {1: "a", 2: "a", 3: "b"}, {1: "x", 2: "y", 3: "x"}
+    >>> units = measure_predicted(prediction, labels, ["a"])
+    >>> units.table()[["records", "predicted_links", "common_links"]]
+       records  predicted_links  common_links
+    a      2.0              1.0           0.0
     """
     labels = Clustering.of(labels, "labels")
     prediction, facts = framed(prediction, labels, frame)

@@ -263,11 +263,11 @@ def test_sampled_predicted_clusters_stay_such_when_some_are_taken():
 
 def test_units_alone_hold_what_the_labels_hold():
     taken = eb.measure(PRED, TRUE).take(np.array([4, 3]))  # the clusters of the others hold no record now
-    alone = taken.alone()
+    alone = taken.isolated()
     assert alone.known.size.min() == 1 and alone.known.size @ alone.known.count == taken.size.sum()
     assert alone.known.total(eb.columns.PREDICTED_CLUSTERS) == len(np.unique(taken.cluster))
     units = eb.measure(PRED, labels("x") | {99: "x"}, missing=eb.Missing.SINGLETON)
-    assert (units.unmatched, units.alone().unmatched) == (1, 0)
+    assert (units.unmatched, units.isolated().unmatched) == (1, 0)
 
 
 def test_records_that_the_prediction_lacks_are_together_within_an_entity_only():

@@ -195,7 +195,7 @@ def test_repeats_in_a_list_of_ids_count_once(tmp_path):
 
 
 def test_what_is_restricted_to_the_labels_has_no_frame():
-    assert eb.measure(PRED, LABELS, frame=INSIDE).alone().frame is None
+    assert eb.measure(PRED, LABELS, frame=INSIDE).isolated().frame is None
 
 
 def test_facts_by_brute_force():

@@ -59,7 +59,7 @@ def _census(units: Units, metrics: Sequence[Metric]) -> Normal:
     need_units(units)
     if not units.by_entity:
         raise NotIdentified("naive metrics are those of labelled entities, not of predicted clusters")
-    census = Sample(units.alone(), UniformClusters(population=len(units)))
+    census = Sample(units.isolated(), UniformClusters(population=len(units)))
     return taylor(census, metrics).apply(metrics, order=1)
 
 
