@@ -21,11 +21,11 @@ from .tables import is_table, refuse_columns, to_frame
 LONGEST = 64
 """Bytes of the longest strings that have digests; pandas is as quick with longer ones."""
 CHUNK = 2**15
-"""Strings whose digests are computed at once, so many as fit in the processor's cache."""
+"""Number of strings whose digests are computed at once, as many as fit in the processor's cache."""
 
 
 def as_index(values: Any) -> pd.Index:
-    """Make an Index of `values`: of objects if one is half of a surrogate pair, which text cannot hold."""
+    """Make an Index of `values`, of objects if one has half of a surrogate pair, which text cannot hold."""
     index: pd.Index
     try:
         index = pd.Index(values)
@@ -35,13 +35,18 @@ def as_index(values: Any) -> pd.Index:
 
 
 def ids(values: Any, what: str) -> pd.Index:
-    """Make an Index of string or integer ids.
+    """Make an Index of string or integer ids. Messages call them `what`.
 
     Raises
     ------
     DataError
         Missing values, or ids that are neither all strings nor all integers. Floats are refused
-        since they cannot tell 2**53 from 2**53 + 1.
+        since 2**53 and 2**53 + 1 are the same float.
+
+    Examples
+    --------
+    >>> ids(["r1", "r2"], "records").tolist()
+    ['r1', 'r2']
     """
     if isinstance(values, str | int):
         raise DataError(f"{what} must be several ids, not {values!r} alone")
@@ -66,7 +71,7 @@ def kind(index: pd.Index) -> str:
 
 
 def _digests(strings: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64] | None:
-    """Numbers that are equal for equal strings, and hardly ever for others; None if a string is long."""
+    """Numbers that are equal for equal strings, and differ for nearly all others; None for long strings."""
     chunks = [chunk.cast(pa.large_string()) for chunk in getattr(strings, "chunks", [strings])]
     padded = pa.concat_arrays([*chunks, pa.array(["\0" * LONGEST], pa.large_string())])
     _, offsets, data = padded.buffers()
@@ -75,7 +80,8 @@ def _digests(strings: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64] | None:
     longest = int(size.max())
     if longest > LONGEST:
         return None
-    word = np.ndarray(len(data) - 7, "<u8", data, strides=1)  # the eight bytes from each byte on
+    # word[i] is the eight bytes from byte i on; the padding above keeps the last words inside the buffer
+    word = np.ndarray(len(data) - 7, "<u8", data, strides=1)
     digests = size.astype(np.uint64)
     for first in range(0, len(size), CHUNK):
         chunk = slice(first, first + CHUNK)
@@ -89,7 +95,7 @@ def _digests(strings: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64] | None:
 
 
 def _unique(index: pd.Index) -> bool:
-    """Whether each id occurs once. Sorting numbers is many times quicker than hashing ids."""
+    """Whether each id occurs once. Digests are sorted, which is many times quicker than hashing ids."""
     numbers = None
     if isinstance(index.dtype, np.dtype) and index.dtype.kind in "iu":
         numbers = index.to_numpy(copy=True)
@@ -106,14 +112,14 @@ def _coded(values: Any, what: str) -> tuple[IntArray, pd.Index]:
     """Code of each id, in order of first appearance, and the distinct ids."""
     index = as_index(values)
     if isinstance(index, pd.CategoricalIndex) and not index.hasnans:
-        codes, seen = pd.factorize(index.codes)
-        return codes.astype(np.int64), ids(index.categories[seen], what)
+        codes, used = pd.factorize(index.codes)
+        return codes.astype(np.int64), ids(index.categories[used], what)
     codes, distinct = pd.factorize(ids(index, what))
     return codes.astype(np.int64), pd.Index(distinct)
 
 
 def _repeated(records: pd.Index, codes: IntArray, clusters: pd.Index, what: str) -> DataError:
-    """The error for repeated records: rows that are the same, pairs, columns in the other order."""
+    """Error for repeated records, with a likely cause: equal rows, pairs, or columns in the other order."""
     again = records.duplicated()
     twice = records[again]
     same = int(pd.DataFrame({"r": records, "c": codes}).duplicated().sum())
@@ -134,7 +140,7 @@ def _repeated(records: pd.Index, codes: IntArray, clusters: pd.Index, what: str)
 
 
 def _for_pairs(what: str) -> Remedy:
-    """What to do about pairs in the place of memberships."""
+    """Remedy for pairs of records instead of memberships."""
     return Remedy.ANSWERS if what == "labels" else Remedy.LINKS
 
 
@@ -205,9 +211,10 @@ class Clustering:
 
     @classmethod
     def of(cls, memberships: Any, what: str = "clustering") -> Clustering:
-        """Make one from a Series (index = records), a mapping, or a table of two columns, record and cluster.
+        """Make a clustering from memberships.
 
-        A table is a DataFrame or anything with an Arrow C stream (polars, pyarrow).
+        Memberships are a Series (index = records), a mapping record -> cluster, or a table of two columns,
+        record and cluster. A table is a DataFrame or any object with an Arrow C stream (polars, pyarrow).
 
         Parameters
         ----------
@@ -218,8 +225,13 @@ class Clustering:
         Raises
         ------
         DataError
-            A table of other than two columns, repeated record ids (also in rows that are the same), missing
-            values, ids neither strings nor integers.
+            A table of other than two columns, repeated record ids (equal rows too), missing values, or ids
+            that are neither strings nor integers.
+
+        Examples
+        --------
+        >>> Clustering.of(pd.DataFrame({"record": [1, 2, 3], "cluster": ["a", "a", "b"]}))
+        Clustering(3 records, 2 clusters)
         """
         if isinstance(memberships, Clustering):
             return memberships
@@ -252,7 +264,7 @@ class Clustering:
         records: Any = None,
         what: str = "pairs",
     ) -> Clustering:
-        """Make one of the connected components of links between records.
+        """Make a clustering of the connected components of links between records.
 
         Parameters
         ----------
@@ -261,23 +273,23 @@ class Clustering:
         score : str, optional
             A third column, of numbers. Without it every pair is a link.
         threshold : float, optional
-            Pairs with a score of `threshold` or more are links.
+            Pairs with a score of `threshold` or more are links. A score needs a threshold.
         records : sequence of ids, optional
             All records. Those without a link become clusters of one record. By default the records are those
-            in `pairs`, below the threshold too.
+            of all pairs, also of pairs below the threshold.
         what : str
             How messages name this input.
 
         Returns
         -------
         Clustering
-            Each cluster bears the id of its first record.
+            Each cluster has the id of its first record.
 
         Raises
         ------
         DataError
-            Other columns than these, a score without a threshold and the reverse, scores that are missing or
-            no numbers, ids as in `Clustering.of`, ids that `records` lacks.
+            Other columns than these, a score without a threshold or a threshold without a score, scores that
+            are missing or not numbers, unusable ids as in `Clustering.of`, or ids that `records` lacks.
 
         Examples
         --------
@@ -313,11 +325,11 @@ class Clustering:
         return np.bincount(self.codes, minlength=len(self.clusters))
 
     def restrict(self, records: pd.Index) -> Clustering:
-        """Restrict the partition to those of its records that are among `records`."""
+        """This partition of those of its records that are among `records`."""
         return self.where(self.records.isin(records))
 
     def where(self, kept: BoolArray) -> Clustering:
-        """Restrict the partition to those of its records that a mask, (N,), keeps."""
+        """This partition of those of its records for which `kept`, (N,), is True."""
         codes, clusters = pd.factorize(self.codes[kept])
         return Clustering(self.records[kept], codes.astype(np.int64), self.clusters[clusters])
 

@@ -1,7 +1,7 @@
 """The frame: the records that existed when the labels were made.
 
-A prediction may have gained records since. Those of a labelled entity are right, but the labels lack them, so
-that they count as false links. With a frame everything is counted inside it.
+A prediction may have newer records. If some belong to a labelled entity, the labels lack them, and their
+links count as false. With a frame, everything is counted inside it.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Dated:
     Parameters
     ----------
     column : str
-        Column of the prediction's table that dates its records: days, times without a zone, or whole numbers
-        such as years. As text: YYYY-MM-DD, with or without a time, or numbers of equal length.
+        Column of the prediction's table with the date of each record: a day, a time without a zone, or a
+        whole number such as a year. Text is YYYY-MM-DD, with or without a time, or numbers of equal length.
     until : date, str or int, optional
-        Last day in the frame, as text YYYY-MM-DD, or last number. None: every record is in the frame, and
-        the dates serve `erbayes.alarms` alone.
+        Last day in the frame, as a date or as text YYYY-MM-DD, or last number. None: every record is in the
+        frame, and only `erbayes.alarms` uses the dates.
 
     Raises
     ------
@@ -66,7 +66,7 @@ class Dated:
 
     @property
     def last(self) -> Moment | None:
-        """The cut-off."""
+        """The cut-off, as a day or a whole number; None without one."""
         until = self.until
         if (
             isinstance(until, datetime)
@@ -91,11 +91,11 @@ class Dated:
 
     @property
     def form(self) -> str:
-        """How text that can be compared with the cut-off is written, as a pattern of LIKE."""
+        """Pattern, for LIKE in SQL, of text that can be compared with the cut-off."""
         return "____-__-__%" if isinstance(self.last, date) else "_" * len(str(self.last))
 
     def newest(self, dates: Iterable[Any]) -> Dated | None:
-        """The same column, cut off at the newest of some dates; None if there are no dates."""
+        """A frame of this column with the newest of some dates as cut-off; None if there are no dates."""
         newest = max(dates, default=None)
         if isinstance(newest, datetime):
             newest = newest.date()
@@ -122,7 +122,7 @@ class Dated:
             )
 
     def unfit(self, kind: str) -> DataError:
-        """The error of dates of another kind than the cut-off."""
+        """Error for dates of another kind than the cut-off."""
         alike = "" if self.last is None else f", as the cut-off is, {self.last}"
         return DataError(
             f"column {self.column!r} holds {kind}: records must be dated by days (YYYY-MM-DD as text), times "
@@ -131,7 +131,7 @@ class Dated:
 
 
 def _table(data: Any) -> pd.DataFrame | None:
-    """A table as a DataFrame; None of anything else."""
+    """A table as a DataFrame; None if `data` is not a table."""
     return to_frame(data) if is_table(data) and hasattr(data, "columns") else None
 
 
@@ -144,16 +144,16 @@ def _day(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A set of records, and what of it is left in a smaller set F.
+    """Counts of the records and predicted links of a set that are left in a smaller set F.
 
     Attributes
     ----------
     inside, outside : int
-        Its records in F, and the others.
+        Numbers of records in F, and of the others.
     links_inside : float
-        Share of predicted links that stay in F, of those that records in F have. This is
-        Σ_k f_k (f_k - 1) / Σ_k f_k (m_k - 1), where f_k of the m_k records of predicted cluster k are in F;
-        1 if there are none. Labels made in F give this multiple of its pairwise precision.
+        Share of the predicted links of records in F that stay in F; 1 if there are no such links. It is
+        Σ_k f_k (f_k - 1) / Σ_k f_k (m_k - 1), for f_k of the m_k records of predicted cluster k in F. With
+        labels made in F, pairwise precision without a frame is too low by this factor.
     """
 
     inside: int
@@ -162,20 +162,20 @@ class Cut:
 
     @classmethod
     def of(cls, clusters: IntArray, inside: BoolArray) -> Cut:
-        """From the predicted cluster of each record of the set, (N,), and whether it is in F, (N,)."""
+        """Count from the predicted cluster of each record of the set, (N,), and whether it is in F, (N,)."""
         m = np.bincount(clusters).astype(float)
         f = np.bincount(clusters[inside], minlength=len(m)).astype(float)
         return cls.counted(f.sum(), m.sum(), f @ (f - 1), f @ (m - 1))
 
     @classmethod
     def counted(cls, inside: float, whole: float, kept: float, links: float) -> Cut:
-        """From sums over clusters: of f, m, f (f - 1), and f (m - 1)."""
+        """Make one from sums over clusters: of f, m, f (f - 1), and f (m - 1)."""
         return cls(int(inside), int(whole) - int(inside), float(kept / links) if links else 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class FrameFacts:
-    """What a frame leaves of a prediction.
+    """Counts of the records and links of a prediction that a frame leaves.
 
     Attributes
     ----------
@@ -200,7 +200,7 @@ class FrameFacts:
     labelled: Cut | None = None
 
     def in_words(self) -> dict[str, str]:
-        """The same in words, by what each value is."""
+        """Text of each value, by its name in words."""
         words = {
             "records outside the frame": f"{self.cut.outside:,} of {self.cut.inside + self.cut.outside:,}",
             "precision without the frame": f"{self.cut.links_inside:.3f} of that inside",
@@ -218,13 +218,13 @@ def frame_ids(frame: Any) -> pd.Index:
     Parameters
     ----------
     frame : Clustering, mapping, Series, table, or collection of ids
-        Of a mapping its keys, of a table of one or two columns the first. Of a Series the index; its values
-        if it has no index of its own (0, 1, ...) and no repeats.
+        The ids are the keys of a mapping, the first column of a table of one or two, or the index of a
+        Series. If a Series has the index 0, 1, ... and no repeats, they are its values.
 
     Raises
     ------
     DataError
-        No record, missing ids, ids neither strings nor integers.
+        No record, missing ids, or ids neither strings nor integers.
 
     Examples
     --------
@@ -276,7 +276,7 @@ def dates_of(prediction: Any, dated: Dated) -> tuple[pd.DataFrame, pd.Series]:
     Raises
     ------
     DataError
-        No table, no such column, missing dates, dates of another kind.
+        No table, no such column, missing dates, or dates of another kind.
     """
     table = _table(prediction)
     if table is None:
@@ -302,7 +302,7 @@ def dates_of(prediction: Any, dated: Dated) -> tuple[pd.DataFrame, pd.Series]:
 
 
 def dated_inside(dates: pd.Series, dated: Dated) -> BoolArray:
-    """Whether each date is not after the cut-off, (N,).
+    """Whether each date is inside the frame, at or before the cut-off, (N,).
 
     Raises
     ------

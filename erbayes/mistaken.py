@@ -1,4 +1,4 @@
-"""Input of another kind than the caller takes it for: edges, swapped files, ids in another spelling."""
+"""Checks for mistaken input: edges instead of memberships, swapped files, ids in another spelling."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from .clustering import Clustering, kind
 from .errors import DataError, Remedy, some
 
 CHANCE = 1e-6
-"""Probability below which ids that coincide are no coincidence."""
-MET = 0.2
+"""Probability below which equal ids are not a coincidence."""
+HITS = 0.2
 """Least share of known groups with a hit, for rows to be edges."""
 ELSEWHERE, NOWHERE = 0.1, 0.5
 """Least shares of the known groups with a hit whose namesakes have another group, or none."""
 NEARLY_ALL = 0.9
-"""Share of labelled records that are lacking from which no policy is offered."""
-
-LOOKED = 10_000
-"""About how many labelled records are examined for edges, which is evidence enough."""
+"""Least share of lacking labelled records at which messages offer no policy."""
+EXAMINED = 10_000
+"""About the number of labelled records that are examined for edges."""
 
 
 def first_entities(labels: Clustering) -> tuple[Clustering, IntArray]:
-    """The first entities, of `LOOKED` records or somewhat more, and the positions of their records.
+    """The first entities, of `EXAMINED` records or somewhat more, and the positions of their records.
 
     Examples
     --------
@@ -34,7 +33,7 @@ def first_entities(labels: Clustering) -> tuple[Clustering, IntArray]:
     >>> labels, rows[-1]
     (Clustering(10002 records, 3334 clusters), np.int64(10001))
     """
-    entities = int(np.searchsorted(np.cumsum(labels.sizes), LOOKED)) + 1
+    entities = int(np.searchsorted(np.cumsum(labels.sizes), EXAMINED)) + 1
     rows = np.flatnonzero(labels.codes < entities)
     return Clustering(labels.records[rows], labels.codes[rows], labels.clusters[:entities]), rows
 
@@ -44,10 +43,13 @@ def are_edges(
 ) -> bool:
     """Whether a clustering is edges (record, other record) or parents, as a known clustering shows.
 
-    A group may bear the id of one of its own records. Edges show by *hits*: the group's id is that of a
-    record which has another row or none, and which the known clustering joins to the row. Ids of records
-    and groups may also coincide, as 1, 2, 3 do. Known groups with a hit are then as rare as chance makes
-    them: their number is about Poisson, with P(x or more) <= exp(x - λ - x log(x/λ)) for a mean λ < x.
+    A group may have the id of one of its own records. Edges show by *hits*: the group's id is that of a
+    record which has another row or none, and which is in the same known group as the row's record.
+
+    Ids of records and groups may also be equal by chance, as 1, 2, 3 are. The number of known groups with a
+    hit is then about Poisson. The probability of x or more is bounded, for a mean λ < x, by
+
+        P(x or more) <= exp(x - λ - x log(x/λ)).
 
     Parameters
     ----------
@@ -70,18 +72,18 @@ def are_edges(
     """
 
     def groups(rows: BoolArray) -> int:
-        """Known groups that some rows are of."""
+        """Number of known groups of some rows."""
         return len(np.unique(known[rows]))
 
     hit = namesake_known == known
     home, nowhere = hit & (namesake_group == group), hit & (namesake_group < 0)
     elsewhere = hit & ~home & ~nowhere
-    surprising, every = groups(elsewhere | nowhere), groups(hit)
+    surprising, hits = groups(elsewhere | nowhere), groups(hit)
     expected = share[np.unique(group * (known.max() + 1) + known, return_index=True)[1]].sum()
-    if surprising <= expected or every < MET * groups(known >= 0):
+    if surprising <= expected or hits < HITS * groups(known >= 0):
         return False
     log_chance = surprising - expected - surprising * log(surprising / expected)
-    enough = groups(elsewhere) > ELSEWHERE * every or groups(nowhere) > NOWHERE * every
+    enough = groups(elsewhere) > ELSEWHERE * hits or groups(nowhere) > NOWHERE * hits
     return bool(log_chance < log(CHANCE)) and enough
 
 
@@ -93,7 +95,7 @@ def refuse_edges(
     size: IntArray,
     records: int,
 ) -> None:
-    """Refuse a prediction or labels that are edges, as each of the two shows of the other.
+    """Refuse a prediction that is edges, as the labels show, and labels that are, as the prediction shows.
 
     Parameters
     ----------
@@ -105,13 +107,14 @@ def refuse_edges(
     entity_cluster : int array, (entities,)
         Predicted cluster of the record whose id an entity bears, -1 if there is none.
     size : int array, (predicted clusters,)
-        Records of each.
+        Number of records of each.
     records : int
-        Records of the prediction.
+        Number of records of the prediction.
 
     Raises
     ------
     DataError
+        The prediction or the labels are edges.
     """
     entity = labels.codes
     of_entity = position_in_labels(labels, labels.clusters)[entity]
@@ -148,6 +151,7 @@ WRITTEN: dict[str, Callable[[pd.Series], pd.Series]] = {
 
 
 def _absence(labels: Clustering, lacking: BoolArray) -> str:
+    """Text with the number of labelled records that the prediction lacks, and examples."""
     unmatched = labels.records[lacking]
     return (
         f"{len(unmatched):,} of {len(lacking):,} labelled records are not in the prediction, "
@@ -158,19 +162,19 @@ def _absence(labels: Clustering, lacking: BoolArray) -> str:
 def strangers(
     labels: Clustering, lacking: BoolArray, *reasons: str, remedies: Sequence[Remedy] = ()
 ) -> DataError:
-    """The error for labelled records that a prediction lacks, with possible `reasons`.
+    """Error for labelled records that a prediction lacks, with possible `reasons` and other `remedies`.
 
-    A policy is offered unless nearly all are lacking.
+    Its message offers a policy (`Missing`), unless the prediction lacks nearly all of them.
     """
     absence = _absence(labels, lacking)
     if lacking.mean() < NEARLY_ALL:
         return DataError("; ".join([absence, *reasons]), *remedies, Remedy.MISSING)
-    asked = "are the files or their columns in each other's place, or ids written in another way?"
-    return DataError("; ".join([absence, *(reasons or [asked])]), *remedies)
+    question = "are the files or their columns in each other's place, or ids written in another way?"
+    return DataError("; ".join([absence, *(reasons or [question])]), *remedies)
 
 
 def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArray) -> DataError:
-    """As `strangers`, with the reasons that the ids show.
+    """Error for labelled records that a prediction lacks, with the reasons that their ids show.
 
     Examples
     --------
