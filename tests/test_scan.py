@@ -998,7 +998,7 @@ def test_predictions_that_lie_in_files_are_judged_as_those_in_memory(tmp_path):
             pd.Series(["x", None], ["a", "b"]),
             "cluster ids of the prediction: 1 of 3 are missing",
         ),
-        (pd.Series(["x"], ["a"]), sqlite(pd.DataFrame({"r": ["a"]})), "'new' has an engine of its own"),
+        (pd.Series(["x"], ["a"]), sqlite(pd.DataFrame({"r": ["a"]})), "'new' has a database of its own"),
     ],
 )
 def test_what_is_wrong_with_predictions_to_be_compared_is_said(old, new, message):

@@ -1,4 +1,4 @@
-"""What a scan needs of a database."""
+"""The protocol of databases that can run a scan."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any, Protocol
 
 
 class Database(Protocol):
-    """A prediction's table, opened. It answers SQL made of COUNT, GROUP BY and IN.
+    """An opened table of a prediction, whose database runs SQL made of COUNT, GROUP BY and IN.
 
     Attributes
     ----------
     table : str
         SQL of the table.
     by_folder : collection of str
-        Columns that names of folders give, such as year=2021. Only a caller who names them gets them.
+        Columns made of names of folders, such as year=2021. They are used only if the caller names them.
     one_in : int
-        Duplicates are looked for among one in so many record ids of clusters that no label touches.
+        Duplicates are looked for among one in `one_in` record ids of clusters that no label touches.
     """
 
     table: str
@@ -24,7 +24,7 @@ class Database(Protocol):
     one_in: int = 1
 
     def columns(self) -> Sequence[str]:
-        """All columns; empty if the database does not list them."""
+        """Names of all columns; empty if the database does not list them."""
 
     def quote(self, name: str) -> str:
         """SQL of a column."""
@@ -42,10 +42,10 @@ class Database(Protocol):
         """
 
     def listed(self, values: Sequence[Any]) -> list[str]:
-        """SQL that may stand in IN (...), in one piece or several."""
+        """SQL of lists of values for IN (...), one list or several."""
 
     def use(self, *columns: str) -> None:
-        """Prepare the columns that the scan reads: that of records first, that of clusters next.
+        """Prepare the columns that the scan reads: first that of records, then that of clusters.
 
         Raises
         ------
@@ -63,7 +63,7 @@ class Database(Protocol):
         return self.id(column)
 
     def keys(self, column: str, ids: Sequence[Any]) -> dict[Any, Any]:
-        """The id of each key."""
+        """Ids by their keys."""
         return {id: id for id in ids}
 
     def keep(self, select: str) -> str:
@@ -75,7 +75,7 @@ class Database(Protocol):
         return
 
     def share(self, key: str) -> str | None:
-        """Condition that a pseudo-random share of keys meets; None to take all."""
+        """Condition that holds for a pseudo-random share of keys; None to take all keys."""
         return None
 
     def digest(self, key: str) -> str:
@@ -89,9 +89,9 @@ class Hashing(Database, Protocol):
     Attributes
     ----------
     hash : str
-        Its function of hashes.
+        Name of the database's hash function.
     widest : str
-        Its widest type of integers. The hash of an integer may depend on its type.
+        Name of its widest type of integers. The hash of an integer may depend on its type.
     """
 
     hash: str
@@ -117,5 +117,5 @@ class Hashing(Database, Protocol):
 
 
 def legible(error: Exception) -> str:
-    """The message of a database, without the control characters of data that it quotes."""
+    """The message of a database error, without control characters from the data that it quotes."""
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in str(error))

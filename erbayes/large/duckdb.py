@@ -1,4 +1,4 @@
-"""DuckDB, the embedded engine: its connection, its temporary folder and its SQL."""
+"""DuckDB, the embedded database: its connection, its temporary folder and its SQL."""
 
 from __future__ import annotations
 
@@ -32,24 +32,32 @@ INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT",
 
 @dataclass(frozen=True, slots=True)
 class DuckDB:
-    """The embedded engine, which reads files, its own databases, and frames in memory.
+    """The embedded database, which reads files, its own databases, and frames in memory.
 
     Parameters
     ----------
     memory_limit : str, optional
-        Such as "4GB"; what does not fit goes to a temporary folder. DuckDB's own choice is 80 % of memory.
+        Memory for a scan, such as "4GB". Data that do not fit go to a temporary folder. By default DuckDB
+        takes 80 % of memory.
     threads : int, optional
-        All processors by default.
+        The number of threads; by default one per processor.
     folder : str or Path, optional
-        Where the temporary folder is made.
+        The folder in which the temporary folder is made; by default that of the system.
     keep : bool
-        The source is read once and 16 bytes per record are kept until the end. False: it is read
-        anew for each of five statements.
+        True reads the source once, and keeps 16 bytes per record until the end. False reads it anew for each
+        of five statements.
     one_in : int
-        Duplicates are looked for among this share of the record ids of clusters that no label touches; 1 for
-        all, which takes 60 bytes per record.
+        Duplicates are looked for among one in `one_in` record ids of clusters that no label touches. 1 takes
+        all of them, and 60 bytes per record.
     progress : bool
         Show a bar on standard error once a statement has taken about two seconds.
+
+    Examples
+    --------
+    >>> from erbayes.large import scan
+    >>> frugal = DuckDB(memory_limit="1GB", threads=1, progress=False)
+    >>> scan(pa.table({"record": [1, 2], "cluster": ["a", "a"]}), {1: "x"}, engine=frugal)
+    Units(1 units, 1 records, 1 pieces)
     """
 
     memory_limit: str | None = None
@@ -61,7 +69,7 @@ class DuckDB:
 
     @contextmanager
     def connected(self) -> Iterator[Any]:
-        """A connection, whose temporary files are removed at the end.
+        """Open a connection, whose temporary files are removed at the end.
 
         Raises
         ------
@@ -90,9 +98,9 @@ class DuckDB:
 
 @contextmanager
 def _spilling(parent: str | Path | None) -> Iterator[Path]:
-    """A folder for data that do not fit in memory. Folders of killed processes beside it are removed.
+    """Make a folder for data that do not fit in memory, and remove those that killed processes have left.
 
-    A process holds a lock on a file in its folder, which ends with the process, however that ends.
+    A process holds a lock on a file in its folder. The lock ends with the process, even if it is killed.
     """
     parent = Path(parent or gettempdir())
     try:
@@ -103,11 +111,11 @@ def _spilling(parent: str | Path | None) -> Iterator[Path]:
         if sys.platform != "win32":
             from fcntl import LOCK_EX, LOCK_NB, flock
 
-            for left in parent.glob("erbayes-*/lock"):
-                # an error: the process lives, or the folder is another user's
-                with suppress(OSError), left.open("r+") as held:
-                    flock(held, LOCK_EX | LOCK_NB)
-                    rmtree(left.parent, ignore_errors=True)
+            for lock in parent.glob("erbayes-*/lock"):
+                # an error means that the process lives, or that the folder belongs to another user
+                with suppress(OSError), lock.open("r+") as file:
+                    flock(file, LOCK_EX | LOCK_NB)
+                    rmtree(lock.parent, ignore_errors=True)
             own = stack.enter_context((Path(name) / "unlocked").open("w"))
             flock(own, LOCK_EX)
             Path(own.name).rename(Path(name) / "lock")  # no other process ever sees it unlocked
@@ -124,14 +132,14 @@ def family(type: str) -> str:
 
 @dataclass
 class DuckTable(Hashing):
-    """A table in a connection of DuckDB. Modules of sources derive from it, and attach what they hold.
+    """A table in a connection of DuckDB. Classes of sources derive from it, and attach their data.
 
     Attributes
     ----------
     types : dict, column -> type
-        Types of DuckDB, by the names that columns have in the source.
+        Types in DuckDB, by the names that columns have in the source.
     named : dict, column -> column
-        The names that DuckDB has given them; it renames those that differ in case only.
+        Names in DuckDB, which renames columns that differ in case only.
     text : bool
         True if integers are read as text.
     first : sequence of str
@@ -166,7 +174,7 @@ class DuckTable(Hashing):
     def describe(self, names: Sequence[str] = ()) -> None:
         """Read the columns from DuckDB.
 
-        In the source they have these `names`, of which those that are not unique are ignored.
+        `names` are those of the source, in order. Names that occur twice are ignored.
         """
         self.named, self.types = {}, {}
         unique = {i: name for i, name in enumerate(names) if name and names.count(name) == 1}
@@ -227,7 +235,7 @@ class DuckTable(Hashing):
     def keep(self, select: str) -> str:
         if not self.engine.keep:
             return f"({select}) AS p"
-        name = f"kept_{uuid4().hex}"  # other databases may share the connection
+        name = f"kept_{uuid4().hex}"  # a name of its own, since other tables may share the connection
         self.rows(f"CREATE TEMP TABLE {name} AS {select}")
         return name
 
@@ -241,11 +249,11 @@ def integers(values: Any) -> pa.Array:
     for type in (pa.int64(), pa.uint64(), pa.decimal128(38, 0)):
         with suppress(OverflowError, pa.ArrowInvalid):
             return pa.array(values, type, from_pandas=True)
-    raise pa.ArrowInvalid("integers have more than 38 digits, or are not alone")
+    raise pa.ArrowInvalid("integers have more than 38 digits, or other values are among them")
 
 
 def united(parts: Sequence[tuple[DuckTable, str, str]]) -> DuckTable:
-    """Predictions of one connection, with their columns of records and clusters, as one table.
+    """One table of several predictions, each with its columns of records and clusters.
 
     Its columns are `record`, `cluster` and `release`, the position of the prediction.
     """

@@ -24,12 +24,12 @@ PACKED = {".gz": "gzip", ".zst": "zstd"}
 FOREIGN = {".bz2", ".xz", ".zip", ".tar"}
 """Packed files that pandas reads and DuckDB does not."""
 LOGS = {"_delta_log": "Delta", "_spark_metadata": "Spark streaming", ".hoodie": "Hudi"}
-"""Folders beside files of which not all count."""
+"""Folders beside files whose logs decide which files count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Parquet, CSV or TSV files.
+    """Parquet, CSV or TSV files to scan.
 
     Parameters
     ----------
@@ -37,14 +37,24 @@ class Files:
         A file, a folder with all files in it, a pattern such as "release/*.parquet", or a URL that
         DuckDB reads. Ids in CSV and TSV files are text.
     text : bool
-        True if integers in Parquet files are to be read as text too.
+        True reads integers of Parquet files as text too.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "part-1.csv").write_text("record,cluster\\n1,a\\n")
+    ...     [path.name for path in Files(folder).paths()]
+    ['part-1.csv']
     """
 
     path: str | Path
     text: bool = False
 
     def paths(self) -> list[Path]:
-        """The files. In folders and patterns names that start with . or _ are left out, links are followed.
+        """Paths of the files. Names in folders and patterns that start with . or _ are left out.
+
+        Links are followed.
 
         Raises
         ------
@@ -78,19 +88,19 @@ class Files:
 
     @property
     def root(self) -> Path:
-        """The folder below which names of folders count: release=2021 below it is a column."""
+        """The folder below which names of folders make columns, such as release=2021."""
         path = Path(self.path)
         return path if path.exists() else next(p for p in path.parents if not has_magic(str(p)))
 
 
 def _files_below(folder: Path) -> list[Path]:
-    """Files in a folder and in those below it.
+    """Paths of the files in a folder and in the folders below it.
 
     Raises
     ------
     DataError
-        A folder that cannot be read, two ways to the same file or folder, a link that leads nowhere, a table
-        with a log.
+        A folder that cannot be read, two ways to the same file or folder, a link that leads nowhere, or a
+        table with a log.
     """
 
     def refuse(error: OSError) -> None:
@@ -126,7 +136,7 @@ def _suffix(path: Path) -> str:
 
 
 def _kind(path: Path) -> str:
-    """The suffix of a file's name; ".parquet" if it means nothing and the file begins as Parquet does."""
+    """The suffix of a file's name; ".parquet" if it is unknown and the file begins as Parquet does."""
     suffix = _suffix(path)
     known = suffix in PARQUET | SEPARATORS.keys() | FOREIGN
     return ".parquet" if not known and holds(path, b"PAR1") else suffix
@@ -154,7 +164,7 @@ def _strings(texts: Iterable[str]) -> str:
 
 
 def _reader(kind: str, paths: Sequence[str], partitioned: bool) -> str:
-    """SQL that reads files, with nothing left for DuckDB to guess."""
+    """SQL that reads files. It names every option, so that DuckDB guesses nothing."""
     common = (
         f"hive_partitioning = {partitioned}, hive_types_autocast = false, filename = false, "
         "union_by_name = true"
@@ -170,7 +180,7 @@ def _reader(kind: str, paths: Sequence[str], partitioned: bool) -> str:
 
 
 def _header(kind: str, path: Path) -> tuple[list[str], list[str]]:
-    """Names of columns as a file has them, and those that pandas wrote last but shows first."""
+    """Names of a file's columns, and of the columns that pandas wrote last but shows first."""
     try:
         if kind in PARQUET:
             schema = parquet.read_schema(path)
@@ -188,10 +198,10 @@ def _header(kind: str, path: Path) -> tuple[list[str], list[str]]:
 
 
 class FilesTable(DuckTable):
-    """Files, opened."""
+    """Opened files, as a table of DuckDB."""
 
     parquet: str = ""
-    """The paths of Parquet files, in DuckDB's SQL."""
+    """SQL of the paths, if the files are Parquet."""
 
     def attach(self) -> None:
         source = self.source if isinstance(self.source, Files) else Files(self.source)
@@ -220,7 +230,7 @@ class FilesTable(DuckTable):
             self.parquet = _strings(paths)
 
     def use(self, *columns: str) -> None:
-        """Refuse Parquet files of which DuckDB would cast the ids of one to the type of another."""
+        """Refuse Parquet files with ids of different types, which DuckDB would cast to one type."""
         if not self.parquet:
             return
         fields = "file_name, name, num_children, duckdb_type"

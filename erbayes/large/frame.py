@@ -1,4 +1,4 @@
-"""The frame of a scan: conditions in SQL, and what they leave of a prediction."""
+"""The frame of a scan: conditions in SQL, and counts of what they leave of a prediction."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from .sources import has_engine, lies_elsewhere
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Record ids of a frame, in the connection that has the prediction.
+    """Record ids of a frame, as a table of the connection that has the prediction.
 
     Attributes
     ----------
     keys : str
         SQL of a table of their distinct keys, r.
     kind : str or None
-        Their type, as `Database.kind` has it.
+        Type of the ids, as in `Database.kind`.
     count : int
-        How many there are.
+        Number of distinct ids.
     """
 
     keys: str
@@ -37,12 +37,12 @@ class Listed:
 
     @classmethod
     def of(cls, database: Database, record: str | None) -> Listed:
-        """From the column `record` of a table, or from its first.
+        """Take the ids from the column `record` of a table, or from its first.
 
         Raises
         ------
         DataError
-            No record, missing ids.
+            No record, or missing ids.
         """
         columns = database.columns()
         column = record if record is not None and record in columns else columns[0]
@@ -59,22 +59,22 @@ class Listed:
 
 
 Limit = Dated | Listed | None
-"""A frame, opened."""
+"""An opened frame."""
 
 
 def frame_sources(frame: Any, sources: Iterable[Any]) -> list[Any]:
-    """What to open beside the predictions: the ids of the frame, if it is made of ids.
+    """Sources to open beside the predictions: the ids of the frame, if it is made of ids.
 
     Raises
     ------
     DataError
-        A frame of ids, if the prediction or the frame has an engine of its own.
+        A frame of ids, if the prediction or the frame has a database of its own.
     """
     if frame is None or isinstance(frame, Dated):
         return []
     if any(map(has_engine, [frame, *sources])):
         raise DataError(
-            "a table with an engine of its own takes no list of ids as a frame: name a column of dates by "
+            "a table with a database of its own takes no list of ids as a frame: name a column of dates by "
             "Dated, or make a view of the frame's records the prediction"
         )
     return [frame if lies_elsewhere(frame) else pd.DataFrame({"record": frame_ids(frame)})]
@@ -89,9 +89,9 @@ class Limits:
     inside, older : str
         Conditions of being in the frame, and of being no newer than the newest labelled record.
     newest : Dated or None
-        That record's date; None without dates.
+        Date of the newest labelled record; None without dates.
     count : int or None
-        Records of the frame; None if it is made of dates.
+        Number of records of the frame; None if it is made of dates.
     """
 
     inside: str
@@ -136,7 +136,7 @@ class Limits:
         return f"CASE WHEN {self.inside} THEN 1 END AS i, CASE WHEN {self.older} THEN 1 END AS o"
 
     def facts(self, database: Database, flagged: str, by: str = "") -> dict[Any, FrameFacts]:
-        """What the frame leaves of each release.
+        """Count what the frame leaves of each release.
 
         The table `flagged` has the columns c, `flags` and, if `by` names it, v.
 
@@ -163,7 +163,7 @@ class Limits:
 
 
 def _until(database: Database, dated: Dated, column: str, kind: str | None) -> str:
-    """Condition that a date is not after the cut-off, for a quoted column of a kind (see `Database.kind`)."""
+    """Condition that a date is not after the cut-off, for a quoted column of a type (see `Database.kind`)."""
     last = dated.last
     days = kind is not None and kind.lower().startswith(("date", "timestamp")) and "ZONE" not in kind
     if kind not in {"string", "integer", None} and not days:

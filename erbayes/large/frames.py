@@ -19,7 +19,7 @@ def is_dataset(source: Any) -> bool:
 
 
 class DatasetTable(DuckTable):
-    """An Arrow dataset."""
+    """An opened Arrow dataset, as a table of DuckDB."""
 
     def attach(self) -> None:
         self.table = f"dataset_{uuid4().hex}"
@@ -28,7 +28,7 @@ class DatasetTable(DuckTable):
 
 
 class FrameTable(DuckTable):
-    """A frame or an Arrow table, of which only the columns in use are given to DuckDB."""
+    """A frame or an Arrow table, as a table of DuckDB with only the columns in use."""
 
     def attach(self) -> None:
         self.source = _table(self.source)
@@ -43,7 +43,7 @@ class FrameTable(DuckTable):
 
 
 def _table(source: Any) -> Any:
-    """A DataFrame, or an Arrow table."""
+    """A source in memory as a DataFrame or an Arrow table."""
     if isinstance(source, pd.Series):
         return source.rename("cluster").rename_axis("record").reset_index()
     if isinstance(source, pd.DataFrame):
@@ -59,7 +59,7 @@ def _table(source: Any) -> Any:
 
 
 def _arrow(frame: Any, names: Sequence[str], *columns: str) -> pa.Table:
-    """Columns of a frame, without copies where possible; clusters of a categorical as its codes."""
+    """Columns of a frame as an Arrow table, without copies if possible; categorical clusters as codes."""
     arrays = {}
     for i, name in enumerate(columns):
         if names.count(name) > 1:

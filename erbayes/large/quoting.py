@@ -1,4 +1,4 @@
-"""SQL of names and of strings, in the dialects of databases."""
+"""Names and strings written as SQL, in the dialects of databases."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ def double_quoted(name: str) -> str:
 
 
 def backquoted(name: str) -> str:
-    """Quote an identifier of Spark, BigQuery or MySQL."""
+    """Quote an identifier for Spark, BigQuery or MySQL.
+
+    Examples
+    --------
+    >>> print(backquoted("my table"))
+    `my table`
+    """
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -28,9 +34,9 @@ def qualified(table: str | tuple[str, ...], quote: Callable[[str], str]) -> str:
 
 
 def chr_literal(text: str) -> str:
-    """Write a string as SQL that no dialect's rules for quotes, escapes and parameters can alter.
+    """Write a string as SQL, safe from every dialect's rules for quotes, escapes and parameters.
 
-    For PostgreSQL, DuckDB, Spark, Databricks, BigQuery, Snowflake, Redshift, Trino and Athena.
+    It is for PostgreSQL, DuckDB, Spark, Databricks, BigQuery, Snowflake, Redshift, Trino and Athena.
 
     Examples
     --------
@@ -41,7 +47,7 @@ def chr_literal(text: str) -> str:
 
 
 def char_literal(text: str) -> str:
-    """As `chr_literal`, for SQLite and ClickHouse.
+    """Write a string as SQL for SQLite and ClickHouse, as `chr_literal` does for others.
 
     Examples
     --------
@@ -52,7 +58,7 @@ def char_literal(text: str) -> str:
 
 
 def concat_literal(text: str) -> str:
-    """As `chr_literal`, for MySQL and MariaDB, where || may mean "or".
+    """Write a string as SQL for MySQL and MariaDB, where || may mean "or".
 
     Examples
     --------

@@ -23,7 +23,7 @@ ALIKE = ["a", "A", "a ", "\xe1", "a-", "7", "07"]
 class RunSQL:
     """A table behind a function that runs one SQL statement: PostgreSQL, a warehouse.
 
-    The statements only read. Ids are compared as they are, and duplicates looked for among all of them.
+    The statements only read. Ids are compared as they are, and duplicates are looked for among all ids.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ class RunSQL:
     name : str or tuple of str
         The table, or the names of catalog, schema and table. They are quoted: any character may occur.
     quote : callable, str -> str
-        How identifiers are quoted: `double_quoted` (the standard), `backquoted`, or your own.
+        A function that quotes identifiers: `double_quoted` (the standard), `backquoted`, or your own.
     literal : callable, str -> str
-        How strings are written: `chr_literal`, `char_literal`, `concat_literal`, or your own.
+        A function that writes strings: `chr_literal`, `char_literal`, `concat_literal`, or your own.
     longest : int
         Bytes of the longest list of ids in a statement. Athena takes statements of 256 KB.
     names : sequence of str
@@ -60,7 +60,7 @@ class RunSQL:
 
     @contextmanager
     def opened(self) -> Iterator[RunSQLTable]:
-        """The table; nothing is left to close."""
+        """Open the table. Nothing is left to close."""
         yield RunSQLTable(self)
 
 
@@ -93,7 +93,7 @@ class RunSQLTable(Database):
                 self.refuse_blind(column)
 
     def refuse_blind(self, column: str) -> None:
-        """Refuse a column whose collation takes different strings for one. No row is read."""
+        """Refuse a column whose collation takes different strings for equal. No row is read."""
         literals = enumerate(map(self.source.literal, ALIKE))
         strings = " UNION ALL ".join(f"SELECT {text}, {i}" for i, text in literals)
         alike = f"SELECT {self.id(column)} AS x, 0 AS k FROM {self.table} WHERE 1 = 0 UNION ALL {strings}"
@@ -107,7 +107,7 @@ class RunSQLTable(Database):
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         try:
             return [tuple(row) for row in self.source.run(sql)]
-        except Exception as error:  # of whatever driver there is
+        except Exception as error:  # every driver has errors of its own
             raise DataError(f"the engine refuses a statement of the scan: {legible(error)}") from error
 
     def kind(self, column: str) -> str | None:
@@ -132,7 +132,7 @@ class RunSQLTable(Database):
 
 
 def _kind(value: Any) -> str | None:
-    """Kind of an id that a driver returned."""
+    """Type of an id that a driver returned, as in `Database.kind`."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -143,7 +143,7 @@ def _kind(value: Any) -> str | None:
 
 @contextmanager
 def opened_relation(relation: Any) -> Iterator[RunSQLTable]:
-    """A relation of DuckDB, as a view of its own connection, which is dropped at the end."""
+    """Open a relation of DuckDB as a view of its own connection, which is dropped at the end."""
     view = f"erbayes_{uuid4().hex}"
 
     def run(sql: str) -> list[tuple[Any, ...]]:

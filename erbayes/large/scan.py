@@ -1,7 +1,7 @@
 """Units of a prediction too large for memory, counted where it lies.
 
-One SQL text of COUNT, GROUP BY and IN serves every engine. Only the labelled records, the sizes of the
-clusters that they touch and the histogram of all predicted cluster sizes come back.
+Every database runs the same SQL of COUNT, GROUP BY and IN. It returns only the labelled records, the sizes of
+the clusters that they touch, and the histogram of all predicted cluster sizes.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from .sources import has_engine, opened, opened_together
 
 EMBEDDED = DuckDB()
 HINTED = 1000
-"""How many labelled records that the prediction lacks are looked for without case and blanks."""
+"""Number of labelled records that are looked for without case and blanks, if the prediction lacks them."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scanned(Units):
-    """Units counted by an engine.
+    """Units of a prediction that a database has counted. `scan` makes them.
 
     Attributes
     ----------
     rows : int
-        Records of the prediction.
+        Number of records of the prediction.
     checked : str
-        Among which record ids duplicates were looked for.
+        The record ids among which duplicates were looked for, in words.
     digest : int or None
-        A number that differs if the record ids of two predictions do; None for `RunSQL`.
+        A number that differs between predictions with different record ids; None for `RunSQL`.
     columns : tuple of str
-        Columns of records and of clusters.
+        Names of the columns of records and of clusters.
     """
 
     rows: int = 0
@@ -63,7 +63,7 @@ def scan(
     frame: Any = None,
     engine: DuckDB = EMBEDDED,
 ) -> Scanned:
-    """As `erbayes.measure`, of a prediction that need not fit in memory.
+    """Make units as `erbayes.measure` does, from a prediction that need not fit in memory.
 
     Parameters
     ----------
@@ -71,20 +71,24 @@ def scan(
         One row per record of the population. A path is a file, a folder or a pattern.
     labels, blocks, missing
         As in `erbayes.measure`.
-    frame : Dated, record ids, an older prediction, or what `source` may be, optional
-        As in `erbayes.measure`; also a path, `Files`, a `DatabaseTable` or a dataset, whose ids are in its
-        column `record`, or else in its first. A source with an engine of its own takes `erbayes.Dated` only.
+    frame : Dated, record ids, an older prediction, path, `Files`, `DatabaseTable` or dataset, optional
+        As in `erbayes.measure`. The ids of a file, a table or a dataset are in its column `record`, or else
+        in its first. A source with a database of its own takes `erbayes.Dated` only.
     record, cluster : str, optional
-        Columns of `source`; by default its first two, if it has no others.
+        Columns of `source`; by default its only two.
     engine : DuckDB
-        Reads files, database tables, frames and datasets. A relation, a Spark DataFrame and `RunSQL`
-        have engines of their own.
+        The database that reads files, database tables, frames and datasets. A relation, a Spark DataFrame and
+        `RunSQL` have databases of their own.
+
+    Returns
+    -------
+    Scanned
 
     Raises
     ------
     DataError
         As `erbayes.measure`. Duplicate record ids are looked for among all records of the clusters
-        that the labels touch and a share of the others (`Scanned.checked`).
+        that the labels touch, and among a share of the others (`Scanned.checked`).
 
     Examples
     --------
@@ -122,16 +126,16 @@ def scan_releases(
     common: bool = False,
     engine: DuckDB = EMBEDDED,
 ) -> dict[Any, Scanned]:
-    """Several predictions in one table, by the value of a column: one scan serves all.
+    """Make units of several predictions in one table, by the value of a column, in one scan.
 
     Parameters
     ----------
     release : str or None
-        Column that names the prediction of each row. Folders called "release=2021" make one, of text. None:
-        the table is one prediction.
+        Column that names the prediction of each row. Folders called "release=2021" make such a column, of
+        text. None: the table is one prediction.
     common : bool
-        Restrict all of them to the records that every one covers (`erbayes.Coverage.COMMON`). Labelled
-        records beyond these are left out.
+        True restricts the predictions to the records that they share (`erbayes.Coverage.COMMON`). Other
+        labelled records are left out.
     source, labels, record, cluster, blocks, missing, frame, engine
         As in `scan`.
 
@@ -169,22 +173,27 @@ def scan_common(
     frame: Any = None,
     engine: DuckDB = EMBEDDED,
 ) -> dict[str, Scanned]:
-    """Several predictions on the records that every one of them covers.
+    """Make units of several predictions, restricted to the records that they share.
 
     Parameters
     ----------
-    predictions : mapping, name -> what DuckDB reads
-        As `source` in `scan`. Tables of other engines: bring them into one and use `scan_releases`.
+    predictions : mapping, name -> source
+        Sources that DuckDB reads, as in `scan`. Tables of another database must be brought into one table,
+        for `scan_releases`.
     cluster : str, or mapping of name -> str, optional
-        Column of all predictions, or of each.
+        Cluster column of all predictions, or of each.
     labels, record, blocks, missing, frame, engine
-        As in `scan`. Where predictions differ in their records, labelled records that are not common to
-        all are left out.
+        As in `scan`. If predictions differ in their records, labelled records that not all of them have are
+        left out.
+
+    Returns
+    -------
+    dict, name -> Scanned
 
     Raises
     ------
     DataError
-        As `scan`; no common record.
+        As `scan`, or there is no common record.
 
     Examples
     --------
@@ -196,7 +205,7 @@ def scan_common(
     """
     if foreign := [name for name, source in predictions.items() if has_engine(source)]:
         raise DataError(
-            f"{some(foreign)} has an engine of its own: bring all predictions into one table or "
+            f"{some(foreign)} has a database of its own: bring all predictions into one table or "
             "view with a column of releases, and use scan_releases with common=True"
         )
     labels, parts, frames = sampled_labels(labels), [], {}
@@ -223,26 +232,29 @@ def scan_common(
 
 
 def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
-    """Refuse scans of different records: errors and gaps would look the same in a comparison.
+    """Refuse scans of different records, since a comparison would take gaps for errors.
 
     Raises
     ------
     DataError
-        Numbers of records differ, or digests of their ids (if both have one), or the labels.
+        The scans differ in their numbers of records, in digests of ids (if both have one), or in their
+        labels.
     """
-    (first, one), *others = predictions.items()
+    (first_name, first), *others = predictions.items()
     for name, other in others:
-        if one.rows != other.rows or len({one.digest, other.digest} - {None}) > 1:
+        if first.rows != other.rows or len({first.digest, other.digest} - {None}) > 1:
             raise DataError(
-                f"{first!r} and {name!r} cover different records, {one.rows:,} and {other.rows:,}",
+                f"{first_name!r} and {name!r} cover different records, {first.rows:,} and {other.rows:,}",
                 Remedy.COVERAGE,
             )
-        if not one.ids.equals(other.ids):
-            raise DataError(f"{first!r} and {name!r} are scans for different labels, or lack different ones")
+        if not first.ids.equals(other.ids):
+            raise DataError(
+                f"{first_name!r} and {name!r} are scans for different labels, or lack different ones"
+            )
 
 
 def _inside(database: Database, limits: Limits, record: str) -> str:
-    """SQL of a prediction's table inside the frame; records without an id are kept, to be refused."""
+    """SQL of a prediction's table inside the frame. Records without an id stay, to be refused later."""
     missing = f"{database.quote(record)} IS NULL"
     return f"(SELECT * FROM {database.table} WHERE {limits.inside} OR {missing}) AS inside"
 
@@ -297,7 +309,7 @@ class _Prediction:
     source : str
         SQL of the rows inside the frame, with the original ids.
     frames : dict, release -> FrameFacts
-        What the frame leaves of each release; empty without a frame.
+        Counts of what the frame leaves of each release; empty without a frame.
     table : str
         SQL of the keys of these rows: r of the record, c of the cluster and, if there are releases, v.
     """
@@ -330,7 +342,7 @@ class _Prediction:
         limits = Limits.of(database, labels, limit, record)
         flagged = database.keep(f"{select}, {limits.flags} FROM {database.table}")
         frames = limits.facts(database, flagged, "v, " if version else "")
-        # records without an id are in no frame; they are kept to be refused
+        # records without an id are in no frame; they stay, to be refused later
         columns = "r, c, v" if version else "r, c"
         table = database.keep(f"SELECT {columns} FROM {flagged} WHERE i = 1 OR r IS NULL")
         database.forget(flagged)
@@ -341,7 +353,7 @@ class _Prediction:
         return "" if self.release is None else "v, "
 
     def rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
-        """Rows, each with its release first; None if there are no releases."""
+        """Rows of a statement, each with its release first, which is None if there are no releases."""
         for row in self.database.rows(sql):
             yield row if self.by else (None, *row)
 
@@ -452,7 +464,7 @@ class _Prediction:
         return clusters
 
     def sizes(self, touched: list[Any]) -> dict[Any, dict[Any, int]]:
-        """Records of each touched cluster, by release and key."""
+        """Number of records of each touched cluster, by release and key."""
         sizes: dict[Any, dict[Any, int]] = defaultdict(dict)
         select = f"SELECT {self.by}c, COUNT(*) FROM {self.table}"
         for inside in self.database.listed(touched) if touched else ():
@@ -473,13 +485,13 @@ class _Prediction:
     def refuse_changes(
         self, rows: int, touched: set[Any], sizes: Mapping[Any, int], known: KnownTotals
     ) -> None:
-        """Refuse counts that cannot be of one moment, for every statement reads the table anew.
+        """Refuse counts that contradict each other. Every statement reads the table anew, which may change.
 
         Raises
         ------
         DataError
-            The clusters' sizes do not add up to the records, or a cluster that the labels touch has no size
-            or one that no cluster has.
+            The clusters' sizes do not add up to the number of records, or a cluster that the labels touch has
+            no size, or a size that no cluster has.
         """
         total = int(known.size @ known.count)
         clusters = dict(zip(known.size.tolist(), known.count.tolist(), strict=True))
@@ -496,12 +508,12 @@ class _Prediction:
             )
 
     def refuse_duplicates(self, touched: list[Any]) -> str:
-        """Refuse duplicate record ids, and return among which records they were looked for.
+        """Refuse duplicate record ids. Return the records among which they were looked for, in words.
 
         Raises
         ------
         DataError
-            There are some.
+            There are duplicates.
         """
         database = self.database
         share, where, checked = database.share("r"), "", "all record ids"
@@ -526,7 +538,7 @@ class _Prediction:
         return checked
 
     def refuse_other_writing(self, lacking: pd.Index) -> None:
-        """Refuse labelled records that the prediction has with other case or blanks."""
+        """Refuse labelled records that the prediction has in another case or with other blanks."""
         if not len(lacking) or not isinstance(lacking[0], str):
             return
         plain_ids = [r.strip().lower() for r in lacking[:HINTED]]

@@ -1,4 +1,4 @@
-"""Every kind of source, and how it is opened: a new kind is added here."""
+"""All kinds of sources, and how each is opened. A new kind is added here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .stored import DatabaseTable, StoredTable
 
 
 def lies_elsewhere(prediction: Any) -> bool:
-    """Whether a prediction is files, a table or a dataset, to be scanned: not memberships in memory.
+    """Whether a prediction is to be scanned: files, a table or a dataset, not memberships in memory.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def lies_elsewhere(prediction: Any) -> bool:
 
 
 def has_engine(source: Any) -> bool:
-    """Whether a source is counted by an engine of its own."""
+    """Whether a source is counted by a database of its own."""
     return isinstance(source, RunSQL | Spark) or _is_spark(source) or _is_relation(source)
 
 
@@ -43,7 +43,7 @@ def _is_relation(source: Any) -> bool:
 
 @contextmanager
 def opened(sources: Sequence[Any], engine: DuckDB) -> Iterator[list[Database]]:
-    """A source that has an engine of its own, or several that `engine` reads.
+    """Open a source that has a database of its own, or several that `engine` reads.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def opened(sources: Sequence[Any], engine: DuckDB) -> Iterator[list[Database]]:
 
 @contextmanager
 def opened_together(sources: Sequence[Any], engine: DuckDB) -> Iterator[list[DuckTable]]:
-    """Several sources that `engine` reads, as tables of one connection.
+    """Open several sources that `engine` reads, as tables of one connection.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Spark: a DataFrame, counted by its own session."""
+"""Spark DataFrames, which their own session counts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .quoting import backquoted
 
 @dataclass(frozen=True, slots=True)
 class Spark:
-    """A Spark DataFrame, counted by its own session.
+    """A Spark DataFrame to scan, which its own session counts.
 
     Parameters
     ----------
     frame : pyspark.sql.DataFrame
     one_in : int
-        Duplicates are looked for among this share of the record ids of clusters that no label touches.
+        Duplicates are looked for among one in `one_in` record ids of clusters that no label touches.
     """
 
     frame: Any
@@ -28,7 +28,7 @@ class Spark:
 
     @contextmanager
     def opened(self) -> Iterator[SparkTable]:
-        """The DataFrame as a view of its session, which is dropped at the end."""
+        """Open the DataFrame as a view of its session, which is dropped at the end."""
         database = SparkTable(self.frame, self.one_in)
         try:
             yield database

@@ -19,9 +19,9 @@ class DatabaseTable:
     ----------
     path : str or Path
     table : str or tuple of str
-        Its name, or the names of schema and table. They are quoted: any character may occur.
+        Name of the table, or the names of schema and table. They are quoted: any character may occur.
     text : bool
-        True if integers are to be read as text.
+        True reads integers as text.
     """
 
     path: str | Path
@@ -30,7 +30,7 @@ class DatabaseTable:
 
 
 class StoredTable(DuckTable):
-    """A `DatabaseTable`, opened."""
+    """An opened `DatabaseTable`."""
 
     source: DatabaseTable
 
