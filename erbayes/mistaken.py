@@ -54,11 +54,11 @@ def are_edges(
     Parameters
     ----------
     group : int array, (r,)
-        Group of each record in the clustering in question; without records that give their group its id.
+        Group of each record in the clustering in question; without records after which their group is named.
     known : int array, (r,)
         Its group in the known clustering.
     namesake_group, namesake_known : int array, (r,)
-        Both groups of the record whose id the group bears; -1 if there is none.
+        Both groups of the record whose id the group has; -1 if there is none.
     share : float array, (r,)
         Share of all records that are in `known`.
 
@@ -103,9 +103,9 @@ def refuse_edges(
     cluster : int array, (labelled records,)
         Predicted cluster of each labelled record, -1 if the prediction lacks it.
     named : int array, (labelled records,)
-        Position in `labels` of the record whose id its predicted cluster bears, -1 if there is none.
+        Position in `labels` of the record whose id its predicted cluster has, -1 if there is none.
     entity_cluster : int array, (entities,)
-        Predicted cluster of the record whose id an entity bears, -1 if there is none.
+        Predicted cluster of the record whose id an entity has, -1 if there is none.
     size : int array, (predicted clusters,)
         Number of records of each.
     records : int

@@ -26,7 +26,15 @@ from .mistaken import first_entities, missing_records, position_in_labels, refus
 
 
 class Missing(Enum):
-    """What to do with labelled records that the prediction lacks."""
+    """Policies for labelled records that the prediction lacks.
+
+    Examples
+    --------
+    >>> prediction, labels = {1: "a", 2: "a"}, {1: "x", 2: "x", 3: "x"}
+    >>> units = measure(prediction, labels, missing=Missing.OMIT)
+    >>> units.size, units.unmatched
+    (array([2.]), 1)
+    """
 
     ERROR = "error"
     """Refuse (the default)."""
@@ -194,8 +202,8 @@ class Units:
     def stock(self, size: int | None = None) -> Units:
         """Make four imagined units, which stand for errors that no draw has shown.
 
-        They are an entity of s records that is exactly predicted, one whose records are in s different
-        predicted clusters of s records, a singleton that is exactly predicted, and a singleton in a predicted
+        Two are all right: an entity of s records and a singleton, both exactly predicted. Two are all wrong:
+        an entity whose s records are in s predicted clusters of s records, and a singleton in a predicted
         cluster of s records. If predicted clusters are the units, true and predicted are exchanged.
 
         Parameters

@@ -226,7 +226,7 @@ def plan_command(
     per_record: Annotated[float, typer.Option(help="Cost of each record of a unit, beside that.")] = 1.0,
     printing: Printing,
 ) -> None:
-    """Plan how many units to label for intervals of a given width, from a pilot.
+    """Plan how many units to label for intervals of a certain width, from a pilot.
 
     LABELS is the pilot, drawn by --design. The plan is for uniform draws of records and of units, with
     replacement. n is the number of draws, which a small pilot leaves uncertain; n_low and n_high are its

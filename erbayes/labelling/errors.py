@@ -239,7 +239,15 @@ class Annotator:
 
 
 def sampled_mention(units: Units, rng: np.random.Generator) -> BoolArray:
-    """Draw a home for each entity: True for the piece of one of its records, chosen uniformly, (p,)."""
+    """Draw a home for each entity: True for the piece of one of its records, chosen uniformly, (p,).
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
+    >>> sampled_mention(units, np.random.default_rng(1))
+    array([ True, False])
+    """
     ends = np.cumsum(units.n)
     size = np.bincount(units.group, weights=units.n)
     position = np.cumsum(size) - size + rng.random(len(size)) * size

@@ -60,8 +60,8 @@ class Recaptured:
     """The share of cases that two annotators both missed, from those that each of them caught.
 
     Let q11, q10, q01 and q00 be the shares of cases caught by both, by the first only, by the second only and
-    by neither. Their odds ratio is ω = q11 q00/(q10 q01). A Dirichlet posterior of the first three gives the
-    share that both missed:
+    by neither. Their odds ratio is ω = q11 q00/(q10 q01). The share that both missed follows from a Dirichlet
+    posterior of the first three:
 
         q00/(q00 + q10 + q01 + q11)   with   q00 = ω q10 q01/q11.
 

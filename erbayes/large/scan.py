@@ -239,6 +239,12 @@ def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
     DataError
         The scans differ in their numbers of records, in digests of ids (if both have one), or in their
         labels.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> old, new = pd.Series(["a", "a", "b"], [1, 2, 3]), pd.Series(["c", "c", "c"], [1, 2, 3])
+    >>> refuse_different_records({"old": scan(old, {1: "x"}), "new": scan(new, {1: "x"})})
     """
     (first_name, first), *others = predictions.items()
     for name, other in others:

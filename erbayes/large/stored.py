@@ -22,6 +22,11 @@ class DatabaseTable:
         Name of the table, or the names of schema and table. They are quoted: any character may occur.
     text : bool
         True reads integers as text.
+
+    Examples
+    --------
+    >>> DatabaseTable("releases.duckdb", ("main", "clusters"), text=True).table
+    ('main', 'clusters')
     """
 
     path: str | Path

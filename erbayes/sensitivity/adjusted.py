@@ -120,6 +120,14 @@ class BiasAdjusted:
         `Taylor()` by default.
     imputations, draws : int
         Pairs of rates, and draws for each pair; 1 or more.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)})
+    >>> sample = eb.Sample(units, eb.UniformRecords())
+    >>> BiasAdjusted(0.2, 0.0)(sample, [eb.metrics.pairwise_recall], rng=1).estimate.round(2)
+    array([0.39])
     """
 
     missed: float | Rate
@@ -154,6 +162,16 @@ class RestoredAdjusted:
         `Resampled(PseudoDraws(), 100)` by default.
     imputations, draws : int
         Restored samples, and draws for each; 1 or more.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes.labelling import MissedRecords
+    >>> units = eb.measure({i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)})
+    >>> sample, metrics = eb.Sample(units, eb.UniformRecords()), [eb.metrics.pairwise_recall]
+    >>> adjusted = RestoredAdjusted(Annotator(MissedRecords(0.2)), Taylor(), imputations=5)
+    >>> adjusted(sample, metrics, rng=1).values.shape
+    (1, 50, 1)
     """
 
     model: Annotator
