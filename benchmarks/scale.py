@@ -49,7 +49,7 @@ def by_hand(table: Any, labels: pd.DataFrame, key: str, limit: str | None, folde
 def scanned(table: Any, labels: pd.DataFrame, limit: str | None, folder: Path) -> tuple[int, ...]:
     from erbayes.large import DuckDB, scan
 
-    units = scan(table, labels, engine=DuckDB(limit, THREADS, folder))
+    units = scan(table, labels, database=DuckDB(limit, THREADS, folder))
     histogram = zip(units.known.size, units.known.count, strict=True)
     return summary(histogram, zip(units.n, units.m, strict=True))
 

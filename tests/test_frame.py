@@ -153,9 +153,9 @@ def test_engines_of_their_own_take_dates(name):
 
 def test_without_keeping_and_with_all_duplicates_looked_for():
     frame = eb.Dated("created", CUT)
-    for engine in (DuckDB(keep=False), DuckDB(one_in=1)):
-        same(scan(TABLE, LABELS, frame=frame, engine=engine), WANTED)
-        same(scan(TABLE, LABELS, record="record", cluster="cluster", frame=INSIDE, engine=engine), WANTED)
+    for database in (DuckDB(keep=False), DuckDB(one_in=1)):
+        same(scan(TABLE, LABELS, frame=frame, database=database), WANTED)
+        same(scan(TABLE, LABELS, record="record", cluster="cluster", frame=INSIDE, database=database), WANTED)
 
 
 def test_ids_that_are_no_text():

@@ -1,4 +1,4 @@
-"""Scans: the same units as in memory, whatever the engine, and everything that can be wrong with a table."""
+"""Scans: the same units as in memory, whatever the database, and everything that can be wrong with a table."""
 
 import json
 import os
@@ -111,7 +111,7 @@ def frame_of(prediction):
 
 
 def sqlite(frame, table="p"):
-    """An engine of little power; table and columns may have any name."""
+    """A database of little power; table and columns may have any name."""
     database = sqlite3.connect(":memory:")
     frame.to_sql(table, database, index=False)
     return RunSQL(lambda sql: database.execute(sql).fetchall(), table, literal=char_literal)
@@ -194,13 +194,13 @@ def test_every_source_gives_the_units_of_measure(source, kind, tmp_path):
 
 @pytest.mark.parametrize("missing", eb.Missing)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("engine", [DuckDB(), DuckDB(keep=False), EXACT])
-def test_policies_and_blocks_on_random_tables(missing, kind, engine):
+@pytest.mark.parametrize("database", [DuckDB(), DuckDB(keep=False), EXACT])
+def test_policies_and_blocks_on_random_tables(missing, kind, database):
     for seed in range(3):
         prediction, labels, blocks = population(seed, 90, kind, 0 if missing is eb.Missing.ERROR else 9)
         blocks = blocks if seed % 2 else None
         wanted = eb.measure(prediction, labels, blocks=blocks, missing=missing)
-        same(scan(prediction, labels, blocks=blocks, missing=missing, engine=engine), wanted)
+        same(scan(prediction, labels, blocks=blocks, missing=missing, database=database), wanted)
 
 
 @pytest.mark.parametrize("missing", eb.Missing)
@@ -403,7 +403,7 @@ def broken(records, clusters, **options):
         (broken(["a", "b", "k", "k"], ["x", "y", "x", "x"]), r"1 duplicates, such as 'k', among"),
         (broken(["a", "b", "k", "k", "k"], ["x", "y", "x", "z", "w"]), r"2 duplicates, such as 'k', among"),
         (
-            broken(["a", "b", "k", "k"], ["x", "y", "z", "z"], engine=EXACT),
+            broken(["a", "b", "k", "k"], ["x", "y", "z", "z"], database=EXACT),
             r"1 duplicates, such as 'k', among all record ids",
         ),
         (
@@ -442,7 +442,7 @@ def broken(records, clusters, **options):
         ),
         (broken(["a"], ["x"], record="no"), r"the prediction has no column 'no'; it has 'r', 'c'"),
         (broken(["a"], ["x"], record="r", cluster="r"), r"one column cannot serve twice: 'r', 'r'"),
-        (broken(["a"], ["x"], engine=DuckDB(memory_limit="much")), r"DuckDB does not start"),
+        (broken(["a"], ["x"], database=DuckDB(memory_limit="much")), r"DuckDB does not start"),
         (
             lambda: scan(pd.DataFrame({"r": ["a"]}), {"a": "e"}),
             r"name the record and the cluster column of the prediction; it has 'r'",
@@ -475,7 +475,7 @@ def test_an_engine_that_does_not_see_case_is_refused():
         lambda sql: [("A", *row[1:]) if "DISTINCT" in sql else row for row in engine.run(sql)], "p"
     )
     with pytest.raises(
-        eb.DataError, match="the engine takes 'A' for a labelled record, which has another id"
+        eb.DataError, match="the database takes 'A' for a labelled record, which has another id"
     ):
         scan(blind, {"a": "e"}, record="r", cluster="c")
 
@@ -489,7 +489,7 @@ def test_duplicates_far_from_the_sample_are_found_by_their_share():
         scan(pd.concat([frame, pd.DataFrame({"r": ["a"], "c": ["x"]})]), {"a": "e"})
     assert 30 < int(str(told.value).split(":")[1].split()[0]) < 110
     with pytest.raises(eb.DataError, match=r"4000 duplicates"):
-        scan(frame, {"7": "e"}, engine=EXACT)
+        scan(frame, {"7": "e"}, database=EXACT)
 
 
 def test_what_was_checked_is_said():
@@ -498,7 +498,7 @@ def test_what_was_checked_is_said():
         found.checked
         == "all records of the 1 predicted clusters that the labels touch and one in 64 of the others"
     )
-    assert scan(pd.Series(["x"], ["a"]), {"a": "e"}, engine=EXACT).checked == "all record ids"
+    assert scan(pd.Series(["x"], ["a"]), {"a": "e"}, database=EXACT).checked == "all record ids"
 
 
 def test_releases_in_one_table(tmp_path):
@@ -523,7 +523,7 @@ def test_releases_in_one_table(tmp_path):
         scan(
             whole[whole.year < 2022].assign(record=np.tile(parts[0].record, 2)),
             labels,
-            engine=EXACT,
+            database=EXACT,
             missing=eb.Missing.OMIT,
             **names,
         )
@@ -561,7 +561,7 @@ def test_nothing_is_changed_and_nothing_left_behind(tmp_path):
     frame = frame_of(prediction).astype("category")
     before, folder = frame.copy(), tmp_path / "spill"
     folder.mkdir()
-    scan(frame, labels, engine=DuckDB(folder=folder))
+    scan(frame, labels, database=DuckDB(folder=folder))
     pd.testing.assert_frame_equal(frame, before)
     connection = duckdb.connect()
     relation = connection.from_arrow(pa.Table.from_pandas(frame_of(prediction)))
@@ -617,7 +617,7 @@ def test_interruption_of_a_scan_that_spills_leaves_nothing(tmp_path, number, end
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 from erbayes.large import DuckDB, scan
 folder = {str(tmp_path)!r}
-scan(folder + "/p.parquet", {{"7": "e"}}, engine=DuckDB(memory_limit="60MB", threads=1, folder=folder, one_in=1))
+scan(folder + "/p.parquet", {{"7": "e"}}, database=DuckDB(memory_limit="60MB", threads=1, folder=folder, one_in=1))
 """
     process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
     while not list(tmp_path.glob("erbayes-*/spill/*")):
@@ -662,12 +662,12 @@ def test_a_small_memory_limit_spills(tmp_path):
     frame.to_parquet(tmp_path / "p.parquet")
     labels = frame[frame.c.isin(frame.c[:20])].set_index("r").c
     found = scan(
-        tmp_path / "p.parquet", labels, engine=DuckDB(memory_limit="60MB", threads=1, folder=tmp_path)
+        tmp_path / "p.parquet", labels, database=DuckDB(memory_limit="60MB", threads=1, folder=tmp_path)
     )
     same(found, eb.measure(frame, labels))
     assert [p.name for p in tmp_path.iterdir()] == ["p.parquet"]
     with pytest.raises(eb.DataError, match="DuckDB cannot scan the prediction: Out of Memory"):
-        scan(tmp_path / "p.parquet", labels, engine=DuckDB(memory_limit="5MB", threads=1, folder=tmp_path))
+        scan(tmp_path / "p.parquet", labels, database=DuckDB(memory_limit="5MB", threads=1, folder=tmp_path))
 
 
 def test_duckdb_is_asked_for_where_it_is_lacking(monkeypatch):
@@ -898,9 +898,9 @@ def test_the_command_line_compares_on_common_records(tmp_path, monkeypatch, args
     )
 
 
-@pytest.mark.parametrize("engine", [DuckDB(), DuckDB(keep=False)])
+@pytest.mark.parametrize("database", [DuckDB(), DuckDB(keep=False)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_common_records_give_the_units_of_measure(tmp_path, engine, kind):
+def test_common_records_give_the_units_of_measure(tmp_path, database, kind):
     prediction, labels, blocks = population(2, kind=kind)
     old, new = prediction[30:], prediction[::-1][9:]
     new[::5] = new.iloc[0]
@@ -910,11 +910,11 @@ def test_common_records_give_the_units_of_measure(tmp_path, engine, kind):
         for name, p in (("old", old), ("new", new))
     }
     sources = {"old": parquet(frame_of(old), tmp_path), "new": frame_of(new).astype({"cluster": "category"})}
-    found = scan_common(sources, labels, record="record", cluster="cluster", blocks=blocks, engine=engine)
+    found = scan_common(sources, labels, record="record", cluster="cluster", blocks=blocks, database=database)
     tables = {"old": table(frame_of(old), tmp_path), "new": pl.from_pandas(frame_of(new))}
-    of_tables = scan_common(tables, labels, blocks=blocks, engine=engine)
+    of_tables = scan_common(tables, labels, blocks=blocks, database=database)
     both = pd.concat([frame_of(old).assign(v="old"), frame_of(new).assign(v="new")])
-    by = scan_releases(both, labels, "v", blocks=blocks, common=True, engine=engine)
+    by = scan_releases(both, labels, "v", blocks=blocks, common=True, database=database)
     by_sql = scan_releases(
         sqlite(both), labels, "v", record="record", cluster="cluster", blocks=blocks, common=True
     )

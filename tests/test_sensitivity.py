@@ -536,4 +536,7 @@ def test_signatures_fit_into_a_tooltip(function):
 def test_laws_have_short_names():
     assert [repr(law) for law in (PROPORTIONAL, FIXED)] == ["PROPORTIONAL", "FIXED"]
     own = Law(PROPORTIONAL.missed, PROPORTIONAL.kept)
-    assert repr(own) == "Law(nothing, missing_links, false_common_links, false_links, false_predicted_links)" and own == PROPORTIONAL
+    assert (
+        repr(own) == "Law(nothing, missing_links, false_common_links, false_links, false_predicted_links)"
+        and own == PROPORTIONAL
+    )

@@ -149,7 +149,7 @@ def test_collations_and_types_of_postgresql(postgres, kind):  # noqa: F811
         with pytest.raises(eb.DataError, match=f"{kind} ids .* not {value.__class__.__name__}; convert them"):
             told(type, *[tuple(value if c == kind else "a" for c in NAMES)])
     with pytest.raises(
-        eb.DataError, match=r"the engine refuses a statement of the scan: column .* does not exist"
+        eb.DataError, match=r"the database refuses a statement of the scan: column .* does not exist"
     ):
         scan(
             RunSQL(lambda sql: postgres.execute(sql).fetchall(), "p"), LABELS, record="no", cluster="cluster"
@@ -214,7 +214,7 @@ def test_what_an_engine_refuses_is_told_without_its_control_characters(tmp_path)
     def run(sql):
         raise RuntimeError("no \x1b]0;title\x07 \u202e\nmore")
 
-    with pytest.raises(eb.DataError, match="the engine refuses a statement of the scan: no �") as told:
+    with pytest.raises(eb.DataError, match="the database refuses a statement of the scan: no �") as told:
         scan(RunSQL(run, "p"), LABELS, **NAMES)
     assert str(told.value).endswith("�]0;title� �\nmore")
     good = "".join(f"r{i},x\n" for i in range(30_000))  # more than DuckDB looks at first
@@ -674,14 +674,14 @@ with opened([pd.DataFrame()], DuckDB(folder={str(tmp_path)!r})):
             assert len(before) == 4
             killed.kill()
             killed.wait(timeout=60)
-            scan(FRAME, LABELS, engine=DuckDB(folder=tmp_path))
+            scan(FRAME, LABELS, database=DuckDB(folder=tmp_path))
             assert len(set(tmp_path.iterdir())) == 3
     assert [path.name for path in tmp_path.iterdir()] == ["erbayes-unlocked"]
 
 
 def test_folders_that_do_not_exist_are_told(tmp_path):
     with pytest.raises(eb.DataError, match=r"cannot make a temporary folder in .*nodir: No such file"):
-        scan(FRAME, LABELS, engine=DuckDB(folder=tmp_path / "nodir"))
+        scan(FRAME, LABELS, database=DuckDB(folder=tmp_path / "nodir"))
 
 
 def test_lazy_frames_are_told(tmp_path):

@@ -406,8 +406,8 @@ class Inputs:
 
     def scan(self, part: Part, shared: dict[str, Any]) -> Scanned:
         """Scan a prediction."""
-        engine = DuckDB(self.memory_limit)
-        return scan(self.source(part), record=self.record, cluster=part.cluster, engine=engine, **shared)
+        database = DuckDB(self.memory_limit)
+        return scan(self.source(part), record=self.record, cluster=part.cluster, database=database, **shared)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -499,7 +499,7 @@ class Several(Inputs):
                 {name: self.source(part) for name, part in parts.items()},
                 record=self.record,
                 cluster={name: part.cluster for name, part in parts.items()},
-                engine=DuckDB(self.memory_limit),
+                database=DuckDB(self.memory_limit),
                 **shared,
             )
         else:

@@ -56,7 +56,7 @@ class DuckDB:
     --------
     >>> from erbayes.large import scan
     >>> frugal = DuckDB(memory_limit="1GB", threads=1, progress=False)
-    >>> scan(pa.table({"record": [1, 2], "cluster": ["a", "a"]}), {1: "x"}, engine=frugal)
+    >>> scan(pa.table({"record": [1, 2], "cluster": ["a", "a"]}), {1: "x"}, database=frugal)
     Units(1 units, 1 records, 1 pieces)
     """
 
@@ -147,7 +147,7 @@ class DuckTable(Hashing):
     """
 
     connection: Any
-    engine: DuckDB
+    options: DuckDB
     source: Any = None
     table: str = ""
     by_folder: Collection[str] = ()
@@ -159,7 +159,7 @@ class DuckTable(Hashing):
     hash, widest = "hash", "HUGEINT"
 
     def __post_init__(self) -> None:
-        self.one_in = self.engine.one_in
+        self.one_in = self.options.one_in
 
     def attach(self) -> None:
         """Make the source a table of the connection, and read its columns.
@@ -205,7 +205,7 @@ class DuckTable(Hashing):
             with ThreadPoolExecutor(1) as pool:
                 running = pool.submit(lambda: self.connection.execute(sql).fetchall())
                 try:
-                    for _ in track(self._percents(running), 100, "scanning", self.engine.progress):
+                    for _ in track(self._percents(running), 100, "scanning", self.options.progress):
                         pass
                 except BaseException:
                     self.connection.interrupt()
@@ -233,14 +233,14 @@ class DuckTable(Hashing):
         return [f"SELECT id FROM {name}"]
 
     def keep(self, select: str) -> str:
-        if not self.engine.keep:
+        if not self.options.keep:
             return f"({select}) AS p"
         name = f"kept_{uuid4().hex}"  # a name of its own, since other tables may share the connection
         self.rows(f"CREATE TEMP TABLE {name} AS {select}")
         return name
 
     def forget(self, table: str, column: str | None = None) -> None:
-        if self.engine.keep:
+        if self.options.keep:
             self.rows(f"ALTER TABLE {table} DROP COLUMN {column}" if column else f"DROP TABLE {table}")
 
 
@@ -262,6 +262,6 @@ def united(parts: Sequence[tuple[DuckTable, str, str]]) -> DuckTable:
         for i, (part, record, cluster) in enumerate(parts)
     ]
     first, *_ = parts[0]
-    whole = DuckTable(first.connection, first.engine, table=f"({' UNION ALL '.join(selects)}) AS united")
+    whole = DuckTable(first.connection, first.options, table=f"({' UNION ALL '.join(selects)}) AS united")
     whole.describe()
     return whole

@@ -14,7 +14,7 @@ from ..errors import DataError
 from ..frame import Cut, Dated, FrameFacts, frame_ids
 from ..units import refuse_outside, same_kind
 from .database import Database
-from .sources import has_engine, lies_elsewhere
+from .sources import has_own_database, lies_elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def frame_sources(frame: Any, sources: Iterable[Any]) -> list[Any]:
     """
     if frame is None or isinstance(frame, Dated):
         return []
-    if any(map(has_engine, [frame, *sources])):
+    if any(map(has_own_database, [frame, *sources])):
         raise DataError(
             "a table with a database of its own takes no list of ids as a frame: name a column of dates by "
             "Dated, or make a view of the frame's records the prediction"

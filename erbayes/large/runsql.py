@@ -108,7 +108,7 @@ class RunSQLTable(Database):
         try:
             return [tuple(row) for row in self.source.run(sql)]
         except Exception as error:  # every driver has errors of its own
-            raise DataError(f"the engine refuses a statement of the scan: {legible(error)}") from error
+            raise DataError(f"the database refuses a statement of the scan: {legible(error)}") from error
 
     def kind(self, column: str) -> str | None:
         return "string" if self.kinds[column] == "UUID" else self.kinds[column]

@@ -23,7 +23,7 @@ from ..units import KnownTotals, Missing, Units, assemble, same_kind, sampled_la
 from .database import Database
 from .duckdb import DuckDB, united
 from .frame import Limit, Limits, Listed, frame_sources
-from .sources import has_engine, opened, opened_together
+from .sources import has_own_database, opened, opened_together
 
 EMBEDDED = DuckDB()
 HINTED = 1000
@@ -61,7 +61,7 @@ def scan(
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
     frame: Any = None,
-    engine: DuckDB = EMBEDDED,
+    database: DuckDB = EMBEDDED,
 ) -> Scanned:
     """Make units as `erbayes.measure` does, from a prediction that need not fit in memory.
 
@@ -76,7 +76,7 @@ def scan(
         in its first. A source with a database of its own takes `erbayes.Dated` only.
     record, cluster : str, optional
         Columns of `source`; by default its only two.
-    engine : DuckDB
+    database : DuckDB
         The database that reads files, database tables, frames and datasets. A relation, a Spark DataFrame and
         `RunSQL` have databases of their own.
 
@@ -108,7 +108,7 @@ def scan(
         blocks=blocks,
         missing=missing,
         frame=frame,
-        engine=engine,
+        database=database,
     ).values()
     return units
 
@@ -124,7 +124,7 @@ def scan_releases(
     missing: Missing = Missing.ERROR,
     frame: Any = None,
     common: bool = False,
-    engine: DuckDB = EMBEDDED,
+    database: DuckDB = EMBEDDED,
 ) -> dict[Any, Scanned]:
     """Make units of several predictions in one table, by the value of a column, in one scan.
 
@@ -136,7 +136,7 @@ def scan_releases(
     common : bool
         True restricts the predictions to the records that they share (`erbayes.Coverage.COMMON`). Other
         labelled records are left out.
-    source, labels, record, cluster, blocks, missing, frame, engine
+    source, labels, record, cluster, blocks, missing, frame, database
         As in `scan`.
 
     Returns
@@ -154,11 +154,11 @@ def scan_releases(
     """
     labels = sampled_labels(labels)
     others = tuple(name for name in (release, *_dates(frame)) if name is not None)
-    with opened([source, *frame_sources(frame, [source])], engine) as (database, *ids):
+    with opened([source, *frame_sources(frame, [source])], database) as (table, *ids):
         limit = Listed.of(ids[0], record) if ids else frame
-        chosen = _chosen(database, record, cluster, others)
-        database.use(*chosen, *others)
-        prediction = _Prediction.of(database, labels, *chosen, release, limit=limit)
+        chosen = _chosen(table, record, cluster, others)
+        table.use(*chosen, *others)
+        prediction = _Prediction.of(table, labels, *chosen, release, limit=limit)
         return prediction.units(labels, blocks, missing, common)
 
 
@@ -171,7 +171,7 @@ def scan_common(
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
     frame: Any = None,
-    engine: DuckDB = EMBEDDED,
+    database: DuckDB = EMBEDDED,
 ) -> dict[str, Scanned]:
     """Make units of several predictions, restricted to the records that they share.
 
@@ -182,7 +182,7 @@ def scan_common(
         for `scan_releases`.
     cluster : str, or mapping of name -> str, optional
         Cluster column of all predictions, or of each.
-    labels, record, blocks, missing, frame, engine
+    labels, record, blocks, missing, frame, database
         As in `scan`. If predictions differ in their records, labelled records that not all of them have are
         left out.
 
@@ -203,26 +203,26 @@ def scan_common(
     >>> {name: (units.rows, units.unmatched) for name, units in common.items()}
     {'old': (2, 1), 'new': (2, 1)}
     """
-    if foreign := [name for name, source in predictions.items() if has_engine(source)]:
+    if foreign := [name for name, source in predictions.items() if has_own_database(source)]:
         raise DataError(
             f"{some(foreign)} has a database of its own: bring all predictions into one table or "
             "view with a column of releases, and use scan_releases with common=True"
         )
     labels, parts, frames = sampled_labels(labels), [], {}
-    with opened_together([*predictions.values(), *frame_sources(frame, [])], engine) as databases:
-        ids = databases[len(predictions) :]
+    with opened_together([*predictions.values(), *frame_sources(frame, [])], database) as tables:
+        ids = tables[len(predictions) :]
         limit = Listed.of(ids[0], record) if ids else frame
-        for name, database in zip(predictions, databases, strict=False):
+        for name, table in zip(predictions, tables, strict=False):
             column = cluster.get(name) if isinstance(cluster, Mapping) else cluster
-            chosen = _chosen(database, record, column, _dates(frame))
-            database.use(*chosen, *_dates(frame))
-            _refuse_kinds(labels, *(database.kind(column) for column in chosen))
+            chosen = _chosen(table, record, column, _dates(frame))
+            table.use(*chosen, *_dates(frame))
+            _refuse_kinds(labels, *(table.kind(column) for column in chosen))
             if limit is not None:
-                limits = Limits.of(database, labels, limit, chosen[0])
-                flagged = f"SELECT {database.key(chosen[1])} AS c, {limits.flags} FROM {database.table}"
-                frames[name] = limits.facts(database, f"({flagged}) AS p")[None]
-                database = replace(database, table=_inside(database, limits, chosen[0]))
-            parts.append((database, *chosen))
+                limits = Limits.of(table, labels, limit, chosen[0])
+                flagged = f"SELECT {table.key(chosen[1])} AS c, {limits.flags} FROM {table.table}"
+                frames[name] = limits.facts(table, f"({flagged}) AS p")[None]
+                table = replace(table, table=_inside(table, limits, chosen[0]))
+            parts.append((table, *chosen))
         whole = _Prediction.of(united(parts), labels, "record", "cluster", "release")
         releases = whole.units(labels, blocks, missing, common=True)
     return {
@@ -463,7 +463,7 @@ class _Prediction:
             for v, r, c in self.rows(f"{select} WHERE r IN ({inside})"):
                 if r not in keys:
                     raise DataError(
-                        f"the engine takes {r!r} for a labelled record, which has another id: it "
+                        f"the database takes {r!r} for a labelled record, which has another id: it "
                         "must compare ids exactly, with case and blanks"
                     )
                 clusters[v][position[keys[r]]] = c

@@ -25,10 +25,10 @@ def lies_elsewhere(prediction: Any) -> bool:
     (True, False)
     """
     stored = isinstance(prediction, str | Path | Files | DatabaseTable)
-    return stored or has_engine(prediction) or is_dataset(prediction)
+    return stored or has_own_database(prediction) or is_dataset(prediction)
 
 
-def has_engine(source: Any) -> bool:
+def has_own_database(source: Any) -> bool:
     """Whether a source is counted by a database of its own."""
     return isinstance(source, RunSQL | Spark) or _is_spark(source) or _is_relation(source)
 
@@ -42,8 +42,8 @@ def _is_relation(source: Any) -> bool:
 
 
 @contextmanager
-def opened(sources: Sequence[Any], engine: DuckDB) -> Iterator[list[Database]]:
-    """Open a source that has a database of its own, or several that `engine` reads.
+def opened(sources: Sequence[Any], database: DuckDB) -> Iterator[list[Database]]:
+    """Open a source that has a database of its own, or several that `database` reads.
 
     Raises
     ------
@@ -51,31 +51,31 @@ def opened(sources: Sequence[Any], engine: DuckDB) -> Iterator[list[Database]]:
         A source that cannot be read.
     """
     first, *_ = sources
-    if not has_engine(first):
-        with opened_together(sources, engine) as databases:
-            yield [*databases]
+    if not has_own_database(first):
+        with opened_together(sources, database) as tables:
+            yield [*tables]
     elif _is_relation(first):
         with opened_relation(first) as relation:
             yield [relation]
     else:
-        with (Spark(first) if _is_spark(first) else first).opened() as database:
-            yield [database]
+        with (Spark(first) if _is_spark(first) else first).opened() as table:
+            yield [table]
 
 
 @contextmanager
-def opened_together(sources: Sequence[Any], engine: DuckDB) -> Iterator[list[DuckTable]]:
-    """Open several sources that `engine` reads, as tables of one connection.
+def opened_together(sources: Sequence[Any], database: DuckDB) -> Iterator[list[DuckTable]]:
+    """Open several sources that `database` reads, as tables of one connection.
 
     Raises
     ------
     DataError
         A source that cannot be read.
     """
-    with engine.connected() as connection:
-        databases = [_table(source)(connection, engine, source) for source in sources]
-        for database in databases:
-            database.attach()
-        yield databases
+    with database.connected() as connection:
+        tables = [_table(source)(connection, database, source) for source in sources]
+        for table in tables:
+            table.attach()
+        yield tables
 
 
 def _table(source: Any) -> type[DuckTable]:
