@@ -44,9 +44,11 @@ def _axes(ax: Axes | None, height: float = 4.0) -> Axes:
     return pyplot.subplots(figsize=(7, height), layout="constrained")[1]
 
 
-def _greys(series: int) -> list[str]:
-    """A grey for each series, from black to light."""
-    return [f"{grey:.2f}" for grey in np.linspace(0, 0.65, series)]
+def _style(i: int, series: int, label: str) -> dict[str, Any]:
+    """Style of points of series i: a marker and a grey of its own, from black to light."""
+    grey = f"{np.linspace(0, 0.65, series)[i]:.2f}"
+    marker = MARKERS[i % len(MARKERS)]
+    return {"marker": marker, "linestyle": "", "color": grey, "markersize": 5, "label": label}
 
 
 def _legend(ax: Axes, series: int) -> None:
@@ -177,13 +179,12 @@ def forest(
     blocks = [shares] * bool(shares) + [[name] for name in ends.index if name not in shares]
     panels = _panels(ax, blocks, len(results))
     for i, (label, table) in enumerate(zip(results, tables, strict=True)):
-        grey, offset = _greys(len(results))[i], _offsets(len(results))[i]
+        style, offset = _style(i, len(results), label), _offsets(len(results))[i]
         for panel, block in zip(panels, blocks, strict=True):
             own = table[table.index.isin(block)]
             y = np.array([block.index(name) for name in own.index]) + offset
-            panel.hlines(y, own["lower"], own["upper"], color=grey)
-            marker = MARKERS[i % len(MARKERS)]
-            panel.plot(own["estimate"], y, marker, color=grey, markersize=5, label=label)
+            panel.hlines(y, own["lower"], own["upper"], color=style["color"])
+            panel.plot(own["estimate"], y, **style)
     for panel in panels:
         _ticks(panel)
     panels[-1].set_xlabel(f"estimate and {100 * level:g} % interval")
@@ -416,18 +417,10 @@ def estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
     for i, estimator in enumerate(estimators):
         values = runs[runs["estimator"] == estimator].groupby(cell, sort=False)["estimate"]
         q = values.quantile([0.025, 0.25, 0.5, 0.75, 0.975]).unstack().reindex(names).to_numpy()
-        y, grey = np.arange(len(names)) + _offsets(len(estimators))[i], _greys(len(estimators))[i]
-        ax.hlines(y, q[:, 0], q[:, 4], color=grey, linewidth=1)
-        ax.hlines(y, q[:, 1], q[:, 3], color=grey, linewidth=4)
-        ax.plot(
-            q[:, 2],
-            y,
-            MARKERS[i % len(MARKERS)],
-            color=grey,
-            markerfacecolor="white",
-            markersize=5,
-            label=estimator,
-        )
+        y, style = np.arange(len(names)) + _offsets(len(estimators))[i], _style(i, len(estimators), estimator)
+        ax.hlines(y, q[:, 0], q[:, 4], color=style["color"], linewidth=1)
+        ax.hlines(y, q[:, 1], q[:, 3], color=style["color"], linewidth=4)
+        ax.plot(q[:, 2], y, **style, markerfacecolor="white")
     rows = np.arange(len(names))
     ax.vlines(truths, rows - 0.45, rows + 0.45, color="black", linestyle="--", linewidth=1, label="truth")
     _rows(ax, names)
@@ -466,15 +459,7 @@ def coverage(table: pd.DataFrame, level: float = 0.95, ax: Axes | None = None) -
     for i, estimator in enumerate(estimators):
         own = table[table["estimator"] == estimator]
         y = pd.Index(names).get_indexer(cell[own.index]) + _offsets(len(estimators))[i]
-        ax.errorbar(
-            own["coverage"],
-            y,
-            xerr=2 * own["coverage_se"],
-            fmt=MARKERS[i % len(MARKERS)],
-            color=_greys(len(estimators))[i],
-            markersize=5,
-            label=estimator,
-        )
+        ax.errorbar(own["coverage"], y, xerr=2 * own["coverage_se"], **_style(i, len(estimators), estimator))
     _rows(ax, names)
     ax.set_xlabel(f"coverage of {100 * level:g} % intervals, and 2 standard errors either side")
     _legend(ax, len(estimators))
@@ -522,15 +507,7 @@ def interval_scores(table: pd.DataFrame, reference: str, ax: Axes | None = None)
     for i, n in enumerate(sizes):
         own = ratios.xs(n, level="n")
         y = np.tile(np.arange(len(names)) + _offsets(len(sizes))[i], len(own))
-        ax.plot(
-            own.to_numpy().ravel(),
-            y,
-            MARKERS[i % len(MARKERS)],
-            color=_greys(len(sizes))[i],
-            markersize=5,
-            fillstyle="none",
-            label=f"n = {n}",
-        )
+        ax.plot(own.to_numpy().ravel(), y, **_style(i, len(sizes), f"n = {n}"), fillstyle="none")
     from matplotlib.ticker import LogLocator
 
     ax.set_xscale("log")
