@@ -170,20 +170,20 @@ def _linked(frame: pd.DataFrame, score: str | None, threshold: float | None, wha
 
 
 def _all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.Index, IntArray]:
-    """All records, and the position of each one that the pairs hold."""
-    every = ids(records, f"all records of the {what}")
-    if not _unique(every):
-        twice = every[every.duplicated()]
+    """All records, and the position among them of each record of the pairs."""
+    listed = ids(records, f"all records of the {what}")
+    if not _unique(listed):
+        twice = listed[listed.duplicated()]
         raise DataError(f"all records of the {what}: {len(twice):,} duplicates, such as {some(twice)}")
-    same = kind(every) == kind(in_pairs)
-    position = every.get_indexer(in_pairs) if same else np.full(len(in_pairs), -1)
+    same = kind(listed) == kind(in_pairs)
+    position = listed.get_indexer(in_pairs) if same else np.full(len(in_pairs), -1)
     if (position < 0).any():
         unknown = in_pairs[position < 0]
         raise DataError(
             f"{len(unknown):,} of {len(in_pairs):,} records in the {what} are not among all records, "
             f"such as {some(unknown)}"
         )
-    return every, position
+    return listed, position
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -309,15 +309,15 @@ class Clustering:
             raise DataError(
                 f"ids of the {what} are of type {kind(left)} in one column, {kind(right)} in the other"
             )
-        codes, every = pd.factorize(left.append(right))
+        codes, distinct = pd.factorize(left.append(right))
         if records is not None:
-            every, position = _all_records(records, pd.Index(every), what)
+            distinct, position = _all_records(records, pd.Index(distinct), what)
             codes = position[codes]
         source, target = codes[: len(ends)][linked], codes[len(ends) :][linked]
-        graph = coo_array((np.ones(len(source), dtype=bool), (source, target)), shape=(len(every),) * 2)
+        graph = coo_array((np.ones(len(source), dtype=bool), (source, target)), shape=(len(distinct),) * 2)
         components, _ = pd.factorize(connected_components(graph, directed=False)[1])
         heads = np.unique(components, return_index=True)[1]
-        return cls(pd.Index(every), components.astype(np.int64), pd.Index(every)[heads])
+        return cls(pd.Index(distinct), components.astype(np.int64), pd.Index(distinct)[heads])
 
     @property
     def sizes(self) -> IntArray:

@@ -90,7 +90,7 @@ def _bounded(support: Support, lower: float, upper: float) -> bool:
 
 
 def _panels(ax: Axes | None, blocks: Sequence[Sequence[str]], series: int = 1) -> list[Axes]:
-    """Axes for blocks of named rows, one below the other, in the place of `ax`."""
+    """Axes for blocks of named rows, one below the other, in place of `ax`."""
     rows = [len(block) for block in blocks]
     ax = _axes(ax, _height(sum(rows), series) + 0.5 * (len(rows) - 1))
     panels = [ax]
@@ -113,7 +113,7 @@ def _ticks(panel: Axes) -> None:
     panel.xaxis.set_major_formatter(lambda x, _: f"{x:,.10g}")
 
 
-def _one_by_one(results: Result | Comparison | Mapping[str, Result]) -> dict[str, Result]:
+def _by_name(results: Result | Comparison | Mapping[str, Result]) -> dict[str, Result]:
     """Results by name. A comparison has one result per prediction."""
     if isinstance(results, Comparison):
         k = len(results.metrics)
@@ -166,14 +166,11 @@ def forest(
     >>> [[t.get_text() for t in panel.get_yticklabels()] for panel in ax.figure.axes]
     [['b3-precision', 'b3-recall'], ['entities']]
     """
-    results = _one_by_one(result)
+    results = _by_name(result)
     if not results:
         raise DataError("a forest plot needs at least one result")
-    tables: list[pd.DataFrame] = []
-    supports: dict[str, Support] = {}
-    for one in results.values():
-        tables.append(one.table(level, suitable(kinds, one)[0]))
-        supports |= dict(zip(one.names, one.support, strict=True))
+    tables = [r.table(level, suitable(kinds, r)[0]) for r in results.values()]
+    supports = dict(pair for r in results.values() for pair in zip(r.names, r.support, strict=True))
     ends = pd.concat(tables).groupby(level=0, sort=False).agg({"lower": "min", "upper": "max"})
     shares = [name for name, low, high in ends.itertuples() if _bounded(supports[name], low, high)]
     blocks = [shares] * bool(shares) + [[name] for name in ends.index if name not in shares]

@@ -159,11 +159,11 @@ def read_stars(
 def _verdicts(answers: pd.Series, name: str, threshold: float | None) -> pd.Series:
     """1 for a match, 0 for none, NaN for no answer."""
     numbers = pd.to_numeric(answers, errors="coerce").astype("float64")
-    bad = answers.notna() & (numbers.isna() if threshold is not None else ~numbers.isin([0, 1]))
-    if bad.any():
+    other = answers.notna() & (numbers.isna() if threshold is not None else ~numbers.isin([0, 1]))
+    if other.any():
         raise DataError(
-            f"{int(bad.sum()):,} of {len(bad):,} answers {name!r} are neither match nor none, such as "
-            f"{some(answers[bad])}: give scores a threshold=0.5, and words a table[{name!r}].map("
+            f"{int(other.sum()):,} of {len(other):,} answers {name!r} are neither match nor none, such as "
+            f"{some(answers[other])}: give scores a threshold=0.5, and words a table[{name!r}].map("
             "{'match': True, 'non-match': False})"
         )
     return numbers if threshold is None else (numbers >= threshold).astype("float64").where(numbers.notna())

@@ -232,16 +232,6 @@ def restored_analysis(
     >>> analysis = restored_analysis(sample, model, "pairwise-recall", imputations=50, rng=1)
     >>> analysis.plain.estimate.round(2), analysis.adjusted.estimate.round(2)
     (array([0.44]), array([0.38]))
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> from erbayes.labelling import Annotator, MissedPieces
-    >>> units = eb.measure({i: i // 3 for i in range(240)}, {i: i // 4 for i in range(120)})
-    >>> model = Annotator(MissedPieces(0.2))
-    >>> found = restored_analysis(eb.Sample(units, eb.UniformRecords()), model, imputations=50, rng=1)
-    >>> bool(found.adjusted.estimate[1] < found.plain.estimate[1])
-    True
     """
     need_sample(sample)
     need_annotator(model)
