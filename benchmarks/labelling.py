@@ -1,8 +1,8 @@
-"""Bias of precision and recall by labels with errors, before and after correction; benchmarks/labelling-error.md.
+"""Bias of precision and recall by labels with errors, before and after correction.
 
     python benchmarks/labelling.py
 
-80 samples of 2,000 draws each, from three populations of 20,000 records. It takes a minute on one core.
+The table of benchmarks/labelling-error.md: 80 samples of 2,000 draws each, from three populations of 20,000 records. It takes a minute on one core.
 """
 
 import numpy as np
