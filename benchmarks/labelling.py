@@ -2,7 +2,8 @@
 
     python benchmarks/labelling.py
 
-The table of benchmarks/labelling-error.md: 80 samples of 2,000 draws each, from three populations of 20,000 records. It takes a minute on one core.
+The table of benchmarks/labelling-error.md: 80 samples of 2,000 draws each, from three populations of
+20,000 records. It takes a minute on one core.
 """
 
 import numpy as np
