@@ -224,6 +224,7 @@ def _version(package: str) -> str:
 
 
 def _page(title: str, body: Iterable[str]) -> str:
+    """The whole HTML page."""
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
     return "\n".join(
         [
@@ -246,6 +247,7 @@ def _alarms(sentences: Sequence[str]) -> str:
 
 
 def _beside(*parts: str, kind: str = "") -> str:
+    """HTML of parts side by side, or below one another on narrow screens."""
     return (
         f'<div class="{f"pair {kind}".strip()}">'
         + "".join(f"<div>{part}</div>" for part in parts if part)
@@ -264,6 +266,7 @@ def _table(table: pd.DataFrame) -> str:
 
 
 def _facts(facts: Mapping[str, Any]) -> str:
+    """HTML of a table of names and values."""
     rows = (f"<tr><th>{escape(str(k))}</th><td>{escape(str(v))}</td></tr>" for k, v in facts.items())
     return f'<div class="wide"><table class="facts">{"".join(rows)}</table></div>'
 
@@ -274,8 +277,8 @@ def _id(x: Any) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
-def _picture(draw: Callable[[Axes], Axes], height: float, says: str) -> str:
-    """HTML of a picture that `draw` makes; `says` is its text for those who cannot see it."""
+def _picture(draw: Callable[[Axes], Axes], height: float, description: str) -> str:
+    """HTML of a picture that `draw` makes; `description` is for those who cannot see it."""
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -291,7 +294,7 @@ def _picture(draw: Callable[[Axes], Axes], height: float, says: str) -> str:
         draw(figure.subplots())
         figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
     data = b64encode(file.getvalue()).decode()
-    return f'<figure><img alt="{escape(says)}" src="data:image/svg+xml;base64,{data}"></figure>'
+    return f'<figure><img alt="{escape(description)}" src="data:image/svg+xml;base64,{data}"></figure>'
 
 
 def _headline(
