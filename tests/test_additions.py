@@ -232,6 +232,14 @@ RESULTS = {
 }
 
 
+SUPPORTS = (m.UNIT, (-1.0, 1.0), m.POSITIVE, (1.0, np.inf), (-np.inf, np.inf))
+
+
+def normal(x, sd, support):
+    """A closed-form estimate of one metric."""
+    return eb.Normal(("x",), np.array([x]), np.array([[sd**2]]), np.array([9.0]), (support,), 20.0)
+
+
 def test_every_kind_has_an_example():
     assert classes(intervals, "suits", "bounds") | classes(bootstrap_room, "suits", "bounds") == set(KINDS)
 
@@ -248,8 +256,26 @@ class TestKind:
                 narrow = found.interval(0.5, kind)
                 assert (np.diff(narrow) < np.diff(bounds)).all()
             else:
-                with pytest.raises(eb.DataError, match=f"{type(kind).__name__} is no interval of a {name}"):
+                wrong = f"{type(kind).__name__} is no interval of a {name}"
+                with pytest.raises(eb.DataError, match=wrong) as refused:
                     found.interval(0.8, kind)
+                assert not [cls for cls in KINDS if cls.__name__ not in str(refused.value)]
+
+    @pytest.mark.parametrize("support", SUPPORTS)
+    def test_holds_the_estimate_on_every_support_or_is_refused(self, kind, support):
+        least, most = support
+        inside = 0.7 if np.isfinite(most) else 2.3
+        for x in (inside, *(end + step for end in support if np.isfinite(end) for step in (0, 0.02, -0.02))):
+            found = normal(x, 0.05, support)
+            if not kind.suits(found):
+                continue
+            low, high = found.interval(0.9, kind)[0]
+            assert least <= low <= np.clip(x, least, most) <= high <= most
+            assert low < high or not least < x < most
+            assert np.isfinite(normal(x, 0.0, support).interval(0.9, kind)).all()
+        if kind.suits(found) and support == m.POSITIVE:
+            one, ten = (normal(k * 2.3, k * 0.5, support).interval(0.9, kind) for k in (1, 10))
+            np.testing.assert_allclose(ten, 10 * one)
 
     def test_every_table_names_it(self, kind):
         suited = {name: found for name, found in RESULTS.items() if kind.suits(found)}
