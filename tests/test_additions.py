@@ -99,8 +99,10 @@ class TestDesign:
         assert np.isfinite(eb.taylor(sampled(cls), PR).apply(PR).interval()).all()
 
     def test_is_explained(self, cls):
-        for where in ("guide/which-estimator.md", "guide/api.md"):
-            assert cls.__name__ in page(where), where
+        in_shell = () if cls in NOT_IN_THE_SHELL else ("../README.md",)
+        for where in ("guide/which-estimator.md", "guide/theory.md", "guide/api.md", *in_shell):
+            assert f"`{cls.__name__}" in page(where) or f".{cls.__name__}\n" in page(where), where
+        assert hasattr(eb, cls.__name__)
 
     def test_has_an_option_or_a_reason(self, cls):
         option = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
