@@ -1,4 +1,4 @@
-"""Types of arrays, and of what random numbers start from."""
+"""Types of arrays and of seeds."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 Seed = np.random.Generator | int | None
-"""A generator, a seed for a new one, or None for a new one that differs from run to run."""
+"""A generator of random numbers, the seed of a new one, or None for a new one with a random seed."""
