@@ -124,7 +124,7 @@ def compare(
     coverage : Coverage
         The policy for predictions that cover different records.
     engine : Engine, optional
-        An engine with a method `paired`: `Taylor()` by default, `Jackknife()`, or `Resampled()` for replicates.
+        An engine with a method `paired`: `Taylor()` by default, `Jackknife()`, or `Resampled()`.
     rng : Generator, int or None
         The source of chance, for engines that need one. A seed makes results repeatable.
 

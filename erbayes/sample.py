@@ -38,7 +38,7 @@ class Sample:
     Raises
     ------
     DataError
-        If `units` or `design` is none, or if the design does not fit the units.
+        If `units` is no `Units`, `design` is no design, or the two do not fit.
 
     Examples
     --------
@@ -126,7 +126,7 @@ class Sample:
         Raises
         ------
         NotIdentified
-            If records that the prediction lacks are among the labels.
+            If labelled records that the prediction lacks were kept.
         """
         if self.units.known is None:
             raise NotIdentified(

@@ -98,8 +98,8 @@ REFUSED = {
     "strata in a list": (lambda: by(eb.Stratified([0, 0, 1], {0: 3, 1: 1})), "strata must be a Series or a mapping by id, not list"),
     "a rule as a name": (lambda: by(eb.Stratified(STRATA, {0: 5, 1: 5}, "adjust")), "single_unit must be one of SingleUnit.ERROR, .* not 'adjust'"),
     # calibration
-    "no total": (lambda: by(eb.Calibrated(eb.UniformClusters(), totals=lambda *_: ())), "totals must give one ClusterSum or more, .* not none"),
-    "a total that is not known": (lambda: by(eb.Calibrated(eb.UniformClusters(), totals=lambda *_: (TRUE_LINKS,), fewest=0)), "totals must give one ClusterSum or more, .* not 'true_links'"),
+    "no total": (lambda: by(eb.Calibrated(eb.UniformClusters(), totals=lambda *_: ())), "totals must return one ClusterSum or more, .* not none"),
+    "a total that is not known": (lambda: by(eb.Calibrated(eb.UniformClusters(), totals=lambda *_: (TRUE_LINKS,), fewest=0)), "totals must return one ClusterSum or more, .* not 'true_links'"),
     "calibration of a class": (lambda: by(eb.Calibrated(eb.UniformClusters)), "UniformClusters is a class"),
     # blocks and predicted clusters
     "blocks of other ids": (lambda: by(eb.UniformClusters(), blocks=dict(enumerate("aaaaaaa"))), "record ids of the blocks are of type integer, those of the labels of type string"),
