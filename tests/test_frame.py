@@ -474,7 +474,7 @@ def test_precision_inside_the_frame_is_covered_and_without_it_is_not():
     for name, frame in (("frame", entity.index), ("none", None)):
         units = eb.measure(pred, entity, frame=frame)
         at = units.ids.get_indexer(entity)[drawn]
-        bounds = eb.taylor(eb.Sample(units, design, design.over(units, at)), P).apply(P).interval()
+        bounds = eb.taylor(eb.Sample(units, design, design.expand_draws(units, at)), P).apply(P).interval()
         cover[name] = np.mean((bounds[:, 0, 0] <= precision) & (precision <= bounds[:, 0, 1]))
         labels = entity[entity.isin(units.ids[np.unique(at[0])])]  # the first of them, one by one
         one = eb.taylor(

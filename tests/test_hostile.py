@@ -84,7 +84,7 @@ REFUSED = {
     "distinct entities of fewer records": (lambda: by(eb.DistinctEntities(5, records=6)), "records = 6, but the prediction holds 8"),
     "distinct entities of half a record": (lambda: by(eb.DistinctEntities(5, records=8.5)), "records must be a whole number, 1 or more, not 8.5"),
     # chances
-    "chances of another shape": (lambda: by(eb.BySize(lambda s: np.ones(7))), "probability gave 7 chances for 3 sizes"),
+    "chances of another shape": (lambda: by(eb.BySize(lambda s: np.ones(7))), "probability returned 7 chances for 3 sizes"),
     "a chance in words": (lambda: by(eb.BySize("size")), "probability is a function of sizes, such as numpy.sqrt, not 'size'"),
     "chances of another index": (lambda: by(eb.WeightedRecords([*"xyz"], pd.Series([0.1, 0.2, 0.3], [*"zyx"]))), "the index of the probabilities is not that of units"),
     "chances of half of the index": (lambda: by(eb.WeightedRecords(pd.Series([*"xyz"]), pd.Series([0.1, 0.2, 0.3], [1, 2, 3]))), "the index of the probabilities is not that of units"),
