@@ -501,7 +501,7 @@ def test_the_alarm_of_labels_that_are_older_than_the_prediction():
     assert off < 0.8
     assert told(units) == [
         "30% of the records are newer than every labelled one: if the labels were made before these came, "
-        f"pairwise precision comes out at {off:.3f} of what it is. End the frame with the labels: 'year' up to 2020."
+        f"the estimate of pairwise precision is {off:.3f} of the truth. End the frame with the labels: 'year' up to 2020."
     ]
     assert told(eb.measure(table, labels, frame=eb.Dated("year", 2020))) == []
     assert told(eb.measure(table.drop(columns="year"), labels, frame=old.record)) == []

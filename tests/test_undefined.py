@@ -81,9 +81,9 @@ def test_the_jackknife_of_what_a_single_unit_carries():
     found, closed = eb.jackknife(FRAGILE, METRICS), eb.taylor(FRAGILE, METRICS).apply(METRICS, order=1)
     np.testing.assert_allclose(found.mean, closed.mean, rtol=1e-15)
     np.testing.assert_array_equal(np.isnan(found.sd), ~DEFINED)
-    assert found.reasons == ("", "its jackknife is 0/0 where one draw is left out", "", "")
+    assert found.reasons == ("", "its jackknife is 0/0 if one draw is left out", "", "")
     assert [a for a in eb.alarms(FRAGILE, METRICS) if a.startswith("A single unit")] == [
-        "A single unit carries an estimate (pairwise-recall is 0/0 where one draw is left out): label more units."
+        "A single unit carries an estimate (pairwise-recall is 0/0 if one draw is left out): label more units."
     ]
 
 
@@ -107,7 +107,7 @@ def test_an_acceleration_that_needs_every_draw():
     boot = bootstrap(FRAGILE, METRICS, replicates=100, rng=1)
     values = np.where(np.isnan(boot.values), 0.5, boot.values)
     whole = replace(boot, values=values)
-    with pytest.raises(eb.NotIdentified, match="the acceleration of pairwise-recall is 0/0 where one draw"):
+    with pytest.raises(eb.NotIdentified, match="the acceleration of pairwise-recall is 0/0 if one draw"):
         whole.interval()
     assert np.isfinite(whole.interval(0.9, EqualTailed())).all()
 

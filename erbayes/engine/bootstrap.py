@@ -155,7 +155,7 @@ class Bootstrap(Draws):
         if lost.any():
             names = ", ".join(m.name for m, bad in zip(self.metrics, lost, strict=True) if bad)
             raise NotIdentified(
-                f"the acceleration of {names} is 0/0 where one draw is left out: use EqualTailed()"
+                f"the acceleration of {names} is 0/0 if one draw is left out: use EqualTailed()"
             )
         u = left.mean(axis=0) - left
         spread = np.sum(u**2, axis=0) ** 1.5

@@ -14,7 +14,7 @@ from ..sample import Sample
 from ..uncertain import Normal
 from .closed_form import columns_of, stacked, taylor
 
-UNDEFINED = "its jackknife is 0/0 where one draw is left out"
+UNDEFINED = "its jackknife is 0/0 if one draw is left out"
 
 
 def leave_one_out(sample: Sample, metrics: Sequence[Metric]) -> tuple[FloatArray, FloatArray]:
@@ -37,7 +37,7 @@ def leave_one_out(sample: Sample, metrics: Sequence[Metric]) -> tuple[FloatArray
     undefined = ~np.isfinite(found).all(axis=0)
     if undefined.all():
         names = ", ".join(m.name for m in metrics)
-        raise NotIdentified(f"the jackknife of {names} is 0/0 where one draw is left out")
+        raise NotIdentified(f"the jackknife of {names} is 0/0 if one draw is left out")
     found[:, undefined] = np.nan
     return found, scale
 
