@@ -1,4 +1,4 @@
-"""Engines that change the sample, and then ask another engine."""
+"""Engines that change the sample, and then call another engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ from .contract import Engine
 
 @dataclass(frozen=True, slots=True)
 class OnDistinct:
-    """Another engine on the distinct entities of records drawn with replacement."""
+    """Another engine on the distinct entities among records drawn with replacement.
+
+    Parameters
+    ----------
+    engine : Engine
+    """
 
     engine: Engine
 
@@ -27,7 +32,12 @@ class OnDistinct:
 
 @dataclass(frozen=True, slots=True)
 class OnCalibrated:
-    """Another engine on the sample with calibrated weights."""
+    """Another engine on the sample with calibrated weights (see `erbayes.Calibrated`).
+
+    Parameters
+    ----------
+    engine : Engine
+    """
 
     engine: Engine
 
