@@ -429,4 +429,4 @@ class Symmetric(Distribution):
 
 
 WALD = Symmetric(identity, np.inf)
-"""Kind of interval: estimate ± normal quantile × standard error (Binette et al. 2022)."""
+"""The interval estimate ± normal quantile × standard error (Binette et al. 2022)."""

@@ -787,7 +787,7 @@ FAMILIES: dict[str, Callable[[float], Metric]] = {
 }
 """Functions that make metrics with a parameter, which ends the name."""
 Wanted = Metric | str | Iterable[Metric | str]
-"""Arguments for metrics: one or several, as objects or names."""
+"""The type of arguments for metrics, one or several, as objects or names."""
 
 
 def chosen(metrics: Wanted) -> tuple[Metric, ...]:
