@@ -1,12 +1,51 @@
-"""Types of arrays and of seeds."""
+"""Types of arrays and of seeds; conversion to them."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
+from .errors import DataError, some
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 Seed = np.random.Generator | int | None
 """A generator of random numbers, the seed of a new one, or None for a new one with a random seed."""
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """Make a generator of random numbers from an argument `rng`.
+
+    Parameters
+    ----------
+    rng : Generator, int or None
+        As `Seed`. A Generator is returned itself. NumPy's other sources of seeds are allowed too.
+
+    Raises
+    ------
+    DataError
+        If `rng` is no seed, such as text or a number below 0.
+    """
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"rng must be a Generator, a whole number of 0 or more as seed, or None, not {rng!r}"
+        ) from error
+
+
+def floats(values: Any, what: str) -> FloatArray:
+    """Convert a number or an array of numbers to floats. `what` is its name in the message.
+
+    Raises
+    ------
+    DataError
+        If there are words, or rows of different lengths.
+    """
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} must be numbers, not {some([values])}") from error

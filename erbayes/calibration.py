@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from .arrays import FloatArray
 from .columns import PREDICTED_LINKS, RECORDS, ClusterSum
 from .design import Design, Expansion
-from .errors import DataError, NotIdentified, need_object, some
-from .units import Units
+from .errors import DataError, NotIdentified, need, need_object, some
+from .units import Units, need_units
 from .variance import StratifiedDraws, Variance, kish
 
 WorkingVariance = Callable[[FloatArray], FloatArray]
@@ -149,7 +149,14 @@ def links_by_size(units: Units, expansion: Expansion) -> tuple[ClusterSum, ...]:
     Returns
     -------
     tuple of ClusterSum
+
+    Raises
+    ------
+    DataError
+        If `units` are no `Units`, or `expansion` no `Expansion`.
     """
+    need_units(units)
+    need(expansion, Expansion, "an Expansion of these units is needed, as design.expand(units) makes it")
     level = np.frexp(units.m)[1]
     levels = int(level.max()) + 1
     links = np.bincount(units.unit * levels + level, units.n * (units.m - 1) / 2, len(units) * levels)
@@ -230,8 +237,9 @@ class Calibrated:
     fewest: float = FEWEST
 
     def __post_init__(self) -> None:
-        if not 0 < self.bounds[0] < 1 < self.bounds[1]:
-            raise DataError(f"bounds must hold 0 < L < 1 < U, not {self.bounds}")
+        bounds = np.asarray(self.bounds)
+        if bounds.dtype.kind not in "iuf" or bounds.shape != (2,) or not 0 < bounds[0] < 1 < bounds[1]:
+            raise DataError(f"bounds must hold 0 < L < 1 < U, not {self.bounds!r}")
 
     def expand(self, units: Units) -> Expansion:
         need_object(self.design, "expand", "a design to calibrate is an object such as UniformRecords()")
@@ -244,6 +252,7 @@ class Calibrated:
                 f"{beyond:.0%} of all predicted links lie in clusters larger than any that the "
                 "sample touches: no weight can represent them; do without calibration"
             )
+        need_object(self.totals, "__call__", "totals is a function such as links_by_size")
         columns = tuple(self.totals(units, expansion))
         other = [getattr(c, "name", repr(c)) for c in columns if not isinstance(c, ClusterSum)]
         if other or not columns:
@@ -299,6 +308,7 @@ def links_out_of_reach(units: Units) -> float:
     >>> links_out_of_reach(units)
     0.75
     """
+    need_units(units)
     if units.known is None:
         raise NotIdentified(
             "the links of the prediction are not known: labelled records that it "

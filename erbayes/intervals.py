@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import betaincinv, gammaincinv, ndtri, stdtrit
 
 from .arrays import FloatArray
-from .errors import DataError, need_object
+from .errors import DataError, need_object, number
 
 Support = tuple[float, float]
 
@@ -250,7 +250,7 @@ class BetaGamma(Distribution):
     Raises
     ------
     DataError
-        If the mass is below 0.
+        If the mass is no number, below 0 or infinite.
 
     Examples
     --------
@@ -265,8 +265,7 @@ class BetaGamma(Distribution):
     mass: float = 0.5
 
     def __post_init__(self) -> None:
-        if not self.mass >= 0:
-            raise DataError(f"mass of the pseudo-draws must be 0 or more, not {self.mass}")
+        number(self.mass, "mass of the pseudo-draws", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
 
     def label(self, support: Support) -> str:
         bounded = np.isfinite(support)
@@ -394,7 +393,7 @@ class Symmetric(Distribution):
     Raises
     ------
     DataError
-        If `scale` is no scale, or if the degrees of freedom are not above 0.
+        If `scale` is no scale, or if the degrees of freedom are no number above 0.
 
     Examples
     --------
@@ -410,8 +409,8 @@ class Symmetric(Distribution):
     def __post_init__(self) -> None:
         if self.scale is not None:
             need_object(self.scale, "forward", "a scale is one of identity, logit and log")
-        if self.df is not None and not self.df > 0:
-            raise DataError(f"degrees of freedom must be above 0, not {self.df}")
+        if self.df is not None:
+            number(self.df, "degrees of freedom", lambda x: x > 0, "be above 0")
 
     def label(self, support: Support) -> str:
         name = (self.scale or natural_scale(support)).name

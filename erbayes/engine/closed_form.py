@@ -16,7 +16,7 @@ from ..arrays import FloatArray, Seed
 from ..columns import Column, Known
 from ..errors import DataError, NotIdentified
 from ..metrics import USUAL, Metric, Wanted, chosen
-from ..sample import Sample
+from ..sample import Sample, need_sample
 from ..uncertain import Normal, Totals
 
 
@@ -54,6 +54,8 @@ def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
 
     Raises
     ------
+    DataError
+        Anything but a Sample in its place.
     NotIdentified
         If a column is not identified on these units, or if a total is not known.
 
@@ -65,6 +67,7 @@ def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
     >>> totals.apply("mean-cluster-size").estimate.round(2)
     array([1.5])
     """
+    need_sample(sample)
     counted, known = columns_of(chosen(metrics))
     Z = sample.contributions(counted)
     k, size, batch = len(counted), len(counted) + len(known), Z.shape[:-2]

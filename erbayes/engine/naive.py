@@ -12,9 +12,9 @@ from ..arrays import Seed
 from ..design import UniformClusters
 from ..errors import NotIdentified
 from ..metrics import USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
-from ..sample import Sample
+from ..sample import Sample, need_sample
 from ..uncertain import Normal
-from ..units import Units
+from ..units import Units, need_units
 from .closed_form import taylor
 
 
@@ -67,6 +67,7 @@ def R_naive(units: Units) -> float:
 
 def _as_census(units: Units, metrics: Sequence[Metric]) -> Normal:
     """Return the metrics of a census, as if the labelled records were the whole population."""
+    need_units(units)
     if not units.by_entity:
         raise NotIdentified("naive metrics are those of labelled entities, not of predicted clusters")
     census = Sample(units.alone(), UniformClusters(population=len(units)))
@@ -78,5 +79,6 @@ class Naive:
     """An engine of naive metrics (see `naive`), without standard errors."""
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
+        need_sample(sample)
         census = _as_census(sample.units, metrics)
         return replace(census, cov=np.full_like(census.cov, np.nan))

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, NotIdentified
+from ..errors import DataError, NotIdentified, need
 from ..intervals import Kind, array_stats, check_level, suitable
 from ..metrics import USUAL, Metric, Wanted, chosen
 from ..uncertain import EMPTY, Draws, Normal, Tabled
@@ -87,7 +87,7 @@ def side_by_side(
     Raises
     ------
     DataError
-        If there are no results, or if the level is outside (0, 1).
+        If `results` is no mapping, or empty, or if the level is outside (0, 1).
     NotIdentified
         If none of the results has a metric.
 
@@ -107,6 +107,7 @@ def side_by_side(
     """
     check_level(level)
     metrics = chosen(metrics)
+    need(results, Mapping, "results must map names of methods to results, such as {'Taylor': taylor(sample)}")
     if not results:
         raise DataError("nothing to put side by side: pass at least one result")
     names = [m.name for m in metrics]
