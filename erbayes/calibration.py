@@ -324,7 +324,7 @@ def _factors(
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return the factors g of the weights, (n,), and whether each is free of the bounds, (n,).
 
-    g = clip(1 + q x'λ, L, U) meets Σ w g x = 1. λ is found by Newton's method with halved steps.
+    g = clip(1 + q x'λ, L, U) meets Σ w g x = 1. Newton's method with halved steps solves for λ.
     """
 
     def gap_and_factors(multipliers: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:

@@ -116,7 +116,7 @@ def compare(
 
     Parameters
     ----------
-    predictions : mapping, name -> memberships, or files and tables, or what `erbayes.large.scan` returned
+    predictions : mapping, name -> memberships, or files and tables, or results of `erbayes.large.scan`
         If one lies in files or tables, `erbayes.large.scan` counts all of them.
     labels, design, metrics, blocks, missing, frame
         As in `erbayes.estimate`. A finished scan has its own labels, blocks, policy and frame. A frame leaves

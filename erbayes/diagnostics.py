@@ -275,10 +275,10 @@ def out_of_balance(sample: Sample) -> list[str]:
 def look_older(cut: Cut, draws: int) -> bool:
     """Return whether labels look older than the prediction.
 
-    They do if two conditions hold. First, draws of records would probably have shown a record newer than
-    every labelled one: they would miss all of these with probability .01 at most, (1 - share)^draws ≤ .01.
-    Second, pairwise precision changes by over 1 % without these records. Without dates no one can tell a new
-    record of a labelled entity from a false link.
+    They do if two conditions hold. First, draws of records would probably have shown some that are newer than
+    every labelled one. They would miss all of these with probability .01 at most: (1 - share)^draws ≤ .01.
+    Second, pairwise precision changes by over 1 % without these records. Without dates, a new record of a
+    labelled entity and a wrong link look the same.
 
     Parameters
     ----------
@@ -315,8 +315,8 @@ def _labels_older(sample: Sample) -> list[str]:
 def _repeats_expected(sample: Sample) -> float:
     """Return the expected number of pairs of draws of one unit, if no repeat was drawn; else 0.
 
-    Under uniform records with replacement it is C2(n) Σ p_c². n is the number of draws and p_c = N_c/N the
-    share of the records that unit c has. The mean size of drawn units over N estimates Σ p_c².
+    Under uniform records with replacement it is C2(n) Σ p_c². Here n is the number of draws, and p_c = N_c/N
+    the share of the records that unit c has. The mean size of drawn units over N estimates Σ p_c².
     """
     records, unit, design = sample.units.population, sample.expansion.unit, sample.design
     if not isinstance(design, UniformRecords) or design.population is not None:

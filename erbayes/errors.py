@@ -124,7 +124,11 @@ def member[Choice: Enum](value: Any, of: type[Choice], argument: str) -> Choice:
 
 
 def need(value: Any, of: type, what: str) -> None:
-    """Refuse anything but an object of the class `of`; `what` is the start of the message.
+    """Refuse anything but an object of the class `of`. `what` starts the message.
+
+    Raises
+    ------
+    DataError
 
     Examples
     --------
@@ -139,12 +143,21 @@ def need(value: Any, of: type, what: str) -> None:
 
 
 def number(value: Any, what: str, allowed: Callable[[float], bool], must: str) -> float:
-    """`value`, a real number that is allowed; `must` says in words what is.
+    """Return `value` as a float if it is an allowed real number.
+
+    Parameters
+    ----------
+    value : object
+    what : str
+        The name of the value in the message.
+    allowed : callable float -> bool
+    must : str
+        The condition in words, such as "be 0 or more".
 
     Raises
     ------
     DataError
-        Anything else, also NaN.
+        If `value` is no real number, such as text or a bool, or if it is not allowed.
 
     Examples
     --------

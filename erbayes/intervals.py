@@ -1,11 +1,11 @@
 """Kinds of interval: small objects, which tables, plots, reports and studies take.
 
 `BetaGamma`, `Symmetric` and `WALD` are distributions about a closed-form estimate. `EqualTailed` and
-`HighestDensity` are intervals of draws: bootstrap replicates or a posterior sample. `BCa`, `Basic` and
+`HighestDensity` are intervals of draws: bootstrap replicates or posterior draws. Others, `BCa`, `Basic` and
 `Studentised` need a whole bootstrap, and are in `erbayes.engine`.
 
 Sources: Korn and Graubard (1998), Survey Methodology 24, 193-201 (effective sample size, Beta quantiles,
-adjustment by t quantiles); Agresti and Coull (1998), The American Statistician 52, 119-126 (pseudo-draws).
+adjustment by t quantiles). Agresti and Coull (1998), The American Statistician 52, 119-126 (pseudo-draws).
 """
 
 from __future__ import annotations
@@ -273,8 +273,8 @@ class BetaGamma(Distribution):
 
     def quantile(self, fit: Estimated, p: FloatArray) -> FloatArray:
         p, x, V = np.broadcast_arrays(p, *self._with_pseudo_draws(fit))
-        away = np.where(np.abs(p - 0.5) < 1e-4, 0.5 + 1e-4, p)  # at the median t/z would be 0/0
-        widened = V * (_t(fit.df, away) / ndtri(away)) ** 2
+        tail = np.where(np.abs(p - 0.5) < 1e-4, 0.5 + 1e-4, p)  # at the median t/z would be 0/0
+        widened = V * (_t(fit.df, tail) / ndtri(tail)) ** 2
         quantiles = np.asarray(x + np.sqrt(V) * _t(fit.df, p))
         for j, (least, most) in enumerate(fit.support):
             xj, Vj, pj = x[..., j], widened[..., j], p[..., j]
@@ -378,8 +378,8 @@ def natural_scale(support: Support) -> Scale:
 class Symmetric(Distribution):
     """Kind of interval that is symmetric about the estimate on a scale: estimate ± t standard errors.
 
-    On a scale f, the bounds are f⁻¹(f(x) ± t f'(x) se), with x the estimate, se its standard error and t the
-    quantile of Student's distribution.
+    On a scale f, the bounds are f⁻¹(f(x) ± t f'(x) se). Here x is the estimate, se its standard error, and t
+    the quantile of Student's distribution.
 
     Parameters
     ----------

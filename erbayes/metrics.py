@@ -5,12 +5,12 @@ totals cancels. A metric that counts something is scaled by N / Σ records, and 
 predicted quantity such as |P| is estimated from the sampled units, although it is known. Errors of numerator
 and denominator then cancel in part. (Compare the paper's P_block with its P_rec.)
 
-In formulas, TP, |T| and |P| are the common, true and predicted links, and N is the number of records. |C| and
-|Ĉ| are the numbers of entities and of predicted clusters, and S that of exactly predicted entities. B is the
-number of pieces. A piece has n records, its entity N_c and its predicted cluster m.
+In formulas, TP, |T| and |P| are the numbers of common, true and predicted links, and N is the number of
+records. The numbers of entities and of predicted clusters are |C| and |Ĉ|, and that of exactly predicted
+entities is S. The number of pieces is B. A piece has n records, its entity N_c and its predicted cluster m.
 
-Sources: [B22] Binette et al. (2022), arXiv 2210.01230; [M10] Menestrina et al. (2010), generalised
-merge distance; [R07] Rosenberg and Hirschberg (2007), V-measure; [T07] Talburt et al. (2007).
+Sources: [B22] Binette et al. (2022), arXiv 2210.01230. [M10] Menestrina et al. (2010), generalised
+merge distance. [R07] Rosenberg and Hirschberg (2007), V-measure. [T07] Talburt et al. (2007).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Metric:
     absolute : bool
         True if totals that are known up to a factor do not suffice.
     meaning : str
-        What the metric is, in one sentence of at most 25 words.
+        The metric in one sentence of at most 25 words.
     group : Group
         The heading under which long tables show it.
 

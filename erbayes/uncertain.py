@@ -152,8 +152,9 @@ class Normal(Uncertain):
     draws : float array, (..., k), or float
         Effective number of draws over the finite-population correction, n_eff/θ: ∞ for a census.
     extremes : float array, (..., k, 2), optional
-        Changes of each metric, to first order, if all draws were of the entity that lowers it most, and of
-        the one that raises it most. By default they reach the ends of a bounded support, and are 0 on others.
+        Changes of each metric, to first order, if all draws were of one entity. First that which lowers it
+        most, then that which raises it most. By default they reach the ends of a bounded support, and are 0
+        on others.
     undefined : tuple of str, (k,)
         Why a component is NaN; "" if it is not. The tuple may be empty if none is.
 
@@ -533,7 +534,7 @@ class Totals:
     absolute: bool
     stock: FloatArray
 
-    def where(self, metric: Metric) -> list[int]:
+    def positions(self, metric: Metric) -> list[int]:
         """Return the positions of a metric's totals.
 
         Raises
@@ -552,8 +553,8 @@ class Totals:
         J = np.zeros((len(metrics), len(self.names)))
         with np.errstate(divide="ignore", invalid="ignore"):
             for j, metric in enumerate(metrics):
-                at = self.where(metric)
-                J[j, at] = gradient(metric.formula, self.mean[at])
+                place = self.positions(metric)
+                J[j, place] = gradient(metric.formula, self.mean[place])
         J[~np.isfinite(J).all(axis=1)] = np.nan
         return J
 
@@ -564,7 +565,7 @@ class Totals:
         and V is their covariance. J and H are the first and the second derivatives of the metrics g. For a
         ratio these are the corrected estimator and the variance of Binette et al. (2022).
 
-        Degrees of freedom are n_eff (n - lost)/n. n_eff = (Σa)²/Σa² is the effective number of draws, with a
+        Degrees of freedom are n_eff (n - lost)/n. The effective number of draws is n_eff = (Σa)²/Σa², with a
         the contributions to the total that the metric averages over. If n draws share it evenly in one
         stratum, these are n - 1, as in R's survey.
 
@@ -591,15 +592,15 @@ class Totals:
         correct = order > 1 and not np.isnan(self.cov).any()
         with np.errstate(divide="ignore", invalid="ignore"):
             for j, metric in enumerate(metrics):
-                at = self.where(metric)
-                x = np.moveaxis(self.mean[..., at], -1, 0)
+                place = self.positions(metric)
+                x = np.moveaxis(self.mean[..., place], -1, 0)
                 mean[..., j] = metric.formula(*x)
                 if not correct:
-                    J[..., j, at] = np.moveaxis(gradient(metric.formula, x), 0, -1)
+                    J[..., j, place] = np.moveaxis(gradient(metric.formula, x), 0, -1)
                 else:
                     first, second = derivatives(metric.formula, x)
-                    J[..., j, at] = np.moveaxis(first, 0, -1)
-                    V = np.moveaxis(self.cov[..., np.array(at)[:, None], at], (-2, -1), (0, 1))
+                    J[..., j, place] = np.moveaxis(first, 0, -1)
+                    V = np.moveaxis(self.cov[..., np.array(place)[:, None], place], (-2, -1), (0, 1))
                     mean[..., j] -= np.sum(second * V, axis=(0, 1)) / 2
                 for column, coefficient in metric.size:
                     if column.name in self.names:

@@ -157,7 +157,7 @@ class StratifiedDraws:
 class DistinctDraws:
     """Variance of distinct entities among records drawn with replacement (Horvitz and Thompson).
 
-    Entity c is in the sample with probability π_c = 1 - (1-p_c)^n, where p_c = N_c/N is its share of the
+    Entity c is in the sample with probability π_c = 1 - (1-p_c)^n, and p_c = N_c/N is its share of the
     records. Entities c and d are both in it with π_cd = 1 - (1-p_c)^n - (1-p_d)^n + (1-p_c-p_d)^n. Entities
     of one size share one p. Time and memory therefore grow with the squared number of sizes, not of entities.
 
@@ -207,11 +207,11 @@ class DistinctDraws:
         exclusion = 1 - inclusion
         # π_cd - π_c π_d as a product: the difference itself cancels for small p
         joint = np.outer(exclusion, exclusion) * excess
-        both = np.outer(inclusion, inclusion) + joint
-        delta = np.divide(joint, both, out=np.zeros_like(both), where=both > 0)
-        alike, others = np.diag(delta)[size, None], delta - np.diag(np.diag(delta))
-        own = exclusion[size, None] * residuals + alike * (sums[size] - residuals)
-        return np.asarray(sums.T @ others @ sums + residuals.T @ own)
+        pair = np.outer(inclusion, inclusion) + joint  # π_cd
+        delta = np.divide(joint, pair, out=np.zeros_like(pair), where=pair > 0)
+        within, between = np.diag(delta)[size, None], delta - np.diag(np.diag(delta))
+        same_size = exclusion[size, None] * residuals + within * (sums[size] - residuals)
+        return np.asarray(sums.T @ between @ sums + residuals.T @ same_size)
 
     @property
     def independent(self) -> StratifiedDraws:

@@ -2,7 +2,7 @@
 
 x is an estimate, x* one of its replicates, and se* the standard error within that replicate.
 
-Sources: Efron (1987), JASA 82, 171-185 (BCa); Davison and Hinkley (1997), chapter 5.
+Sources: Efron (1987), JASA 82, 171-185 (BCa). Davison and Hinkley (1997), chapter 5.
 """
 
 from __future__ import annotations
@@ -180,14 +180,14 @@ class Bootstrap(Draws):
         NotIdentified
             If a metric is 0/0 without one of the draws.
         """
-        left, _ = leave_one_out(self.sample, self.metrics)
-        lost = np.isnan(left).any(axis=0) & ~np.isnan(self.mean)
+        replicates, _ = leave_one_out(self.sample, self.metrics)
+        lost = np.isnan(replicates).any(axis=0) & ~np.isnan(self.mean)
         if lost.any():
             names = ", ".join(m.name for m, bad in zip(self.metrics, lost, strict=True) if bad)
             raise NotIdentified(
                 f"the acceleration of {names} is 0/0 if one draw is left out: use EqualTailed()"
             )
-        u = left.mean(axis=0) - left
+        u = replicates.mean(axis=0) - replicates
         spread = np.sum(u**2, axis=0) ** 1.5
         return np.asarray(np.sum(u**3, axis=0) / (6 * np.where(spread > 0, spread, 1.0)))
 

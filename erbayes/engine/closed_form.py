@@ -55,7 +55,7 @@ def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
     Raises
     ------
     DataError
-        Anything but a Sample in its place.
+        If `sample` is no Sample.
     NotIdentified
         If a column is not identified on these units, or if a total is not known.
 

@@ -30,10 +30,11 @@ def leave_one_out(sample: Sample, metrics: Sequence[Metric]) -> tuple[FloatArray
     totals = taylor(sample, metrics)
     counted, known = columns_of(metrics)
     change, scale = sample.expansion.variance.jackknife(sample.contributions(counted))
-    left = totals.mean + np.pad(change, ((0, 0), (0, len(known))))
-    left[np.abs(left) <= 1e-12 * np.abs(totals.mean)] = 0.0  # rounding only: 0/0 must not become a number
+    replicates = totals.mean + np.pad(change, ((0, 0), (0, len(known))))
+    rounding = np.abs(replicates) <= 1e-12 * np.abs(totals.mean)
+    replicates[rounding] = 0.0  # 0/0 must not become a ratio of two rounding errors
     with np.errstate(divide="ignore", invalid="ignore"):
-        values = np.column_stack([m.formula(*left[:, totals.where(m)].T) for m in metrics])
+        values = np.column_stack([m.formula(*replicates[:, totals.positions(m)].T) for m in metrics])
     undefined = ~np.isfinite(values).all(axis=0)
     if undefined.all():
         names = ", ".join(m.name for m in metrics)
@@ -90,9 +91,9 @@ def _with_jackknife_errors(fit: Normal, sample: Sample, metrics: Sequence[Metric
 
 def _scaled_changes(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     """Return √scale (g_(s) - g), the changes of the metrics without each draw, (n, metrics)."""
-    left, scale = leave_one_out(sample, metrics)
+    replicates, scale = leave_one_out(sample, metrics)
     plain = taylor(sample, metrics).apply(metrics, order=1)
-    return np.asarray((left - plain.mean) * np.sqrt(scale)[:, None])
+    return np.asarray((replicates - plain.mean) * np.sqrt(scale)[:, None])
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ A scheme makes multipliers r of the weights. Replicate b of the totals is Σ_s r
 contributions of draw s: one matrix product for all metrics. Finite-population corrections θ shrink
 multipliers towards 1, r -> 1 + √θ (r - 1).
 
-Sources: Rao and Wu (1988), JASA 83, 231-241; Rubin (1981), Annals of Statistics 9, 130-134 (Bayesian
+Sources: Rao and Wu (1988), JASA 83, 231-241. Rubin (1981), Annals of Statistics 9, 130-134 (Bayesian
 bootstrap).
 """
 
@@ -201,7 +201,7 @@ class FixedReplicates(Scheme):
 
     Parameters
     ----------
-    given : float array or nested sequence, (replicates, n)
+    values : float array or nested sequence, (replicates, n)
         Finite multipliers of the weight of each draw.
 
     Raises
@@ -210,10 +210,10 @@ class FixedReplicates(Scheme):
         In `multipliers`, if they have another shape or are not finite.
     """
 
-    given: ArrayLike
+    values: ArrayLike
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
-        multipliers = np.asarray(self.given, dtype=float)
+        multipliers = np.asarray(self.values, dtype=float)
         if multipliers.shape != (replicates, len(draws.stratum)):
             raise DataError(
                 f"{replicates} replicates of {len(draws.stratum)} draws need multipliers of that shape, "

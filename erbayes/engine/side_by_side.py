@@ -32,7 +32,7 @@ class SideBySide(Tabled):
     ----------
     rows : DataFrame
         One row per method, metric and kind of interval: method, metric, estimate, sd, lower, upper, level,
-        kind, ess_bulk, r_hat. ess_bulk and r_hat are NaN except for draws in several chains.
+        kind, ess_bulk, r_hat. The last two are NaN except for draws in several chains.
     lacking : dict, (method, metric) -> str
         The reasons why a method lacks a metric. These metrics have no row for it.
     """
