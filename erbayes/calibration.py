@@ -154,6 +154,13 @@ def links_by_size(units: Units, expansion: Expansion) -> tuple[ClusterSum, ...]:
     ------
     DataError
         If `units` are no `Units`, or `expansion` no `Expansion`.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 4 for i in range(240)}, {i: i // 4 for i in range(80)})
+    >>> [column.name for column in links_by_size(units, eb.UniformClusters().expand(units))]
+    ['records', 'predicted_links_0_inf']
     """
     need_units(units)
     need(expansion, Expansion, "an Expansion of these units is needed, as design.expand(units) makes it")

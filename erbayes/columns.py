@@ -150,6 +150,15 @@ class GroupMax:
         Vectorised, 0 or more.
     by_entity : bool
         True for the pieces of an entity, False for those of a predicted cluster.
+
+    Examples
+    --------
+    The records of the largest piece of each entity:
+
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
+    >>> GroupMax("largest", lambda n, N, m: n, by_entity=True).count(units)
+    array([2.])
     """
 
     name: str
@@ -172,7 +181,13 @@ class GroupMax:
 
 @dataclass(frozen=True, slots=True)
 class Unidentified:
-    """A quantity that no sample of units identifies, with the reason."""
+    """A quantity that no sample of units identifies, with the reason.
+
+    Parameters
+    ----------
+    name, reason : str
+        The message of `NotIdentified` has both.
+    """
 
     name: str
     reason: str
@@ -186,7 +201,19 @@ class Unidentified:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A total that the prediction fixes. It enters a metric as a constant."""
+    """A total that the prediction fixes. It enters a metric as a constant.
+
+    Parameters
+    ----------
+    column : ClusterSum
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"})
+    >>> eb.Sample(units, eb.UniformClusters()).known(Known(RECORDS))
+    3.0
+    """
 
     column: ClusterSum
 
@@ -196,11 +223,18 @@ class Known:
 
 
 def pairs(x: FloatArray) -> FloatArray:
-    """Return the number of pairs of x records, x (x - 1) / 2."""
+    """Return the number of pairs of x records, x (x - 1) / 2.
+
+    Examples
+    --------
+    >>> pairs(np.array([1, 2, 3]))
+    array([0., 1., 3.])
+    """
     return x * (x - 1) / 2
 
 
 def _exact(n: FloatArray, N: FloatArray, m: FloatArray) -> FloatArray:
+    """Return 1 for a piece that is its whole entity and its whole predicted cluster, else 0."""
     return np.where(np.isnan(N), np.nan, ((n == N) & (n == m)).astype(float))
 
 

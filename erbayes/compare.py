@@ -218,6 +218,7 @@ def _comparison(
     rng: Seed,
     common: bool,
 ) -> Comparison:
+    """Return the comparison of predictions whose units are counted."""
     samples = tuple(Sample(u, design) for u in units.values())
     joint = need_paired(engine or Taylor()).paired(samples, metrics, rng)
     first = samples[0].units

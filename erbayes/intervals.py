@@ -78,6 +78,10 @@ def interval(result: Any, level: float, kind: Kind) -> FloatArray:
     level : float in (0, 1)
     kind : Kind
 
+    Returns
+    -------
+    float array, (..., k, 2)
+
     Raises
     ------
     DataError
@@ -179,6 +183,13 @@ class HighestDensity:
     ------
     DataError
         In `bounds`, if arviz-stats is not installed.
+
+    Examples
+    --------
+    >>> from erbayes import Draws
+    >>> draws = Draws(("recall",), np.linspace(0, 1, 101).reshape(1, -1, 1) ** 2, ((0.0, 1.0),))
+    >>> draws.interval(0.5, HighestDensity()).round(2)
+    array([[0.  , 0.25]])
     """
 
     def label(self, support: Support) -> str:
@@ -370,7 +381,13 @@ log = Scale("log", np.log, np.exp, lambda x: 1 / x, 0.0, np.inf)
 
 
 def natural_scale(support: Support) -> Scale:
-    """Return the natural scale of a support: logit on [0, 1], log on [0, ∞), identity on others."""
+    """Return the natural scale of a support: logit on [0, 1], log on [0, ∞), identity on others.
+
+    Examples
+    --------
+    >>> natural_scale((0.0, 1.0)), natural_scale((1.0, np.inf))
+    (<logit scale>, <identity scale>)
+    """
     return {(0.0, 1.0): logit, (0.0, np.inf): log}.get(support, identity)
 
 

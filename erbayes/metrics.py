@@ -175,6 +175,10 @@ def pairwise_f(beta: float = 1.0) -> Metric:
     beta : float, 0 or more
         The weight of recall is β² times that of precision.
 
+    Returns
+    -------
+    Metric
+
     Raises
     ------
     DataError
@@ -287,6 +291,10 @@ def cluster_f(beta: float = 1.0) -> Metric:
     beta : float, 0 or more
         The weight of recall is β² times that of precision.
 
+    Returns
+    -------
+    Metric
+
     Raises
     ------
     DataError
@@ -355,6 +363,10 @@ def v_measure(beta: float = 1.0) -> Metric:
     ----------
     beta : float, 0 or more
         The weight of completeness is β times that of homogeneity.
+
+    Returns
+    -------
+    Metric
 
     Raises
     ------
@@ -471,6 +483,10 @@ def generalized_merge_distance(
         Vectorised functions of numbers of records.
     meaning : str
         The metric in one sentence.
+
+    Returns
+    -------
+    Metric
 
     Examples
     --------
@@ -652,6 +668,10 @@ def hill_number(q: float) -> Metric:
     ----------
     q : float, 0 or more
         The larger q is, the less small entities count.
+
+    Returns
+    -------
+    Metric
 
     Raises
     ------

@@ -52,6 +52,15 @@ class BCa(OfBootstrap):
     ------
     NotIdentified
         In `bounds`, if a metric is 0/0 without one of the draws.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
+    >>> sample = eb.Sample(units, eb.UniformClusters())
+    >>> boot = bootstrap(sample, "pairwise-recall", replicates=200, rng=1)
+    >>> boot.interval(0.9, BCa()).round(2)
+    array([[0.42, 0.47]])
     """
 
     def bounds(self, boot: Bootstrap, level: float) -> FloatArray:
@@ -72,6 +81,15 @@ class Basic(OfBootstrap):
     ----------
     scale : Scale, optional
         By default the natural one of each metric's support.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
+    >>> sample = eb.Sample(units, eb.UniformClusters())
+    >>> boot = bootstrap(sample, "pairwise-recall", replicates=200, rng=1)
+    >>> boot.interval(0.9, Basic()).round(2)
+    array([[0.42, 0.47]])
     """
 
     scale: Scale | None = None
@@ -95,6 +113,15 @@ class Studentised(OfBootstrap):
     ----------
     scale : Scale, optional
         By default the natural one of each metric's support.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
+    >>> sample = eb.Sample(units, eb.UniformClusters())
+    >>> boot = bootstrap(sample, "pairwise-recall", replicates=200, rng=1)
+    >>> boot.interval(0.9, Studentised()).round(2)
+    array([[0.42, 0.47]])
     """
 
     scale: Scale | None = None
@@ -328,6 +355,11 @@ class Resampled:
         `RaoWu` by default.
     replicates : int
         2 or more.
+
+    Raises
+    ------
+    DataError, NotIdentified
+        When it is called, as `bootstrap` does.
 
     Examples
     --------

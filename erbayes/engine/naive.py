@@ -56,12 +56,26 @@ def naive(units: Units, metrics: Wanted = USUAL) -> pd.Series:
 
 
 def P_naive(units: Units) -> float:
-    """Compute pairwise precision on the labelled records alone, the paper's P_naive (see `naive`)."""
+    """Compute pairwise precision on the labelled records alone, the paper's P_naive (see `naive`).
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> P_naive(eb.measure({1: "a", 2: "a", 3: "a", 4: "a"}, {1: "x", 2: "x"}))
+    1.0
+    """
     return float(naive(units, [pairwise_precision]).iloc[0])
 
 
 def R_naive(units: Units) -> float:
-    """Compute pairwise recall on the labelled records alone, the paper's R_naive (see `naive`)."""
+    """Compute pairwise recall on the labelled records alone, the paper's R_naive (see `naive`).
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> R_naive(eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"}))
+    0.3333333333333333
+    """
     return float(naive(units, [pairwise_recall]).iloc[0])
 
 
@@ -76,7 +90,15 @@ def _as_census(units: Units, metrics: Sequence[Metric]) -> Normal:
 
 @dataclass(frozen=True, slots=True)
 class Naive:
-    """An engine of naive metrics (see `naive`), without standard errors."""
+    """An engine of naive metrics (see `naive`), without standard errors.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "a"}, {1: "x", 2: "x"})
+    >>> Naive()(eb.Sample(units, eb.UniformClusters()), [eb.metrics.pairwise_precision]).estimate
+    array([1.])
+    """
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
         need_sample(sample)

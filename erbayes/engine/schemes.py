@@ -165,6 +165,13 @@ class PseudoDraws(Scheme):
         If the mass is not above 0 and finite.
     NotIdentified
         In `multipliers`, if there is more than one stratum, or a finite population.
+
+    Examples
+    --------
+    >>> from erbayes.variance import StratifiedDraws
+    >>> draws = StratifiedDraws(np.zeros(24, dtype=int), np.array([1.0]))
+    >>> PseudoDraws().multipliers(draws, 1000, np.random.default_rng(1)).shape
+    (1000, 26)
     """
 
     mass: float = 0.25
@@ -208,6 +215,14 @@ class FixedReplicates(Scheme):
     ------
     DataError
         In `multipliers`, if they have another shape or are not finite.
+
+    Examples
+    --------
+    >>> from erbayes.variance import StratifiedDraws
+    >>> draws = StratifiedDraws(np.array([0, 0]), np.array([1.0]))
+    >>> FixedReplicates([[2, 0], [0, 2]]).multipliers(draws, 2, np.random.default_rng())
+    array([[2., 0.],
+           [0., 2.]])
     """
 
     values: ArrayLike

@@ -21,6 +21,14 @@ class OnDistinct:
     Parameters
     ----------
     engine : Engine
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes.engine import Taylor
+    >>> units = eb.measure({i: i // 2 for i in range(60)}, {i: i // 2 for i in range(40)})
+    >>> OnDistinct(Taylor())(eb.Sample(units, eb.UniformRecords()), [eb.metrics.entities]).estimate.round(2)
+    array([30.])
     """
 
     engine: Engine
@@ -38,6 +46,14 @@ class OnCalibrated:
     Parameters
     ----------
     engine : Engine
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes.engine import Taylor
+    >>> units = eb.measure({i: i // 2 for i in range(60)}, {i: i // 2 for i in range(40)})
+    >>> OnCalibrated(Taylor())(eb.Sample(units, eb.UniformRecords()), [eb.metrics.entities]).estimate.round(2)
+    array([30.])
     """
 
     engine: Engine
