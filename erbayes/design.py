@@ -532,9 +532,7 @@ class BySize:
         try:
             chance = np.asarray(self.probability(size), dtype=float)
         except (TypeError, ValueError) as error:
-            raise DataError(
-                f"probability must give a number for each of an array of sizes: {error}"
-            ) from error
+            raise DataError(f"probability must return one number per size: {error}") from error
         if chance.shape not in {(), size.shape}:
             raise DataError(
                 f"probability returned {chance.size} chances for {size.size} sizes: it needs one per size"

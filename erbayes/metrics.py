@@ -160,7 +160,7 @@ pairwise_recall = _ratio(
 )
 
 
-def _needs(parameter: str, value: float, of: str) -> None:
+def _need_finite(parameter: str, value: float, of: str) -> None:
     """Refuse a parameter below 0 or not finite."""
     number(value, f"{parameter} of {of}", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
 
@@ -189,7 +189,7 @@ def pairwise_f(beta: float = 1.0) -> Metric:
     >>> pairwise_f(2).name
     'pairwise-f2'
     """
-    _needs("beta", beta, "pairwise_f")
+    _need_finite("beta", beta, "pairwise_f")
     b2 = beta**2
     return Metric(
         f"pairwise-f{beta:g}",
@@ -236,7 +236,7 @@ rand = Metric(
 )
 
 
-def _minus(a: Value, b: Value) -> Value:
+def _difference(a: Value, b: Value) -> Value:
     """Return a - b, or 0 if only rounding is left, so that 0/0 stays 0/0 under every design.
 
     The imaginary part remains, since it holds the derivative.
@@ -248,7 +248,7 @@ def _minus(a: Value, b: Value) -> Value:
 def _adjusted_rand(tp: Value, t: Value, p: Value, r: Value, N: Value) -> Value:
     """Return the adjusted Rand index from common, true and predicted links and records."""
     chance = 2 * t * p / (r * (N - 1))
-    return _minus(tp, chance) / _minus((t + p) / 2, chance)
+    return _difference(tp, chance) / _difference((t + p) / 2, chance)
 
 
 adjusted_rand = Metric(
@@ -305,7 +305,7 @@ def cluster_f(beta: float = 1.0) -> Metric:
     >>> cluster_f(0.5).name
     'cluster-f0.5'
     """
-    _needs("beta", beta, "cluster_f")
+    _need_finite("beta", beta, "cluster_f")
     b2 = beta**2
     return Metric(
         f"cluster-f{beta:g}",
@@ -378,12 +378,12 @@ def v_measure(beta: float = 1.0) -> Metric:
     >>> v_measure(2).name
     'v-measure2'
     """
-    _needs("beta", beta, "v_measure")
+    _need_finite("beta", beta, "v_measure")
 
     def formula(x: Value, l: Value, k: Value, r: Value, N: Value) -> Value:
         full = r * np.log(N)
-        shared = _minus(full + x, l + k)
-        return np.asarray((1 + beta) * shared / (beta * _minus(full, k) + _minus(full, l)))
+        shared = _difference(full + x, l + k)
+        return np.asarray((1 + beta) * shared / (beta * _difference(full, k) + _difference(full, l)))
 
     return Metric(
         f"v-measure{beta:g}",
@@ -401,7 +401,7 @@ v_measure1 = v_measure()
 homogeneity = Metric(
     "homogeneity",
     (*_entropy, N),
-    lambda x, l, k, r, N: 1 - _minus(k, x) / _minus(r * np.log(N), l),
+    lambda x, l, k, r, N: 1 - _difference(k, x) / _difference(r * np.log(N), l),
     PER_RECORD,
     UNIT,
     "1-H(C|Ĉ)/H(C) [R07]",
@@ -411,7 +411,7 @@ homogeneity = Metric(
 completeness = Metric(
     "completeness",
     (*_entropy, N),
-    lambda x, l, k, r, N: 1 - _minus(l, x) / _minus(r * np.log(N), k),
+    lambda x, l, k, r, N: 1 - _difference(l, x) / _difference(r * np.log(N), k),
     PER_RECORD,
     UNIT,
     "1-H(Ĉ|C)/H(Ĉ) [R07]",
@@ -683,7 +683,7 @@ def hill_number(q: float) -> Metric:
     >>> hill_number(0.5).name
     'hill0.5'
     """
-    _needs("the order q", q, "hill_number")
+    _need_finite("the order q", q, "hill_number")
     name = f"hill{q:g}"
     meaning = f"The number of entities of equal size that are as diverse as the true ones, by order {q:g}."
     if q == 1:

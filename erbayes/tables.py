@@ -45,7 +45,7 @@ def to_frame(table: Any) -> pd.DataFrame:
     return frame
 
 
-def _judges(column: pd.Series) -> bool:
+def _holds_answers(column: pd.Series) -> bool:
     """Return whether a column looks like scores or answers about pairs."""
     values = column.dropna().head(1000)
     if not len(values):
@@ -90,7 +90,7 @@ def refuse_columns(
     """
     columns = list(frame.columns)
     if len(columns) < needed:
-        hint = _separated(columns) or _in_index(frame)
+        hint = _separator_hint(columns) or _index_hint(frame)
         raise DataError(f"{what} needs {needed} columns; it has {some(columns) or 'none'}{hint}")
     if len(columns) <= needed + spare or len(named) == needed:
         return
@@ -101,7 +101,7 @@ def refuse_columns(
         for i in free[:1]
         if INDEX.fullmatch(str(columns[i]))
     ]
-    if judging := [columns[i] for i in free[needed - len(named) :] if _judges(frame.iloc[:, i])]:
+    if judging := [columns[i] for i in free[needed - len(named) :] if _holds_answers(frame.iloc[:, i])]:
         hints.append(f"{some(judging)} looks like scores or answers about pairs")
     raise DataError(
         "; ".join([problem, *hints]),
@@ -136,14 +136,14 @@ def refuse_names(
         raise DataError(f"{what}: one column cannot serve twice: {some(named)}")
 
 
-def _in_index(frame: pd.DataFrame) -> str:
+def _index_hint(frame: pd.DataFrame) -> str:
     """Return a hint if records may be in the index."""
     if isinstance(frame.index, pd.RangeIndex):
         return ""
     return ": if records are its index, reset_index() makes them a column"
 
 
-def _separated(columns: Sequence[str]) -> str:
+def _separator_hint(columns: Sequence[str]) -> str:
     """Return a hint if another separator than a comma is in the names of columns."""
     separators = [repr(s) for s in (";", "\t", "|") if any(s in str(c) for c in columns)]
     return f": are its columns separated by {separators[0]}, not by commas?" if separators else ""

@@ -275,7 +275,7 @@ class Normal(Uncertain):
         """
         C = _weights(weights, names, self.names)
         df = np.array([self.df[row != 0].min() for row in C])
-        cov = _carried(C, np.where(np.isnan(self.cov), 0.0, self.cov), 1e-12)
+        cov = _covariance(C, np.where(np.isnan(self.cov), 0.0, self.cov), 1e-12)
         lost = (C != 0) @ np.isnan(np.diagonal(self.cov))
         cov[lost], cov[:, lost] = np.nan, np.nan
         reasons = np.array(self.undefined or ("",) * len(self.names), dtype=object)
@@ -404,7 +404,7 @@ def reason_column(reasons: Iterable[str]) -> dict[str, list[str]]:
     return {"reason": column} if any(column) else {}
 
 
-def _carried(J: FloatArray, V: FloatArray, rounding: float = 1e-14) -> FloatArray:
+def _covariance(J: FloatArray, V: FloatArray, rounding: float = 1e-14) -> FloatArray:
     """Return J V J', the covariance of linear forms J, with 0 for entries that hold rounding only.
 
     These are entries of which at most the share `rounding` is left after cancellation. Negative entries are
@@ -615,7 +615,7 @@ class Totals:
         undefined = () if batch else tuple(EMPTY if none else "" for none in empty)
         support = tuple(m.support for m in metrics)
         extremes = self._extremes(mean, J, sized, support)
-        return Normal(names, mean, _carried(J, self.cov), df, support, draws, extremes, undefined)
+        return Normal(names, mean, _covariance(J, self.cov), df, support, draws, extremes, undefined)
 
     def _extremes(
         self, mean: FloatArray, J: FloatArray, sized: FloatArray, support: Sequence[Support]

@@ -80,12 +80,12 @@ def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
     mean[..., k:] = [sample.known(t) for t in known]
     names = tuple(c.name for c in counted) + tuple(t.name for t in known)
     n = sample.expansion.unit.shape[-1]
-    stock = np.pad(_on_stock(sample, counted), ((0, 0), (0, len(known))))
+    stock = np.pad(_stock_columns(sample, counted), ((0, 0), (0, len(known))))
     free = max(n - variance.lost, 0) / n
     return Totals(names, mean, cov, moment, free, variance.theta_mean, sample.expansion.absolute, stock)
 
 
-def _on_stock(sample: Sample, columns: Sequence[Column]) -> FloatArray:
+def _stock_columns(sample: Sample, columns: Sequence[Column]) -> FloatArray:
     """Return columns of the stock entities, (4, k); NaN for a column that only the sampled units have."""
     stock = sample.units.stock()
     counted = np.full((len(stock), len(columns)), np.nan)
