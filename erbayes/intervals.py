@@ -240,8 +240,8 @@ class BetaGamma(Distribution):
 
     The mass of each is 1/2 at an end of the scale, as in Jeffreys' prior. There, n equal draws without an
     error have about the interval of Beta(n + 1/2, 1/2). Towards the middle the draws show enough errors, and
-    the mass fades. Its factor is ((u + d)/(u - d))², with u and d the distances up and down, or (2x - 1)² on
-    [0, 1]. Masses count relative to the effective number of draws.
+    the mass fades. Its factor is ((u - d)/(u + d))², with u and d the distances up and down. On [0, 1] this
+    is (2x - 1)². Masses count relative to the effective number of draws.
 
     Let x be the estimate with the pseudo-draws, and V its variance.
 
@@ -299,7 +299,7 @@ class BetaGamma(Distribution):
     def share(self, reach: FloatArray, draws: FloatArray | float) -> FloatArray:
         """Return the mass of each pseudo-draw over the effective number of draws, (..., k).
 
-        `reach` holds the distances up and down, (..., k, 2), and `draws` the effective numbers.
+        `reach` holds the changes down and up, (..., k, 2), and `draws` the effective numbers.
         """
         length = np.abs(reach).sum(axis=-1)
         fade = np.divide(reach.sum(axis=-1), length, out=np.zeros_like(length), where=length > 0) ** 2

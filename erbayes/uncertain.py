@@ -21,7 +21,7 @@ NEGATIVE = (
     "its variance estimate is below 0, as that of Horvitz and Thompson can be in a small sample: use the "
     "jackknife, keep the draws with their repeats (UniformRecords), or label more units"
 )
-EMPTY = "it is 0/0 in this sample, which holds none of what it averages over"
+EMPTY = "it is 0/0 in this sample, since its denominator is 0"
 
 
 class Tabled(ABC):
@@ -320,9 +320,9 @@ class Draws(Uncertain):
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        few = "draws: too few units hold what it averages over; label more"
+        why = f"of {len(self.flat)} draws, since its denominator is 0 there: label more units"
         undefined = np.isnan(self.flat).sum(axis=0).tolist()
-        return tuple(f"it is 0/0 in {n} of {len(self.flat)} {few}" if n else "" for n in undefined)
+        return tuple(f"it is 0/0 in {n} {why}" if n else "" for n in undefined)
 
     @property
     def mean(self) -> FloatArray:
