@@ -74,9 +74,9 @@ class CalibratedDraws:
         return self.base.theta_mean
 
     def residuals(self, Z: FloatArray) -> FloatArray:
-        """Return the residuals g w (y - x'B) of each draw, (n, k).
+        """Return the residuals of a regression of each column on the calibrated ones, (n, k).
 
-        B are the coefficients of least squares of the columns y on x, with weights w q.
+        They are g w (y - x'B), with y the columns and B the coefficients of least squares with weights w q.
         """
         y = Z / (self.g * self.w)[:, None]
         root = np.sqrt(self.w * self.q)[:, None]

@@ -562,8 +562,8 @@ class WeightedRecords:
 
     If a record of probability p_i leads to a unit of N_c records, the draw has weight 1/(n p_i N_c). If the
     probabilities of all records of the unit are known, `WeightedRecords.of` makes the weight 1/(n p_c), with
-    p_c their sum (Hansen and Hurwitz 1943). For a drawn unit, it is the expectation of the other weight over
-    which of its records was drawn. Its variance is therefore the smaller one for every total.
+    p_c their sum (Hansen and Hurwitz 1943). For each unit, it is the mean of the other weight over the
+    records by which the unit may be drawn. Its variance is therefore the smaller one for every total.
 
     Parameters
     ----------

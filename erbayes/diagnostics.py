@@ -255,9 +255,9 @@ def _heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> list[
 
 
 def out_of_balance(sample: Sample) -> list[str]:
-    """Return the alarm of a sample whose predicted links are over 3 standard errors off their known number.
+    """Return the alarm if estimated predicted links are over 3 standard errors off their known number.
 
-    The list is empty if there is none, or if the number is not known.
+    The list is empty if they are not, or if the number is not known.
     """
     if sample.units.population is None:
         return []
