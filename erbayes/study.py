@@ -57,7 +57,7 @@ class Samples:
 
     @cached_property
     def together(self) -> Sample:
-        return Sample(self.units, self.design, self.design.over(self.units, self.unit))
+        return Sample(self.units, self.design, self.design.expand_draws(self.units, self.unit))
 
     @cached_property
     def each(self) -> list[Sample]:
@@ -67,7 +67,7 @@ class Samples:
             chosen, unit = np.unique(drawn, return_inverse=True)
             taken = self.units.take(chosen)
             design = replace(self.design, draws=taken.ids[unit])
-            found.append(Sample(taken, design, design.over(taken, unit)))
+            found.append(Sample(taken, design, design.expand_draws(taken, unit)))
         return found
 
 
