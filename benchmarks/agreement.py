@@ -27,7 +27,7 @@ if __name__ == "__main__":
     off, error = [], []
     people = populations()
     for k, (plan, name, n) in enumerate((p, name, n) for p in PLANS for name in people for n in (100, 400)):
-        sample = PLANS[plan].draw(people[name].units, n, 1, np.random.default_rng([11, k])).each[0]
+        sample = PLANS[plan].draw(people[name].units, n, 1, np.random.default_rng([11, k])).separate[0]
         slow = bayes.nuts(sample, draws=DRAWS, chains=TIMES, rng=np.random.default_rng(1), progressbar=False)
         slow = slow.apply(METRICS)
         quick = [

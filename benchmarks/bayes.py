@@ -33,7 +33,7 @@ def samples(count: int) -> list:
 
     from erbayes.study import DrawClusters
 
-    return DrawClusters().draw(population().units, N, count, np.random.default_rng(SEED)).each
+    return DrawClusters().draw(population().units, N, count, np.random.default_rng(SEED)).separate
 
 
 def fast_fits() -> bool:

@@ -48,7 +48,7 @@ def along(top: Array, bottom: Array, axis: int) -> Array:
 def main() -> None:
     release = datasets.patentsview_release
     people = Population.of(release("20211230"), release("20220630"))
-    sample = DrawRecords().draw(people.units, DRAWS, 1, np.random.default_rng(1)).each[0]
+    sample = DrawRecords().draw(people.units, DRAWS, 1, np.random.default_rng(1)).separate[0]
     precision = metrics.pairwise_precision
     pair = tuple(sample.contributions(precision.columns).T.copy())
 

@@ -42,7 +42,7 @@ def population(seed: int = 1, errors: float = 0.1, largest: int = 60) -> Populat
 
 def sample(seed: int = 1, n: int = 60, errors: float = 0.1, largest: int = 60) -> eb.Sample:
     units = population(seed, errors, largest).units
-    return DrawRecords().draw(units, n, 1, np.random.default_rng(seed)).each[0]
+    return DrawRecords().draw(units, n, 1, np.random.default_rng(seed)).separate[0]
 
 
 @pytest.fixture(scope="module")
