@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from .arrays import FloatArray
 from .columns import PREDICTED_LINKS, RECORDS, ClusterSum
 from .design import Design, Expansion
-from .errors import DataError, NotIdentified, need_object, some
-from .units import Units
+from .errors import DataError, NotIdentified, need, need_object, some
+from .units import Units, need_units
 from .variance import StratifiedDraws, Variance, kish
 
 WorkingVariance = Callable[[FloatArray], FloatArray]
@@ -131,7 +131,14 @@ def links_by_size(units: Units, expansion: Expansion) -> tuple[ClusterSum, ...]:
 
     Classes double in size; from the largest down they are merged until each rests on `FEWEST`
     effective draws.
+
+    Raises
+    ------
+    DataError
+        Anything but units and their expansion.
     """
+    need_units(units)
+    need(expansion, Expansion, "an Expansion of these units is needed, as design.expand(units) makes it")
     level = np.frexp(units.m)[1]
     levels = int(level.max()) + 1
     links = np.bincount(units.unit * levels + level, units.n * (units.m - 1) / 2, len(units) * levels)
@@ -208,8 +215,9 @@ class Calibrated:
     fewest: float = FEWEST
 
     def __post_init__(self) -> None:
-        if not 0 < self.bounds[0] < 1 < self.bounds[1]:
-            raise DataError(f"bounds must hold 0 < L < 1 < U, not {self.bounds}")
+        bounds = np.asarray(self.bounds)
+        if bounds.dtype.kind not in "iuf" or bounds.shape != (2,) or not 0 < bounds[0] < 1 < bounds[1]:
+            raise DataError(f"bounds must hold 0 < L < 1 < U, not {self.bounds!r}")
 
     def expand(self, units: Units) -> Expansion:
         need_object(self.design, "expand", "a design to calibrate is an object such as UniformRecords()")
@@ -222,6 +230,7 @@ class Calibrated:
                 f"{beyond:.0%} of all predicted links lie in clusters larger than any that the "
                 "sample touches: no weight can stand in for them; do without calibration"
             )
+        need_object(self.totals, "__call__", "totals is a function such as links_by_size")
         columns = tuple(self.totals(units, expansion))
         other = [getattr(c, "name", repr(c)) for c in columns if not isinstance(c, ClusterSum)]
         if other or not columns:
@@ -266,6 +275,7 @@ def links_out_of_reach(units: Units) -> float:
     NotIdentified
         Where the totals of the prediction are not known.
     """
+    need_units(units)
     if units.known is None:
         raise NotIdentified(
             "the links of the prediction are not known: labelled records that it "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from .arrays import BoolArray, IntArray
-from .errors import DataError, Remedy, some
+from .errors import DataError, Remedy, number, some
 from .tables import is_table, refuse_columns, to_frame
 
 LONGEST = 64
@@ -126,7 +126,9 @@ def _repeated(records: pd.Index, codes: IntArray, clusters: pd.Index, what: str)
         return DataError(f"{said}, as in pairs of records", _for_pairs(what))
     if len(clusters) == len(codes):
         return DataError(
-            f"{said}; no cluster id is, as if the columns were in the other order", _for_pairs(what)
+            f"{said}; no cluster id is, as if the columns were in the other order",
+            Remedy.ORDER,
+            _for_pairs(what),
         )
     return DataError(f"{said}; {same:,} of them repeat an earlier row" if same else said)
 
@@ -142,8 +144,10 @@ def _linked(frame: pd.DataFrame, score: str | None, threshold: float | None, wha
         raise DataError(f"{what}: a threshold of {threshold} needs the column of scores", Remedy.SCORE)
     if score is None:
         return np.ones(len(frame), dtype=bool)
-    if score not in frame.columns:
+    if not isinstance(score, Hashable) or score not in frame.columns:
         raise DataError(f"the table of the {what} has no column {score!r}; it has {some(frame.columns, 20)}")
+    if threshold is not None:
+        number(threshold, f"{what}: threshold", lambda x: True, "be a number")
     if threshold is None or np.isnan(threshold):
         raise DataError(
             f"{what}: without a threshold, scores {score!r} of any size would be links", Remedy.SCORE

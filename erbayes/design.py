@@ -19,7 +19,7 @@ import pandas as pd
 from .arrays import FloatArray, IntArray
 from .clustering import Clustering, as_index
 from .columns import RECORDS
-from .errors import DataError, member, need_object, some, whole
+from .errors import DataError, member, need_object, number, some, whole
 from .units import Units
 from .variance import DistinctDraws, StratifiedDraws, Variance
 
@@ -114,10 +114,8 @@ def _drawn(units: Units, draws: Any) -> IntArray:
 
 def _theta(n: int, T: int, correction: Correction) -> float:
     """θ of n draws without replacement from T."""
-    theta = float(correction(n, T))
-    if not 0 <= theta <= 1:
-        raise DataError(f"correction({n}, {T}) must lie in [0, 1], not {theta:g}")
-    return theta
+    need_object(correction, "__call__", "a correction is a function such as sampling_fraction")
+    return number(correction(n, T), f"correction({n}, {T})", lambda theta: 0 <= theta <= 1, "lie in [0, 1]")
 
 
 def _single_stratum(n: int, population: int | None, correction: Correction) -> StratifiedDraws:
@@ -346,7 +344,7 @@ def _by_id(values: Any, what: str) -> pd.Series:
 
 def _floats(values: Any, what: str) -> FloatArray:
     array = np.asarray(values)
-    if np.iscomplexobj(array) or array.ndim != 1:
+    if array.dtype.kind in "cmM" or array.ndim != 1:
         raise DataError(f"{what} must be one real number each, not {array.dtype} of shape {array.shape}")
     try:
         return np.asarray(values, dtype=np.float64)
@@ -432,7 +430,12 @@ class BySize:
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
         need_object(self.probability, "__call__", "probability is a function of sizes, such as numpy.sqrt")
-        chance = np.asarray(self.probability(size), dtype=float)
+        try:
+            chance = np.asarray(self.probability(size), dtype=float)
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"probability must give a number for each of an array of sizes: {error}"
+            ) from error
         if chance.shape not in {(), size.shape}:
             raise DataError(
                 f"probability gave {chance.size} chances for {size.size} sizes: it takes an array of them"

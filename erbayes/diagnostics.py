@@ -12,7 +12,7 @@ from .columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, Clust
 from .design import UniformRecords
 from .engine.closed_form import effects, taylor
 from .engine.jackknife import jackknife
-from .errors import NotIdentified
+from .errors import DataError, NotIdentified
 from .frame import Cut
 from .metrics import (
     PER_RECORD,
@@ -23,7 +23,7 @@ from .metrics import (
     Wanted,
     chosen,
 )
-from .sample import Sample
+from .sample import Sample, need_sample
 from .uncertain import EMPTY, Normal
 
 JOINED = 5
@@ -56,6 +56,8 @@ def balance(sample: Sample) -> pd.DataFrame:
     predicted_clusters    1.0
     Name: ratio, dtype: float64
     """
+
+    need_sample(sample)
 
     def scaled(column: ClusterSum) -> Metric:
         return Metric(
@@ -99,8 +101,11 @@ def influence(sample: Sample, metric: Metric | str) -> pd.DataFrame:
     NotIdentified
         A metric that is 0/0 in the sample.
     """
+    need_sample(sample)
     units, expansion = sample.units, sample.expansion
-    (metric,) = chosen(metric)
+    metric, *others = chosen(metric)
+    if others:
+        raise DataError(f"influence is on one metric, not on {1 + len(others)}")
     effect = effects(sample, [metric])[:, 0]
     if np.isnan(effect).any():
         raise NotIdentified(f"no unit has an influence on {metric.name}: {EMPTY}")
@@ -141,6 +146,7 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[str]:
     >>> alarms(eb.Sample(units, eb.UniformClusters()))
     ['A single draw gives no variance: label more units.']
     """
+    need_sample(sample)
     metrics = chosen(metrics)
     if sample.expansion.variance.census:
         return []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ class Remedy(Enum):
     COVERAGE = "choose Coverage.COMMON to compare them on the records that they share"
     COLUMNS = "choose two, such as table[['record', 'cluster']]"
     ALONE = "leave these alone in it"
+    ORDER = "if columns are in the other order, choose them: table[['record', 'cluster']]"
     SCANNED_COLUMNS = "name them: record=..., cluster=..."
     LINKS = "if rows are links between records, Clustering.from_pairs makes clusters of them"
     ANSWERS = "if rows are answers about pairs of records, labelling.read_stars makes entities of them"
@@ -107,6 +110,39 @@ def member[Choice: Enum](value: Any, of: type[Choice], argument: str) -> Choice:
     if not isinstance(value, of):
         raise DataError(f"{argument} must be one of {', '.join(map(str, of))}, not {value!r}")
     return value
+
+
+def need(value: Any, of: type, what: str) -> None:
+    """Refuse anything but an object of the class `of`; `what` is the start of the message.
+
+    Examples
+    --------
+    >>> need("50", int, "draws are counted in an int")
+    Traceback (most recent call last):
+    ...
+    erbayes.errors.DataError: draws are counted in an int, not str
+    """
+    if not isinstance(value, of):
+        kind = "None" if value is None else type(value).__name__
+        raise DataError(f"{what}, not {f'the class {value.__name__}' if isinstance(value, type) else kind}")
+
+
+def number(value: Any, what: str, allowed: Callable[[float], bool], must: str) -> float:
+    """`value`, a real number that is allowed; `must` says in words what is.
+
+    Raises
+    ------
+    DataError
+        Anything else, also NaN.
+
+    Examples
+    --------
+    >>> number(0.5, "mass", lambda x: x >= 0, "be 0 or more")
+    0.5
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not allowed(float(value)):
+        raise DataError(f"{what} must {must}, not {some([value])}")
+    return float(value)
 
 
 def need_object(value: Any, method: str, what: str) -> None:

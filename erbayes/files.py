@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import csv
 import os
+import re
 import shutil
 import signal
 import sys
 import threading
 import zlib
+from codecs import BOM_UTF8
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pandas as pd
+from pandas.io.common import get_handle  # type: ignore[import-not-found]
 
 from .errors import DataError, Remedy
 from .tables import refuse_columns, refuse_names
@@ -54,12 +60,13 @@ def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) 
     """
     frame = _read(path)
     named = [c for c in columns.values() if c is not None]
-    refuse_names(named, list(frame.columns), str(path))
+    choices = {name: remedy for meaning, name in columns.items() if name for remedy in _choices({meaning})}
+    refuse_names(named, list(frame.columns), str(path), choices)
     unnamed = {meaning for meaning, name in columns.items() if name is None}
     refuse_columns(
         frame,
         str(path),
-        *[remedy for meanings, remedy in CHOICES.items() if meanings & unnamed] or [Remedy.ALONE],
+        *_choices(unnamed) or [Remedy.ALONE],
         pairs=Remedy.ANSWERS if "entity" in columns else Remedy.LINKS if "cluster" in columns else None,
         needed=len(columns),
         spare=spare,
@@ -67,8 +74,19 @@ def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) 
     )
     free = (c for c in frame.columns if c not in named)
     chosen = frame[[c if c is not None else next(free) for c in columns.values()]]
+    for name, column in chosen.items():
+        if times := int((column == name).sum()):
+            raise DataError(
+                f"{path}: {times:,} rows hold {name!r} in the column of this name: is the first line a "
+                "record, or one of several headers? The first line, and no other, must name the columns"
+            )
     integers = chosen.select_dtypes("integer").columns
     return chosen.astype({c: "str" for c in integers})
+
+
+def _choices(meanings: set[str]) -> list[Remedy]:
+    """How columns of these meanings are named."""
+    return [remedy for some_meanings, remedy in CHOICES.items() if some_meanings & meanings]
 
 
 def _read(path: Path) -> pd.DataFrame:
@@ -78,12 +96,36 @@ def _read(path: Path) -> pd.DataFrame:
             frame = pd.read_parquet(path)
             return frame if frame.index.names == [None] else frame.reset_index()
         separator = "\t" if ".tsv" in suffixes[-2:] else ","
+        _refuse_text_after_quotes(path, separator)
         frame = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, na_values=[""])
+    except DataError:
+        raise
     except (OSError, ValueError, EOFError, NotImplementedError, zlib.error) as error:
         raise DataError(f"cannot read {path}: {error}") from error
     if not isinstance(frame.index, pd.RangeIndex):
         raise DataError(f"cannot read {path}: its lines have more fields than its header")
     return frame
+
+
+def _refuse_text_after_quotes(path: Path, separator: str) -> None:
+    """Refuse fields such as `"a" ` and `"a"b`, of which pandas would make one text.
+
+    The search is quick and may err at quotes in quotes. Then the csv module decides.
+    """
+    with get_handle(path, "rb", compression="infer", is_text=False) as opened:
+        content: bytes = opened.handle.read()
+    apart = separator.encode()
+    field = rb'(?:^|[%b\r\n])"(?:[^"]|"")*+"[^"%b\r\n]' % (apart, apart)
+    if re.search(field, content.removeprefix(BOM_UTF8)) is None:
+        return
+    lines = csv.reader(StringIO(content.decode("utf-8-sig"), newline=""), delimiter=separator, strict=True)
+    try:
+        deque(lines, maxlen=0)
+    except csv.Error as error:
+        raise DataError(
+            f"cannot read {path}: line {lines.line_num}: {error}; nothing, not even a blank, may stand "
+            "between a closing quote and the end of its field"
+        ) from error
 
 
 @contextmanager

@@ -68,7 +68,12 @@ class Dated:
     def last(self) -> Moment | None:
         """The cut-off."""
         until = self.until
-        if isinstance(until, datetime) and until.time() == time(0) and until.tzinfo is None:
+        if (
+            isinstance(until, datetime)
+            and not pd.isna(until)
+            and until.time() == time(0)
+            and until.tzinfo is None
+        ):
             return until.date()
         if isinstance(until, np.integer):
             return int(until)

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import betaincinv, gammaincinv, ndtri, stdtrit
 
 from .arrays import FloatArray
-from .errors import DataError, need_object
+from .errors import DataError, need_object, number
 
 Support = tuple[float, float]
 
@@ -214,7 +214,7 @@ class BetaGamma(Distribution):
     Raises
     ------
     DataError
-        A mass below 0.
+        A mass that is no number, or below 0, or infinite.
 
     Examples
     --------
@@ -229,8 +229,7 @@ class BetaGamma(Distribution):
     mass: float = 0.5
 
     def __post_init__(self) -> None:
-        if not self.mass >= 0:
-            raise DataError(f"mass of the pseudo-draws must be 0 or more, not {self.mass}")
+        number(self.mass, "mass of the pseudo-draws", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
 
     def label(self, support: Support) -> str:
         bounded = np.isfinite(support)
@@ -333,7 +332,7 @@ class Symmetric(Distribution):
     Raises
     ------
     DataError
-        A scale that is none, or degrees of freedom that are not above 0.
+        A scale that is none, or degrees of freedom that are no number above 0.
 
     Examples
     --------
@@ -349,8 +348,8 @@ class Symmetric(Distribution):
     def __post_init__(self) -> None:
         if self.scale is not None:
             need_object(self.scale, "forward", "a scale is one of identity, logit and log")
-        if self.df is not None and not self.df > 0:
-            raise DataError(f"degrees of freedom must be above 0, not {self.df}")
+        if self.df is not None:
+            number(self.df, "degrees of freedom", lambda x: x > 0, "be above 0")
 
     def label(self, support: Support) -> str:
         name = (self.scale or natural_scale(support)).name

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import columns as u
-from .errors import DataError
+from .errors import DataError, number
 
 Support = tuple[float, float]
 UNIT: Support = (0.0, 1.0)
@@ -146,8 +146,7 @@ pairwise_recall = _ratio(
 
 def _needs(parameter: str, value: float, of: str) -> None:
     """Refuse a parameter below 0 or not finite."""
-    if not 0 <= value < np.inf:
-        raise DataError(f"{parameter} of {of} must be 0 or more and finite, not {value:g}")
+    number(value, f"{parameter} of {of}", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
 
 
 def pairwise_f(beta: float = 1.0) -> Metric:

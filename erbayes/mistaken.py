@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import log
 
 import numpy as np
@@ -155,16 +155,18 @@ def _absence(labels: Clustering, lacking: BoolArray) -> str:
     )
 
 
-def strangers(labels: Clustering, lacking: BoolArray, *reasons: str) -> DataError:
+def strangers(
+    labels: Clustering, lacking: BoolArray, *reasons: str, remedies: Sequence[Remedy] = ()
+) -> DataError:
     """The error for labelled records that a prediction lacks, with possible `reasons`.
 
     A policy is offered unless nearly all are lacking.
     """
     absence = _absence(labels, lacking)
     if lacking.mean() < NEARLY_ALL:
-        return DataError("; ".join([absence, *reasons]), Remedy.MISSING)
+        return DataError("; ".join([absence, *reasons]), *remedies, Remedy.MISSING)
     asked = "are the files or their columns in each other's place, or ids written in another way?"
-    return DataError("; ".join([absence, *(reasons or [asked])]))
+    return DataError("; ".join([absence, *(reasons or [asked])]), *remedies)
 
 
 def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArray) -> DataError:
@@ -197,6 +199,7 @@ def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArr
             f"{number:,} of {len(labels.clusters):,} entities are records of the prediction: are the columns "
             "of the labels in the other order?"
         )
+    remedies = [Remedy.ORDER] if reasons else []
     if len(labels.records) > len(records):
         reasons.append(
             f"the labels hold more records than the prediction, which has {len(records):,}: are they in each "
@@ -206,4 +209,4 @@ def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArr
     is_index = records.equals(counted) or records.equals(counted.astype("str"))
     if is_index and len(records) and 2 * len(unmatched) >= len(lacking):
         reasons.append("its records are 0, 1, 2, …: are they the index of a table?")
-    return strangers(labels, lacking, *reasons)
+    return strangers(labels, lacking, *reasons, remedies=remedies)

@@ -30,19 +30,20 @@ its *assurance*. Source: O'Hagan and Stevens (2001); for lengths of intervals Jo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from .arrays import FloatArray, IntArray, Seed
+from .arrays import FloatArray, IntArray, Seed, floats, generator
 from .columns import Known
 from .design import SelectedBySize, UniformClusters, UniformRecords
 from .engine.closed_form import taylor
-from .errors import DataError, NotIdentified, need_object, whole
+from .errors import DataError, NotIdentified, need, need_object, whole
 from .intervals import DEFAULT, check_level
 from .metrics import Metric, Wanted, chosen
 from .progress import track
@@ -343,8 +344,9 @@ class Forecast(Tabled):
         Raises
         ------
         DataError
-            Fewer than 2 draws, or more than a design without replacement has.
+            No list of whole numbers; fewer than 2 draws, or more than a design without replacement has.
         """
+        sizes = _numbers_of_draws(sizes)
         return self._with_reasons(
             [
                 {"design": name, "n": n, "metric": m.name, "half_width": half, "cost": o.cost(n)}
@@ -409,15 +411,18 @@ class Forecast(Tabled):
 def _required(half_width: ArrayLike, metrics: int, level: float) -> FloatArray:
     """Return the required half width of each metric, and check it and the level."""
     check_level(level)
-    try:
-        required = np.asarray(half_width, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"half widths must be numbers, not {half_width!r}") from error
+    required = floats(half_width, "half widths")
     if required.shape not in {(), (metrics,)}:
         raise DataError(f"{required.size} half widths for {metrics} metrics: give 1, or 1 per metric")
     if not (np.isfinite(required) & (required > 0)).all():
         raise DataError(f"half widths must be above 0 and finite, not {required.tolist()}")
     return np.broadcast_to(required, metrics)
+
+
+def _numbers_of_draws(sizes: Any) -> Sequence[int]:
+    """A list of them, whose members `Outlook.half_widths` checks."""
+    need(sizes, Iterable, "sizes are a list of numbers of draws")
+    return list(sizes)
 
 
 def forecast(
@@ -475,6 +480,8 @@ def forecast(
     1  entities  1543  1479.0
     """
     metrics = chosen(metrics)
+    need_object(designs, "items", "designs must map names to designs, such as {'records': UniformRecords()}")
+    need_object(cost, "__call__", "cost is a function of sizes")
     if not designs:
         raise DataError(f"nothing to forecast: {len(metrics)} metrics under 0 designs")
     for name, design in designs.items():
@@ -597,11 +604,11 @@ class PriorForecast(Tabled):
         Raises
         ------
         DataError
-            Fewer than 2 draws, or more than a design without replacement has; a level or an assurance
-            outside (0, 1).
+            No list of whole numbers; fewer than 2 draws, or more than a design without replacement has; a
+            level or an assurance outside (0, 1).
         """
         check_level(assurance, "assurance")
-        rows = []
+        rows, sizes = [], _numbers_of_draws(sizes)
         for name, outlooks in self.outlooks().items():
             for n in sizes:
                 widths = np.array([o.half_widths(n, level) for o in outlooks])
@@ -701,9 +708,9 @@ def forecast_from_prior(
     1      root   459     349   816.0
     2  entities  1653    1128  1503.0
     """
-    if populations < 1:
-        raise DataError(f"{populations} populations: 1 or more are needed")
-    metrics, rng = chosen(metrics), np.random.default_rng(rng)
+    need_object(prior, "__call__", "prior is a function that draws a Population from a Generator")
+    populations = whole(populations, "populations of a prior")
+    metrics, rng = chosen(metrics), generator(rng)
     forecasts = tuple(
         forecast(prior(rng), metrics, designs, cost=cost)
         for _ in track(range(populations), populations, "drawing populations", progress)

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from . import digits, plots
-from .arrays import Seed
+from .arrays import Seed, generator
 from .diagnostics import alarms, balance, influence
 from .engine import Engine, Jackknife, Resampled, Taylor
 from .errors import DataError, NotIdentified
@@ -163,7 +163,7 @@ def report(
     (True, False, False)
     """
     check_level(level)
-    metrics, seed = chosen(metrics), np.random.default_rng(rng)
+    metrics, seed = chosen(metrics), generator(rng)
     if engines is None:
         engines = {"closed form": Taylor(), "jackknife": Jackknife(), "bootstrap": Resampled(replicates=2000)}
     results: dict[str, Normal | Draws] = {}

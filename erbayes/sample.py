@@ -12,8 +12,8 @@ import numpy as np
 from .arrays import FloatArray
 from .columns import Column, Known
 from .design import Design, Expansion
-from .errors import DataError, NotIdentified, need_object
-from .units import Units
+from .errors import NotIdentified, need, need_object
+from .units import Units, need_units
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -33,10 +33,7 @@ class Sample:
     expansion: Expansion
 
     def __init__(self, units: Units, design: Design, expansion: Expansion | None = None) -> None:
-        if not isinstance(units, Units):
-            raise DataError(
-                f"a sample is made of Units, as measure() gives them, not of {type(units).__name__}"
-            )
+        need_units(units)
         need_object(design, "expand", "a design is an object such as UniformRecords()")
         object.__setattr__(self, "units", units)
         object.__setattr__(self, "design", design)
@@ -99,6 +96,17 @@ class Sample:
                 "prediction lacks were kept; Missing.OMIT restricts the population instead"
             )
         return self.units.known.total(total.column)
+
+
+def need_sample(value: Any) -> None:
+    """Refuse anything but a `Sample`.
+
+    Raises
+    ------
+    DataError
+        Units without their design, a table, a class, or anything else.
+    """
+    need(value, Sample, "a Sample is needed, such as Sample(measure(prediction, labels), design)")
 
 
 def _told(design: Any) -> str:

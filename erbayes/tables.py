@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -49,7 +49,7 @@ def _judges(column: pd.Series) -> bool:
     numbers = pd.to_numeric(values, errors="coerce")
     if numbers.notna().all():
         return bool(numbers.between(0, 1).all())  # True and False are 1 and 0
-    return {re.sub(r"[\W_]", "", str(v)).lower() for v in values.unique()} <= MATCHES
+    return {re.sub(r"[\W_]", "", v).lower() for v in set(map(str, values))} <= MATCHES
 
 
 def refuse_columns(
@@ -86,17 +86,18 @@ def refuse_columns(
     """
     columns = list(frame.columns)
     if len(columns) < needed:
-        raise DataError(f"{what} needs {needed} columns; it has {some(columns)}{_separated(columns)}")
+        hint = _separated(columns) or _in_index(frame)
+        raise DataError(f"{what} needs {needed} columns; it has {some(columns) or 'none'}{hint}")
     if len(columns) <= needed + spare or len(named) == needed:
         return
-    free = [c for c in columns if c not in named]
+    free = [i for i, c in enumerate(columns) if c not in named]
     asked = f"{what} has {len(columns)} columns, {some(columns, 20)}, instead of {needed}"
     hints = [
-        f"{c!r} looks like the index that pandas writes, which to_csv(index=False) leaves out"
-        for c in free[:1]
-        if INDEX.fullmatch(str(c))
+        f"{columns[i]!r} looks like the index that pandas writes, which to_csv(index=False) leaves out"
+        for i in free[:1]
+        if INDEX.fullmatch(str(columns[i]))
     ]
-    if judging := [c for c in free[needed - len(named) :] if _judges(frame[c])]:
+    if judging := [columns[i] for i in free[needed - len(named) :] if _judges(frame.iloc[:, i])]:
         hints.append(f"{some(judging)} looks like scores or answers about pairs")
     raise DataError(
         "; ".join([asked, *hints]),
@@ -105,17 +106,36 @@ def refuse_columns(
     )
 
 
-def refuse_names(named: Sequence[str], columns: Sequence[str], what: str) -> None:
+def refuse_names(
+    named: Sequence[str], columns: Sequence[str], what: str, choices: Mapping[str, Remedy] | None = None
+) -> None:
     """Refuse names of columns that a table lacks, and a name for two columns.
+
+    Parameters
+    ----------
+    named, columns : sequences of str
+        Names asked for, and those that there are.
+    what : str
+        How messages name the table.
+    choices : mapping, name -> Remedy, optional
+        How another column is chosen in the place of one that is lacking.
 
     Raises
     ------
     DataError
     """
     if lacking := [name for name in named if name not in columns]:
-        raise DataError(f"{what} has no column {some(lacking)}; it has {some(columns, 20)}")
+        remedies = dict.fromkeys(choices[name] for name in lacking if name in choices) if choices else ()
+        raise DataError(f"{what} has no column {some(lacking)}; it has {some(columns, 20)}", *remedies)
     if len(set(named)) < len(named):
         raise DataError(f"{what}: one column cannot serve twice: {some(named)}")
+
+
+def _in_index(frame: pd.DataFrame) -> str:
+    """A hint at records in the index."""
+    if isinstance(frame.index, pd.RangeIndex):
+        return ""
+    return ": if records are its index, reset_index() makes them a column"
 
 
 def _separated(columns: Sequence[str]) -> str:

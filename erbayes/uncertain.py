@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
-from .arrays import FloatArray, Seed
+from .arrays import FloatArray, Seed, generator
 from .digits import shown
-from .errors import DataError, NotIdentified
+from .errors import DataError, NotIdentified, some
 from .intervals import DEFAULT, Distribution, EqualTailed, Kind, Support, interval
 from .metrics import Metric, Wanted, chosen
 
@@ -206,13 +206,24 @@ class Normal(Uncertain):
         sd = np.where(known, self.sd, 1.0)
         correlation = np.where(np.outer(known, known), self.cov / np.outer(sd, sd), np.eye(len(sd)))
         value, vector = np.linalg.eigh(correlation)
-        z = np.random.default_rng(rng).standard_normal((number, len(sd))) * np.sqrt(np.maximum(value, 0))
+        z = generator(rng).standard_normal((number, len(sd))) * np.sqrt(np.maximum(value, 0))
         values = np.clip(kind.quantile(self, ndtr(z @ vector.T)), *np.transpose(self.support))
         return Draws(self.names, values[None], self.support, self.mean)
 
     def part(self, at: Sequence[int]) -> Normal:
-        """The components at these positions, jointly."""
-        j = list(at)
+        """The components at these positions, jointly.
+
+        Parameters
+        ----------
+        at : sequence of int
+            From 0, in the order of `names`. Negative ones count from the end.
+
+        Raises
+        ------
+        DataError
+            A name in the place of a position, or a position that there is none of.
+        """
+        j = _at(at, self.names)
         return Normal(
             tuple(self.names[i] for i in j),
             self.mean[..., j],
@@ -361,14 +372,34 @@ def _carried(J: FloatArray, V: FloatArray, rounding: float = 1e-14) -> FloatArra
     return np.where((np.abs(cov) <= rounding * size) | ((cov < 0) & (cov >= -1e-12 * size)), 0.0, cov)
 
 
+def _at(at: Any, names: Sequence[str]) -> list[int]:
+    """Positions among `names`, (j,)."""
+    j = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else [at]
+    k = len(names)
+    bad = [i for i in j if isinstance(i, bool) or not isinstance(i, int | np.integer) or not -k <= i < k]
+    if bad or not j:
+        raise DataError(
+            f"components are taken by position, 0 to {k - 1}, not {some(bad) or 'none'}; they are "
+            + ", ".join(f"{i} {name}" for i, name in enumerate(names))
+        )
+    return [int(i) for i in j]
+
+
 def _weights(weights: Any, names: Sequence[str], of: Sequence[str]) -> FloatArray:
     """Weights of linear combinations, (names, of)."""
-    C = np.atleast_2d(np.asarray(weights, dtype=float))
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise DataError(f"names of combinations must be a list of str, not {names!r}")
+    try:
+        C = np.atleast_2d(np.asarray(weights, dtype=float))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"weights of a combination must be numbers, one row per name: {error}") from error
     if C.shape != (len(names), len(of)):
         raise DataError(
             f"weights must have one row per name, {len(names)}, and one column per component, {len(of)}, "
             f"not shape {C.shape}"
         )
+    if not np.isfinite(C).all():
+        raise DataError("weights of a combination must be finite")
     if not (C != 0).any(axis=1).all():
         raise DataError("weights of a combination are all 0")
     return C

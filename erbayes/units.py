@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .arrays import BoolArray, FloatArray, IntArray
 from .clustering import CHUNK, Clustering, ids, kind
 from .columns import COLUMNS, RECORDS, ClusterSum, Column
-from .errors import DataError, NotIdentified, member, some
+from .errors import DataError, NotIdentified, member, need, some
 from .frame import Cut, Dated, FrameFacts, are_listed, dated_inside, dates_of, frame_ids
 from .mistaken import first_entities, missing_records, position_in_labels, refuse_edges, strangers
 
@@ -216,6 +216,17 @@ class Units:
 
     def __repr__(self) -> str:
         return f"Units({len(self)} units, {int(self.n.sum())} records, {len(self.n)} pieces)"
+
+
+def need_units(value: Any) -> None:
+    """Refuse anything but `Units`.
+
+    Raises
+    ------
+    DataError
+        A sample in the place of its units, a table, a class, or anything else.
+    """
+    need(value, Units, "Units are needed, as measure(prediction, labels) makes them or sample.units")
 
 
 def sampled_labels(labels: Any) -> Clustering:

@@ -841,10 +841,10 @@ def test_chance_of_no_error_by_bayes_rule():
 
 def test_table(fit):
     found = fit.table(0.9, fit.metrics)
-    assert list(found.columns) == ["estimate", "sd", "lower", "upper", "level", "prior_shift"]
+    assert list(found.columns) == ["estimate", "sd", "lower", "upper", "level", "kind", "prior_shift"]
     assert list(found.index) == [x.name for x in fit.metrics]
     assert ((found.lower < found.estimate) & (found.estimate < found.upper)).all()
-    assert np.isfinite(found).all(axis=None) and (found.level == 0.9).all()
+    assert np.isfinite(found.drop(columns="kind")).all(axis=None) and (found.level == 0.9).all()
     values = fit.apply([P]).flat[:, 0]
     wanted = [values.mean(), values.std(ddof=1), *np.quantile(values, [0.05, 0.95])]
     np.testing.assert_allclose(

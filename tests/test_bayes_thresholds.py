@@ -1,4 +1,4 @@
-"""When draws of the Bayesian engine are called bad: at both sides of each bar, by chains made for the purpose."""
+"""What a fit refuses, and when its draws are called bad: both sides of each bar, by chains made for it."""
 
 from types import SimpleNamespace
 
@@ -10,10 +10,13 @@ pytest.importorskip("pymc", reason="pymc is not installed")
 
 from arviz_stats.base import array_stats
 
+import erbayes as eb
+from erbayes import bayes
 from erbayes.bayes.fit import Fit
 from erbayes.bayes.samplers import problems_of_chains
 from erbayes.uncertain import Draws
 
+SAMPLE = eb.Sample(eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"}), eb.UniformClusters())
 NOISE = np.random.default_rng(1).standard_normal((4, 500))
 
 
@@ -56,3 +59,19 @@ def test_draws_that_agree_with_the_known_links(k, bad):
     )
     assert Fit.problems(fit)[0] == "divergences"
     assert any("agree with the known 1,234 predicted links" in p for p in Fit.problems(fit)) is bad
+
+
+@pytest.mark.parametrize("fitted", [bayes.fast, bayes.nuts])
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda fitted: fitted(None), "a Sample is needed, such as .*, not None"),
+        (lambda fitted: fitted(SAMPLE.units), "a Sample is needed, such as .*, not Units"),
+        (lambda fitted: fitted(SAMPLE, "zeta"), r"a model is an object such as SizeModel\(\), not 'zeta'"),
+        (lambda fitted: fitted(SAMPLE, bayes.SizeModel), "SizeModel is a class"),
+        (lambda fitted: fitted(SAMPLE, rng="x"), "rng must be a Generator, .*, not 'x'"),
+    ],
+)
+def test_a_fit_needs_a_sample_a_model_and_a_seed(fitted, call, message):
+    with pytest.raises(eb.DataError, match=message):
+        call(fitted)

@@ -153,7 +153,14 @@ def test_every_design_option_is_tried_above():
         ("uniform-clusters --level 2", "level must lie strictly between 0 and 1, not 2.0"),
         ("uniform-clusters --level 0", "level must lie strictly between 0 and 1, not 0.0"),
         ("uniform-clusters --metrics precision", "no metric 'precision': did you mean "),
-        ("uniform-clusters --cluster nope", "p.csv has no column 'nope'; it has 'record', 'cluster'"),
+        (
+            "uniform-clusters --cluster nope",
+            "p.csv has no column 'nope'; it has 'record', 'cluster'; name them: --record, --cl",
+        ),
+        (
+            "uniform-clusters --cluster nope --memory-limit 1GB",
+            "the prediction has no column 'nope'; it has 'record', 'cluster'; name them: --record, --cluster",
+        ),
         ("uniform-clusters --entity nope", "l.parquet has no column 'nope'"),
         ("uniform-clusters --record nope", "p.csv has no column 'nope'"),
         ("uniform-clusters --record cluster --cluster cluster", "p.csv: one column cannot serve twice"),
@@ -194,6 +201,11 @@ def test_errors_say_what_and_exit_2(folder, args, message):
         ),
         ("text.parquet", b"record,cluster\n1,a\n", "cannot read text.parquet: "),
         ("empty.parquet", b"", "cannot read empty.parquet: "),
+        (
+            "blank.csv",
+            b'record,cluster\n"1",a\n"2" ,b\n',
+            "cannot read blank.csv: line 3: ',' expected after '\"'; nothing, not even a blank, may stand",
+        ),
         ("cut.csv.gz", gzip.compress(b"record,cluster\n1,a\n" * 99)[:40], "cannot read cut.csv.gz: "),
         ("not.csv.gz", b"record,cluster\n1,a\n", "cannot read not.csv.gz: "),
     ],
@@ -469,13 +481,41 @@ def test_compare_omits_missing_records_only_when_asked(folder):
     assert run(*args, "--missing", "omit").exit_code == 0
 
 
+@pytest.mark.parametrize("swapped, labels", [("p.csv", "l.csv"), ("good.csv", "swapped.csv")])
+def test_columns_in_the_other_order_are_to_be_named(folder, swapped, labels):
+    table = pd.DataFrame({"cluster": [f"c{c}" for c in PRED], "record": PRED.index})
+    table.to_csv("p.csv", index=False)
+    table[["record", "cluster"]].to_csv("good.csv", index=False)
+    entities = pd.DataFrame({"entity": [f"e {e}" for e in LABELS], "record": LABELS.index})
+    entities.to_csv("swapped.csv", index=False)
+    entities[["record", "entity"]].to_csv("l.csv", index=False)
+    args = ("estimate", swapped, labels, "--design", "uniform-clusters", "--metrics", "b3-recall")
+    told = refused(*args)
+    assert "if columns are in the other order, name them: --record, --cluster, --entity" in told
+    assert run(*args, "--record", "record").exit_code == 0
+
+
+def test_a_policy_is_offered_in_the_words_of_the_shell(folder):
+    (folder / "more.csv").write_text("record,entity\nr1,x\nzz,x\nr2,y\nr3,y\n")
+    told = refused("estimate", "p.csv", "more.csv", "--design", "uniform-clusters")
+    assert told.endswith("choose a policy to go on: --missing omit, singleton or together\n")
+
+
+def test_all_records_of_edges_may_be_an_older_prediction(folder):
+    links(PRED).to_csv("e.csv", index=False)
+    write("all.csv", record=PRED.index)
+    options = ("--design", "uniform-clusters", "--edges", "--records")
+    wanted = estimated(*options, "all.csv", files=("e.csv", "l.parquet"))
+    assert estimated(*options, "q.csv", files=("e.csv", "l.parquet")) == wanted
+
+
 def test_compare_refuses_what_it_cannot_name(folder):
     (folder / "old").mkdir()
     (folder / "old" / "p.csv.gz").write_bytes(gzip.compress((folder / "q.csv").read_bytes()))
     message = refused("compare", "p.csv", "old/p.csv.gz", "l.parquet", "--design", "uniform-clusters")
     assert "predictions go by their files' names, which must differ: 'p', 'p'" in message
     message = refused("compare", "p.csv", "l.parquet", "--design", "uniform-clusters")
-    assert "a comparison needs two predictions or more, not 1" in message
+    assert message.startswith("erbayes: a comparison needs two predictions or more, not 1: give LABELS last")
 
 
 def test_html_is_escaped_and_whole(folder):
@@ -551,7 +591,7 @@ def process(*args, cwd):
 def test_a_process_prints_and_exits_0(folder):
     done = process(*ESTIMATE, "uniform-clusters", "--metrics", "b3-recall", "--format", "csv", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("metric,method,estimate,se,df,lower,upper,level\nb3-recall,taylor,")
+    assert done.stdout.startswith("metric,method,estimate,se,df,lower,upper,level,kind\nb3-recall,taylor,")
 
 
 def test_a_process_tells_errors_without_a_traceback(folder):

@@ -66,10 +66,10 @@ PACKAGES = sorted(
 )
 LISTED_ROOMS = {path.rpartition(".")[0] for path in LISTED if path.count(".") == 2} - set(PACKAGES)
 INNER = {
-    "erbayes.units": {"assemble", "framed", "refuse_outside", "same_kind", "sampled_labels"},
+    "erbayes.units": {"assemble", "framed", "need_units", "refuse_outside", "same_kind", "sampled_labels"},
     "erbayes.uncertain": {"Tabled", "derivatives", "gradient", "positions", "reason_column"},
     "erbayes.diagnostics": {"look_older", "out_of_balance"},
-    "erbayes.errors": {"member", "need_object", "printable", "some", "whole"},
+    "erbayes.errors": {"member", "need", "need_object", "number", "printable", "some", "whole"},
 }
 """Functions that rooms have for each other, and users do not need."""
 

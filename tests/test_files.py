@@ -1,3 +1,4 @@
+import gzip
 import signal
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import pytest
 
 import erbayes as eb
 from erbayes.files import is_database, read_columns, refuse_output, replacing, terminable
+from erbayes.large import Files, scan
 
 
 def test_what_fails_half_way_replaces_nothing(tmp_path):
@@ -62,11 +64,77 @@ def test_ids_are_text_and_gaps_stay_gaps(tmp_path):
     assert found.a.isna().tolist() == [False, False, True] and found.a[0] == "007"
 
 
+QUOTED = {
+    "a blank": 'r,c\n"a" ,x\n"b",x\n',
+    "a tab": 'r,c\n"a"\t,x\n"b",x\n',
+    "text": 'r,c\n"a"z,x\n"b",x\n',
+    "a blank at the end": 'r,c\n"a","x" \nb,"x"\n',
+    "a blank in the header": '"r" ,c\na,x\nb,x\n',
+    "a blank after two quotes": 'r,c\n"a""b" ,x\nb,x\n',
+    "an escape of another dialect": 'r,c\n"a\\"b",x\nb,x\n',
+    "a blank after lines": 'r,c\n"a\nb" ,x\nb,x\n',
+    "a blank before \\r": 'r,c\r"a" ,x\rb,x\r',
+}
+PLAIN = {
+    "quotes": ('r,c\n"a","x"\n"b","x"\n', ["a", "b"]),
+    "a mark of order": ('\ufeff"r","c"\n"a","x"\n', ["a"]),
+    "blanks in quotes": ('r,c\n" a ","x"\n', [" a "]),
+    "quotes in quotes": ('r,c\n"a, ""b"" ,""c","x"\n', ['a, "b" ,"c']),
+    "lines in quotes": ('r,c\n"a\n""b"" c","x"\r\nd,x\r\n', ['a\n"b" c', "d"]),
+    "quotes in plain text": ('r,c\n6" nail,5"\nb,x\n', ['6" nail', "b"]),
+    "a blank before": ('r,c\n "a",x\n', [' "a"']),
+}
+
+
+@pytest.mark.parametrize("name", QUOTED)
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv"])
+def test_nothing_may_follow_a_closing_quote(tmp_path, name, ending):
+    """pandas would make it part of the id: `"a" ` and `"a"` would be two records."""
+    path, text = tmp_path / f"x.{ending}", QUOTED[name]
+    if ending == "tsv":
+        text = text.replace("\t", " ").replace(",", "\t")
+    with gzip.open(path, "wb") if ending == "csv.gz" else path.open("wb") as file:
+        file.write(text.encode())
+    with pytest.raises(eb.DataError, match=r"x\.[a-z.]+: line \d: .* nothing, not even a blank, may stand"):
+        read_columns(path, {"record": None, "cluster": None})
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_quotes_as_they_are_meant(tmp_path, name):
+    text, wanted = PLAIN[name]
+    (tmp_path / "x.csv").write_bytes(text.encode())
+    assert read_columns(tmp_path / "x.csv", {"record": None, "cluster": None}).iloc[:, 0].to_list() == wanted
+
+
+@pytest.mark.parametrize("text, times", [("r0,c0\nr1,c0\nr2,c1\n", 1), ("r,c\na,x\nr,c\nb,x\n", 1)])
+def test_the_first_line_and_no_other_names_columns(tmp_path, text, times):
+    """Without a header the first record would be lost; with two there would be one too many."""
+    (tmp_path / "x.csv").write_text(text)
+    with pytest.raises(eb.DataError, match=f"x.csv: {times} rows hold '(c0|r)' in the column of this name"):
+        read_columns(tmp_path / "x.csv", {"record": None, "cluster": None})
+
+
+def test_lists_beside_ids_are_columns_to_choose_from(tmp_path):
+    pd.DataFrame({"r": ["a"], "c": ["x"], "tags": [["t"]]}).to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(eb.DataError, match=r"x\.parquet has 3 columns, 'r', 'c', 'tags', instead of 2"):
+        read_columns(tmp_path / "x.parquet", {"record": None, "cluster": None})
+
+
+def test_a_scan_reads_quoted_ids_without_the_blank_after_them(tmp_path):
+    pytest.importorskip("duckdb")
+    labels = {"a": "e", "b": "e"}
+    (tmp_path / "x.csv").write_text('r,c\n"a" ,"x" \n"b",x\nc,"y" \n')
+    (tmp_path / "clean.csv").write_text("r,c\na,x\nb,x\nc,y\n")
+    found, wanted = (scan(Files(tmp_path / f"{name}.csv", text=True), labels) for name in ("x", "clean"))
+    assert found.table().equals(wanted.table()) and found.rows == wanted.rows
+
+
 def test_a_request_to_terminate_cleans_up_and_leaves_other_handlers_alone(tmp_path):
     code = f"""
 import os, signal, sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 from pathlib import Path
 from erbayes.files import is_database, read_columns, refuse_output, replacing, terminable
+from erbayes.large import Files, scan
 with terminable():
     pass
 assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
@@ -127,6 +195,7 @@ def test_a_device_is_refused_though_a_file_lies_behind_it(tmp_path, name):
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 from pathlib import Path
 from erbayes.files import is_database, read_columns, refuse_output, replacing, terminable
+from erbayes.large import Files, scan
 with replacing(Path({str(tmp_path / name)!r})) as new:
     new.write_text("table")
 """

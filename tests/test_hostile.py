@@ -1,6 +1,7 @@
 """What people may pass by mistake: the right answer, or an error that says what, where and what to do."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -9,11 +10,23 @@ import pyarrow as pa
 import pytest
 
 import erbayes as eb
-from erbayes import labelling, planning
+from erbayes import labelling, planning, sensitivity, simulate
 from erbayes import metrics as m
 from erbayes.columns import TRUE_LINKS
-from erbayes.engine import FixedReplicates, RaoWu, bootstrap
+from erbayes.engine import (
+    FixedReplicates,
+    Jackknife,
+    Naive,
+    OnCalibrated,
+    OnDistinct,
+    RaoWu,
+    Resampled,
+    Taylor,
+    bootstrap,
+    side_by_side,
+)
 from erbayes.intervals import EqualTailed
+from erbayes.report import report
 
 PREDICTION = {"r1": "a", "r2": "a", "r3": "b", "r4": "b", "r5": "b", "r6": "c", "r7": "d", "r8": "d"}
 LABELS = {"r1": "x", "r2": "x", "r3": "x", "r4": "y", "r5": "y", "r6": "z", "r7": "z"}
@@ -36,6 +49,10 @@ def by(design, **more):
     return eb.estimate(P, L, design, PR, **more)
 
 
+def truth(rng):
+    return simulate.Population.of(P, L)
+
+
 def plan(design=None, **more):
     return planning.forecast(SAMPLE, PR, {"r": eb.UniformRecords() if design is None else design}, **more)
 
@@ -52,7 +69,54 @@ REFUSED = {
     "a class": (lambda: by(eb.UniformClusters), r"UniformClusters is a class: pass an object of it, UniformClusters\(\.\.\.\)"),
     "None": (lambda: by(None), r"a design is an object such as UniformRecords\(\), not None"),
     "a name": (lambda: by("uniform-records"), r"a design is an object such as UniformRecords\(\), not 'uniform-records'"),
-    "labels for units": (lambda: eb.Sample(L, eb.UniformClusters()), "made of Units, as measure.. gives them, not of Series"),
+    "labels for units": (lambda: eb.Sample(L, eb.UniformClusters()), r"Units are needed, as measure\(prediction, labels\) makes them or sample.units, not Series"),
+    # samples and units
+    **{
+        f"{name} of {given}": (partial(door, value), f"a Sample is needed, such as .*, not {given}$")
+        for name, door in {
+            "taylor": eb.taylor, "jackknife": eb.jackknife, "bootstrap": bootstrap, "alarms": eb.alarms, "balance": eb.balance,
+            "influence": partial(eb.influence, metric="pairwise-recall"),
+            **{
+                type(engine).__name__: partial(engine, metrics=PR)
+                for engine in (
+                    Taylor(), Jackknife(), Resampled(), Naive(), OnDistinct(Taylor()), OnCalibrated(Taylor()), sensitivity.BiasAdjusted(0.1, 0.1),
+                    sensitivity.RestoredAdjusted(labelling.Annotator()), sensitivity.Mislabelled(labelling.Annotator(), Taylor()),
+                    sensitivity.Adjusted(sensitivity.Corrected(), 0.1, 0.1),
+                )
+            },
+        }.items()
+        for given, value in {"Units": SAMPLE.units, "DataFrame": L.to_frame(), "None": None, "the class Sample": eb.Sample}.items()
+    },
+    **{
+        f"{name} of {given}": (partial(door, value), f"Units are needed, as .* makes them or sample.units, not {given}$")
+        for name, door in {
+            "naive": eb.naive, "P_naive": eb.P_naive, "links out of reach": eb.links_out_of_reach,
+            "mislabel": lambda x: labelling.mislabel(x, labelling.Annotator(labelling.MissedPieces(0.1))),
+        }.items()
+        for given, value in {"Sample": SAMPLE, "DataFrame": L.to_frame(), "None": None}.items()
+    },
+    # seeds
+    **{
+        f"{seed!r} as the seed of {name}": (partial(door, rng=seed), f"rng must be a Generator, a whole number of 0 or more as seed, or None, not {seed!r}")
+        for name, door in {
+            "bootstrap": partial(bootstrap, SAMPLE),
+            "compare": lambda rng: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, engine=Resampled(), rng=rng),
+            "simulate": partial(simulate.simulate, simulate.Zeta(2.5, 9), simulate.Splits(0.1), 50),
+            "population": partial(simulate.population, simulate.Zeta(2.5, 9), 50),
+            "mislabel": partial(labelling.mislabel, SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.1))),
+            "restore": partial(labelling.restore, SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.1))),
+            "perturb": partial(labelling.perturb, L, P, labelling.Annotator(labelling.MissedPieces(0.1))),
+            "bias analysis": partial(sensitivity.bias_analysis, SAMPLE, 0.1, 0.1),
+            "restored analysis": partial(sensitivity.restored_analysis, SAMPLE, labelling.Annotator()),
+            "grid": partial(sensitivity.grid, SAMPLE, [0.1], [0.1]),
+            "tipping": partial(sensitivity.tipping, SAMPLE, "pairwise-recall", 0.5),
+            "Mislabelled": partial(sensitivity.Mislabelled(labelling.Annotator(), Taylor()), SAMPLE, PR),
+            "draws": FOUND.as_draws,
+            "forecast from a prior": partial(planning.forecast_from_prior, truth, PR, {"r": eb.UniformRecords()}),
+            "report": partial(report, SAMPLE, PR),
+        }.items()
+        for seed in ("x", -1, 1.5)
+    },
     "missing as a name": (lambda: by(eb.UniformClusters(), missing="omit"), "missing must be one of Missing.ERROR, .*Missing.OMIT, not 'omit'"),
     # weights
     "weights in a list": (lambda: by(eb.KnownWeights([1, 2, 3])), "weights must be a Series or a mapping by id, not list"),
@@ -121,6 +185,20 @@ REFUSED = {
     "a class of kinds": (lambda: FOUND.interval(0.9, eb.Symmetric), r"Symmetric is a class"),
     "a kind's name": (lambda: FOUND.table(0.9, "wald"), "a kind of interval is an object such as WALD or EqualTailed.., not 'wald'"),
     "a scale for a kind": (lambda: FOUND.interval(0.9, eb.logit), "a kind of interval is an object .*, not <logit scale>"),
+    **{
+        f"{kind.__name__} of {value!r}": (partial(kind, *first, value), f"{what}, not {value!r}")
+        for kind, first, what, more in (
+            (eb.BetaGamma, (), "mass of the pseudo-draws must be 0 or more and finite", np.inf),
+            (eb.Symmetric, (None,), "degrees of freedom must be above 0", 0),
+        )
+        for value in ("x", -1, np.nan, None if kind is eb.BetaGamma else 1j, True, more)
+    },
+    "a level in words": (lambda: FOUND.interval("x"), "level must lie strictly between 0 and 1, not 'x'"),
+    "a level in words of draws": (lambda: bootstrap(SAMPLE, PR, replicates=5).interval("x"), "level must lie strictly between 0 and 1, not 'x'"),
+    **{
+        f"a part {at!r}": (partial(FOUND.part, at), f"components are taken by position, 0 to 1, not {said}; they are 0 pairwise-precision, 1 pairwise-recall")
+        for at, said in (([0, 2], "2"), ([-3], "-3"), (["pairwise-recall"], "'pairwise-recall'"), ("pairwise-recall", "'pairwise-recall'"), ([0.5], "0.5"), ([True, False], "True, False"), ([], "none"))
+    },
     "a scale's name": (lambda: eb.Symmetric("logit"), "a scale is one of identity, logit and log, not 'logit'"),
     "a kind for a level": (lambda: FOUND.interval(eb.WALD), "level must lie strictly between 0 and 1, not Symmetric"),
     "weights too few": (lambda: FOUND.contrast([[1.0]], ["P"]), r"one row per name, 1, and one column per component, 2, not shape \(1, 1\)"),
@@ -131,11 +209,124 @@ REFUSED = {
     "a column for a table": (lambda: eb.Clustering.of(pa.chunked_array([[1, 2]])), "expected a table of two columns, not one column: ChunkedArray"),
     "a table for ids": (lambda: eb.Clustering.from_pairs(EDGE, records=EDGE), "all records of the pairs must be a list or a column of ids, not DataFrame"),
     "a clustering for ids": (lambda: eb.Clustering.from_pairs(EDGE, records=eb.Clustering.of(P)), "must be a list or a column of ids, not Clustering"),
+    "a threshold in words": (lambda: eb.Clustering.from_pairs(EDGE.assign(s=1), score="s", threshold="x"), "pairs: threshold must be a number, not 'x'"),
+    "several scores": (lambda: eb.Clustering.from_pairs(EDGE.assign(s=1), score=["s"], threshold=1), r"no column \['s'\]; it has 'l', 'r', 's'"),
+    # tables
+    **{
+        f"three columns of {kind}, two of one name": (partial(eb.measure, table, L), "has 3 columns, 'record', 'x', 'x', instead of 2; choose two")
+        for kind, table in (
+            ("pandas", pd.DataFrame([["r1", "a", "b"]], columns=["record", "x", "x"])),
+            ("Arrow", pa.table([["r1"], ["a"], ["b"]], names=["record", "x", "x"])),
+        )
+    },
+    "records in the index": (lambda: eb.measure(P, L.to_frame("entity")), "the table of the labels needs 2 columns; it has 'entity': if records are its index, reset_index.. makes them a column"),
+    "no column": (lambda: eb.measure(pl.DataFrame(), L), "the table of the prediction needs 2 columns; it has none"),
+    "a frame up to no time": (lambda: eb.Dated("made", pd.NaT), "a cut-off is a day .YYYY-MM-DD. or a whole number, not NaT"),
+    # more of designs
+    "weights of days": (lambda: by(eb.KnownWeights(pd.Series(pd.Timestamp("2020"), WEIGHTS.index))), "weights must be one real number each, not datetime64"),
+    "weights of spans": (lambda: by(eb.KnownWeights(pd.Series(pd.Timedelta("1D"), WEIGHTS.index))), "weights must be one real number each, not timedelta64"),
+    "no correction": (lambda: by(eb.UniformClusters(4, correction=None)), "a correction is a function such as sampling_fraction, not None"),
+    "a correction in words": (lambda: by(eb.UniformClusters(4, correction=lambda n, T: "x")), r"correction\(3, 4\) must lie in \[0, 1\], not 'x'"),
+    "chances in words": (lambda: by(eb.BySize(lambda s: "x")), "probability must give a number for each of an array of sizes: could not convert"),
+    "chances of two arguments": (lambda: by(eb.BySize(lambda s, t: s)), "probability must give a number for each of an array of sizes: .* missing 1 required"),
+    "one bound": (lambda: eb.Calibrated(eb.UniformClusters(), bounds=3), "bounds must hold 0 < L < 1 < U, not 3"),
+    "bounds in words": (lambda: eb.Calibrated(eb.UniformClusters(), bounds=("a", "b")), "bounds must hold 0 < L < 1 < U, not"),
+    "totals that are no function": (lambda: by(eb.Calibrated(eb.UniformClusters(), totals=3)), "totals is a function such as links_by_size, not 3"),
+    # more of combinations
+    "weights in a word": (lambda: FOUND.contrast("x", ["a"]), "weights of a combination must be numbers, one row per name: could not"),
+    "ragged weights": (lambda: FOUND.contrast([[1], [1, 2]], ["a", "b"]), "weights of a combination must be numbers, one row per name"),
+    "weights of nan": (lambda: FOUND.contrast([[np.nan, 1]], ["a"]), "weights of a combination must be finite"),
+    "names in a word": (lambda: FOUND.contrast([[1, -1], [1, 1]], "ab"), "names of combinations must be a list of str, not 'ab'"),
+    "no names": (lambda: FOUND.contrast([[1, -1]], None), "names of combinations must be a list of str, not None"),
+    "influence on two metrics": (lambda: eb.influence(SAMPLE, PR), "influence is on one metric, not on 2"),
+    "an engine in words": (lambda: eb.compare({"a": P, "b": P}, L, eb.UniformClusters(), PR, engine="bootstrap"), "engine is an object such as Taylor.. or Resampled.., not 'bootstrap'"),
+    "designs in a list": (lambda: planning.forecast(SAMPLE, PR, [eb.UniformRecords()]), "designs must map names to designs, such as .*, not .UniformRecords"),
+    "a cost that is a number": (lambda: plan(cost=3), "cost is a function of sizes, not 3"),
+    **{
+        f"{name} of Units": (partial(door, SAMPLE.units), "a Sample is needed, such as .*, not Units$")
+        for name, door in {
+            "bias analysis": lambda x: sensitivity.bias_analysis(x, 0.1, 0.1), "grid": lambda x: sensitivity.grid(x, [0.1], [0.1]),
+            "tipping": lambda x: sensitivity.tipping(x, "pairwise-recall", 0.5), "restored": lambda x: sensitivity.restored_analysis(x, labelling.Annotator()),
+        }.items()
+    },
+    # parameters in words
+    **{
+        f"{what} of 'x'": (call, f"{message}, not 'x'")
+        for what, call, message in (
+            ("beta", lambda: m.pairwise_f("x"), "beta of pairwise_f must be 0 or more and finite"),
+            ("rate", lambda: labelling.MissedPieces("x"), r"rate of MissedPieces must lie in \[0, 1\]"),
+            ("Beta", lambda: labelling.Beta("x", 1), "a and b of Beta must be above 0 and finite"),
+            ("count", lambda: labelling.Recaptured("x", 1, 1), "counts must be 0 or more and finite"),
+            ("share of splits", lambda: simulate.Splits("x"), r"Splits must lie in \[0, 1\]"),
+            ("records", lambda: simulate.population(simulate.Zeta(2.5, 9), "x"), "records of a population must be a whole number, 1 or more"),
+            ("law", lambda: simulate.population("x", 9), "a law of sizes is an object such as Zeta.2.5, 60."),
+            ("errors", lambda: simulate.simulate(simulate.Zeta(2.5, 9), "x", 9), "errors are made by an object such as Misattribution.0.1."),
+            ("missed", lambda: labelling.Annotator("x"), "missed is an object such as MissedPieces.0.1."),
+        )
+    },
+    "half a record of a population": (lambda: simulate.population(simulate.Zeta(2.5, 9), 9.5), "records of a population must be a whole number, 1 or more, not 9.5"),
+    "kept of None": (lambda: labelling.Annotator(kept=None), "kept is an object such as KeptRecords.0.1., not None"),
     # labelling
+    "no annotator": (lambda: labelling.mislabel(SAMPLE.units, None), "a model of errors is an Annotator, such as .*, not None"),
+    "a class of annotators": (lambda: labelling.restore(SAMPLE.units, labelling.Annotator), "a model of errors is an Annotator, such as .*, not the class Annotator"),
+    "answers on one mention": (lambda: labelling.answers(L, "r1"), "mentions must be several ids, not 'r1' alone"),
+    "no answers": (lambda: labelling.Pair.of(None, None, P), "answers are a DataFrame, as answers.. gives it, not None"),
+    "no sheet": (lambda: labelling.read_sheet(None, P), "a sheet is a DataFrame, .*, not None"),
     "a count of nan": (lambda: labelling.Recaptured(np.nan, 2, 3), "counts must be 0 or more and finite"),
     "a prior of nan": (lambda: labelling.Recaptured(1, 2, 3, prior=(1, np.nan, 1)), "prior masses must be above 0 and finite"),
     "answers of other columns": (lambda: labelling.Pair.of(L.to_frame("e"), L.to_frame("e"), P), r"answers need columns mention and record, .*\['mention', 'record'\] are lacking"),
+    # results side by side
+    **{
+        f"results in {what}": (partial(side_by_side, results), f"results must map names of methods to results, such as .*, not {kind}$")
+        for what, kind, results in (("a list", "list", [FOUND]), ("text", "str", "taylor"), ("a Series", "Series", pd.Series([1.0])), ("None", "None", None))
+    },
+    # rates in words
+    "a missed share in words": (lambda: sensitivity.bias_analysis(SAMPLE, "x", 0.1), "shares missed must be numbers, not 'x'"),
+    "a kept share in words": (lambda: sensitivity.bias_analysis(SAMPLE, 0.1, "x"), "shares kept must be numbers, not 'x'"),
+    "a grid of words": (lambda: sensitivity.grid(SAMPLE, ["x"], [0.1]), r"shares u must be numbers, not \['x'\]"),
+    "a grid up to words": (lambda: sensitivity.grid(SAMPLE, [0.1], "x"), "shares v must be numbers, not 'x'"),
+    "a grid of nothing": (lambda: sensitivity.grid(SAMPLE, None, [0.1]), "a grid needs a sequence of shares u"),
+    "a tipping point in words": (lambda: sensitivity.tipping(SAMPLE, "pairwise-recall", "x"), "under must be a finite number, not 'x'"),
+    "corrected in words": (lambda: sensitivity.corrected("pairwise-recall", "x", 0), "shares missed must be numbers, not 'x'"),
+    **{
+        f"{name} of {what}": (partial(door, value), f"a model of errors is an Annotator, such as .*, not {said}")
+        for name, door in {
+            "restored": partial(sensitivity.restored_analysis, SAMPLE),
+            "restored as an engine": lambda x: sensitivity.RestoredAdjusted(x)(SAMPLE, PR),
+        }.items()
+        for what, value, said in (("None", None, "None"), ("the class Annotator", labelling.Annotator, "the class Annotator"))
+    },
+    "imputations in words": (lambda: sensitivity.bias_analysis(SAMPLE, 0.1, 0.1, imputations="x"), "imputations must be a whole number, 1 or more, not 'x'"),
+    "half a draw of an imputation": (lambda: sensitivity.restored_analysis(SAMPLE, labelling.Annotator(), draws=0.5), "draws of an imputation must be a whole number, 1 or more, not 0.5"),
+    "no units by size": (lambda: eb.links_by_size(None, SAMPLE.expansion), "Units are needed"),
+    "no expansion by size": (lambda: eb.links_by_size(SAMPLE.units, None), "an Expansion of these units is needed, .*, not None"),
+    # populations in words
+    **{
+        f"{law.__name__}{parameters!r}": (partial(law, *parameters), f"{what} must be .*, not 'x'")
+        for law, parameters, what in (
+            (simulate.Zeta, ("x",), "exponent of Zeta"), (simulate.Zeta, ("x", 9), "exponent of Zeta"), (simulate.Zeta, (2, "x"), "largest of Zeta"),
+            (simulate.LogNormal, ("x", 1), "mu of LogNormal"), (simulate.LogNormal, (1, "x"), "sigma of LogNormal"),
+            (simulate.NegativeBinomial, ("x", 1), "mean of NegativeBinomial"), (simulate.PitmanYor, ("x",), "strength of PitmanYor"),
+            (simulate.Homonyms, ("x", 2), "lumps of Homonyms"), (simulate.Homonyms, (1, "x"), "size of Homonyms"),
+            (simulate.SizeDependent, ("x", 1), "base of SizeDependent"), (simulate.SizeDependent, (1, "x"), "slope of SizeDependent"),
+            (simulate.RareErrors, ("x",), "entities of RareErrors"),
+        )
+    },
+    "a discount in words": (lambda: simulate.PitmanYor(1, "x"), r"discount of PitmanYor must lie in \[0, 1\), not 'x'"),
     # planning
+    **{
+        f"no prior but {prior!r}": (partial(planning.forecast_from_prior, prior, PR, {"r": eb.UniformRecords()}), f"prior is a function that draws a Population from a Generator, not {prior!r}")
+        for prior in (None, "x")
+    },
+    "half a population": (lambda: planning.forecast_from_prior(truth, PR, {"r": eb.UniformRecords()}, populations=0.5), "populations of a prior must be a whole number, 1 or more, not 0.5"),
+    **{
+        f"{name} of {sizes!r} draws": (partial(door, sizes), f"sizes are a list of numbers of draws, not {said}")
+        for name, door in {
+            "half widths": lambda x: plan().half_widths(x),
+            "half widths under a prior": lambda x: planning.forecast_from_prior(truth, PR, {"r": eb.UniformRecords()}, populations=1, progress=False).half_widths(x),
+        }.items()
+        for sizes, said in ((None, "None"), (50, "int"))
+    },
     "a width in words": (lambda: plan().needed("a"), "half widths must be numbers, not 'a'"),
     "a forecast of half a draw": (lambda: plan().half_widths([2.5]), "the number of draws must be a whole number, 0 or more, not 2.5"),
     "a forecast of nan draws": (lambda: plan().half_widths([np.nan]), "the number of draws must be a whole number"),

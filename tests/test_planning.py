@@ -419,7 +419,7 @@ def singles(rng):
             lambda: forecast_from_prior(singles, METRICS[:2], PRIOR_DESIGNS, populations=2, progress=False),
             "pairwise-recall is 0/0 in 2 of 2 populations of the prior: leave the metric out",
         ),
-        (lambda: from_prior(0), "0 populations: 1 or more are needed"),
+        (lambda: from_prior(0), "populations of a prior must be a whole number, 1 or more, not 0"),
         (lambda: from_prior(2, ()), "no metric is asked for"),
         (
             lambda: from_prior(2).smallest(0.05, assurance=1),

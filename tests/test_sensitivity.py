@@ -66,6 +66,16 @@ def towns(seed=1, entities=1500):
     return found
 
 
+def tangled(seed=2, entities=700):
+    """Split entities whose pieces lie beside others: two pieces in clusters of 1 to 20 foreign records."""
+    source = np.random.default_rng(seed)
+    found = []
+    for _ in range(entities):
+        first, second = source.integers(1, 12, 2)
+        found.append([(int(n), int(n + source.integers(1, 20))) for n in (first, second)])
+    return found
+
+
 def metrics_of(answers, weights):
     """P and R of weighted answers, each a list of (n, m)."""
     common = true = predicted = 0.0
@@ -120,10 +130,11 @@ def test_laws_under_uniform_records(u, v):
         assert seen[0] == pytest.approx(truth_P, abs=0.001)
 
 
+@pytest.mark.parametrize("population", [towns, tangled])
 @pytest.mark.parametrize(("u", "v"), [(0.05, 0.0), (0.0, 0.05)])
-def test_slopes_of_both_laws(u, v):
+def test_slopes_of_both_laws(u, v, population):
     """The library's corrections undo what the oracle's annotators did."""
-    found = towns()
+    found = population()
     units = units_of(found)
     for law, weigh, design in (
         (PROPORTIONAL, lambda true, seen: seen, eb.UniformRecords()),
@@ -157,8 +168,11 @@ def test_under_fixed_weights_kept_records_barely_help_precision():
     assert abs(seen[0] - truth[0]) < 0.5 * 0.2 * (1 - truth[0])
 
 
-def people(records=20_000, seed=1):
-    mechanism = sim.Chain((sim.Splits(0.15), sim.Merges(0.05)))
+SPLITS, MERGES = sim.Splits(0.15), sim.Merges(0.05)
+BOTH = sim.Chain((SPLITS, MERGES))
+
+
+def people(records=20_000, seed=1, mechanism=BOTH):
     return sim.simulate(sim.LogNormal(1.5, 0.7), mechanism, records, rng(seed))
 
 
@@ -198,8 +212,8 @@ def test_errors_are_undone(plan):
     assert abs(off["restored"].mean()) < 0.004
 
 
-def some_sample(design=None, n=300):
-    units = people().units
+def some_sample(design=None, n=300, **more):
+    units = people(**more).units
     chosen = np.sort(rng().choice(len(units), n, replace=False, p=units.size / units.size.sum()))
     return eb.Sample(units.take(chosen), design or eb.UniformRecords())
 
@@ -211,15 +225,18 @@ def test_grid_and_tipping_point_in_closed_form():
     found = grid(sample, [0, 0.2], [0, 0.1, 0.3], engine=plug_in, rng=rng())
     assert found.estimate.shape == (2, 3, 3) and len(found.table()) == 18
     assert found.estimate[0, 0] == pytest.approx(plain)
-    assert found.estimate[:, 1, 0] == pytest.approx((plain[0] - 0.1) / 0.9)
     assert found.estimate[1, 0, 1] == pytest.approx(plain[1] * 0.8 / (1 - 0.2 * plain[1]))
     assert (found.lower <= found.estimate).all() and (found.estimate <= found.upper).all()
     assert (np.diff(found.estimate[..., 2], axis=0) < 0).all() and (
         np.diff(found.estimate[..., 2], axis=1) < 0
     ).all()
 
-    tip = tipping(sample, P, plain[0] - 0.05, engine=plug_in, rng=rng())
-    assert tip.v == pytest.approx(0.05 / (1 - plain[0] + 0.05), abs=1e-4)
+    merged = some_sample(mechanism=MERGES)
+    whole = eb.taylor(merged, [P]).apply([P], order=1).mean[0]
+    at_home = grid(merged, [0, 0.2], [0, 0.1], [P], engine=plug_in, rng=rng())
+    assert at_home.estimate[:, 1, 0] == pytest.approx((whole - 0.1) / 0.9)
+    tip = tipping(merged, P, whole - 0.05, engine=plug_in, rng=rng())
+    assert tip.v == pytest.approx(0.05 / (1 - whole + 0.05), abs=1e-4)
     assert np.isnan(tip.u) and tip.both == pytest.approx(tip.v, abs=1e-4)
     tip = tipping(sample, R, plain[1] - 0.05, engine=plug_in, rng=rng())
     assert corrected(R, tip.u, 0).name == "pairwise-recall"
@@ -431,7 +448,7 @@ def test_bad_input():
     for share in (1.0, -0.1, 1.2):
         with pytest.raises(eb.DataError, match=r"the share kept must lie in \[0, 1\)"):
             bias_analysis(some_sample(), 0.1, share, rng=rng())
-    with pytest.raises(eb.DataError, match="imputations and draws must be 1 or more, not 0 and 10"):
+    with pytest.raises(eb.DataError, match="imputations must be a whole number, 1 or more, not 0"):
         restored_analysis(some_sample(), Annotator(), imputations=0, rng=rng())
 
     def three(sample, metrics, source):

@@ -397,13 +397,16 @@ def test_populations_that_do_not_fit():
         (lambda: sim.Zeta(1.0), "exponent of Zeta must be above 1 without `largest`, not 1.0"),
         (lambda: sim.Zeta(float("nan")), "exponent of Zeta"),
         (lambda: sim.Zeta(-0.1, 9), "exponent of Zeta must be 0 or more"),
-        (lambda: sim.Zeta(2.0, 0), "largest of Zeta must be 1 or more, not 0"),
+        (lambda: sim.Zeta(2.0, 0), "largest of Zeta must be a whole number, 1 or more, not 0"),
         (lambda: sim.LogNormal(np.inf, 1.0), "mu of LogNormal"),
-        (lambda: sim.LogNormal(1.0, 0.0), "sigma of LogNormal must be above 0, not 0.0"),
+        (lambda: sim.LogNormal(1.0, 0.0), "sigma of LogNormal must be above 0 and finite, not 0.0"),
         (lambda: sim.NegativeBinomial(0.0, 1.0), "mean of NegativeBinomial"),
-        (lambda: sim.NegativeBinomial(1.0, -1.0), "dispersion of NegativeBinomial must be above 0, not -1.0"),
+        (
+            lambda: sim.NegativeBinomial(1.0, -1.0),
+            "dispersion of NegativeBinomial must be above 0 and finite, not -1.0",
+        ),
         (lambda: sim.PitmanYor(1.0, 1.0), "discount of PitmanYor"),
-        (lambda: sim.PitmanYor(0.0), "strength of PitmanYor must be above -?0.0, not 0.0"),
+        (lambda: sim.PitmanYor(0.0), "strength of PitmanYor must be above -?0 and finite, not 0.0"),
         (lambda: sim.PitmanYor(-0.5, 0.5), "strength of PitmanYor"),
         (lambda: sim.Empirical([]), "one size or more"),
         (lambda: sim.Empirical([1.0, 2.0]), "sizes must be integers, not float64"),
@@ -412,7 +415,7 @@ def test_populations_that_do_not_fit():
         (lambda: sim.Splits(-0.1), "rate of Splits"),
         (lambda: sim.Merges(float("nan")), "rate of Merges"),
         (lambda: sim.Homonyms(-1, 5), "lumps of Homonyms"),
-        (lambda: sim.Homonyms(1, 1), "size of Homonyms must be 2 entities or more, not 1"),
+        (lambda: sim.Homonyms(1, 1), "size of Homonyms must be a whole number, 2 or more, not 1"),
         (lambda: sim.Homonyms(1, 2, 1.5), "share of Homonyms"),
         (lambda: sim.SizeDependent(float("nan"), 1.0), "base of SizeDependent"),
         (lambda: sim.SizeDependent(0.0, np.inf), "slope of SizeDependent"),
@@ -431,5 +434,5 @@ def test_bad_parameters_say_so(make, message):
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)
 def test_a_population_needs_records(law):
-    with pytest.raises(eb.DataError, match="1 record or more, not 0"):
+    with pytest.raises(eb.DataError, match="a whole number, 1 or more, not 0"):
         sim.population(law, 0, rng())

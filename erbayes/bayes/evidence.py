@@ -11,7 +11,7 @@ from ..arrays import FloatArray, IntArray
 from ..columns import COMMON_LINKS, PREDICTED_LINKS, RECORDS, pairs
 from ..design import SelectedBySize
 from ..errors import NotIdentified
-from ..sample import Sample
+from ..sample import Sample, need_sample
 from ..units import KnownTotals
 from .grid import INTRUSION, SizeGrid, basis, nearest
 
@@ -106,6 +106,7 @@ class Evidence:
             Units that are not single entities, totals that are not known, or a design under which the
             chance of an entity depends on more than its size.
         """
+        need_sample(sample)
         units, design, known = sample.units, sample.design, sample.units.known
         if not units.by_entity or len(np.unique(units.group)) != len(units):
             raise NotIdentified(

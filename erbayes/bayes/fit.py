@@ -16,7 +16,7 @@ import pymc as pm
 import xarray as xr
 from pymc.model.transform.optimization import freeze_dims_and_data
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, generator
 from ..calibration import links_out_of_reach
 from ..columns import (
     B3_RECALL,
@@ -30,7 +30,7 @@ from ..columns import (
     PieceSum,
 )
 from ..diagnostics import out_of_balance
-from ..errors import Alarm, NotIdentified
+from ..errors import Alarm, NotIdentified, need_object
 from ..files import replacing
 from ..metrics import Metric, pairwise_precision, pairwise_recall
 from ..sample import Sample
@@ -325,7 +325,7 @@ class Fit(Posterior):
         -------
         DataTree
         """
-        rng, data = np.random.default_rng(rng), self.evidence.data
+        rng, data = generator(rng), self.evidence.data
         prior = [drawn_from_prior(part, data, draws, rng) for part in self.model.tied.values()]
         by_size = {k: v for part in prior for k, v in part.by_size.items()}
         prior_factors = factors(self.evidence.entities, data, by_size)
@@ -506,7 +506,8 @@ def _fitted(
 ) -> Fit:
     """Fit a model by a sampler, and warn of problems."""
     need_draws(sampler.draws)
-    rng, model, evidence = np.random.default_rng(rng), model or SizeModel(), Evidence.of(sample)
+    rng, model, evidence = generator(rng), SizeModel() if model is None else model, Evidence.of(sample)
+    need_object(model, "tied", "a model is an object such as SizeModel()")
     parts = [CompiledPart.of(part, evidence.data) for part in model.tied.values()]
     draws = joined(dict(zip(model.tied, sampler(parts, rng), strict=True)), evidence.data, rng)
     population = completed(draws.by_size, evidence.data, rng)

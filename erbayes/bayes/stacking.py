@@ -9,7 +9,7 @@ import arviz as az
 import numpy as np
 import pandas as pd
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import FloatArray, IntArray, generator
 from ..errors import DataError
 from ..metrics import Wanted, chosen
 from ..uncertain import Draws, Tabled
@@ -115,5 +115,5 @@ def stack(fits: Mapping[str, Fit], *, rng: np.random.Generator | int | None = No
     compared = az.compare({name: fit.tree for name, fit in fits.items()}, round_to="none")
     weights = compared["weight"].reindex(list(fits)).to_numpy(dtype=float).clip(0)
     draws = first.population.true.size
-    chosen = np.random.default_rng(rng).choice(len(fits), draws, p=weights / weights.sum())
+    chosen = generator(rng).choice(len(fits), draws, p=weights / weights.sum())
     return Stack(dict(fits), compared, chosen)

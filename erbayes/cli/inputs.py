@@ -155,7 +155,8 @@ class Links:
         float | None, typer.Option(help="With --score: pairs with this score or more are links.")
     ] = None
     records: Annotated[
-        Path | None, file_option("With --edges, all records, since some may be in no pair.")
+        Path | None,
+        file_option("With --edges, all records, some of which may be in no pair: ids, or a prediction."),
     ] = None
 
     def __post_init__(self) -> None:
@@ -182,7 +183,11 @@ class Links:
                 f"warning: {path} has each {left.name} once, and none of them as {right.name}: if these are "
                 "records and their clusters, leave out --edges"
             )
-        records = None if self.records is None else read_columns(self.records, {"record": record}).iloc[:, 0]
+        records = (
+            None
+            if self.records is None
+            else read_columns(self.records, {"record": record}, spare=1).iloc[:, 0]
+        )
         clustering = Clustering.from_pairs(
             frame, score=self.score, threshold=self.threshold, records=records, what=f"pairs of {path}"
         )
@@ -453,6 +458,11 @@ class Several(Inputs):
         axes = (self.prediction, tables, columns)
         several = [len(values) > 1 for values in axes]
         parts = [Part(*values) for values in product(*axes)]
+        if len(parts) < 2:
+            raise DataError(
+                "a comparison needs two predictions or more, not 1: give LABELS last, after two files, or "
+                "name several --cluster or --table"
+            )
         names = [" ".join(compress((_stem(p.path), str(p.table), str(p.cluster)), several)) for p in parts]
         if len(set(names)) < len(names):
             raise DataError(f"predictions go by their files' names, which must differ: {some(names, 20)}")

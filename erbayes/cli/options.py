@@ -21,12 +21,10 @@ app = typer.Typer(
 
 COLUMNS = "name them: --record, --cluster, --entity"
 REMEDIES = {
-    Remedy.MISSING: (
-        "choose a policy to go on: --missing omit, singleton or together; with --edges, --records lists "
-        "records that are in no pair"
-    ),
+    Remedy.MISSING: "choose a policy to go on: --missing omit, singleton or together",
     Remedy.COVERAGE: "choose --coverage common to compare them on the records that they share",
     Remedy.COLUMNS: COLUMNS,
+    Remedy.ORDER: f"if columns are in the other order, {COLUMNS}",
     Remedy.SCANNED_COLUMNS: COLUMNS,
     Remedy.ALONE: Remedy.ALONE.value,
     Remedy.LINKS: "if rows are links between records, --edges makes clusters of them",

@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from ..arrays import FloatArray, Seed
+from ..arrays import FloatArray, Seed, generator
 from ..columns import Column
 from ..errors import DataError, NotIdentified, need_object, whole
 from ..intervals import DEFAULT, Distribution, EqualTailed, Kind, Scale, Support, identity, natural_scale
 from ..metrics import USUAL, Metric, Wanted, chosen
 from ..progress import track
-from ..sample import Sample
+from ..sample import Sample, need_sample
 from ..uncertain import Draws, Normal, gradient, positions
 from .closed_form import columns_of, taylor
 from .jackknife import leave_one_out
@@ -244,11 +244,13 @@ def bootstrap(
     metric
     pairwise-recall      0.44    0.4    0.5
     """
-    if whole(replicates, "replicates") < 2:
+    need_sample(sample)
+    replicates = whole(replicates, "replicates")
+    if replicates < 2:
         raise DataError(f"a bootstrap needs two replicates or more, not {replicates}")
     scheme = scheme or RaoWu()
     need_object(scheme, "multipliers", "a scheme is an object such as RaoWu()")
-    metrics, rng = chosen(metrics), np.random.default_rng(rng)
+    metrics, rng = chosen(metrics), generator(rng)
     seed = deepcopy(rng)
     counted, known = columns_of(metrics)
     Z = _contributions(sample, scheme, counted)
@@ -295,7 +297,7 @@ class Resampled:
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Draws:
         """As `Paired.paired`: every prediction has the same multipliers."""
-        seed = np.random.default_rng(rng)
+        seed = generator(rng)
         boots = [self(sample, metrics, deepcopy(seed)) for sample in samples]
         return Draws(
             tuple(name for b in boots for name in b.names),

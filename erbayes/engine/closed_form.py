@@ -13,7 +13,7 @@ from ..arrays import FloatArray, Seed
 from ..columns import Column, Known
 from ..errors import DataError, NotIdentified
 from ..metrics import USUAL, Metric, Wanted, chosen
-from ..sample import Sample
+from ..sample import Sample, need_sample
 from ..uncertain import Normal, Totals
 
 
@@ -39,9 +39,12 @@ def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
 
     Raises
     ------
+    DataError
+        Anything but a Sample in its place.
     NotIdentified
         A column that these units cannot give, or a total that is not known.
     """
+    need_sample(sample)
     counted, known = columns_of(chosen(metrics))
     Z = sample.contributions(counted)
     k, size, batch = len(counted), len(counted) + len(known), Z.shape[:-2]

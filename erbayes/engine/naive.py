@@ -12,9 +12,9 @@ from ..arrays import Seed
 from ..design import UniformClusters
 from ..errors import NotIdentified
 from ..metrics import USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
-from ..sample import Sample
+from ..sample import Sample, need_sample
 from ..uncertain import Normal
-from ..units import Units
+from ..units import Units, need_units
 from .closed_form import taylor
 
 
@@ -56,6 +56,7 @@ def R_naive(units: Units) -> float:
 
 def _census(units: Units, metrics: Sequence[Metric]) -> Normal:
     """The metrics as if the labelled records were all that there are."""
+    need_units(units)
     if not units.by_entity:
         raise NotIdentified("naive metrics are those of labelled entities, not of predicted clusters")
     census = Sample(units.alone(), UniformClusters(population=len(units)))
@@ -67,5 +68,6 @@ class Naive:
     """Metrics of the labelled records alone (see `naive`), without a standard error."""
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
+        need_sample(sample)
         found = _census(sample.units, metrics)
         return replace(found, cov=np.full_like(found.cov, np.nan))

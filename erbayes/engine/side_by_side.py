@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, NotIdentified
+from ..errors import DataError, NotIdentified, need
 from ..intervals import Kind, array_stats, check_level, suitable
 from ..metrics import USUAL, Metric, Wanted, chosen
 from ..uncertain import EMPTY, Draws, Normal, Tabled
@@ -78,7 +78,7 @@ def side_by_side(
     Raises
     ------
     DataError
-        No results, or a level outside (0, 1).
+        No mapping, no results, or a level outside (0, 1).
     NotIdentified
         A metric that none of the results has.
 
@@ -99,6 +99,7 @@ def side_by_side(
     check_level(level)
     metrics = chosen(metrics)
     asked = {m.name for m in metrics}
+    need(results, Mapping, "results must map names of methods to results, such as {'Taylor': taylor(sample)}")
     if not results:
         raise DataError("nothing stands side by side: give at least one result")
     rows: list[pd.DataFrame] = []

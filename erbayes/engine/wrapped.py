@@ -9,7 +9,7 @@ from ..arrays import Seed
 from ..calibration import Calibrated
 from ..design import DistinctEntities
 from ..metrics import Metric
-from ..sample import Sample
+from ..sample import Sample, need_sample
 from ..uncertain import Draws, Normal
 from .contract import Engine
 
@@ -21,6 +21,7 @@ class OnDistinct:
     engine: Engine
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
+        need_sample(sample)
         design = DistinctEntities(len(sample.expansion.unit))
         return self.engine(Sample(sample.units, design), metrics, rng)
 
@@ -32,4 +33,5 @@ class OnCalibrated:
     engine: Engine
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
+        need_sample(sample)
         return self.engine(Sample(sample.units, Calibrated(sample.design)), metrics, rng)

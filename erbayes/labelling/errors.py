@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
-from ..arrays import BoolArray, FloatArray, IntArray, Seed
+from ..arrays import BoolArray, FloatArray, IntArray, Seed, generator
 from ..clustering import Clustering
-from ..errors import DataError, some
-from ..units import Units
+from ..errors import DataError, need, need_object, some
+from ..units import Units, need_units
 from .rates import Rate, drawn, need_rate
 
 
@@ -180,6 +180,10 @@ class Annotator:
     missed: Missed = field(default_factory=lambda: MissedPieces(0.0))
     kept: KeptRecords = field(default_factory=lambda: KeptRecords(0.0))
 
+    def __post_init__(self) -> None:
+        need_object(self.missed, "missed", "missed is an object such as MissedPieces(0.1)")
+        need_object(self.kept, "kept", "kept is an object such as KeptRecords(0.1)")
+
     def fixed(self, rng: np.random.Generator) -> Annotator:
         """The same with priors replaced by one draw."""
         return Annotator(self.missed.fixed(rng), self.kept.fixed(rng))
@@ -216,7 +220,13 @@ def _with_pieces(units: Units, at: IntArray, n: FloatArray, m: FloatArray, clust
     return replace(units, unit=units.unit[at], group=group, n=n, N=N, m=m, cluster=cluster)
 
 
+def need_annotator(model: Any) -> None:
+    """Refuse anything but an `Annotator`."""
+    need(model, Annotator, "a model of errors is an Annotator, such as Annotator(MissedPieces(0.1))")
+
+
 def _need_entities(units: Units) -> None:
+    need_units(units)
     if not units.by_entity:
         raise DataError("annotators label entities; these units are sampled predicted clusters")
 
@@ -248,7 +258,8 @@ def mislabel(units: Units, model: Annotator, rng: Seed = None, home: BoolArray |
     [3.0]
     """
     _need_entities(units)
-    rng = np.random.default_rng(rng)
+    need_annotator(model)
+    rng = generator(rng)
     home = sampled_mention(units, rng) if home is None else home
     lost, kept = model.changes(units, home, rng)
     return _with_pieces(units, np.arange(len(units.n)), units.n - lost + kept, units.m, units.cluster)
@@ -287,7 +298,8 @@ def restore(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | 
     array([2., 2.])
     """
     _need_entities(units)
-    rng = np.random.default_rng(rng)
+    need_annotator(model)
+    rng = generator(rng)
     home = sampled_mention(units, rng) if home is None else home
     known = model.fixed(rng)
     joined, copies, size = np.zeros_like(units.n), np.zeros(len(units.n), dtype=np.int64), units.n.copy()
@@ -364,7 +376,7 @@ def perturb(
     >>> perturb(labels, prediction, careless, np.random.default_rng(1), mentions=[2]).to_dict()
     {1: 'x', 2: 'x', 4: 'x'}
     """
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     labels, prediction = Clustering.of(labels, "labels"), Clustering.of(prediction, "prediction")
     where = prediction.records.get_indexer(labels.records)
     covered = np.flatnonzero(where >= 0)

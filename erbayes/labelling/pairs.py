@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 
 from ..arrays import BoolArray, FloatArray
-from ..clustering import Clustering
+from ..clustering import Clustering, ids
 from ..columns import Pieces
 from ..design import Design, KnownWeights
 from ..engine.closed_form import paired_taylor, taylor
-from ..errors import DataError, NotIdentified, some
+from ..errors import DataError, NotIdentified, need, some
 from ..metrics import UNIT, USUAL, Metric, Wanted, chosen
 from ..sample import Sample
 from ..uncertain import Normal
@@ -68,7 +68,7 @@ def answers(labels: Any, mentions: Any) -> pd.DataFrame:
     >>> answers({1: "x", 2: "x", 3: "y"}, [2]).to_numpy().tolist()
     [[2, 1], [2, 2]]
     """
-    labels, mentions = Clustering.of(labels, "labels"), pd.Index(mentions)
+    labels, mentions = Clustering.of(labels, "labels"), ids(mentions, "mentions")
     at = labels.records.get_indexer(mentions)
     if (at < 0).any():
         raise DataError(
@@ -132,6 +132,7 @@ class Pair:
             raise DataError(f"two annotators are compared with Missing.ERROR or OMIT, not {missing}")
         prediction = Clustering.of(prediction, "prediction")
         for frame in (first, second):
+            need(frame, pd.DataFrame, "answers are a DataFrame, as answers() gives it")
             if lacking := [c for c in ("mention", "record") if c not in frame]:
                 raise DataError(
                     f"answers need columns mention and record, as answers() gives; {lacking} are lacking"

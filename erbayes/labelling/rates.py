@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from ..arrays import FloatArray
-from ..errors import DataError
+from ..errors import number
 
 
 @runtime_checkable
@@ -42,8 +42,8 @@ class Beta:
     b: float
 
     def __post_init__(self) -> None:
-        if not (0 < self.a < np.inf and 0 < self.b < np.inf):
-            raise DataError(f"a and b of Beta must be above 0 and finite, not {self.a} and {self.b}")
+        for value in (self.a, self.b):
+            number(value, "a and b of Beta", lambda x: 0 < x < np.inf, "be above 0 and finite")
 
     def draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
         """Draws in [0, 1], of shape `size`."""
@@ -89,14 +89,10 @@ class Recaptured:
     prior: tuple[float, float, float] = (2.0, 0.5, 0.5)
 
     def __post_init__(self) -> None:
-        if not all(0 <= count < np.inf for count in (self.both, self.first, self.second)):
-            raise DataError(
-                f"counts must be 0 or more and finite, not {self.both}, {self.first}, {self.second}"
-            )
-        if not 0 < self.odds_ratio < np.inf:
-            raise DataError(f"the odds ratio must be above 0 and finite, not {self.odds_ratio}")
-        if not all(0 < mass < np.inf for mass in self.prior):
-            raise DataError(f"prior masses must be above 0 and finite, not {self.prior}")
+        for count in (self.both, self.first, self.second):
+            number(count, "counts", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
+        for value, what in ((self.odds_ratio, "the odds ratio"), *((m, "prior masses") for m in self.prior)):
+            number(value, what, lambda x: 0 < x < np.inf, "be above 0 and finite")
 
     def draw(self, rng: np.random.Generator, size: tuple[int, ...]) -> FloatArray:
         """Draws in [0, 1], of shape `size`."""
@@ -114,5 +110,5 @@ def drawn(rate: float | Rate, rng: np.random.Generator, size: tuple[int, ...] = 
 
 def need_rate(rate: float | Rate, what: str) -> None:
     """Refuse known rates outside [0, 1]."""
-    if not isinstance(rate, Rate) and not 0 <= rate <= 1:
-        raise DataError(f"{what} must lie in [0, 1], not {rate}")
+    if not isinstance(rate, Rate):
+        number(rate, what, lambda x: 0 <= x <= 1, "lie in [0, 1]")

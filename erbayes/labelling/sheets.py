@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from ..clustering import Clustering
-from ..errors import DataError, some
+from ..errors import DataError, need, some
 
 NOT_CORRECT = frozenset({"", "no", "n", "false", "0"})
 """What a cell holds that does not mark a predicted cluster as correct, in any case of letters."""
@@ -131,6 +131,7 @@ def read_sheet(
     >>> [p.name for p in sheet.problems["problem"]]
     ['UNKNOWN_ADDED', 'NOT_THERE', 'ADDED_AND_REMOVED']
     """
+    need(table, pd.DataFrame, "a sheet is a DataFrame, one row per record to add or remove")
     columns = columns or SheetColumns()
     needed = [columns.mention, columns.cluster, columns.add, columns.remove]
     needed += [] if columns.correct is None else [columns.correct]

@@ -269,7 +269,8 @@ def _chosen(
     """The columns of records and of clusters: those named, or the only two that are not."""
     columns = database.columns()
     named = [c for c in (record, cluster, *others) if c is not None]
-    refuse_names(named, columns or named, "the prediction")
+    choices = dict.fromkeys((c for c in (record, cluster) if c is not None), Remedy.SCANNED_COLUMNS)
+    refuse_names(named, columns or named, "the prediction", choices)
     missing = [record, cluster].count(None)
     unnamed = [c for c in columns if c not in named and c not in database.by_folder]
     if missing and len(unnamed) > missing:

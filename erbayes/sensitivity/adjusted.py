@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Seed
+from ..arrays import Seed, generator
 from ..engine.bootstrap import Resampled
 from ..engine.closed_form import Taylor
 from ..engine.contract import Engine
 from ..engine.schemes import PseudoDraws
 from ..labelling import Annotator, Rate, mislabel
 from ..metrics import Metric
-from ..sample import Sample
+from ..sample import Sample, need_sample
 from ..uncertain import Draws, Normal
 from .adjustments import Adjustment
 from .bias import bias_analysis, restored_analysis
@@ -36,7 +36,8 @@ class Mislabelled:
     engine: Engine
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
-        rng = np.random.default_rng(rng)
+        need_sample(sample)
+        rng = generator(rng)
         return self.engine(Sample(mislabel(sample.units, self.model, rng), sample.design), metrics, rng)
 
 
@@ -58,7 +59,8 @@ class Adjusted:
     engine: Engine = field(default_factory=Taylor)
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
-        rng = np.random.default_rng(rng)
+        need_sample(sample)
+        rng = generator(rng)
         asked = self.adjust(sample, metrics, self.u, self.v, rng)
         return averaged([self.engine(truth, given, rng) for truth, given in asked])
 

@@ -12,17 +12,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..arrays import FloatArray, Seed
+from ..arrays import FloatArray, Seed, generator
 from ..engine.bootstrap import Resampled
 from ..engine.closed_form import Taylor
 from ..engine.contract import Engine, need_engine
 from ..engine.schemes import PseudoDraws
-from ..errors import Alarm, DataError, NotIdentified
+from ..errors import Alarm, DataError, NotIdentified, whole
 from ..intervals import Kind
 from ..labelling import Annotator, Rate, drawn, restore
+from ..labelling.errors import need_annotator
 from ..metrics import Metric, Wanted, chosen
 from ..progress import track
-from ..sample import Sample
+from ..sample import Sample, need_sample
 from ..uncertain import Draws, Normal, Tabled
 from .laws import PRF, Law, breaks_down, corrected, law_of, odds
 
@@ -128,8 +129,9 @@ def bias_analysis(
     >>> found.plain.estimate.round(2), found.adjusted.estimate.round(2)
     (array([0.67, 0.44, 0.53]), array([0.67, 0.39, 0.49]))
     """
-    _need_some(imputations, draws)
-    metrics, rng = chosen(metrics), np.random.default_rng(rng)
+    need_sample(sample)
+    imputations, draws = whole(imputations, "imputations"), whole(draws, "draws of an imputation")
+    metrics, rng = chosen(metrics), generator(rng)
     law = law or law_of(sample.design)
     for rate, what in ((missed, "missed"), (kept, "kept")):
         if not isinstance(rate, Rate):
@@ -203,8 +205,10 @@ def restored_analysis(
     >>> bool(found.adjusted.estimate[1] < found.plain.estimate[1])
     True
     """
-    _need_some(imputations, draws)
-    metrics, rng = chosen(metrics), np.random.default_rng(rng)
+    need_sample(sample)
+    need_annotator(model)
+    imputations, draws = whole(imputations, "imputations"), whole(draws, "draws of an imputation")
+    metrics, rng = chosen(metrics), generator(rng)
     engine = engine or Resampled(PseudoDraws(), 100)
     asked = (_restored(sample, model, metrics, rng) for _ in range(imputations))
     shown = track(asked, imputations, "restoring", progress)
@@ -233,11 +237,6 @@ def _restored(sample: Sample, model: Annotator, metrics: Sequence[Metric], rng: 
     known = model.fixed(rng)
     rates = float(drawn(known.missed.rate, rng)), float(drawn(known.kept.rate, rng))
     return Asked(rates, Sample(restore(sample.units, known, rng), sample.design), metrics)
-
-
-def _need_some(imputations: int, draws: int) -> None:
-    if min(imputations, draws) < 1:
-        raise DataError(f"imputations and draws must be 1 or more, not {imputations} and {draws}")
 
 
 def _analysed(

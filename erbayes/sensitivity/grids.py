@@ -6,20 +6,21 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
+from math import isfinite
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from ..arrays import FloatArray, Seed
+from ..arrays import FloatArray, Seed, floats, generator
 from ..engine.closed_form import Taylor
 from ..engine.contract import Engine
-from ..errors import DataError, NotIdentified
+from ..errors import DataError, NotIdentified, number
 from ..intervals import Kind
 from ..metrics import Metric, Wanted, chosen
 from ..progress import track
-from ..sample import Sample
+from ..sample import Sample, need_sample
 from ..uncertain import Tabled
 from .adjusted import Adjusted
 from .adjustments import Adjustment, Corrected
@@ -96,10 +97,11 @@ def grid(
     >>> found.estimate[:, 0, 0].round(2)
     array([0.44, 0.39])
     """
-    u, v = np.asarray(u, dtype=float), np.asarray(v, dtype=float)
+    u, v = floats(u, "shares u"), floats(v, "shares v")
     if not (u.ndim == v.ndim == 1 and len(u) and len(v)):
         raise DataError("a grid needs a sequence of shares u and one of shares v")
-    metrics, rng, adjust = chosen(metrics), np.random.default_rng(rng), adjust or Corrected()
+    need_sample(sample)
+    metrics, rng, adjust = chosen(metrics), generator(rng), adjust or Corrected()
     points = [(x, y) for x in u.tolist() for y in v.tolist()]
     found = np.full((len(points), len(PARTS), len(metrics)), np.nan)
     for i, (x, y) in enumerate(track(points, len(points), "grid", progress)):
@@ -171,7 +173,9 @@ def tipping(
     >>> round(found.u, 2)  # but for the correction of bias: R_obs = 4/9, 1 - (5/4) (.4/.6)
     0.16
     """
-    (metric,), adjust, start_of = chosen(metric), adjust or Corrected(), np.random.default_rng(rng)
+    need_sample(sample)
+    number(under, "under", isfinite, "be a finite number")
+    (metric,), adjust, start_of = chosen(metric), adjust or Corrected(), generator(rng)
 
     def above(u: float, v: float) -> float:
         adjusted = Adjusted(adjust, u, v, engine or Taylor())

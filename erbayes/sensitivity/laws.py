@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import columns as u_
-from ..arrays import BoolArray, FloatArray
-from ..columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, PieceSum
+from ..arrays import BoolArray, FloatArray, floats
+from ..columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, Pieces, PieceSum, Term
 from ..design import Design, WithLaw
 from ..engine.closed_form import taylor
-from ..errors import DataError
+from ..errors import DataError, NotIdentified
 from ..metrics import Metric, Value, chosen, pairwise_f, pairwise_precision, pairwise_recall
 from ..sample import Sample
 
@@ -26,9 +26,44 @@ def _nothing(n: FloatArray, N: FloatArray, m: FloatArray) -> FloatArray:
     return np.zeros_like(n)
 
 
+@dataclass(frozen=True, slots=True)
+class KeptAtHome:
+    """First-order change of a total by one foreign record that is kept, if a unit weighs 1/N_c as labelled.
+
+    A kept record adds `gain` to what its entity contributes, and makes the entity look larger by one record.
+    With X_c the sum of `term` over the entity's pieces, a draw that contributed X_c/N_c then contributes
+    (X_c + gain)/(N_c + 1). Each of n draws of a piece has m - n foreign records in its home cluster:
+    Σ over pieces of n (m - n) (N_c gain - X_c)/(N_c (N_c + 1)).
+
+    Attributes
+    ----------
+    name : str
+    term, gain : callable (n, N_c, m) -> float array
+    """
+
+    name: str
+    term: Term
+    gain: Term
+
+    def identified(self, units: Pieces) -> bool:
+        return units.by_entity and not np.isnan(units.N).any()
+
+    def count(self, units: Pieces) -> FloatArray:
+        if not self.identified(units):
+            raise NotIdentified(f"'{self.name}' is identified only if whole true entities are sampled")
+        n, N, m = units.n, units.N, units.m
+        whole = np.bincount(units.group, weights=self.term(n, N, m))[units.group]
+        moved = n * (m - n) * (N * self.gain(n, N, m) - whole) / (N * (N + 1))
+        return np.bincount(units.unit, weights=moved, minlength=len(units))
+
+
 NOTHING = PieceSum("nothing", _nothing)
 _MISSING = PieceSum("missing_links", lambda n, N, m: n * (N - n) / 2)
 _FALSE = PieceSum("false_links", lambda n, N, m: n * (m - n) / 2)
+_FALSE_COMMON = KeptAtHome("false_common_links", COMMON_LINKS.term, lambda n, N, m: n)
+_FALSE_PREDICTED = KeptAtHome(
+    "false_predicted_links", lambda n, N, m: n * (m - 1) / 2, lambda n, N, m: (m - 1) / 2
+)
 _AWAY_COMMON = PieceSum("away_common", lambda n, N, m: (1 - n / N) * u_.pairs(n))
 _AWAY_TRUE = PieceSum("away_true", lambda n, N, m: (1 - n / N) * (n * (N - n) + u_.pairs(n)))
 _AWAY_PREDICTED = PieceSum("away_predicted", lambda n, N, m: (1 - n / N) * n * (m - 1) / 2)
@@ -59,9 +94,10 @@ class Law:
         return tuple(dict.fromkeys((*LINKS, *self.missed, *self.kept, *self.again)))
 
 
-PROPORTIONAL = Law((NOTHING, _MISSING, NOTHING), (_FALSE, _FALSE, NOTHING))
+PROPORTIONAL = Law((NOTHING, _MISSING, NOTHING), (_FALSE_COMMON, _FALSE, _FALSE_PREDICTED))
 """Draws proportional to size, weighted by 1/N_c *as labelled*. What a draw adds to |T| is (N_c - 1)/2, linear
-in the records found; TP and |P| stay, since an entity that looks smaller weighs more."""
+in the records found. Missed pieces leave TP and |P| as they are, since an entity that looks smaller weighs
+more. Kept records change them if an entity is in several pieces (see `KeptAtHome`)."""
 
 FIXED = Law(
     (_AWAY_COMMON, _AWAY_TRUE, _AWAY_PREDICTED),
@@ -90,7 +126,7 @@ def law_of(design: Design) -> Law:
 
 def odds(share: ArrayLike, what: str) -> FloatArray:
     """x/(1 - x) of shares in [0, 1); DataError names what other ones are shares of."""
-    x = np.asarray(share, dtype=float)
+    x = floats(share, f"shares {what}")
     bad = ~((x >= 0) & (x < 1))
     if bad.any():
         raise DataError(f"the share {what} must lie in [0, 1); {int(bad.sum())} of {x.size} do not")

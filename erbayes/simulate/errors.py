@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite, isnan
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
 from ..arrays import IntArray
-from ..errors import some
+from ..errors import number, some, whole
 from .sizes import require
 
 
@@ -64,7 +65,7 @@ def _compact(codes: IntArray) -> IntArray:
 
 def _need_share(value: float, what: str) -> None:
     """Raise DataError if a share is outside [0, 1]."""
-    require(0 <= value <= 1, f"{what} must lie in [0, 1], not {value}")
+    number(value, what, lambda x: 0 <= x <= 1, "lie in [0, 1]")
 
 
 def _some_clusters(wanted: int, clusters: int, what: str, rng: np.random.Generator) -> IntArray:
@@ -231,8 +232,8 @@ class Homonyms:
     share: float = 1.0
 
     def __post_init__(self) -> None:
-        require(self.lumps >= 0, f"lumps of Homonyms must be 0 or more, not {self.lumps}")
-        require(self.size >= 2, f"size of Homonyms must be 2 entities or more, not {self.size}")
+        whole(self.lumps, "lumps of Homonyms", 0)
+        whole(self.size, "size of Homonyms", 2)
         _need_share(self.share, "share of Homonyms")
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
@@ -277,8 +278,8 @@ class SizeDependent:
     slope: float
 
     def __post_init__(self) -> None:
-        require(not np.isnan(self.base), "base of SizeDependent is NaN")
-        require(bool(np.isfinite(self.slope)), f"slope of SizeDependent must be finite, not {self.slope}")
+        number(self.base, "base of SizeDependent", lambda x: not isnan(x), "be a number")
+        number(self.slope, "slope of SizeDependent", isfinite, "be finite")
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
         """Predicted cluster of each record, (N,)."""
@@ -317,10 +318,7 @@ class RareErrors:
     entities: int
 
     def __post_init__(self) -> None:
-        require(
-            self.entities >= 0 and self.entities % 2 == 0,
-            f"entities of RareErrors must be even, 0 or more, not {self.entities}",
-        )
+        number(self.entities, "entities of RareErrors", lambda x: x >= 0 and x % 2 == 0, "be even, 0 or more")
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
         """Predicted cluster of each record, (N,)."""

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..arrays import Seed
+from ..arrays import Seed, generator
 from ..clustering import Clustering
 from ..columns import Column, Known
-from ..errors import NotIdentified
+from ..errors import NotIdentified, need_object
 from ..metrics import Metric, chosen
 from ..units import Units, measure, measure_predicted
 from .errors import Mechanism
@@ -45,7 +45,8 @@ def population(law: SizeLaw, records: int, rng: Seed = None) -> pd.Series:
     >>> population(Empirical([2]), 3, np.random.default_rng(1)).tolist()
     [0, 0, 1]
     """
-    sizes = law.draw(records, np.random.default_rng(rng))
+    need_object(law, "draw", "a law of sizes is an object such as Zeta(2.5, 60)")
+    sizes = law.draw(records, generator(rng))
     index = pd.RangeIndex(records, name="record")
     return pd.Series(np.repeat(np.arange(len(sizes)), sizes), index, name="entity")
 
@@ -199,7 +200,8 @@ def simulate(law: SizeLaw, errors: Mechanism, records: int, rng: Seed = None) ->
     >>> everyone.value(metrics.pairwise_recall), everyone.value(metrics.splits)
     (1.0, 5.0)
     """
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     true = population(law, records, rng)
+    need_object(errors, "apply", "errors are made by an object such as Misattribution(0.1)")
     pred = pd.Series(errors.apply(true.to_numpy(), rng), true.index, name="cluster")
     return Population(pred, true)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ from scipy.special import zeta
 from scipy.stats import nbinom
 
 from ..arrays import FloatArray, IntArray
-from ..errors import DataError, some
+from ..errors import DataError, number, some, whole
 
 
 def require(condition: bool, message: str) -> None:
@@ -45,7 +46,7 @@ class SizeLaw(Protocol):
 
 def _need_records(records: int) -> None:
     """Raise DataError if a population has no records."""
-    require(records >= 1, f"a population needs 1 record or more, not {records}")
+    whole(records, "records of a population")
 
 
 def _fill(sizes: IntArray | FloatArray, records: int) -> IntArray:
@@ -91,13 +92,12 @@ class Zeta:
 
     def __post_init__(self) -> None:
         if self.largest is None:
-            require(
-                1 < self.exponent < np.inf,
-                f"exponent of Zeta must be above 1 without `largest`, not {self.exponent}",
+            number(
+                self.exponent, "exponent of Zeta", lambda x: 1 < x < np.inf, "be above 1 without `largest`"
             )
         else:
-            require(0 <= self.exponent < np.inf, f"exponent of Zeta must be 0 or more, not {self.exponent}")
-            require(self.largest >= 1, f"largest of Zeta must be 1 or more, not {self.largest}")
+            number(self.exponent, "exponent of Zeta", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
+            whole(self.largest, "largest of Zeta")
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
         """Draw sizes that add to `records`."""
@@ -137,8 +137,8 @@ class LogNormal:
     sigma: float
 
     def __post_init__(self) -> None:
-        require(bool(np.isfinite(self.mu)), f"mu of LogNormal must be finite, not {self.mu}")
-        require(0 < self.sigma < np.inf, f"sigma of LogNormal must be above 0, not {self.sigma}")
+        number(self.mu, "mu of LogNormal", isfinite, "be finite")
+        number(self.sigma, "sigma of LogNormal", lambda x: 0 < x < np.inf, "be above 0 and finite")
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
         """Draw sizes that add to `records`."""
@@ -176,7 +176,7 @@ class NegativeBinomial:
 
     def __post_init__(self) -> None:
         for name, value in (("mean", self.mean), ("dispersion", self.dispersion)):
-            require(0 < value < np.inf, f"{name} of NegativeBinomial must be above 0, not {value}")
+            number(value, f"{name} of NegativeBinomial", lambda x: 0 < x < np.inf, "be above 0 and finite")
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
         """Draw sizes that add to `records`."""
@@ -232,10 +232,12 @@ class PitmanYor:
     discount: float = 0.0
 
     def __post_init__(self) -> None:
-        require(0 <= self.discount < 1, f"discount of PitmanYor must lie in [0, 1), not {self.discount}")
-        require(
-            -self.discount < self.strength < np.inf,
-            f"strength of PitmanYor must be above {-self.discount}, not {self.strength}",
+        least = -number(self.discount, "discount of PitmanYor", lambda x: 0 <= x < 1, "lie in [0, 1)")
+        number(
+            self.strength,
+            "strength of PitmanYor",
+            lambda x: least < x < np.inf,
+            f"be above {least:g} and finite",
         )
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
