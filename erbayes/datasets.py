@@ -220,9 +220,9 @@ EXAMPLE_1 = (
 def rldata10000_example1() -> pd.DataFrame:
     """Return RLdata10000 with the clusters of a simple matcher, example 1 of Binette et al. (2022).
 
-    The matcher links two records if they agree on one of three rules: first name, last name and birth year;
-    first name, birth day and birth year; last name, birth day and birth year. Links are closed transitively.
-    The matcher is not good: its pairwise precision is 833/1600, and its recall is 833/1000.
+    The matcher links two records if they agree on all columns of one rule. Its rules are first name, last
+    name and birth year; first name, birth day and birth year; and last name, birth day and birth year. Links
+    are closed transitively. The matcher is poor: its pairwise precision is 833/1600, and its recall 833/1000.
 
     Returns
     -------

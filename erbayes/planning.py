@@ -22,7 +22,7 @@ numbers at which w has the required value if it is moved by t of its standard er
 C is the linearised covariance, under the pilot's design, of the estimate, log S² and the log of the effective
 number of draws. g is the gradient of log w(n) by these three. t is the quantile of the pilot's degrees of
 freedom. Ends of the scale (`extremes`) are held fixed. For n_high the pilot also has the pseudo-draws of
-`BetaGamma`: a pilot that missed the heavy errors has both a small S² and a small C.
+`BetaGamma`. A pilot that missed the heavy errors has both a small S² and a small C.
 
 Before any label exists, a prior draws plausible populations. The required n is enough in a share of them,
 its *assurance*. Source: O'Hagan and Stevens (2001); for lengths of intervals Joseph and Bélisle (1997).
@@ -259,7 +259,7 @@ class Outlook:
     def cost(self, n: int) -> float:
         """Return the expected cost of the distinct units of n draws. A unit is labelled and paid for once.
 
-        It is the sum over units of the price times the probability that the unit is drawn at all:
+        It is the sum over units of the price times the probability that the unit is drawn once or more:
 
             Σ price × (1 - (1 - p)^n)
 
@@ -302,7 +302,7 @@ class Forecast(Tabled):
     undefined: tuple[str, ...]
 
     def _with_reasons(self, rows: list[dict[str, object]]) -> pd.DataFrame:
-        """Return rows as a table, with the reason of each metric; rows are in the order of the metrics."""
+        """Return rows as a table with reasons. Rows are in the order of metrics, repeated for each design."""
         return pd.DataFrame(rows).assign(**reason_column(self.undefined * (len(rows) // len(self.metrics))))
 
     def table(self) -> pd.DataFrame:
@@ -464,8 +464,8 @@ def forecast(
     Under the pilot's own design and number of draws, the forecast is the pilot's interval, up to rounding.
 
     In tests on seven populations, n_low and n_high at level .95 held the n of the census for 94 or 95 % of
-    pilots. The share is lower if a metric depends on a few large entities that most pilots miss, as under
-    uniform clusters with a heavy tail (see `alarms`). In the worst case it was 35 %.
+    pilots. The share is lower if a metric depends on a few large entities that most pilots miss. An example
+    is uniform clusters with a heavy tail (see `alarms`). In the worst case the share was 35 %.
 
     Examples
     --------

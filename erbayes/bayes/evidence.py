@@ -103,8 +103,8 @@ class Evidence:
         Raises
         ------
         NotIdentified
-            Units that are not single entities, totals that are not known, or a design under which the
-            chance of an entity depends on more than its size.
+            Units that are not single entities, unknown totals of the prediction, or a design under which
+            the chance of an entity depends on more than its size.
         """
         need_sample(sample)
         units, design, known = sample.units, sample.design, sample.units.known

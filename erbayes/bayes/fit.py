@@ -239,8 +239,8 @@ class Fit(Posterior):
     def log_likelihood(self) -> FloatArray:
         """Return the log-likelihood of each distinct sampled entity, (chain, draw, entity).
 
-        It is the sum of three terms: of the entity's size, once per draw; of its links kept given its size;
-        and of the foreign records that it meets given its size.
+        It is the sum of the terms of its size, of its links kept, and of the foreign records that it meets.
+        The first term counts once per draw, the others are given the size.
 
         Notes
         -----

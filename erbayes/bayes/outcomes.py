@@ -25,13 +25,41 @@ ByBin = Callable[[Tensors], Any]
 
 
 def line(name: str, level: Prior, slope: Any) -> ByBin:
-    """Create a linear function of log2 size, centred at the mean of the sampled entities."""
+    """Create a linear function of log2 size, centred at the mean of the sampled entities.
+
+    Parameters
+    ----------
+    name : str
+        Name of the function. Its value at the centre is the variable "<name>_level".
+    level : Prior
+        Prior of the value at the centre.
+    slope : tensor
+        Change per doubling of size, such as ``variable(Slope(0.0, 0.2), "my_slope")``.
+
+    Returns
+    -------
+    callable
+        Function of the data of a part that returns one value per bin of size, (J,).
+    """
     at_centre = variable(level, f"{name}_level")
     return lambda data: at_centre + slope * (data["x"] - data["centre"])
 
 
 def curve(name: str, level: Prior, slope: Any, amplitude: float) -> ByBin:
-    """Create the sum of a line and a smooth function of log2 size."""
+    """Create the sum of a line and a smooth function of log2 size.
+
+    Parameters
+    ----------
+    name, level, slope
+        As in `line`. The weights of the smooth function are the variable "<name>_tilt_weights".
+    amplitude : float
+        Prior scale of the smooth function, above 0.
+
+    Returns
+    -------
+    callable
+        As in `line`.
+    """
     straight, tilt = line(name, level, slope), smooth(f"{name}_tilt", RANK, amplitude)
     return lambda data: straight(data) + tilt(data["basis"])
 
@@ -41,7 +69,10 @@ MOST_PRECISE = 12.0
 
 
 def precision(name: str, level: Prior, slope: Any) -> ByBin:
-    """Create the precision of beta distributed shares, whose log is linear in log2 size."""
+    """Create the precision of beta distributed shares, whose log is linear in log2 size.
+
+    Parameters and result are those of `line`. The log precision is cut at ±12.
+    """
     log_precision = line(name, level, slope)
     return lambda data: pt.exp(pt.clip(log_precision(data), -MOST_PRECISE, MOST_PRECISE))
 
@@ -174,6 +205,17 @@ def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any) -> 
     """Add n beta distributed shares w of each sampled bin to the likelihood.
 
     The data are Σ log w and Σ log(1 - w), which are sufficient.
+
+    Parameters
+    ----------
+    name : str
+        Name of the observed variable.
+    n : tensor, (b,)
+        Number of shares in each of b sampled bins.
+    mean, precision : tensors, (b,)
+        Mean and precision of the beta distribution.
+    observed : tensor, (b, 2)
+        The two sums.
     """
 
     def logp(value: Any, n: Any, mean: Any, precision: Any, pair: Any) -> Any:

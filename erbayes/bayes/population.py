@@ -89,8 +89,8 @@ def chance_undrawn(entities: Any, data: Mapping[str, Any]) -> Any:
 def unsampled(entities: Any, data: Mapping[str, Any]) -> Any:
     """Return the expected number of entities outside the sample, by size, (..., J).
 
-    It is M_s (1 - π_s), with M_s the expected number of entities of size s, and π_s the chance that the
-    design draws one of them. The numbers are scaled so that their records and the sample's add to N.
+    It is M_s (1 - π_s). M_s is the expected number of entities of size s, and π_s the chance that the design
+    draws one of them. The numbers are scaled so that their records and the sample's add to N.
     """
     rest = entities * chance_undrawn(entities, data)
     records = data["records"] - data["sampled_records"]

@@ -114,7 +114,7 @@ STATISTICS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Whitened:
-    """Independent parts as one density of z, (d,), where θ = centre + root z are the parameters of all parts.
+    """Independent parts as one density of z, (d,). The parameters of all parts are θ = centre + root z.
 
     Attributes
     ----------

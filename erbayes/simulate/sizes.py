@@ -66,7 +66,7 @@ class Zeta:
     """Independent sizes under a power law: P(s) ∝ s^-exponent for s = 1, 2, …, largest.
 
     The last entity is cut if it exceeds the population. If `largest` is None and the exponent is 2 or less,
-    the mean size is infinite: one giant then holds a large part of the records.
+    the mean size is infinite. One giant then holds a large part of the records.
 
     Parameters
     ----------
