@@ -214,7 +214,7 @@ EXAMPLE_1 = (
     ["fname_c1", "bd", "by"],
     ["lname_c1", "bd", "by"],
 )
-"""Rules of the matcher: records that agree on all columns of one rule are linked."""
+"""Rules of the matcher. It links records that agree on all columns of one rule."""
 
 
 def rldata10000_example1() -> pd.DataFrame:

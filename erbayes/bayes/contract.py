@@ -14,7 +14,7 @@ from ..errors import DataError
 from .grid import RANK
 
 LOG_FLAWLESS = "log_flawless"
-"""Name of a log joint density: of the data, and of a population without any error of the kind of the part."""
+"""Name of the log joint density of the data and of a population without any error of the part's kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Datum:
 
 
 BIN, DOUBLING, INTRUSION = "entity_size", "doubling", "intrusion"
-"""Names of dimensions: bins of entity sizes, doublings of size, and bins of foreign records per record."""
+"""Names of the dimensions for bins of entity sizes, doublings of size, and foreign records per record."""
 
 DATA: dict[str, Datum] = {
     "size": Datum("mean size of an entity in the bin, in records", (BIN,)),

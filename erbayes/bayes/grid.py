@@ -17,7 +17,7 @@ LENGTH = 2.5
 RANK = 5
 """Number of basis functions of a smooth function."""
 INTRUSION = 2.0 ** np.arange(-9.0, 20.5, 0.5)
-"""Bins of intrusion: foreign records that a record of an entity meets, on average over the entity."""
+"""Bins of intrusion, the number of foreign records that a record of an entity meets on average."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -30,7 +30,7 @@ DIMS = {
     "met": "entity",
     "rate": "met_entity",
 }
-"""Dimension of each factor: the sampled entities that have the observation."""
+"""Dimension of each factor, along the sampled entities that have the observation."""
 TINY, NEARLY = 1e-300, 1 - 1e-15
 """Limits of chances whose logarithm is taken."""
 

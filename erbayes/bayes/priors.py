@@ -16,7 +16,7 @@ TAIL = 3.0
 """Degrees of freedom of priors whose scale is itself uncertain."""
 
 Prior = Callable[[str], Any]
-"""A prior of one number: a callable that takes a name and creates a variable in the current PyMC model.
+"""A prior of one number, a callable that takes a name and creates a variable in the current PyMC model.
 
 Examples are `Level`, `Slope` and ``lambda name: pm.Normal(name, 0, 1)``. The variable must have that name.
 """
