@@ -50,10 +50,27 @@ class PieceSum:
     term: Term
 
     def identified(self, units: Pieces) -> bool:
-        return not np.isnan(self.term(units.n, units.N, units.m)).any()
+        return not np.isnan(self._terms(units)).any()
+
+    def _terms(self, units: Pieces) -> FloatArray:
+        """Terms of the pieces, NaN for those that need an unknown N.
+
+        A comparison such as N > 1 is False if N is NaN, and would count an unknown size as a small one. So
+        the term of an unknown N is that of several sizes, and NaN if these differ.
+        """
+        terms = self.term(units.n, units.N, units.m)
+        unknown = np.isnan(units.N)
+        if not unknown.any():
+            return terms
+        n, m = units.n[unknown], units.m[unknown]
+        with np.errstate(all="ignore"):
+            tried = [self.term(n, N, m) for N in (n, n + 1, n + 2, 10 * n, n + 1e6)]
+        same = np.ones(len(terms), dtype=bool)
+        same[unknown] = np.ptp(tried, axis=0) == 0
+        return np.where(same, terms, np.nan)
 
     def count(self, units: Pieces) -> FloatArray:
-        terms = self.term(units.n, units.N, units.m)
+        terms = self._terms(units)
         if np.isnan(terms).any():
             raise NotIdentified(
                 f"'{self.name}' needs the full size of every true entity that the sampled "

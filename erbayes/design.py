@@ -95,7 +95,7 @@ class WithLaw(Protocol):
 
 
 def _drawn(units: Units, draws: Any) -> IntArray:
-    """Unit of each draw; every unit once where `draws` is None."""
+    """Unit of each draw; every unit once if `draws` is None. Draws of omitted units are no draws."""
     if not len(units):
         raise DataError("the sample holds no unit")
     if draws is None:
@@ -103,6 +103,7 @@ def _drawn(units: Units, draws: Any) -> IntArray:
     if isinstance(draws, str | Iterator) or not isinstance(draws, Iterable):
         raise DataError(f"draws must be a list of unit ids, not {draws!r}")
     listed = as_index(draws)
+    listed = listed[~listed.isin(units.omitted)]
     unit = units.ids.get_indexer(listed).astype(np.int64)
     if (unit < 0).any():
         raise DataError(f"{int((unit < 0).sum())} draws name units without labels: {some(listed[unit < 0])}")

@@ -66,6 +66,10 @@ class Sample:
         }
         if units.unmatched:
             found["labelled records that the prediction lacks"] = f"{units.unmatched:,}"
+        if len(units.omitted):
+            found["labelled units that the prediction lacks, left out with their draws"] = (
+                f"{len(units.omitted):,}"
+            )
         if units.frame is not None:
             found |= units.frame.in_words()
         if units.known is not None:

@@ -8,7 +8,7 @@ duality needs no second set of formulas.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -94,6 +94,8 @@ class Units:
         Labelled records that the prediction lacks.
     frame : FrameFacts or None
         What the frame leaves of the prediction; None without a frame.
+    omitted : Index
+        Ids of units that left the sample, because the prediction has none of their records (`Missing.OMIT`).
     """
 
     ids: pd.Index
@@ -107,6 +109,7 @@ class Units:
     by_entity: bool = True
     unmatched: int = 0
     frame: FrameFacts | None = None
+    omitted: pd.Index = field(default_factory=lambda: pd.Index([]))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -164,6 +167,7 @@ class Units:
             known=self.known,
             by_entity=self.by_entity,
             unmatched=self.unmatched,
+            omitted=self.omitted,
         )
         taken._counted.update({c: y[chosen] for c, y in self._counted.items()})
         return taken
@@ -505,6 +509,10 @@ def assemble(
     N = np.bincount(entity, weights=n, minlength=len(labels.clusters))
     present = np.flatnonzero(N)
     unit_of, unit_ids = _units_of(labels, blocks, present)
+    omitted = unit_ids[:0]
+    if len(present) < len(N):
+        _, every_id = _units_of(labels, blocks, np.arange(len(N)))
+        omitted = every_id[~every_id.isin(unit_ids)]
     order = np.argsort(unit_of[entity], kind="stable")
     entity, piece_cluster, n = entity[order], piece_cluster[order], n[order]
     return Units(
@@ -517,6 +525,7 @@ def assemble(
         cluster=piece_cluster,
         known=None if unmatched and missing is Missing.TOGETHER else known,
         unmatched=unmatched,
+        omitted=omitted,
     )
 
 

@@ -13,14 +13,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import typer
 from matplotlib.figure import Figure
 
 import erbayes as eb
 from erbayes import calibration, design, engine, intervals, plots, sensitivity
 from erbayes import metrics as m
 from erbayes import simulate as sim
-from erbayes.cli import app
 from erbayes.cli.commands import KINDS as KINDS_OF_SHELL
 from erbayes.cli.inputs import DesignName
 from erbayes.labelling import Annotator, Beta
@@ -101,8 +99,10 @@ class TestDesign:
         assert np.isfinite(eb.taylor(sampled(cls), PR).apply(PR).interval()).all()
 
     def test_is_explained(self, cls):
-        for where in ("guide/which-estimator.md", "guide/api.md"):
-            assert cls.__name__ in page(where), where
+        in_shell = () if cls in NOT_IN_THE_SHELL else ("../README.md",)
+        for where in ("guide/which-estimator.md", "guide/theory.md", "guide/api.md", *in_shell):
+            assert f"`{cls.__name__}" in page(where) or f".{cls.__name__}\n" in page(where), where
+        assert hasattr(eb, cls.__name__)
 
     def test_has_an_option_or_a_reason(self, cls):
         option = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
@@ -232,6 +232,14 @@ RESULTS = {
 }
 
 
+SUPPORTS = (m.UNIT, (-1.0, 1.0), m.POSITIVE, (1.0, np.inf), (-np.inf, np.inf))
+
+
+def normal(x, sd, support):
+    """A closed-form estimate of one metric."""
+    return eb.Normal(("x",), np.array([x]), np.array([[sd**2]]), np.array([9.0]), (support,), 20.0)
+
+
 def test_every_kind_has_an_example():
     assert classes(intervals, "suits", "bounds") | classes(bootstrap_room, "suits", "bounds") == set(KINDS)
 
@@ -248,8 +256,26 @@ class TestKind:
                 narrow = found.interval(0.5, kind)
                 assert (np.diff(narrow) < np.diff(bounds)).all()
             else:
-                with pytest.raises(eb.DataError, match=f"{type(kind).__name__} is no interval of a {name}"):
+                wrong = f"{type(kind).__name__} is no interval of a {name}"
+                with pytest.raises(eb.DataError, match=wrong) as refused:
                     found.interval(0.8, kind)
+                assert not [cls for cls in KINDS if cls.__name__ not in str(refused.value)]
+
+    @pytest.mark.parametrize("support", SUPPORTS)
+    def test_holds_the_estimate_on_every_support_or_is_refused(self, kind, support):
+        least, most = support
+        inside = 0.7 if np.isfinite(most) else 2.3
+        for x in (inside, *(end + step for end in support if np.isfinite(end) for step in (0, 0.02, -0.02))):
+            found = normal(x, 0.05, support)
+            if not kind.suits(found):
+                continue
+            low, high = found.interval(0.9, kind)[0]
+            assert least <= low <= np.clip(x, least, most) <= high <= most
+            assert low < high or not least < x < most
+            assert np.isfinite(normal(x, 0.0, support).interval(0.9, kind)).all()
+        if kind.suits(found) and support == m.POSITIVE:
+            one, ten = (normal(k * 2.3, k * 0.5, support).interval(0.9, kind) for k in (1, 10))
+            np.testing.assert_allclose(ten, 10 * one)
 
     def test_every_table_names_it(self, kind):
         suited = {name: found for name, found in RESULTS.items() if kind.suits(found)}
@@ -288,13 +314,10 @@ def test_a_kind_that_suits_no_result_stops_a_study():
         study({"p": PEOPLE}, {"r": DrawRecords()}, [40], asked, PR, repetitions=2, seed=1, progress=False)
 
 
-# Options
+# Values of options
 
 
-def test_every_option_is_on_the_page_of_the_command_line():
+def test_every_value_is_on_the_page_of_the_command_line():
     text = page("guide/command-line.md")
-    commands = typer.main.get_command(app).commands
-    options = {o for c in commands.values() for p in c.params for o in p.opts if o.startswith("--")}
-    assert not sorted(o for o in options if not re.search(rf"`{o}\b|{o}(?![\w-])", text))
     values = {d.value for d in DesignName} | {k.value for k in KINDS_OF_SHELL}
-    assert not sorted(v for v in values if v not in text)
+    assert not sorted(v for v in values if f"`{v}`" not in text)

@@ -108,3 +108,18 @@ def test_unidentified_metrics_refuse():
     units = eb.measure_predicted(pred, inside, [pred.iloc[5]], whole_entities=False)
     with pytest.raises(eb.NotIdentified, match="full size of every true entity"):
         eb.taylor(eb.Sample(units, design), [m.pairwise_recall])
+
+
+@pytest.mark.parametrize("large", [lambda N: N > 1, lambda N: N == 2, lambda N: N > 50])
+def test_a_column_that_compares_an_unknown_size_refuses(large):
+    """A comparison with NaN is False, which is no size."""
+    pred, true = population(0)
+    chosen = pred.unique()[:9]
+    inside = true[pred.isin(chosen)]
+    column = eb.columns.PieceSum("of_large", lambda n, N, m: np.where(large(N), n, 0.0))
+    units = eb.measure_predicted(pred, inside, chosen, whole_entities=False)
+    assert not column.identified(units) and eb.columns.B3_PRECISION.identified(units)
+    with pytest.raises(eb.NotIdentified, match="'of_large' needs the full size of every true entity"):
+        column.count(units)
+    whole = eb.measure_predicted(pred, true, chosen)
+    assert column.identified(whole) and column.count(whole).sum() == large(whole.N) @ whole.n

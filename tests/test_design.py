@@ -1,6 +1,7 @@
 """Designs: enumeration of all samples, and bad input."""
 
 import tracemalloc
+from dataclasses import is_dataclass
 from fractions import Fraction
 from itertools import combinations, product
 
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 
 import erbayes as eb
+from erbayes import design as design_room
 from erbayes import metrics as m
 from erbayes.design import BySize, SelectedBySize
 from erbayes.variance import DistinctDraws
@@ -29,33 +31,77 @@ def totals(entities, design):
     return t.mean[j], t.cov[j, j]
 
 
-def test_without_replacement_unbiased_over_all_samples():
-    found = np.array([totals(s, eb.UniformClusters(population=5)) for s in combinations("xyzuv", 3)])
-    assert found[:, 0].mean() == pytest.approx(5, rel=1e-12)
-    assert found[:, 1].mean() == pytest.approx(found[:, 0].var(), rel=1e-12)
+SIZE = {e: list(TRUE.values()).count(e) for e in "xyzuv"}
+UNEQUAL = dict(zip("xyzuv", [0.4, 0.1, 0.1, 0.1, 0.3], strict=True))
+HEAVY = {record: record / 45 for record in TRUE}
 
 
-def test_uniform_records_unbiased_over_all_samples():
-    owners = list(TRUE.values())
-    found = np.array([totals(set(s), eb.UniformRecords(draws=s)) for s in product(owners, repeat=3)])
-    assert found[:, 0].mean() == pytest.approx(5, rel=1e-12)
-    assert found[:, 1].mean() == pytest.approx(found[:, 0].var(), rel=1e-12)
+def squares(size):
+    return size**2 + 1
 
 
-def test_distinct_entities_unbiased_over_all_samples():
-    owners = list(TRUE.values())
-    found = np.array([totals(set(s), eb.DistinctEntities(3)) for s in product(owners, repeat=3)])
-    assert found[:, 0].mean() == pytest.approx(5, rel=1e-12)
-    assert found[:, 1].mean() == pytest.approx(found[:, 0].var(), rel=1e-12)
+def of_weighted_records():
+    for drawn in product(TRUE, repeat=2):
+        p = [HEAVY[r] for r in drawn]
+        owners = [TRUE[r] for r in drawn]
+        yield np.prod(p), owners, eb.WeightedRecords(owners, p, absolute=True)
 
 
-def test_strata_unbiased_over_all_samples():
-    strata = {"x": 0, "y": 0, "z": 0, "u": 1, "v": 1}
-    design = eb.Stratified(strata, {0: 3, 1: 2})
-    draws = [(*a, *b) for a in combinations("xyz", 2) for b in [("u", "v")]]
-    found = np.array([totals(s, design) for s in draws])
-    assert found[:, 0].mean() == pytest.approx(5, rel=1e-12)
-    assert found[:, 1].mean() == pytest.approx(found[:, 0].var(), rel=1e-12)
+def of_known_weights():
+    weights = {e: 1 / (3 * p) for e, p in UNEQUAL.items()}
+    for drawn in product(UNEQUAL, repeat=3):
+        design = eb.KnownWeights(weights, drawn, absolute=True)
+        yield np.prod([UNEQUAL[e] for e in drawn]), drawn, design
+
+
+def of_units_by_size():
+    """Weights are the inverse of a chance up to a factor; here the chance itself is known."""
+    chance = {e: squares(n) / sum(map(squares, SIZE.values())) for e, n in SIZE.items()}
+    factor = 3 / sum(map(squares, SIZE.values()))
+    for drawn in product("xyzuv", repeat=3):
+        design = BySize(lambda size: factor * squares(size), draws=drawn)
+        yield np.prod([chance[e] for e in drawn]), drawn, design
+
+
+ALL_SAMPLES = {
+    eb.UniformClusters: lambda: [
+        (1 / 10, s, eb.UniformClusters(population=5)) for s in combinations("xyzuv", 3)
+    ],
+    eb.UniformRecords: lambda: [
+        (1 / 9**3, s, eb.UniformRecords(draws=s)) for s in product(TRUE.values(), repeat=3)
+    ],
+    eb.DistinctEntities: lambda: [
+        (1 / 9**3, s, eb.DistinctEntities(3)) for s in product(TRUE.values(), repeat=3)
+    ],
+    eb.Stratified: lambda: [
+        (1 / 3, (*s, "u", "v"), eb.Stratified(dict(zip("xyzuv", [0, 0, 0, 1, 1], strict=True)), {0: 3, 1: 2}))
+        for s in combinations("xyz", 2)
+    ],
+    eb.WeightedRecords: of_weighted_records,
+    eb.KnownWeights: of_known_weights,
+    eb.BySize: of_units_by_size,
+}
+"""Every sample that a design can draw of the five entities, with its chance and its design."""
+
+
+def test_every_design_has_all_its_samples():
+    found = {
+        value
+        for value in vars(design_room).values()
+        if isinstance(value, type) and value.__module__ == design_room.__name__ and hasattr(value, "expand")
+    }
+    assert set(ALL_SAMPLES) == {cls for cls in found if is_dataclass(cls)}
+
+
+@pytest.mark.parametrize("cls", ALL_SAMPLES, ids=lambda cls: cls.__name__)
+def test_unbiased_over_all_samples(cls):
+    chance, drawn, designs = zip(*ALL_SAMPLES[cls](), strict=True)
+    found = np.array([totals(set(s), design) for s, design in zip(drawn, designs, strict=True)])
+    assert {type(design) for design in designs} == {cls}
+    assert chance @ found[:, 0] == pytest.approx(5, rel=1e-12)
+    empty = 1 - sum(chance)  # an empty sample, which is refused, has total 0 and variance 0
+    variance = chance @ (found[:, 0] - 5) ** 2 + empty * 5**2
+    assert chance @ found[:, 1] == pytest.approx(variance, rel=1e-12)
 
 
 def test_single_unit_strata():
@@ -205,18 +251,6 @@ def test_difference_of_two_metrics_is_paired():
     assert gap.mean[0] == found.mean[0] - found.mean[1]
 
 
-def test_weighted_records_unbiased_over_all_samples():
-    p = {record: record / 45 for record in TRUE}
-    found, chance = [], []
-    for drawn in product(TRUE, repeat=2):
-        design = eb.WeightedRecords([TRUE[r] for r in drawn], [p[r] for r in drawn], absolute=True)
-        found.append(totals({TRUE[r] for r in drawn}, design))
-        chance.append(np.prod([p[r] for r in drawn]))
-    found, chance = np.array(found), np.array(chance)
-    assert chance @ found[:, 0] == pytest.approx(5, rel=1e-12)
-    assert chance @ found[:, 1] == pytest.approx(chance @ (found[:, 0] - 5) ** 2, rel=1e-12)
-
-
 def test_weighted_records_of_equal_probability_are_uniform_records():
     owners = ["x", "y", "v", "x"]
     units = eb.measure(PRED, labels("xyv"))
@@ -327,27 +361,6 @@ def test_a_sample_without_error_is_no_proof_of_perfection():
 
 
 # Units selected by a known function of their size
-
-
-def squares(size):
-    return size**2 + 1
-
-
-def test_units_drawn_by_size_unbiased_over_all_samples():
-    size = {e: list(TRUE.values()).count(e) for e in "xyzuv"}
-    q = np.array([size[e] ** 2 + 1 for e in "xyzuv"], dtype=float)
-    chance = dict(zip("xyzuv", q / q.sum(), strict=True))
-    links = {
-        e: sum(PRED[i] == PRED[j] for i in PRED for j in TRUE if TRUE[j] == e and i != j) / 2 for e in "xyzuv"
-    }
-    mean = 0.0
-    for drawn in product("xyzuv", repeat=3):
-        s = eb.Sample(eb.measure(PRED, labels(drawn)), BySize(squares, draws=drawn))
-        found = s.contributions([eb.columns.PREDICTED_LINKS]).sum()
-        assert found == pytest.approx(sum(links[e] / (size[e] ** 2 + 1) for e in drawn), rel=1e-12)
-        mean += np.prod([chance[e] for e in drawn]) * found
-    assert mean == pytest.approx(3 * 5 / q.sum(), rel=1e-12)  # up to the factor that the design leaves open
-    assert not s.expansion.absolute
 
 
 def test_units_drawn_by_size_are_units_of_known_weights():

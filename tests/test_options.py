@@ -1,13 +1,16 @@
 """What the commands share is declared once, and all of them take it."""
 
 import inspect
+import re
 from collections import Counter
+from dataclasses import fields
+from pathlib import Path
 
 import pytest
 import typer
 from test_cli import folder, refused  # noqa: F401
 
-from erbayes.cli import app
+from erbayes.cli import app, commands, inputs, printing
 
 OWN = {
     "estimate": {"interval", "format", "output"},
@@ -60,3 +63,20 @@ def test_a_frame_is_not_written_over(folder, command):  # noqa: F811
     args = ("l.parquet", "--design", "uniform-clusters", "--frame", "q.csv", "--output", "q.csv")
     assert "cannot write q.csv: it is read as q.csv" in refused(*command.split(), *args)
     assert (folder / "q.csv").read_bytes() == before
+
+
+def test_every_shared_option_is_read():
+    """A field that no code reads would be an option without effect."""
+    room = Path(commands.__file__).parent
+    code = "\n".join(path.read_text(encoding="utf-8") for path in room.glob("*.py"))
+    classes = [
+        inputs.One,
+        inputs.Several,
+        inputs.Drawing,
+        inputs.Links,
+        inputs.SharedFrame,
+        printing.Printing,
+    ]
+    declared = {field.name for one in classes for field in fields(one)}
+    assert len(declared) > 25
+    assert not sorted(name for name in declared if not re.search(rf"\.{name}\b", code))

@@ -38,7 +38,7 @@ def test_a_page_prints_what_it_shows(folder, page):
     for needed in (NEEDS.get(page.stem, "erbayes"), "PIL"):
         if find_spec(needed) is None:
             pytest.skip(f"{needed} is not installed")
-    assert pages.rerun(page) == page.read_text(encoding="utf-8")
+    assert pages.rerun(page) == page.read_text(encoding="utf-8"), f"run python docs/pages.py {page}"
 
 
 def test_a_changed_output_is_seen(folder):

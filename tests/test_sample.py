@@ -76,3 +76,21 @@ def test_every_kind_of_sample_shows_itself():
             return eb.UniformClusters().expand(units)
 
     assert shown(eb.Sample(eb.measure(PREDICTION, TRUTH), Own()))["design"] == "Own()"
+
+
+@pytest.mark.parametrize("blocks", [None, {1: "m", 2: "m", 3: "n", 4: "o"}])
+def test_draws_of_units_that_the_prediction_lacks_leave_the_sample_with_them(blocks):
+    labels = {1: "x", 2: "x", 3: "y", 4: "z"}
+    units = eb.measure({1: "a", 2: "a", 4: "b"}, labels, blocks=blocks, missing=eb.Missing.OMIT)
+    x, y, z = ("x", "y", "z") if blocks is None else ("m", "n", "o")
+    assert list(units.omitted) == [y] and list(units.ids) == [x, z]
+    drawn = eb.Sample(units, eb.UniformRecords([x, y, z, x, y]))
+    assert units.ids[drawn.expansion.unit].tolist() == [x, z, x]
+    assert drawn.facts()["labelled units that the prediction lacks, left out with their draws"] == "1"
+    assert list(units.take([1]).omitted) == [y]
+    with pytest.raises(eb.DataError, match="1 draws name units without labels: 'w'"):
+        eb.Sample(units, eb.UniformRecords([x, z, "w"]))
+    whole = eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, labels, blocks=blocks)
+    assert not len(whole.omitted) and not any(
+        "left out" in fact for fact in eb.Sample(whole, eb.UniformClusters()).facts()
+    )

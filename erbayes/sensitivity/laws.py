@@ -152,11 +152,11 @@ def corrected(metric: Metric | str, u: ArrayLike, v: ArrayLike, law: Law = PROPO
     Examples
     --------
     >>> import erbayes as eb
-    >>> labels = {1: "x", 2: "x", 3: "y", 4: "y"}
+    >>> labels = {1: "x", 2: "x", 4: "y"}
     >>> sample = eb.Sample(eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, labels), eb.UniformRecords())
     >>> P = [corrected(eb.metrics.pairwise_precision, 0.0, 0.2)]
-    >>> eb.taylor(sample, P).apply(P, order=1).mean.round(3)  # (1/3 - .2)/.8
-    array([0.167])
+    >>> eb.taylor(sample, P).apply(P, order=1).mean.round(3)  # (1/2 - .2)/.8
+    array([0.375])
     """
     (metric,) = chosen(metric)
     other = [c.name for c in metric.columns if c not in LINKS]
