@@ -602,6 +602,14 @@ def test_parts_are_joined_by_the_weight_of_the_total():
         spread = M[c, ..., 5].std(), by["kept"][c, ..., 4].std()
         assert abs(got[0] - wanted[0]) < 0.2 * spread[0] and abs(got[1] - wanted[1]) < 0.2 * spread[1]
         assert abs(np.average(M[c, ..., 5]) - wanted[0]) > 0.25 * spread[0], "the total matters here"
+
+    def distance(by_size):
+        links = Links.of(unsampled(by_size["entities"], data), by_size, data).predicted
+        return np.abs(np.log(links / data["predicted_links"])).mean()
+
+    shuffled = ({k: v if k == "entities" else v[:, ::-1] for k, v in f.by_size.items()} for f in found)
+    ratio = np.mean([distance(f.by_size) for f in found]) / np.mean([distance(by) for by in shuffled])
+    assert ratio < 0.7, "draws stay with the partners whose links agree with the total"
     one = found[0]
     np.testing.assert_array_equal(one.parameters["a"], one.by_size["entities"][..., 0])
     np.testing.assert_array_equal(one.parameters["b"], one.by_size["kept"][..., 1])
