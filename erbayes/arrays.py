@@ -1,4 +1,4 @@
-"""Types of arrays; what random numbers start from."""
+"""Types of arrays and of seeds; conversion to them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 Seed = np.random.Generator | int | None
-"""A generator, a seed for a new one, or None for a new one that differs from run to run."""
+"""A generator of random numbers, the seed of a new one, or None for a new one with a random seed."""
 
 
 def generator(rng: Any) -> np.random.Generator:
-    """A generator of random numbers from what a caller gives as `rng`.
+    """Make a generator of random numbers from an argument `rng`.
 
     Parameters
     ----------
     rng : Generator, int or None
-        As `Seed` says. A Generator is returned itself. NumPy's other sources of seeds are taken too.
+        As `Seed`. A Generator is returned itself. NumPy's other sources of seeds are allowed too.
 
     Raises
     ------
     DataError
-        Anything that gives no seed, such as text or a number below 0.
+        If `rng` is no seed, such as text or a number below 0.
     """
     try:
         return np.random.default_rng(rng)
@@ -38,12 +38,12 @@ def generator(rng: Any) -> np.random.Generator:
 
 
 def floats(values: Any, what: str) -> FloatArray:
-    """`values`, a number or an array of numbers, as floats.
+    """Convert a number or an array of numbers to floats. `what` is its name in the message.
 
     Raises
     ------
     DataError
-        Words, or rows of different lengths.
+        If there are words, or rows of different lengths.
     """
     try:
         return np.asarray(values, dtype=np.float64)

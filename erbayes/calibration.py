@@ -1,7 +1,9 @@
-"""Calibration: weights of a design, adjusted so that estimated totals equal known ones.
+"""Calibration: weights of a design, changed so that estimates of known totals come out right.
 
-Deville and Särndal (1992), JASA 87, 376-382, truncated linear distance. What a prediction says of
-its own clusters is known without labels, so every sample can be held against it.
+A prediction fixes the totals of its own clusters without any label. Every sample can therefore be calibrated
+to them.
+
+Source: Deville and Särndal (1992), JASA 87, 376-382, truncated linear distance.
 """
 
 from __future__ import annotations
@@ -24,29 +26,31 @@ WorkingVariance = Callable[[FloatArray], FloatArray]
 
 
 def proportional_to_size(size: FloatArray) -> FloatArray:
-    """v = N_c: calibration to N alone is the ratio estimator."""
+    """Return the working variance v = N_c, with which calibration to N alone is the ratio estimator."""
     return size
 
 
 def constant(size: FloatArray) -> FloatArray:
-    """v = 1, the default of R's survey::calibrate."""
+    """Return the working variance v = 1, the default of R's survey::calibrate."""
     return np.ones_like(size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CalibratedDraws:
-    """Variance after calibration: that of the residuals g w (y - x'B).
+    """Variance after calibration: that of the residuals of a regression on the calibrated columns.
 
     Attributes
     ----------
     base : Variance
-        Of the design that was calibrated.
+        Variance of the design before calibration.
     x : float array, (n, p)
-        Auxiliary variables of each draw; `target`, (p,), their known totals.
+        Columns of each draw to whose totals the weights are calibrated.
+    target : float array, (p,)
+        Known totals of these columns.
     w, g, q : float arrays, (n,)
         Weights of the design, factors of the calibration, inverse working variances.
     free : bool array, (n,)
-        Draws whose factor is not at a bound.
+        True for draws whose factor is not at a bound.
     """
 
     base: Variance
@@ -70,7 +74,10 @@ class CalibratedDraws:
         return self.base.theta_mean
 
     def residuals(self, Z: FloatArray) -> FloatArray:
-        """g w (y - x'B), B of least squares with weights w q."""
+        """Return the residuals of a regression of each column on the calibrated ones, (n, k).
+
+        They are g w (y - x'B), with y the columns and B the coefficients of least squares with weights w q.
+        """
         y = Z / (self.g * self.w)[:, None]
         root = np.sqrt(self.w * self.q)[:, None]
         B = np.linalg.lstsq(root * self.x, root * y, rcond=None)[0]
@@ -84,17 +91,17 @@ class CalibratedDraws:
         return self.base.independent
 
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Each replicate is calibrated anew."""
+        """As `Variance.jackknife`, with each replicate calibrated anew."""
         parts = self._parts(Z)
         change, scale = self.base.jackknife(parts)
         return self._calibrated(change + parts.sum(axis=0), Z.shape[1]) - Z.sum(axis=0), scale
 
     def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """Each replicate is calibrated anew."""
+        """As `Variance.replicates`, with each replicate calibrated anew."""
         return self._calibrated(self.base.replicates(self._parts(Z), multipliers), Z.shape[1])
 
     def _parts(self, Z: FloatArray) -> FloatArray:
-        """What one step of calibration needs, as contributions of each draw: z, gwx, wqxx', wqxy'."""
+        """Return the additions of each draw to the sums of a calibration step: z, gwx, wqxx' and wqxy'."""
         n = len(Z)
         pull = (self.w * self.q * self.free)[:, None, None] * self.x[:, :, None]
         y = Z / (self.g * self.w)[:, None]
@@ -108,8 +115,10 @@ class CalibratedDraws:
         )
 
     def _calibrated(self, sums: FloatArray, k: int) -> FloatArray:
-        """Totals of each replicate, (B, k), after one step of Newton from the sample's own factors:
-        exact where no factor is at a bound."""
+        """Return the totals of each replicate, (B, k), calibrated by one step of Newton's method.
+
+        The step starts from the factors of the sample. It is exact if no factor is at a bound.
+        """
         p = self.x.shape[1]
         z, x, xx, xy = np.split(sums, [k, k + p, k + p + p * p], axis=1)
         gap = (self.target - x)[:, :, None]
@@ -123,19 +132,35 @@ class CalibratedDraws:
 
 
 FEWEST = 15.0
-"""Effective draws that the estimate of a total to calibrate to must rest on."""
+"""Effective number of draws that the estimate of each known total needs."""
 
 
 def links_by_size(units: Units, expansion: Expansion) -> tuple[ClusterSum, ...]:
-    """N, and the predicted links in classes of predicted cluster size.
+    """Return the columns of the default calibration: records, and predicted links by cluster size.
 
-    Classes double in size; from the largest down they are merged until each rests on `FEWEST`
+    Classes of size start at powers of 2. From the largest down, they are merged until each has `FEWEST`
     effective draws.
+
+    Parameters
+    ----------
+    units : Units
+    expansion : Expansion
+
+    Returns
+    -------
+    tuple of ClusterSum
 
     Raises
     ------
     DataError
-        Anything but units and their expansion.
+        If `units` are no `Units`, or `expansion` no `Expansion`.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 4 for i in range(240)}, {i: i // 4 for i in range(80)})
+    >>> [column.name for column in links_by_size(units, eb.UniformClusters().expand(units))]
+    ['records', 'predicted_links_0_inf']
     """
     need_units(units)
     need(expansion, Expansion, "an Expansion of these units is needed, as design.expand(units) makes it")
@@ -143,7 +168,7 @@ def links_by_size(units: Units, expansion: Expansion) -> tuple[ClusterSum, ...]:
     levels = int(level.max()) + 1
     links = np.bincount(units.unit * levels + level, units.n * (units.m - 1) / 2, len(units) * levels)
     z = expansion.weight[:, None] * links.reshape(-1, levels)[expansion.unit]
-    edges, merged = [np.inf], np.zeros(len(z))
+    edges, merged = [np.inf], np.zeros(len(z))  # from the largest class down
     for k in range(levels - 1, 1, -1):
         merged = merged + z[:, k]
         if merged.any() and kish(merged[:, None])[0] >= FEWEST:
@@ -154,6 +179,7 @@ def links_by_size(units: Units, expansion: Expansion) -> tuple[ClusterSum, ...]:
 
 
 def _links_between(lower: float, upper: float) -> ClusterSum:
+    """Return the column of predicted links in clusters of lower ≤ m < upper records."""
     return ClusterSum(
         f"predicted_links_{lower:g}_{upper:g}",
         lambda m: np.where((m >= lower) & (m < upper), (m - 1) / 2, 0.0),
@@ -165,37 +191,40 @@ Totals = Callable[[Units, Expansion], Sequence[ClusterSum]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibrated:
-    """Another design, its weights calibrated to known totals of the prediction.
+    """Another design with weights that are calibrated to known totals of the prediction.
 
-    w_s becomes g_s w_s with g_s = clip(1 + x_s'λ/v_s, L, U) and Σ g_s w_s x_s equal to the known
-    totals of x. It helps precision where the sample by chance holds too many or too few predicted
-    links, and costs a degree of freedom for each total. Made for draws with probability proportional to
-    size: under uniform clusters and a heavy tail most samples are refused, and intervals from the rest
-    are not to be trusted. Weights known up to a factor are first
-    scaled to N (a ratio estimator), so that totals become absolute.
+    Each weight w_s is multiplied by a factor g_s between two bounds L and U. With these factors the estimates
+    of the known totals come out right: Σ g_s w_s x_s is the known total of x. Each factor is
+    g_s = clip(1 + x_s'λ/v_s, L, U), with v_s the working variance of the unit (Deville and Särndal 1992).
+
+    Calibration helps precision if a sample by chance holds too many or too few predicted links. Each total
+    costs a degree of freedom. It is meant for draws with probability proportional to size. Under uniform
+    clusters and a heavy tail most samples are refused, and intervals from the others are not reliable.
+
+    Weights that are known up to a factor are first scaled to N (a ratio estimator). Totals are then absolute.
 
     Parameters
     ----------
     design : Design
+        The design to calibrate.
     totals : callable (Units, Expansion) -> sequence of ClusterSum
-        What to calibrate to.
+        The columns to whose totals the weights are calibrated.
     bounds : (float, float)
         L and U, 0 < L < 1 < U.
     working_variance : callable size -> v
-        How the variance of a unit's totals grows with its size.
+        The variance of a unit's totals by its number of records, up to a factor.
     fewest : float
-        Effective draws, (Σz)²/Σz², that the uncalibrated estimate of each total must rest on. Where
-        they are few, as under uniform clusters with a heavy tail, the units that carry the total are bent
-        to fit, and calibrated intervals covered as little as .13.
+        The effective number of draws, (Σz)²/Σz², that the estimate of each total needs before calibration.
+        With fewer, a few units take all the change. In studies such intervals covered as little as .13.
 
     Raises
     ------
     DataError
-        When the sample is expanded: no factors between L and U meet the totals; more than a tenth
-        of all predicted links lie in clusters larger than any that the sample touches, for which
-        no weight can stand in; an estimated total that rests on too few draws.
+        If `bounds` do not hold 0 < L < 1 < U. In `expand`, if no factors between L and U meet the totals, or
+        if the estimate of a total has too few effective draws. Also if more than a tenth of all predicted
+        links lie in clusters larger than any in the sample, which no weight represents.
     NotIdentified
-        A total that the prediction does not fix.
+        In `expand`, if the prediction does not fix a total.
 
     Examples
     --------
@@ -203,8 +232,8 @@ class Calibrated:
     >>> prediction = {i: i // 2 for i in range(16)}
     >>> labels = {i: i // 4 for i in range(12)}
     >>> design = Calibrated(eb.UniformClusters(), fewest=3)
-    >>> found = eb.estimate(prediction, labels, design, [eb.metrics.entities])
-    >>> float(found.mean[0])
+    >>> estimates = eb.estimate(prediction, labels, design, [eb.metrics.entities])
+    >>> float(estimates.mean[0])
     4.0
     """
 
@@ -228,14 +257,14 @@ class Calibrated:
         if (beyond := links_out_of_reach(units)) > 0.1:
             raise DataError(
                 f"{beyond:.0%} of all predicted links lie in clusters larger than any that the "
-                "sample touches: no weight can stand in for them; do without calibration"
+                "sample touches: no weight can represent them; do without calibration"
             )
         need_object(self.totals, "__call__", "totals is a function such as links_by_size")
         columns = tuple(self.totals(units, expansion))
         other = [getattr(c, "name", repr(c)) for c in columns if not isinstance(c, ClusterSum)]
         if other or not columns:
             raise DataError(
-                "totals must give one ClusterSum or more, whose totals the prediction fixes, not "
+                "totals must return one ClusterSum or more, whose totals the prediction fixes, not "
                 + (some(other) if other else "none")
             )
         target = np.array([known.total(c) for c in columns])
@@ -247,7 +276,7 @@ class Calibrated:
         if rests_on.min() < self.fewest:
             raise DataError(
                 f"the estimate of a total to calibrate to rests on {rests_on.min():.1f} effective draws, "
-                f"fewer than {self.fewest:g}: the few units that carry it would be bent to fit; do "
+                f"fewer than {self.fewest:g}: the few units that carry it would take all the change; do "
                 "without calibration, or draw units with probability proportional to size"
             )
         size = units.size[expansion.unit]
@@ -266,14 +295,25 @@ class Calibrated:
 
 
 def links_out_of_reach(units: Units) -> float:
-    """Share of all predicted links in clusters larger than any that the units touch, in [0, 1].
+    """Return the share of all predicted links that are in clusters larger than any in the sample, in [0, 1].
 
-    Nothing in the sample can tell whether these links are right.
+    The sample holds no information about whether these links are right.
+
+    Parameters
+    ----------
+    units : Units
 
     Raises
     ------
     NotIdentified
-        Where the totals of the prediction are not known.
+        If the totals of the prediction are not known.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}, {1: "x", 2: "x"})
+    >>> links_out_of_reach(units)
+    0.75
     """
     need_units(units)
     if units.known is None:
@@ -289,22 +329,25 @@ def links_out_of_reach(units: Units) -> float:
 def _factors(
     w: FloatArray, x: FloatArray, q: FloatArray, bounds: tuple[float, float]
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """g = clip(1 + q x'λ, L, U) with Σ w g x = 1, by Newton's method with halved steps."""
+    """Return the factors g of the weights, (n,), and whether each is free of the bounds, (n,).
 
-    def at(multipliers: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+    g = clip(1 + q x'λ, L, U) meets Σ w g x = 1. Newton's method with halved steps solves for λ.
+    """
+
+    def gap_and_factors(multipliers: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
         raw = 1 + q * (x @ multipliers)
         g = np.clip(raw, *bounds)
         return 1 - (w * g) @ x, g, raw == g
 
     multipliers = np.zeros(x.shape[1])
-    gap, g, free = at(multipliers)
+    gap, g, free = gap_and_factors(multipliers)
     for _ in range(50):
         if np.abs(gap).max() < 1e-12:
             return g, free
         slope = (x * (w * q * free)[:, None]).T @ x
         step = np.linalg.lstsq(slope, gap, rcond=1e-12)[0]
         for halving in 0.5 ** np.arange(20):
-            nearer, g, free = at(multipliers + halving * step)
+            nearer, g, free = gap_and_factors(multipliers + halving * step)
             if np.linalg.norm(nearer) < np.linalg.norm(gap):
                 break
         multipliers, gap = multipliers + halving * step, nearer

@@ -1,4 +1,8 @@
-"""What is counted on units: a column is a sum over pieces; its sum over all units is a population total."""
+"""Columns: quantities counted on units, as sums over their pieces.
+
+The sum of a column over all units of the population is a total. In formulas, a piece has n records. Its
+entity has N_c records, and its predicted cluster m.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,19 @@ from .errors import NotIdentified
 
 
 class Pieces(Protocol):
-    """Pieces of units: n, N and m of each, its unit and its whole cluster (see `erbayes.Units`)."""
+    """Pieces of units, as columns need them (see `erbayes.Units`).
+
+    Attributes
+    ----------
+    unit : int array, (pieces,)
+        Position of the unit of each piece.
+    group : int array, (pieces,)
+        Number of the entity or the predicted cluster of each piece, within blocks too.
+    n, N, m : float arrays, (pieces,)
+        Records of the piece, of its entity and of its predicted cluster. N is NaN if it is not known.
+    by_entity : bool
+        True if units are entities or blocks, False if they are predicted clusters.
+    """
 
     @property
     def unit(self) -> IntArray: ...
@@ -31,12 +47,24 @@ class Pieces(Protocol):
 
 
 class Column(Protocol):
-    """A quantity counted on each unit, whose sum over all units is a population total."""
+    """A quantity counted on each unit. Its sum over all units of the population is a total."""
 
     @property
     def name(self) -> str: ...
-    def identified(self, units: Pieces) -> bool: ...
-    def count(self, units: Pieces) -> FloatArray: ...
+
+    def identified(self, units: Pieces) -> bool:
+        """Return whether these units hold all that the column needs."""
+        ...
+
+    def count(self, units: Pieces) -> FloatArray:
+        """Return the quantity of each unit, (units,).
+
+        Raises
+        ------
+        NotIdentified
+            If the column is not identified on these units.
+        """
+        ...
 
 
 Term = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
@@ -44,7 +72,24 @@ Term = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
 
 @dataclass(frozen=True, slots=True)
 class PieceSum:
-    """Σ over pieces of term(n, N_c, m)."""
+    """A column that sums a term over the pieces of each unit: Σ term(n, N_c, m).
+
+    Parameters
+    ----------
+    name : str
+        Columns with different terms need different names.
+    term : callable (n, N_c, m) -> float array
+        Vectorised: records of the piece, of its entity and of its predicted cluster.
+
+    Examples
+    --------
+    The records of each unit in pieces of two or more:
+
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
+    >>> PieceSum("together", lambda n, N, m: np.where(n > 1, n, 0.0)).count(units)
+    array([2.])
+    """
 
     name: str
     term: Term
@@ -81,7 +126,23 @@ class PieceSum:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSum:
-    """Σ over pieces of n φ(m): its total over all units is known from the prediction alone."""
+    """A column that sums n φ(m) over the pieces of each unit. The prediction fixes its total.
+
+    Parameters
+    ----------
+    name : str
+    phi : callable m -> float array
+        Vectorised: the share of one record in a quantity of its predicted cluster, which has m records.
+
+    Examples
+    --------
+    The predicted clusters of each unit; each of m records counts 1/m per record:
+
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "y", 3: "x"})
+    >>> ClusterSum("clusters", lambda m: 1 / m).count(units)
+    array([1.5, 0.5])
+    """
 
     name: str
     phi: Callable[[FloatArray], FloatArray]
@@ -95,7 +156,27 @@ class ClusterSum:
 
 @dataclass(frozen=True, slots=True)
 class GroupMax:
-    """Σ over whole entities (or whole predicted clusters) of the largest term(n, N_c, m)."""
+    """A column that sums the largest term of each entity, or of each predicted cluster, in a unit.
+
+    The largest is that of term(n, N_c, m) over the pieces of one entity or predicted cluster.
+
+    Parameters
+    ----------
+    name : str
+    term : callable (n, N_c, m) -> float array
+        Vectorised, 0 or more.
+    by_entity : bool
+        True for the pieces of an entity, False for those of a predicted cluster.
+
+    Examples
+    --------
+    The records of the largest piece of each entity:
+
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
+    >>> GroupMax("largest", lambda n, N, m: n, by_entity=True).count(units)
+    array([2.])
+    """
 
     name: str
     term: Term
@@ -107,7 +188,7 @@ class GroupMax:
     def count(self, units: Pieces) -> FloatArray:
         if not self.identified(units):
             side = "true entities" if self.by_entity else "predicted clusters"
-            raise NotIdentified(f"'{self.name}' is identified only where whole {side} are sampled")
+            raise NotIdentified(f"'{self.name}' is identified only if whole {side} are sampled")
         largest = np.zeros(int(units.group.max()) + 1)
         np.maximum.at(largest, units.group, self.term(units.n, units.N, units.m))
         unit = np.zeros(len(largest), dtype=np.int64)
@@ -117,7 +198,13 @@ class GroupMax:
 
 @dataclass(frozen=True, slots=True)
 class Unidentified:
-    """A quantity that no sample of units identifies, and why."""
+    """A quantity that no sample of units identifies, with the reason.
+
+    Parameters
+    ----------
+    name, reason : str
+        The message of `NotIdentified` has both.
+    """
 
     name: str
     reason: str
@@ -131,7 +218,19 @@ class Unidentified:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A total fixed by the prediction, entering a metric as a constant."""
+    """A total that the prediction fixes. It enters a metric as a constant.
+
+    Parameters
+    ----------
+    column : ClusterSum
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"})
+    >>> eb.Sample(units, eb.UniformClusters()).known(Known(RECORDS))
+    3.0
+    """
 
     column: ClusterSum
 
@@ -141,11 +240,18 @@ class Known:
 
 
 def pairs(x: FloatArray) -> FloatArray:
-    """C2(x) = x (x - 1) / 2."""
+    """Return the number of pairs of x records, x (x - 1) / 2.
+
+    Examples
+    --------
+    >>> pairs(np.array([1, 2, 3]))
+    array([0., 1., 3.])
+    """
     return x * (x - 1) / 2
 
 
 def _exact(n: FloatArray, N: FloatArray, m: FloatArray) -> FloatArray:
+    """Return 1 for a piece that is its whole entity and its whole predicted cluster, else 0."""
     return np.where(np.isnan(N), np.nan, ((n == N) & (n == m)).astype(float))
 
 
@@ -178,4 +284,4 @@ BEST_MATCHING = Unidentified(
 COLUMNS: tuple[Column, ...] = tuple(
     column for column in vars().values() if isinstance(column, PieceSum | ClusterSum | GroupMax)
 )
-"""Every column above that some sample identifies, in this order."""
+"""The columns above that a sample can identify, in this order."""

@@ -1,4 +1,4 @@
-"""Several predictions judged by one sample, with paired differences."""
+"""Comparison of several predictions on one sample, with paired differences."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from .units import Missing, Units, framed, measure
 
 
 class Coverage(Enum):
-    """What to do where predictions cover different records."""
+    """Policies for predictions that cover different records."""
 
     ERROR = "error"
     """Refuse (the default)."""
     COMMON = "common"
-    """Judge all of them on the records that every one covers; labels shrink to these too."""
+    """Judge all of them on the records that every one covers. Other labelled records are left out."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -41,12 +41,13 @@ class Comparison(Tabled):
     Attributes
     ----------
     predictions, metrics : tuple of str
+        Their names.
     joint : Normal or Draws
         Metrics of the first prediction, then of the second, and so on, jointly.
     samples : tuple of Sample
-        The sample as each prediction sees it, for `alarms`, `balance` and `influence`.
+        The sample with the overlaps of each prediction, for `alarms`, `balance` and `influence`.
     left_out : int
-        Labelled records left out since a prediction lacks them (`Coverage.COMMON`).
+        Labelled records that are left out, since a prediction lacks them (`Coverage.COMMON`).
     """
 
     predictions: tuple[str, ...]
@@ -56,13 +57,23 @@ class Comparison(Tabled):
     left_out: int = 0
 
     def differences(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
-        """Each prediction minus each earlier one: a tidy table with paired standard errors.
+        """Return the differences of predictions, each minus each earlier one, with paired standard errors.
 
         Parameters
         ----------
         level : float in (0, 1)
         kind : Kind, optional
-            Of interval; by default that of `joint`.
+            The kind of interval. By default that of `joint`.
+
+        Returns
+        -------
+        DataFrame
+            One row per difference and metric.
+
+        Raises
+        ------
+        DataError
+            If the level is outside (0, 1), or the result cannot have this kind of interval.
         """
         k = len(self.metrics)
         rows, names = [], []
@@ -77,7 +88,10 @@ class Comparison(Tabled):
         return table.reset_index()
 
     def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
-        """Estimates of every prediction, tidy; `level` and `kind` as in `differences`."""
+        """Return the estimates, one row per prediction and metric.
+
+        `level` and `kind` are those of `differences`.
+        """
         table = self.joint.table(level, kind)
         table.index = pd.MultiIndex.from_product(
             [self.predictions, self.metrics], names=["prediction", "metric"]
@@ -98,27 +112,33 @@ def compare(
     engine: Engine | None = None,
     rng: Seed = None,
 ) -> Comparison:
-    """Judge two or more predictions by the same sample.
+    """Estimate metrics of two or more predictions, and their differences, from one sample.
 
     Parameters
     ----------
-    predictions : mapping, name -> memberships, or files and tables, or what `erbayes.large.scan` returned
-        Where one lies in files or tables, `erbayes.large.scan` counts all of them.
+    predictions : mapping, name -> memberships, or files and tables, or results of `erbayes.large.scan`
+        If one lies in files or tables, `erbayes.large.scan` counts all of them.
     labels, design, metrics, blocks, missing, frame
-        As in `erbayes.estimate`. What was scanned has labels, blocks, policy and frame of its own. Inside a
-        frame, releases of different dates have the same records.
+        As in `erbayes.estimate`. A finished scan has its own labels, blocks, policy and frame. A frame leaves
+        releases of different dates the same records.
     coverage : Coverage
-        What to do where the predictions cover different records.
+        The policy for predictions that cover different records.
     engine : Engine, optional
-        One with a method `paired`: `Taylor()` by default, `Jackknife()`, or `Resampled()` for replicates.
+        An engine with a method `paired`: `Taylor()` by default, `Jackknife()`, or `Resampled()`.
     rng : Generator, int or None
-        For an engine that needs chance. A seed gives the same result again.
+        The source of chance, for engines that need one. A seed makes results repeatable.
+
+    Returns
+    -------
+    Comparison
 
     Raises
     ------
     DataError
-        Fewer than two predictions, or (with `Coverage.ERROR`, or of finished scans) different records;
-        an engine that cannot judge several predictions by the same draws.
+        If there are fewer than two predictions, or if the engine has no method `paired`. If the predictions
+        cover different records, under `Coverage.ERROR` or in finished scans.
+    NotIdentified
+        If the sample cannot estimate a metric.
 
     Examples
     --------
@@ -126,8 +146,8 @@ def compare(
     >>> a = {1: "a", 2: "a", 3: "b", 4: "c", 5: "c"}
     >>> b = {1: "a", 2: "a", 3: "a", 4: "c", 5: "c"}
     >>> labels = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y"}
-    >>> found = compare({"a": a, "b": b}, labels, eb.UniformClusters(), [eb.metrics.b3_recall])
-    >>> found.differences()[["difference", "metric", "estimate"]].round(3)
+    >>> comparison = compare({"a": a, "b": b}, labels, eb.UniformClusters(), [eb.metrics.b3_recall])
+    >>> comparison.differences()[["difference", "metric", "estimate"]].round(3)
       difference     metric  estimate
     0      b - a  b3-recall     0.309
     """
@@ -155,7 +175,7 @@ def compare(
             lacking = [name for name in predictions if name not in scans]
             raise DataError(f"scan every prediction or none: {some(lacking)} is not a scan")
         refuse_different_records(scans)
-        return _compared(scans, design, metrics, engine, rng, common)
+        return _comparison(scans, design, metrics, engine, rng, common)
     labels = Clustering.of(labels, "labels")
     within = {n: framed(p, labels, frame, f"prediction {n!r}") for n, p in predictions.items()}
     clusterings = {name: clustering for name, (clustering, _) in within.items()}
@@ -179,18 +199,18 @@ def compare(
         name: replace(measure(c, labels, blocks=blocks, missing=missing), frame=within[name][1])
         for name, c in clusterings.items()
     }
-    return _compared(units, design, metrics, engine, rng, common)
+    return _comparison(units, design, metrics, engine, rng, common)
 
 
 def _need_one_kind(clusterings: Mapping[str, Clustering]) -> None:
-    """Refuse predictions of which some number their records and others name them."""
+    """Refuse predictions whose record ids differ in type, such as numbers and strings."""
     kinds = {name: kind(c.records) for name, c in clusterings.items() if len(c.records)}
     if len(set(kinds.values())) > 1:
-        told = ", ".join(f"those of {name!r} of type {of}" for name, of in kinds.items())
-        raise DataError(f"record ids of the predictions differ in type: {told}; convert them to one")
+        types = ", ".join(f"those of {name!r} of type {id_type}" for name, id_type in kinds.items())
+        raise DataError(f"record ids of the predictions differ in type: {types}; convert them to one type")
 
 
-def _compared(
+def _comparison(
     units: Mapping[str, Units],
     design: Design,
     metrics: Sequence[Metric],
@@ -198,8 +218,9 @@ def _compared(
     rng: Seed,
     common: bool,
 ) -> Comparison:
+    """Return the comparison of predictions whose units are counted."""
     samples = tuple(Sample(u, design) for u in units.values())
     joint = need_paired(engine or Taylor()).paired(samples, metrics, rng)
-    seen = samples[0].units
-    left_out = seen.unmatched if common and seen.population is not None else 0
+    first = samples[0].units
+    left_out = first.unmatched if common and first.population is not None else 0
     return Comparison(tuple(units), tuple(m.name for m in metrics), joint, samples, left_out)

@@ -1,9 +1,10 @@
-"""How the units were drawn: each design turns units into draws, weights and their variance.
+"""Designs: the ways in which units were drawn. Each turns units into draws, weights and their variance.
 
-In every design a total is estimated by Σ over draws of weight × y. Without replacement the
-variance carries θ = 1 - n/T, which makes it unbiased for a total (Cochran 1977, theorem 2.2).
-The paper's θ = 1 - (n-1)/(T-1) is T/(T-1) times larger: pass `correction=paper_theta` for it.
-[B22] is Binette et al. (2022), arXiv 2210.01230.
+In every design the sum of weight × column over draws estimates a total. For n draws without replacement from
+T units, the variance has the factor θ = 1 - n/T. It is then unbiased for a total (Cochran 1977, theorem 2.2).
+The paper's θ = 1 - (n-1)/(T-1) is T/(T-1) times as large. It needs `correction=paper_theta`.
+
+Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 """
 
 from __future__ import annotations
@@ -24,31 +25,45 @@ from .units import Units
 from .variance import DistinctDraws, StratifiedDraws, Variance
 
 Correction = Callable[[int, int], float]
-Drawn = Sequence[Any] | pd.Index
+Ids = Sequence[Any] | pd.Index
 
 
 def sampling_fraction(n: int, T: int) -> float:
-    """θ = 1 - n/T: unbiased for n units drawn without replacement from T."""
+    """Return θ = 1 - n/T, with which the variance is unbiased for n units drawn without replacement from T.
+
+    Examples
+    --------
+    >>> sampling_fraction(25, 100)
+    0.75
+    """
     return 1 - n / T
 
 
 def paper_theta(n: int, T: int) -> float:
-    """θ = 1 - (n-1)/(T-1), the paper's."""
+    """Return θ = 1 - (n-1)/(T-1), the factor of [B22] for n units drawn without replacement from T.
+
+    Examples
+    --------
+    >>> paper_theta(34, 100)
+    0.6666666666666667
+    """
     return 1 - (n - 1) / (T - 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expansion:
-    """Draws and their weights: a total is Σ weight × y[unit].
+    """Draws with their weights and their variance. The sum of weight × column over draws estimates a total.
 
     Attributes
     ----------
     unit : int array, (..., n)
-        Unit of each draw. Leading axes: many samples of a study at once.
+        Position of the unit of each draw. Leading axes hold many samples of a study at once.
     weight : float array, (..., n)
+        The number of units that each draw stands for.
     absolute : bool
-        False where weights, and so totals, are known only up to a common factor.
+        False if weights, and so totals, are known only up to a common factor.
     variance : Variance
+        The variation of the draws over repeated sampling.
     """
 
     unit: IntArray
@@ -60,42 +75,63 @@ class Expansion:
 class Design(Protocol):
     """A way of drawing units."""
 
-    def expand(self, units: Units) -> Expansion: ...
+    def expand(self, units: Units) -> Expansion:
+        """Return the draws of a sample with their weights and their variance.
+
+        Raises
+        ------
+        DataError
+            If the design does not fit the units.
+        """
+        ...
 
 
 @runtime_checkable
 class SelectedBySize(Protocol):
-    """A design under which the chance of a unit depends on its size alone."""
+    """A design under which the chance to draw a unit depends on its size alone."""
 
     @property
     def without_repeats(self) -> bool:
-        """True where no unit is drawn twice."""
+        """True if no unit is drawn twice."""
         ...
 
     @property
     def fixed_size(self) -> bool:
-        """True where the design sets the number of draws; else `selection` is the very chance."""
+        """True if the design fixes the number of draws.
+
+        If it is False, `selection` returns the chances themselves, not up to a factor.
+        """
         ...
 
     def expand(self, units: Units) -> Expansion: ...
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
-        """Chance of a unit of each size, up to a factor."""
+        """Return the chance to draw a unit of each size, up to a factor.
+
+        Parameters
+        ----------
+        size : float array, (k,)
+            Sizes in records.
+        units : Units
+        """
         ...
 
 
 @runtime_checkable
 class WithLaw(Protocol):
-    """A design whose weights change with errors of labelling in a known way (see `erbayes.sensitivity`)."""
+    """A design whose weights change in a known way with labelling errors (see `erbayes.sensitivity`)."""
 
     @property
     def weights_follow_labels(self) -> bool:
-        """True if a unit weighs less the more records its labels hold; False if labels do not matter."""
+        """True if a unit weighs less the more records its labels give it; False if weights ignore labels."""
         ...
 
 
-def _drawn(units: Units, draws: Any) -> IntArray:
-    """Unit of each draw; every unit once if `draws` is None. Draws of omitted units are no draws."""
+def _unit_of_draws(units: Units, draws: Any) -> IntArray:
+    """Return the position of the unit of each draw, (n,). If `draws` is None, every unit is drawn once.
+
+    Draws of omitted units are left out.
+    """
     if not len(units):
         raise DataError("the sample holds no unit")
     if draws is None:
@@ -114,12 +150,13 @@ def _drawn(units: Units, draws: Any) -> IntArray:
 
 
 def _theta(n: int, T: int, correction: Correction) -> float:
-    """θ of n draws without replacement from T."""
+    """Return θ of n draws without replacement from T, refusing one outside [0, 1]."""
     need_object(correction, "__call__", "a correction is a function such as sampling_fraction")
     return number(correction(n, T), f"correction({n}, {T})", lambda theta: 0 <= theta <= 1, "lie in [0, 1]")
 
 
 def _single_stratum(n: int, population: int | None, correction: Correction) -> StratifiedDraws:
+    """Return the variance of n draws from one stratum, with replacement if `population` is None."""
     if population is not None:
         population = whole(population, "population")
         if n > population:
@@ -129,7 +166,7 @@ def _single_stratum(n: int, population: int | None, correction: Correction) -> S
 
 
 def _need_frame(records: int | None, units: Units, argument: str) -> None:
-    """Refuse a frame of fewer records than the prediction holds."""
+    """Refuse a frame that has fewer records than the prediction."""
     known = units.population
     if records is None or known is None:
         return
@@ -141,7 +178,7 @@ def _need_frame(records: int | None, units: Units, argument: str) -> None:
 
 
 def _need_room(population: int | None, units: Units) -> None:
-    """Refuse more units than the prediction's records leave room for: each unit has a record."""
+    """Refuse a population of more units than the prediction has records for. Each unit has at least one."""
     known = units.population
     if population is None or known is None or units.unmatched:
         return
@@ -156,24 +193,39 @@ def _need_room(population: int | None, units: Units) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UniformRecords:
-    """Records drawn uniformly, each leading to its unit: probability proportional to size.
+    """Records drawn uniformly, each with its whole unit: a chance proportional to size.
+
+    A draw of a unit of N_c records has weight N/(n N_c), for n draws from N records ([B22]).
 
     Parameters
     ----------
     draws : sequence of unit ids, optional
-        The unit of each drawn record, repeats kept. None: each labelled unit is one draw.
+        The unit of each drawn record, with repeats. By default each labelled unit is one draw.
     population : int, optional
-        Number of records in the frame, where drawn without replacement.
+        Number of records in the frame, if they were drawn without replacement.
     correction : callable (n, T) -> θ
+        Finite-population correction, in [0, 1].
+
+    Raises
+    ------
+    DataError
+        In `expand`, if draws and labelled units differ, or if `population` is not the number of records.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.UniformRecords(draws=["x", "x", "y"]).expand(units).weight.round(3)
+    array([0.667, 0.667, 1.333])
     """
 
-    draws: Drawn | None = None
+    draws: Ids | None = None
     population: int | None = None
     correction: Correction = sampling_fraction
 
     @property
     def weights_follow_labels(self) -> bool:
-        """True: see `WithLaw`."""
+        """True: a unit weighs less if labels give it more records (see `WithLaw`)."""
         return True
 
     @property
@@ -195,10 +247,10 @@ class UniformRecords:
                 f"population = {frame}, but the prediction holds {known:.0f} records: pass the "
                 "prediction of all records that were drawn from, or their number"
             )
-        return self.over(units, _drawn(units, self.draws))
+        return self.expand_draws(units, _unit_of_draws(units, self.draws))
 
-    def over(self, units: Units, unit: IntArray) -> Expansion:
-        """The expansion of draws given as positions among the units, (..., n)."""
+    def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
+        """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
         records, n = units.population, unit.shape[-1]
         scale = 1.0 if records is None else records
         return Expansion(
@@ -211,17 +263,30 @@ class UniformRecords:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DistinctEntities:
-    """The distinct units among `draws` records drawn uniformly with replacement.
+    """The distinct units of records drawn uniformly with replacement.
 
-    Where a label set lists each entity once although some were drawn twice, this is its design:
-    weights 1/N_c without the repeats bias precision.
+    Labels have this design if they list each entity once, although some entities were drawn more than once.
+    Weights 1/N_c without the repeats bias precision. An entity of N_c among N records is in the sample with
+    probability π_c = 1 - (1 - N_c/N)^n, and has weight 1/π_c (Horvitz and Thompson 1952).
 
     Parameters
     ----------
     draws : int
-        Number of records drawn.
+        Number n of records drawn, repeats included.
     records : int, optional
-        Records in the population; by default those of the prediction.
+        Number N of records in the population. By default those of the prediction.
+
+    Raises
+    ------
+    DataError
+        In `expand`, if there are more units than draws, or if `records` is unknown or too small.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.DistinctEntities(draws=2).expand(units).weight.round(3)
+    array([1.333, 2.286])
     """
 
     draws: int
@@ -229,7 +294,7 @@ class DistinctEntities:
 
     @property
     def weights_follow_labels(self) -> bool:
-        """True: see `WithLaw`."""
+        """True: a unit weighs less if labels give it more records (see `WithLaw`)."""
         return True
 
     @property
@@ -263,26 +328,43 @@ class DistinctEntities:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UniformClusters:
-    """Units (entities, blocks, predicted clusters) drawn uniformly.
+    """Units drawn uniformly: entities, blocks or predicted clusters.
+
+    Each of n draws from T units has weight T/n, or 1/n if T is not known ([B22]).
 
     Parameters
     ----------
     population : int, optional
-        Number of units in the population, where drawn without replacement. A full sample (a
-        census) then has standard error 0. Each unit has a record of the prediction, so more units than
-        that leaves room for are refused.
+        Number of units in the population, if they were drawn without replacement. A sample of all units, a
+        census, then has standard error 0. The number cannot exceed the records of the prediction, since each
+        unit has one.
     draws : sequence of unit ids, optional
-        The unit of each draw, repeats kept; only with replacement.
+        The unit of each draw, with repeats, if units were drawn with replacement. By default each labelled
+        unit is one draw.
     correction : callable (n, T) -> θ
+        Finite-population correction, in [0, 1].
+
+    Raises
+    ------
+    DataError
+        In `expand`, if draws and labelled units differ. If `population` is less than the draws, or more than
+        the records allow. If units repeat although `population` is passed.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.UniformClusters(population=3).expand(units).weight
+    array([1.5, 1.5])
     """
 
     population: int | None = None
-    draws: Drawn | None = None
+    draws: Ids | None = None
     correction: Correction = sampling_fraction
 
     @property
     def weights_follow_labels(self) -> bool:
-        """False: see `WithLaw`."""
+        """False: weights do not depend on labels (see `WithLaw`)."""
         return False
 
     @property
@@ -297,45 +379,43 @@ class UniformClusters:
         return np.ones_like(size)
 
     def expand(self, units: Units) -> Expansion:
-        unit = _drawn(units, self.draws)
-        _refuse_repeats(unit, self.population)
-        _need_room(self.population, units)
-        return self.over(units, unit)
+        unit = _unit_of_draws(units, self.draws)
+        _need_distinct(unit, units, self.population)
+        return self.expand_draws(units, unit)
 
-    def over(self, units: Units, unit: IntArray) -> Expansion:
-        """The expansion of draws given as positions among the units, (..., n)."""
+    def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
+        """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
         n = unit.shape[-1]
         variance = _single_stratum(n, self.population, self.correction)
         total = 1 if self.population is None else self.population
         return Expansion(unit, np.full(unit.shape, total / n), self.population is not None, variance)
 
 
-def _refuse_repeats(unit: IntArray, population: int | None) -> None:
-    if population is None:
-        return
-    repeats = len(unit) - len(np.unique(unit))
-    if repeats:
+def _need_distinct(unit: IntArray, units: Units, population: int | None) -> None:
+    """Refuse repeats, and too many units, in draws without replacement from `population`."""
+    if population is not None and (repeats := len(unit) - len(np.unique(unit))):
         raise DataError(f"{repeats} units are listed twice, but the design has no repeats")
+    _need_room(population, units)
 
 
 LARGEST = 1e100
-"""Weights above it, or below its inverse, leave no room for their squares."""
+"""The largest weight. Squares of larger ones, or of weights below its inverse, leave the range of floats."""
 
 
-def _numbers(values: Any, ids: pd.Index, what: str, of: str) -> FloatArray:
-    """Numbers keyed by id, in the order of `ids`."""
-    series = _by_id(values, what)
+def _numbers(values: Any, ids: pd.Index, what: str, owners: str) -> FloatArray:
+    """Return numbers that are keyed by id, in the order of `ids`."""
+    series = _series_by_id(values, what)
     if not series.index.is_unique:
-        raise DataError(f"{what}: {int(series.index.duplicated().sum())} {of} are listed twice")
-    where = series.index.get_indexer(ids)
-    if (where < 0).any():
-        raise DataError(
-            f"{what} lack {int((where < 0).sum())} of {len(ids)} {of}, such as {some(ids[where < 0])}"
-        )
-    return _floats(series, what)[where]
+        raise DataError(f"{what}: {int(series.index.duplicated().sum())} {owners} are listed twice")
+    position = series.index.get_indexer(ids)
+    lacking = ids[position < 0]
+    if len(lacking):
+        raise DataError(f"{what} lack {len(lacking)} of {len(ids)} {owners}, such as {some(lacking)}")
+    return _floats(series, what)[position]
 
 
-def _by_id(values: Any, what: str) -> pd.Series:
+def _series_by_id(values: Any, what: str) -> pd.Series:
+    """Return a Series or a mapping as a Series, refusing anything else."""
     if isinstance(values, pd.Series):
         return values
     if not isinstance(values, Mapping):
@@ -344,6 +424,7 @@ def _by_id(values: Any, what: str) -> pd.Series:
 
 
 def _floats(values: Any, what: str) -> FloatArray:
+    """Return real numbers as a float array, (n,), refusing anything else."""
     array = np.asarray(values)
     if array.dtype.kind in "cmM" or array.ndim != 1:
         raise DataError(f"{what} must be one real number each, not {array.dtype} of shape {array.shape}")
@@ -354,6 +435,7 @@ def _floats(values: Any, what: str) -> FloatArray:
 
 
 def _weights(units: Units, weights: Any) -> FloatArray:
+    """Return the weight of each unit, (units,), refusing those that are not positive and finite."""
     values = _numbers(weights, units.ids, "weights", "units")
     bad = ~((values >= 1 / LARGEST) & (values <= LARGEST))
     if bad.any():
@@ -366,11 +448,12 @@ def _weights(units: Units, weights: Any) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownWeights:
-    """Units drawn with known probabilities; weight ∝ 1/p.
+    """Units drawn with known chances; the weight of a unit is proportional to 1/chance.
 
-    With `population` the variance carries 1 - n/T, which is right for draws that are uniform but for their
-    weights. Draws of unequal probabilities without replacement have another variance (Yates and Grundy),
-    which needs the chance of each pair: leave `population` out, and the standard errors are too large.
+    With `population` the variance has the factor θ = 1 - n/T. It is right only for uniform draws whose
+    weights differ for another reason. Draws with unequal chances and without replacement have another
+    variance (Yates and Grundy), which needs the chance of each pair. For these omit `population`; standard
+    errors are then too large.
 
     Parameters
     ----------
@@ -379,19 +462,30 @@ class KnownWeights:
     draws, population, correction
         As in `UniformClusters`.
     absolute : bool
-        True where Σ weight × y over draws estimates the total itself, not just up to a factor.
+        True if Σ weight × column over draws estimates the total itself, False if only up to a factor.
+
+    Raises
+    ------
+    DataError
+        In `expand`, if a labelled unit lacks a weight, or as in `UniformClusters`.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.KnownWeights({"x": 1.0, "y": 2.0}).expand(units).weight
+    array([1., 2.])
     """
 
     weights: pd.Series | Mapping[Any, float]
-    draws: Drawn | None = None
+    draws: Ids | None = None
     population: int | None = None
     correction: Correction = sampling_fraction
     absolute: bool = False
 
     def expand(self, units: Units) -> Expansion:
-        unit = _drawn(units, self.draws)
-        _refuse_repeats(unit, self.population)
-        _need_room(self.population, units)
+        unit = _unit_of_draws(units, self.draws)
+        _need_distinct(unit, units, self.population)
         return Expansion(
             unit,
             _weights(units, self.weights)[unit],
@@ -402,24 +496,32 @@ class KnownWeights:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BySize:
-    """Units drawn with replacement with probability proportional to a known function of their size.
+    """Units drawn with replacement, with a chance that is a known function of their size.
 
     Parameters
     ----------
     probability : callable, sizes in records -> chance up to a factor
         Vectorised, positive.
     draws : sequence of unit ids, optional
-        The unit of each draw, repeats kept.
+        The unit of each draw, with repeats. By default each labelled unit is one draw.
+
+    Raises
+    ------
+    DataError
+        In `expand`, if a chance is not positive and finite, or if draws and labelled units differ.
 
     Examples
     --------
-    Giants twice as likely for each doubling of the square root of their size:
+    A chance proportional to the square root of the size:
 
-    >>> design = BySize(np.sqrt)
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "x", 4: "x"})
+    >>> eb.BySize(np.sqrt).expand(units).weight
+    array([0.5])
     """
 
     probability: Callable[[FloatArray], FloatArray]
-    draws: Drawn | None = None
+    draws: Ids | None = None
 
     @property
     def without_repeats(self) -> bool:
@@ -434,12 +536,10 @@ class BySize:
         try:
             chance = np.asarray(self.probability(size), dtype=float)
         except (TypeError, ValueError) as error:
-            raise DataError(
-                f"probability must give a number for each of an array of sizes: {error}"
-            ) from error
+            raise DataError(f"probability must return one number per size: {error}") from error
         if chance.shape not in {(), size.shape}:
             raise DataError(
-                f"probability gave {chance.size} chances for {size.size} sizes: it takes an array of them"
+                f"probability returned {chance.size} chances for {size.size} sizes: it needs one per size"
             )
         chance = np.broadcast_to(chance, size.shape)
         bad = ~(np.isfinite(chance) & (chance > 0))
@@ -451,7 +551,7 @@ class BySize:
         return chance
 
     def expand(self, units: Units) -> Expansion:
-        unit = _drawn(units, self.draws)
+        unit = _unit_of_draws(units, self.draws)
         return Expansion(
             unit,
             1 / self.selection(units.size[unit], units),
@@ -462,55 +562,73 @@ class BySize:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedRecords:
-    """Records drawn with known probabilities, each leading to its unit ([B22] lemma 1).
+    """Records drawn with known probabilities, each with its whole unit ([B22] lemma 1).
 
-    A unit of N_c records reached by a record of probability p_i has weight 1/(n p_i N_c). If the
-    probabilities of all its records are known, `WeightedRecords.of` weighs it by 1/(n p_c), p_c their sum
-    (Hansen and Hurwitz). That has the smaller variance for every total, since p_c/N_c is the mean of the p_i
-    and 1/p_c the mean of the other weight over the record that is drawn.
+    If a record of probability p_i leads to a unit of N_c records, the draw has weight 1/(n p_i N_c). If the
+    probabilities of all records of the unit are known, `WeightedRecords.of` makes the weight 1/(n p_c), with
+    p_c their sum (Hansen and Hurwitz 1943). For each unit, it is the mean of the other weight over the
+    records by which the unit may be drawn. Its variance is therefore the smaller one for every total.
 
     Parameters
     ----------
     units : sequence of unit ids, (n,)
-        The unit of each drawn record, repeats kept.
+        The unit of each drawn record, with repeats.
     probability : sequence of float, (n,)
-        Probability p_i of that record at a single draw. A Series needs the index of `units`.
+        Probability p_i of that record at a single draw, above 0 and at most 1 if `absolute`. A Series needs
+        the index of `units`.
     absolute : bool
-        True where the p_i of all records sum to 1; False where they are known up to a factor.
+        True if the p_i of all records sum to 1, False if they are known only up to a factor.
     summed : bool
-        True where each probability is p_c, of the whole unit.
+        True if each probability is p_c, that of the whole unit.
+
+    Raises
+    ------
+    DataError
+        In `expand`, if draws and labelled units differ, or if a probability is missing or out of range.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.WeightedRecords(["x", "y"], [0.25, 0.25], absolute=True).expand(units).weight
+    array([1., 2.])
     """
 
-    units: Drawn
+    units: Ids
     probability: Sequence[float] | pd.Series | FloatArray
     absolute: bool = False
     summed: bool = False
 
     @property
     def weights_follow_labels(self) -> bool:
-        """True: see `WithLaw`."""
+        """True: a unit weighs less if labels give it more records (see `WithLaw`)."""
         return True
 
     @classmethod
-    def of(cls, labels: Any, drawn: Drawn, probability: Any, absolute: bool = False) -> WeightedRecords:
-        """From the probability of every labelled record.
+    def of(cls, labels: Any, drawn: Ids, probability: Any, absolute: bool = False) -> WeightedRecords:
+        """Make the design from the probability of every labelled record.
 
         Parameters
         ----------
         labels : memberships
             The unit of every labelled record: its entity, or its block.
         drawn : sequence of record ids, (n,)
-            The drawn records, repeats kept.
+            The drawn records, with repeats.
         probability : Series or mapping, record id -> p
-            Of every labelled record at a single draw, 0 or more; other records are ignored. A unit whose
-            records all have 0 is never drawn, and estimates do not cover it.
+            The probability of every labelled record at a single draw, 0 or more. Other records are ignored.
+            Estimates do not cover units whose records all have probability 0.
         absolute : bool
-            True where the p of all records of the population sum to 1.
+            True if the p of all records of the population sum to 1.
+
+        Returns
+        -------
+        WeightedRecords
+            With `summed=True`.
 
         Raises
         ------
         DataError
-            A drawn record without a label, a labelled record without a probability, negative ones.
+            If a drawn record has no label, if a labelled record has no probability, or if one is negative.
 
         Examples
         --------
@@ -530,15 +648,16 @@ class WeightedRecords:
                 f"{some(labels.records[bad])}"
             )
         listed = as_index(drawn)
-        at = labels.records.get_indexer(listed)
-        if (at < 0).any():
-            raise DataError(f"{int((at < 0).sum())} drawn records have no label: {some(listed[at < 0])}")
-        unit = labels.codes[at]
+        position = labels.records.get_indexer(listed)
+        unlabelled = listed[position < 0]
+        if len(unlabelled):
+            raise DataError(f"{len(unlabelled)} drawn records have no label: {some(unlabelled)}")
+        unit = labels.codes[position]
         return cls(labels.clusters[unit], np.bincount(labels.codes, p)[unit], absolute, summed=True)
 
     def expand(self, units: Units) -> Expansion:
-        unit = _drawn(units, self.units)
-        p = _floats(_of_draws(self.probability, self.units), "probabilities")
+        unit = _unit_of_draws(units, self.units)
+        p = _floats(_in_order_of_draws(self.probability, self.units), "probabilities")
         if len(p) != len(unit):
             raise DataError(f"{len(p)} probabilities for {len(unit)} drawn records")
         bad = ~((p >= 1 / LARGEST) & (p <= (1 + 1e-12 if self.absolute else LARGEST)))
@@ -553,8 +672,8 @@ class WeightedRecords:
         )
 
 
-def _of_draws(probability: Any, units: Any) -> Any:
-    """Probabilities in the order of the draws."""
+def _in_order_of_draws(probability: Any, units: Any) -> Any:
+    """Return probabilities in the order of the draws, refusing a Series on another index."""
     if not isinstance(probability, pd.Series):
         return probability
     if isinstance(units, pd.Series) and units.index.is_unique and probability.index.is_unique:
@@ -571,14 +690,14 @@ def _of_draws(probability: Any, units: Any) -> Any:
 
 
 class SingleUnit(Enum):
-    """What a stratum with one draw contributes to the variance."""
+    """Rules for the variance of a stratum with one draw."""
 
     ERROR = "error"
     """Refuse (the default)."""
     CERTAINTY = "certainty"
-    """Nothing, for the unit was certain to be drawn."""
+    """It adds nothing, since the unit was certain to be drawn."""
     ADJUST = "adjust"
-    """Its squared distance from the mean of all draws, which is conservative."""
+    """It adds the squared distance of its draw from the mean of all draws, which is conservative."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -588,10 +707,28 @@ class Stratified:
     Parameters
     ----------
     stratum : Series or mapping, unit id -> stratum
+        The stratum of every labelled unit.
     population : mapping, stratum -> number of units
+        Every stratum of the population.
     single_unit : SingleUnit
-        Rule for strata of one draw; a stratum whose only unit was drawn is a census under each.
+        The rule for strata with one draw. A stratum whose only unit was drawn adds nothing under each rule.
     correction : callable (n, T) -> θ
+        Finite-population correction, in [0, 1].
+
+    Raises
+    ------
+    DataError
+        In `expand`, if a unit has no stratum, or if a stratum has no size, no draw or too many. If a stratum
+        has one draw, under `SingleUnit.ERROR`.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> strata, population = {"x": "large", "y": "small"}, {"large": 1, "small": 2}
+    >>> design = eb.Stratified(strata, population, eb.SingleUnit.CERTAINTY)
+    >>> design.expand(units).weight
+    array([1., 2.])
     """
 
     stratum: pd.Series | Mapping[Any, Any]
@@ -601,7 +738,7 @@ class Stratified:
 
     @property
     def weights_follow_labels(self) -> bool:
-        """False: see `WithLaw`."""
+        """False: weights do not depend on labels (see `WithLaw`)."""
         return False
 
     def expand(self, units: Units) -> Expansion:
@@ -609,35 +746,32 @@ class Stratified:
         if not isinstance(self.population, Mapping | pd.Series):
             raise DataError(f"population must map strata to numbers of units, not be {self.population!r}")
         population = {h: whole(T, f"population of stratum {h!r}", 0) for h, T in self.population.items()}
-        given = _by_id(self.stratum, "strata")
-        if not given.index.is_unique:
-            raise DataError(f"strata: {int(given.index.duplicated().sum())} units are listed twice")
-        given = given.dropna()
-        where = given.index.get_indexer(units.ids)
-        if (where < 0).any():
-            raise DataError(
-                f"{int((where < 0).sum())} units have no stratum, such as {some(units.ids[where < 0])}"
-            )
-        codes, names = pd.factorize(given.array[where])
-        empty = [h for h, T in population.items() if T and h not in set(names)]
-        if empty:
+        strata = _series_by_id(self.stratum, "strata")
+        if not strata.index.is_unique:
+            raise DataError(f"strata: {int(strata.index.duplicated().sum())} units are listed twice")
+        strata = strata.dropna()
+        position = strata.index.get_indexer(units.ids)
+        lacking = units.ids[position < 0]
+        if len(lacking):
+            raise DataError(f"{len(lacking)} units have no stratum, such as {some(lacking)}")
+        codes, names = pd.factorize(strata.array[position])
+        if empty := [h for h, T in population.items() if T and h not in set(names)]:
             raise DataError(
                 f"{len(empty)} strata of {sum(population[h] for h in empty)} units hold no labelled "
-                f"unit, such as {some(empty)}: nothing tells of them; merge strata, or leave them out of "
-                "the population and say so"
+                f"unit, such as {some(empty)}: the sample has no information about them; merge strata, or "
+                "leave these out of the population and report that"
             )
-        lacking = [h for h in names if h not in population]
-        if lacking:
-            raise DataError(f"{len(lacking)} strata have no population size: {some(lacking)}")
+        if unsized := [h for h in names if h not in population]:
+            raise DataError(f"{len(unsized)} strata have no population size: {some(unsized)}")
         n = np.bincount(codes)
         T = np.array([population[h] for h in names])
         if (n > T).any():
             raise DataError(f"more units drawn than there are in strata {some(names[n > T])}")
         _need_room(int(T.sum()), units)
-        lonely = (n == 1) & (T > 1)
-        if lonely.any() and self.single_unit is SingleUnit.ERROR:
+        single = (n == 1) & (T > 1)
+        if single.any() and self.single_unit is SingleUnit.ERROR:
             raise DataError(
-                f"{int(lonely.sum())} strata hold a single draw, such as {some(names[lonely])}: "
+                f"{int(single.sum())} strata hold a single draw, such as {some(names[single])}: "
                 "merge strata or choose a rule of SingleUnit"
             )
         theta = np.array(

@@ -1,4 +1,4 @@
-"""What stands behind an estimate: balance against known totals, influence of each unit, alarms."""
+"""Diagnostics of a sample: balance against known totals, influence of units, alarms."""
 
 from __future__ import annotations
 
@@ -27,25 +27,30 @@ from .sample import Sample, need_sample
 from .uncertain import EMPTY, Normal
 
 JOINED = 5
-"""Records of one-record entities that the prediction joins to others, from which the labels are doubted."""
+"""Number of one-record entities in larger predicted clusters that makes labels doubtful."""
 
 
 def balance(sample: Sample) -> pd.DataFrame:
-    """Estimated against known totals of the prediction.
+    """Compare estimated totals of the prediction with known ones.
 
-    Totals are estimated as N Σ w y / Σ w records, which no unknown scale of the weights touches;
-    where weights are absolute a row tells how well they sum to N. Under a heavy tail the sample
-    misses the giants and estimates too few predicted links.
+    Totals are estimated as ratios to records, times N: N Σ w y / Σ w records. An unknown scale of the weights
+    w cancels. If weights are absolute, a further row compares the estimated number of records with N. Under a
+    heavy tail the sample misses large clusters, and estimates too few predicted links.
+
+    Parameters
+    ----------
+    sample : Sample
 
     Returns
     -------
     DataFrame
-        Rows: totals. Columns: estimate, se, known, ratio (estimate / known; NaN where that is 0).
+        One row per total. Columns: estimate, se, known, ratio. The ratio is estimate / known, and NaN if
+        known is 0.
 
     Raises
     ------
     NotIdentified
-        Where the totals of the prediction are not known.
+        If the totals of the prediction are not known.
 
     Examples
     --------
@@ -69,37 +74,54 @@ def balance(sample: Sample) -> pd.DataFrame:
             "N Σwy / Σw records",
         )
 
-    columns = [PREDICTED_LINKS, PREDICTED_CLUSTERS]
-    ratios = [scaled(c) for c in columns]
+    totals = [PREDICTED_LINKS, PREDICTED_CLUSTERS]
+    ratios = [scaled(c) for c in totals]
     if sample.expansion.absolute:
-        columns.insert(0, RECORDS)
+        totals.insert(0, RECORDS)
         ratios.insert(0, Metric("records", (RECORDS,), lambda r: r, PER_RECORD, POSITIVE, "Σw records"))
-    found = taylor(sample, ratios).apply(ratios, order=1)
-    known = np.array([sample.known(Known(c)) for c in columns])
-    ratio = np.divide(found.mean, known, out=np.full(len(known), np.nan), where=known > 0)
-    return pd.DataFrame(
-        {"estimate": found.mean, "se": found.sd, "known": known, "ratio": ratio},
-        index=list(found.names),
-    )
+    fit = taylor(sample, ratios).apply(ratios, order=1)
+    known = np.array([sample.known(Known(c)) for c in totals])
+    ratio = np.divide(fit.mean, known, out=np.full(len(known), np.nan), where=known > 0)
+    columns = {"estimate": fit.mean, "se": fit.sd, "known": known, "ratio": ratio}
+    return pd.DataFrame(columns, index=list(fit.names))
 
 
 def influence(sample: Sample, metric: Metric | str) -> pd.DataFrame:
-    """Which units drive an estimate, the most influential first.
+    """Return the influence of each unit on a metric, the largest first.
 
-    Influence is J (z_s - z̄), the linearised effect on the metric, summed over the draws of a unit:
-    it sums to 0, and leaving a unit out moves the estimate by about minus its influence.
+    Influence is how much a unit moves the metric to first order, J (z - z̄). J is the gradient of the metric
+    by the totals, z the contribution of a draw, and z̄ the mean of contributions. It is summed over the draws
+    of the unit. Influences sum to 0. Without a unit the estimate changes by about minus its influence.
+
+    Parameters
+    ----------
+    sample : Sample
+    metric : Metric or str
 
     Returns
     -------
-    DataFrame, one row a unit
-        records; pieces; missing (records outside the unit's largest piece) and wrong (records of
-        others in the predicted cluster of that piece); foreign_links (predicted links that leave the
-        unit's pieces); draws; influence.
+    DataFrame
+        One row per unit. Columns:
+
+        - records, pieces and draws: their numbers.
+        - missing: records of the unit outside its largest piece.
+        - wrong: records of others in the predicted cluster of that piece.
+        - foreign_links: predicted links between the unit and other records.
+        - influence: in the unit of the metric.
 
     Raises
     ------
     NotIdentified
-        A metric that is 0/0 in the sample.
+        If the metric is 0/0 in the sample.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> influence(eb.Sample(units, eb.UniformClusters()), "mean-cluster-size")["influence"]
+    x    0.25
+    y   -0.25
+    Name: influence, dtype: float64
     """
     need_sample(sample)
     units, expansion = sample.units, sample.expansion
@@ -129,15 +151,35 @@ def influence(sample: Sample, metric: Metric | str) -> pd.DataFrame:
 
 
 def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[str]:
-    """What is wrong with an estimate, in sentences that name the remedy; empty where nothing is.
+    """Return the alarms of a sample: sentences about doubtful estimates, each with its remedy.
 
-    A single draw; standard errors of 0 in a sample that is not a census; jackknife standard errors
-    above 1.5 times Taylor's; predicted links estimated more than 3 standard errors off their known
-    number; more than a tenth of all predicted links in clusters larger than any that the sample
-    touches; at least three repeats to be expected under uniform records where the draws show none; dates
-    (`erbayes.Dated`) that show the labels to be older than the frame; labelled entities of one record
-    each, of which the prediction joins five or more to others.
-    The bounds are conventions, not tests of a stated size.
+    The list is empty if there are none, as for every census. An alarm is raised if
+
+    - there is a single draw,
+    - a standard error is 0,
+    - a jackknife standard error is over 1.5 times Taylor's, or a single draw decides whether a metric is 0/0,
+    - estimated predicted links are over 3 standard errors off their known number,
+    - over a tenth of all predicted links are in clusters larger than any in the sample,
+    - over three repeats are expected under uniform records, and there is none,
+    - dates (`erbayes.Dated`) show that the labels are older than the frame,
+    - each labelled entity has one record, and the prediction joins five or more of these to others.
+
+    These bounds are conventions, not tests of a stated size.
+
+    Parameters
+    ----------
+    sample : Sample
+    metrics : Metric or str, or several
+        Objects of `erbayes.metrics`, or names as tables print them.
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    NotIdentified
+        If the sample cannot estimate a metric.
 
     Examples
     --------
@@ -152,32 +194,32 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[str]:
         return []
     if len(sample.expansion.unit) == 1:
         return ["A single draw gives no variance: label more units."]
-    found = []
+    sentences = []
     fit = taylor(sample, metrics).apply(metrics)
     sure = [m for m, sd in zip(fit.names, fit.sd, strict=True) if sd == 0]
     if sure:
-        found.append(
+        sentences.append(
             f"The sample shows no variation of {', '.join(sure)}: a standard error of 0 is no evidence "
             "of perfection; label more units."
         )
-    found += _heavy_tail(sample, metrics, fit)
+    sentences += _heavy_tail(sample, metrics, fit)
     if sample.units.known is not None and (beyond := links_out_of_reach(sample.units)) > 0.1:
-        found.append(
+        sentences.append(
             f"{beyond:.0%} of all predicted links lie in clusters larger than any that the sample "
             "touches; sample with probability proportional to size."
         )
-    found += out_of_balance(sample) + _labels_older(sample)
+    sentences += out_of_balance(sample) + _labels_older(sample)
     if (repeats := _repeats_expected(sample)) > 3:
-        found.append(
+        sentences.append(
             f"About {repeats:.0f} pairs of draws of the same unit were to be expected and the labels "
             "show none: if repeats were dropped, the design is DistinctEntities; otherwise the "
             "prediction is not the population that was sampled."
         )
-    return found + _entities_of_one(sample)
+    return sentences + _entities_of_one(sample)
 
 
 def _entities_of_one(sample: Sample) -> list[str]:
-    """The alarm of labels that seem to list drawn records alone, not all records of their entities."""
+    """Return the alarm of labels that seem to list drawn records only, not all records of their entities."""
     units = sample.units
     joined = int((units.m > 1).sum())
     if not units.by_entity or (units.N > 1).any() or joined < JOINED:
@@ -185,35 +227,38 @@ def _entities_of_one(sample: Sample) -> list[str]:
     return [
         f"Each of the {len(units.n):,} labelled entities has a single record, although the prediction joins "
         f"{joined:,} of these records to others: the labels must list every record of each sampled entity, "
-        "not the drawn records alone."
+        "not only the drawn records."
     ]
 
 
 def _heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> list[str]:
+    """Return the alarms of estimates that rest on few units."""
     try:
         jack = jackknife(sample, metrics)
     except NotIdentified as undefined:
         return [f"A single unit carries an estimate ({undefined}): label more units."]
-    found = []
+    sentences = []
     reasons = zip(fit.names, fit.undefined, jack.undefined, strict=True)
-    alone = [name for name, before, after in reasons if after and not before]
-    if alone:
-        found.append(
-            f"A single unit carries an estimate ({', '.join(alone)} is 0/0 where one draw is left out): "
+    fragile = [name for name, before, after in reasons if after and not before]
+    if fragile:
+        sentences.append(
+            f"A single unit carries an estimate ({', '.join(fragile)} is 0/0 if one draw is left out): "
             "label more units."
         )
     heavy = [m for m, j, t in zip(fit.names, jack.sd, fit.sd, strict=True) if j > 1.5 * t > 0]
-    if not heavy:
-        return found
-    return [
-        *found,
-        f"Heavy tail: jackknife standard errors exceed Taylor's by half or more for {', '.join(heavy)}; "
-        "few units carry the estimate, see influence(), and trust no closed-form interval.",
-    ]
+    if heavy:
+        sentences.append(
+            f"Heavy tail: jackknife standard errors exceed Taylor's by half or more for {', '.join(heavy)}; "
+            "few units carry the estimate, see influence(), and do not trust closed-form intervals."
+        )
+    return sentences
 
 
 def out_of_balance(sample: Sample) -> list[str]:
-    """The alarm of a sample whose predicted links are over 3 standard errors off their known number."""
+    """Return the alarm if estimated predicted links are over 3 standard errors off their known number.
+
+    The list is empty if they are not, or if the number is not known.
+    """
     if sample.units.population is None:
         return []
     links = balance(sample).loc["predicted_links"]
@@ -228,18 +273,19 @@ def out_of_balance(sample: Sample) -> list[str]:
 
 
 def look_older(cut: Cut, draws: int) -> bool:
-    """Whether labels look older than the prediction.
+    """Return whether labels look older than the prediction.
 
-    Two things together show it. So many records are newer than every labelled one that as many draws of
-    records would miss all of them with probability .01 at most: (1 - share)^draws ≤ .01. Left out, these
-    change pairwise precision by over 1 %. Without dates nothing can show it: a new record of a labelled
-    entity and a false link look the same.
+    They do if two conditions hold. First, draws of records would probably have shown some that are newer than
+    every labelled one. They would miss all of these with probability .01 at most: (1 - share)^draws ≤ .01.
+    Second, pairwise precision changes by over 1 % without these records. Without dates, a new record of a
+    labelled entity and a wrong link look the same.
 
     Parameters
     ----------
     cut : Cut
         The prediction, cut at the newest labelled record (`FrameFacts.labelled`).
     draws : int
+        Number of draws of the sample.
 
     Examples
     --------
@@ -251,7 +297,7 @@ def look_older(cut: Cut, draws: int) -> bool:
 
 
 def _labels_older(sample: Sample) -> list[str]:
-    """The alarm of labels that are older than the frame, where `erbayes.Dated` gives dates."""
+    """Return the alarm of labels that are older than the frame, if `erbayes.Dated` supplies dates."""
     facts = sample.units.frame
     if facts is None or facts.labelled is None:
         return []
@@ -261,13 +307,17 @@ def _labels_older(sample: Sample) -> list[str]:
     newer = cut.outside / (cut.inside + cut.outside)
     return [
         f"{newer:.0%} of the records are newer than every labelled one: if the labels were made before these "
-        f"came, pairwise precision comes out at {cut.links_inside:.3f} of what it is. End the frame with the "
-        f"labels: {facts.newest}."
+        f"came, the estimate of pairwise precision is {cut.links_inside:.3f} of the truth. End the frame "
+        f"with the labels: {facts.newest}."
     ]
 
 
 def _repeats_expected(sample: Sample) -> float:
-    """C2(n) Σ p_c² under uniform records with replacement, where no repeat was drawn; else 0."""
+    """Return the expected number of pairs of draws of one unit, if no repeat was drawn; else 0.
+
+    Under uniform records with replacement it is C2(n) Σ p_c². Here n is the number of draws, and p_c = N_c/N
+    the share of the records that unit c has. The mean size of drawn units over N estimates Σ p_c².
+    """
     records, unit, design = sample.units.population, sample.expansion.unit, sample.design
     if not isinstance(design, UniformRecords) or design.population is not None:
         return 0.0

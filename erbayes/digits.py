@@ -1,4 +1,4 @@
-"""How numbers are shown: with the digits that their uncertainty leaves meaning. Tables keep them all."""
+"""Text of numbers, with as many digits as their uncertainty warrants. Result tables keep all digits."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ import numpy as np
 import pandas as pd
 
 MOST = 4
-"""Decimals, at most."""
+"""The largest number of decimals."""
 NONE = "–"
-"""A number that is not there."""
+"""The text of a missing number."""
 UNCERTAINTIES = ("se", "sd")
+"""Columns that hold the uncertainty of the estimate."""
 MEASURED = ("estimate", "lower", "upper")
-"""Columns in the unit of the estimate, which its uncertainty rounds as well."""
+"""Columns in the unit of the estimate. They have as many decimals as it has."""
 COUNTED = ("df", "ess_bulk")
-"""Columns whose decimals mean nothing."""
+"""Columns that are shown without decimals."""
 
 
 def _leading(x: float) -> int:
-    """Power of ten of the leading digit."""
+    """Return the power of ten of the leading digit."""
     return int(np.floor(np.log10(abs(x))))
 
 
 def decimals(value: float, uncertainty: float = np.nan) -> int:
-    """How many decimals of a number mean something: between 0 and `MOST`.
+    """Return how many decimals a number is shown with, from 0 to `MOST`.
 
-    Two significant digits of the uncertainty, and no more than four of the number itself. The number alone
-    decides if its uncertainty is not above 0, or is not there.
+    The uncertainty keeps two significant digits, and the number at most four. The number alone decides if its
+    uncertainty is 0, below 0 or NaN.
 
     Examples
     --------
@@ -43,12 +44,12 @@ def decimals(value: float, uncertainty: float = np.nan) -> int:
 
 
 def text(value: Any, places: int | None = None) -> str:
-    """A value as it is shown.
+    """Return the text of a value.
 
     Parameters
     ----------
     value : object
-        A number, or what stands for itself.
+        A number. The text of any other object is `str(value)`, and that of a missing value is `NONE`.
     places : int, optional
         Decimals. By default those of the number alone, without zeros at the end.
 
@@ -70,7 +71,7 @@ def text(value: Any, places: int | None = None) -> str:
 
 
 def error(value: float, places: int) -> str:
-    """A standard error as it is shown: "0" if it is 0, and never if it is not.
+    """Return the text of a standard error. It is "0" only if the standard error is 0.
 
     Examples
     --------
@@ -82,13 +83,19 @@ def error(value: float, places: int) -> str:
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
-    """A table of text to print: numbers of a row have the digits that its uncertainty leaves meaning.
+    """Return a table of text to print, each row with as many digits as its uncertainty warrants.
 
     Parameters
     ----------
     table : DataFrame
-        Columns of `MEASURED` and `UNCERTAINTIES` are rounded by the standard error of their row, or by half
-        the width of its interval. Those of `COUNTED` have no decimals; every other number has four digits.
+        The standard error of a row rounds its columns of `MEASURED` and `UNCERTAINTIES`. If it is 0 or
+        missing, half the width of the interval does. Columns of `COUNTED` have no decimals. Every other
+        number has four digits.
+
+    Returns
+    -------
+    DataFrame of str
+        With the index and the columns of `table`.
 
     Examples
     --------
@@ -112,7 +119,7 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _places(table: pd.DataFrame) -> Sequence[int]:
-    """Decimals of each row."""
+    """Return the number of decimals of each row."""
     uncertainty = pd.Series(np.nan, index=range(len(table)))
     for name in UNCERTAINTIES:
         if name in table:

@@ -1,4 +1,4 @@
-"""What erbayes raises and warns of, and how messages show values."""
+"""Errors, warnings, checks of arguments, and the text of values in messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 
 class Remedy(Enum):
-    """What a caller can do about an error, in the words of Python; the command line has words of its own."""
+    """Remedies of errors, in the words of Python. The command line has its own words for them."""
 
     MISSING = "choose a policy to go on: missing=Missing.OMIT, Missing.SINGLETON or Missing.TOGETHER"
     COVERAGE = "choose Coverage.COMMON to compare them on the records that they share"
@@ -26,20 +26,23 @@ class Remedy(Enum):
 
 
 class DataError(ValueError):
-    """Input that cannot be used; the message says what, where and how many, and what to do.
+    """Error for input that cannot be used.
+
+    The message names the problem, its place, the number of cases and the remedy.
 
     Parameters
     ----------
     what : str
-        Control characters in it are shown escaped, so that no file can send commands to a terminal.
+        The message without remedies. Control characters are escaped, so that no file can send commands to a
+        terminal.
     *remedies : Remedy
+        Their values end the message.
 
     Attributes
     ----------
     what : str
         The message without remedies.
     remedies : tuple of Remedy
-        What to do. The message ends in their values.
 
     Examples
     --------
@@ -56,15 +59,15 @@ class DataError(ValueError):
 
 
 class NotIdentified(DataError):
-    """A quantity that these units or this design cannot tell."""
+    """Error for a quantity that a sample cannot estimate. The message names the reason."""
 
 
 class Alarm(UserWarning):
-    """Something about the sample that makes its estimates doubtful."""
+    """Warning about a sample whose estimates are doubtful. The message names the remedy."""
 
 
 def printable(text: str) -> str:
-    r"""`text` with control characters escaped, except ends of lines and tabs.
+    r"""Return `text` with control characters escaped, except ends of lines and tabs.
 
     Examples
     --------
@@ -75,37 +78,45 @@ def printable(text: str) -> str:
 
 
 def some(values: Any, most: int = 3) -> str:
-    """The first few of `values`, to show in a message."""
+    """Return the first values, at most `most`, as text for a message."""
     shown = [repr(v.item() if isinstance(v, np.generic) else v) for v in list(values[:most])]
     return ", ".join(shown) + (", …" if len(values) > most else "")
 
 
 def whole(value: Any, what: str, least: int = 1) -> int:
-    """`value` as an int.
+    """Return `value` as an int.
+
+    Parameters
+    ----------
+    value : object
+    what : str
+        The name of the value in the message.
+    least : int
+        The smallest value that is allowed.
 
     Raises
     ------
     DataError
-        A value that is not a whole number, or one below `least`.
+        If `value` is not a whole number, or is below `least`.
 
     Examples
     --------
     >>> whole(100.0, "population")
     100
     """
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not number or value % 1 != 0 or value < least:
+    numeric = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not numeric or value % 1 != 0 or value < least:
         raise DataError(f"{what} must be a whole number, {least} or more, not {value!r}")
     return int(value)
 
 
 def member[Choice: Enum](value: Any, of: type[Choice], argument: str) -> Choice:
-    """`value`, which must be a member of an enumeration.
+    """Return `value` if it is a member of the enumeration `of`.
 
     Raises
     ------
     DataError
-        Anything else, such as the name of a member.
+        If `value` is anything else, such as the name of a member.
     """
     if not isinstance(value, of):
         raise DataError(f"{argument} must be one of {', '.join(map(str, of))}, not {value!r}")
@@ -113,7 +124,11 @@ def member[Choice: Enum](value: Any, of: type[Choice], argument: str) -> Choice:
 
 
 def need(value: Any, of: type, what: str) -> None:
-    """Refuse anything but an object of the class `of`; `what` is the start of the message.
+    """Refuse anything but an object of the class `of`. `what` starts the message.
+
+    Raises
+    ------
+    DataError
 
     Examples
     --------
@@ -128,12 +143,21 @@ def need(value: Any, of: type, what: str) -> None:
 
 
 def number(value: Any, what: str, allowed: Callable[[float], bool], must: str) -> float:
-    """`value`, a real number that is allowed; `must` says in words what is.
+    """Return `value` as a float if it is an allowed real number.
+
+    Parameters
+    ----------
+    value : object
+    what : str
+        The name of the value in the message.
+    allowed : callable float -> bool
+    must : str
+        The condition in words, such as "be 0 or more".
 
     Raises
     ------
     DataError
-        Anything else, also NaN.
+        If `value` is no real number, such as text or a bool, or if it is not allowed.
 
     Examples
     --------
@@ -146,7 +170,13 @@ def number(value: Any, what: str, allowed: Callable[[float], bool], must: str) -
 
 
 def need_object(value: Any, method: str, what: str) -> None:
-    """Refuse a class, a string or anything else in the place of an object that has `method`."""
+    """Refuse a value that is not an object with the method `method`.
+
+    Raises
+    ------
+    DataError
+        If `value` is a class, or an object without that method. `what` starts the message.
+    """
     if isinstance(value, type):
         raise DataError(f"{value.__name__} is a class: pass an object of it, {value.__name__}(...)")
     if not hasattr(value, method):

@@ -1,4 +1,4 @@
-"""The whole way from memberships to estimates, in one call."""
+"""Estimates from memberships in one call."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def estimate(
     missing: Missing = Missing.ERROR,
     frame: Any = None,
 ) -> Normal:
-    """Estimates of `metrics` from a labelled sample, in one call.
+    """Estimate metrics of a prediction from a labelled sample.
 
     Parameters
     ----------
     prediction : memberships, or files and tables
-        As in `erbayes.measure`, or as in `erbayes.large.scan` if they have two columns.
+        As in `erbayes.measure`. Files and tables are those of `erbayes.large.scan` with two columns.
     labels, blocks, missing, frame
         As in `erbayes.measure`.
     design : Design
@@ -42,21 +42,28 @@ def estimate(
     Returns
     -------
     Normal
-        Jointly; `.table()` gives estimates, standard errors and intervals.
+        The metrics, jointly. `.table()` returns estimates, standard errors and intervals.
 
     Warns
     -----
     Alarm
-        What `alarms` finds wrong.
+        For each sentence of `alarms`.
+
+    Raises
+    ------
+    DataError
+        If the memberships, the design or the metrics cannot be used.
+    NotIdentified
+        If the sample cannot estimate a metric.
 
     Examples
     --------
     >>> from erbayes import UniformClusters
     >>> prediction = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}
     >>> labels = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y"}
-    >>> found = estimate(prediction, labels, UniformClusters(population=2),
-    ...                  ["pairwise-precision", "pairwise-recall"])
-    >>> found.table()[["estimate", "se"]]
+    >>> estimates = estimate(prediction, labels, UniformClusters(population=2),
+    ...                      ["pairwise-precision", "pairwise-recall"])
+    >>> estimates.table()[["estimate", "se"]]
                         estimate   se
     metric
     pairwise-precision       0.5  0.0

@@ -1,11 +1,11 @@
-"""Kinds of interval: each is a small object, which tables, plots, reports and studies take.
+"""Kinds of interval: small objects, which tables, plots, reports and studies take.
 
 `BetaGamma`, `Symmetric` and `WALD` are distributions about a closed-form estimate. `EqualTailed` and
-`HighestDensity` are intervals of draws: bootstrap replicates or a posterior sample. `BCa`, `Basic` and
+`HighestDensity` are intervals of draws: bootstrap replicates or posterior draws. Others, `BCa`, `Basic` and
 `Studentised` need a whole bootstrap, and are in `erbayes.engine`.
 
 Sources: Korn and Graubard (1998), Survey Methodology 24, 193-201 (effective sample size, Beta quantiles,
-adjustment by t quantiles); Agresti and Coull (1998), The American Statistician 52, 119-126 (pseudo-draws).
+adjustment by t quantiles). Agresti and Coull (1998), The American Statistician 52, 119-126 (pseudo-draws).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Support = tuple[float, float]
 
 @runtime_checkable
 class Estimated(Protocol):
-    """Estimates with standard errors (see `erbayes.Normal`)."""
+    """Estimates with standard errors, as distributions need them (see `erbayes.Normal`)."""
 
     @property
     def mean(self) -> FloatArray: ...
@@ -45,14 +45,14 @@ class Estimated(Protocol):
 
 @runtime_checkable
 class Drawn(Protocol):
-    """Draws of metrics (see `erbayes.Draws`)."""
+    """Draws of metrics, as intervals need them (see `erbayes.Draws`)."""
 
     @property
     def flat(self) -> FloatArray: ...
 
 
 class Kind(Protocol):
-    """A kind of interval."""
+    """A rule that turns an uncertain estimate into an interval."""
 
     def label(self, support: Support) -> str:
         """Return the name of the kind in tables, for a metric of this support."""
@@ -63,17 +63,36 @@ class Kind(Protocol):
         ...
 
     def bounds(self, result: Any, level: float) -> FloatArray:
-        """Return two-sided intervals, (..., k, 2)."""
+        """Return two-sided intervals of the share `level`, (..., k, 2)."""
         ...
 
 
 def interval(result: Any, level: float, kind: Kind) -> FloatArray:
-    """Return two-sided intervals, (..., k, 2), cut to the support; NaN for a metric without a mean.
+    """Return two-sided intervals, (..., k, 2), cut to the support.
+
+    They are NaN for a metric without a mean.
+
+    Parameters
+    ----------
+    result : Normal or Draws
+    level : float in (0, 1)
+    kind : Kind
+
+    Returns
+    -------
+    float array, (..., k, 2)
 
     Raises
     ------
     DataError
-        A level outside (0, 1), no kind, or a kind that the result cannot have.
+        If the level is outside (0, 1), or if `kind` is no kind of interval that the result can have.
+
+    Examples
+    --------
+    >>> from erbayes import Draws
+    >>> draws = Draws(("recall",), np.linspace(0, 1, 101).reshape(1, -1, 1), ((0.0, 1.0),))
+    >>> interval(draws, 0.9, EqualTailed())
+    array([[0.05, 0.95]])
     """
     check_level(level)
     need_suitable(kind, result)
@@ -84,7 +103,7 @@ def interval(result: Any, level: float, kind: Kind) -> FloatArray:
 
 
 def need_suitable(kind: Kind, result: Any) -> None:
-    """Refuse what is no kind of interval, or none that the result can have.
+    """Refuse an object that is no kind of interval, or none that the result can have.
 
     Raises
     ------
@@ -100,14 +119,20 @@ def need_suitable(kind: Kind, result: Any) -> None:
 
 
 def suitable(kinds: Sequence[Kind], result: Any) -> list[Kind]:
-    """Return the kinds that suit a result, or its own kind if none does."""
+    """Return the kinds that suit a result, or its own kind if none does.
+
+    Raises
+    ------
+    DataError
+        If one of `kinds` is no kind of interval.
+    """
     for kind in kinds:
         need_object(kind, "suits", "a kind of interval is an object such as WALD or EqualTailed()")
     return [kind for kind in kinds if kind.suits(result)] or [result.kind]
 
 
 class Distribution(ABC):
-    """A kind of interval by the quantiles of a distribution, about closed-form estimates."""
+    """Kind of interval between quantiles of a distribution about a closed-form estimate."""
 
     __slots__ = ()
 
@@ -122,7 +147,7 @@ class Distribution(ABC):
         return isinstance(result, Estimated)
 
     def bounds(self, result: Estimated, level: float) -> FloatArray:
-        """Return the quantiles of both tails, or the estimate if it lies outside them."""
+        """Return the quantiles of both tails, widened to the estimate if it lies outside them."""
         shape = (1,) * result.mean.ndim
         low, high = (self.quantile(result, np.full(shape, p)) for p in ((1 - level) / 2, (1 + level) / 2))
         return np.stack([np.minimum(low, result.mean), np.maximum(high, result.mean)], axis=-1)
@@ -130,7 +155,15 @@ class Distribution(ABC):
 
 @dataclass(frozen=True, slots=True)
 class EqualTailed:
-    """As many draws below the interval as above it: the percentile interval of a bootstrap."""
+    """Kind of interval with as many draws below it as above: the percentile interval of a bootstrap.
+
+    Examples
+    --------
+    >>> from erbayes import Draws
+    >>> draws = Draws(("recall",), np.linspace(0, 1, 101).reshape(1, -1, 1), ((0.0, 1.0),))
+    >>> draws.interval(0.5, EqualTailed())
+    array([[0.25, 0.75]])
+    """
 
     def label(self, support: Support) -> str:
         return "equal-tailed"
@@ -144,12 +177,19 @@ class EqualTailed:
 
 @dataclass(frozen=True, slots=True)
 class HighestDensity:
-    """The shortest interval that holds the share `level` of the draws. Needs the extra `bayes`.
+    """Kind of interval that is the shortest with the share `level` of the draws. It needs the extra `bayes`.
 
     Raises
     ------
     DataError
-        arviz-stats is not installed.
+        In `bounds`, if arviz-stats is not installed.
+
+    Examples
+    --------
+    >>> from erbayes import Draws
+    >>> draws = Draws(("recall",), np.linspace(0, 1, 101).reshape(1, -1, 1) ** 2, ((0.0, 1.0),))
+    >>> draws.interval(0.5, HighestDensity()).round(2)
+    array([[0.  , 0.25]])
     """
 
     def label(self, support: Support) -> str:
@@ -163,12 +203,12 @@ class HighestDensity:
 
 
 def array_stats() -> Any:
-    """Return ArviZ's statistics of arrays.
+    """Import ArviZ's statistics of arrays.
 
     Raises
     ------
     DataError
-        arviz-stats is not installed.
+        If arviz-stats is not installed.
     """
     try:
         from arviz_stats.base import array_stats
@@ -181,40 +221,47 @@ def array_stats() -> Any:
 
 
 def check_level(level: float, what: str = "level") -> None:
-    """Refuse a level outside (0, 1)."""
+    """Refuse a level outside (0, 1). `what` is its name in the message."""
     if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
         raise DataError(f"{what} must lie strictly between 0 and 1, not {level!r}")
 
 
 def _t(df: FloatArray, p: FloatArray) -> FloatArray:
+    """Return quantiles of Student's distribution, and normal ones for infinite df."""
     return np.asarray(stdtrit(np.minimum(df, 1e12), p))
 
 
 @dataclass(frozen=True, slots=True)
 class BetaGamma(Distribution):
-    """Beta quantiles on a bounded support, Gamma quantiles on a half-line, t quantiles on the line.
+    """The default kind of interval: Beta quantiles for shares, Gamma quantiles for counts.
 
-    Two pseudo-draws are added first: one of an entity that raises the metric as far as any can, and one that
-    lowers it. They stand for errors that no draw has shown. Mass 1/2 at an end of the scale is that of
-    Jeffreys' prior: n equal draws without an error give about the interval of Beta(n + 1/2, 1/2). Towards the
-    middle, where draws show errors enough and V alone tells how they differ, the mass fades: it is multiplied
-    by ((u + d)/(u - d))², with u and d the distances up and down, (2x - 1)² on [0, 1]. If few draws hold most
-    of what a metric averages over, the masses count against the effective number of draws.
+    It adds two pseudo-draws to the sample first. One is of an entity that raises the metric as far as any
+    can, one of an entity that lowers it as far. They stand for errors that no draw has shown.
 
-    With the pseudo-draws the estimate is x and its variance V. On [0, 1] quantiles are those of
-    Beta(n* x, n* (1 - x)), where n* = x (1 - x)/V is the effective sample size. Metrics on [a, b] are moved
-    to [0, 1] first. On [a, ∞) quantiles are those of a + Gamma with mean x - a and variance V. Few degrees
-    of freedom widen all of them: V is multiplied by (t_df(p)/z(p))² at probability p.
+    The mass of each is 1/2 at an end of the scale, as in Jeffreys' prior. There, n equal draws without an
+    error have about the interval of Beta(n + 1/2, 1/2). Towards the middle the draws show enough errors, and
+    the mass fades. Its factor is ((u - d)/(u + d))², with u and d the distances up and down. On [0, 1] this
+    is (2x - 1)². Masses count relative to the effective number of draws.
+
+    Let x be the estimate with the pseudo-draws, and V its variance.
+
+    - On [0, 1], quantiles are those of Beta(n* x, n* (1 - x)). n* = x (1 - x)/V is the effective sample size.
+    - On [a, b], the metric is moved to [0, 1] first.
+    - On [a, ∞), quantiles are those of a plus a Gamma variable with mean x - a and variance V.
+    - On other supports, they are x + √V t_df(p).
+
+    Few degrees of freedom widen the first three. V is multiplied by (t_df(p)/z(p))² at probability p, with t
+    and z the quantiles of Student's and of the normal distribution (Korn and Graubard 1998).
 
     Parameters
     ----------
     mass : float
-        Weight of each pseudo-draw at an end of the scale, 0 or more; an effective draw of the sample has 1.
+        Weight of each pseudo-draw at an end of the scale, 0 or more. An effective draw of the sample has 1.
 
     Raises
     ------
     DataError
-        A mass that is no number, or below 0, or infinite.
+        If the mass is no number, below 0 or infinite.
 
     Examples
     --------
@@ -237,26 +284,29 @@ class BetaGamma(Distribution):
 
     def quantile(self, fit: Estimated, p: FloatArray) -> FloatArray:
         p, x, V = np.broadcast_arrays(p, *self._with_pseudo_draws(fit))
-        away = np.where(np.abs(p - 0.5) < 1e-4, 0.5 + 1e-4, p)  # at the median both quantiles are 0
-        widened = V * (_t(fit.df, away) / ndtri(away)) ** 2
-        found = x + np.sqrt(V) * _t(fit.df, p)
+        tail = np.where(np.abs(p - 0.5) < 1e-4, 0.5 + 1e-4, p)  # at the median t/z would be 0/0
+        widened = V * (_t(fit.df, tail) / ndtri(tail)) ** 2
+        quantiles = np.asarray(x + np.sqrt(V) * _t(fit.df, p))
         for j, (least, most) in enumerate(fit.support):
-            at = (..., j)
+            xj, Vj, pj = x[..., j], widened[..., j], p[..., j]
             if np.isfinite([least, most]).all():
                 width = most - least
-                found[at] = least + width * _beta((x[at] - least) / width, widened[at] / width**2, p[at])
+                quantiles[..., j] = least + width * _beta((xj - least) / width, Vj / width**2, pj)
             elif np.isfinite(least):
-                found[at] = least + _gamma(x[at] - least, widened[at], p[at])
-        return np.asarray(found)
+                quantiles[..., j] = least + _gamma(xj - least, Vj, pj)
+        return quantiles
 
     def share(self, reach: FloatArray, draws: FloatArray | float) -> FloatArray:
-        """Mass of each pseudo-draw over the effective number of draws, (..., k)."""
+        """Return the mass of each pseudo-draw over the effective number of draws, (..., k).
+
+        `reach` holds the changes down and up, (..., k, 2), and `draws` the effective numbers.
+        """
         length = np.abs(reach).sum(axis=-1)
         fade = np.divide(reach.sum(axis=-1), length, out=np.zeros_like(length), where=length > 0) ** 2
         return np.asarray(self.mass * fade / draws)
 
     def _with_pseudo_draws(self, fit: Estimated) -> tuple[FloatArray, FloatArray]:
-        """Estimates, within their support, and variances, both (..., k)."""
+        """Return estimates, within their support, and variances with the pseudo-draws, both (..., k)."""
         least, most = np.array(fit.support).T
         reach = fit.reach
         share = self.share(reach, fit.draws)
@@ -266,28 +316,46 @@ class BetaGamma(Distribution):
 
 
 def _beta(x: FloatArray, V: FloatArray, p: FloatArray) -> FloatArray:
-    """Quantiles of the Beta distribution of mean x and size x (1 - x)/V; x itself if V is 0."""
+    """Return quantiles of Beta(n x, n (1 - x)) with n = x (1 - x)/V; x itself if V is 0."""
     spread = (V > 0) & (x > 0) & (x < 1)
     size = np.divide(x * (1 - x), V, out=np.ones_like(x), where=spread)
-    found = betaincinv(np.where(spread, size * x, 1.0), np.where(spread, size * (1 - x), 1.0), p)
-    return np.where(spread, found, np.where(np.isnan(V), np.nan, x))
+    quantiles = betaincinv(np.where(spread, size * x, 1.0), np.where(spread, size * (1 - x), 1.0), p)
+    return np.where(spread, quantiles, np.where(np.isnan(V), np.nan, x))
 
 
 def _gamma(x: FloatArray, V: FloatArray, p: FloatArray) -> FloatArray:
-    """Quantiles of the Gamma distribution of mean x and variance V; x itself if V is 0."""
+    """Return quantiles of the Gamma distribution of mean x and variance V; x itself if V is 0."""
     spread = (V > 0) & (x > 0)
     shape = np.divide(x**2, V, out=np.ones_like(x), where=spread)
-    found = gammaincinv(shape, p) * x / shape
-    return np.where(spread, found, np.where(np.isnan(V), np.nan, x))
+    quantiles = gammaincinv(shape, p) * x / shape
+    return np.where(spread, quantiles, np.where(np.isnan(V), np.nan, x))
 
 
 DEFAULT = BetaGamma()
-"""The default kind; docs/intervals.md tells why."""
+"""The default kind of interval. docs/intervals.md has the reasons."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Scale:
-    """A monotone transformation on which an interval is symmetric."""
+    """A monotone transformation of a metric, on which intervals are symmetric.
+
+    Attributes
+    ----------
+    name : str
+        As tables print it.
+    forward, inverse : callable
+        The transformation and its inverse, vectorised.
+    slope : callable
+        The derivative of `forward`, vectorised.
+    lower, upper : float
+        The open range of metrics for which `forward` is finite.
+
+    Examples
+    --------
+    >>> from erbayes import logit
+    >>> logit.forward(np.array([0.5])), logit
+    (array([0.]), <logit scale>)
+    """
 
     name: str
     forward: Callable[[FloatArray], FloatArray]
@@ -313,26 +381,36 @@ log = Scale("log", np.log, np.exp, lambda x: 1 / x, 0.0, np.inf)
 
 
 def natural_scale(support: Support) -> Scale:
-    """logit on [0, 1], log on [0, ∞), identity elsewhere."""
+    """Return the natural scale of a support: logit on [0, 1], log on [0, ∞), identity on others.
+
+    Examples
+    --------
+    >>> natural_scale((0.0, 1.0)), natural_scale((1.0, np.inf))
+    (<logit scale>, <identity scale>)
+    """
     return {(0.0, 1.0): logit, (0.0, np.inf): log}.get(support, identity)
 
 
 @dataclass(frozen=True, slots=True)
 class Symmetric(Distribution):
-    """Quantiles that lie symmetrically about the estimate on a scale: x, then ± t standard errors.
+    """Kind of interval that is symmetric about the estimate on a scale: estimate ± t standard errors.
+
+    On a scale f, the bounds are f⁻¹(f(x) ± t f'(x) se). Here x is the estimate, se its standard error, and t
+    the quantile of Student's distribution.
 
     Parameters
     ----------
     scale : Scale, optional
-        By default the natural one of each metric's support. An estimate outside the open range of its scale
-        is treated on the identity scale.
+        By default the natural one of each metric's support (`natural_scale`). An estimate outside the open
+        range of its scale has an interval on the identity scale.
     df : float, optional
-        Degrees of freedom for all metrics; ∞ gives normal quantiles. By default those of the estimates.
+        Degrees of freedom for all metrics, above 0; ∞ for normal quantiles. By default those of the
+        estimates.
 
     Raises
     ------
     DataError
-        A scale that is none, or degrees of freedom that are no number above 0.
+        If `scale` is no scale, or if the degrees of freedom are no number above 0.
 
     Examples
     --------
@@ -357,14 +435,14 @@ class Symmetric(Distribution):
 
     def quantile(self, fit: Estimated, p: FloatArray) -> FloatArray:
         step = fit.sd * _t(fit.df if self.df is None else np.full_like(fit.df, self.df), p)
-        found = np.array(fit.mean + step)
+        quantiles = np.array(fit.mean + step)
         for j, support in enumerate(fit.support):
-            on, x = self.scale or natural_scale(support), fit.mean[..., j]
+            scale, x = self.scale or natural_scale(support), fit.mean[..., j]
             with np.errstate(divide="ignore", invalid="ignore"):
-                moved = on.inverse(on.forward(x) + step[..., j] * on.slope(x))
-            found[..., j] = np.where((on.lower < x) & (x < on.upper), moved, found[..., j])
-        return found
+                moved = scale.inverse(scale.forward(x) + step[..., j] * scale.slope(x))
+            quantiles[..., j] = np.where((scale.lower < x) & (x < scale.upper), moved, quantiles[..., j])
+        return quantiles
 
 
 WALD = Symmetric(identity, np.inf)
-"""Estimate ± normal quantile × standard error, as in the paper."""
+"""The interval estimate ± normal quantile × standard error (Binette et al. 2022)."""

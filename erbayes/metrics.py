@@ -1,12 +1,16 @@
 """Metrics: smooth functions of totals over units.
 
 Weights that are known up to a factor suffice for every metric except P_rec, since a common factor of all
-totals cancels. A metric that counts something is scaled by N / Σ records, and the prediction gives N.
-A predicted quantity such as |P| is estimated from the sampled units, although it is known. Numerator and
-denominator then err together (the paper's P_block against its P_rec).
+totals cancels. A metric that counts something is scaled by N / Σ records, and the prediction gives N. A
+predicted quantity such as |P| is estimated from the sampled units, although it is known. Errors of numerator
+and denominator then cancel in part. (Compare the paper's P_block with its P_rec.)
 
-Sources: [B22] Binette et al. (2022), arXiv 2210.01230; [M10] Menestrina et al. (2010), generalised
-merge distance; [R07] Rosenberg and Hirschberg (2007), V-measure; [T07] Talburt et al. (2007).
+In formulas, TP, |T| and |P| are the numbers of common, true and predicted links, and N is the number of
+records. The numbers of entities and of predicted clusters are |C| and |Ĉ|, and that of exactly predicted
+entities is S. The number of pieces is B. A piece has n records, its entity N_c and its predicted cluster m.
+
+Sources: [B22] Binette et al. (2022), arXiv 2210.01230. [M10] Menestrina et al. (2010), generalised
+merge distance. [R07] Rosenberg and Hirschberg (2007), V-measure. [T07] Talburt et al. (2007).
 """
 
 from __future__ import annotations
@@ -27,12 +31,14 @@ from .errors import DataError, number
 
 Support = tuple[float, float]
 UNIT: Support = (0.0, 1.0)
+"""The least and the largest value of a share."""
 POSITIVE: Support = (0.0, np.inf)
+"""The least and the largest value of a count."""
 Value = NDArray[Any]
 
 
 class Group(Enum):
-    """What a metric is about: the headings of long tables."""
+    """Headings of metrics in long tables, by subject."""
 
     LINKS = "Links between records"
     WHOLE = "Whole entities and clusters"
@@ -45,7 +51,7 @@ class Group(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metric:
-    """A function of named totals.
+    """A smooth function of totals, with its name and its meaning.
 
     Attributes
     ----------
@@ -54,7 +60,7 @@ class Metric:
     columns : tuple of Column or Known
         The totals that `formula` takes, in order.
     formula : callable
-        Vectorised, and analytic in its arguments, since derivatives are taken by complex steps.
+        Vectorised, and analytic in its arguments, since derivatives use complex steps.
     size : tuple of (Column, coefficient)
         The sum of totals that the metric averages over. Its effective number of draws (Kish) gives the
         degrees of freedom.
@@ -65,9 +71,18 @@ class Metric:
     absolute : bool
         True if totals that are known up to a factor do not suffice.
     meaning : str
-        What the metric is, in one sentence of at most 25 words.
+        The metric in one sentence of at most 25 words.
     group : Group
         The heading under which long tables show it.
+
+    Examples
+    --------
+    The number of predicted clusters per entity:
+
+    >>> from erbayes.columns import ENTITIES, PREDICTED_CLUSTERS
+    >>> columns, size = (PREDICTED_CLUSTERS, ENTITIES), ((ENTITIES, 1.0),)
+    >>> Metric("clusters-per-entity", columns, lambda k, c: k / c, size, POSITIVE, "|Ĉ|/|C|")
+    <clusters-per-entity: |Ĉ|/|C|>
     """
 
     name: str
@@ -85,14 +100,14 @@ class Metric:
 
 
 class Metrics(tuple[Metric, ...]):
-    """Several metrics, which a signature shows by one name."""
+    """A tuple of metrics that signatures show by one name."""
 
     name: str
 
     def __new__(cls, metrics: Iterable[Metric], name: str = "") -> Metrics:
-        made = super().__new__(cls, metrics)
-        made.name = name
-        return made
+        collection = super().__new__(cls, metrics)
+        collection.name = name
+        return collection
 
     def __repr__(self) -> str:
         return self.name or super().__repr__()
@@ -107,13 +122,14 @@ def _ratio(
     meaning: str,
     support: Support = UNIT,
 ) -> Metric:
+    """Return the ratio of two totals as a metric."""
     return Metric(
         name, (top, bottom), lambda b, a: b / a, ((bottom, 1.0),), support, source, False, meaning, group
     )
 
 
 def _harmonic(first: str, second: str, weight: float) -> str:
-    """The meaning of a harmonic mean in which the second part has a weight."""
+    """Return the meaning of a harmonic mean in which the second part has a weight."""
     if weight == 1:
         return f"The harmonic mean of {first} and {second}: high only if both are high."
     return f"The harmonic mean of {first} and {second}, in which {second} weighs {weight:g} times as much."
@@ -144,32 +160,36 @@ pairwise_recall = _ratio(
 )
 
 
-def _needs(parameter: str, value: float, of: str) -> None:
+def _need_finite(parameter: str, value: float, of: str) -> None:
     """Refuse a parameter below 0 or not finite."""
     number(value, f"{parameter} of {of}", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
 
 
 def pairwise_f(beta: float = 1.0) -> Metric:
-    """The weighted harmonic mean of pairwise precision and recall.
+    """Make the metric pairwise F: the weighted harmonic mean of pairwise precision and recall.
 
     Its formula is (1+β²) TP / (β²|T| + |P|), with TP, |T| and |P| the common, true and predicted links.
 
     Parameters
     ----------
     beta : float, 0 or more
-        Recall weighs β² times as much as precision.
+        The weight of recall is β² times that of precision.
+
+    Returns
+    -------
+    Metric
 
     Raises
     ------
     DataError
-        A β below 0 or not finite.
+        If β is below 0 or not finite.
 
     Examples
     --------
     >>> pairwise_f(2).name
     'pairwise-f2'
     """
-    _needs("beta", beta, "pairwise_f")
+    _need_finite("beta", beta, "pairwise_f")
     b2 = beta**2
     return Metric(
         f"pairwise-f{beta:g}",
@@ -216,18 +236,19 @@ rand = Metric(
 )
 
 
-def _minus(a: Value, b: Value) -> Value:
-    """a - b, and 0 where all but rounding cancels, so that 0/0 is 0/0 in every design.
+def _difference(a: Value, b: Value) -> Value:
+    """Return a - b, or 0 if only rounding is left, so that 0/0 stays 0/0 under every design.
 
-    The imaginary part stays, since it carries the derivative.
+    The imaginary part remains, since it holds the derivative.
     """
     gap = np.asarray(a - b)
     return np.where(np.abs(gap.real) <= 1e-13 * np.abs(np.real(b)), gap - gap.real, gap)
 
 
 def _adjusted_rand(tp: Value, t: Value, p: Value, r: Value, N: Value) -> Value:
+    """Return the adjusted Rand index from common, true and predicted links and records."""
     chance = 2 * t * p / (r * (N - 1))
-    return _minus(tp, chance) / _minus((t + p) / 2, chance)
+    return _difference(tp, chance) / _difference((t + p) / 2, chance)
 
 
 adjusted_rand = Metric(
@@ -260,7 +281,7 @@ cluster_recall = _ratio(
 
 
 def cluster_f(beta: float = 1.0) -> Metric:
-    """The weighted harmonic mean of cluster precision and cluster recall.
+    """Make the metric cluster F: the weighted harmonic mean of cluster precision and cluster recall.
 
     Its formula is (1+β²) S / (β²|C| + |Ĉ|). S is the number of exactly predicted entities, |C| that of
     entities, |Ĉ| that of predicted clusters.
@@ -268,19 +289,23 @@ def cluster_f(beta: float = 1.0) -> Metric:
     Parameters
     ----------
     beta : float, 0 or more
-        Recall weighs β² times as much as precision.
+        The weight of recall is β² times that of precision.
+
+    Returns
+    -------
+    Metric
 
     Raises
     ------
     DataError
-        A β below 0 or not finite.
+        If β is below 0 or not finite.
 
     Examples
     --------
     >>> cluster_f(0.5).name
     'cluster-f0.5'
     """
-    _needs("beta", beta, "cluster_f")
+    _need_finite("beta", beta, "cluster_f")
     b2 = beta**2
     return Metric(
         f"cluster-f{beta:g}",
@@ -330,31 +355,35 @@ b3_recall_entities = _ratio(
 
 
 def v_measure(beta: float = 1.0) -> Metric:
-    """The weighted harmonic mean of homogeneity h and completeness c, [R07].
+    """Make the V-measure: the weighted harmonic mean of homogeneity h and completeness c, [R07].
 
     Its formula is (1+β) h c / (β h + c).
 
     Parameters
     ----------
     beta : float, 0 or more
-        Completeness weighs β times as much as homogeneity.
+        The weight of completeness is β times that of homogeneity.
+
+    Returns
+    -------
+    Metric
 
     Raises
     ------
     DataError
-        A β below 0 or not finite.
+        If β is below 0 or not finite.
 
     Examples
     --------
     >>> v_measure(2).name
     'v-measure2'
     """
-    _needs("beta", beta, "v_measure")
+    _need_finite("beta", beta, "v_measure")
 
     def formula(x: Value, l: Value, k: Value, r: Value, N: Value) -> Value:
         full = r * np.log(N)
-        shared = _minus(full + x, l + k)
-        return np.asarray((1 + beta) * shared / (beta * _minus(full, k) + _minus(full, l)))
+        shared = _difference(full + x, l + k)
+        return np.asarray((1 + beta) * shared / (beta * _difference(full, k) + _difference(full, l)))
 
     return Metric(
         f"v-measure{beta:g}",
@@ -372,7 +401,7 @@ v_measure1 = v_measure()
 homogeneity = Metric(
     "homogeneity",
     (*_entropy, N),
-    lambda x, l, k, r, N: 1 - _minus(k, x) / _minus(r * np.log(N), l),
+    lambda x, l, k, r, N: 1 - _difference(k, x) / _difference(r * np.log(N), l),
     PER_RECORD,
     UNIT,
     "1-H(C|Ĉ)/H(C) [R07]",
@@ -382,7 +411,7 @@ homogeneity = Metric(
 completeness = Metric(
     "completeness",
     (*_entropy, N),
-    lambda x, l, k, r, N: 1 - _minus(l, x) / _minus(r * np.log(N), k),
+    lambda x, l, k, r, N: 1 - _difference(l, x) / _difference(r * np.log(N), k),
     PER_RECORD,
     UNIT,
     "1-H(Ĉ|C)/H(Ĉ) [R07]",
@@ -441,7 +470,7 @@ def generalized_merge_distance(
     merge: Callable[[Value], Value],
     meaning: str = "The cost of the splits and merges that turn the prediction into the truth.",
 ) -> Metric:
-    """The cost of turning the prediction into the truth, [M10].
+    """Make a merge distance: the cost of turning the prediction into the truth, [M10].
 
     To split x + y records into x and y costs split(x+y) - split(x) - split(y). To merge them costs
     merge(x+y) - merge(x) - merge(y).
@@ -449,10 +478,15 @@ def generalized_merge_distance(
     Parameters
     ----------
     name : str
+        The name that tables print.
     split, merge : callable
         Vectorised functions of numbers of records.
     meaning : str
         The metric in one sentence.
+
+    Returns
+    -------
+    Metric
 
     Examples
     --------
@@ -620,31 +654,36 @@ matching_rate = Metric(
 
 @cache
 def _size_power(q: float) -> u.PieceSum:
-    """Σ N_c^q, one and the same column for each q."""
+    """Return the column whose total is Σ N_c^q, always the same object for one q."""
     return u.PieceSum(f"size_power{q:g}", lambda n, N, m: n * N ** (q - 1))
 
 
 def hill_number(q: float) -> Metric:
-    """The number of entities of equal size that are as diverse as the true ones, by order q.
+    """Make a Hill number: how many entities of equal size are as diverse as the true ones.
 
-    Its formula is (Σ (N_c/N)^q)^(1/(1-q)), with N_c the records of an entity, and exp H(C) for q = 1.
+    Its formula is (Σ (N_c/N)^q)^(1/(1-q)), with q the order and N_c the records of an entity. For q = 1 it is
+    exp H(C), with H(C) the entropy of the sizes of entities.
 
     Parameters
     ----------
     q : float, 0 or more
         The larger q is, the less small entities count.
 
+    Returns
+    -------
+    Metric
+
     Raises
     ------
     DataError
-        An order below 0 or not finite. Order ∞ is 1/max(N_c/N), which no total of a sample estimates.
+        If the order is below 0 or not finite. Order ∞ is 1/max(N_c/N), which no total of a sample estimates.
 
     Examples
     --------
     >>> hill_number(0.5).name
     'hill0.5'
     """
-    _needs("the order q", q, "hill_number")
+    _need_finite("the order q", q, "hill_number")
     name = f"hill{q:g}"
     meaning = f"The number of entities of equal size that are as diverse as the true ones, by order {q:g}."
     if q == 1:
@@ -706,7 +745,7 @@ PAPER = {
     "P_rec": P_rec,
     "R_rec": R_rec,
 }
-"""The paper's estimators by their names."""
+"""The estimators of [B22] by their names there."""
 
 USUAL = Metrics(
     (pairwise_precision, pairwise_recall, pairwise_f1, b3_precision, b3_recall, cluster_recall), "USUAL"
@@ -758,30 +797,34 @@ OTHERS = Metrics((purity, closest_cluster_precision, van_dongen, ceaf), "OTHERS"
 """The metrics that sampled entities do not identify; sampled predicted clusters identify the first two."""
 
 NAMED: dict[str, Metric] = {m.name: m for m in (*ALL, *OTHERS)} | PAPER
-"""Every metric by its name, as tables print it."""
+"""Every metric by the name that tables print."""
 FAMILIES: dict[str, Callable[[float], Metric]] = {
     "pairwise-f": pairwise_f,
     "cluster-f": cluster_f,
     "v-measure": v_measure,
     "hill": hill_number,
 }
-"""Metrics with a parameter, which ends their names."""
+"""Functions that make metrics with a parameter, which ends the name."""
 Wanted = Metric | str | Iterable[Metric | str]
-"""The type of arguments that name metrics, one or several, by objects or names."""
+"""The type of arguments for metrics, one or several, as objects or names."""
 
 
 def chosen(metrics: Wanted) -> tuple[Metric, ...]:
-    """The metrics that a caller asks for, as objects.
+    """Return metrics as objects.
 
     Parameters
     ----------
     metrics : Metric or str, or several
-        A name is one that tables print, such as `pairwise-precision`, `pairwise-f2` or `hill0.5`.
+        Names are those that tables print, such as `pairwise-precision`, `pairwise-f2` or `hill0.5`.
+
+    Returns
+    -------
+    tuple of Metric
 
     Raises
     ------
     DataError
-        No metric, an unknown name, or an object that is no metric.
+        If there is no metric, an unknown name, or an object that is no metric.
 
     Examples
     --------
@@ -789,25 +832,27 @@ def chosen(metrics: Wanted) -> tuple[Metric, ...]:
     ['pairwise-recall', 'pairwise-f2', 'hill0.5']
     """
     if isinstance(metrics, Metric | str) or not isinstance(metrics, Iterable):
-        return (_one(metrics),)
-    found = tuple(map(_one, metrics))
-    if not found:
+        return (_as_metric(metrics),)
+    objects = tuple(map(_as_metric, metrics))
+    if not objects:
         raise DataError("no metric is asked for: name one or more, such as 'pairwise-precision'")
-    return found
+    return objects
 
 
-def _one(metric: Any) -> Metric:
+def _as_metric(metric: Any) -> Metric:
+    """Return a metric, or the one of a name, as an object."""
     if isinstance(metric, Metric):
         return metric
     if isinstance(metric, str):
-        return _named(metric)
+        return _by_name(metric)
     if callable(metric):
         name = getattr(metric, "__name__", repr(metric))
         raise DataError(f"{name} makes a metric and is none itself: call it, as in pairwise_f(2)")
     raise DataError(f"a metric is an object of erbayes.metrics or its name, not {metric!r}")
 
 
-def _named(name: str) -> Metric:
+def _by_name(name: str) -> Metric:
+    """Return the metric of a name."""
     if name in NAMED:
         return NAMED[name]
     if family := re.fullmatch(r"(pairwise-f|cluster-f|v-measure|hill)(\d+\.?\d*)", name):

@@ -531,7 +531,7 @@ def _of_one_draw(
     """Return variance, effective and covariance of an `Outlook` if p ∝ a; NaN if the metric is 0/0."""
     w, unit, variance = source.expansion.weight, source.expansion.unit, source.expansion.variance
     with np.errstate(divide="ignore", invalid="ignore"):
-        J, H = derivatives(metric.formula, totals.mean[totals.where(metric)])
+        J, H = derivatives(metric.formula, totals.mean[totals.positions(metric)])
     if not np.isfinite(J).all():
         return np.nan, np.nan, np.full((3, 3), np.nan)
     Y = np.column_stack(

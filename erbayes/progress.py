@@ -8,7 +8,17 @@ from contextlib import ExitStack
 
 
 def track[Item](items: Iterable[Item], total: int, what: str, show: bool = True) -> Iterator[Item]:
-    """`items` one by one, with a bar on standard error once they are seen to take over two seconds.
+    """Yield `items`, and show a progress bar on standard error if they take more than about two seconds.
+
+    Parameters
+    ----------
+    items : iterable
+    total : int
+        The number of items.
+    what : str
+        The text beside the bar.
+    show : bool
+        False for no bar.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Sample: units together with the design that drew them, the one input of every engine."""
+"""Samples: units with the design by which they were drawn, the input of every engine."""
 
 from __future__ import annotations
 
@@ -18,14 +18,34 @@ from .units import Units, need_units
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Sample:
-    """Units and their design.
+    """Labelled units with the design by which they were drawn.
+
+    Parameters
+    ----------
+    units : Units
+        As `erbayes.measure` returns them.
+    design : Design
+    expansion : Expansion, optional
+        By default the one that the design makes from the units.
 
     Attributes
     ----------
     units : Units
     design : Design
     expansion : Expansion
-        Draws, weights and variance: what the design makes of the units.
+        Draws, their weights and their variance.
+
+    Raises
+    ------
+    DataError
+        If `units` is no `Units`, `design` is no design, or the two do not fit.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.Sample(units, eb.UniformRecords()).contributions([eb.columns.RECORDS]).ravel()
+    array([1.5, 1.5])
     """
 
     units: Units
@@ -44,7 +64,7 @@ class Sample:
         return f"Sample({draws} draws of {self.units!r} by {type(self.design).__name__})"
 
     def facts(self) -> dict[str, str]:
-        """What there is to know of the data and the design before any estimate, in words.
+        """Return facts about the data and the design in words, each under its name.
 
         Examples
         --------
@@ -56,8 +76,8 @@ class Sample:
         """
         units = self.units
         kind = "entities or blocks" if units.by_entity else "predicted clusters"
-        found = {
-            "design": _told(self.design),
+        facts = {
+            "design": _design_in_words(self.design),
             "draws": " x ".join(f"{n:,}" for n in self.expansion.unit.shape),
             "labelled units": f"{len(units):,} {kind}",
             "labelled records": f"{int(units.n.sum()):,}",
@@ -65,34 +85,49 @@ class Sample:
             "overlaps with predicted clusters": f"{len(units.n):,}",
         }
         if units.unmatched:
-            found["labelled records that the prediction lacks"] = f"{units.unmatched:,}"
+            facts["labelled records that the prediction lacks"] = f"{units.unmatched:,}"
         if len(units.omitted):
-            found["labelled units that the prediction lacks, left out with their draws"] = (
+            facts["labelled units that the prediction lacks, left out with their draws"] = (
                 f"{len(units.omitted):,}"
             )
         if units.frame is not None:
-            found |= units.frame.in_words()
+            facts |= units.frame.in_words()
         if units.known is not None:
             records, clusters = (units.known.size * units.known.count).sum(), units.known.count.sum()
-            found["the prediction"] = f"{records:,.0f} records in {clusters:,.0f} clusters"
-        return found
+            facts["the prediction"] = f"{records:,.0f} records in {clusters:,.0f} clusters"
+        return facts
 
     def _repr_html_(self) -> str:
         rows = (f"<tr><td>{escape(k)}</td><td>{escape(v)}</td></tr>" for k, v in self.facts().items())
         return f"Sample<table>{''.join(rows)}</table>"
 
     def contributions(self, columns: Sequence[Column]) -> FloatArray:
-        """weight × y of each draw, (..., n draws, k columns): their sum estimates the totals."""
-        counted = np.stack([self.units.column(c)[self.expansion.unit] for c in columns], axis=-1)
-        return np.asarray(counted * self.expansion.weight[..., None])
+        """Return the contribution of each draw to each total, weight times column.
 
-    def known(self, total: Known) -> float:
-        """A total that the prediction fixes.
+        Parameters
+        ----------
+        columns : sequence of Column, (k,)
+
+        Returns
+        -------
+        float array, (..., n draws, k columns)
+            Its sum over draws estimates the totals.
 
         Raises
         ------
         NotIdentified
-            Where it is not known.
+            If a column is not identified on these units.
+        """
+        counted = np.stack([self.units.column(c)[self.expansion.unit] for c in columns], axis=-1)
+        return np.asarray(counted * self.expansion.weight[..., None])
+
+    def known(self, total: Known) -> float:
+        """Return a total that the prediction fixes.
+
+        Raises
+        ------
+        NotIdentified
+            If labelled records that the prediction lacks were kept.
         """
         if self.units.known is None:
             raise NotIdentified(
@@ -108,19 +143,19 @@ def need_sample(value: Any) -> None:
     Raises
     ------
     DataError
-        Units without their design, a table, a class, or anything else.
+        If `value` is anything else, such as units without their design, a table, or a class.
     """
     need(value, Sample, "a Sample is needed, such as Sample(measure(prediction, labels), design)")
 
 
-def _told(design: Any) -> str:
-    """A design and its parameters, long ones by their number."""
+def _design_in_words(design: Any) -> str:
+    """Return the name of a design with its parameters, long ones by their number of values."""
 
     def shown(value: Any) -> str:
         if callable(value):
             return str(getattr(value, "__name__", type(value).__name__))
         return f"{len(value):,} values" if hasattr(value, "__len__") else str(value)
 
-    given = {f.name: getattr(design, f.name) for f in fields(design)} if is_dataclass(design) else {}
-    parameters = ", ".join(f"{name}={shown(value)}" for name, value in given.items() if value is not None)
+    values = {f.name: getattr(design, f.name) for f in fields(design)} if is_dataclass(design) else {}
+    parameters = ", ".join(f"{name}={shown(value)}" for name, value in values.items() if value is not None)
     return f"{type(design).__name__}({parameters})"

@@ -65,7 +65,7 @@ class Samples:
 
     @cached_property
     def batch(self) -> Sample:
-        return Sample(self.units, self.design, self.design.over(self.units, self.unit))
+        return Sample(self.units, self.design, self.design.expand_draws(self.units, self.unit))
 
     @cached_property
     def separate(self) -> list[Sample]:
@@ -74,7 +74,7 @@ class Samples:
             distinct, unit = np.unique(row, return_inverse=True)
             units = self.units.take(distinct)
             design = replace(self.design, draws=units.ids[unit])
-            samples.append(Sample(units, design, design.over(units, unit)))
+            samples.append(Sample(units, design, design.expand_draws(units, unit)))
         return samples
 
 

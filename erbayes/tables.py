@@ -1,4 +1,4 @@
-"""Tables of ids, and which of their columns hold them."""
+"""Tables of ids: conversion to DataFrames, and checks of their columns."""
 
 from __future__ import annotations
 
@@ -12,37 +12,41 @@ import pyarrow as pa
 from .errors import DataError, Remedy, some
 
 INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
-"""Names of columns without a name."""
+"""Names that pandas writes for an index without a name."""
 MATCHES = frozenset(
     "match nonmatch link nonlink nolink nomatch true false yes no y n t f distinct unsure".split()
 )
-"""Answers about pairs of records, in small letters, without blanks and signs."""
+"""Answers about pairs of records, in lower case, without blanks and punctuation."""
 
 
 def is_table(value: Any) -> bool:
-    """Whether a value is a table: a DataFrame, or an object with an Arrow C stream."""
+    """Return whether a value is a table: a DataFrame, or an object with an Arrow C stream."""
     return isinstance(value, pd.DataFrame) or hasattr(value, "__arrow_c_stream__")
 
 
 def to_frame(table: Any) -> pd.DataFrame:
-    """A table of any library as a DataFrame.
+    """Convert a table of any library to a DataFrame.
+
+    Parameters
+    ----------
+    table : DataFrame, or object with an Arrow C stream
 
     Raises
     ------
     DataError
-        A single column instead of a table, such as a Series of polars.
+        If it is a single column, such as a Series of polars.
     """
     if isinstance(table, pd.DataFrame):
         return table
     try:
-        found: pd.DataFrame = pd.DataFrame.from_arrow(table)  # type: ignore[attr-defined]
+        frame: pd.DataFrame = pd.DataFrame.from_arrow(table)  # type: ignore[attr-defined]
     except pa.ArrowInvalid as error:
         raise DataError(f"expected a table of two columns, not one column: {type(table).__name__}") from error
-    return found
+    return frame
 
 
-def _judges(column: pd.Series) -> bool:
-    """Whether a column looks like scores or answers about pairs."""
+def _holds_answers(column: pd.Series) -> bool:
+    """Return whether a column looks like scores or answers about pairs."""
     values = column.dropna().head(1000)
     if not len(values):
         return False
@@ -61,7 +65,7 @@ def refuse_columns(
     spare: int = 0,
     named: Sequence[str] = (),
 ) -> None:
-    """Refuse a table with more columns than are needed, or with fewer.
+    """Refuse a table with more or fewer columns than are needed.
 
     Parameters
     ----------
@@ -69,11 +73,11 @@ def refuse_columns(
     what : str
         The name of the table in messages.
     *remedies : Remedy
-        What the reader can do about too many columns.
+        Remedies of too many columns.
     pairs : Remedy, optional
-        What else the reader can do if a column judges pairs of records.
+        A further remedy, if a column looks like answers about pairs of records.
     needed : int
-        The number of columns that are read.
+        The number of columns that the caller reads.
     spare : int
         The number of columns that may follow them.
     named : sequence of str
@@ -82,25 +86,25 @@ def refuse_columns(
     Raises
     ------
     DataError
-        Fewer columns than are needed, or more, unless all that are needed are named.
+        If there are fewer columns than `needed`, or more than `needed + spare` and not all are named.
     """
     columns = list(frame.columns)
     if len(columns) < needed:
-        hint = _separated(columns) or _in_index(frame)
+        hint = _separator_hint(columns) or _index_hint(frame)
         raise DataError(f"{what} needs {needed} columns; it has {some(columns) or 'none'}{hint}")
     if len(columns) <= needed + spare or len(named) == needed:
         return
     free = [i for i, c in enumerate(columns) if c not in named]
-    asked = f"{what} has {len(columns)} columns, {some(columns, 20)}, instead of {needed}"
+    problem = f"{what} has {len(columns)} columns, {some(columns, 20)}, instead of {needed}"
     hints = [
         f"{columns[i]!r} looks like the index that pandas writes, which to_csv(index=False) leaves out"
         for i in free[:1]
         if INDEX.fullmatch(str(columns[i]))
     ]
-    if judging := [columns[i] for i in free[needed - len(named) :] if _judges(frame.iloc[:, i])]:
+    if judging := [columns[i] for i in free[needed - len(named) :] if _holds_answers(frame.iloc[:, i])]:
         hints.append(f"{some(judging)} looks like scores or answers about pairs")
     raise DataError(
-        "; ".join([asked, *hints]),
+        "; ".join([problem, *hints]),
         *remedies,
         *([pairs] if judging and pairs else []),
     )
@@ -109,20 +113,21 @@ def refuse_columns(
 def refuse_names(
     named: Sequence[str], columns: Sequence[str], what: str, choices: Mapping[str, Remedy] | None = None
 ) -> None:
-    """Refuse names of columns that a table lacks, and a name for two columns.
+    """Refuse names of columns that a table lacks, and one name for two columns.
 
     Parameters
     ----------
     named, columns : sequences of str
-        Names asked for, and those that there are.
+        Names that the caller needs, and those of the table.
     what : str
-        How messages name the table.
+        The name of the table in messages.
     choices : mapping, name -> Remedy, optional
-        How another column is chosen in the place of one that is lacking.
+        Remedies that choose another column in the place of a missing one.
 
     Raises
     ------
     DataError
+        If a name is not among `columns`, or is in `named` twice.
     """
     if lacking := [name for name in named if name not in columns]:
         remedies = dict.fromkeys(choices[name] for name in lacking if name in choices) if choices else ()
@@ -131,14 +136,14 @@ def refuse_names(
         raise DataError(f"{what}: one column cannot serve twice: {some(named)}")
 
 
-def _in_index(frame: pd.DataFrame) -> str:
-    """A hint at records in the index."""
+def _index_hint(frame: pd.DataFrame) -> str:
+    """Return a hint if records may be in the index."""
     if isinstance(frame.index, pd.RangeIndex):
         return ""
     return ": if records are its index, reset_index() makes them a column"
 
 
-def _separated(columns: Sequence[str]) -> str:
-    """A hint at another separator than commas."""
-    found = [repr(s) for s in (";", "\t", "|") if any(s in str(c) for c in columns)]
-    return f": are its columns separated by {found[0]}, not by commas?" if found else ""
+def _separator_hint(columns: Sequence[str]) -> str:
+    """Return a hint if another separator than a comma is in the names of columns."""
+    separators = [repr(s) for s in (";", "\t", "|") if any(s in str(c) for c in columns)]
+    return f": are its columns separated by {separators[0]}, not by commas?" if separators else ""

@@ -1,4 +1,4 @@
-"""Uncertain vectors, and the intervals, contrasts and tables that follow from them."""
+"""Results of engines: uncertain vectors, with their intervals, contrasts and tables."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ NEGATIVE = (
     "its variance estimate is below 0, as that of Horvitz and Thompson can be in a small sample: use the "
     "jackknife, keep the draws with their repeats (UniformRecords), or label more units"
 )
-EMPTY = "it is 0/0 in this sample, which holds none of what it averages over"
+EMPTY = "it is 0/0 in this sample, since its denominator is 0"
 
 
 class Tabled(ABC):
-    """A result that prints as its table, in a console and in a notebook (see `erbayes.digits`)."""
+    """A result that prints as its table, in consoles and notebooks (see `erbayes.digits`)."""
 
     __slots__ = ()
 
     @abstractmethod
-    def table(self) -> pd.DataFrame: ...
+    def table(self) -> pd.DataFrame:
+        """Return the result as a table, with all digits."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}\n{shown(self.table()).to_string(max_rows=60)}"
@@ -40,14 +41,16 @@ class Tabled(ABC):
 
 
 class Uncertain(Tabled):
-    """An uncertain vector: what every engine returns.
+    """An uncertain vector, as every engine returns it.
 
     Attributes
     ----------
     names : tuple of str, (k,)
+        Names of the components: metrics or totals.
     support : tuple of (float, float), (k,)
+        The least and the largest value of each.
     kind : Kind
-        Of its intervals, if no other is asked for.
+        The default kind of interval.
     """
 
     __slots__ = ()
@@ -58,32 +61,32 @@ class Uncertain(Tabled):
     @property
     @abstractmethod
     def estimate(self) -> FloatArray:
-        """Point estimates, (..., k)."""
+        """Return the point estimates, (..., k)."""
 
     @property
     @abstractmethod
     def reasons(self) -> tuple[str, ...]:
-        """Why a component has no estimate or no standard error, (k,); "" for those that have both."""
+        """Return why a component has no estimate or no standard error, (k,); "" if it has both."""
 
     @abstractmethod
     def spread(self) -> dict[str, FloatArray]:
-        """Columns of tables that say how uncertain the components are, (..., k) each."""
+        """Return the columns of tables with the uncertainty of the components, (..., k) each."""
 
     @abstractmethod
     def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
-        """Draws of the vector.
+        """Return draws of the vector.
 
         Parameters
         ----------
         number : int
-            Draws to make from a distribution. A result that consists of draws has all of them.
+            The number of draws from the distribution of a `Normal`. `Draws` are returned as they are.
         rng : Generator, int or None
         kind : Distribution
-            Of each component of a `Normal`.
+            The distribution of each component of a `Normal`.
         """
 
     def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
-        """Two-sided intervals, (..., k, 2), cut to the support.
+        """Return two-sided intervals, (..., k, 2), cut to the support.
 
         Parameters
         ----------
@@ -94,19 +97,24 @@ class Uncertain(Tabled):
         Raises
         ------
         DataError
-            A level outside (0, 1), or a kind that this result cannot have.
+            If the level is outside (0, 1), or if this result cannot have such intervals.
         """
         return interval(self, level, self.kind if kind is None else kind)
 
     def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
-        """Estimate, uncertainty, interval and its kind, one row per component.
+        """Return estimates, uncertainties and intervals with their kind, one row per component.
 
-        A column `reason` follows if a component has no estimate or no standard error.
+        A last column `reason` is there if a component has no estimate or no standard error.
 
         Parameters
         ----------
         level : float in (0, 1)
         kind : Kind, optional
+            As in `interval`.
+
+        Raises
+        ------
+        DataError
             As in `interval`.
         """
         bounds, shape = self.interval(level, kind), self.estimate.shape
@@ -128,26 +136,33 @@ class Uncertain(Tabled):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Normal(Uncertain):
-    """An uncertain vector with mean and covariance.
+    """An uncertain vector as a mean and a covariance.
 
-    Leading axes, of a study's samples, go through everything but `contrast`.
+    Leading axes hold many samples of a study. All methods take them except `contrast` and `as_draws`.
 
     Attributes
     ----------
     names : tuple of str, (k,)
     mean : float array, (..., k)
     cov : float array, (..., k, k)
-        NaN where the sample gives no variance (a single draw).
+        NaN if the sample has no variance estimate, as for a single draw.
     df : float array, (..., k)
         Degrees of freedom of each standard error.
     support : tuple of (float, float), (k,)
     draws : float array, (..., k), or float
-        Effective number of draws over their finite-population correction, n_eff/θ: ∞ for a census.
+        Effective number of draws over the finite-population correction, n_eff/θ: ∞ for a census.
     extremes : float array, (..., k, 2), optional
-        How far each metric would move, to first order, if all draws were of the entity that raises it most,
-        and of the one that lowers it most. By default to the ends of a bounded support, else not at all.
+        Changes of each metric, to first order, if all draws were of one entity. First that which lowers it
+        most, then that which raises it most. By default they reach the ends of a bounded support, and are 0
+        on others.
     undefined : tuple of str, (k,)
-        Why a component is NaN, "" for those that are not; empty where none is.
+        Why a component is NaN; "" if it is not. The tuple may be empty if none is.
+
+    Examples
+    --------
+    >>> fit = Normal(("recall",), np.array([0.8]), np.array([[0.01]]), np.array([20.0]), ((0.0, 1.0),))
+    >>> fit.interval().round(2)
+    array([[0.56, 0.96]])
     """
 
     kind: ClassVar[Kind] = DEFAULT
@@ -166,42 +181,44 @@ class Normal(Uncertain):
 
     @property
     def _variance(self) -> FloatArray:
+        """Return variances, (..., k), with 0 for those that hold rounding only."""
         variance = np.diagonal(self.cov, axis1=-2, axis2=-1)
         return np.where(np.abs(variance) <= 1e-24 * np.maximum(self.mean**2, 1), 0.0, variance)
 
     @property
     def reasons(self) -> tuple[str, ...]:
         below = np.moveaxis(self._variance < 0, -1, 0)
-        given = self.undefined or ("",) * len(self.names)
-        return tuple(why or (NEGATIVE if bad.any() else "") for why, bad in zip(given, below, strict=True))
+        undefined = self.undefined or ("",) * len(self.names)
+        return tuple(why or (NEGATIVE if b.any() else "") for why, b in zip(undefined, below, strict=True))
 
     @property
     def sd(self) -> FloatArray:
-        """Standard errors, (..., k); 0 where only rounding is left, NaN where there is none (see `reasons`).
+        """Return standard errors, (..., k).
+
+        They are 0 if only rounding is left, and NaN if there is none (see `reasons`).
 
         Raises
         ------
         DataError
-            No component has one, since variance estimates are below 0.
+            If no component has one, since variance estimates are below 0.
         """
         variance = self._variance
         if (variance < 0).any() and all(self.reasons):
-            told = (f"{name}: {why}" for name, why in zip(self.names, self.reasons, strict=True))
-            raise DataError("; ".join(told))
+            raise DataError(_reasons_in_words(self))
         return np.sqrt(np.where(variance < 0, np.nan, variance))
 
     @property
     def reach(self) -> FloatArray:
-        """`extremes`, or their default, (..., k, 2)."""
+        """Return `extremes`, or their default, (..., k, 2)."""
         if self.extremes is not None:
             return self.extremes
-        return _to_the_ends(self.mean, self.support)
+        return _distances_to_ends(self.mean, self.support)
 
     def spread(self) -> dict[str, FloatArray]:
         return {"se": self.sd, "df": np.broadcast_to(self.df, self.mean.shape)}
 
     def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
-        """Draws from the distributions that give the intervals, joined by a normal copula."""
+        """Return draws from the distributions of the intervals, joined by a normal copula, (1, number, k)."""
         known = self.sd > 0
         sd = np.where(known, self.sd, 1.0)
         correlation = np.where(np.outer(known, known), self.cov / np.outer(sd, sd), np.eye(len(sd)))
@@ -211,19 +228,19 @@ class Normal(Uncertain):
         return Draws(self.names, values[None], self.support, self.mean)
 
     def part(self, at: Sequence[int]) -> Normal:
-        """The components at these positions, jointly.
+        """Return the components at the positions `at`, jointly.
 
         Parameters
         ----------
         at : sequence of int
-            From 0, in the order of `names`. Negative ones count from the end.
+            Positions from 0, in the order of `names`. Negative ones count from the end.
 
         Raises
         ------
         DataError
-            A name in the place of a position, or a position that there is none of.
+            If a position is no whole number, such as a name, or is beyond the components.
         """
-        j = _at(at, self.names)
+        j = _positions(at, self.names)
         return Normal(
             tuple(self.names[i] for i in j),
             self.mean[..., j],
@@ -236,27 +253,40 @@ class Normal(Uncertain):
         )
 
     def contrast(self, weights: FloatArray, names: Sequence[str]) -> Normal:
-        """Linear combinations, `weights` of shape (j, k): differences of correlated estimates.
+        """Return linear combinations, such as differences of correlated estimates.
+
+        Parameters
+        ----------
+        weights : float array, (j, k)
+            One row per combination.
+        names : sequence of str, (j,)
 
         Raises
         ------
         DataError
-            Weights of another shape than (names, components), or a row of zeros.
+            If `weights` has another shape than (names, components), or a row of zeros.
+
+        Examples
+        --------
+        >>> support = ((-np.inf, np.inf),) * 2
+        >>> fit = Normal(("a", "b"), np.array([0.8, 0.9]), np.full((2, 2), 0.01), np.full(2, 9.0), support)
+        >>> fit.contrast([[-1, 1]], ["b - a"]).sd
+        array([0.])
         """
         C = _weights(weights, names, self.names)
         df = np.array([self.df[row != 0].min() for row in C])
-        cov = _carried(C, np.where(np.isnan(self.cov), 0.0, self.cov), 1e-12)
+        cov = _covariance(C, np.where(np.isnan(self.cov), 0.0, self.cov), 1e-12)
         lost = (C != 0) @ np.isnan(np.diagonal(self.cov))
         cov[lost], cov[:, lost] = np.nan, np.nan
-        given = np.array(self.undefined or ("",) * len(self.names), dtype=object)
-        undefined = tuple("; ".join(dict.fromkeys(filter(None, given[row != 0]))) for row in C)
+        reasons = np.array(self.undefined or ("",) * len(self.names), dtype=object)
+        undefined = tuple("; ".join(dict.fromkeys(filter(None, reasons[row != 0]))) for row in C)
         mean, support = _combined(C, self.mean), ((-np.inf, np.inf),) * len(C)
         return Normal(tuple(names), mean, cov, df, support, undefined=undefined)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Draws(Uncertain):
-    """An uncertain vector as draws of it: bootstrap replicates or a posterior sample.
+    """An uncertain vector as draws of it: bootstrap replicates or posterior draws.
 
     Attributes
     ----------
@@ -264,7 +294,13 @@ class Draws(Uncertain):
     values : float array, (chain, draw, k)
     support : tuple of (float, float), (k,)
     centre : float array, (k,), optional
-        Estimates around which the draws lie. By default their means.
+        The estimates. By default the means of the draws.
+
+    Examples
+    --------
+    >>> draws = Draws(("a", "b"), np.array([[[1.0, 2.0], [3.0, 4.0]]]), ((0.0, np.inf),) * 2)
+    >>> draws.mean, draws.part([1]).estimate
+    (array([2., 3.]), array([3.]))
     """
 
     kind: ClassVar[Kind] = EqualTailed()
@@ -279,28 +315,28 @@ class Draws(Uncertain):
 
     @property
     def flat(self) -> FloatArray:
-        """All draws, (chain x draw, k)."""
+        """Return all draws, (chain x draw, k)."""
         return self.values.reshape(-1, self.values.shape[-1])
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        few = "draws: too few units hold what it averages over; label more"
+        why = f"of {len(self.flat)} draws, since its denominator is 0 there: label more units"
         undefined = np.isnan(self.flat).sum(axis=0).tolist()
-        return tuple(f"it is 0/0 in {n} of {len(self.flat)} {few}" if n else "" for n in undefined)
+        return tuple(f"it is 0/0 in {n} {why}" if n else "" for n in undefined)
 
     @property
     def mean(self) -> FloatArray:
-        """Means over draws, (k,)."""
+        """Return the means over draws, (k,)."""
         return np.asarray(self.flat.mean(axis=0))
 
     @property
     def cov(self) -> FloatArray:
-        """Covariances over draws, (k, k)."""
+        """Return the covariances over draws, (k, k)."""
         return np.atleast_2d(np.cov(self.flat, rowvar=False))
 
     @property
     def sd(self) -> FloatArray:
-        """Standard deviations over draws, (k,)."""
+        """Return the standard deviations over draws, (k,)."""
         return np.asarray(self.flat.std(axis=0, ddof=1))
 
     def spread(self) -> dict[str, FloatArray]:
@@ -310,7 +346,7 @@ class Draws(Uncertain):
         return self
 
     def part(self, at: Sequence[int]) -> Draws:
-        """The components at these positions, jointly."""
+        """Return the components at the positions `at`, jointly."""
         j = list(at)
         return Draws(
             tuple(self.names[i] for i in j),
@@ -320,60 +356,67 @@ class Draws(Uncertain):
         )
 
     def contrast(self, weights: FloatArray, names: Sequence[str]) -> Draws:
-        """Linear combinations, `weights` of shape (j, k): differences of correlated quantities.
-
-        Raises
-        ------
-        DataError
-            Weights of another shape than (names, components), or a row of zeros.
-        """
+        """Return linear combinations, draw by draw: see `Normal.contrast`."""
         C = _weights(weights, names, self.names)
         support = ((-np.inf, np.inf),) * len(C)
         return Draws(tuple(names), _combined(C, self.values), support, _combined(C, self.estimate))
 
     def apply(self, metrics: Wanted) -> Draws:
-        """Metrics of totals, draw by draw; NaN where one is 0/0 (see `reasons`).
+        """Apply metrics to draws of totals, draw by draw.
+
+        A metric that is 0/0 in a draw is NaN there (see `reasons`).
+
+        Parameters
+        ----------
+        metrics : Metric or str, or several
 
         Raises
         ------
         NotIdentified
-            A total that is not among the draws, or every metric 0/0 in some draws.
+            If a total is not among the draws, or if every metric is 0/0 in some draws.
         """
         metrics = chosen(metrics)
         values = np.empty((*self.values.shape[:-1], len(metrics)))
         totals = np.ascontiguousarray(np.moveaxis(self.values, -1, 0))
         for j, metric in enumerate(metrics):
-            at = positions(metric, self.names)
             with np.errstate(divide="ignore", invalid="ignore"):
-                values[..., j] = metric.formula(*(totals[i] for i in at))
-        found = Draws(tuple(m.name for m in metrics), values, tuple(m.support for m in metrics))
-        if all(found.reasons):
-            told = (f"{name}: {why}" for name, why in zip(found.names, found.reasons, strict=True))
-            raise NotIdentified("; ".join(told))
-        return found
+                values[..., j] = metric.formula(*(totals[i] for i in positions(metric, self.names)))
+        draws = Draws(tuple(m.name for m in metrics), values, tuple(m.support for m in metrics))
+        if all(draws.reasons):
+            raise NotIdentified(_reasons_in_words(draws))
+        return draws
 
 
-def _to_the_ends(mean: FloatArray, support: Sequence[Support]) -> FloatArray:
-    """How far each mean is from the ends of its support, (..., k, 2); 0 where that is not bounded."""
+def _reasons_in_words(result: Uncertain) -> str:
+    """Return the reasons of all components, each after its name."""
+    return "; ".join(f"{name}: {why}" for name, why in zip(result.names, result.reasons, strict=True))
+
+
+def _distances_to_ends(mean: FloatArray, support: Sequence[Support]) -> FloatArray:
+    """Return the ends of each support less the mean, (..., k, 2); 0 for a support without bounds."""
     ends = np.where(np.isfinite(support).all(axis=1, keepdims=True), support, np.nan)
     return np.nan_to_num(ends - mean[..., None])
 
 
 def reason_column(reasons: Iterable[str]) -> dict[str, list[str]]:
-    """A column of reasons, where there is one."""
+    """Return a table column of reasons, or none if all of them are empty."""
     column = list(reasons)
     return {"reason": column} if any(column) else {}
 
 
-def _carried(J: FloatArray, V: FloatArray, rounding: float = 1e-14) -> FloatArray:
-    """J V J', and 0 where all but a share `rounding` cancels, or less than a trillionth is left below 0."""
+def _covariance(J: FloatArray, V: FloatArray, rounding: float = 1e-14) -> FloatArray:
+    """Return J V J', the covariance of linear forms J, with 0 for entries that hold rounding only.
+
+    These are entries of which at most the share `rounding` is left after cancellation. Negative entries are
+    rounding up to a share of 1e-12.
+    """
     cov = J @ V @ np.swapaxes(J, -1, -2)
     size = np.abs(J) @ np.abs(V) @ np.swapaxes(np.abs(J), -1, -2)
     return np.where((np.abs(cov) <= rounding * size) | ((cov < 0) & (cov >= -1e-12 * size)), 0.0, cov)
 
 
-def _at(at: Any, names: Sequence[str]) -> list[int]:
-    """Positions among `names`, (j,)."""
+def _positions(at: Any, names: Sequence[str]) -> list[int]:
+    """Return positions among `names` as a list, (j,), refusing names and those beyond the end."""
     j = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else [at]
     k = len(names)
     bad = [i for i in j if isinstance(i, bool) or not isinstance(i, int | np.integer) or not -k <= i < k]
@@ -386,7 +429,7 @@ def _at(at: Any, names: Sequence[str]) -> list[int]:
 
 
 def _weights(weights: Any, names: Sequence[str], of: Sequence[str]) -> FloatArray:
-    """Weights of linear combinations, (names, of)."""
+    """Return the weights of linear combinations as an array, (names, of), refusing other shapes."""
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise DataError(f"names of combinations must be a list of str, not {names!r}")
     try:
@@ -406,18 +449,18 @@ def _weights(weights: Any, names: Sequence[str], of: Sequence[str]) -> FloatArra
 
 
 def _combined(C: FloatArray, x: FloatArray) -> FloatArray:
-    """Linear combinations of the last axis; NaN only where a NaN has weight."""
+    """Return linear combinations of the last axis. They are NaN only if a NaN has a weight other than 0."""
     lost = np.isnan(x) @ (C != 0).T
     return np.where(lost, np.nan, np.where(np.isnan(x), 0.0, x) @ C.T)
 
 
 def positions(metric: Metric, names: Sequence[str]) -> list[int]:
-    """Where among `names` a metric's totals are.
+    """Return the positions of a metric's totals among `names`.
 
     Raises
     ------
     NotIdentified
-        A total that the engine did not produce.
+        If a total is not among them.
     """
     lacking = [c.name for c in metric.columns if c.name not in names]
     if lacking:
@@ -426,14 +469,18 @@ def positions(metric: Metric, names: Sequence[str]) -> list[int]:
 
 
 def gradient(f: Callable[..., Any], x: FloatArray) -> FloatArray:
-    """First derivatives by complex steps, exact to rounding: of the shape of x, (k, ...)."""
+    """Return the first derivatives of f at x, (k, ...), exact to rounding.
+
+    f is evaluated at x + i h, and the derivative is the imaginary part over h (complex step). The step does
+    not cancel, so that h can be tiny. f must be analytic.
+    """
     step = 1e-30 * np.where(x == 0, 1.0, np.abs(x))
     shifted = x[:, None] + 1j * step * np.eye(len(x)).reshape(len(x), len(x), *(1,) * (x.ndim - 1))
     return np.asarray(f(*shifted).imag / step)
 
 
 def derivatives(f: Callable[..., Any], x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """First, (k, ...), and second derivatives, (k, k, ...), at x, (k, ...).
+    """Return the first, (k, ...), and the second derivatives of f, (k, k, ...), at x, (k, ...).
 
     The second are five-point differences of complex-step gradients.
     """
@@ -450,7 +497,7 @@ def derivatives(f: Callable[..., Any], x: FloatArray) -> tuple[FloatArray, Float
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Totals:
-    """An uncertain vector of totals, to which metrics are applied.
+    """Estimates of totals with their covariance, to which metrics are applied.
 
     Attributes
     ----------
@@ -458,17 +505,24 @@ class Totals:
     mean, cov : float arrays, (..., k), (..., k, k)
         Known totals have variance 0. Leading axes are those of a study's samples.
     moment : float array, (..., k, k)
-        Σ over draws of z z': gives the effective number of draws of any linear form.
+        Sum over draws of z z', with z the contributions. The effective number of draws comes from it.
     free : float
-        Share of the draws that is left once strata and calibration have taken their degrees of freedom,
-        (n - lost)/n.
+        Degrees of freedom per draw, (n - lost)/n. Strata and calibration take the lost ones.
     theta : float
         Finite-population correction, averaged over draws.
     absolute : bool
-        False where totals are known only up to a common factor.
+        False if totals are known only up to a common factor.
     stock : float array, (4, k)
-        Totals of one entity each: all right, all wrong, and two singletons; NaN where a column cannot be
-        counted on them.
+        Columns of the four stock entities, among which pseudo-draws are chosen (see `Units.stock`). NaN if a
+        column cannot be counted on them.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> totals = eb.taylor(eb.Sample(units, eb.UniformClusters(population=2)), "pairwise-precision")
+    >>> totals.names, totals.mean, totals.apply("pairwise-precision").estimate
+    (('common_links', 'predicted_links'), array([1., 1.]), array([1.]))
     """
 
     names: tuple[str, ...]
@@ -480,13 +534,13 @@ class Totals:
     absolute: bool
     stock: FloatArray
 
-    def where(self, metric: Metric) -> list[int]:
-        """Positions of a metric's totals.
+    def positions(self, metric: Metric) -> list[int]:
+        """Return the positions of a metric's totals.
 
         Raises
         ------
         NotIdentified
-            A total that the engine did not produce, or one known only up to a factor.
+            If a total is not among them, or if the metric needs absolute totals and these are not.
         """
         if metric.absolute and not self.absolute:
             raise NotIdentified(
@@ -495,28 +549,41 @@ class Totals:
         return positions(metric, self.names)
 
     def slopes(self, metrics: Sequence[Metric]) -> FloatArray:
-        """J: first derivatives of the metrics by the totals, (metrics, k); NaN for one that is 0/0."""
+        """Return the first derivatives of metrics by the totals, (metrics, k); NaN for one that is 0/0."""
         J = np.zeros((len(metrics), len(self.names)))
         with np.errstate(divide="ignore", invalid="ignore"):
             for j, metric in enumerate(metrics):
-                at = self.where(metric)
-                J[j, at] = gradient(metric.formula, self.mean[at])
+                place = self.positions(metric)
+                J[j, place] = gradient(metric.formula, self.mean[place])
         J[~np.isfinite(J).all(axis=1)] = np.nan
         return J
 
     def apply(self, metrics: Wanted, order: int = 2) -> Normal:
-        """The metrics, jointly Normal.
+        """Apply metrics to the totals, with their joint covariance.
 
-        Value g(t) - ½ tr(H V) and covariance J V J' (for a ratio this is the paper's corrected
-        estimator and its variance). With `order=1` the value is g(t); so it is where the sample
-        gives no variance. Degrees of freedom: n_eff (n - lost)/n with n_eff = (Σa)²/Σa², a the
-        contributions to what the metric averages over. For one stratum that n draws share evenly this is
-        n - 1, as in R's survey. A metric that is 0/0 in the sample is NaN (see `Normal.reasons`).
+        Estimates are corrected for bias, g(t) - ½ tr(H V), and have covariance J V J'. Here t are the totals
+        and V is their covariance. J and H are the first and the second derivatives of the metrics g. For a
+        ratio these are the corrected estimator and the variance of Binette et al. (2022).
+
+        Degrees of freedom are n_eff (n - lost)/n. The effective number of draws is n_eff = (Σa)²/Σa², with a
+        the contributions to the total that the metric averages over. If n draws share it evenly in one
+        stratum, these are n - 1, as in R's survey.
+
+        Parameters
+        ----------
+        metrics : Metric or str, or several
+        order : int
+            2 for corrected estimates, 1 for g(t). Without a variance estimate they are g(t) too.
+
+        Returns
+        -------
+        Normal
+            A metric that is 0/0 in the sample is NaN (see `Normal.reasons`).
 
         Raises
         ------
         NotIdentified
-            A total that the engine did not produce, or every metric 0/0.
+            If a total is not among these, or if every metric is 0/0.
         """
         metrics, batch = chosen(metrics), self.mean.shape[:-1]
         J = np.zeros((*batch, len(metrics), len(self.names)))
@@ -525,15 +592,15 @@ class Totals:
         correct = order > 1 and not np.isnan(self.cov).any()
         with np.errstate(divide="ignore", invalid="ignore"):
             for j, metric in enumerate(metrics):
-                at = self.where(metric)
-                x = np.moveaxis(self.mean[..., at], -1, 0)
+                place = self.positions(metric)
+                x = np.moveaxis(self.mean[..., place], -1, 0)
                 mean[..., j] = metric.formula(*x)
                 if not correct:
-                    J[..., j, at] = np.moveaxis(gradient(metric.formula, x), 0, -1)
+                    J[..., j, place] = np.moveaxis(gradient(metric.formula, x), 0, -1)
                 else:
                     first, second = derivatives(metric.formula, x)
-                    J[..., j, at] = np.moveaxis(first, 0, -1)
-                    V = np.moveaxis(self.cov[..., np.array(at)[:, None], at], (-2, -1), (0, 1))
+                    J[..., j, place] = np.moveaxis(first, 0, -1)
+                    V = np.moveaxis(self.cov[..., np.array(place)[:, None], place], (-2, -1), (0, 1))
                     mean[..., j] -= np.sum(second * V, axis=(0, 1)) / 2
                 for column, coefficient in metric.size:
                     if column.name in self.names:
@@ -548,12 +615,16 @@ class Totals:
         undefined = () if batch else tuple(EMPTY if none else "" for none in empty)
         support = tuple(m.support for m in metrics)
         extremes = self._extremes(mean, J, sized, support)
-        return Normal(names, mean, _carried(J, self.cov), df, support, draws, extremes, undefined)
+        return Normal(names, mean, _covariance(J, self.cov), df, support, draws, extremes, undefined)
 
     def _extremes(
         self, mean: FloatArray, J: FloatArray, sized: FloatArray, support: Sequence[Support]
     ) -> FloatArray:
-        """J y of the stock entities, each as large as the whole sample in what a metric averages over."""
+        """Return `Normal.extremes`: J y of the stock entities, the least and the largest, (..., metrics, 2).
+
+        The columns y of each entity are scaled first. In the total that the metric averages over, the entity
+        is then as large as the whole sample.
+        """
         uncounted = np.isnan(self.stock).any(axis=0)
         stock = np.where(uncounted, 0.0, self.stock).T
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -563,4 +634,4 @@ class Totals:
         down = np.clip(moved.min(axis=-1), np.minimum(least - mean, 0), 0)
         up = np.clip(moved.max(axis=-1), 0, np.maximum(most - mean, 0))
         unknown = (J[..., uncounted] != 0).any(axis=-1) | sized[:, uncounted].any(axis=-1)
-        return np.where(unknown[..., None], _to_the_ends(mean, support), np.stack([down, up], axis=-1))
+        return np.where(unknown[..., None], _distances_to_ends(mean, support), np.stack([down, up], axis=-1))

@@ -1,4 +1,7 @@
-"""How draws vary: the covariance of totals over repeated sampling, and the jackknife."""
+"""Variances of designs: the covariance of totals over repeated sampling, replicates, and the jackknife.
+
+Z holds the contributions of draws to totals, one row per draw and one column per total.
+"""
 
 from __future__ import annotations
 
@@ -12,56 +15,81 @@ from .errors import DataError, NotIdentified
 
 
 def kish(Z: FloatArray) -> FloatArray:
-    """Effective number of draws that each column's sum rests on, (Σz)²/Σz² (Kish 1965)."""
+    """Return the effective number of draws of each column, (k,).
+
+    It is the squared sum over the sum of squares of the contributions z, (Σz)²/Σz² (Kish 1965).
+
+    Parameters
+    ----------
+    Z : float array, (n draws, k)
+
+    Examples
+    --------
+    >>> kish(np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0]]))
+    array([3., 1.])
+    """
     return np.asarray(Z.sum(axis=0) ** 2 / (Z**2).sum(axis=0))
 
 
 class Variance(Protocol):
-    """How contributions Z (n draws × k columns) vary over repeated sampling."""
+    """Variation of contributions Z, (n draws, k columns), over repeated sampling."""
 
     @property
     def lost(self) -> int:
-        """Degrees of freedom taken by the means of strata and by calibration."""
+        """Return the degrees of freedom that means of strata and calibration take."""
 
     @property
     def census(self) -> bool:
-        """True where every unit is in the sample."""
+        """Return whether the sample holds every unit."""
 
     @property
     def theta_mean(self) -> float:
-        """Finite-population correction, averaged over draws."""
+        """Return the finite-population correction θ, averaged over draws."""
 
     def residuals(self, Z: FloatArray) -> FloatArray:
-        """What of Z varies: Z itself, or what calibration leaves of it."""
+        """Return the part of Z that varies, (n, k): Z itself, or its residuals after calibration."""
 
-    def covariance(self, residuals: FloatArray) -> FloatArray: ...
-    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]: ...
+    def covariance(self, residuals: FloatArray) -> FloatArray:
+        """Return the covariance of totals, (k, k), from the `residuals`, (n, k).
+
+        It is NaN if the sample gives none, as for a single draw.
+        """
+
+    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the change of the totals without each draw, (n, k), and the scale of its square, (n,).
+
+        Raises
+        ------
+        DataError
+            If there is a single draw.
+        """
 
     @property
     def independent(self) -> StratifiedDraws:
-        """The independent draws to resample.
+        """Return the independent draws that a bootstrap resamples.
 
         Raises
         ------
         NotIdentified
-            Where draws are not independent.
+            If draws are not independent.
         """
 
     def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """Totals with the weights of draws multiplied by `multipliers`, (B, n) -> (B, k)."""
+        """Return totals of B replicates, (B, k), whose weights are multiplied by `multipliers`, (B, n)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StratifiedDraws:
-    """Independent draws within strata.
+    """Variance of independent draws within strata.
 
     Attributes
     ----------
     stratum : int array, (n,)
+        Stratum of each draw, 0 to H - 1.
     theta : float array, (H,)
         Finite-population correction of each stratum.
     adjust : bool
-        Strata of one draw are centred at the mean of all draws; otherwise they count as certain.
+        True to centre strata of one draw at the mean of all draws. Otherwise they count as certain.
     """
 
     stratum: IntArray
@@ -84,6 +112,7 @@ class StratifiedDraws:
         return Z
 
     def _centred(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return Z about the means of strata, and n_h/(n_h - 1) of each draw."""
         n = np.bincount(self.stratum, minlength=self.lost).astype(float)
         factor = np.where(n > 1, n / np.maximum(n - 1, 1), 1.0)
         if self.lost == 1:
@@ -97,9 +126,10 @@ class StratifiedDraws:
         return centred, factor[self.stratum]
 
     def covariance(self, residuals: FloatArray) -> FloatArray:
-        """Σ_h θ_h n_h/(n_h - 1) Σ_s (z_s - z̄_h)(z_s - z̄_h)'; NaN for a single draw.
+        """Return the covariance of totals, (k, k), summed over strata; NaN for a single draw.
 
-        One stratum takes leading axes, (..., n, k) -> (..., k, k).
+        It is Σ_h θ_h n_h/(n_h - 1) Σ_s (z_s - z̄_h)(z_s - z̄_h)'. z̄_h is the mean over the n_h draws of
+        stratum h (Cochran 1977, chapter 5). A single stratum may have leading axes, (..., n, k).
         """
         k = residuals.shape[-1]
         if len(self.stratum) == 1 and self.theta[0] > 0:
@@ -116,7 +146,7 @@ class StratifiedDraws:
         return np.asarray(multipliers @ Z)
 
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Change of the totals when draw s is left out, (n, k), and its scale, (n,)."""
+        """As `Variance.jackknife`, draw by draw within strata."""
         if len(Z) == 1 and self.theta[0] > 0:
             raise DataError("a single draw has no jackknife")
         centred, factor = self._centred(Z)
@@ -125,10 +155,18 @@ class StratifiedDraws:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DistinctDraws:
-    """Distinct entities among records drawn with replacement (Horvitz-Thompson).
+    """Variance of distinct entities among records drawn with replacement (Horvitz and Thompson).
 
-    π_c = 1 - (1-p_c)^n and π_cd = 1 - (1-p_c)^n - (1-p_d)^n + (1-p_c-p_d)^n with p_c = N_c/N. Entities of one
-    size have one p: time and memory go with the number of sizes squared, not of entities.
+    Entity c is in the sample with probability π_c = 1 - (1-p_c)^n, and p_c = N_c/N is its share of the
+    records. Entities c and d are both in it with π_cd = 1 - (1-p_c)^n - (1-p_d)^n + (1-p_c-p_d)^n. Entities
+    of one size share one p. Time and memory therefore grow with the squared number of sizes, not of entities.
+
+    Attributes
+    ----------
+    p : float array, (entities,)
+        Share of the records that each sampled entity has, in (0, 1).
+    draws : int
+        Number n of records drawn.
     """
 
     p: FloatArray
@@ -151,24 +189,29 @@ class DistinctDraws:
 
     @property
     def inclusion(self) -> FloatArray:
+        """Return the probability π_c that each entity is in the sample, (entities,)."""
         return np.asarray(-np.expm1(self.draws * np.log1p(-self.p)))
 
     def covariance(self, residuals: FloatArray) -> FloatArray:
-        """ΣΣ (π_cd - π_c π_d)/π_cd z_c z_d', with π_cc = π_c."""
-        p, of = np.unique(self.p, return_inverse=True)
-        together = np.zeros((len(p), residuals.shape[1]))
-        np.add.at(together, of, residuals)
+        """Return the covariance of totals, (k, k), by Horvitz and Thompson's unbiased estimator.
+
+        It is ΣΣ (π_cd - π_c π_d)/π_cd z_c z_d' over pairs of entities, with π_cc = π_c.
+        """
+        p, size = np.unique(self.p, return_inverse=True)  # entities of one size, one p, count as one class
+        sums = np.zeros((len(p), residuals.shape[1]))
+        np.add.at(sums, size, residuals)
         odds = p / (1 - p)
-        with np.errstate(divide="ignore"):  # two entities that share all records: one is always found
+        with np.errstate(divide="ignore"):  # two entities that share all records: one is always drawn
             excess = np.expm1(self.draws * np.log1p(-np.minimum(np.outer(odds, odds), 1)))
-        found = -np.expm1(self.draws * np.log1p(-p))
-        miss = 1 - found
-        joint = np.outer(miss, miss) * excess  # π_cd - π_c π_d, without its cancellation for small p
-        both = np.outer(found, found) + joint
-        delta = np.divide(joint, both, out=np.zeros_like(both), where=both > 0)
-        alike, others = np.diag(delta)[of, None], delta - np.diag(np.diag(delta))
-        own = miss[of, None] * residuals + alike * (together[of] - residuals)
-        return np.asarray(together.T @ others @ together + residuals.T @ own)
+        inclusion = -np.expm1(self.draws * np.log1p(-p))
+        exclusion = 1 - inclusion
+        # π_cd - π_c π_d as a product: the difference itself cancels for small p
+        joint = np.outer(exclusion, exclusion) * excess
+        pair = np.outer(inclusion, inclusion) + joint  # π_cd
+        delta = np.divide(joint, pair, out=np.zeros_like(pair), where=pair > 0)
+        within, between = np.diag(delta)[size, None], delta - np.diag(np.diag(delta))
+        same_size = exclusion[size, None] * residuals + within * (sums[size] - residuals)
+        return np.asarray(sums.T @ between @ sums + residuals.T @ same_size)
 
     @property
     def independent(self) -> StratifiedDraws:
@@ -181,7 +224,7 @@ class DistinctDraws:
         return np.asarray(multipliers @ Z)
 
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Leave one entity out; an entity that is certain to be found has scale 0."""
+        """As `Variance.jackknife`, entity by entity. An entity that is certain to be drawn has scale 0."""
         n = len(Z)
         if n == 1:
             raise DataError("a single entity has no jackknife")

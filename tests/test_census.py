@@ -98,7 +98,7 @@ def test_unidentified_metrics_refuse():
     pred, true = population(0)
     design = eb.UniformClusters()
     for metric in (m.purity, m.closest_cluster_precision, m.van_dongen):
-        with pytest.raises(eb.NotIdentified, match="only where whole predicted clusters"):
+        with pytest.raises(eb.NotIdentified, match="only if whole predicted clusters"):
             eb.estimate(pred, true, design, [metric])
     with pytest.raises(eb.NotIdentified, match="'best_matching' is not identified: the best one-to-one"):
         eb.estimate(pred, true, design, [m.ceaf])

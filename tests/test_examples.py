@@ -27,7 +27,7 @@ def test_example_1():
     drawn = data.entity.to_numpy()[np.random.default_rng(1).integers(len(data), size=(5000, 200))]
 
     design = eb.UniformRecords()
-    found = eb.taylor(eb.Sample(census, design, design.over(census, drawn)), P).apply(P)
+    found = eb.taylor(eb.Sample(census, design, design.expand_draws(census, drawn)), P).apply(P)
     estimate, se = found.mean[:, 0], found.sd[:, 0]
 
     links = data.merge(data, on="pred").query("record_x < record_y")

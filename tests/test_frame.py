@@ -474,7 +474,7 @@ def test_precision_inside_the_frame_is_covered_and_without_it_is_not():
     for name, frame in (("frame", entity.index), ("none", None)):
         units = eb.measure(pred, entity, frame=frame)
         at = units.ids.get_indexer(entity)[drawn]
-        bounds = eb.taylor(eb.Sample(units, design, design.over(units, at)), P).apply(P).interval()
+        bounds = eb.taylor(eb.Sample(units, design, design.expand_draws(units, at)), P).apply(P).interval()
         cover[name] = np.mean((bounds[:, 0, 0] <= precision) & (precision <= bounds[:, 0, 1]))
         labels = entity[entity.isin(units.ids[np.unique(at[0])])]  # the first of them, one by one
         one = eb.taylor(
@@ -501,7 +501,7 @@ def test_the_alarm_of_labels_that_are_older_than_the_prediction():
     assert off < 0.8
     assert told(units) == [
         "30% of the records are newer than every labelled one: if the labels were made before these came, "
-        f"pairwise precision comes out at {off:.3f} of what it is. End the frame with the labels: 'year' up to 2020."
+        f"the estimate of pairwise precision is {off:.3f} of the truth. End the frame with the labels: 'year' up to 2020."
     ]
     assert told(eb.measure(table, labels, frame=eb.Dated("year", 2020))) == []
     assert told(eb.measure(table.drop(columns="year"), labels, frame=old.record)) == []

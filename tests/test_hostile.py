@@ -148,7 +148,7 @@ REFUSED = {
     "distinct entities of fewer records": (lambda: by(eb.DistinctEntities(5, records=6)), "records = 6, but the prediction holds 8"),
     "distinct entities of half a record": (lambda: by(eb.DistinctEntities(5, records=8.5)), "records must be a whole number, 1 or more, not 8.5"),
     # chances
-    "chances of another shape": (lambda: by(eb.BySize(lambda s: np.ones(7))), "probability gave 7 chances for 3 sizes"),
+    "chances of another shape": (lambda: by(eb.BySize(lambda s: np.ones(7))), "probability returned 7 chances for 3 sizes"),
     "a chance in words": (lambda: by(eb.BySize("size")), "probability is a function of sizes, such as numpy.sqrt, not 'size'"),
     "chances of another index": (lambda: by(eb.WeightedRecords([*"xyz"], pd.Series([0.1, 0.2, 0.3], [*"zyx"]))), "the index of the probabilities is not that of units"),
     "chances of half of the index": (lambda: by(eb.WeightedRecords(pd.Series([*"xyz"]), pd.Series([0.1, 0.2, 0.3], [1, 2, 3]))), "the index of the probabilities is not that of units"),
@@ -162,8 +162,8 @@ REFUSED = {
     "strata in a list": (lambda: by(eb.Stratified([0, 0, 1], {0: 3, 1: 1})), "strata must be a Series or a mapping by id, not list"),
     "a rule as a name": (lambda: by(eb.Stratified(STRATA, {0: 5, 1: 5}, "adjust")), "single_unit must be one of SingleUnit.ERROR, .* not 'adjust'"),
     # calibration
-    "no total": (lambda: by(eb.Calibrated(eb.UniformClusters(), totals=lambda *_: ())), "totals must give one ClusterSum or more, .* not none"),
-    "a total that is not known": (lambda: by(eb.Calibrated(eb.UniformClusters(), totals=lambda *_: (TRUE_LINKS,), fewest=0)), "totals must give one ClusterSum or more, .* not 'true_links'"),
+    "no total": (lambda: by(eb.Calibrated(eb.UniformClusters(), totals=lambda *_: ())), "totals must return one ClusterSum or more, .* not none"),
+    "a total that is not known": (lambda: by(eb.Calibrated(eb.UniformClusters(), totals=lambda *_: (TRUE_LINKS,), fewest=0)), "totals must return one ClusterSum or more, .* not 'true_links'"),
     "calibration of a class": (lambda: by(eb.Calibrated(eb.UniformClusters)), "UniformClusters is a class"),
     # blocks and predicted clusters
     "blocks of other ids": (lambda: by(eb.UniformClusters(), blocks=dict(enumerate("aaaaaaa"))), "record ids of the blocks are of type integer, those of the labels of type string"),
@@ -227,8 +227,8 @@ REFUSED = {
     "weights of spans": (lambda: by(eb.KnownWeights(pd.Series(pd.Timedelta("1D"), WEIGHTS.index))), "weights must be one real number each, not timedelta64"),
     "no correction": (lambda: by(eb.UniformClusters(4, correction=None)), "a correction is a function such as sampling_fraction, not None"),
     "a correction in words": (lambda: by(eb.UniformClusters(4, correction=lambda n, T: "x")), r"correction\(3, 4\) must lie in \[0, 1\], not 'x'"),
-    "chances in words": (lambda: by(eb.BySize(lambda s: "x")), "probability must give a number for each of an array of sizes: could not convert"),
-    "chances of two arguments": (lambda: by(eb.BySize(lambda s, t: s)), "probability must give a number for each of an array of sizes: .* missing 1 required"),
+    "chances in words": (lambda: by(eb.BySize(lambda s: "x")), "probability must return one number per size: could not convert"),
+    "chances of two arguments": (lambda: by(eb.BySize(lambda s, t: s)), "probability must return one number per size: .* missing 1 required"),
     "one bound": (lambda: eb.Calibrated(eb.UniformClusters(), bounds=3), "bounds must hold 0 < L < 1 < U, not 3"),
     "bounds in words": (lambda: eb.Calibrated(eb.UniformClusters(), bounds=("a", "b")), "bounds must hold 0 < L < 1 < U, not"),
     "totals that are no function": (lambda: by(eb.Calibrated(eb.UniformClusters(), totals=3)), "totals is a function such as links_by_size, not 3"),

@@ -247,8 +247,7 @@ def test_what_a_sample_does_not_give_is_said():
     drawn = eb.Sample(eb.measure(prediction, {i: -i - 1 for i in range(30)}), eb.UniformClusters())
     metrics = [m.pairwise_recall, m.b3_precision]
     assert headline(report(drawn, metrics)) == [
-        "This sample does not give pairwise-recall: it is 0/0 in this sample, which holds none of what it "
-        "averages over."
+        "This sample does not give pairwise-recall: it is 0/0 in this sample, since its denominator is 0."
     ]
 
 

@@ -3,7 +3,8 @@
     Taylor()(sample, metrics)
     Resampled(RaoWu(), replicates=4000)(sample, metrics, rng=1)
 
-Whatever asks an engine takes all of them, and functions of yours with the same arguments (see `Engine`).
+Studies, reports, comparisons and sensitivity analyses take all of them. They also take functions of users
+with the same arguments (see `Engine`).
 """
 
 from .bootstrap import Basic, BCa, Bootstrap, Resampled, Studentised, bootstrap

@@ -1,6 +1,8 @@
 """The bootstrap: replicates of metrics, and the kinds of interval that need them.
 
-Sources: Efron (1987), JASA 82, 171-185 (BCa); Davison and Hinkley (1997), chapter 5.
+x is an estimate, x* one of its replicates, and se* the standard error within that replicate.
+
+Sources: Efron (1987), JASA 82, 171-185 (BCa). Davison and Hinkley (1997), chapter 5.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from .schemes import CHUNK, RaoWu, Scheme
 
 
 class OfBootstrap:
-    """A kind of interval that needs a whole bootstrap: its replicates and its sample."""
+    """Kind of interval that needs a whole bootstrap: its replicates and its sample."""
 
     __slots__ = ()
 
@@ -40,10 +42,25 @@ class OfBootstrap:
 
 @dataclass(frozen=True, slots=True)
 class BCa(OfBootstrap):
-    """Bias-corrected and accelerated quantiles, Efron (1987): the same on every scale.
+    """Kind of interval between quantiles that are corrected for bias and skewness, the same on every scale.
 
-    Quantiles are taken at Φ(z0 + (z0 + z_a)/(1 - A (z0 + z_a))), with z0 = Φ⁻¹ of the share of
-    replicates below the estimate (those equal to it count by half) and A the acceleration.
+    The bounds are quantiles of the replicates at the probabilities Φ(z0 + (z0 + z_a)/(1 - A (z0 + z_a))).
+    Here z_a is the normal quantile of a tail, and z0 that of the share of replicates below the estimate.
+    Replicates equal to it count by half. A is the acceleration (Efron 1987).
+
+    Raises
+    ------
+    NotIdentified
+        In `bounds`, if a metric is 0/0 without one of the draws.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
+    >>> sample = eb.Sample(units, eb.UniformClusters())
+    >>> boot = bootstrap(sample, "pairwise-recall", replicates=200, rng=1)
+    >>> boot.interval(0.9, BCa()).round(2)
+    array([[0.42, 0.47]])
     """
 
     def bounds(self, boot: Bootstrap, level: float) -> FloatArray:
@@ -51,31 +68,60 @@ class BCa(OfBootstrap):
         below = np.mean(values < x, axis=0) + np.mean(values == x, axis=0) / 2
         z0 = ndtri(np.clip(below, 0.5 / len(values), 1 - 0.5 / len(values)))
         z = z0[:, None] + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
-        at = ndtr(z0[:, None] + z / (1 - boot.acceleration()[:, None] * z))
+        share = ndtr(z0[:, None] + z / (1 - boot.acceleration()[:, None] * z))
         rank, ordered = np.arange(len(values)), np.sort(values.T)
-        return np.array([np.interp(a * rank[-1], rank, v) for v, a in zip(ordered, at, strict=True)])
+        return np.array([np.interp(p * rank[-1], rank, v) for v, p in zip(ordered, share, strict=True)])
 
 
 @dataclass(frozen=True, slots=True)
 class Basic(OfBootstrap):
-    """2x - quantiles, reflected at the estimate x on a scale (by default the natural one)."""
+    """Kind of interval between quantiles that are reflected at the estimate: 2x - quantiles of x*.
+
+    Parameters
+    ----------
+    scale : Scale, optional
+        By default the natural one of each metric's support.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
+    >>> sample = eb.Sample(units, eb.UniformClusters())
+    >>> boot = bootstrap(sample, "pairwise-recall", replicates=200, rng=1)
+    >>> boot.interval(0.9, Basic()).round(2)
+    array([[0.42, 0.47]])
+    """
 
     scale: Scale | None = None
 
     def bounds(self, boot: Bootstrap, level: float) -> FloatArray:
         low, high = EqualTailed().bounds(boot, level).T
         bounds = np.empty((len(low), 2))
-        for j, on in enumerate(_scales(boot, self.scale)):
-            x, ends = on.forward(boot.fit.mean[j]), on.forward(np.array([high[j], low[j]]))
-            bounds[j] = on.inverse(2 * x - ends)
+        for j, scale in enumerate(_scales(boot, self.scale)):
+            x, ends = scale.forward(boot.fit.mean[j]), scale.forward(np.array([high[j], low[j]]))
+            bounds[j] = scale.inverse(2 * x - ends)
         return bounds
 
 
 @dataclass(frozen=True, slots=True)
 class Studentised(OfBootstrap):
-    """Bootstrap-t: x - quantile(t*) se, with t* = (x* - x)/se* on a scale (by default the natural one).
+    """Kind of interval by the bootstrap-t: x - se times quantiles of t* = (x* - x)/se*.
 
-    A replicate whose own standard error is 0 has t* = ±∞, or 0 where x* = x.
+    A replicate with standard error 0 has t* = ±∞, or 0 if x* = x.
+
+    Parameters
+    ----------
+    scale : Scale, optional
+        By default the natural one of each metric's support.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
+    >>> sample = eb.Sample(units, eb.UniformClusters())
+    >>> boot = bootstrap(sample, "pairwise-recall", replicates=200, rng=1)
+    >>> boot.interval(0.9, Studentised()).round(2)
+    array([[0.42, 0.47]])
     """
 
     scale: Scale | None = None
@@ -83,35 +129,37 @@ class Studentised(OfBootstrap):
     def bounds(self, boot: Bootstrap, level: float) -> FloatArray:
         errors = boot.errors()
         bounds = np.empty((len(boot.metrics), 2))
-        for j, on in enumerate(_scales(boot, self.scale)):
+        for j, scale in enumerate(_scales(boot, self.scale)):
             x, draws = boot.fit.mean[j : j + 1], boot.flat[:, j]
-            away = on.forward(draws) - on.forward(x)
+            distance = scale.forward(draws) - scale.forward(x)
             with np.errstate(divide="ignore", invalid="ignore"):
-                t = np.where(away == 0, 0.0, away / (on.slope(draws) * errors[:, j]))
-            t = np.clip(t, -1e9, 1e9)  # quantiles do not interpolate between infinities
+                t = np.where(distance == 0, 0.0, distance / (scale.slope(draws) * errors[:, j]))
+            t = np.clip(t, -1e9, 1e9)  # between infinities, interpolated quantiles would be NaN
             q = np.quantile(t, [(1 + level) / 2, (1 - level) / 2])
-            bounds[j] = on.inverse(on.forward(x) - q * on.slope(x) * boot.fit.sd[j])
+            bounds[j] = scale.inverse(scale.forward(x) - q * scale.slope(x) * boot.fit.sd[j])
         return bounds
 
 
 def _scales(boot: Bootstrap, scale: Scale | None) -> list[Scale]:
-    """The scale of each metric; identity where the estimate or a replicate is outside its open range."""
-    low, high = boot.flat.min(axis=0), boot.flat.max(axis=0)
-    chosen = [scale or natural_scale(s) for s in boot.fit.support]
+    """Return the scale of each metric: identity if the estimate or a replicate is outside its open range."""
+    values = np.vstack([boot.flat, boot.fit.mean])
+    scales = [scale or natural_scale(s) for s in boot.fit.support]
     return [
-        on if on.lower < a and b < on.upper and on.lower < x < on.upper else identity
-        for on, a, b, x in zip(chosen, low, high, boot.fit.mean, strict=True)
+        scale if scale.lower < least and most < scale.upper else identity
+        for scale, least, most in zip(scales, values.min(axis=0), values.max(axis=0), strict=True)
     ]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Bootstrap(Draws):
-    """Bootstrap replicates of metrics: draws about the estimates g(t̂), which are not corrected.
+    """Bootstrap replicates of metrics. Their estimates are not corrected for bias.
 
     Attributes
     ----------
-    names, values, support, centre
-        As in `Draws`, (1, B, metrics). `centre` holds the estimates.
+    names, values, support
+        As in `Draws`. Values are (1, B, metrics), for B replicates.
+    centre : float array, (metrics,)
+        The estimates.
     fit : Normal
         The estimates with their Taylor standard errors.
     totals : Draws
@@ -120,7 +168,7 @@ class Bootstrap(Draws):
     metrics : tuple of Metric
     scheme : Scheme
     seed : Generator
-        As it was before the first replicate.
+        The generator before the first replicate, with which `errors` repeats the multipliers.
     """
 
     kind: ClassVar[Kind] = BCa()
@@ -132,37 +180,49 @@ class Bootstrap(Draws):
     seed: np.random.Generator
 
     def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
-        """The replicates alone, with equal-tailed intervals: those of a Bayesian bootstrap."""
+        """Return the replicates without their sample. Their default intervals are equal-tailed."""
         return Draws(self.names, self.values, self.support, self.centre)
 
     def part(self, at: Sequence[int]) -> Bootstrap:
-        """The metrics at these positions."""
-        alone = Draws.part(self, at)
+        """Return the metrics at the positions `at`."""
+        draws = Draws.part(self, at)
         return replace(
             self,
-            names=alone.names,
-            values=alone.values,
-            support=alone.support,
-            centre=alone.centre,
+            names=draws.names,
+            values=draws.values,
+            support=draws.support,
+            centre=draws.centre,
             fit=self.fit.part(at),
             metrics=tuple(self.metrics[j] for j in at),
         )
 
     def acceleration(self) -> FloatArray:
-        """Σ u³ / (6 (Σ u²)^1.5), u_s = mean of the g_(s) - g_(s), g_(s) without draw s, (metrics,)."""
-        left, _ = leave_one_out(self.sample, self.metrics)
-        lost = np.isnan(left).any(axis=0) & ~np.isnan(self.mean)
+        """Return the acceleration of each metric, a measure of skewness, (metrics,).
+
+        It is Σ u³ / (6 (Σ u²)^1.5), with u_s the mean of all g_(s) minus g_(s), and g_(s) the metric without
+        draw s (Efron 1987).
+
+        Raises
+        ------
+        NotIdentified
+            If a metric is 0/0 without one of the draws.
+        """
+        replicates, _ = leave_one_out(self.sample, self.metrics)
+        lost = np.isnan(replicates).any(axis=0) & ~np.isnan(self.mean)
         if lost.any():
             names = ", ".join(m.name for m, bad in zip(self.metrics, lost, strict=True) if bad)
             raise NotIdentified(
-                f"the acceleration of {names} is 0/0 where one draw is left out: use EqualTailed()"
+                f"the acceleration of {names} is 0/0 if one draw is left out: use EqualTailed()"
             )
-        u = left.mean(axis=0) - left
+        u = replicates.mean(axis=0) - replicates
         spread = np.sum(u**2, axis=0) ** 1.5
         return np.asarray(np.sum(u**3, axis=0) / (6 * np.where(spread > 0, spread, 1.0)))
 
     def errors(self) -> FloatArray:
-        """Taylor standard error of each metric within each replicate, (B, metrics)."""
+        """Return the Taylor standard error of each metric within each replicate, (B, metrics).
+
+        The multipliers of the replicates are not kept in memory: `seed` makes them again.
+        """
         variance = self.sample.expansion.variance
         counted, _ = columns_of(self.metrics)
         Z, k = _contributions(self.sample, self.scheme, counted), len(counted)
@@ -172,33 +232,33 @@ class Bootstrap(Draws):
         stratum = np.pad(draws.stratum, (0, len(Z) - len(draws.stratum)))
         moments = np.zeros((B, k, k))
         for h, theta in enumerate(draws.theta):
-            at = stratum == h
-            n = int(at.sum())
+            inside = stratum == h
+            n = int(inside.sum())
             rows = slice(0, 0)
             for r in self.scheme.chunks(draws, B, deepcopy(self.seed)):
                 rows = slice(rows.stop, rows.stop + len(r))
-                mean = r[:, at] @ e[at]
-                second = (r[:, at] @ squares[at]).reshape(-1, k, k)
+                mean = r[:, inside] @ e[inside]
+                second = (r[:, inside] @ squares[inside]).reshape(-1, k, k)
                 spread = second - mean[:, :, None] * mean[:, None, :] / n
                 moments[rows] += theta * n / max(n - 1, 1) * spread
-        found = np.empty((B, len(self.metrics)))
+        errors = np.empty((B, len(self.metrics)))
         for j, metric in enumerate(self.metrics):
-            at_j = positions(metric, self.totals.names)
+            place = positions(metric, self.totals.names)
             with np.errstate(divide="ignore", invalid="ignore"):
-                J = gradient(metric.formula, self.totals.flat[:, at_j].T)
-            free = [i for i, p in enumerate(at_j) if p < k]
-            V = moments[np.ix_(np.arange(B), [at_j[i] for i in free], [at_j[i] for i in free])]
-            found[:, j] = np.sqrt(np.maximum(np.einsum("ib,bij,jb->b", J[free], V, J[free]), 0))
-        return found
+                J = gradient(metric.formula, self.totals.flat[:, place].T)
+            free = [i for i, p in enumerate(place) if p < k]  # the others are known: they do not vary
+            V = moments[np.ix_(np.arange(B), [place[i] for i in free], [place[i] for i in free])]
+            errors[:, j] = np.sqrt(np.maximum(np.einsum("ib,bij,jb->b", J[free], V, J[free]), 0))
+        return errors
 
 
 def _contributions(sample: Sample, scheme: Scheme, columns: Sequence[Column]) -> FloatArray:
-    """Contributions of draws and pseudo-draws."""
+    """Return the contributions of draws, then of pseudo-draws, (n + pseudo-draws, k)."""
     Z = sample.contributions(columns)
-    more = scheme.pseudo(sample, columns)
-    if len(more) and sample.expansion.variance is not sample.expansion.variance.independent:
+    pseudo = scheme.pseudo(sample, columns)
+    if len(pseudo) and sample.expansion.variance is not sample.expansion.variance.independent:
         raise NotIdentified("pseudo-draws cannot be calibrated: use the design that was calibrated")
-    return np.vstack([Z, more])
+    return np.vstack([Z, pseudo])
 
 
 def bootstrap(
@@ -210,7 +270,7 @@ def bootstrap(
     rng: Seed = None,
     progress: bool = True,
 ) -> Bootstrap:
-    """Replicates of `metrics` under resampling of the draws.
+    """Estimate metrics with the bootstrap: replicates of them under resampling of the draws.
 
     Parameters
     ----------
@@ -224,13 +284,20 @@ def bootstrap(
     rng : Generator, int or None
         A seed gives the same replicates again.
     progress : bool
-        Show a bar where it takes more than two seconds.
+        True for a progress bar, if it takes more than about two seconds.
+
+    Returns
+    -------
+    Bootstrap
+        A metric that is 0/0 in some replicates is NaN there (see `Draws.reasons`).
 
     Raises
     ------
+    DataError
+        If there are fewer than 2 replicates, or if `scheme` is none.
     NotIdentified
-        A stratum with a single draw, draws that are not independent, every metric 0/0 in some
-        replicates. (One of several is NaN there, see `Draws.reasons`.)
+        If draws are not independent, if a stratum has a single draw, or if every metric is 0/0 in some
+        replicates.
 
     Examples
     --------
@@ -238,8 +305,8 @@ def bootstrap(
     >>> prediction = {i: i // 3 for i in range(24)}
     >>> labels = {i: i // 4 for i in range(24)}
     >>> sample = eb.Sample(eb.measure(prediction, labels), eb.UniformClusters())
-    >>> found = bootstrap(sample, "pairwise-recall", rng=1)
-    >>> found.table(0.9)[["estimate", "lower", "upper"]].round(2)
+    >>> boot = bootstrap(sample, "pairwise-recall", rng=1)
+    >>> boot.table(0.9)[["estimate", "lower", "upper"]].round(2)
                      estimate  lower  upper
     metric
     pairwise-recall      0.44    0.4    0.5
@@ -263,11 +330,11 @@ def bootstrap(
     names = tuple(c.name for c in counted) + tuple(t.name for t in known)
     totals = Draws(names, values[None], ((-np.inf, np.inf),) * len(names))
     fit = taylor(sample, metrics).apply(metrics, order=1)
-    found = totals.apply(metrics)
+    draws = totals.apply(metrics)
     return Bootstrap(
-        found.names,
-        found.values,
-        found.support,
+        draws.names,
+        draws.values,
+        draws.support,
         fit.mean,
         fit=fit,
         totals=totals,
@@ -280,13 +347,27 @@ def bootstrap(
 
 @dataclass(frozen=True, slots=True)
 class Resampled:
-    """The bootstrap.
+    """The bootstrap, as an engine (see `bootstrap`).
 
     Parameters
     ----------
     scheme : Scheme
+        `RaoWu` by default.
     replicates : int
         2 or more.
+
+    Raises
+    ------
+    DataError, NotIdentified
+        When it is called, as `bootstrap` does.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> labels = {i: i // 4 for i in range(24)}
+    >>> sample = eb.Sample(eb.measure({i: i // 3 for i in range(24)}, labels), eb.UniformClusters())
+    >>> Resampled(replicates=100)(sample, [eb.metrics.pairwise_recall], rng=1).values.shape
+    (1, 100, 1)
     """
 
     scheme: Scheme = field(default_factory=RaoWu)
@@ -296,7 +377,7 @@ class Resampled:
         return bootstrap(sample, metrics, self.scheme, replicates=self.replicates, rng=rng, progress=False)
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Draws:
-        """As `Paired.paired`: every prediction has the same multipliers."""
+        """As `Paired.paired`, with the same multipliers for every sample."""
         seed = generator(rng)
         boots = [self(sample, metrics, deepcopy(seed)) for sample in samples]
         return Draws(

@@ -1,4 +1,7 @@
-"""The closed form: totals with the covariance of the design, and metrics by Taylor linearisation."""
+"""The closed form: totals with the covariance of the design, and metrics by Taylor linearisation.
+
+Source: Binette et al. (2022), arXiv 2210.01230.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +21,26 @@ from ..uncertain import Normal, Totals
 
 
 def columns_of(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:
-    """The distinct counted and known totals that metrics need."""
-    found: dict[str, Column | Known] = {}
+    """Return the distinct columns that metrics need, those counted on units and those with known totals.
+
+    Raises
+    ------
+    DataError
+        If two different columns have one name.
+    """
+    columns: dict[str, Column | Known] = {}
     for metric in metrics:
         for column in (*metric.columns, *(sized for sized, _ in metric.size)):
-            if found.setdefault(column.name, column) != column:
+            if columns.setdefault(column.name, column) != column:
                 raise DataError(f"two different columns are called '{column.name}': rename one")
-    counted = [c for c in found.values() if not isinstance(c, Known)]
-    return counted, [c for c in found.values() if isinstance(c, Known)]
+    counted = [c for c in columns.values() if not isinstance(c, Known)]
+    return counted, [c for c in columns.values() if isinstance(c, Known)]
 
 
 def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
-    """Totals that `metrics` need, with the design's covariance.
+    """Estimate the totals that metrics need, with the covariance of the design.
+
+    `.apply(metrics)` makes metrics of them (see `Totals.apply`).
 
     Parameters
     ----------
@@ -37,12 +48,24 @@ def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
     metrics : Metric or str, or several
         Objects of `erbayes.metrics`, or names as tables print them.
 
+    Returns
+    -------
+    Totals
+
     Raises
     ------
     DataError
-        Anything but a Sample in its place.
+        If `sample` is no Sample.
     NotIdentified
-        A column that these units cannot give, or a total that is not known.
+        If a column is not identified on these units, or if a total is not known.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> totals = taylor(eb.Sample(units, eb.UniformClusters()), "mean-cluster-size")
+    >>> totals.apply("mean-cluster-size").estimate.round(2)
+    array([1.5])
     """
     need_sample(sample)
     counted, known = columns_of(chosen(metrics))
@@ -57,13 +80,13 @@ def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
     mean[..., k:] = [sample.known(t) for t in known]
     names = tuple(c.name for c in counted) + tuple(t.name for t in known)
     n = sample.expansion.unit.shape[-1]
-    stock = np.pad(_on_stock(sample, counted), ((0, 0), (0, len(known))))
+    stock = np.pad(_stock_columns(sample, counted), ((0, 0), (0, len(known))))
     free = max(n - variance.lost, 0) / n
     return Totals(names, mean, cov, moment, free, variance.theta_mean, sample.expansion.absolute, stock)
 
 
-def _on_stock(sample: Sample, columns: Sequence[Column]) -> FloatArray:
-    """Columns on the stock entities, (4, k); NaN for a column that is bound to the sampled units."""
+def _stock_columns(sample: Sample, columns: Sequence[Column]) -> FloatArray:
+    """Return columns of the stock entities, (4, k); NaN for a column that only the sampled units have."""
     stock = sample.units.stock()
     counted = np.full((len(stock), len(columns)), np.nan)
     for j, column in enumerate(columns):
@@ -73,7 +96,10 @@ def _on_stock(sample: Sample, columns: Sequence[Column]) -> FloatArray:
 
 
 def effects(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
-    """J z_s: the linearised contribution of each draw to each metric, (n draws, metrics)."""
+    """Return the linearised contribution of each draw to each metric, (n draws, metrics).
+
+    It is J z_s, with J the first derivatives of the metrics and z_s the contributions of draw s to totals.
+    """
     totals = taylor(sample, metrics)
     counted, _ = columns_of(metrics)
     z = sample.expansion.variance.residuals(sample.contributions(counted))
@@ -81,14 +107,14 @@ def effects(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
 
 
 def paired_taylor(samples: Sequence[Sample], metrics: Sequence[Metric]) -> Normal:
-    """Metrics of the first sample, then of the second, and so on: covariances from the shared draws."""
+    """Return metrics of all samples in order, with covariances from the shared draws."""
     fits = [taylor(sample, metrics).apply(metrics) for sample in samples]
     parts = np.hstack([effects(sample, metrics) for sample in samples])
     return stacked(fits, samples[0].expansion.variance.covariance(parts))
 
 
 def stacked(fits: Sequence[Normal], cov: FloatArray) -> Normal:
-    """Several fits as one vector, with their joint covariance."""
+    """Return several fits as one vector, with their joint covariance `cov`."""
     return Normal(
         tuple(name for f in fits for name in f.names),
         np.concatenate([f.mean for f in fits]),
@@ -103,12 +129,12 @@ def stacked(fits: Sequence[Normal], cov: FloatArray) -> Normal:
 
 @dataclass(frozen=True, slots=True)
 class Taylor:
-    """The closed form: bias-corrected estimates with linearised standard errors.
+    """The closed form: an engine of bias-corrected estimates with linearised standard errors.
 
     Parameters
     ----------
     order : int
-        2 corrects the bias of the estimate, 1 does not.
+        2 for estimates corrected for bias, 1 for plain ones.
 
     Examples
     --------
@@ -126,4 +152,5 @@ class Taylor:
         return taylor(sample, metrics).apply(metrics, self.order)
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Normal:
+        """As `Paired.paired`, with bias-corrected estimates."""
         return paired_taylor(samples, metrics)

@@ -1,4 +1,4 @@
-"""What an engine is: the protocol that all of them follow."""
+"""The protocol of engines, and checks of it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..uncertain import Draws, Normal
 
 
 class Engine(Protocol):
-    """Turns a sample into uncertain metrics.
+    """A way from a sample to uncertain metrics.
 
-    Studies, reports, sensitivity analyses and comparisons take any engine, a function of yours too. An engine
-    with an attribute `together = True` takes many samples in one call of a study, along a leading axis of
-    the expansion.
+    Studies, reports, sensitivity analyses and comparisons take any engine, also a function of a user. An
+    engine with an attribute `together = True` takes many samples of a study in one call, along a leading axis
+    of the expansion.
     """
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None, /) -> Normal | Draws:
@@ -28,7 +28,9 @@ class Engine(Protocol):
         Raises
         ------
         DataError
-            The engine does not suit this sample. Its subclass `NotIdentified`: a metric does not.
+            If the engine does not suit this sample.
+        NotIdentified
+            If this sample cannot estimate a metric.
         """
         ...
 
@@ -51,10 +53,22 @@ class Estimator:
     Parameters
     ----------
     engine : Engine
-        In a study it may raise `DataError`, which counts as a failure, as does an estimate of NaN. Any other
-        exception stops the study.
+        If it raises `DataError` in a study, or returns NaN, this counts as a failure. Any other exception
+        stops the study.
     kind : Kind, optional
         By default that of the engine's results.
+
+    Raises
+    ------
+    DataError
+        If `engine` is no engine.
+
+    Examples
+    --------
+    >>> from erbayes import WALD
+    >>> from erbayes.engine import Taylor
+    >>> Estimator(Taylor(order=1), WALD).engine
+    Taylor(order=1)
     """
 
     engine: Engine
@@ -70,23 +84,23 @@ class Estimator:
 
 
 def need_engine(engine: object, argument: str = "engine") -> None:
-    """Refuse what is no engine.
+    """Refuse an object that is no engine.
 
     Raises
     ------
     DataError
-        A class in the place of an object, or what cannot be called.
+        If `engine` is a class, or if it cannot be called.
     """
     need_object(engine, "__call__", f"{argument} is an object such as Taylor() or Resampled()")
 
 
 def need_paired(engine: Engine) -> Paired:
-    """Return the engine, if it can judge several predictions by the same draws.
+    """Return the engine if it can judge several predictions by the same draws.
 
     Raises
     ------
     DataError
-        An engine without a method `paired`.
+        If it has no method `paired`.
     """
     need_engine(engine)
     if not isinstance(engine, Paired):

@@ -1,4 +1,4 @@
-"""The jackknife: standard errors from metrics with each draw left out in turn."""
+"""The jackknife: standard errors from the metrics without each draw in turn."""
 
 from __future__ import annotations
 
@@ -14,69 +14,107 @@ from ..sample import Sample
 from ..uncertain import Normal
 from .closed_form import columns_of, stacked, taylor
 
-UNDEFINED = "its jackknife is 0/0 where one draw is left out"
+UNDEFINED = "its jackknife is 0/0 if one draw is left out"
 
 
 def leave_one_out(sample: Sample, metrics: Sequence[Metric]) -> tuple[FloatArray, FloatArray]:
-    """Metrics with each draw left out in turn, (n, metrics), and the scale of each square, (n,).
+    """Return the metrics without each draw in turn, (n, metrics), and the scale of each square, (n,).
 
     A metric that is 0/0 without one of the draws is NaN.
 
     Raises
     ------
     NotIdentified
-        Every metric is 0/0 without one of the draws.
+        If every metric is 0/0 without one of the draws.
     """
     totals = taylor(sample, metrics)
     counted, known = columns_of(metrics)
     change, scale = sample.expansion.variance.jackknife(sample.contributions(counted))
-    left = totals.mean + np.pad(change, ((0, 0), (0, len(known))))
-    left[np.abs(left) <= 1e-12 * np.abs(totals.mean)] = 0.0  # where nothing is left but rounding
+    replicates = totals.mean + np.pad(change, ((0, 0), (0, len(known))))
+    rounding = np.abs(replicates) <= 1e-12 * np.abs(totals.mean)
+    replicates[rounding] = 0.0  # 0/0 must not become a ratio of two rounding errors
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.column_stack([m.formula(*left[:, totals.where(m)].T) for m in metrics])
-    undefined = ~np.isfinite(found).all(axis=0)
+        values = np.column_stack([m.formula(*replicates[:, totals.positions(m)].T) for m in metrics])
+    undefined = ~np.isfinite(values).all(axis=0)
     if undefined.all():
         names = ", ".join(m.name for m in metrics)
-        raise NotIdentified(f"the jackknife of {names} is 0/0 where one draw is left out")
-    found[:, undefined] = np.nan
-    return found, scale
+        raise NotIdentified(f"the jackknife of {names} is 0/0 if one draw is left out")
+    values[:, undefined] = np.nan
+    return values, scale
 
 
 def jackknife(sample: Sample, metrics: Wanted = USUAL) -> Normal:
-    """Metrics with leave-one-draw-out standard errors about the full estimate.
+    """Estimate metrics with jackknife standard errors: each draw is left out in turn.
 
-    V = Σ_s θ_h (n_h - 1)/n_h (g_(s) - g)², g uncorrected. Far above the Taylor standard error it
-    tells of a heavy tail.
+    The variance is a sum of squares over draws, Σ_s θ_h (n_h - 1)/n_h (g_(s) - g)². Here g is the metric,
+    g_(s) the metric without draw s, and n_h and θ_h are the draws and the finite-population correction of its
+    stratum. Estimates are not corrected for bias. A standard error far above Taylor's is a sign of a heavy
+    tail.
+
+    Parameters
+    ----------
+    sample : Sample
+    metrics : Metric or str, or several
+        Objects of `erbayes.metrics`, or names as tables print them.
+
+    Returns
+    -------
+    Normal
+
+    Raises
+    ------
+    DataError
+        If there is a single draw.
+    NotIdentified
+        If every metric is 0/0 without one of the draws.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> jackknife(eb.Sample(units, eb.UniformClusters()), "mean-cluster-size").sd
+    array([0.5])
     """
     metrics = chosen(metrics)
-    return _about(taylor(sample, metrics).apply(metrics, order=1), sample, metrics)
+    return _with_jackknife_errors(taylor(sample, metrics).apply(metrics, order=1), sample, metrics)
 
 
-def _about(fit: Normal, sample: Sample, metrics: Sequence[Metric]) -> Normal:
-    """A fit with the covariance of the jackknife."""
-    away = _away(sample, metrics)
+def _with_jackknife_errors(fit: Normal, sample: Sample, metrics: Sequence[Metric]) -> Normal:
+    """Return a fit with the covariance of the jackknife."""
+    changes = _scaled_changes(sample, metrics)
     undefined = tuple(
         why or (UNDEFINED if lost else "")
-        for why, lost in zip(fit.undefined, np.isnan(away).any(axis=0), strict=True)
+        for why, lost in zip(fit.undefined, np.isnan(changes).any(axis=0), strict=True)
     )
-    return replace(fit, cov=away.T @ away, undefined=undefined)
+    return replace(fit, cov=changes.T @ changes, undefined=undefined)
 
 
-def _away(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
-    """Distances √scale (g_(s) - g) of the metrics without each draw from those with all, (n, metrics)."""
-    left, scale = leave_one_out(sample, metrics)
+def _scaled_changes(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
+    """Return √scale (g_(s) - g), the changes of the metrics without each draw, (n, metrics)."""
+    replicates, scale = leave_one_out(sample, metrics)
     plain = taylor(sample, metrics).apply(metrics, order=1)
-    return np.asarray((left - plain.mean) * np.sqrt(scale)[:, None])
+    return np.asarray((replicates - plain.mean) * np.sqrt(scale)[:, None])
 
 
 @dataclass(frozen=True, slots=True)
 class Jackknife:
-    """Leave-one-draw-out standard errors about the bias-corrected estimates of the closed form."""
+    """The jackknife: an engine with the bias-corrected estimates of the closed form.
+
+    Standard errors come from the metrics without each draw in turn (see `jackknife`).
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> Jackknife()(eb.Sample(units, eb.UniformClusters()), [eb.metrics.mean_cluster_size]).sd
+    array([0.5])
+    """
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
-        return _about(taylor(sample, metrics).apply(metrics), sample, metrics)
+        return _with_jackknife_errors(taylor(sample, metrics).apply(metrics), sample, metrics)
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Normal:
+        """As `Paired.paired`: each draw is left out of all samples at once."""
         fits = [self(sample, metrics) for sample in samples]
-        away = np.hstack([_away(sample, metrics) for sample in samples])
-        return stacked(fits, away.T @ away)
+        changes = np.hstack([_scaled_changes(sample, metrics) for sample in samples])
+        return stacked(fits, changes.T @ changes)

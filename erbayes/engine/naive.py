@@ -1,4 +1,4 @@
-"""Metrics of the labelled records alone: a warning, not an estimate."""
+"""Naive metrics: those of the labelled records alone, which flatter the prediction."""
 
 from __future__ import annotations
 
@@ -19,16 +19,27 @@ from .closed_form import taylor
 
 
 def naive(units: Units, metrics: Wanted = USUAL) -> pd.Series:
-    """Metrics of the prediction restricted to the labelled records: a warning, not an estimate.
+    """Compute metrics on the labelled records alone: a warning, not an estimate.
 
-    False links to records outside the sample are not seen, so that precision looks far too good
-    (P_naive and R_naive of Binette et al. 2022). No standard error would be honest, so none is
-    given.
+    Wrong links to records outside the sample are missed, so that precision is far too high. These are P_naive
+    and R_naive of Binette et al. (2022) for any metric. There is no standard error, since none would be
+    honest.
+
+    Parameters
+    ----------
+    units : Units
+    metrics : Metric or str, or several
+        Objects of `erbayes.metrics`, or names as tables print them.
+
+    Returns
+    -------
+    Series of float
+        Indexed by the names of the metrics.
 
     Raises
     ------
     NotIdentified
-        Sampled predicted clusters, which the paper's naive estimators do not know.
+        If the units are predicted clusters, for which the paper has no naive estimators.
 
     Examples
     --------
@@ -40,22 +51,36 @@ def naive(units: Units, metrics: Wanted = USUAL) -> pd.Series:
     >>> round(float(eb.taylor(eb.Sample(units, eb.UniformClusters()), P).apply(P).mean[0]), 3)
     0.333
     """
-    found = _census(units, chosen(metrics))
-    return pd.Series(found.mean, pd.Index(found.names, name="metric"), name="naive")
+    census = _as_census(units, chosen(metrics))
+    return pd.Series(census.mean, pd.Index(census.names, name="metric"), name="naive")
 
 
 def P_naive(units: Units) -> float:
-    """The paper's P_naive: see `naive`."""
+    """Compute pairwise precision on the labelled records alone, the paper's P_naive (see `naive`).
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> P_naive(eb.measure({1: "a", 2: "a", 3: "a", 4: "a"}, {1: "x", 2: "x"}))
+    1.0
+    """
     return float(naive(units, [pairwise_precision]).iloc[0])
 
 
 def R_naive(units: Units) -> float:
-    """The paper's R_naive: see `naive`."""
+    """Compute pairwise recall on the labelled records alone, the paper's R_naive (see `naive`).
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> R_naive(eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"}))
+    0.3333333333333333
+    """
     return float(naive(units, [pairwise_recall]).iloc[0])
 
 
-def _census(units: Units, metrics: Sequence[Metric]) -> Normal:
-    """The metrics as if the labelled records were all that there are."""
+def _as_census(units: Units, metrics: Sequence[Metric]) -> Normal:
+    """Return the metrics of a census, as if the labelled records were the whole population."""
     need_units(units)
     if not units.by_entity:
         raise NotIdentified("naive metrics are those of labelled entities, not of predicted clusters")
@@ -65,9 +90,17 @@ def _census(units: Units, metrics: Sequence[Metric]) -> Normal:
 
 @dataclass(frozen=True, slots=True)
 class Naive:
-    """Metrics of the labelled records alone (see `naive`), without a standard error."""
+    """An engine of naive metrics (see `naive`), without standard errors.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "a"}, {1: "x", 2: "x"})
+    >>> Naive()(eb.Sample(units, eb.UniformClusters()), [eb.metrics.pairwise_precision]).estimate
+    array([1.])
+    """
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
         need_sample(sample)
-        found = _census(sample.units, metrics)
-        return replace(found, cov=np.full_like(found.cov, np.nan))
+        census = _as_census(sample.units, metrics)
+        return replace(census, cov=np.full_like(census.cov, np.nan))

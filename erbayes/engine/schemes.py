@@ -1,9 +1,10 @@
-"""Bootstrap schemes: how the weights of draws are multiplied in each replicate.
+"""Bootstrap schemes: rules by which each replicate changes the weights of draws.
 
-A scheme draws multipliers r_bs; replicate b of the totals is Σ_s r_bs z_s: one matrix product for
-all metrics. Finite-population corrections shrink multipliers to 1, r -> 1 + √θ (r - 1).
+A scheme makes multipliers r of the weights. Replicate b of the totals is Σ_s r_bs z_s, with z_s the
+contributions of draw s: one matrix product for all metrics. Finite-population corrections θ shrink
+multipliers towards 1, r -> 1 + √θ (r - 1).
 
-Sources: Rao and Wu (1988), JASA 83, 231-241; Rubin (1981), Annals of Statistics 9, 130-134 (Bayesian
+Sources: Rao and Wu (1988), JASA 83, 231-241. Rubin (1981), Annals of Statistics 9, 130-134 (Bayesian
 bootstrap).
 """
 
@@ -23,38 +24,38 @@ from ..sample import Sample
 from ..variance import StratifiedDraws
 
 CHUNK = 2**18
-"""Multipliers held in memory at a time."""
+"""The number of multipliers in memory at a time."""
 
 
 class Scheme(Protocol):
-    """A way of resampling draws: schemes inherit from it and give `multipliers`."""
+    """A rule for multipliers of weights. Schemes inherit from it and define `multipliers`."""
 
     __slots__ = ()
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
-        """r_bs, (replicates, n + pseudo-draws)."""
+        """Return multipliers of the weights, (replicates, n + pseudo-draws)."""
         ...
 
     def chunks(
         self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator
     ) -> Iterator[FloatArray]:
-        """All multipliers, about `CHUNK` at a time."""
-        at_once = max(CHUNK // len(draws.stratum), 1)
-        for done in range(0, replicates, at_once):
-            yield self.multipliers(draws, min(at_once, replicates - done), rng)
+        """Yield the multipliers of all replicates, about `CHUNK` at a time."""
+        rows = max(CHUNK // len(draws.stratum), 1)
+        for done in range(0, replicates, rows):
+            yield self.multipliers(draws, min(rows, replicates - done), rng)
 
     def pseudo(self, sample: Sample, columns: Sequence[Column]) -> FloatArray:
-        """Contributions of pseudo-draws, (pseudo-draws, k)."""
+        """Return the contributions of pseudo-draws, (pseudo-draws, k). Most schemes have none."""
         return np.empty((0, len(columns)))
 
 
-def _resampled(draws: StratifiedDraws) -> tuple[IntArray, FloatArray]:
-    """Draws in each stratum, (H,), and √θ of each draw, (n,).
+def _strata(draws: StratifiedDraws) -> tuple[IntArray, FloatArray]:
+    """Return the number of draws in each stratum, (H,), and √θ of each draw, (n,).
 
     Raises
     ------
     NotIdentified
-        A stratum with one draw that was not certain: nothing to resample.
+        If a stratum has one draw that was not certain, so that there is nothing to resample.
     """
     n = np.bincount(draws.stratum)
     single = (n == 1) & (draws.theta > 0)
@@ -66,26 +67,36 @@ def _resampled(draws: StratifiedDraws) -> tuple[IntArray, FloatArray]:
 
 
 def _counts(draws: StratifiedDraws, fewer: int, replicates: int, rng: np.random.Generator) -> FloatArray:
-    """How often each draw recurs among n_h - fewer draws with replacement in its stratum, (B, n)."""
+    """Return how often each draw occurs among n_h - fewer draws with replacement in its stratum, (B, n)."""
     n = np.bincount(draws.stratum)
     total = len(draws.stratum)
     if len(n) == 1:
         picks = rng.integers(total, size=(replicates, total - fewer))
     else:
-        of = np.repeat(np.arange(len(n)), np.maximum(n - fewer, 1))
-        place = rng.integers(n[of], size=(replicates, len(of))) + (np.cumsum(n) - n)[of]
+        stratum = np.repeat(np.arange(len(n)), np.maximum(n - fewer, 1))
+        place = rng.integers(n[stratum], size=(replicates, len(stratum))) + (np.cumsum(n) - n)[stratum]
         picks = np.argsort(draws.stratum, kind="stable")[place]
-    picks += np.arange(replicates)[:, None] * total
+    picks += np.arange(replicates)[:, None] * total  # own numbers for each replicate: one bincount counts all
     counts = np.bincount(picks.ravel(), minlength=replicates * total)
     return counts.reshape(replicates, total).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True)
 class Multinomial(Scheme):
-    """n_h draws with replacement in each stratum, Efron's bootstrap. Variance (n-1)/n of the unbiased."""
+    """Efron's bootstrap: n_h draws with replacement in each stratum.
+
+    The variance of totals is (n_h - 1)/n_h times the unbiased one.
+
+    Examples
+    --------
+    >>> from erbayes.variance import StratifiedDraws
+    >>> draws = StratifiedDraws(np.array([0, 0, 0]), np.array([1.0]))
+    >>> Multinomial().multipliers(draws, 2, np.random.default_rng(1)).sum(axis=1)
+    array([3., 3.])
+    """
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
-        _, root = _resampled(draws)
+        _, root = _strata(draws)
         r = _counts(draws, 0, replicates, rng)
         r *= root
         r += 1 - root
@@ -94,11 +105,20 @@ class Multinomial(Scheme):
 
 @dataclass(frozen=True, slots=True)
 class RaoWu(Scheme):
-    """n_h - 1 draws, rescaled by n_h/(n_h-1): the variance of totals is unbiased, in strata and
-    without replacement too."""
+    """Rao and Wu's bootstrap: n_h - 1 draws with replacement in each stratum, times n_h/(n_h - 1).
+
+    The variance of totals is unbiased, in strata and without replacement too.
+
+    Examples
+    --------
+    >>> from erbayes.variance import StratifiedDraws
+    >>> draws = StratifiedDraws(np.array([0, 0, 0]), np.array([1.0]))
+    >>> RaoWu().multipliers(draws, 2, np.random.default_rng(1)).sum(axis=1)
+    array([3., 3.])
+    """
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
-        n, root = _resampled(draws)
+        n, root = _strata(draws)
         factor = (n / np.maximum(n - 1, 1))[draws.stratum]
         r = _counts(draws, 1, replicates, rng)
         r *= root * factor
@@ -108,10 +128,18 @@ class RaoWu(Scheme):
 
 @dataclass(frozen=True, slots=True)
 class Dirichlet(Scheme):
-    """Rubin's Bayesian bootstrap: n_h times flat Dirichlet weights in each stratum."""
+    """Rubin's Bayesian bootstrap: n_h times flat Dirichlet weights in each stratum.
+
+    Examples
+    --------
+    >>> from erbayes.variance import StratifiedDraws
+    >>> draws = StratifiedDraws(np.array([0, 0, 0]), np.array([1.0]))
+    >>> Dirichlet().multipliers(draws, 2, np.random.default_rng(1)).sum(axis=1)
+    array([3., 3.])
+    """
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
-        n, root = _resampled(draws)
+        n, root = _strata(draws)
         r = rng.standard_exponential((replicates, len(draws.stratum)))
         member = np.eye(len(n))[draws.stratum] if len(n) > 1 else np.ones((len(draws.stratum), 1))
         return 1 + root * (r * n[draws.stratum] / (r @ member)[:, draws.stratum] - 1)
@@ -119,17 +147,31 @@ class Dirichlet(Scheme):
 
 @dataclass(frozen=True, slots=True)
 class PseudoDraws(Scheme):
-    """Bayesian bootstrap with two more draws: one entity all right, one all wrong.
+    """Bayesian bootstrap with two pseudo-draws: an entity that is all right, and one that is all wrong.
 
-    Where a sample holds almost no error, every other interval shrinks to nothing. Here two pseudo-draws
-    of average size say that errors may exist that were not seen: one entity that is predicted exactly,
-    and one whose records are each the only one of it in a predicted cluster as large as the entity.
-    Their weight and size give each the average records and true links of a draw.
+    If a sample holds almost no error, other bootstrap intervals have almost no width. The two pseudo-draws
+    stand for errors that no draw has shown. One entity is predicted exactly. Of the other, each record is
+    alone in a predicted cluster as large as the entity. Each has the records and true links of an average
+    draw.
 
     Parameters
     ----------
     mass : float
-        Dirichlet mass of each, above 0; a draw of the sample has 1.
+        Dirichlet mass of each pseudo-draw, above 0. A draw of the sample has 1.
+
+    Raises
+    ------
+    DataError
+        If the mass is not above 0 and finite.
+    NotIdentified
+        In `multipliers`, if there is more than one stratum, or a finite population.
+
+    Examples
+    --------
+    >>> from erbayes.variance import StratifiedDraws
+    >>> draws = StratifiedDraws(np.zeros(24, dtype=int), np.array([1.0]))
+    >>> PseudoDraws().multipliers(draws, 1000, np.random.default_rng(1)).shape
+    (1000, 26)
     """
 
     mass: float = 0.25
@@ -139,7 +181,7 @@ class PseudoDraws(Scheme):
             raise DataError(f"mass of a pseudo-draw must be above 0, not {self.mass}")
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
-        _, root = _resampled(draws)
+        _, root = _strata(draws)
         if draws.lost > 1 or draws.theta[0] < 1:
             raise NotIdentified("pseudo-draws are made for one stratum drawn with replacement")
         n = len(root)
@@ -154,7 +196,7 @@ class PseudoDraws(Scheme):
     def pseudo(self, sample: Sample, columns: Sequence[Column]) -> FloatArray:
         draws = len(sample.expansion.unit)
         records, links = sample.contributions([RECORDS, TRUE_LINKS]).sum(axis=0)
-        size = max(round(1 + 2 * links / records), 2)
+        size = max(round(1 + 2 * links / records), 2)  # of the entity of an average record
         stock = sample.units.stock(size)
         y = np.column_stack([stock.column(c)[:2] for c in columns])
         return np.asarray(y * (records / draws / size))
@@ -162,28 +204,42 @@ class PseudoDraws(Scheme):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedReplicates(Scheme):
-    """Multipliers made elsewhere, such as replicate weights divided by weights.
+    """Multipliers that the user supplies, such as replicate weights divided by weights.
 
     Parameters
     ----------
-    given : float array or nested sequence, (replicates, n)
+    values : float array or nested sequence, (replicates, n)
+        Finite multipliers of the weight of each draw.
+
+    Raises
+    ------
+    DataError
+        In `multipliers`, if they have another shape or are not finite.
+
+    Examples
+    --------
+    >>> from erbayes.variance import StratifiedDraws
+    >>> draws = StratifiedDraws(np.array([0, 0]), np.array([1.0]))
+    >>> FixedReplicates([[2, 0], [0, 2]]).multipliers(draws, 2, np.random.default_rng())
+    array([[2., 0.],
+           [0., 2.]])
     """
 
-    given: ArrayLike
+    values: ArrayLike
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
-        given = np.asarray(self.given, dtype=float)
-        if given.shape != (replicates, len(draws.stratum)):
+        multipliers = np.asarray(self.values, dtype=float)
+        if multipliers.shape != (replicates, len(draws.stratum)):
             raise DataError(
                 f"{replicates} replicates of {len(draws.stratum)} draws need multipliers of that shape, "
-                f"not {given.shape}"
+                f"not {multipliers.shape}"
             )
-        if bad := int(np.count_nonzero(~np.isfinite(given))):
-            raise DataError(f"multipliers must be finite; {bad} of {given.size} are not")
-        return given
+        if bad := int(np.count_nonzero(~np.isfinite(multipliers))):
+            raise DataError(f"multipliers must be finite; {bad} of {multipliers.size} are not")
+        return multipliers
 
     def chunks(
         self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator
     ) -> Iterator[FloatArray]:
-        """The given ones, which are in memory already."""
+        """Yield all multipliers at once, since they are in memory already."""
         yield self.multipliers(draws, replicates, rng)

@@ -1,4 +1,4 @@
-"""Results of several engines side by side: one tidy table, each interval with its kind."""
+"""Results of several engines side by side, in one table, each interval with its kind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..uncertain import EMPTY, Draws, Normal, Tabled
 
 
 class Applied(Protocol):
-    """What metrics are yet to be applied to: `Totals`, or the fit of a model."""
+    """A result to which metrics are not yet applied: `Totals`, or the fit of a model."""
 
     def apply(self, metrics: Sequence[Metric], /) -> Normal | Draws:
         """Return the metrics, jointly."""
@@ -26,33 +26,38 @@ class Applied(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SideBySide(Tabled):
-    """Results of several engines for the same metrics.
+    """A table of the results of several engines for the same metrics.
 
     Attributes
     ----------
     rows : DataFrame
         One row per method, metric and kind of interval: method, metric, estimate, sd, lower, upper, level,
-        kind, ess_bulk, r_hat. ess_bulk and r_hat are NaN except for draws in several chains.
+        kind, ess_bulk, r_hat. The last two are NaN except for draws in several chains.
     lacking : dict, (method, metric) -> str
-        Metrics that a method does not have, and why. They have no row.
+        The reasons why a method lacks a metric. These metrics have no row for it.
     """
 
     rows: pd.DataFrame
     lacking: dict[tuple[str, str], str]
 
     def table(self) -> pd.DataFrame:
-        """The rows, metric by metric."""
+        """Return the rows, metric by metric."""
         return self.rows
 
-    def _left_out(self) -> list[str]:
-        methods = dict.fromkeys(method for method, _ in self.lacking)
-        return [f"{one} lacks {', '.join(m for who, m in self.lacking if who == one)}" for one in methods]
+    def _lacking_in_words(self) -> list[str]:
+        """Return a sentence for each method that lacks metrics."""
+        metrics: dict[str, list[str]] = {}
+        for method, metric in self.lacking:
+            metrics.setdefault(method, []).append(metric)
+        return [f"{method} lacks {', '.join(names)}" for method, names in metrics.items()]
 
     def __repr__(self) -> str:
-        return "\n".join([Tabled.__repr__(self), *self._left_out()])
+        return "\n".join([Tabled.__repr__(self), *self._lacking_in_words()])
 
     def _repr_html_(self) -> str:
-        return Tabled._repr_html_(self) + "".join(f"<p>{escape(line)}</p>" for line in self._left_out())
+        return Tabled._repr_html_(self) + "".join(
+            f"<p>{escape(line)}</p>" for line in self._lacking_in_words()
+        )
 
 
 def side_by_side(
@@ -67,20 +72,24 @@ def side_by_side(
     Parameters
     ----------
     results : mapping, name of the method -> result
-        What an engine returned: `Normal`, `Draws` or `Bootstrap`; `Totals` or a Bayesian fit, to which the
-        metrics are applied; a Series of bare estimates, such as `naive`.
+        `Normal`, `Draws` or `Bootstrap` as engines return them. `Totals` or a Bayesian fit, to which the
+        metrics are applied. A Series of estimates without standard errors, such as `naive` returns.
     metrics : Metric or str, or several
         Objects of `erbayes.metrics`, or names as tables print them.
     level : float in (0, 1)
     kinds : sequence of Kind
-        Each result has one row for every kind that suits it, and its own kind if none does.
+        Each result has one row for every kind that suits it, or one of its own kind if none does.
+
+    Returns
+    -------
+    SideBySide
 
     Raises
     ------
     DataError
-        No mapping, no results, or a level outside (0, 1).
+        If `results` is no mapping, or empty, or if the level is outside (0, 1).
     NotIdentified
-        A metric that none of the results has.
+        If none of the results has a metric.
 
     Examples
     --------
@@ -88,9 +97,9 @@ def side_by_side(
     >>> labels = {1: "x", 2: "x", 3: "y", 4: "z"}
     >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, labels)
     >>> sample, b3 = eb.Sample(units, eb.UniformClusters()), [eb.metrics.b3_precision]
-    >>> found = side_by_side({"naive": eb.naive(units, b3), "Taylor": eb.taylor(sample, b3),
-    ...                       "jackknife": eb.jackknife(sample, b3)}, b3)
-    >>> found.table()[["method", "estimate", "sd", "kind"]].round(3)
+    >>> results = {"naive": eb.naive(units, b3), "Taylor": eb.taylor(sample, b3),
+    ...            "jackknife": eb.jackknife(sample, b3)}
+    >>> side_by_side(results, b3).table()[["method", "estimate", "sd", "kind"]].round(3)
           method  estimate     sd  kind
     0      naive     0.667    NaN  none
     1     Taylor     0.667  0.144  Beta
@@ -98,10 +107,10 @@ def side_by_side(
     """
     check_level(level)
     metrics = chosen(metrics)
-    asked = {m.name for m in metrics}
     need(results, Mapping, "results must map names of methods to results, such as {'Taylor': taylor(sample)}")
     if not results:
-        raise DataError("nothing stands side by side: give at least one result")
+        raise DataError("nothing to put side by side: pass at least one result")
+    names = [m.name for m in metrics]
     rows: list[pd.DataFrame] = []
     lacking: dict[tuple[str, str], str] = {}
     for method, result in results.items():
@@ -109,29 +118,27 @@ def side_by_side(
         lacking |= {(method, name): why for name, why in reasons.items()}
         for part in parts:
             table = _rows(part, level, kinds).assign(method=method)
-            rows.append(table[[m not in reasons and m in asked for m in table.index]])
-    names = [m.name for m in metrics]
-    there = {name for part in rows for name in part.index}
-    nobody = [name for name in names if name not in there]
-    if nobody:
-        why = dict.fromkeys(why for (_, metric), why in lacking.items() if metric in nobody)
-        raise NotIdentified(f"no result has {', '.join(nobody)}: {'; '.join(why)}")
+            rows.append(table[[m not in reasons and m in names for m in table.index]])
+    present = {name for part in rows for name in part.index}
+    if absent := [name for name in names if name not in present]:
+        why = dict.fromkeys(why for (_, metric), why in lacking.items() if metric in absent)
+        raise NotIdentified(f"no result has {', '.join(absent)}: {'; '.join(why)}")
     table = pd.concat(rows).reset_index()
-    table = table.sort_values("metric", key=lambda of: of.map(names.index), kind="stable", ignore_index=True)
+    table = table.sort_values("metric", key=lambda m: m.map(names.index), kind="stable", ignore_index=True)
     columns = ["method", "metric", "estimate", "sd", "lower", "upper", "level", "kind", "ess_bulk", "r_hat"]
     return SideBySide(table[columns], lacking)
 
 
 def _parts(result: Any, metrics: Sequence[Metric]) -> tuple[list[Normal | Draws], dict[str, str]]:
-    """What a result has of the metrics, and why it lacks the others.
+    """Return results with the metrics that a result has, and the reasons why it lacks the others, by name.
 
     Raises
     ------
     DataError
-        No result of an engine.
+        If `result` is no result of an engine.
     """
     if isinstance(result, pd.Series):
-        result = _bare(result)
+        result = _without_errors(result)
     if isinstance(result, Normal | Draws):
         reasons = dict(zip(result.names, result.reasons, strict=True))
         lacking = {m.name: reasons.get(m.name, "not among its metrics") for m in metrics}
@@ -141,19 +148,19 @@ def _parts(result: Any, metrics: Sequence[Metric]) -> tuple[list[Normal | Draws]
     parts, lacking = [], {}
     for metric in metrics:
         try:
-            one = result.apply([metric])
+            part = result.apply([metric])
         except NotIdentified as why:
             lacking[metric.name] = str(why)
         else:
-            if one.reasons[0]:
-                lacking[metric.name] = one.reasons[0]
+            if part.reasons[0]:
+                lacking[metric.name] = part.reasons[0]
             else:
-                parts.append(one)
+                parts.append(part)
     return parts, lacking
 
 
-def _bare(estimates: pd.Series) -> Normal:
-    """Estimates without standard errors."""
+def _without_errors(estimates: pd.Series) -> Normal:
+    """Return estimates as a result without standard errors."""
     k, values = len(estimates), estimates.to_numpy(dtype=float)
     cov, support = np.full((k, k), np.nan), ((-np.inf, np.inf),) * k
     undefined = tuple(EMPTY if np.isnan(x) else "" for x in values)
@@ -161,7 +168,7 @@ def _bare(estimates: pd.Series) -> Normal:
 
 
 def _rows(part: Normal | Draws, level: float, kinds: Sequence[Kind]) -> pd.DataFrame:
-    """One row per metric and kind of interval; the index holds the metric."""
+    """Return one row per metric and kind of interval, indexed by metric."""
     chains: dict[str, Any] = {"ess_bulk": np.nan, "r_hat": np.nan}
     if isinstance(part, Draws) and len(part.values) > 1:
         chains["ess_bulk"] = array_stats().ess(part.values, chain_axis=0, draw_axis=1, method="bulk")

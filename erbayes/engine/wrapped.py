@@ -1,4 +1,4 @@
-"""Engines that change the sample, and then ask another engine."""
+"""Engines that change the sample, and then call another engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,20 @@ from .contract import Engine
 
 @dataclass(frozen=True, slots=True)
 class OnDistinct:
-    """Another engine on the distinct entities of records drawn with replacement."""
+    """Another engine on the distinct entities among records drawn with replacement.
+
+    Parameters
+    ----------
+    engine : Engine
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes.engine import Taylor
+    >>> units = eb.measure({i: i // 2 for i in range(60)}, {i: i // 2 for i in range(40)})
+    >>> OnDistinct(Taylor())(eb.Sample(units, eb.UniformRecords()), [eb.metrics.entities]).estimate.round(2)
+    array([30.])
+    """
 
     engine: Engine
 
@@ -28,7 +41,20 @@ class OnDistinct:
 
 @dataclass(frozen=True, slots=True)
 class OnCalibrated:
-    """Another engine on the sample with calibrated weights."""
+    """Another engine on the sample with calibrated weights (see `erbayes.Calibrated`).
+
+    Parameters
+    ----------
+    engine : Engine
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes.engine import Taylor
+    >>> units = eb.measure({i: i // 2 for i in range(60)}, {i: i // 2 for i in range(40)})
+    >>> OnCalibrated(Taylor())(eb.Sample(units, eb.UniformRecords()), [eb.metrics.entities]).estimate.round(2)
+    array([30.])
+    """
 
     engine: Engine
 

@@ -201,6 +201,6 @@ def breaks_down(sample: Sample, u: ArrayLike, v: ArrayLike, law: Law) -> BoolArr
     """
     metric = corrected(pairwise_precision, 0.0, 0.0, law)
     totals = taylor(sample, [metric])
-    seen = np.moveaxis(totals.mean[..., totals.where(metric)], -1, 0)
+    seen = np.moveaxis(totals.mean[..., totals.positions(metric)], -1, 0)
     common, true, predicted = _links(seen, odds(u, "missed"), odds(v, "kept"), law)
     return np.asarray(np.minimum(true, predicted) - common < -1e-9 * np.abs(common))
