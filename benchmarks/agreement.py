@@ -6,7 +6,7 @@
 uniform clusters and uniform records, 100 and 400 draws. Differences of the ends, fast less NUTS, in
 posterior standard deviations. Tails of R are long, and their 2.5 % quantile moves by .1 to .3 standard
 deviations from seed to seed with 10,000 draws of either: so four fast fits of 60,000 draws and four long
-chains are averaged, and what they vary by tells the Monte Carlo standard error. Exits 1 where an end is
+chains are averaged, and what they vary by tells the Monte Carlo standard error. Exits 1 if an end is
 off by more than .15 and two such errors.
 """
 
@@ -27,7 +27,7 @@ if __name__ == "__main__":
     off, error = [], []
     people = populations()
     for k, (plan, name, n) in enumerate((p, name, n) for p in PLANS for name in people for n in (100, 400)):
-        sample = PLANS[plan].draw(people[name].units, n, 1, np.random.default_rng([11, k])).each[0]
+        sample = PLANS[plan].draw(people[name].units, n, 1, np.random.default_rng([11, k])).separate[0]
         slow = bayes.nuts(sample, draws=DRAWS, chains=TIMES, rng=np.random.default_rng(1), progressbar=False)
         slow = slow.apply(METRICS)
         quick = [

@@ -5,7 +5,7 @@
 Wall seconds of the fast fit and of NUTS (4 chains of 1,000 + 1,000 draws), each in a process of its own:
 the first fit with all compilation, then fits to other samples of the same design. 400 uniform clusters
 of PatentsView's release of 2019-08-20, truth that of 2022-06-30. --cold compiles into an empty folder,
-so that nothing compiled by an earlier process is found. Exits 1 where a bar is missed: NUTS first 30 s
+so that nothing compiled by an earlier process is found. Exits 1 if a bar is missed: NUTS first 30 s
 and refitted 3 s, at least 1,000 effective draws of P and R and no divergences; 10 fast fits a second in
 a study on both cores, once its processes have compiled.
 """
@@ -21,11 +21,9 @@ N, SEED = 400, 5
 
 
 def population():
-    from erbayes import datasets
-    from erbayes.simulate import Population
+    from patentsview import pair
 
-    release = datasets.patentsview_release
-    return Population.of(release("20190820"), release("20220630"))
+    return pair("20190820")
 
 
 def samples(count: int) -> list:
@@ -33,7 +31,7 @@ def samples(count: int) -> list:
 
     from erbayes.study import DrawClusters
 
-    return DrawClusters().draw(population().units, N, count, np.random.default_rng(SEED)).each
+    return DrawClusters().draw(population().units, N, count, np.random.default_rng(SEED)).separate
 
 
 def fast_fits() -> bool:
@@ -96,7 +94,7 @@ def nuts_fits() -> bool:
         fit = nuts(sample, rng=rng, progressbar=False)
         seconds, spent = time.perf_counter() - start, time.process_time()
         ess = side_by_side({"NUTS": fit}, [pairwise_precision, pairwise_recall]).rows["ess_bulk"]
-        diverging = int(fit.draws.diverging.sum())
+        diverging = int(fit.draws.statistics["diverging"].sum())
         print(
             f"NUTS, {name:31s} {seconds:6.1f} s (bar {bar}; processor {spent:.1f} s so far); bulk ESS of "
             f"P {ess[0]:.0f}, R {ess[1]:.0f} (bar 1,000); {diverging} divergences (bar 0)",

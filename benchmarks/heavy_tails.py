@@ -3,14 +3,14 @@
     python benchmarks/heavy_tails.py [FILE] [--others | --fresh]
 
 95 % intervals of pairwise precision (P) and recall (R) under uniform records and uniform clusters, 100
-and 400 draws: the model's fast fit, closed forms and bootstraps on the same 200 samples a cell. The
+and 400 draws: the model's fast fit, closed forms and bootstraps on the same 200 samples per cell. The
 truth is PatentsView's release of 2022-06-30, the predictions are four earlier ones and the paper's noise
 at rate .10; with --others further pairs and simulated populations, among which the
-model's priors were chosen, 100 samples a cell; with --fresh those that were set down when the model was
+model's priors were chosen, 100 samples per cell; with --fresh those that were set down when the model was
 final and had no part in it. FILE keeps finished work, so that the study goes on there when
 stopped.
 
-Exits 1 where a bar is missed by more than two Monte Carlo standard errors, for P or for R: coverage of
+Exits 1 if a bar is missed by more than two Monte Carlo standard errors, for P or for R: coverage of
 .90 in every cell and of .93 on average over the cells of a design; the mean interval score of the
 percentile bootstrap under uniform clusters, and 1.05 times that of the best other interval that refuses
 no sample under uniform records. Of the others it lists the cells that cover less than .90, and exits 0.
@@ -21,10 +21,12 @@ On 1 core it takes half an hour, with --others an hour, with --fresh half of one
 import argparse
 import sys
 
+import markdown
 import numpy as np
 import pandas as pd
+from patentsview import noisy, pair
 
-from erbayes import datasets, identity
+from erbayes import identity
 from erbayes import metrics as m
 from erbayes import simulate as sim
 from erbayes.bayes import Modelled
@@ -116,20 +118,15 @@ FRESH_PAIRS = (
 
 def populations() -> dict[str, sim.Population]:
     """Earlier releases, and noise, against the release of 2022-06-30."""
-    truth = datasets.patentsview_release("20220630")
-    of = sim.Population.of
-    found = {name: of(datasets.patentsview_release(date), truth) for name, date in RELEASES.items()}
-    noise = sim.Misattribution(0.1).apply(pd.factorize(truth)[0], np.random.default_rng(3))
-    return found | {"noise .10": sim.Population(pd.Series(noise, truth.index), truth)}
+    return {name: pair(date) for name, date in RELEASES.items()} | {"noise .10": noisy()}
 
 
 def further(pairs: tuple[tuple[str, str], ...], simulated: dict) -> dict[str, sim.Population]:
     """Earlier releases as predictions of later ones, and simulated populations."""
-    release = datasets.patentsview_release
-    found = {f"{early} of {late}": sim.Population.of(release(early), release(late)) for early, late in pairs}
+    people = {f"{early} of {late}": pair(early, late) for early, late in pairs}
     for seed, (name, (law, errors)) in enumerate(simulated.items()):
-        found[name] = sim.simulate(law, errors, RECORDS, np.random.default_rng(seed))
-    return found
+        people[name] = sim.simulate(law, errors, RECORDS, np.random.default_rng(seed))
+    return people
 
 
 def others() -> dict[str, sim.Population]:
@@ -156,27 +153,31 @@ def decimals(x: float, digits: int) -> str:
 
 
 def shown(runs: pd.DataFrame, plan: str, metric: str) -> str:
-    """One row a cell, one column an estimator: coverage and interval score, as Markdown."""
+    """Coverage and interval score as Markdown, one row per cell and one column per estimator."""
     cells = runs[(runs.plan == plan) & (runs.metric == metric)]
     names = [e for e in ESTIMATORS if plan == "uniform records" or e not in DESIGNED_FOR_RECORDS]
     by = cells.groupby(["population", "n", "estimator"], sort=False)
     mean = by[["covered", "score"]].mean().astype(float)
     failed = by.failed.sum()
     keys = list(dict.fromkeys(zip(cells.population, cells.n, strict=True)))
-    lines = ["| " + " | ".join(["", "truth", *names]) + " |", "|" + " --- |" * (len(names) + 2)]
+    rows = []
     for population, n in keys:
         row = [f"{population}, {n}", decimals(cells.truth[cells.population == population].iloc[0], 3)]
         for e in names:
-            of = mean.loc[population, n, e]
+            figures = mean.loc[population, n, e]
             refused = failed.loc[population, n, e] > 0
-            row.append("refuses" if refused else f"{decimals(of.covered, 3)} / {decimals(of.score, 4)}")
-        lines.append("| " + " | ".join(row) + " |")
+            row.append(
+                "refuses" if refused else f"{decimals(figures.covered, 3)} / {decimals(figures.score, 4)}"
+            )
+        rows.append(row)
     average = ["**mean**", ""]
     for e in names:
-        of = mean.xs(e, level="estimator").mean()
+        figures = mean.xs(e, level="estimator").mean()
         refused = failed.xs(e, level="estimator").sum() > 0
-        average.append("" if refused else f"**{decimals(of.covered, 3)} / {decimals(of.score, 4)}**")
-    return "\n".join([*lines, "| " + " | ".join(average) + " |"])
+        average.append(
+            "" if refused else f"**{decimals(figures.covered, 3)} / {decimals(figures.score, 4)}**"
+        )
+    return markdown.table(["", "truth", *names], [*rows, average])
 
 
 def bars(runs: pd.DataFrame) -> pd.DataFrame:
@@ -222,11 +223,11 @@ def low(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def as_markdown(table: pd.DataFrame) -> str:
-    lines = ["| " + " | ".join(map(str, table.columns)) + " |", "|" + " --- |" * table.shape[1]]
-    for row in table.itertuples(index=False):
-        cells = [decimals(x, 3) if isinstance(x, float) else str(x) for x in row]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    rows = [
+        [decimals(x, 3) if isinstance(x, float) else str(x) for x in row]
+        for row in table.itertuples(index=False)
+    ]
+    return markdown.table(list(map(str, table.columns)), rows)
 
 
 if __name__ == "__main__":
@@ -244,7 +245,7 @@ if __name__ == "__main__":
     which.add_argument(
         "--fresh", action="store_const", dest="people", const=fresh, help="populations that had none"
     )
-    asked.add_argument("--samples", type=int, help="samples a cell; 200, or 100 of others and fresh ones")
+    asked.add_argument("--samples", type=int, help="samples per cell; 200, or 100 of others and fresh ones")
     asked.add_argument("--sizes", type=int, nargs="+", default=[100, 400], help="numbers of draws")
     args = asked.parse_args()
     named = args.people is populations

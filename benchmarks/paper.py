@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+import markdown
 import numpy as np
 import pandas as pd
 
@@ -97,7 +98,7 @@ def run(populations: dict[str, sim.Population], sizes: Sequence[int], file: str 
 def shown(letter: str, figure: str, tables: dict[str, pd.DataFrame]) -> str:
     """One figure of each estimator in every cell, the paper's and ours, as Markdown."""
     cells = [f"{100 * rate:g} %, {n}" if n == SIZES[0] else str(n) for rate in RATES for n in SIZES]
-    lines = ["| " + " | ".join([figure, "", *cells]) + " |", "|" + " --- |" * (len(cells) + 2)]
+    lines = []
     for estimator, printed in PRINTED[letter][figure].items():
         rows = {"paper": printed}
         for name, table in tables.items():
@@ -105,8 +106,8 @@ def shown(letter: str, figure: str, tables: dict[str, pd.DataFrame]) -> str:
             rows[name] = tuple(table[figure][own])
         for i, (name, values) in enumerate(rows.items()):
             figures = [f"{x:.{3 if letter == 'P' else 4}f}".replace("0.", ".", 1) for x in values]
-            lines.append("| " + " | ".join(["" if i else f"{letter}_{estimator}", name, *figures]) + " |")
-    return "\n".join(lines)
+            lines.append(["" if i else f"{letter}_{estimator}", name, *figures])
+    return markdown.table([figure, "", *cells], lines)
 
 
 def draw(found: Study, file: str, metric: m.Metric, estimators: Sequence[str]) -> None:

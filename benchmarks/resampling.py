@@ -9,11 +9,11 @@ from time import process_time
 os.environ["OMP_NUM_THREADS"] = "1"  # before NumPy loads: threads that wait take processor time too
 
 import numpy as np
+from patentsview import pair
 from scipy import stats
 
-from erbayes import datasets, metrics
+from erbayes import metrics
 from erbayes.engine import Taylor, bootstrap
-from erbayes.simulate import Population
 from erbayes.study import DrawRecords, study
 
 DRAWS, REPLICATES, REPETITIONS, ROUNDS = 400, 10_000, 20_000, 7
@@ -46,18 +46,17 @@ def along(top: Array, bottom: Array, axis: int) -> Array:
 
 
 def main() -> None:
-    release = datasets.patentsview_release
-    people = Population.of(release("20211230"), release("20220630"))
-    sample = DrawRecords().draw(people.units, DRAWS, 1, np.random.default_rng(1)).each[0]
+    people = pair("20211230")
+    sample = DrawRecords().draw(people.units, DRAWS, 1, np.random.default_rng(1)).separate[0]
     precision = metrics.pairwise_precision
-    pair = tuple(sample.contributions(precision.columns).T.copy())
+    top_and_bottom = tuple(sample.contributions(precision.columns).T.copy())
 
     def ours(*of):
         return bootstrap(sample, of, replicates=REPLICATES, rng=np.random.default_rng(1)).interval()
 
     def theirs(statistic):
         return stats.bootstrap(
-            pair, statistic, paired=True, n_resamples=REPLICATES, rng=np.random.default_rng(1)
+            top_and_bottom, statistic, paired=True, n_resamples=REPLICATES, rng=np.random.default_rng(1)
         ).confidence_interval
 
     number = len(metrics.ALL)

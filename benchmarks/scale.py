@@ -46,12 +46,15 @@ def by_hand(table: Any, labels: pd.DataFrame, key: str, limit: str | None, folde
     return summary(histogram, [(n, m) for *_, m, n in pieces])
 
 
+def counts(units: Any) -> tuple[int, ...]:
+    """The same counts, from units of erbayes."""
+    return summary(zip(units.known.size, units.known.count, strict=True), zip(units.n, units.m, strict=True))
+
+
 def scanned(table: Any, labels: pd.DataFrame, limit: str | None, folder: Path) -> tuple[int, ...]:
     from erbayes.large import DuckDB, scan
 
-    units = scan(table, labels, database=DuckDB(limit, THREADS, folder))
-    histogram = zip(units.known.size, units.known.count, strict=True)
-    return summary(histogram, zip(units.n, units.m, strict=True))
+    return counts(scan(table, labels, database=DuckDB(limit, THREADS, folder)))
 
 
 def summary(histogram: Any, pieces: Any) -> tuple[int, ...]:
@@ -115,15 +118,14 @@ def measured(arm: str, folder: Path, kind: str | None, limit: str | None) -> tup
 def measure(table: pd.DataFrame, labels: pd.DataFrame) -> tuple[int, ...]:
     import erbayes as eb
 
-    units = eb.measure(table, labels)
-    return summary(zip(units.known.size, units.known.count, strict=True), zip(units.n, units.m, strict=True))
+    return counts(eb.measure(table, labels))
 
 
 def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
-def alone(work: Callable[..., Any], *args: Any) -> Any:
+def in_own_process(work: Callable[..., Any], *args: Any) -> Any:
     """Run in a new process. A process inherits the peak memory of its parent, which therefore stays small."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(work, *args).result()
@@ -137,7 +139,7 @@ def compared(
     for _ in range(rounds):
         for arm in arms:
             try:
-                runs[arm].append(alone(measured, arm, folder, kind, limit))
+                runs[arm].append(in_own_process(measured, arm, folder, kind, limit))
             except Exception as error:
                 runs[arm].append((float("nan"), float("nan"), float("nan"), None))
                 print(f"{arm}: {str(error).splitlines()[0]}")
@@ -166,7 +168,7 @@ def main() -> None:
     for millions in given.millions:
         with TemporaryDirectory() as name:
             folder = Path(name)
-            alone(write, millions * 1_000_000, folder)
+            in_own_process(write, millions * 1_000_000, folder)
             size = (folder / "prediction.parquet").stat().st_size / 2**20
             print(f"{millions} million rows of Parquet, {size:.0f} MiB")
             arms = ["read both columns", "SQL by hand", "SQL by hand, hashed", "erbayes.large.scan"]

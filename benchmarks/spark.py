@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
-from scale import THREADS, alone, summary
+from scale import THREADS, counts, in_own_process, summary
 from tables import write
 
 from erbayes.large import scan
@@ -49,11 +49,6 @@ def by_hand(session: SparkSession, table: DataFrame, labels: pd.DataFrame) -> tu
     return summary(histogram, [(n, m) for m, n in pieces])
 
 
-def scanned(table: DataFrame, labels: pd.DataFrame) -> tuple[int, ...]:
-    units = scan(table, labels)
-    return summary(zip(units.known.size, units.known.count, strict=True), zip(units.n, units.m, strict=True))
-
-
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("millions", type=int, nargs="+")
@@ -62,22 +57,22 @@ def main() -> None:
     with TemporaryDirectory() as name:
         session = started(Path(name))
         for millions in given.millions:
-            alone(write, millions * 1_000_000, Path(name))
+            in_own_process(write, millions * 1_000_000, Path(name))
             labels = pd.read_parquet(Path(name) / "labels.parquet")
             table = session.read.parquet(str(Path(name) / "prediction.parquet"))
             table.selectExpr("SUM(LENGTH(record) + LENGTH(cluster))").collect()
             arms: dict[str, Callable[[], Any]] = {
                 "SQL by hand": lambda t=table, s=labels: by_hand(session, t, s),
-                "erbayes.large.scan": lambda t=table, s=labels: scanned(t, s),
+                "erbayes.large.scan": lambda t=table, s=labels: counts(scan(t, s)),
             }
             seconds: dict[str, list[float]] = {arm: [] for arm in arms}
-            counts = set()
+            results = set()
             for _ in range(given.rounds):
                 for arm, work in arms.items():
                     start = time.perf_counter()
-                    counts.add(work())
+                    results.add(work())
                     seconds[arm].append(time.perf_counter() - start)
-            if len(counts) != 1:
+            if len(results) != 1:
                 sys.exit("failed: the counts differ")
             wall = {arm: median(each) for arm, each in seconds.items()}
             ratio = wall["erbayes.large.scan"] / wall["SQL by hand"]

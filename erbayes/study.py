@@ -1,9 +1,9 @@
-"""Repeated-sampling studies: how far estimates and intervals can be trusted.
+"""Studies by repeated sampling: how far estimates and intervals can be trusted.
 
     study(populations, plans, sizes, estimators, metrics, repetitions=..., seed=...)
 
-draws samples from known populations and asks every estimator about each. A *plan* draws a sample. An
-*estimator* is an engine (see `erbayes.engine`), with its own kind of interval or with another one.
+`study` draws samples from populations whose truth is known, and gives each sample to every estimator. A
+*plan* draws the samples. An *estimator* is an engine (see `erbayes.engine`) with a kind of interval.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ from .metrics import Metric, Wanted, chosen
 from .progress import track
 from .sample import Sample
 from .simulate import Population
-from .studyfile import StudyFile, code_of, named
+from .studyfile import StudyFile, code_of, plain_repr
 from .uncertain import Tabled
 from .units import Units
 
 BLOCK = 250
-"""Repetitions that are drawn, kept and resumed together."""
+"""Number of repetitions that are drawn and stored together."""
 RUN = ("estimate", "lower", "upper", "failed", "seconds", "warned")
+"""Figures of a run, in the order of the last axis of its array."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +48,15 @@ class Samples:
 
     Attributes
     ----------
-    together : Sample
-        All at once: the expansion has a leading axis of samples, its units are the whole population.
+    units : Units
+        The whole population.
+    design : UniformRecords or UniformClusters
+    unit : int array, (samples, n)
+        Position of the unit of each draw.
+    batch : Sample
+        All samples as one: the units are the whole population, the expansion has a leading axis of samples.
+    separate : list of Sample
+        One sample each, with its own units only.
     """
 
     units: Units
@@ -56,30 +64,45 @@ class Samples:
     unit: IntArray
 
     @cached_property
-    def together(self) -> Sample:
+    def batch(self) -> Sample:
         return Sample(self.units, self.design, self.design.expand_draws(self.units, self.unit))
 
     @cached_property
-    def each(self) -> list[Sample]:
-        """One by one, each with its own units only."""
-        found = []
-        for drawn in self.unit:
-            chosen, unit = np.unique(drawn, return_inverse=True)
-            taken = self.units.take(chosen)
-            design = replace(self.design, draws=taken.ids[unit])
-            found.append(Sample(taken, design, design.expand_draws(taken, unit)))
-        return found
+    def separate(self) -> list[Sample]:
+        samples = []
+        for row in self.unit:
+            distinct, unit = np.unique(row, return_inverse=True)
+            units = self.units.take(distinct)
+            design = replace(self.design, draws=units.ids[unit])
+            samples.append(Sample(units, design, design.expand_draws(units, unit)))
+        return samples
 
 
 class Plan(Protocol):
     """A way of drawing samples of n units from a population."""
 
-    def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples: ...
+    def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
+        """Draw samples.
+
+        Parameters
+        ----------
+        units : Units
+            The whole population.
+        n : int
+            Draws of each sample.
+        samples : int
+        rng : Generator
+
+        Returns
+        -------
+        Samples
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class DrawRecords:
-    """n records uniformly with replacement, each leading to its entity; repeats are kept as draws."""
+    """Plan: draw n records uniformly with replacement, and take the entity of each. Repeats stay draws."""
 
     def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
         before = units.records_before
@@ -89,7 +112,7 @@ class DrawRecords:
 
 @dataclass(frozen=True, slots=True)
 class DrawClusters:
-    """n entities uniformly with replacement."""
+    """Plan: draw n entities uniformly with replacement."""
 
     def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
         return Samples(units, UniformClusters(), rng.integers(len(units), size=(samples, n)))
@@ -97,38 +120,50 @@ class DrawClusters:
 
 @dataclass(frozen=True, slots=True)
 class DrawDistinctClusters:
-    """n entities uniformly without replacement."""
+    """Plan: draw n entities uniformly without replacement."""
 
     def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
         if n > len(units):
-            raise DataError(f"{n} distinct entities from a population of {len(units)}")
-        drawn = [rng.choice(len(units), n, replace=False) for _ in range(samples)]
-        return Samples(units, UniformClusters(population=len(units)), np.array(drawn))
+            raise DataError(f"cannot draw {n} distinct entities from a population of {len(units)}")
+        unit = np.array([rng.choice(len(units), n, replace=False) for _ in range(samples)])
+        return Samples(units, UniformClusters(population=len(units)), unit)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Study(Tabled):
-    """Every estimate of a study.
+    """All estimates of a study, and their summary.
 
     Attributes
     ----------
     runs : DataFrame
-        One row a repetition, estimator and metric: population, plan, n, estimator, metric, truth,
-        repetition, estimate, lower, upper, failed, seconds (of that estimator for all metrics), warned (1 if
-        it raised a warning).
-    level : float
+        One row per repetition, estimator and metric. The columns are population, plan, n, estimator, metric,
+        truth, repetition, estimate, lower, upper, failed, seconds and warned. failed is 1 if the estimator
+        raised an error, warned is 1 if it raised a warning. seconds is its time for all metrics.
+    level : float in (0, 1)
+        Level of the intervals.
     """
 
     runs: pd.DataFrame
     level: float
 
     def table(self) -> pd.DataFrame:
-        """One row a cell, estimator and metric.
+        """Summarise the runs, one row per population, plan, n, estimator and metric.
 
-        bias and rmse of the estimate; coverage of the interval with its Monte Carlo standard error;
-        its mean width and interval score, width + (2/α)(distance by which the truth is missed)
-        (Gneiting and Raftery 2007, section 6.2); failures, which no other figure contains; mean
-        seconds; warnings, the number of repetitions in which there were any.
+        Returns
+        -------
+        DataFrame
+            population, plan, n, estimator, metric; truth; repetitions; failures; bias and rmse of the
+            estimate; coverage of the interval, and coverage_se, its Monte Carlo standard error; width and
+            interval_score, means over repetitions; seconds, a mean too; warnings, the number of repetitions
+            with a warning. Repetitions that failed count in no other figure.
+
+        Notes
+        -----
+        The interval score is the width of an interval plus a penalty if it misses the truth:
+
+            width + (2/α)(distance from the interval to the truth)
+
+        α is 1 less the level. Source: Gneiting and Raftery (2007), section 6.2.
         """
         runs = self.runs
         alpha = 1 - self.level
@@ -181,30 +216,34 @@ def study(
     file: Path | str | None = None,
     progress: bool = True,
 ) -> Study:
-    """Draw samples of known populations again and again, and ask every estimator about each.
+    """Draw samples from known populations repeatedly, and compare every estimator with the truth.
 
-    All estimators see the same samples. Each cell (population, plan, size) has its own stream of
-    random numbers, derived from `seed` and its names: results do not depend on the number of workers,
-    nor on which other cells and estimators there are.
+    All estimators receive the same samples. Each cell (population, plan, size) has its own stream of random
+    numbers, derived from `seed` and the names. Results therefore do not depend on the number of workers, or
+    on the other cells and estimators.
 
     Parameters
     ----------
-    populations, plans : mappings by name
-    estimators : mapping, name -> Engine or Estimator
-        An engine alone has the kind of interval of its results.
+    populations : mapping, name -> Population
+    plans : mapping, name -> Plan
     sizes : sequence of int
         Numbers of draws.
+    estimators : mapping, name -> Engine or Estimator
+        An engine without an `Estimator` has the kind of interval of its results.
     metrics : Metric or str, or several
     repetitions : int
+        Samples of each cell, 1 or more.
     seed : int
+        Seed of all random numbers.
     level : float in (0, 1)
+        Level of the intervals.
     workers : int
-        Processes; -1 for one a core.
+        Number of processes; -1 for one per core.
     file : path, optional
-        SQLite file that keeps finished blocks of 250 repetitions. A study that was stopped goes on
-        there. A block is used again only if everything that it depends on is the same. See Notes.
+        SQLite file that keeps finished blocks of 250 repetitions. A study that was stopped continues from it.
+        A block is used again only if everything that it depends on is the same (see Notes).
     progress : bool
-        Show a bar.
+        Show a bar on standard error.
 
     Returns
     -------
@@ -223,21 +262,24 @@ def study(
 
     Notes
     -----
-    A block depends on its population, names, number of draws, level and seed, and on code: the sources of
-    erbayes, the versions of NumPy and SciPy, and plan, metrics and estimator. Their code is compared in
-    its compiled form, with the functions, classes and values that it refers to by name, in closures and in
-    fields. Comments do not matter. Other installed packages count by their version. Blocks of other code
-    stay in the file. An estimator that counts its calls needs a field with `repr=False` for the count: a
-    changed value elsewhere is taken for a changed estimator.
+    A block depends on its population, names, number of draws, level and seed. It also depends on code: the
+    sources of erbayes, the versions of NumPy and SciPy, the plan, the metrics and the estimator.
+
+    Code is compared in its compiled form, so that comments do not matter. The comparison includes functions,
+    classes and values that the code refers to by name, in closures and in fields. Other installed packages
+    count by their version. Blocks of other code stay in the file.
+
+    An estimator that counts its calls needs a field with `repr=False` for the count. A changed value
+    elsewhere counts as a changed estimator.
 
     Examples
     --------
     >>> from erbayes import engine, metrics, simulate
     >>> rng = np.random.default_rng(1)
     >>> people = simulate.simulate(simulate.Zeta(2.5, 30), simulate.Misattribution(0.1), 2000, rng)
-    >>> found = study({"zeta": people}, {"records": DrawRecords()}, [100], {"closed": engine.Taylor()},
-    ...               [metrics.pairwise_recall], repetitions=50, seed=1)
-    >>> found.table()[["estimator", "metric", "repetitions", "failures"]]
+    >>> runs = study({"zeta": people}, {"records": DrawRecords()}, [100], {"closed": engine.Taylor()},
+    ...              [metrics.pairwise_recall], repetitions=50, seed=1)
+    >>> runs.table()[["estimator", "metric", "repetitions", "failures"]]
       estimator           metric  repetitions  failures
     0    closed  pairwise-recall           50         0
     """
@@ -245,7 +287,7 @@ def study(
         raise DataError(f"a study needs 1 repetition or more, not {repetitions}")
     check_level(level)
     metrics = chosen(metrics)
-    asked = {e: Estimator.of(f) for e, f in estimators.items()}
+    answering = {name: Estimator.of(engine) for name, engine in estimators.items()}
     contents = {name: _content(p.units) for name, p in populations.items()}
     cells = [
         _Cell(
@@ -264,30 +306,33 @@ def study(
     blocks = [
         (c, first, min(BLOCK, repetitions - first)) for c in cells for first in range(0, repetitions, BLOCK)
     ]
-    code = {(p, e): code_of(plans[p], metrics, asked[e]) for p, e in product(plans, asked)}
+    code = {(p, e): code_of(plans[p], metrics, answering[e]) for p, e in product(plans, answering)}
     keys = [
-        {e: c.asked(first, count, e, f) + code[c.plan_name, e] for e, f in asked.items()}
+        {e: c.question(first, count, e, f) + code[c.plan_name, e] for e, f in answering.items()}
         for c, first, count in blocks
     ]
-    shapes = [(count, len(metrics), len(RUN)) for _, _, count in blocks]
-    with StudyFile(file) as kept:
-        found = kept.load({k: shape for of, shape in zip(keys, shapes, strict=True) for k in of.values()})
-        jobs = []
-        for block, of in zip(blocks, keys, strict=True):
-            lacking = {e: (of[e], f) for e, f in asked.items() if of[e] not in found}
-            if lacking:
-                jobs.append(joblib.delayed(_run)(*block, lacking))
-        done = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
-        for runs in track(done, len(jobs), "study", progress):
-            found |= runs
-            kept.keep(runs)
+    shapes = {
+        key: (count, len(metrics), len(RUN))
+        for (_, _, count), block_keys in zip(blocks, keys, strict=True)
+        for key in block_keys.values()
+    }
+    with StudyFile(file) as store:
+        finished, jobs = store.load(shapes), []
+        for block, block_keys in zip(blocks, keys, strict=True):
+            missing = {e: (block_keys[e], f) for e, f in answering.items() if block_keys[e] not in finished}
+            if missing:
+                jobs.append(joblib.delayed(_run)(*block, missing))
+        results = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
+        for runs in track(results, len(jobs), "study", progress):
+            finished |= runs
+            store.keep(runs)
     truths = {name: [p.value(m) for m in metrics] for name, p in populations.items()}
     return Study(
         pd.concat(
             [
-                cell.frame(first, e, found[key], truths[cell.population])
-                for (cell, first, _), of in zip(blocks, keys, strict=True)
-                for e, key in of.items()
+                cell.frame(first, e, finished[key], truths[cell.population])
+                for (cell, first, _), block_keys in zip(blocks, keys, strict=True)
+                for e, key in block_keys.items()
             ],
             ignore_index=True,
         ),
@@ -297,7 +342,7 @@ def study(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cell:
-    """A population, a plan and a size."""
+    """One cell of a study: a population, a plan and a number of draws."""
 
     population: str
     units: Units
@@ -310,30 +355,31 @@ class _Cell:
     seed: int
 
     def rng(self, first: int, *names: str) -> np.random.Generator:
-        """Random numbers of the block of repetitions that starts at `first`."""
+        """Return the random numbers of the block of repetitions that starts at `first`."""
         key = repr((self.population, self.plan_name, self.n, first, names)).encode()
         words = np.frombuffer(hashlib.sha256(key).digest(), dtype=np.uint32)
         return np.random.default_rng([self.seed, *words.tolist()])
 
-    def asked(self, first: int, count: int, name: str, estimator: Estimator) -> str:
-        """A digest of what a block of one estimator's runs answers."""
-        known = (
+    def question(self, first: int, count: int, name: str, estimator: Estimator) -> str:
+        """Make a digest of all that fixes a block of one estimator's runs, except code."""
+        parts = (
             self.population,
             self.content,
             self.plan_name,
-            named(self.plan),
+            plain_repr(self.plan),
             self.n,
             name,
-            named(estimator),
+            plain_repr(estimator),
             [m.name for m in self.metrics],
             self.level,
             self.seed,
             first,
             count,
         )
-        return hashlib.sha256(repr(known).encode()).hexdigest()
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def frame(self, first: int, name: str, runs: FloatArray, truth: Sequence[float]) -> pd.DataFrame:
+        """Return runs, (count, metrics, figures), as rows of `Study.runs`."""
         count, k, _ = runs.shape
         same = {"population": self.population, "plan": self.plan_name, "n": self.n, "estimator": name}
         return pd.DataFrame(
@@ -348,48 +394,51 @@ class _Cell:
 
 
 def _content(units: Units) -> str:
-    """A fingerprint of a population."""
-    found = hashlib.sha256()
+    """Make a digest of a population."""
+    digest = hashlib.sha256()
     for array in (units.unit, units.n, units.N, units.m, units.cluster):
-        found.update(np.ascontiguousarray(array))
-    return found.hexdigest()
+        digest.update(np.ascontiguousarray(array))
+    return digest.hexdigest()
 
 
 def _run(
     cell: _Cell, first: int, count: int, estimators: Mapping[str, tuple[str, Estimator]]
 ) -> dict[str, FloatArray]:
-    """Runs of each estimator by key, (count, metrics, figures): see `RUN`."""
+    """Draw a block of samples and run estimators on it.
+
+    Returns an array by key of each estimator, (count, metrics, figures), with the figures of `RUN`.
+    """
     samples = cell.plan.draw(cell.units, cell.n, count, cell.rng(first))
     runs = {}
     for e, (key, estimator) in estimators.items():
         rng, run = cell.rng(first, e), np.full((count, len(cell.metrics), len(RUN)), np.nan)
         if getattr(estimator.engine, "together", False):
             start = time.perf_counter()
-            _ask(estimator, samples.together, cell, rng, run)
+            _estimate(estimator, samples.batch, cell, rng, run)
             run[..., 4] = (time.perf_counter() - start) / count
         else:
-            for own, sample in zip(run, samples.each, strict=True):
+            for row, sample in zip(run, samples.separate, strict=True):
                 start = time.perf_counter()
-                _ask(estimator, sample, cell, rng, own)
-                own[..., 4] = time.perf_counter() - start
+                _estimate(estimator, sample, cell, rng, row)
+                row[..., 4] = time.perf_counter() - start
         run[..., 3] = np.isnan(run[..., 0])
         runs[key] = run
     return runs
 
 
-def _ask(
+def _estimate(
     estimator: Estimator, sample: Sample, cell: _Cell, rng: np.random.Generator, run: FloatArray
 ) -> None:
-    """Write estimates and intervals into `run`; leave NaN if the estimator fails."""
+    """Write estimates and intervals into `run`. They stay NaN if the estimator fails."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            found = estimator.engine(sample, cell.metrics, rng)
+            estimates = estimator.engine(sample, cell.metrics, rng)
     except DataError:
         return
     finally:
         run[..., 5] = bool(caught)
-    need_suitable(estimator.kind or found.kind, found)
+    need_suitable(estimator.kind or estimates.kind, estimates)
     with suppress(DataError):
-        run[..., 1:3] = found.interval(cell.level, estimator.kind)
-        run[..., 0] = found.estimate
+        run[..., 1:3] = estimates.interval(cell.level, estimator.kind)
+        run[..., 0] = estimates.estimate

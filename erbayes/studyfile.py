@@ -1,4 +1,4 @@
-"""The file that keeps finished blocks of a study, and a digest of the code that made them."""
+"""The file of finished blocks of a study, and a digest of the code that made them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OWN = __name__.partition(".")[0]
 
 
 def _sources(folder: Traversable) -> Iterator[tuple[str, bytes]]:
-    """Name and content of every source file below a folder, which may lie in an archive."""
+    """Yield name and content of every source file below a folder, which may lie in an archive."""
     for entry in sorted(folder.iterdir(), key=lambda e: e.name):
         if entry.is_dir():
             yield from _sources(entry)
@@ -49,20 +49,22 @@ def digest_of(package: Traversable) -> str:
 PACKAGE = digest_of(files(OWN))
 """The digest of this package.
 
-It is made at import, when the code is loaded. Later the sources of an editable installation may differ."""
+It is made at import, when the code is loaded: later the sources of an editable installation may differ.
+"""
 
 
-def named(thing: object) -> str:
-    """`repr` without addresses, which differ from run to run."""
+def plain_repr(thing: object) -> str:
+    """Return `repr` without addresses, which differ from run to run."""
     return re.sub(r" at 0x[0-9a-f]+", "", repr(thing))
 
 
 def code_of(*things: object) -> str:
     """Make a digest of the code behind callables and of the values that they hold.
 
-    It covers this package, NumPy's and SciPy's versions, and the functions and classes that the things
-    refer to: by name, through closures, defaults and fields. Of code, the compiled form counts, so that
-    comments do not matter and no source file is needed. Other installed packages count by name and version.
+    The digest covers this package, and the versions of NumPy and SciPy. It covers the functions and classes
+    that the things refer to, by name and through closures, defaults and fields. Code counts in its compiled
+    form, so that comments do not matter and no source file is needed. Other installed packages count by name
+    and version.
     """
     walk = _Walk()
     for thing in things:
@@ -80,17 +82,19 @@ REMEDIES = {
     "SQLITE_PERM": "it cannot be written to: change its permissions, or pass a copy",
     "SQLITE_FULL": "the disk is full: make room, then run the study again; finished blocks are kept",
 }
-"""By the start of SQLite's name of the error."""
+"""Remedy of an error of SQLite, by the start of the error's name."""
 
 
 class StudyFile:
-    """An SQLite file of finished blocks, or memory.
+    """Finished blocks of a study, in an SQLite file or in memory.
 
-    A key is two digests in a row: of the question (`ASKED` characters), and of the code.
+    The key of a block is two digests in a row. The first, of `QUESTION` characters, is of the population,
+    names and numbers; the second is of the code.
 
     Parameters
     ----------
     path : path, optional
+        The file; without it, memory.
 
     Raises
     ------
@@ -98,7 +102,7 @@ class StudyFile:
         The file cannot be opened, read or written, or is not a file of a study. All methods raise it.
     """
 
-    ASKED = 64
+    QUESTION = 64
 
     def __init__(self, path: Path | str | None) -> None:
         self.path = path
@@ -124,8 +128,6 @@ class StudyFile:
     def load(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, FloatArray]:
         """Load finished blocks by key.
 
-        Warns of blocks that are cut off, and of blocks that other code made; neither is used.
-
         Parameters
         ----------
         shapes : mapping, key -> shape
@@ -135,6 +137,11 @@ class StudyFile:
         -------
         dict, key -> float array
             The blocks that the file holds.
+
+        Warns
+        -----
+        UserWarning
+            Blocks that are cut off, or that other code made. Neither are returned.
         """
         blocks, cut, other = {}, 0, 0
         with self._errors_named():
@@ -149,7 +156,7 @@ class StudyFile:
                 else:
                     blocks[key] = np.frombuffer(row[0]).reshape(shape)
             if len(blocks) < len(shapes):
-                # where nothing can be written, this fails before the work rather than after it
+                # if the file cannot be written to, this fails before the work instead of after it
                 self.file.execute("DELETE FROM blocks WHERE 0")
                 self.file.rollback()
         if other:
@@ -165,9 +172,10 @@ class StudyFile:
         return blocks
 
     def _made_by_other_code(self, key: str) -> int:
-        asked = key[: self.ASKED]
+        """Count blocks with the same question and other code."""
+        first = key[: self.QUESTION]
         count = "SELECT count(*) FROM blocks WHERE key >= ? AND key < ?"
-        return int(self.file.execute(count, [asked, asked + "g"]).fetchone()[0])  # "g" follows all hex digits
+        return int(self.file.execute(count, [first, first + "g"]).fetchone()[0])  # "g" follows all hex digits
 
     def keep(self, runs: Mapping[str, FloatArray]) -> None:
         """Write finished blocks by key."""
@@ -179,6 +187,7 @@ class StudyFile:
 
     @contextmanager
     def _errors_named(self) -> Iterator[None]:
+        """Turn errors of SQLite into DataError, with the path and a remedy."""
         try:
             yield
         except sqlite3.Error as error:
@@ -188,26 +197,27 @@ class StudyFile:
 
 
 class _Walk:
-    """Everything that some code refers to, each thing once, as lines of text in `lines`."""
+    """Everything that some code refers to, as lines of text. Each thing is there once."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.seen: dict[int, tuple[int, object]] = {}  # the object too: its id must not pass to another
+        self.visited: dict[int, tuple[int, object]] = {}  # keeps the object: a freed id passes to another
 
     def add(self, x: Any) -> None:
+        """Add the lines of a thing, or a reference if it has lines already."""
         self.lines.append(type(x).__qualname__)
         if isinstance(x, str | bytes | int | float | complex | None):
             self.lines.append(repr(x))  # whether two equal constants are one object differs from run to run
         elif isinstance(x, tuple):
             self.add_all(x)
-        elif id(x) in self.seen:
-            self.lines.append(f"seen {self.seen[id(x)][0]}")
+        elif id(x) in self.visited:
+            self.lines.append(f"seen {self.visited[id(x)][0]}")
         else:
-            self.seen[id(x)] = len(self.seen), x
+            self.visited[id(x)] = len(self.visited), x
             self.add_new(x)
 
     def add_new(self, x: Any) -> None:
-        """Add a thing that was not seen before."""
+        """Add a thing that has no lines yet."""
         if isinstance(x, np.ndarray | pd.Series | pd.DataFrame | pd.Index):
             self.lines.append(joblib.hash(x))
         elif isinstance(x, Mapping):
@@ -216,7 +226,7 @@ class _Walk:
         elif isinstance(x, list):
             self.add_all(x)
         elif isinstance(x, set | frozenset):
-            self.add_all(sorted(x, key=named))
+            self.add_all(sorted(x, key=plain_repr))
         elif isinstance(x, functools.partial):
             self.add_all([x.func, x.args, x.keywords])
         elif isinstance(x, MethodType):
@@ -225,19 +235,20 @@ class _Walk:
             self.code(x)
         elif hasattr(x, "__wrapped__"):
             self.add(x.__wrapped__)
-        elif isinstance(x, Enum) or _foreign(type(x)):
-            self.lines.append(named(x))
+        elif isinstance(x, Enum) or _installed(type(x)):
+            self.lines.append(plain_repr(x))
         else:
             self.instance(x)
 
     def add_all(self, several: Iterable[Any]) -> None:
-        listed = list(several)
-        self.lines.append(str(len(listed)))
-        for x in listed:
+        """Add the number of things, then each of them."""
+        things = list(several)
+        self.lines.append(str(len(things)))
+        for x in things:
             self.add(x)
 
     def instance(self, x: Any) -> None:
-        """An object: its class, and its fields or its `repr`."""
+        """Add an object: its class, and its fields or its `repr`."""
         kind: Any = type(x)
         self.add(kind)
         if dataclasses.is_dataclass(x):
@@ -245,12 +256,13 @@ class _Walk:
         elif kind.__repr__ is object.__repr__:
             self.add(getattr(x, "__dict__", {}))
         else:
-            self.lines.append(named(x))
+            self.lines.append(plain_repr(x))
 
     def code(self, x: Any) -> None:
+        """Add a class, function or module: by version if it is installed, else by content."""
         name = getattr(x, "__qualname__", x.__name__)
         self.lines.append(f"{getattr(x, '__module__', '')} {name}")
-        if _foreign(x):
+        if _installed(x):
             top = sys.modules.get(_home(x))
             self.lines.append(str(getattr(top, "__version__", "")))
         elif isinstance(x, FunctionType):
@@ -261,7 +273,7 @@ class _Walk:
                 self.member(name, member, own=_home(x) == OWN)
 
     def member(self, name: str, x: Any, own: bool) -> None:
-        """What stands in a class: its functions, and values if the class is not of this package."""
+        """Add a member of a class: a function, or a value if the class is not of this package."""
         if isinstance(x, property):
             x = x.fget
         elif isinstance(x, staticmethod | classmethod):
@@ -273,6 +285,7 @@ class _Walk:
             self.add(x)
 
     def function(self, x: FunctionType) -> None:
+        """Add a function: its defaults, its closure, its code and the globals that it refers to."""
         self.add_all([x.__defaults__, x.__kwdefaults__])
         self.add_all(c.cell_contents for c in x.__closure__ or () if _filled(c))
         for name in dict.fromkeys(self.compiled(x.__code__)):
@@ -280,11 +293,11 @@ class _Walk:
                 self.reference(name, x.__globals__[name], x)
 
     def reference(self, name: str, x: Any, user: FunctionType) -> None:
-        """What a global name of a function stands for."""
+        """Add the object that a global name of a function refers to."""
         self.lines.append(name)
         if isinstance(x, ModuleType):
             self.code(x)
-            if not (_foreign(x) or _home(x) == OWN):
+            if not (_installed(x) or _home(x) == OWN):
                 for attribute in dict.fromkeys(_names(user.__code__)):
                     if hasattr(x, attribute):
                         self.reference(attribute, getattr(x, attribute), user)
@@ -292,7 +305,7 @@ class _Walk:
             self.add(x)  # values of this package are in its sources
 
     def compiled(self, code: CodeType) -> list[str]:
-        """Instructions and constants into `lines`; returns the names that the code looks up."""
+        """Add instructions and constants, and return the names that the code looks up."""
         self.lines.append(code.co_code.hex())
         self.lines.append(repr((code.co_varnames, code.co_names, code.co_freevars, code.co_cellvars)))
         for constant in code.co_consts:
@@ -306,12 +319,13 @@ class _Walk:
 
 
 def _names(code: CodeType) -> list[str]:
-    """Names that a function and the functions within it look up."""
+    """Return the names that a function and the functions within it look up."""
     inner = [c for c in code.co_consts if isinstance(c, CodeType)]
     return [*code.co_names, *(n for c in inner for n in _names(c))]
 
 
 def _filled(cell: Any) -> bool:
+    """Return False for a cell of a closure that has no value yet."""
     try:
         return cell.cell_contents is not cell
     except ValueError:  # a name of an enclosing function that has no value yet
@@ -319,13 +333,13 @@ def _filled(cell: Any) -> bool:
 
 
 def _home(x: Any) -> str:
-    """The top-level package that a function, class or module is of."""
+    """Return the top-level package of a function, class or module."""
     name = x.__name__ if isinstance(x, ModuleType) else getattr(x, "__module__", None) or ""
     return str(name).partition(".")[0]
 
 
-def _foreign(x: Any) -> bool:
-    """True for the standard library and other installed packages, which count by version."""
+def _installed(x: Any) -> bool:
+    """Return True for the standard library and other installed packages, which count by version."""
     home = _home(x)
     if home in {OWN, "__main__"}:
         return False

@@ -22,7 +22,7 @@ from erbayes.bayes.evidence import Evidence
 from erbayes.bayes.fit import EXPECTED
 from erbayes.bayes.likelihood import Event, Rate, Share, Size, categorical, factors
 from erbayes.bayes.model import Sizes
-from erbayes.bayes.parts import CompiledPart, alone, drawn_from_prior
+from erbayes.bayes.parts import CompiledPart, drawn_from_prior, own_model
 from erbayes.columns import RECORDS, PieceSum
 from erbayes.metrics import PER_RECORD, UNIT, Metric
 
@@ -192,7 +192,7 @@ def test_docs_name_what_is_tested_here():
 def test_log_prior_of_each_part(fit):
     d, parameters = fit.evidence.data, fit.draws.parameters
     for part, prior in fit.log_prior.items():
-        model, _ = alone(fit.model.tied[part], d)
+        model, _ = own_model(fit.model.tied[part], d)
         free = model.free_RVs
         density = pm.compile(
             [model.rvs_to_values[v] for v in free],
@@ -384,7 +384,7 @@ def test_draws_of_the_prior(fit):
     """Against PyMC's own draws from the same model."""
     for part in (*fit.model.tied.values(), Sizes(bayes.BodyAndTail())):
         found = drawn_from_prior(part, fit.evidence.data, 400, rng())
-        model, by_size = alone(part, fit.evidence.data)
+        model, by_size = own_model(part, fit.evidence.data)
         names = [k for k in by_size if k in found.by_size]
         wanted = dict(
             zip(

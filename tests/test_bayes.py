@@ -21,12 +21,12 @@ from erbayes import bayes
 from erbayes import metrics as m
 from erbayes.bayes.contract import LOG_FLAWLESS
 from erbayes.bayes.evidence import Evidence, _smoothed
-from erbayes.bayes.fit import by_size_alone
+from erbayes.bayes.fit import depends_on_size
 from erbayes.bayes.importance import DF, Approximation, Proposal, approximated, resampled, smoothed
 from erbayes.bayes.joined import joined
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.outcomes import BETWEEN
-from erbayes.bayes.parts import CompiledPart, PartDraws, Program, alone
+from erbayes.bayes.parts import CompiledPart, PartDraws, Program, own_model
 from erbayes.bayes.population import NEAR, Completed, Links, completed, log_density_of_total, unsampled
 from erbayes.bayes.samplers import NUTS, Importance, Whitened, problems_of_chains
 from erbayes.columns import COLUMNS, COMMON_LINKS, PIECES, PREDICTED_LINKS, RECORDS, TRUE_LINKS
@@ -533,10 +533,10 @@ def test_priors_without_a_scale(bad):
 
 def test_chances_and_amplitudes_of_priors():
     data = Evidence.of(clusters(60, 1)).data
-    with pytest.raises(ValueError, match=r"a prior probability of 0 to 1, not 1\.5"):
-        alone(bayes.Retention(unbroken=1.5), data)
+    with pytest.raises(ValueError, match=r"a prior probability must lie in \[0, 1\], not 1\.5"):
+        own_model(bayes.Retention(unbroken=1.5), data)
     with pytest.raises(ValueError, match="a prior's amplitude must be above 0 and finite, not 0"):
-        alone(bayes.Leakage(tilt_amplitude=0), data)
+        own_model(bayes.Leakage(tilt_amplitude=0), data)
 
 
 def test_densities_far_out_are_small():
@@ -602,6 +602,14 @@ def test_parts_are_joined_by_the_weight_of_the_total():
         spread = M[c, ..., 5].std(), by["kept"][c, ..., 4].std()
         assert abs(got[0] - wanted[0]) < 0.2 * spread[0] and abs(got[1] - wanted[1]) < 0.2 * spread[1]
         assert abs(np.average(M[c, ..., 5]) - wanted[0]) > 0.25 * spread[0], "the total matters here"
+
+    def distance(by_size):
+        links = Links.of(unsampled(by_size["entities"], data), by_size, data).predicted
+        return np.abs(np.log(links / data["predicted_links"])).mean()
+
+    shuffled = ({k: v if k == "entities" else v[:, ::-1] for k, v in f.by_size.items()} for f in found)
+    ratio = np.mean([distance(f.by_size) for f in found]) / np.mean([distance(by) for by in shuffled])
+    assert ratio < 0.7, "draws stay with the partners whose links agree with the total"
     one = found[0]
     np.testing.assert_array_equal(one.parameters["a"], one.by_size["entities"][..., 0])
     np.testing.assert_array_equal(one.parameters["b"], one.by_size["kept"][..., 1])
@@ -746,7 +754,7 @@ def test_another_prior_and_sample_need_no_compilation(fit, monkeypatch):
     ],
 )
 def test_metrics_that_no_part_produces(fit, metric, column):
-    with pytest.raises(eb.NotIdentified, match=f"says anything of '{column}': use taylor or the bootstrap"):
+    with pytest.raises(eb.NotIdentified, match=f"returns '{column}': use taylor or the bootstrap"):
         fit.apply([P, metric])
     assert not fit.identifies(metric) and metric not in fit.metrics
 
@@ -757,8 +765,8 @@ def test_columns_of_size_alone_are_those_that_no_prediction_changes():
     units = [eb.measure(pd.Series(c, true.index), true) for c in codes]
     for column in COLUMNS:
         same = column.identified(units[0]) and np.allclose(*(u.column(column) for u in units), rtol=1e-12)
-        assert by_size_alone(column) == (same and column != RECORDS), column.name
-    assert by_size_alone(m.hill_number(2).columns[0])
+        assert depends_on_size(column) == (same and column != RECORDS), column.name
+    assert depends_on_size(m.hill_number(2).columns[0])
 
 
 def by_pieces(pred, true):
@@ -827,7 +835,7 @@ def test_chance_of_no_error_by_bayes_rule():
     """Prior odds times the likelihood ratio, the latter by draws from the prior."""
     chance, sample = 0.2, clusters(40, 5, world(Merges(0.1)))
     part, d = bayes.Retention(unbroken=chance), Evidence.of(sample).data
-    model, _ = alone(part, d)
+    model, _ = own_model(part, d)
     none = pm.draw(model["broken_entities"], 4000, random_seed=1, mode=PLAIN).sum(axis=1) == 0
     unbroken = pm.draw(model["unbroken"], 4000, random_seed=1, mode=PLAIN)
     assert unbroken.mean() == pytest.approx(chance, abs=0.03) and (d["several"] - d["intact"]).sum() == 0
@@ -941,7 +949,7 @@ def ranks(pick, model, simulations, draws=99, seed=1, evidence=None):
         pick(model),
         evidence.data | BETWEEN[PIECES].evidence(evidence.entities, pieces(evidence), evidence.grid.size),
     )
-    simulated, by = alone(part, d)
+    simulated, by = own_model(part, d)
     by.pop(LOG_FLAWLESS, None)
     seen = [v.name for v in simulated.observed_RVs]
     drawn = pm.draw([*by.values(), *(simulated[v] for v in seen)], simulations, random_seed=seed, mode=PLAIN)
@@ -1047,8 +1055,8 @@ def test_refit_under_another_prior_is_a_fresh_fit(monkeypatch):
     assert narrowed.program is CompiledPart.of(wide, evidence).program
     assert narrowed.prepared.hyperparameters["size_log_excess_sd"] == 0.05
     again = Importance(500)([narrowed], rng(5))[0].by_size["entities"]
-    monkeypatch.setattr(CompiledPart, "kept", {})
-    monkeypatch.setattr(Program, "kept", [])
+    monkeypatch.setattr(CompiledPart, "cache", {})
+    monkeypatch.setattr(Program, "cache", [])
     fresh = CompiledPart.of(narrow, other)
     assert fresh.program is not narrowed.program
     np.testing.assert_array_equal(again, Importance(500)([fresh], rng(5))[0].by_size["entities"])

@@ -42,7 +42,7 @@ def population(seed: int = 1, errors: float = 0.1, largest: int = 60) -> Populat
 
 def sample(seed: int = 1, n: int = 60, errors: float = 0.1, largest: int = 60) -> eb.Sample:
     units = population(seed, errors, largest).units
-    return DrawRecords().draw(units, n, 1, np.random.default_rng(seed)).each[0]
+    return DrawRecords().draw(units, n, 1, np.random.default_rng(seed)).separate[0]
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +58,8 @@ def interpreted(monkeypatch):
         return pytensor.function(inputs, outputs, mode=Mode("py", None), on_unused_input="ignore")
 
     monkeypatch.setattr("erbayes.bayes.parts._function", function)
-    monkeypatch.setattr(CompiledPart, "kept", {})
-    monkeypatch.setattr(Program, "kept", [])
+    monkeypatch.setattr(CompiledPart, "cache", {})
+    monkeypatch.setattr(Program, "cache", [])
 
 
 def power_law(data, exponent):
@@ -177,7 +177,7 @@ def test_a_function_that_changes_is_seen(data, interpreted):
     for least[0] in (2.0, 3.0, 2.0):
         wanted = log_density(data, 0.1, HALF, least[0] + 0.1)
         assert CompiledPart.of(part, data).log_densities(np.array([[0.1]]))[0] == pytest.approx(wanted)
-    assert len(Program.kept) == 2, "an equal graph is not compiled again"
+    assert len(Program.cache) == 2, "an equal graph is not compiled again"
 
 
 def test_values_of_priors_are_data(data, interpreted):
@@ -187,7 +187,7 @@ def test_values_of_priors_are_data(data, interpreted):
         assert compiled.log_densities(np.array([[0.2]]))[0] == pytest.approx(wanted)
     CompiledPart.of(bayes.Exactness(level=lambda name: bayes.Level(0, 1)(name)), data)
     CompiledPart.of(bayes.Exactness(level=lambda name: bayes.Level(0, 2)(name)), data)
-    assert len(Program.kept) == 2
+    assert len(Program.cache) == 2
 
 
 def test_no_data_are_cut_to_whole_numbers(data, interpreted):
@@ -431,7 +431,7 @@ def test_smooth_functions_of_any_name(data, interpreted):
         ((at, scale),) = compiled.smooths
         assert scale == part.scale and list(at) == list(range(RANK))
         assert compiled.coordinates == ["wave_weights"] * RANK
-    assert len(Program.kept) == 1
+    assert len(Program.cache) == 1
     retention = CompiledPart.of(bayes.Retention(), data)
     assert [scale for _, scale in retention.smooths] == [0.2, 0.3]
 
@@ -518,7 +518,7 @@ def test_threads_that_compile_at_once(interpreted):
         prior = stats.norm(0, 0.5 + 0.1 * i)
         wanted = [log_density(every[i], k, prior, 1 + 1.2 * np.exp(k)) for k in thetas[:, 0]]
         np.testing.assert_allclose(found, np.broadcast_to(wanted, found.shape), rtol=1e-10)
-    assert len(Program.kept) == 1
+    assert len(Program.cache) == 1
 
 
 # The page about own parts

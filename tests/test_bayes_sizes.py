@@ -167,7 +167,7 @@ def test_body_and_tail(body, xi, scale):
 
 @pytest.mark.parametrize("body", [0, 16])
 def test_body_of_single_sizes_only(body):
-    with pytest.raises(ValueError, match=f"a body of 1 to 15 single sizes, not {body}"):
+    with pytest.raises(ValueError, match=f"body must be 1 to 15 sizes, not {body}"):
         bayes.BodyAndTail(body)
 
 

@@ -63,7 +63,7 @@ def test_every_kind_of_sample_shows_itself():
     predicted = eb.measure_predicted(PREDICTION, TRUTH | {4: "y"}, ["a"])
     assert shown(eb.Sample(predicted, eb.UniformClusters()))["labelled units"] == "1 predicted clusters"
     people = simulate.simulate(simulate.Zeta(2.5, 9), simulate.Merges(0.1), 300, np.random.default_rng(1))
-    many = DrawRecords().draw(people.units, 20, 7, np.random.default_rng(2)).together
+    many = DrawRecords().draw(people.units, 20, 7, np.random.default_rng(2)).batch
     assert shown(many)["draws"] == "7 x 20"
     weights = pd.Series(1.0, eb.measure(PREDICTION, TRUTH).ids)
     assert (

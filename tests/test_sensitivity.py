@@ -417,7 +417,7 @@ def test_the_size_model_is_an_engine_like_any_other():
     """Compiled once with the tests of the Bayesian engine, whose model it is."""
     bayes = pytest.importorskip("erbayes.bayes")
     pop = people(4000)
-    whole = DrawRecords().draw(pop.units, 150, 1, rng(5)).each[0]
+    whole = DrawRecords().draw(pop.units, 150, 1, rng(5)).separate[0]
     seen = eb.Sample(mislabel(whole.units, by_pieces(0.6, 0.4), rng(6)), whole.design)
     engine, prior = bayes.Modelled(draws=400), Beta(600, 400)
     with warnings.catch_warnings():

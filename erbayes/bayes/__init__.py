@@ -1,4 +1,4 @@
-"""The Bayesian engine: models of cluster sizes in PyMC. Importing it imports PyMC."""
+"""The Bayesian engine: models of entity sizes and errors in PyMC. Importing it imports PyMC."""
 
 from .engine import Modelled
 from .fit import EXPECTED, Fit, NotConverged, fast, nuts

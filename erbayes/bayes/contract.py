@@ -1,4 +1,4 @@
-"""The contract of a part: the data that it receives, and the quantities by size that it must return."""
+"""The contract of a part: the data that it receives, and the quantities that it must return."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..errors import DataError
 from .grid import RANK
 
 LOG_FLAWLESS = "log_flawless"
-"""Name of the log joint density of the data and of a population without any error of a part's kind."""
+"""Name of the log joint density of the data and of a population without any error of the part's kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class Datum:
     Attributes
     ----------
     meaning : str
-        With its unit.
+        Description with unit.
     dims : tuple of str
-        Dimensions; none if it is one number.
+        Dimensions; empty for a single number.
     """
 
     meaning: str
@@ -34,7 +34,7 @@ class Datum:
 
 
 BIN, DOUBLING, INTRUSION = "entity_size", "doubling", "intrusion"
-"""Names of dimensions, of bins of entity sizes, doublings of them, and bins of foreign records per record."""
+"""Names of the dimensions for bins of entity sizes, doublings of size, and foreign records per record."""
 
 DATA: dict[str, Datum] = {
     "size": Datum("mean size of an entity in the bin, in records", (BIN,)),
@@ -94,9 +94,9 @@ BOUNDED_DATA: dict[str, Datum] = {
     ),
     "bounded_steps": Datum("steps between the bounds: k of them are w = (k + 1/2)/(steps + 1)", (BIN,)),
 }
-"""The data of one column that lies between bounds, which a part in the place `bounded` receives too."""
+"""The additional data of a part in the place `bounded`, of one column that lies between bounds."""
 
-EVERY = DATA | BOUNDED_DATA
+ALL_DATA = DATA | BOUNDED_DATA
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +106,9 @@ class Quantity:
     Attributes
     ----------
     meaning : str
-        With its unit.
+        Description with unit.
     most : float
-        Its largest possible value; the smallest is 0.
+        Largest possible value. The smallest is 0.
     dims : tuple of str
         Dimensions.
     """
@@ -146,22 +146,27 @@ RETURNED: dict[str, dict[str, Quantity]] = {
 
 
 class Part(Protocol):
-    """What a model says of one thing: random variables, a likelihood, and quantities by size."""
+    """One component of a size model: random variables, a likelihood, and quantities by size."""
 
     def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Quantities by size, (J,) each, inside a PyMC model.
+        """Create random variables and a likelihood in a PyMC model, and return quantities by size.
 
         Parameters
         ----------
         data : mapping, name -> tensor
-            As in `DATA`.
+            Entries are those of `DATA`.
+
+        Returns
+        -------
+        dict, name -> tensor
+            Quantities of `RETURNED`, (J,) each, with J bins of size; further ones under other names.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A part in its place in the model, whose quantities are checked by name.
+class PlacedPart:
+    """A part in its place in the model. It checks that no quantity is missing.
 
     Parameters
     ----------
@@ -179,7 +184,7 @@ class Placed:
         return title(self.part)
 
     def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Quantities of the part.
+        """Return the quantities of the part.
 
         Raises
         ------
@@ -197,24 +202,24 @@ class Placed:
 
 
 def title(part: Any) -> str:
-    """Name of a part in messages."""
+    """Return the name of a part in messages."""
     return str(getattr(part, "title", type(part).__name__))
 
 
 class Data(dict[str, Any]):
-    """The data inside a PyMC model: an unknown name raises DataError."""
+    """The data inside a PyMC model. An unknown name raises DataError."""
 
     def __missing__(self, name: str) -> Any:
         raise DataError(f"no data are called {name!r}; a part receives {', '.join(self)}")
 
 
 def as_pymc(data: Mapping[str, Any]) -> Data:
-    """The data inside a PyMC model."""
-    return Data({k: pm.Data(k, np.asarray(v), dims=EVERY[k].dims or None) for k, v in data.items()})
+    """Add the data to the current PyMC model, and return them as tensors by name."""
+    return Data({k: pm.Data(k, np.asarray(v), dims=ALL_DATA[k].dims or None) for k, v in data.items()})
 
 
 def coords(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Coordinates of a model's dimensions."""
+    """Return the coordinates of a model's dimensions."""
     return {
         BIN: data["size"],
         "sampled_size": data["size"][data["sampled"]],
@@ -227,64 +232,65 @@ def coords(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sampled_bins(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The data of the bins of size with sampled entities, which are enough for likelihoods given size."""
-    by_size = {name for name, datum in EVERY.items() if datum.dims[:1] == (BIN,)}
+    """Return the data of the bins with sampled entities, which are enough for a likelihood given size."""
+    by_size = {name for name, datum in ALL_DATA.items() if datum.dims[:1] == (BIN,)}
     return {k: v[data["sampled"]] if k in by_size else v for k, v in data.items()}
 
 
-def tensor(value: Any, name: str, of: str) -> Any:
-    """The quantity `name` of a part as a tensor, which must have its number of dimensions.
+def tensor(value: Any, name: str, part: str) -> Any:
+    """Convert the quantity `name` of a part to a tensor, and check its number of dimensions.
 
     Raises
     ------
     DataError
-        Another number of dimensions, or a length of 1, which PyTensor would spread over all bins.
+        Another number of dimensions, or a length of 1, which PyTensor would broadcast over all bins.
     """
-    found, dims = pt.as_tensor(value), dimensions(name)
-    if found.ndim != len(dims) or 1 in found.type.shape:
-        raise DataError(f"'{name}' of {of} has shape {found.type.shape}: its dimensions must be {dims}")
-    return found
+    quantity, dims = pt.as_tensor(value), dimensions(name)
+    if quantity.ndim != len(dims) or 1 in quantity.type.shape:
+        raise DataError(f"'{name}' of {part} has shape {quantity.type.shape}: its dimensions must be {dims}")
+    return quantity
 
 
 def dimensions(name: str) -> tuple[str, ...]:
-    """Dimensions of a quantity; one that no place needs has one value per bin of size."""
+    """Return the dimensions of a quantity. If no place needs it, it has one value per bin of size."""
     return next((place[name].dims for place in RETURNED.values() if name in place), (BIN,))
 
 
 ROUNDING = 1e-9
-"""Chances may exceed 1 by so much."""
+"""Chances may exceed 1 by this much."""
 
 
-def check(values: Mapping[str, Any], lengths: Mapping[str, int], of: str) -> None:
-    """Check the numbers of a part's quantities where its sampler starts.
+def check(values: Mapping[str, Any], lengths: Mapping[str, int], part: str) -> None:
+    """Check the values of a part's quantities at the point where its sampler starts.
 
     Parameters
     ----------
     values : mapping, name -> array
-    lengths : mapping
+        Quantities.
+    lengths : mapping, name -> int
         Length of each dimension.
-    of : str
+    part : str
         Name of the part.
 
     Raises
     ------
     DataError
-        A wrong shape, a value that is not finite, or one beyond the limits of the quantity.
+        A wrong shape, a value that is not finite, or a value outside the limits of the quantity.
     """
     most = {name: quantity.most for place in RETURNED.values() for name, quantity in place.items()}
     for name, value in values.items():
         shape = tuple(lengths[dim] for dim in dimensions(name))
         if value.shape != shape:
             raise DataError(
-                f"'{name}' of {of} has shape {value.shape}, not {shape}: its dimensions must be "
+                f"'{name}' of {part} has shape {value.shape}, not {shape}: its dimensions must be "
                 f"{dimensions(name)}"
             )
         if not np.isfinite(value).all():
             raise DataError(
-                f"'{name}' of {of} is not finite in {(~np.isfinite(value)).sum()} of {value.size} places"
+                f"'{name}' of {part} is not finite in {(~np.isfinite(value)).sum()} of {value.size} places"
             )
         if name in most and not ((value >= 0) & (value <= most[name] + ROUNDING)).all():
             raise DataError(
-                f"'{name}' of {of} runs from {value.min():.4g} to {value.max():.4g}: "
+                f"'{name}' of {part} runs from {value.min():.4g} to {value.max():.4g}: "
                 f"it must lie between 0 and {most[name]:g}"
             )

@@ -15,16 +15,24 @@ from .model import SizeModel
 
 @dataclass(frozen=True, slots=True)
 class Modelled:
-    """A size model by the fast fit.
+    """Engine that fits a size model by importance sampling (see `fast`).
 
     Parameters
     ----------
     model : SizeModel
     draws : int
+        Posterior draws, 50 or more.
+
+    Examples
+    --------
+    >>> from erbayes.bayes import Modelled, SizeModel, Zeta
+    >>> Modelled(SizeModel(Zeta()), draws=500).draws
+    500
     """
 
     model: SizeModel = field(default_factory=SizeModel)
     draws: int = 1000
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Draws:
+        """Return posterior draws of metrics, (1, draws, k)."""
         return fast(sample, self.model, draws=self.draws, rng=rng).apply(metrics)

@@ -1,4 +1,4 @@
-"""Evidence: all that a model sees of a sample, as counts on grids and known totals."""
+"""Evidence: the data of a size model, as counts of a sample on grids and known totals of the prediction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..units import KnownTotals
 from .grid import INTRUSION, SizeGrid, basis, nearest
 
 REACH = 4.0
-"""No entity is larger than this many times the largest predicted cluster or sampled entity."""
+"""The grid of sizes ends at this many times the largest predicted cluster or sampled entity."""
 SMOOTHING = 0.4
 """Standard deviation of the kernel that smooths histograms of predicted sizes, in doublings."""
 
@@ -27,12 +27,16 @@ class Entities:
 
     Attributes
     ----------
-    size, links, foreign : float arrays, (u,)
-        Records, links found, and pairs with a foreign record in the same predicted cluster.
+    size : float array, (u,)
+        Records of each entity.
+    links : float array, (u,)
+        Its true links that are predicted.
+    foreign : float array, (u,)
+        Pairs of one of its records with a foreign record in the same predicted cluster.
     draws : int array, (u,)
-        How often each was drawn.
+        Number of draws of the entity.
     bin : int array, (u,)
-        Bin of its size.
+        Bin of its size on the grid.
     """
 
     size: FloatArray
@@ -43,19 +47,24 @@ class Entities:
 
     @property
     def several(self) -> Any:
-        """True for entities of two records or more."""
+        """True for entities of two records or more, (u,)."""
         return self.size > 1
 
     @property
     def broken(self) -> Any:
-        """True where not all records are in one predicted cluster."""
+        """True for entities whose records are in two predicted clusters or more, (u,)."""
         return self.links < pairs(self.size)
 
     @property
     def share(self) -> FloatArray:
-        """Links kept of the most that a broken entity can keep, in (0, 1), (u,).
+        """Links kept, as a share of the most that a broken entity can keep, in (0, 1), (u,).
 
-        k = \\(f/C_2(s-1)\\) (s - 2) of s - 2 steps, as (k + ½)/(s - 1): size 2 has ½ and no weight.
+        A broken entity of s records keeps f of at most C2(s - 1) links. The share is moved away from 0 and 1,
+        as that of k + ½ of s - 1 steps:
+
+            (k + ½)/(s - 1)  with  k = (s - 2) f/C2(s - 1)
+
+        It is ½ for an entity of 2 records, which has no influence on the fit.
         """
         steps = np.maximum(self.size - 2, 0)
         kept = np.where(steps > 0, self.links / np.maximum(pairs(self.size - 1), 1), 0)
@@ -63,22 +72,22 @@ class Entities:
 
     @property
     def rate(self) -> FloatArray:
-        """Foreign records that a record meets, on average over the entity, (u,)."""
+        """Foreign records that a record of the entity meets in its predicted cluster, on average, (u,)."""
         return self.foreign / self.size
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """What a sample says, on grids.
+    """The data of a size model, from a sample and its prediction.
 
     Attributes
     ----------
     grid : SizeGrid
     entities : Entities
-    data : dict of arrays
-        The data of the PyMC model by name.
+    data : dict, name -> array
+        The data of the PyMC model (see `contract.DATA`).
     records, predicted_links : float
-        N and \\|P\\| of the whole prediction.
+        Number of records N and of links \\|P\\| of the whole prediction.
     """
 
     grid: SizeGrid
@@ -89,30 +98,30 @@ class Evidence:
 
     @classmethod
     def of(cls, sample: Sample) -> Evidence:
-        """Evidence of a sample of entities.
+        """Count the evidence of a sample of entities.
 
         Raises
         ------
         NotIdentified
-            Units that are no single entities, totals that are not known, or a design under which
-            inclusion does not depend on an entity's size alone.
+            Units that are not single entities, unknown totals of the prediction, or a design under which
+            the chance of an entity depends on more than its size.
         """
         need_sample(sample)
         units, design, known = sample.units, sample.design, sample.units.known
         if not units.by_entity or len(np.unique(units.group)) != len(units):
             raise NotIdentified(
-                "a size model wants sampled true entities as units: blocks and predicted "
-                "clusters are for taylor and the bootstrap"
+                "a size model needs sampled true entities as units: use taylor or the bootstrap for blocks "
+                "and predicted clusters"
             )
         if not isinstance(design, SelectedBySize):
             raise NotIdentified(
                 f"under {type(design).__name__} the chance of an entity is no known function of its size; "
-                "a size model wants UniformRecords, UniformClusters, DistinctEntities or BySize"
+                "a size model needs UniformRecords, UniformClusters, DistinctEntities or BySize"
             )
         if known is None or not known.singletons:
             raise NotIdentified(
-                "a size model needs the histogram of all predicted cluster sizes, which "
-                "labelled records kept outside it blur: use Missing.OMIT"
+                "a size model needs the exact histogram of predicted cluster sizes, but labelled records "
+                "that the prediction lacks were kept: use Missing.OMIT"
             )
         size, links = units.size, units.column(COMMON_LINKS)
         biased = known.size @ (known.size * known.count) / (known.size @ known.count)
@@ -140,21 +149,21 @@ class Evidence:
 
 
 def _counted(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[str, Any]:
-    """Sufficient statistics of the sampled entities in each bin of size."""
+    """Count the sufficient statistics of the sampled entities, in each bin of size."""
     J, bins = len(grid.size), entities.bin
 
-    def total(of: Any, weights: Any = None) -> Any:
-        return np.bincount(bins[of], None if weights is None else weights[of], J)
+    def total(included: Any, weights: Any = None) -> Any:
+        return np.bincount(bins[included], None if weights is None else weights[included], J)
 
     several, met, broken = entities.several, entities.foreign > 0, entities.broken & (entities.size > 2)
-    share, every = entities.share, np.ones(len(bins), dtype=bool)
+    share, anyone = entities.share, np.ones(len(bins), dtype=bool)
     met_bin, doubling = nearest(intrusion, entities.rate[met]), grid.doubling
     cell = doubling[bins[met]] * len(intrusion) + met_bin
     intrusions = np.bincount(cell, minlength=(doubling[-1] + 1) * len(intrusion))
     n = np.bincount(met_bin, minlength=len(intrusion))
     mean = np.bincount(met_bin, entities.rate[met], len(intrusion)) / np.maximum(n, 1)
     return {
-        "drawn": total(every, entities.draws.astype(float)).astype(np.int64),
+        "drawn": total(anyone, entities.draws.astype(float)).astype(np.int64),
         "draws": int(entities.draws.sum()),
         "several": total(several),
         "intact": total(several & ~entities.broken),
@@ -162,7 +171,7 @@ def _counted(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[
         "intact_all": total(~entities.broken),
         "clean": total(~entities.broken & ~met),
         "shares": np.column_stack([total(broken, np.log(share)), total(broken, np.log1p(-share))]),
-        "entities": total(every),
+        "entities": total(anyone),
         "met": total(met),
         "sampled": np.unique(bins),
         "intrusions": intrusions.reshape(-1, len(intrusion)),
@@ -179,27 +188,22 @@ def _counted(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[
 
 
 def _of_prediction(grid: SizeGrid, intrusion: FloatArray, known: KnownTotals) -> dict[str, Any]:
-    """Smoothed histograms of the prediction, as log weights: clusters by size, records by intrusion."""
+    """Smooth histograms of the prediction, as log weights: clusters by size, and records by intrusion."""
     span = np.log2((grid.lower + grid.width) / grid.lower)
     clusters = _smoothed(grid.x, span, np.log2(known.size), known.count)
-    last = grid.x <= np.log2(known.size.max())
-    density = clusters / span
-    near = last & (grid.x > np.log2(known.size.max()) - 3)
+    predicted, density = grid.x <= np.log2(known.size.max()), clusters / span
+    near = predicted & (grid.x > np.log2(known.size.max()) - 3)
+    slope = -1.0
     if near.sum() > 2:
-        slope = min(
-            np.polyfit(
-                grid.x[near], np.log(np.maximum(density[near], 1e-3)), 1, w=np.sqrt(clusters[near] + 1e-9)
-            )[0],
-            -1.0,
-        )
-    else:
-        slope = -1.0
-    edge = np.flatnonzero(last)[-1]
+        log_density, weight = np.log(np.maximum(density[near], 1e-3)), np.sqrt(clusters[near] + 1e-9)
+        slope = min(np.polyfit(grid.x[near], log_density, 1, w=weight)[0], slope)
+    # Past the largest predicted cluster the histogram falls on at this slope, a little steeper to be safe.
+    edge = np.flatnonzero(predicted)[-1]
     beyond = max(density[edge], 1e-3) * np.exp((slope - 0.5) * (grid.x - grid.x[edge])) * span
-    clusters = np.where(last, np.maximum(clusters, 1e-6), np.maximum(beyond, 1e-12))
+    clusters = np.where(predicted, np.maximum(clusters, 1e-6), np.maximum(beyond, 1e-12))
     v, merged = np.log2(intrusion), known.size > 1
-    met, count = np.maximum(known.size[merged] - 1, 1), (known.size * known.count)[merged]
-    exposure = _smoothed(v, np.where(v > -0.25, 1.0, 1e-9), np.log2(met), count)
+    neighbours, count = np.maximum(known.size[merged] - 1, 1), (known.size * known.count)[merged]
+    exposure = _smoothed(v, np.where(v > -0.25, 1.0, 1e-9), np.log2(neighbours), count)
     if not merged.any():
         exposure = np.ones(len(v))
     below = exposure[np.searchsorted(v, 0.0)] * 2 ** (v / 2)
@@ -212,7 +216,7 @@ def _of_prediction(grid: SizeGrid, intrusion: FloatArray, known: KnownTotals) ->
     }
 
 
-def _smoothed(x: FloatArray, span: FloatArray, at: FloatArray, count: FloatArray) -> FloatArray:
-    """Counts at `at` spread over the points x by a normal kernel, in proportion to their spans."""
-    kernel = np.exp(-0.5 * ((x[:, None] - at) / SMOOTHING) ** 2) * span[:, None]
+def _smoothed(x: FloatArray, span: FloatArray, place: FloatArray, count: FloatArray) -> FloatArray:
+    """Spread counts from their places over the points x, by a normal kernel times the spans of the points."""
+    kernel = np.exp(-0.5 * ((x[:, None] - place) / SMOOTHING) ** 2) * span[:, None]
     return np.asarray((kernel / kernel.sum(axis=0)) @ count)

@@ -1,4 +1,4 @@
-"""Fits of a size model to a sample: by NUTS, or fast by importance sampling."""
+"""Fits of a size model to a sample, by importance sampling (`fast`) or by NUTS (`nuts`)."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ from .outcomes import BETWEEN
 from .parts import CompiledPart, drawn_from_prior
 from .population import Completed, completed
 from .posterior import Posterior, Saved
-from .samplers import NUTS, Importance, Sampler, enough, problems_of_chains
+from .samplers import NUTS, Importance, Sampler, need_draws, problems_of_chains
 
 
 class NotConverged(UserWarning):
-    """A fit that should not be relied on as it is."""
+    """Warning that a fit cannot be relied on, with the reasons."""
 
 
-def by_size_alone(column: Column | Known) -> TypeGuard[PieceSum]:
-    """True where a column depends on the sizes of true entities alone: term(n, N, m) = n φ(N)."""
+def depends_on_size(column: Column | Known) -> TypeGuard[PieceSum]:
+    """Return True if a column depends only on the sizes of true entities: term(n, N, m) = n φ(N)."""
     if not isinstance(column, PieceSum):
         return False
     N = np.array([1.0, 2.0, 5.0, 40.0])
@@ -61,19 +61,22 @@ def by_size_alone(column: Column | Known) -> TypeGuard[PieceSum]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fit(Posterior):
-    """Posterior draws of completed populations.
+    """A fit of a size model: posterior draws of completed populations and of their metrics.
+
+    Functions `fast` and `nuts` make it. `table` returns estimates and intervals, `apply` draws of metrics.
 
     Attributes
     ----------
     sample : Sample
     model : SizeModel
     evidence : Evidence
+        The data of the model.
     draws : Joined
-        Of the parts that the known number of predicted links ties.
+        Posterior draws of the tied parts: sizes, retention and leakage.
     population : Completed
-        Realised populations, one a draw.
+        Completed populations, one per draw.
     seed : int
-        Of the parts that nothing ties, which are fitted when a metric first asks for them.
+        Seed of the untied parts, which are fitted when a metric first needs them.
     """
 
     sample: Sample
@@ -84,7 +87,7 @@ class Fit(Posterior):
     seed: int
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: what is derived from them is derived again."""
+        """Return only the fields. Cached properties are computed anew after unpickling."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @property
@@ -94,7 +97,7 @@ class Fit(Posterior):
 
     @property
     def by_size(self) -> dict[str, FloatArray]:
-        """Expected entities of each size, and what becomes of them, (chain, draw, J)."""
+        """Expected entities of each size, and the quantities of the tied parts, (chain, draw, J)."""
         return self.draws.by_size
 
     @property
@@ -104,21 +107,21 @@ class Fit(Posterior):
 
     @property
     def khat(self) -> dict[str, float]:
-        """Pareto shapes of the weights of importance sampling, by part."""
+        """Pareto shapes of importance weights, by part, and under "total" that of the known total."""
         return self.draws.khat
 
     @cached_property
     def pymc(self) -> pm.Model:
-        """The tied parts as one PyMC model with its data frozen, to look at, to change and to sample.
+        """The tied parts as one PyMC model with frozen data, to inspect, to change and to sample.
 
         `pm.sample(model=fit.pymc)` draws parameters and quantities by size. The observed variables are
-        counts of the sampled entities by bins of size, sufficient for the parameters. Their log densities
-        leave out what depends on the counts alone. Two things are outside the model:
+        counts of the sampled entities by bins of size, which are sufficient for the parameters. Their log
+        densities leave out terms that depend on the counts alone. The model lacks two things:
 
-        - the chances that the prediction makes no error at all of one kind, `unbroken` and `unmet` of
-          `SizeModel`. Both are 0 here, as they are in the fit if an entity shows such an error.
-        - the completion (see `erbayes.bayes.population`). Metrics are of finite populations that hold the
-          sample as it is, and are not functions of the parameters.
+        - the chances that the prediction makes no error of one kind, `unbroken` of `Retention` and `unmet`
+          of `Leakage`. Both are 0 here, as they are in the fit if a sampled entity has such an error.
+        - the completion (see `erbayes.bayes.population`). Metrics are of finite populations that contain the
+          sample as observed. They are not functions of the parameters.
         """
         model = self.model.build(self.evidence)
         switches = {v.name: 0 for v in model.free_RVs if v.dtype == "int64"}
@@ -126,33 +129,37 @@ class Fit(Posterior):
 
     @cached_property
     def exact(self) -> FloatArray:
-        """Chance that an entity is predicted exactly, by size, (chain, draw, J)."""
-        clean = self._free("exactness", self.evidence.data, 0)["clean"]
+        """Chance that an entity is exactly predicted, by size, (chain, draw, J)."""
+        clean = self._untied("exactness", self.evidence.data, 0)["clean"]
         return self.by_size["intact"] * np.where(self.by_size["met"] > 0, clean, 1.0)
 
     def between(self, column: Column) -> FloatArray:
-        """Mean by size of a column that lies between bounds (`BETWEEN`), (chain, draw, J)."""
+        """Return the mean by size of a column that lies between bounds (`BETWEEN`), (chain, draw, J)."""
         between, size = BETWEEN[column], self.evidence.grid.size
         counted = between.evidence(self.evidence.entities, self.sample.units.column(column), size)
-        found = self._free("bounded", self.evidence.data | counted, 1 + list(BETWEEN).index(column))
-        return between.expected(size, self, found["bounded_mean"])
+        untied = self._untied("bounded", self.evidence.data | counted, 1 + list(BETWEEN).index(column))
+        return between.expected(size, self, untied["bounded_mean"])
 
-    def _free(self, place: str, data: dict[str, Any], stream: int) -> dict[str, FloatArray]:
-        """Draws by size of the part in a place that nothing ties."""
+    def _untied(self, place: str, data: dict[str, Any], stream: int) -> dict[str, FloatArray]:
+        """Fit an untied part, and return its draws by size."""
         part = self.model.untied[place]
         chains, draws = self.population.true.shape
         rng = np.random.default_rng([self.seed, stream])
-        (found,) = Importance(draws, chains)([CompiledPart.of(part, data)], rng)
-        if found.problems:
-            warnings.warn(f"{place}: {'; '.join(found.problems)}", NotConverged, stacklevel=4)
-        return found.by_size
+        (part_draws,) = Importance(draws, chains)([CompiledPart.of(part, data)], rng)
+        if part_draws.problems:
+            warnings.warn(f"{place}: {'; '.join(part_draws.problems)}", NotConverged, stacklevel=4)
+        return part_draws.by_size
 
     @cached_property
     def _totals(self) -> dict[Column | Known, FloatArray]:
         return {}
 
     def total(self, column: Column | Known) -> FloatArray:
-        """Posterior draws of a column's population total, (chain, draw).
+        """Return posterior draws of a column's population total, (chain, draw).
+
+        Parameters
+        ----------
+        column : Column or Known
 
         Raises
         ------
@@ -171,95 +178,93 @@ class Fit(Posterior):
         if column in LINKS:
             return self._links(column)
         if column in EXPECTED:
-            each = EXPECTED[column](self)
-        elif by_size_alone(column):
-            each = column.term(self.size, self.size, self.size)
+            mean = EXPECTED[column](self)
+        elif depends_on_size(column):
+            mean = column.term(self.size, self.size, self.size)
         else:
             raise NotIdentified(
-                f"no part of the size model says anything of '{column.name}': use taylor or the bootstrap "
-                "for metrics that need it, or add what an entity of each size is expected to have of it to "
-                "erbayes.bayes.EXPECTED"
+                f"no part of the size model returns '{column.name}': use taylor or the bootstrap for metrics "
+                "that need it, or add its mean among entities of each size to erbayes.bayes.EXPECTED"
             )
         sampled = self.sample.units.column(column).sum()
-        return np.asarray(sampled + (self._unsampled * each).sum(-1))
+        return np.asarray(sampled + (self._unsampled * mean).sum(-1))
 
     def _links(self, column: Column) -> FloatArray:
-        """Common or true links, of populations scaled to the known number of predicted links.
+        """Return common or true links of the completed populations, scaled to the known predicted links.
 
-        Where there is no false link, common links are the predicted ones, not merely nearly so; and true
-        links are the common ones where none is lost.
+        Without false links, common links equal the predicted ones exactly, not up to rounding. If no link is
+        lost, true links equal the common ones.
         """
-        found, predicted = self.population, self.evidence.predicted_links
-        scale = predicted / np.maximum(found.common + found.false, 1e-300)
-        common = np.where((found.false == 0) & (found.common > 0), predicted, found.common * scale)
+        links, predicted = self.population, self.evidence.predicted_links
+        scale = predicted / np.maximum(links.common + links.false, 1e-300)
+        common = np.where((links.false == 0) & (links.common > 0), predicted, links.common * scale)
         if column == COMMON_LINKS:
             return common
-        return np.where(found.true == found.common, common, found.true * scale)
+        return np.where(links.true == links.common, common, links.true * scale)
 
     @cached_property
     def _unsampled(self) -> FloatArray:
-        """Unsampled entities of each size, whose records and the sample's add to N, (chain, draw, J)."""
+        """Unsampled entities of each size, (chain, draw, J). Their records and the sample's add to N."""
         number = self.population.number
-        rest = self.evidence.records - self.evidence.data["sampled_records"]
-        records = number @ self.evidence.grid.size
-        return np.asarray(number * (rest / np.maximum(records, 1.0))[..., None])
+        records = self.evidence.records - self.evidence.data["sampled_records"]
+        return np.asarray(number * (records / np.maximum(number @ self.size, 1.0))[..., None])
 
     def identifies(self, metric: Metric) -> bool:
-        """True if the model produces all totals of a metric."""
+        """Return True if the model produces all totals of a metric."""
         return all(
-            isinstance(c, Known | ClusterSum) or c in LINKS or c in EXPECTED or by_size_alone(c)
+            isinstance(c, Known | ClusterSum) or c in LINKS or c in EXPECTED or depends_on_size(c)
             for c in metric.columns
         )
 
     def problems(self) -> list[str]:
-        """What is wrong with the draws, with remedies; empty where nothing is."""
-        found, total = list(self.draws.problems), self.draws.khat["total"]
+        """Return the reasons not to rely on the draws, with remedies; an empty list if there are none."""
+        problems, total = list(self.draws.problems), self.draws.khat["total"]
         if total > KHAT:
-            found.append(
+            problems.append(
                 f"few draws agree with the known {self.evidence.predicted_links:,.0f} predicted links "
                 f"(Pareto k {total:.2f}): either this family of sizes is wrong, or the prediction is not the "
                 "population that was sampled"
             )
-            return found
+            return problems
         key = self.apply([pairwise_precision, pairwise_recall])
         if len(key.values) > 1:
-            found += problems_of_chains(key.values, list(key.names))
-        return found
+            problems += problems_of_chains(key.values, list(key.names))
+        return problems
 
     @cached_property
     def factors(self) -> dict[str, Factor]:
-        """What the sampled entities show, with the likelihood of each thing; see `likelihood`."""
+        """Factors of the likelihood of the sampled entities (see `erbayes.bayes.likelihood`)."""
         return factors(self.evidence.entities, self.evidence.data, self.by_size)
 
     def log_likelihood(self) -> FloatArray:
-        """Log-likelihood of each distinct sampled entity, (chain, draw, entity).
+        """Return the log-likelihood of each distinct sampled entity, (chain, draw, entity).
 
-        Of its size, as often as it was drawn; of its links kept given its size; and of the foreign records
-        that it meets given its size.
+        It is the sum of the terms of its size, of its links kept, and of the foreign records that it meets.
+        The first term counts once per draw, the others are given the size.
 
         Notes
         -----
-        The posterior also rests on the known number of predicted links, \\|P\\|, which is no entity's.
-        Leave-one-out keeps it, and takes the links of an entity that is left out to be as uncertain as
-        before. They are then among those of unsampled entities, on which \\|P\\| bears more. For a giant
-        that holds much of \\|P\\| its density is doubtful for that reason.
+        The posterior also depends on the known number of predicted links, \\|P\\|, which belongs to no single
+        entity. Leave-one-out keeps the density of this number, in which the links of the entity that is left
+        out still count as observed. The result is therefore doubtful for a giant that holds much of \\|P\\|.
         """
-        found = np.zeros((*self.population.true.shape, len(self.evidence.entities.bin)))
+        log_density = np.zeros((*self.population.true.shape, len(self.evidence.entities.bin)))
         for factor in self.factors.values():
-            found[..., factor.entity] += factor.log_density()
-        return found
+            log_density[..., factor.entity] += factor.log_density()
+        return log_density
 
     @cached_property
     def tree(self) -> xr.DataTree:
-        """What ArviZ works on.
+        """The fit as a tree of groups, for ArviZ.
 
-        - posterior: metrics and parameters, without those that are the same in all draws;
-        - by_size: quantities by size of entities, and totals: those that the metrics are made of;
-        - log_likelihood: one value for each sampled entity (see `log_likelihood`);
-        - log_prior: of each part;
-        - observed_data: what the sampled entities show (see `likelihood.factors`);
-        - constant_data: what is known of the prediction, the design and the sampled entities;
-        - sample_stats: from NUTS, of the transitions that drew the sizes.
+        - posterior: metrics, and parameters that vary between draws
+        - by_size: quantities by size of entities
+        - totals: the totals of which the metrics are functions
+        - log_likelihood: one value per sampled entity (see `log_likelihood`)
+        - log_prior: log prior density of each part
+        - observed_data: observations of the sampled entities (see `likelihood.factors`)
+        - constant_data: known quantities of the prediction, the design and the sampled entities
+        - sample_stats: statistics of the transitions of NUTS that drew the sizes
         """
         entities, data, metrics = self.evidence.entities, self.evidence.data, self.apply(self.metrics)
         totals = self.totals(self.metrics)
@@ -282,46 +287,51 @@ class Fit(Posterior):
     def _as_tree(
         self, groups: Mapping[str, Mapping[str, Any]], coords: Mapping[str, Any] | None = None
     ) -> xr.DataTree:
-        """Groups of arrays by ArviZ's conventions, with the names of dimensions and of what made them."""
+        """Return groups of arrays as a tree by ArviZ's conventions, with dimensions and coordinates."""
         ids = self.sample.units.ids.astype(str).to_numpy()
         of_entity = ("outcome", "links", "foreign", "draws", "records_of_entity")
         dims: dict[str, Any] = dict(self.pymc.named_vars_to_dims)
         dims |= {"metrics": ("metric",), "totals": ("column",), **dict.fromkeys(of_entity, ("entity",))}
         dims |= {name: (DIMS[name],) for name in self.factors}
-        found = {k: np.asarray(v) for k, v in self.pymc.coords.items() if v is not None}
-        found |= {"entity": ids, "entity_size": self.size, **(coords or {})}
-        found |= {DIMS[name]: ids[factor.entity] for name, factor in self.factors.items()}
-        made = {
+        labels = {k: np.asarray(v) for k, v in self.pymc.coords.items() if v is not None}
+        labels |= {"entity": ids, "entity_size": self.size, **(coords or {})}
+        labels |= {DIMS[name]: ids[factor.entity] for name, factor in self.factors.items()}
+        origin = {
             "inference_library": "erbayes",
             "inference_library_version": version("erbayes"),
             "sampler": "NUTS" if self.draws.statistics else "importance sampling",
         }
         filled = {name: group for name, group in groups.items() if group}
-        attributes = dict.fromkeys(("/", *filled), made)
-        tree: xr.DataTree = az.from_dict(filled, coords=found, dims=dims, attrs=attributes)
+        attributes = dict.fromkeys(("/", *filled), origin)
+        tree: xr.DataTree = az.from_dict(filled, coords=labels, dims=dims, attrs=attributes)
         return tree
 
     def predictive(self, *, draws: int = 500, rng: np.random.Generator | int | None = None) -> xr.DataTree:
-        """The tree for predictive checks: what the model expects of the sampled entities, and what they show.
+        """Return the tree with predicted observations added, for prior and posterior predictive checks.
 
-        prior_predictive and posterior_predictive have the names of observed_data. The size of an entity is
-        predicted among the distinct entities of a sample by this design, the rest given the sampled sizes.
-        log_likelihood is of each variable alone, as `arviz.plot_loo_pit` needs it. prior holds parameters.
+        Groups prior_predictive and posterior_predictive have the variables of observed_data. Sizes are
+        predicted for the distinct entities of a sample by this design. The other variables are predicted
+        given the sampled sizes. Group log_likelihood has each variable separately, as `arviz.plot_loo_pit`
+        needs it. Group prior has parameters.
 
         Parameters
         ----------
         draws : int
-            From the prior. There are as many from the posterior as the fit has.
+            Draws from the prior. Those from the posterior are the draws of the fit.
         rng : Generator, int or None
-            A generator, or its seed; None is another seed at each call.
+            A generator or its seed. None is a new seed at each call.
+
+        Returns
+        -------
+        DataTree
         """
         rng, data = generator(rng), self.evidence.data
-        found = {n: drawn_from_prior(p, data, draws, rng) for n, p in self.model.tied.items()}
-        by_size = {k: v for part in found.values() for k, v in part.by_size.items()}
-        before = factors(self.evidence.entities, data, by_size)
+        prior = [drawn_from_prior(part, data, draws, rng) for part in self.model.tied.values()]
+        by_size = {k: v for part in prior for k, v in part.by_size.items()}
+        prior_factors = factors(self.evidence.entities, data, by_size)
         groups = {
-            "prior": {k: v for part in found.values() for k, v in part.parameters.items()},
-            "prior_predictive": {name: factor.drawn(rng) for name, factor in before.items()},
+            "prior": {k: v for part in prior for k, v in part.parameters.items()},
+            "prior_predictive": {name: factor.drawn(rng) for name, factor in prior_factors.items()},
             "posterior_predictive": {name: factor.drawn(rng) for name, factor in self.factors.items()},
             "log_likelihood": {name: factor.log_density() for name, factor in self.factors.items()},
         }
@@ -336,7 +346,7 @@ class Fit(Posterior):
 
     @staticmethod
     def load(path: Path | str) -> Saved:
-        """What a fit saved: its table, its metrics and its tree, without the sample and the model.
+        """Read a saved fit, which has the table, the metrics and the tree, but not the sample and the model.
 
         To keep all of a fit, pickle it.
 
@@ -344,6 +354,10 @@ class Fit(Posterior):
         ----------
         path : Path or str
             A file of `save`, or a folder of `fit.tree.to_zarr`.
+
+        Returns
+        -------
+        Saved
 
         Raises
         ------
@@ -354,18 +368,25 @@ class Fit(Posterior):
 
 
 LINKS = (COMMON_LINKS, TRUE_LINKS)
+"""Columns whose totals are those of the completed populations."""
 EXPECTED: dict[Column, Callable[[Fit], FloatArray]] = {
     B3_RECALL: lambda fit: 1 + (fit.size - 1) * fit.by_size["kept"],
     B3_RECALL_MEAN: lambda fit: (1 + (fit.size - 1) * fit.by_size["kept"]) / fit.size,
     EXACT: lambda fit: fit.exact,
     **{column: partial(Fit.between, column=column) for column in BETWEEN},
 }
-"""Mean of a column among entities of each size, (chain, draw, J). Add your own, and fits have its total.
+"""Functions of a fit that return the mean of a column among entities of each size, (chain, draw, J).
 
-`fit.by_size` has of entities of `fit.size` records the chance to be in one predicted cluster (intact), the
-mean share of links kept (kept), the chance to meet a foreign record (met), and the mean number of foreign
-records that each record meets (foreign). `fit.exact` has the chance to be predicted exactly. Links are not
-in this table: they are completed with \\|P\\|. Neither are columns that sizes of entities alone fix.
+Add a function for a column of your own, and fits have its total. `fit.by_size` has these quantities of
+entities with `fit.size` records:
+
+- intact: the chance to be in one predicted cluster
+- kept: the mean share of links kept
+- met: the chance to meet a foreign record
+- foreign: the mean number of foreign records that each record meets
+
+`fit.exact` is the chance to be exactly predicted. The table does not need true and common links, which follow
+from the completed populations, or columns that depend only on the sizes of entities.
 """
 
 
@@ -376,33 +397,50 @@ def fast(
     draws: int = 1000,
     rng: np.random.Generator | int | None = None,
 ) -> Fit:
-    """Fit a size model by importance sampling: tenths of a second, once it is compiled.
+    """Fit a size model by importance sampling.
 
-    Parts whose importance weights are unreliable, with a Pareto shape above .7, are drawn by NUTS where
-    nutpie is installed, which once compiles the model for it.
+    The first fit compiles the model, which takes some seconds. Further fits take tenths of a second. If the
+    importance weights of a part are unreliable, with a Pareto shape above .7, the part is drawn by NUTS. This
+    needs nutpie, and one more compilation.
 
     Parameters
     ----------
     sample : Sample
+        Sampled entities, under a design by which the chance of an entity depends only on its size.
     model : SizeModel, optional
+        By default `SizeModel()`.
     draws : int
-        50 or more.
+        Posterior draws, 50 or more.
     rng : Generator, int or None
-        A generator, or its seed, which PyMC calls `random_seed`; None is another seed at each call.
+        A generator or its seed (`random_seed` in PyMC). None is a new seed at each call.
+
+    Returns
+    -------
+    Fit
 
     Raises
     ------
     DataError
         Too few draws, or a part that breaks its contract (see `erbayes.bayes.contract`).
     NotIdentified
-        Units, designs or predictions that a size model cannot take (see `Evidence.of`).
+        Units, a design or a prediction that a size model cannot use (see `Evidence.of`).
 
     Warns
     -----
     Alarm
-        The sample speaks against the known totals of the prediction.
+        The sample contradicts the known totals of the prediction.
     NotConverged
-        Importance weights that are unreliable, of a part or of the known number of predicted links.
+        Importance weights are unreliable, of a part or of the known number of predicted links.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes import bayes, datasets
+    >>> case = datasets.people()
+    >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
+    >>> fit = bayes.fast(sample, rng=1)
+    >>> fit.table().loc["pairwise-precision", "estimate"].round(2)
+    np.float64(0.82)
     """
     return _fitted(sample, model, Importance(draws), rng)
 
@@ -420,21 +458,28 @@ def nuts(
     progressbar: bool = True,
     nuts_sampler: str | None = None,
 ) -> Fit:
-    """Fit a size model by NUTS, in coordinates where its parts are nearly standard normal.
+    """Fit a size model by NUTS, in coordinates in which its posterior is nearly standard normal.
 
-    The parts' posterior given the known number of predicted links is the product of theirs, which NUTS
-    draws, times its density, by which the draws are resampled (see `joined`). Parts that it does not tie
-    are drawn by importance sampling as in `fast`.
+    Use it to check a fast fit, or if a fast fit is unreliable. The joint posterior of the tied parts is the
+    product of the parts' posteriors times the density of the known number of predicted links. NUTS draws the
+    parts. The draws are then resampled with that density as weight (see `joined`). Untied parts are drawn by
+    importance sampling.
 
     Parameters
     ----------
     sample : Sample
+        Sampled entities, as for `fast`.
     model : SizeModel, optional
+        By default `SizeModel()`.
     draws, tune, chains, cores, target_accept, progressbar, nuts_sampler
-        As of `pymc.sample`, with 50 draws or more. nutpie is used where it is installed and `nuts_sampler`
-        names no other: it compiles a model once, for whatever data and parameters of priors.
+        Arguments of `pymc.sample`, with 50 draws or more. nutpie draws if it is installed and `nuts_sampler`
+        names no other package. It compiles a model once for all data and parameters of priors.
     rng : Generator, int or None
-        A generator, or its seed, which PyMC calls `random_seed`; None is another seed at each call.
+        A generator or its seed (`random_seed` in PyMC). None is a new seed at each call.
+
+    Returns
+    -------
+    Fit
 
     Raises
     ------
@@ -442,15 +487,15 @@ def nuts(
         Too few draws, a sampler that is unknown or not installed, or a part that breaks its contract (see
         `erbayes.bayes.contract`).
     NotIdentified
-        Units, designs or predictions that a size model cannot take (see `Evidence.of`).
+        Units, a design or a prediction that a size model cannot use (see `Evidence.of`).
 
     Warns
     -----
     Alarm
-        The sample speaks against the known totals of the prediction.
+        The sample contradicts the known totals of the prediction.
     NotConverged
-        Divergences; an R-hat above 1.01 or fewer than 100 effective draws a chain of any parameter or of
-        pairwise precision or recall; few draws that agree with the known number of predicted links.
+        Divergences; few draws that agree with the known number of predicted links; an R-hat above 1.01, or
+        fewer than 100 effective draws per chain, of a parameter or of pairwise precision or recall.
     """
     sampler = NUTS(draws, tune, chains, cores, target_accept, progressbar, nuts_sampler)
     return _fitted(sample, model, sampler, rng)
@@ -459,7 +504,8 @@ def nuts(
 def _fitted(
     sample: Sample, model: SizeModel | None, sampler: Sampler, rng: np.random.Generator | int | None
 ) -> Fit:
-    enough(sampler.draws)
+    """Fit a model by a sampler, and warn of problems."""
+    need_draws(sampler.draws)
     rng, model, evidence = generator(rng), SizeModel() if model is None else model, Evidence.of(sample)
     need_object(model, "tied", "a model is an object such as SizeModel()")
     parts = [CompiledPart.of(part, evidence.data) for part in model.tied.values()]
@@ -467,8 +513,8 @@ def _fitted(
     population = completed(draws.by_size, evidence.data, rng)
     fit = Fit(sample, model, evidence, draws, population, int(rng.integers(2**31)))
     if links_out_of_reach(sample.units) < 0.1:
-        for told in out_of_balance(sample):
-            warnings.warn(f"{told} A size model takes the known total for true.", Alarm, stacklevel=3)
+        for alarm in out_of_balance(sample):
+            warnings.warn(f"{alarm} A size model relies on the known total.", Alarm, stacklevel=3)
     problems = fit.problems()
     if problems:
         warnings.warn("; ".join(problems), NotConverged, stacklevel=3)

@@ -1,4 +1,4 @@
-"""The grids on which sizes and intrusions are counted, and smooth functions on them."""
+"""The grids on which sizes and foreign records are counted, and the basis of smooth functions on them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 
 SINGLE = 16
-"""Sizes up to this have a bin each."""
+"""Each size up to this has a bin of its own."""
 PER_DOUBLING = 6
-"""Bins a doubling above."""
+"""Bins per doubling of larger sizes."""
 LENGTH = 2.5
 """Length scale of smooth functions, in doublings."""
 RANK = 5
-"""Basis functions of a smooth function."""
+"""Number of basis functions of a smooth function."""
 INTRUSION = 2.0 ** np.arange(-9.0, 20.5, 0.5)
-"""Bins of intrusion, the foreign records that a record of an entity meets, on average over the entity."""
+"""Bins of intrusion, the number of foreign records that a record of an entity meets on average."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SizeGrid:
-    """Bins of entity sizes: single sizes up to 16, then six a doubling.
+    """Bins of entity sizes: single sizes up to 16, then six per doubling.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class SizeGrid:
 
     @classmethod
     def up_to(cls, top: float) -> SizeGrid:
-        """Bins for sizes from 1 to `top` at least."""
+        """Make bins for all sizes from 1 to `top`, and possibly some above."""
         doublings = np.ceil(PER_DOUBLING * np.log2((max(top, SINGLE) + 1) / SINGLE)) + 1
         coarse = np.round(SINGLE * 2 ** (np.arange(doublings + 1) / PER_DOUBLING))
         edges = np.concatenate([np.arange(1.0, SINGLE), coarse])
@@ -54,7 +54,7 @@ class SizeGrid:
         return cls(lower, (lower + upper - 1) / 2, upper - lower)
 
     def bin(self, size: FloatArray) -> IntArray:
-        """Bin of each size."""
+        """Return the bin of each size."""
         return np.searchsorted(self.lower, size, side="right") - 1
 
     @property
@@ -69,10 +69,24 @@ class SizeGrid:
 
 
 def basis(x: FloatArray, length: float = LENGTH, rank: int = RANK) -> FloatArray:
-    """Leading eigenfunctions of a squared-exponential Gaussian process, times √eigenvalue, (J, rank).
+    """Return a basis of smooth functions on a grid.
 
-    Rescaled so that with independent standard normal coefficients their sum has unit variance at every
-    x, on long grids too, where so few functions are smoother than the process.
+    It holds the leading eigenfunctions of a squared-exponential Gaussian process, times √eigenvalue. They are
+    rescaled: their sum with independent standard normal coefficients has variance 1 at every x. Without
+    that, the variance would be below 1 on long grids, for which `rank` functions are too few.
+
+    Parameters
+    ----------
+    x : float array, (J,)
+        Points, in doublings.
+    length : float
+        Length scale of the process, in doublings.
+    rank : int
+        Number of functions.
+
+    Returns
+    -------
+    float array, (J, rank)
     """
     values, vectors = np.linalg.eigh(np.exp(-0.5 * ((x[:, None] - x) / length) ** 2))
     leading = vectors[:, -rank:] * np.sqrt(values[-rank:])
@@ -80,5 +94,5 @@ def basis(x: FloatArray, length: float = LENGTH, rank: int = RANK) -> FloatArray
 
 
 def nearest(grid: FloatArray, x: FloatArray) -> IntArray:
-    """Position of the nearest point, on the log scale, of an increasing positive grid."""
+    """Return the position of the nearest point of an increasing positive grid, on the log scale."""
     return np.searchsorted(np.sqrt(grid[1:] * grid[:-1]), x)

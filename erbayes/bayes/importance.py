@@ -1,7 +1,7 @@
-"""Importance sampling of one part: t distributions around the mode, adapted to what the weights find.
+"""Importance sampling of one part: proposals are t distributions around the mode, adapted to the weights.
 
-In the few dimensions of a part it is exact enough, and its weights, smoothed by Pareto's distribution
-(Vehtari et al. 2024), say so.
+A part has few dimensions, so that this is accurate. The weights are smoothed by Pareto's distribution, whose
+shape k̂ shows whether they can be relied on. Source: Vehtari et al. (2024).
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ from .parts import CompiledPart
 from .priors import TAIL
 
 DF = 5.0
-"""Degrees of freedom of proposals; wide ones have those of the priors with heavy tails."""
+"""Degrees of freedom of proposals. Widened proposals have those of priors with heavy tails."""
 WIDER = 4.0
-"""Wide proposals take priors of smooth functions for so many times as wide as they are."""
+"""Widened proposals treat priors of smooth functions as this many times as wide."""
 FEWEST, MOST = 8, 24
-"""Rounds; more than the fewest where the weights cannot yet be relied on."""
+"""Smallest and largest number of rounds. There are more rounds if the weights cannot be relied on."""
 KHAT = 0.7
 """Pareto shapes above this make importance weights unreliable (Vehtari et al. 2024)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """θ = centre + root z: the z of each variable multivariate t distributed, independent of the others'.
+    """A proposal distribution of θ = centre + root z.
 
-    Where priors have tails like a power, one variable alone is far out. A single t distribution of θ, in
-    which all are far out at once, has next to no draws there.
+    Each variable has some coordinates of z. They are multivariate t distributed, independently of the other
+    variables. If priors have heavy tails, one variable may be far out while the others are not. A single t
+    distribution of all coordinates would have hardly any draws there.
 
     Attributes
     ----------
@@ -41,7 +42,7 @@ class Proposal:
     root : float array, (d, d)
         Lower triangular root of its scale matrix.
     variable : float array, (d, k)
-        1 where a coordinate is of a variable, 0 else.
+        1 if a coordinate belongs to a variable, else 0.
     df : float
         Degrees of freedom.
     """
@@ -52,7 +53,7 @@ class Proposal:
     df: float = DF
 
     def draws(self, number: int, rng: np.random.Generator) -> FloatArray:
-        """Draws, (number, d)."""
+        """Draw `number` values of θ, (number, d)."""
         z = rng.standard_normal((number, len(self.centre)))
         spread = np.sqrt(self.df / rng.chisquare(self.df, (number, self.variable.shape[1])))
         return self.centre + z * (spread @ self.variable.T) @ self.root.T
@@ -68,46 +69,54 @@ class Proposal:
     @cached_property
     def _constant(self) -> float:
         d = self.variable.sum(axis=0)
-        each = gammaln(self._power) - gammaln(self.df / 2) - d / 2 * np.log(self.df * np.pi)
-        return float(each.sum() - np.log(np.diag(self.root)).sum())
+        terms = gammaln(self._power) - gammaln(self.df / 2) - d / 2 * np.log(self.df * np.pi)
+        return float(terms.sum() - np.log(np.diag(self.root)).sum())
 
     def log_density(self, thetas: FloatArray) -> FloatArray:
-        """Log density at each θ, (K,)."""
+        """Return the log density at each θ, (K,)."""
         z = (thetas - self.centre) @ self._inverse
         square = z**2 @ self.variable
         return np.asarray(self._constant - np.log1p(square / self.df) @ self._power)
 
-    def widened(self, at: IntArray, scale: float) -> Proposal:
-        """One for the tails of the coordinates `at`, which under their prior are t distributed around 0.
+    def widened(self, weights: IntArray, scale: float) -> Proposal:
+        """Return a proposal for the tails of the weights of a smooth function.
 
-        Far out the prior is as flat as a wide normal one would be: the precision that it gives is taken
-        off, but for that of one `WIDER` times as wide, and what the data determine stays. In no direction
-        is it more than as many times as wide as this one.
+        The prior of these weights is a t distribution around 0, which is nearly flat in its tails. Its
+        precision is replaced by that of a prior `WIDER` times as wide. The precision that comes from the data
+        stays. In no direction is the result more than `WIDER` times as wide as this proposal.
+
+        Parameters
+        ----------
+        weights : int array
+            Coordinates of the weights.
+        scale : float
+            Scale of their prior.
         """
-        w, wide = self.centre[at], self.root[at]
-        given = (TAIL - 2) / (TAIL * scale**2) * (1 - WIDER**-2)
-        value, vector = np.linalg.eigh(np.eye(len(self.centre)) - given * wide.T @ wide)
-        along = self.root @ (vector / np.sqrt(np.maximum(value, WIDER**-2)))
-        cov = along @ along.T
-        centre = self.centre + cov[:, at] @ (given * w)
+        w, root = self.centre[weights], self.root[weights]
+        precision = (TAIL - 2) / (TAIL * scale**2) * (1 - WIDER**-2)
+        value, vector = np.linalg.eigh(np.eye(len(self.centre)) - precision * root.T @ root)
+        factor = self.root @ (vector / np.sqrt(np.maximum(value, WIDER**-2)))
+        cov = factor @ factor.T
+        centre = self.centre + cov[:, weights] @ (precision * w)
         return Proposal(centre, np.linalg.cholesky(cov), self.variable, TAIL)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Approximation:
-    """A posterior approximated.
+    """An approximate posterior of one part, given that there are errors.
 
     Attributes
     ----------
     centre : float array, (d,)
+        Posterior mean of θ.
     root : float array, (d, d)
-        Lower triangular, with the covariance matrix as its square.
+        Lower triangular root of the covariance matrix.
     thetas : float array, (K, d)
-        Draws.
+        Posterior draws.
     khat : float
         Pareto shape of their weights.
     log_evidence : float
-        Log marginal density of the data, where there are errors.
+        Log marginal density of the data.
     """
 
     centre: FloatArray
@@ -118,25 +127,36 @@ class Approximation:
 
 
 def approximated(part: CompiledPart, draws: int, rng: np.random.Generator) -> Approximation:
-    """Laplace's approximation, adapted by adaptive multiple importance sampling (Cornuet et al. 2012).
+    """Approximate the posterior of a part by adaptive multiple importance sampling (Cornuet et al. 2012).
 
-    Each round proposes with the weighted mean and covariance of all rounds before it, the first with
-    Laplace's; every other one for the tails of a smooth function. Every draw is weighted against the
-    mixture of all rounds' proposals.
+    The first round draws from Laplace's approximation. Each later round has the weighted mean and covariance
+    of all rounds before it. Every second round is widened for the tails of one smooth function. The weight of
+    a draw is its posterior density divided by that of the mixture of all rounds' proposals.
+
+    Parameters
+    ----------
+    part : CompiledPart
+    draws : int
+        Number of draws to return, K.
+    rng : Generator
+
+    Returns
+    -------
+    Approximation
     """
     (centre, cov), smooths = _laplace(part), part.smooths
     names = np.array(part.coordinates)
     variable = (names[:, None] == np.unique(names)).astype(float)
     proposals: list[Proposal] = []
     thetas, densities, mixture = np.empty((0, len(centre))), np.empty(0), np.empty(0)
-    each, khat = -(-2 * draws // FEWEST), np.inf
+    per_round, khat = -(-2 * draws // FEWEST), np.inf
     while len(proposals) < (FEWEST if khat <= KHAT else MOST):
         proposal = Proposal(centre, np.linalg.cholesky(cov), variable)
-        which, tails = divmod(len(proposals), 2)
-        if smooths and tails:
-            proposal = proposal.widened(*smooths[which % len(smooths)])
+        pair, second = divmod(len(proposals), 2)
+        if smooths and second:
+            proposal = proposal.widened(*smooths[pair % len(smooths)])
         proposals.append(proposal)
-        new = proposal.draws(each, rng)
+        new = proposal.draws(per_round, rng)
         earlier = np.logaddexp(mixture, proposal.log_density(thetas))
         mixture = np.concatenate([earlier, np.logaddexp.reduce([q.log_density(new) for q in proposals])])
         thetas = np.concatenate([thetas, new])
@@ -147,15 +167,18 @@ def approximated(part: CompiledPart, draws: int, rng: np.random.Generator) -> Ap
         else:
             w, khat = smoothed(log_w)
         centre = w @ thetas
-        off, size = thetas - centre, 1 / (w @ w)
-        cov = (size * (off.T * w) @ off + len(centre) * cov) / (size + len(centre))
+        deviations, size = thetas - centre, 1 / (w @ w)
+        cov = (size * (deviations.T * w) @ deviations + len(centre) * cov) / (size + len(centre))
     chosen = resampled(w, draws, rng)
     log_evidence = float(np.logaddexp.reduce(log_w) - np.log(len(log_w)))
     return Approximation(centre, np.linalg.cholesky(cov), thetas[chosen], khat, log_evidence)
 
 
 def _laplace(part: CompiledPart) -> tuple[FloatArray, FloatArray]:
-    """Mode and inverse curvature, from differences: gradients take seconds to compile."""
+    """Return mode and inverse curvature of the log density.
+
+    They come from differences of densities, because gradients take seconds to compile.
+    """
     d, h = len(part.start), 1e-3
     one = np.eye(d)
     two = (one[:, None] + one).reshape(-1, d)
@@ -172,23 +195,23 @@ def _laplace(part: CompiledPart) -> tuple[FloatArray, FloatArray]:
 
 
 def truncated(log_w: FloatArray) -> FloatArray:
-    """Weights that add to 1, none above √K times their mean (Ionides 2008)."""
+    """Return weights that add to 1, cut at √K times their mean (Ionides 2008)."""
     w = np.exp(log_w - log_w.max())
     w = np.minimum(w, w.mean() * np.sqrt(len(w)))
     return np.asarray(w / w.sum())
 
 
 def smoothed(log_w: FloatArray) -> tuple[FloatArray, float]:
-    """Pareto-smoothed weights that add to 1, and the Pareto shape: -∞ where all weigh the same."""
+    """Return Pareto-smoothed weights that add to 1, and the Pareto shape, which is -∞ if all are equal."""
     if np.ptp(log_w[np.isfinite(log_w)]) < 1e-9:
         return np.isfinite(log_w) / np.isfinite(log_w).sum(), -np.inf
     log_smooth, khat = array_stats.psislw(-log_w)
-    if not np.isfinite(khat):  # too few distinct weights in the tail to say
+    if not np.isfinite(khat):  # the tail has too few distinct weights
         log_smooth, khat = log_w, np.inf
     w = np.exp(log_smooth - log_smooth.max())
     return w / w.sum(), float(khat)
 
 
 def resampled(w: FloatArray, number: int, rng: np.random.Generator) -> IntArray:
-    """Systematic resampling: positions in increasing order."""
+    """Draw positions with probabilities w by systematic resampling, in increasing order."""
     return np.searchsorted(np.cumsum(w), (np.arange(number) + rng.random()) / number).clip(0, len(w) - 1)

@@ -1,4 +1,4 @@
-"""Parts joined: draws of each with partners among the others, weighted by the one known total."""
+"""Joint draws of the tied parts: draws of one with partners among the others, weighted by the known total."""
 
 from __future__ import annotations
 
@@ -15,27 +15,30 @@ from .parts import PartDraws
 from .population import Links, log_density_of_total, unsampled
 
 PARTNERS = 4
-"""Random partners that each draw of the first part is tried with."""
+"""Number of random partners of each draw of the first part, of which one is chosen."""
 TIED = ("entities", "kept", "kept_square", "foreign", "foreign_square")
+"""Quantities by size on which the number of predicted links depends."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joined:
-    """Draws of several parts together.
+    """Joint posterior draws of several parts.
 
     Attributes
     ----------
-    by_size, parameters : dicts of float arrays, (chain, draw, ...)
-    log_prior : dict of float arrays, (chain, draw)
-        Log prior density of each part's parameters.
-    statistics : dict of arrays, (chain, draw)
-        Of NUTS, of the transitions that drew the first part; empty without.
-    khat : dict
-        Pareto shapes of the weights of each part's importance sampling, and of the known total.
+    by_size : dict, name -> float array, (chain, draw, ...)
+        Quantities by size.
+    parameters : dict, name -> float array, (chain, draw, ...)
+    log_prior : dict, part -> float array, (chain, draw)
+        Log prior density of the part's parameters.
+    statistics : dict, name -> array, (chain, draw)
+        Statistics of NUTS, of the transitions that drew the first part; empty without NUTS.
+    khat : dict, name -> float
+        Pareto shapes of the importance weights of each part, and under "total" of the known total.
     refitted : list of str
-        Parts that NUTS took over.
+        Parts that were drawn by NUTS because their importance weights were unreliable.
     problems : list of str
-        Why not to rely on the draws, with remedies.
+        Reasons not to rely on the draws, with remedies.
     """
 
     by_size: dict[str, FloatArray]
@@ -48,11 +51,24 @@ class Joined:
 
 
 def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator) -> Joined:
-    """Draws of the parts together, (chain, draw), in the order of the first part's.
+    """Join the draws of independent parts by the known number of predicted links.
 
-    Given the total, the parts' posterior is the product of theirs times the density of the known number
-    of predicted links: so each draw of the first part is tried with partners from the same chain of the
-    others, and the pairs are resampled by that density.
+    The joint posterior is the product of the parts' posteriors times the density of the known number. Each
+    draw of the first part is combined with random partners from the same chain of the other parts. The
+    combinations are then resampled with that density as weight. They are in the order of the first part's
+    draws.
+
+    Parameters
+    ----------
+    parts : mapping, name -> PartDraws
+        Draws of the parts, with the same chains and draws. The first part is that of sizes.
+    data : mapping, name -> array
+        Entries are those of `contract.DATA`.
+    rng : Generator
+
+    Returns
+    -------
+    Joined
 
     Raises
     ------
@@ -62,35 +78,31 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
     _refuse_common_names(parts)
     first, *others = parts.values()
     C, K = next(iter(first.by_size.values())).shape[:2]
-    chain, own = np.arange(C)[:, None], np.broadcast_to(np.arange(K), (C, K))
-    left = unsampled(first.by_size["entities"], data)
+    chain, draw = np.arange(C)[:, None], np.broadcast_to(np.arange(K), (C, K))
+    rest = unsampled(first.by_size["entities"], data)
     tied = {k: (i, v) for i, p in enumerate(others) for k, v in p.by_size.items() if k in TIED}
-    partners = rng.permuted(np.broadcast_to(own, (PARTNERS, len(others), C, K)), axis=-1)
+    partners = rng.permuted(np.broadcast_to(draw, (PARTNERS, len(others), C, K)), axis=-1)
     log_w = np.empty((C, K, PARTNERS))
-    for j, at in enumerate(partners):
-        links = Links.of(left, {k: v[chain, at[i]] for k, (i, v) in tied.items()}, data)
+    for j, partner in enumerate(partners):
+        links = Links.of(rest, {k: v[chain, partner[i]] for k, (i, v) in tied.items()}, data)
         log_w[..., j] = log_density_of_total(links, np.log, np.log(data["predicted_links"]))
     w, khat = smoothed(log_w.ravel())
-    chosen = np.stack([resampled(of / of.sum(), K, rng) for of in w.reshape(C, -1)])
-    mine, partner = chosen // PARTNERS, chosen % PARTNERS
-    at = [mine, *(partners[partner, i, chain, mine] for i in range(len(others)))]
-    log_prior = {k: p.log_prior[chain, i] for (k, p), i in zip(parts.items(), at, strict=True)}
+    pairs = np.stack([resampled(of_chain / of_chain.sum(), K, rng) for of_chain in w.reshape(C, -1)])
+    of_first, choice = np.divmod(pairs, PARTNERS)
+    draws = [of_first, *(partners[choice, i, chain, of_first] for i in range(len(others)))]
+    chosen = list(zip(parts.items(), draws, strict=True))
 
-    def together(what: str) -> dict[str, FloatArray]:
-        return {
-            k: v[chain, i]
-            for p, i in zip(parts.values(), at, strict=True)
-            for k, v in getattr(p, what).items()
-        }
+    def joint(field: str) -> dict[str, FloatArray]:
+        return {k: v[chain, i] for (_, p), i in chosen for k, v in getattr(p, field).items()}
 
-    problems = [f"{name}: {told}" for name, p in parts.items() for told in p.problems]
+    problems = [f"{name}: {problem}" for name, p in parts.items() for problem in p.problems]
     if n := int(np.sum(first.statistics.get("diverging", 0))):
         problems.insert(0, f"{n} divergent transitions: raise target_accept, look at the priors")
     return Joined(
-        together("by_size"),
-        together("parameters"),
-        log_prior,
-        {name: v[chain, mine] for name, v in first.statistics.items()},
+        joint("by_size"),
+        joint("parameters"),
+        {name: p.log_prior[chain, i] for (name, p), i in chosen},
+        {name: v[chain, of_first] for name, v in first.statistics.items()},
         {**{name: p.khat for name, p in parts.items()}, "total": khat},
         [name for name, p in parts.items() if p.refitted],
         problems,

@@ -1,7 +1,12 @@
-"""What each sampled entity shows: its likelihood, and what a model predicts in its place.
+"""The likelihood of each sampled entity, factor by factor, and predictions of the same observations.
 
-An entity shows up to five things, each given those before it: its size, whether the prediction breaks it, the
-share of its links that a broken one keeps, whether it meets a foreign record, and how many of them it meets.
+An entity has up to five observations. Each has a factor, given the observations before it:
+
+1. its size
+2. whether it is broken
+3. if it is broken, the share of its links that it keeps
+4. whether it meets a foreign record
+5. if it meets some, their number per record
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ from scipy.stats import beta
 from ..arrays import FloatArray, IntArray
 from .evidence import Entities
 from .grid import nearest
-from .population import missed
+from .population import chance_undrawn
 
 DIMS = {
     "size": "entity",
@@ -25,19 +30,20 @@ DIMS = {
     "met": "entity",
     "rate": "met_entity",
 }
-"""Dimension of each thing that sampled entities show, which are the entities that show it."""
+"""Dimension of each factor, along the sampled entities that have the observation."""
 TINY, NEARLY = 1e-300, 1 - 1e-15
-"""Chances are cut to these before their logarithm is taken."""
+"""Limits of chances whose logarithm is taken."""
 
 
 class Factor(Protocol):
-    """One thing that sampled entities show, k of them.
+    """One factor of the likelihood, for the k sampled entities that have the observation.
 
     Attributes
     ----------
     entity : int array, (k,)
         Position of each among the distinct sampled entities.
     observed : array, (k,)
+        Observation of each.
     """
 
     @property
@@ -45,17 +51,17 @@ class Factor(Protocol):
     @property
     def observed(self) -> Any: ...
     def log_density(self) -> FloatArray:
-        """Log density of what was observed, (chain, draw, k)."""
+        """Return the log density of the observations, (chain, draw, k)."""
         ...
 
     def drawn(self, rng: np.random.Generator) -> Any:
-        """What the model predicts in its place, (chain, draw, k)."""
+        """Draw predicted observations, (chain, draw, k)."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Event:
-    """What happens to an entity or does not, as 1 or 0, with a chance (chain, draw, k)."""
+    """Factor of an event, observed as 1 or 0, whose `chance` is (chain, draw, k)."""
 
     entity: IntArray
     observed: IntArray
@@ -71,7 +77,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Share:
-    """A share in (0, 1), beta distributed with some mean and precision, (chain, draw, k)."""
+    """Factor of a share in (0, 1), beta distributed with `mean` and `precision`, (chain, draw, k) each."""
 
     entity: IntArray
     observed: FloatArray
@@ -89,9 +95,18 @@ class Share:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rate:
-    """Foreign records that a record meets, in bins, with the chance of each bin, (chain, draw, R, V).
+    """Factor of the number of foreign records per record, in bins.
 
-    `row` and `bin`, (k,), are where the chance of what was observed lies; `value`, (V,), is that of each bin.
+    Attributes
+    ----------
+    entity, observed
+        As in `Factor`.
+    row, bin : int arrays, (k,)
+        Position of the chance of each observation: doubling of size, and bin of foreign records per record.
+    chance : float array, (chain, draw, R, V)
+        Chance of each of V bins, for entities of R doublings of size.
+    value : float array, (V,)
+        Foreign records per record of each bin.
     """
 
     entity: IntArray
@@ -109,16 +124,28 @@ class Rate:
 
     def drawn(self, rng: np.random.Generator) -> Any:
         *draws, R, V = self.chance.shape
-        every = np.arange(np.prod(draws, dtype=int)).reshape(*draws, 1) * R + self.row
-        return self.value[categorical(self.chance.reshape(-1, V), every, rng)]
+        row = np.arange(np.prod(draws, dtype=int)).reshape(*draws, 1) * R + self.row
+        return self.value[categorical(self.chance.reshape(-1, V), row, rng)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Size:
-    """Sizes: of draws for the likelihood, an entity drawn twice counted twice, and of distinct entities.
+    """Factor of the size. The likelihood is of draws, predictions are of the distinct entities of a sample.
 
-    `of_draws` and `of_distinct`, (chain, draw, J), are weights of sizes in a draw, and among the distinct
-    entities of a sample; `size`, (J,), is that of each bin.
+    Attributes
+    ----------
+    entity, observed
+        As in `Factor`.
+    bin : int array, (k,)
+        Bin of the size of each entity.
+    times : int array, (k,)
+        Number of draws of each entity.
+    of_draws : float array, (chain, draw, J)
+        Weights of the sizes of one draw.
+    of_distinct : float array, (chain, draw, J)
+        Weights of sizes among the distinct entities of a sample.
+    size : int array, (J,)
+        Size of each bin.
     """
 
     entity: IntArray
@@ -138,13 +165,25 @@ class Size:
 
     def drawn(self, rng: np.random.Generator) -> Any:
         *draws, J = self.of_distinct.shape
-        row = np.arange(np.prod(draws, dtype=int)).reshape(*draws, 1)
-        each = np.broadcast_to(row, (*draws, len(self.entity)))
-        return self.size[categorical(self.of_distinct.reshape(-1, J), each, rng)]
+        draw = np.arange(np.prod(draws, dtype=int)).reshape(*draws, 1)
+        row = np.broadcast_to(draw, (*draws, len(self.entity)))
+        return self.size[categorical(self.of_distinct.reshape(-1, J), row, rng)]
 
 
 def categorical(weights: FloatArray, row: IntArray, rng: np.random.Generator) -> IntArray:
-    """Positions drawn in proportion to weights, (R, V), each from the row that it is given.
+    """Draw positions with probabilities in proportion to the weights of a row.
+
+    Parameters
+    ----------
+    weights : float array, (R, V)
+    row : int array, any shape
+        Row of each draw.
+    rng : Generator
+
+    Returns
+    -------
+    int array, the shape of `row`
+        Positions, 0 to V - 1.
 
     Examples
     --------
@@ -153,41 +192,53 @@ def categorical(weights: FloatArray, row: IntArray, rng: np.random.Generator) ->
     """
     total = weights.cumsum(axis=-1)
     last = weights.shape[-1] - 1
-    every = total / total[:, -1:] + np.arange(len(total))[:, None]  # one increasing array of all rows
-    at = np.searchsorted(every.ravel(), row + rng.random(row.shape), side="right") - row * (last + 1)
-    return np.asarray(np.clip(at, 0, last))
+    # Row r is moved to (r, r + 1], so that all rows form one increasing array for one search.
+    ends = total / total[:, -1:] + np.arange(len(total))[:, None]
+    position = np.searchsorted(ends.ravel(), row + rng.random(row.shape), side="right") - row * (last + 1)
+    return np.asarray(np.clip(position, 0, last))
 
 
 def factors(
     entities: Entities, data: Mapping[str, Any], by_size: Mapping[str, FloatArray]
 ) -> dict[str, Factor]:
-    """What the sampled entities show, under quantities by size (chain, draw, J).
+    """Return the factors of the likelihood of the sampled entities.
 
-    size, broken, share (kept of the most that a broken entity of 3 records or more can keep), met, rate
-    (foreign records that a record meets); without those that no sampled entity shows.
+    Parameters
+    ----------
+    entities : Entities
+    data : mapping, name -> array
+        Entries are those of `contract.DATA`.
+    by_size : mapping, name -> float array, (chain, draw, J)
+        Quantities by size.
+
+    Returns
+    -------
+    dict, name -> Factor
+        size, broken, share, met and rate, without those that no sampled entity has. share is of broken
+        entities of 3 records or more: the share of links kept, of the most that such an entity can keep.
     """
     e, bins = entities, entities.bin
     several, met = np.flatnonzero(e.several), np.flatnonzero(e.foreign > 0)
-    parted = np.flatnonzero(e.broken & (e.size > 2))
+    broken = np.flatnonzero(e.broken & (e.size > 2))
     intrusion = nearest(np.exp2(data["log_intrusion"] + 3), e.rate[met])
-    every, number = np.arange(len(bins)), by_size["entities"]
-    found: dict[str, Factor] = {
+    anyone, number = np.arange(len(bins)), by_size["entities"]
+    all_factors: dict[str, Factor] = {
         "size": Size(
-            every,
+            anyone,
             bins,
             e.draws,
             number * data["selection"],
-            number * (1 - missed(number, data)),
+            number * (1 - chance_undrawn(number, data)),
             np.floor(data["size"]).astype(np.int64),
         ),
         "broken": Event(several, e.broken[several].astype(int), 1 - by_size["intact"][..., bins[several]]),
         "share": Share(
-            parted,
-            e.share[parted],
-            by_size["share_mean"][..., bins[parted]],
-            by_size["share_precision"][..., bins[parted]],
+            broken,
+            e.share[broken],
+            by_size["share_mean"][..., bins[broken]],
+            by_size["share_precision"][..., bins[broken]],
         ),
-        "met": Event(every, (e.foreign > 0).astype(int), by_size["met"][..., bins]),
+        "met": Event(anyone, (e.foreign > 0).astype(int), by_size["met"][..., bins]),
         "rate": Rate(
             met,
             data["in_doubling"][bins[met]],
@@ -196,4 +247,4 @@ def factors(
             data["intrusion_value"],
         ),
     }
-    return {name: factor for name, factor in found.items() if len(factor.entity)}
+    return {name: factor for name, factor in all_factors.items() if len(factor.entity)}

@@ -1,4 +1,4 @@
-"""The PyMC model: sizes, retention and leakage given size, tied by the known number of predicted links."""
+"""The size model: sizes of entities, and their errors given size, tied by the known number of links."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pymc as pm
 import pytensor.tensor as pt
 
-from .contract import LOG_FLAWLESS, Part, Placed, as_pymc, coords, dimensions, tensor, title
+from .contract import LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
 from .evidence import Evidence
 from .outcomes import Bounded, Exactness, Leakage, Retention
 from .parts import COMPILER
@@ -20,7 +20,7 @@ from .sizes import PredictionInformed, SizeFamily
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How many entities have each size, and how the design finds them.
+    """The part for sizes: how many entities have each size, and the sizes of the draws.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Sizes:
         return title(self.family)
 
     def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Expected entities of each size, (J,), whose records add to N; the draws among them."""
+        """Create the part in a PyMC model, and return the expected number of entities by size, (J,)."""
         weights = tensor(self.family.log_weights(data), "log_weights", self.title)
         log_p = normalised(weights + pt.log(data["selection"]))
         counts("drawn_sizes", data["draws"], log_p, data["drawn"], dims="entity_size")
@@ -45,17 +45,26 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class SizeModel:
-    """Everything given size: how many entities have each size, and what becomes of them.
+    """A model of how many entities have each size, and of their errors given size.
 
     Parameters
     ----------
     sizes : SizeFamily
+        How many entities have each size.
     retention, leakage, exactness : Part
-        `Retention`, `Leakage`, `Exactness`, or parts of your own that return the same quantities
+        Links that an entity keeps, foreign records that it meets, and whether it is exactly predicted. They
+        are `Retention`, `Leakage` and `Exactness`, or parts of your own with the same quantities
         (`contract.RETURNED`).
     bounded : Part
-        The prior of every column that lies between bounds where an entity errs: pieces, B³ precision and
-        others of `outcomes.BETWEEN`.
+        Columns that lie between bounds if an entity errs: pieces, B³ precision and others of
+        `outcomes.BETWEEN`.
+
+    Examples
+    --------
+    >>> from erbayes.bayes import Leakage, SizeModel, Zeta
+    >>> model = SizeModel(sizes=Zeta(), leakage=Leakage(unmet=0.2))
+    >>> list(model.tied), list(model.untied)
+    (['sizes', 'retention', 'leakage'], ['exactness', 'bounded'])
     """
 
     sizes: SizeFamily = field(default_factory=PredictionInformed)
@@ -66,17 +75,17 @@ class SizeModel:
 
     @property
     def tied(self) -> dict[str, Part]:
-        """The parts that the known number of predicted links ties; they are independent but for that."""
+        """The parts that the known number of predicted links ties. Without it they are independent."""
         parts = {"sizes": Sizes(self.sizes), "retention": self.retention, "leakage": self.leakage}
-        return {place: Placed(place, part) for place, part in parts.items()}
+        return {place: PlacedPart(place, part) for place, part in parts.items()}
 
     @property
     def untied(self) -> dict[str, Part]:
         """The parts that the known number of predicted links does not tie."""
-        return {place: Placed(place, getattr(self, place)) for place in ("exactness", "bounded")}
+        return {place: PlacedPart(place, getattr(self, place)) for place in ("exactness", "bounded")}
 
     def build(self, evidence: Evidence) -> pm.Model:
-        """The tied parts as one PyMC model."""
+        """Build one PyMC model of the tied parts."""
         with COMPILER, pm.Model(coords=coords(evidence.data), model=None) as model:
             data = as_pymc(evidence.data)
             by_size = {k: v for part in self.tied.values() for k, v in part.given_size(data).items()}

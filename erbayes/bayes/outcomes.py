@@ -1,4 +1,4 @@
-"""What becomes of an entity in the prediction, given its size: links kept, foreign records met."""
+"""Parts of a size model for the errors of entities, given their size: links kept, foreign records met."""
 
 from __future__ import annotations
 
@@ -20,82 +20,134 @@ from .priors import NEVER, Level, Prior, Slope, counts, events, flawless, normal
 
 Tensors = Mapping[str, Any]
 
-
 ByBin = Callable[[Tensors], Any]
-"""A quantity of the bins of size that data are of."""
+"""A function of the data that returns one value per bin of size."""
 
 
 def line(name: str, level: Prior, slope: Any) -> ByBin:
-    """A linear function of log2 size, centred at the sample's mean."""
+    """Create a linear function of log2 size, centred at the mean of the sampled entities.
+
+    Parameters
+    ----------
+    name : str
+        Name of the function. Its value at the centre is the variable "<name>_level".
+    level : Prior
+        Prior of the value at the centre.
+    slope : tensor
+        Change per doubling of size, such as ``variable(Slope(0.0, 0.2), "my_slope")``.
+
+    Returns
+    -------
+    callable
+        Function of the data of a part that returns one value per bin of size, (J,).
+    """
     at_centre = variable(level, f"{name}_level")
     return lambda data: at_centre + slope * (data["x"] - data["centre"])
 
 
 def curve(name: str, level: Prior, slope: Any, amplitude: float) -> ByBin:
-    """A line and a smooth function of log2 size."""
+    """Create the sum of a line and a smooth function of log2 size.
+
+    Parameters
+    ----------
+    name, level, slope
+        As in `line`. The weights of the smooth function are the variable "<name>_tilt_weights".
+    amplitude : float
+        Prior scale of the smooth function, above 0.
+
+    Returns
+    -------
+    callable
+        As in `line`.
+    """
     straight, tilt = line(name, level, slope), smooth(f"{name}_tilt", RANK, amplitude)
     return lambda data: straight(data) + tilt(data["basis"])
 
 
 MOST_PRECISE = 12.0
-"""Largest log precision; far above it log beta functions lose all their digits."""
+"""Largest log precision. Far above it, log beta functions lose all their digits."""
 
 
 def precision(name: str, level: Prior, slope: Any) -> ByBin:
-    """Precision of beta distributed shares: log-linear in log2 s."""
+    """Create the precision of beta distributed shares, whose log is linear in log2 size.
+
+    Parameters and result are those of `line`. The log precision is cut at ±12.
+    """
     log_precision = line(name, level, slope)
     return lambda data: pt.exp(pt.clip(log_precision(data), -MOST_PRECISE, MOST_PRECISE))
 
 
-def halved(mean: Any, steps: Any) -> Any:
-    """Mean of shares in (0, 1) that stand for k of some steps, as (k + ½)/(steps + 1)."""
+def open_mean(mean: Any, steps: Any) -> Any:
+    """Return the mean of shares (k + ½)/(steps + 1) in (0, 1), from the mean of the shares k/steps."""
     return (mean * steps + 0.5) / (steps + 1)
 
 
 SMALL_PIECES = 0.4
-"""Slope of the chance to break from which on pieces are taken to be small whatever the entity's size."""
+"""Slope of the chance to break above which lost pieces are small for entities of any size."""
 
 
 def log_pieces(i: Any) -> Any:
-    """Log mean of a Poisson number of mean e^i that is not 0."""
+    """Return the log mean of a Poisson number with mean e^i, given that it is not 0."""
     i = pt.clip(i, -20.0, 20.0)
     return i - pt.log(-pt.expm1(-pt.exp(i)))
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Share of an entity's links that the prediction keeps, y = f/C2(s).
+    """Part for retention: the share of an entity's true links that are predicted.
 
-    An entity is intact, y = 1, with probability exp(-e^(i(s))): were records lost independently, i would
-    be linear in log s with slope 1. A broken one keeps at most C2(s - 1) links; the share w of these
-    has a beta distribution of mean 1/(1 + e^(-m(s))) and precision e^(d(s)). i and m are linear in
-    log2 s plus one smooth function each, d is linear. From m is taken log(e^i/(1 - exp(-e^i))), and
-    κ/(s - 1) is added to it.
+    An entity of s records is intact with a probability that depends on its size:
 
-    This is what happens to an entity that loses a Poisson number of pieces, e^i on average. A broken one
-    has lost e^i/(1 - exp(-e^i)), and so as many times the links that one piece costs. Few records cannot
-    lose a small share: κ. The slopes of i, d and m, per doubling of size, go together. Where the chance to
-    break does not grow with size, β = 0, entities are split as a whole and pieces grow with them: m stays.
-    Where it does, records or small pieces go astray, the share that one costs halves with each doubling, and
-    m rises by log 2. Where every record errs on its own, i and d rise by log 2 as well. So what small
-    entities show tells of the links that large ones keep.
+        P(intact) = exp(-e^(i(s)))
+
+    A broken entity keeps at most C2(s - 1) of its C2(s) links, because at least one record is lost. The share
+    w of these that it keeps has a beta distribution:
+
+        w ~ Beta(mean 1/(1 + e^(-M(s))), precision e^(d(s)))
+        M(s) = m(s) - log(e^i/(1 - exp(-e^i))) + κ/(s - 1)
+
+    i and m are a line in log2 s plus a smooth function, and d is a line. m is the logit of the share that is
+    kept if one piece is lost. The next term corrects it for further pieces, and κ for small entities.
 
     Parameters
     ----------
     break_level, share_level, precision_level : Prior
-        i, m and d at the mean log size of the sampled entities, m for one piece and without κ.
+        Values of i, m and d at the mean log2 size of the sampled entities.
     share_grain : Prior
         κ.
     precision_slope : Prior
-        δ, of d.
+        δ, the slope of d per doubling of size.
     break_slope : Prior
-        β - δ, with β the slope of i.
+        β - δ, with β the slope of i per doubling.
     share_slope : Prior
-        What the slope of m is above log 2 tanh(β/.4).
+        Slope of m per doubling, less log 2 tanh(β/.4).
     break_amplitude, share_amplitude : float
-        Scales of the smooth parts of i and m.
-    unbroken : float
-        Prior probability that the prediction breaks no entity at all.
+        Prior scales of the smooth parts of i and m. Above 0.
+    unbroken : float in [0, 1]
+        Prior probability that the prediction breaks no entity of the population.
+
+    Notes
+    -----
+    The formulas describe an entity that loses a Poisson number of pieces, e^i on average. A broken entity has
+    lost e^i/(1 - exp(-e^i)) pieces on average, and each piece costs links. A small entity cannot lose a small
+    share, hence κ.
+
+    The slopes of i, d and m depend on each other:
+
+    - If the chance to break does not grow with size (β = 0), entities split as a whole. Pieces grow with the
+      entity, and m does not change.
+    - If it grows, single records or small pieces are lost. The share that one costs halves with each doubling
+      of size, and m rises by log 2.
+    - If every record is lost independently, i and d rise by log 2 as well.
+
+    In this way small entities inform the links that large ones keep.
+
+    Examples
+    --------
+    >>> from erbayes.bayes import Level, Retention, SizeModel
+    >>> model = SizeModel(retention=Retention(break_level=Level(-1.0, 0.5)))
+    >>> model.retention.break_level
+    Level(mean=-1.0, sd=0.5)
     """
 
     break_level: Prior = Level(-0.5, 1.5)
@@ -110,31 +162,32 @@ class Retention:
     unbroken: float = 0.01
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
-        """Moments of y by size, (J,) each, inside a PyMC model: intact, kept, kept_square."""
+        """Create the part in a PyMC model, and return its quantities by size (see `contract.Part`)."""
         delta = variable(self.precision_slope, "precision_slope")
         beta = variable(self.break_slope, "break_slope") + delta
         mu = np.log(2) * pt.tanh(beta / SMALL_PIECES) + variable(self.share_slope, "share_slope")
         i = curve("break", self.break_level, beta, self.break_amplitude)
         of_one_piece = curve("share", self.share_level, mu, self.share_amplitude)
         grain = variable(self.share_grain, "share_grain")
-        certain = precision("precision", self.precision_level, delta)
+        spread = precision("precision", self.precision_level, delta)
 
         def share(data: Tensors) -> Any:
             m = of_one_piece(data) - log_pieces(i(data)) + grain / pt.maximum(data["size"] - 1, 1.0)
             return pm.math.sigmoid(m)
 
         def share_of_steps(data: Tensors) -> Any:
-            return halved(share(data), pt.maximum(data["size"] - 2, 0.0))
+            return open_mean(share(data), pt.maximum(data["size"] - 2, 0.0))
 
-        seen = sampled_bins(data)
-        broken = seen["several"] - seen["intact"]
+        sampled = sampled_bins(data)
+        broken = sampled["several"] - sampled["intact"]
         unbroken, log_unbroken = flawless("unbroken", self.unbroken, broken)
-        events("broken_entities", seen["several"], pt.switch(unbroken, NEVER, i(seen)), broken)
-        beta_shares("kept_shares", seen["broken"], share_of_steps(seen), certain(seen), seen["shares"])
+        events("broken_entities", sampled["several"], pt.switch(unbroken, NEVER, i(sampled)), broken)
+        mean, precisions = share_of_steps(sampled), spread(sampled)
+        beta_shares("kept_shares", sampled["broken"], mean, precisions, sampled["shares"])
         s, mean = data["size"], share(data)
         intact = pt.exp(-pt.exp(pt.switch(unbroken, NEVER, i(data))))
         most = pt.switch(s > 2, (s - 2) / s, 0.0)
-        square = mean**2 + mean * (1 - mean) / (certain(data) + 1)
+        square = mean**2 + mean * (1 - mean) / (spread(data) + 1)
         kept = pt.switch(s > 1, intact + (1 - intact) * most * mean, 1.0)
         kept_square = pt.switch(s > 1, intact + (1 - intact) * most**2 * square, 1.0)
         whole = pt.switch(s > 1, intact, 1.0)
@@ -143,13 +196,27 @@ class Retention:
             "kept": kept,
             "kept_square": kept_square,
             "share_mean": share_of_steps(data),
-            "share_precision": certain(data),
+            "share_precision": spread(data),
             LOG_FLAWLESS: log_unbroken,
         }
 
 
 def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any) -> Any:
-    """(Σ log w, Σ log(1 - w)) over n beta distributed shares in each sampled bin: all that they tell."""
+    """Add n beta distributed shares w of each sampled bin to the likelihood.
+
+    The data are Σ log w and Σ log(1 - w), which are sufficient.
+
+    Parameters
+    ----------
+    name : str
+        Name of the observed variable.
+    n : tensor, (b,)
+        Number of shares in each of b sampled bins.
+    mean, precision : tensors, (b,)
+        Mean and precision of the beta distribution.
+    observed : tensor, (b, 2)
+        The two sums.
+    """
 
     def logp(value: Any, n: Any, mean: Any, precision: Any, pair: Any) -> Any:
         a, b = mean * precision, (1 - mean) * precision
@@ -159,11 +226,11 @@ def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any) -> 
     def random(n: Any, mean: Any, precision: Any, pair: Any, rng: Any = None, size: Any = None) -> Any:
         shape = np.broadcast_shapes(np.shape(n), np.shape(mean))
         n, mean, precision = (np.broadcast_to(v, shape) for v in (n, mean, precision))
-        at = np.repeat(np.arange(n.size), n.ravel())
-        a = (mean * precision).ravel()[at]
-        w = rng.beta(np.maximum(a, 1e-9), np.maximum(precision.ravel()[at] - a, 1e-9))
+        cell = np.repeat(np.arange(n.size), n.ravel())
+        a = (mean * precision).ravel()[cell]
+        w = rng.beta(np.maximum(a, 1e-9), np.maximum(precision.ravel()[cell] - a, 1e-9))
         w = np.clip(w, 1e-12, 1 - 1e-12)
-        sums = [np.bincount(at, v, n.size).reshape(shape) for v in (np.log(w), np.log1p(-w))]
+        sums = [np.bincount(cell, v, n.size).reshape(shape) for v in (np.log(w), np.log1p(-w))]
         return np.stack(sums, axis=-1)
 
     return pm.CustomDist(
@@ -182,27 +249,40 @@ def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any) -> 
 
 @dataclass(frozen=True, slots=True)
 class Leakage:
-    """Foreign records that the records of an entity meet in their predicted clusters, o/s.
+    """Part for leakage: the foreign records that the records of an entity meet in their predicted clusters.
 
-    None with probability exp(-e^(h(s))). Else the mean number v per record has weights
-    E(v) v^(a + c d) e^(g(v)), d the doubling of s and E the records of the prediction by the size of their
-    cluster: a stray
-    piece that joins a cluster in proportion to its records has a = c = g = 0.
+    An entity of s records meets no foreign record with a probability that depends on its size:
+
+        P(none) = exp(-e^(h(s)))
+
+    If it meets some, v is their number per record of the entity. The probability of v is in proportion to
+
+        E(v) exp((a + c x) log2 v + g(v))
+
+    E(v) is the number of records with v other records in their predicted cluster. x is log2 of the size, less
+    its mean among the sampled entities, and g is a smooth function of log2 v. If lost pieces join clusters in
+    proportion to the clusters' records, then a = c = g = 0.
 
     Parameters
     ----------
     meet_level : Prior
-        h at the mean log size of the sampled entities.
+        h at the mean log2 size of the sampled entities.
     meet_slope : Prior
-        Its change per doubling of size.
+        Slope of h per doubling of size.
     meet_amplitude : float
-        Scale of its smooth part.
+        Prior scale of the smooth part of h. Above 0.
     tilt, tilt_by_size : Prior
-        a and c, natural logs of weight per doubling of v.
+        a and c, in natural logs of weight per doubling of v.
     tilt_amplitude : float
-        Scale of g.
-    unmet : float
-        Prior probability that no entity at all meets a foreign record.
+        Prior scale of g. Above 0.
+    unmet : float in [0, 1]
+        Prior probability that no entity of the population meets a foreign record.
+
+    Examples
+    --------
+    >>> from erbayes.bayes import Leakage, SizeModel
+    >>> SizeModel(leakage=Leakage(unmet=0.2)).leakage.unmet
+    0.2
     """
 
     meet_level: Prior = Level(-1.0, 2.0)
@@ -214,14 +294,11 @@ class Leakage:
     unmet: float = 0.01
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
-        """Moments of o/s by size, (J,) each, inside a PyMC model: met, foreign, foreign_square.
-
-        And intrusion_chance, that of each v by doubling of size.
-        """
-        v, seen = data["log_intrusion"], sampled_bins(data)
+        """Create the part in a PyMC model, and return its quantities by size (see `contract.Part`)."""
+        v, sampled = data["log_intrusion"], sampled_bins(data)
         h = curve("meet", self.meet_level, variable(self.meet_slope, "meet_slope"), self.meet_amplitude)
-        unmet, log_unmet = flawless("unmet", self.unmet, seen["met"])
-        events("met_entities", seen["entities"], pt.switch(unmet, NEVER, h(seen)), seen["met"])
+        unmet, log_unmet = flawless("unmet", self.unmet, sampled["met"])
+        events("met_entities", sampled["entities"], pt.switch(unmet, NEVER, h(sampled)), sampled["met"])
         met = pt.switch(unmet, 0.0, -pt.expm1(-pt.exp(h(data))))
         common = data["log_exposure"] + variable(self.tilt, "intrusion_slope") * v
         common = common + smooth("intrusion_tilt", RANK, self.tilt_amplitude)(data["intrusion_basis"])
@@ -230,19 +307,19 @@ class Leakage:
         def log_p(x: Any) -> Any:
             return normalised(common + by_size * (x - data["centre"])[:, None] * v)
 
-        sampled = data["sampled_doublings"]
+        doublings = data["sampled_doublings"]
         counts(
             "intrusion_counts",
-            data["met_by_doubling"][sampled],
-            log_p(data["doubling_x"][sampled]),
-            data["intrusions"][sampled],
+            data["met_by_doubling"][doublings],
+            log_p(data["doubling_x"][doublings]),
+            data["intrusions"][doublings],
             dims=("sampled_doubling", "intrusion"),
         )
-        p, value, at = pt.exp(log_p(data["doubling_x"])), data["intrusion_value"], data["in_doubling"]
+        p, value, doubling = pt.exp(log_p(data["doubling_x"])), data["intrusion_value"], data["in_doubling"]
         return {
             "met": met,
-            "foreign": met * (p * value).sum(axis=-1)[at],
-            "foreign_square": met * (p * value**2).sum(axis=-1)[at],
+            "foreign": met * (p * value).sum(axis=-1)[doubling],
+            "foreign_square": met * (p * value**2).sum(axis=-1)[doubling],
             "intrusion_chance": p,
             LOG_FLAWLESS: log_unmet,
         }
@@ -250,19 +327,28 @@ class Leakage:
 
 @dataclass(frozen=True, slots=True)
 class Exactness:
-    """Intact entities that meet no foreign record: predicted exactly.
+    """Part for exactness: intact entities that meet no foreign record, and so are exactly predicted.
 
-    An intact entity of s records is exact with probability exp(-e^(t(s))), t linear in log2 s plus a
-    smooth function.
+    An intact entity of s records meets no foreign record with a probability that depends on its size:
+
+        P(exact given intact) = exp(-e^(t(s)))
+
+    t is a line in log2 s plus a smooth function.
 
     Parameters
     ----------
     level : Prior
-        t at the mean log size of the sampled entities.
+        t at the mean log2 size of the sampled entities.
     slope : Prior
-        Its change per doubling of size.
+        Slope of t per doubling of size.
     amplitude : float
-        Scale of its smooth part.
+        Prior scale of the smooth part of t. Above 0.
+
+    Examples
+    --------
+    >>> from erbayes.bayes import Exactness, SizeModel, Slope
+    >>> SizeModel(exactness=Exactness(slope=Slope(0.0, 0.1))).exactness.slope
+    Slope(mean=0.0, scale=0.1)
     """
 
     level: Prior = Level(-1.0, 2.0)
@@ -270,30 +356,38 @@ class Exactness:
     amplitude: float = 0.2
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
-        """Chance that an intact entity is exact by size, (J,), inside a PyMC model: clean."""
-        t, seen = (
-            curve("stain", self.level, variable(self.slope, "stain_slope"), self.amplitude),
-            sampled_bins(data),
-        )
-        events("stained_entities", seen["intact_all"], t(seen), seen["intact_all"] - seen["clean"])
+        """Create the part in a PyMC model, and return its quantities by size (see `contract.Part`)."""
+        t = curve("stain", self.level, variable(self.slope, "stain_slope"), self.amplitude)
+        sampled = sampled_bins(data)
+        stained = sampled["intact_all"] - sampled["clean"]
+        events("stained_entities", sampled["intact_all"], t(sampled), stained)
         return {"clean": pt.exp(-pt.exp(t(data)))}
 
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """Where a column lies between its bounds, for entities that err: the share w of the way up.
+    """Part for a column that lies between two bounds if an entity errs, such as its number of pieces.
 
-    w has a beta distribution of mean 1/(1 + e^(-m(s))) and precision e^(d(s)), m linear in log2 s plus a
-    smooth function, d linear.
+    The model is of w, the share of the way from the lower bound to the upper. It has a beta distribution:
+
+        w ~ Beta(mean 1/(1 + e^(-m(s))), precision e^(d(s)))
+
+    m is a line in log2 s plus a smooth function, and d is a line, with s the size of the entity.
 
     Parameters
     ----------
     level, precision_level : Prior
-        m and d at the mean log size of the sampled entities.
+        m and d at the mean log2 size of the sampled entities.
     slope, precision_slope : Prior
-        Their changes per doubling of size.
+        Slopes of m and d per doubling of size.
     amplitude : float
-        Scale of the smooth part of m.
+        Prior scale of the smooth part of m. Above 0.
+
+    Examples
+    --------
+    >>> from erbayes.bayes import Bounded, SizeModel
+    >>> SizeModel(bounded=Bounded(amplitude=0.1)).bounded.amplitude
+    0.1
     """
 
     level: Prior = Level(0.0, 1.5)
@@ -303,13 +397,12 @@ class Bounded:
     amplitude: float = 0.3
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
-        """Mean of w by size, (J,), inside a PyMC model: bounded_mean."""
+        """Create the part in a PyMC model, and return its quantities by size (see `contract.Part`)."""
         m = curve("bounded", self.level, variable(self.slope, "bounded_slope"), self.amplitude)
         delta = variable(self.precision_slope, "bounded_precision_slope")
-        certain = precision("bounded_precision", self.precision_level, delta)
-        seen = sampled_bins(data)
-        mean = halved(pm.math.sigmoid(m(seen)), seen["bounded_steps"])
-        beta_shares("bounded_sums", seen["bounded_count"], mean, certain(seen), seen["bounded_shares"])
+        spread, sampled = precision("bounded_precision", self.precision_level, delta), sampled_bins(data)
+        mean, precisions = open_mean(pm.math.sigmoid(m(sampled)), sampled["bounded_steps"]), spread(sampled)
+        beta_shares("bounded_sums", sampled["bounded_count"], mean, precisions, sampled["bounded_shares"])
         return {"bounded_mean": pm.math.sigmoid(m(data))}
 
 
@@ -317,7 +410,7 @@ OfSize = Callable[[FloatArray], FloatArray]
 
 
 class Chances(Protocol):
-    """Chances by size, (..., J), as a fit has them."""
+    """An object with chances by size, (..., J), such as a fit."""
 
     @property
     def by_size(self) -> dict[str, FloatArray]: ...
@@ -327,18 +420,21 @@ class Chances(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """A column of an entity that is fixed by its size unless it errs, and then lies between two bounds.
+    """A column that is fixed by the size of an entity if the entity does not err, and bounded if it errs.
 
     Attributes
     ----------
     errs : callable, Entities -> bool array, (u,)
-        Which sampled entities err.
+        True for sampled entities that err.
     chance : callable, Chances -> float array, (..., J)
-        That an entity errs.
-    steps : callable of size
-        Steps between the bounds: k of them are counted as the share (k + ½)/(steps + 1).
-    fixed, low, high : callables of size
-        The column where the entity does not err; its bounds where it does.
+        Chance that an entity errs, by size.
+    steps : callable, sizes -> float array
+        Number of steps between the bounds. k steps above the lower bound count as the share
+        (k + ½)/(steps + 1).
+    fixed : callable, sizes -> float array
+        Value of the column if the entity does not err.
+    low, high : callables, sizes -> float array
+        Its bounds if the entity errs.
     """
 
     errs: Callable[[Entities], Any]
@@ -349,21 +445,20 @@ class Between:
     high: OfSize
 
     def expected(self, size: FloatArray, chances: Chances, mean: FloatArray) -> FloatArray:
-        """Mean of the column by size, (..., J)."""
+        """Return the mean of the column by size, (..., J), from the mean of the shares w."""
         fixed, low = self.fixed(size), self.low(size)
         return fixed + self.chance(chances) * (low + (self.high(size) - low) * mean - fixed)
 
     def evidence(self, entities: Entities, values: FloatArray, size: FloatArray) -> dict[str, Any]:
-        """What the sampled entities, values of the column (u,), say on a grid of sizes (J,)."""
+        """Count values of the column, (u,), in bins of size, (J,): the data of `contract.BOUNDED_DATA`."""
         J, steps = len(size), self.steps(entities.size)
-        some = self.errs(entities) & (steps > 0)
-        s = entities.size[some]
-        share = (values[some] - self.low(s)) / (self.high(s) - self.low(s))
-        share = (np.clip(share, 0, 1) * steps[some] + 0.5) / (steps[some] + 1)
-        at = entities.bin[some]
-        sums = [np.bincount(at, v, J) for v in (np.log(share), np.log1p(-share))]
+        varies = self.errs(entities) & (steps > 0)
+        s, bins = entities.size[varies], entities.bin[varies]
+        share = (values[varies] - self.low(s)) / (self.high(s) - self.low(s))
+        share = open_mean(np.clip(share, 0, 1), steps[varies])
+        sums = [np.bincount(bins, v, J) for v in (np.log(share), np.log1p(-share))]
         return {
-            "bounded_count": np.bincount(at, minlength=J),
+            "bounded_count": np.bincount(bins, minlength=J),
             "bounded_shares": np.column_stack(sums),
             "bounded_steps": np.maximum(self.steps(size), 0.0),
         }
@@ -373,8 +468,8 @@ def _n_log_n(s: FloatArray) -> FloatArray:
     return s * np.log(np.maximum(s, 1.0))
 
 
-_broken = partial(Between, lambda e: e.broken, lambda of: 1 - of.by_size["intact"], lambda s: s - 2)
-_met = partial(Between, lambda e: e.foreign > 0, lambda of: of.by_size["met"], lambda s: s)
+_broken = partial(Between, lambda e: e.broken, lambda fit: 1 - fit.by_size["intact"], lambda s: s - 2)
+_met = partial(Between, lambda e: e.foreign > 0, lambda fit: fit.by_size["met"], lambda s: s)
 BETWEEN: dict[Column, Between] = {
     PIECES: _broken(np.ones_like, lambda s: 2 + 0 * s, lambda s: s),
     LARGEST_PIECE: _broken(lambda s: s, np.ones_like, lambda s: s - 1),
@@ -383,11 +478,11 @@ BETWEEN: dict[Column, Between] = {
     B3_PRECISION_MEAN: _met(np.ones_like, np.zeros_like, np.ones_like),
     CLOSEST: Between(
         lambda e: e.broken | (e.foreign > 0),
-        lambda of: 1 - of.exact,
+        lambda fit: 1 - fit.exact,
         lambda s: s,
         np.ones_like,
         np.zeros_like,
         np.ones_like,
     ),
 }
-"""Columns that `Bounded` models, one by one."""
+"""Columns that `Bounded` models, each with its own fit."""

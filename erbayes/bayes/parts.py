@@ -1,4 +1,4 @@
-"""Parts of a model: independent but for the known number of predicted links, and compiled once each."""
+"""Compiled parts of a model. Each is compiled once, and holds no data."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from ..errors import DataError
 from .contract import LOG_FLAWLESS, Part, as_pymc, check, coords, tensor, title
 
 COMPILER = RLock()
-"""Held while PyTensor builds, compiles or calls functions, which it cannot do in two threads at once.
+"""Lock around PyTensor, which cannot build, compile or call functions in two threads at once.
 
 Numba's functions hold Python's global lock while they run, so that this lock costs no time.
 """
 
 
-def alone(part: Part, data: Mapping[str, Any]) -> tuple[pm.Model, dict[str, Any]]:
-    """A part as a PyMC model of its own, and its quantities by size."""
+def own_model(part: Part, data: Mapping[str, Any]) -> tuple[pm.Model, dict[str, Any]]:
+    """Build a PyMC model of one part, and return it with the part's quantities by size."""
     with pm.Model(coords=coords(data), model=None) as model:
         return model, part.given_size(as_pymc(data))
 
@@ -43,17 +43,19 @@ class PartDraws:
 
     Attributes
     ----------
-    by_size, parameters : dicts of float arrays, (chain, draw, ...)
+    by_size : dict, name -> float array, (chain, draw, ...)
+        Quantities by size.
+    parameters : dict, name -> float array, (chain, draw, ...)
     log_prior : float array, (chain, draw)
         Log prior density of the parameters.
     khat : float
-        Pareto shape of the weights of importance sampling.
+        Pareto shape of the importance weights.
     problems : list of str
-        Why not to rely on them, with remedies.
+        Reasons not to rely on the draws, with remedies.
     refitted : bool
-        Whether NUTS took over from importance sampling.
-    statistics : dict of arrays, (chain, draw)
-        Of NUTS, if it was asked for: of all parts that it drew together.
+        True if NUTS drew them because the importance weights were unreliable.
+    statistics : dict, name -> array, (chain, draw)
+        Statistics of NUTS, for all parts that it drew jointly; empty for importance sampling.
     """
 
     by_size: dict[str, FloatArray]
@@ -74,13 +76,13 @@ class Graph:
     data : dict, name -> symbol
         Data, and parameters of priors.
     values, states : lists of symbols
-        Continuous parameters on their unconstrained scale; the state of no error at all.
+        Continuous parameters on their unconstrained scale, and the variable that is 1 if there is no error.
     shapes : list of tuples
-        Of the continuous parameters.
-    smooths : dict
-        Name of the weights of a smooth function -> name of the scale of their prior.
+        Shapes of the continuous parameters.
+    smooths : dict, name -> name
+        Weights of a smooth function, and the scale of their prior.
     log_density, log_flawless, log_prior : symbols
-        Log joint density with errors and without, log prior density of the parameters.
+        Log joint density with errors and without them, and log prior density of the parameters.
     by_size, parameters : dicts, name -> symbol
     """
 
@@ -99,7 +101,17 @@ class Graph:
     def of(
         cls, model: pm.Model, by_size: Mapping[str, Any], point: Mapping[str, FloatArray], name: str
     ) -> Graph:
-        """The graph of a part's model, in which symbols replace data; `point` has the shapes of parameters.
+        """Make the graph of a part's model, in which symbols replace data.
+
+        Parameters
+        ----------
+        model : pm.Model
+        by_size : mapping, name -> tensor
+            Quantities that the part returned.
+        point : mapping, name -> array
+            A point of the parameters, for their shapes.
+        name : str
+            Name of the part in messages.
 
         Raises
         ------
@@ -150,11 +162,11 @@ class Graph:
 
     @property
     def sizes(self) -> list[int]:
-        """Coordinates of θ that each continuous parameter has."""
+        """Number of coordinates of θ of each continuous parameter."""
         return [int(np.prod(shape)) for shape in self.shapes]
 
     def same(self, other: Graph) -> bool:
-        """True if both compute the same from the same data and parameters."""
+        """Return True if both graphs compute the same from the same data and parameters."""
         return self._names == other._names and equal_computations(
             self._outputs, other._outputs, self._inputs, other._inputs
         )
@@ -176,7 +188,7 @@ class Graph:
     def rehearse(
         self, start: Mapping[str, Any], data: Mapping[str, Any], lengths: Mapping[str, int], name: str
     ) -> None:
-        """Compute the quantities once, before anything is compiled.
+        """Compute the quantities once and check them, before anything is compiled.
 
         Raises
         ------
@@ -189,45 +201,45 @@ class Graph:
         outputs = [self.log_density, *self.by_size.values()]
         once = pytensor.function(self._inputs, outputs, mode=Mode("py", None), on_unused_input="ignore")
         try:
-            density, *found = once(*known, *values, *states)
+            density, *quantities = once(*known, *values, *states)
         except (TypeError, ValueError, IndexError) as error:
             first = str(error).splitlines()[0]
             raise DataError(f"{name} cannot be computed where its sampler starts: {first}") from error
-        check(dict(zip(self.by_size, found, strict=True)), lengths, name)
+        check(dict(zip(self.by_size, quantities, strict=True)), lengths, name)
         if not np.isfinite(density):
             raise DataError(f"the log density of {name} is {density} where its sampler starts")
 
 
 class Program:
-    """Compiled functions of a part, which hold no data: data are the last of their arguments.
+    """Compiled functions of a part. They hold no data: data are their last arguments.
 
-    Parameters on their unconstrained scale are one vector θ, (d,). If a part has a state of no error at
-    all, `flawless` is 1 in that state and 0 else.
+    Parameters on their unconstrained scale are one vector θ, (d,). A part may have a state without any error.
+    The argument `flawless` is 1 in that state, and 0 otherwise.
 
     Attributes
     ----------
     many : callable
-        Log prior density, quantities and parameters at each θ, (K, d), and state, (K,).
+        Returns log prior density, quantities and parameters at each θ, (K, d), and state, (K,).
     log_densities : callable
-        Log densities at each θ, (K, d), if there are errors.
+        Returns log densities at each θ, (K, d), given that there are errors.
     log_flawless : callable
-        Log joint density without any error.
+        Returns the log joint density without any error.
     """
 
-    kept: ClassVar[list[Program]] = []
+    cache: ClassVar[list[Program]] = []
 
     def __init__(self, graph: Graph) -> None:
         self.graph, data, sizes = graph, list(graph.data.values()), graph.sizes
         d = sum(sizes)
         theta = pt.tensor("theta", dtype="float64", shape=(d,))
         flawless = pt.scalar("flawless", dtype="int64")
-        given = {
+        replacements = {
             v: theta[end - k : end].reshape(shape)
             for v, shape, end, k in zip(graph.values, graph.shapes, np.cumsum(sizes), sizes, strict=True)
         }
-        given |= dict.fromkeys(graph.states, flawless)
+        replacements |= dict.fromkeys(graph.states, flawless)
         outputs = [graph.log_prior, *graph.by_size.values(), *graph.parameters.values()]
-        density, *outputs = clone_replace([graph.log_density, *outputs], given)
+        density, *outputs = clone_replace([graph.log_density, *outputs], replacements)
         self._theta, self._density = theta, clone_replace(density, {flawless: pt.constant(0, dtype="int64")})
         thetas = pt.tensor("thetas", dtype="float64", shape=(None, d))
         states = pt.vector("states", dtype="int64")
@@ -240,29 +252,29 @@ class Program:
 
     @classmethod
     def of(cls, graph: Graph) -> Program | None:
-        """The program of an equal graph, if there is one."""
-        return next((program for program in cls.kept if program.graph.same(graph)), None)
+        """Return the program of an equal graph, if there is one."""
+        return next((program for program in cls.cache if program.graph.same(graph)), None)
 
     def log_density(self, theta: Any, data: Sequence[Any]) -> Any:
-        """Log density at a symbolic θ and symbolic data, if there are errors."""
-        given = dict(zip(self.graph.data.values(), data, strict=True))
-        return graph_replace(self._density, {self._theta: theta, **given}, strict=False)
+        """Return the log density at a symbolic θ and symbolic data, given that there are errors."""
+        replacements = dict(zip(self.graph.data.values(), data, strict=True))
+        return graph_replace(self._density, {self._theta: theta, **replacements}, strict=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """A part compiled, without data.
+    """A compiled part without data.
 
     Attributes
     ----------
     program : Program
-        Shared with all parts that differ in parameters of priors alone.
+        Compiled functions, shared with all parts that differ only in parameters of priors.
     hyperparameters : dict, name -> array
         Parameters of the part's priors.
     start : float array, (d,)
         θ from which samplers start.
     for_all_data : bool
-        Whether the number of parameters is the same for all data.
+        True if the number of parameters is the same for all data.
     """
 
     program: Program
@@ -272,14 +284,14 @@ class Prepared:
 
     @classmethod
     def of(cls, part: Part, data: Mapping[str, Any]) -> Prepared:
-        """Build a part's graph, and compile it unless an equal one was compiled before.
+        """Build the graph of a part, and compile it unless an equal graph was compiled before.
 
         Raises
         ------
         DataError
             A part that breaks its contract (see `erbayes.bayes.contract`).
         """
-        model, by_size = alone(part, data)
+        model, by_size = own_model(part, data)
         point = model.initial_point()
         graph = Graph.of(model, by_size, point, title(part))
         hyperparameters = {v.name: v.get_value() for v in model.data_vars if v.name not in data}
@@ -288,14 +300,14 @@ class Prepared:
             lengths = {dim: len(values) for dim, values in coords(data).items()}
             graph.rehearse(point, {**data, **hyperparameters}, lengths, title(part))
             program = Program(graph)
-            Program.kept.append(program)
+            Program.cache.append(program)
         start = np.concatenate([np.ravel(point[v.name]) for v in graph.values]).astype(float)
         return cls(program, hyperparameters, start, all(None not in v.type.shape for v in model.free_RVs))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledPart:
-    """One part compiled, with its data.
+    """A compiled part with its data.
 
     Attributes
     ----------
@@ -304,17 +316,18 @@ class CompiledPart:
         The last arguments of the program's functions.
     """
 
-    kept: ClassVar[dict[Any, Prepared]] = {}
+    cache: ClassVar[dict[Any, Prepared]] = {}
 
     prepared: Prepared
     data: dict[str, Any]
 
     @classmethod
     def of(cls, part: Part, data: Mapping[str, Any]) -> CompiledPart:
-        """The part at these data; compiled now, or before.
+        """Return a part with data. It is compiled if no equal part was compiled before.
 
-        A part whose fields are plain values is recognised by them. Any other, such as one with a function
-        or an array among its fields, is built anew each time, and compiled if its graph is a new one.
+        If all fields of a part are plain values, an equal part is recognised by them. Other parts, such as
+        one with a function or an array among its fields, are built anew each time. They are compiled if their
+        graph is new.
 
         Raises
         ------
@@ -323,11 +336,11 @@ class CompiledPart:
         """
         with COMPILER:
             key = content(part)
-            prepared = cls.kept.get(key)
+            prepared = cls.cache.get(key)
             if prepared is None:
                 prepared = Prepared.of(part, data)
                 if key is not None and prepared.for_all_data:
-                    cls.kept[key] = prepared
+                    cls.cache[key] = prepared
             values = {**data, **prepared.hyperparameters}
             return cls(
                 prepared,
@@ -356,90 +369,94 @@ class CompiledPart:
     @property
     def smooths(self) -> list[tuple[IntArray, float]]:
         """Coordinates of the weights of each smooth function, and the scale of their prior."""
-        of, smooths = np.array(self.coordinates), self.program.graph.smooths
-        return [(np.flatnonzero(of == name), float(self.data[scale])) for name, scale in smooths.items()]
+        names, smooths = np.array(self.coordinates), self.program.graph.smooths
+        return [(np.flatnonzero(names == name), float(self.data[scale])) for name, scale in smooths.items()]
 
     def log_densities(self, thetas: FloatArray) -> FloatArray:
-        """Log densities at each θ, (K, d), if there are errors."""
+        """Return log densities at each θ, (K, d), given that there are errors."""
         with COMPILER:
             return np.asarray(self.program.log_densities(thetas, *self.data.values()))
 
     def log_density(self, theta: Any) -> Any:
-        """Log density at a symbolic θ, if there are errors; the data are constants."""
+        """Return the log density at a symbolic θ, given that there are errors. The data are constants."""
         return self.program.log_density(theta, [pt.constant(v) for v in self.data.values()])
 
     def flawless(self, log_evidence: float) -> float:
-        """Posterior probability of no error at all; log evidence is that of errors."""
+        """Return the posterior probability of no error, from the log evidence given that there are errors."""
         with COMPILER:
             odds = float(self.program.log_flawless(*self.data.values())) - log_evidence
         return float(1 / (1 + np.exp(-np.clip(odds, -700, 700))))
 
-    def draws(self, thetas: FloatArray, flawless: float, rng: np.random.Generator, **told: Any) -> PartDraws:
-        """Quantities and parameters at each θ, (chain, draw, d); a share of them without any error."""
+    def draws(self, thetas: FloatArray, flawless: float, rng: np.random.Generator, **about: Any) -> PartDraws:
+        """Return draws at each θ, (chain, draw, d), a random share `flawless` of them without any error.
+
+        `about` holds the other fields of `PartDraws`, such as khat and problems.
+        """
         states = np.zeros(thetas.shape[:2], dtype=np.int64)
         if flawless > 0:
             states[...] = rng.random(states.shape) < flawless
-        return self.at(thetas, states, **told)
+        return self.evaluated(thetas, states, **about)
 
-    def at(self, thetas: FloatArray, states: IntArray, **told: Any) -> PartDraws:
-        """Quantities and parameters at each θ, (chain, draw, d), and state, (chain, draw)."""
+    def evaluated(self, thetas: FloatArray, states: IntArray, **about: Any) -> PartDraws:
+        """Return draws at each θ, (chain, draw, d), and state, (chain, draw). `about` is as in `draws`."""
         shape, program = states.shape, self.program
         with COMPILER:
             outputs = program.many(thetas.reshape(-1, thetas.shape[-1]), states.ravel(), *self.data.values())
-        log_prior, *found = [np.reshape(v, (*shape, *np.shape(v)[1:])) for v in outputs]
+        log_prior, *values = [np.reshape(v, (*shape, *np.shape(v)[1:])) for v in outputs]
         n, graph = len(program.graph.by_size), program.graph
         return PartDraws(
-            dict(zip(graph.by_size, found[:n], strict=True)),
-            dict(zip(graph.parameters, found[n:], strict=True)),
+            dict(zip(graph.by_size, values[:n], strict=True)),
+            dict(zip(graph.parameters, values[n:], strict=True)),
             log_prior,
-            **told,
+            **about,
         )
 
 
 def drawn_from_prior(part: Part, data: Mapping[str, Any], draws: int, rng: np.random.Generator) -> PartDraws:
-    """Quantities and parameters under a part's prior, (1, draws, ...).
+    """Draw quantities and parameters of a part from its prior, (1, draws, ...).
 
     Warns
     -----
     UserWarning
-        A part with potentials, which do not restrict these draws.
+        The part has potentials, which these draws ignore.
     """
     with COMPILER:
-        model, _ = alone(part, data)
+        model, _ = own_model(part, data)
         free, transform = model.free_RVs, model.rvs_to_transforms
         values = [v if (t := transform[v]) is None else t.forward(v, *v.owner.inputs) for v in free]
-        found = pm.draw(values, draws, random_seed=rng, mode="FAST_COMPILE")
+        drawn = pm.draw(values, draws, random_seed=rng, mode="FAST_COMPILE")
     if model.potentials:
         warnings.warn(f"draws of the prior of {title(part)} ignore its potentials", stacklevel=3)
     thetas, states = [], np.zeros((1, draws), dtype=np.int64)
-    for variable, value in zip(free, found, strict=True):
+    for variable, value in zip(free, drawn, strict=True):
         if variable.dtype.startswith("int"):
             states[0] = value
         else:
             thetas.append(value.reshape(1, draws, -1))
-    at = np.concatenate(thetas, axis=-1).astype(float)
-    return CompiledPart.of(part, data).at(at, states, khat=-np.inf, problems=[])
+    theta = np.concatenate(thetas, axis=-1).astype(float)
+    return CompiledPart.of(part, data).evaluated(theta, states, khat=-np.inf, problems=[])
 
 
 def content(value: Any) -> Any:
-    """A key of plain values, equal only for equal ones; None if there is anything else inside.
+    """Return a key of a plain value, which equals that of another value only if both are equal.
 
-    Plain are numbers, strings, bytes, None, enumerations, and tuples and dataclasses of plain values.
+    The key is None if the value is not plain. Plain values are numbers, strings, bytes, None, enumerations,
+    and tuples and dataclasses of plain values.
     """
     if is_dataclass(value) and not isinstance(value, type):
         names = [f.name for f in fields(value)]
-        held = (
-            None if set(getattr(value, "__dict__", ())) - set(names) else [getattr(value, n) for n in names]
-        )
+        if set(getattr(value, "__dict__", ())) - set(names):
+            return None
+        keys = [content(getattr(value, name)) for name in names]
     elif isinstance(value, tuple):
-        held = list(value)
+        keys = [content(v) for v in value]
     else:
         plain = isinstance(value, int | float | str | bytes | None | Enum | np.number)
         return (type(value), value) if plain else None
-    keys = None if held is None else [content(v) for v in held]
-    return None if keys is None or None in keys else (type(value), *keys)
+    return None if None in keys else (type(value), *keys)
 
 
 def _function(inputs: list[Any], outputs: list[Any]) -> Any:
+    """Compile a function by Numba."""
     mode = get_mode("NUMBA").including("local_remove_check_parameter")
     return pytensor.function(inputs, outputs, mode=mode, trust_input=True, on_unused_input="ignore")

@@ -1,4 +1,4 @@
-"""Posterior draws of metrics, of a fit or of what a fit has saved."""
+"""Posterior draws of metrics, from a fit or from a saved fit."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class Posterior(Tabled):
     @property
     @abstractmethod
     def log_prior(self) -> Mapping[str, FloatArray]:
-        """Log prior density of the parameters of each part, (chain, draw)."""
+        """Log prior density of the parameters, by part, (chain, draw) each."""
 
     @abstractmethod
     def identifies(self, metric: Metric) -> bool:
-        """True if there are draws of all totals of a metric."""
+        """Return True if there are draws of all totals of a metric."""
 
     @abstractmethod
     def total(self, column: Column | Known) -> FloatArray:
-        """Posterior draws of a column's population total, (chain, draw).
+        """Return posterior draws of a column's population total, (chain, draw).
 
         Raises
         ------
@@ -47,15 +47,24 @@ class Posterior(Tabled):
         """
 
     def totals(self, metrics: Wanted) -> Draws:
-        """Posterior draws of the totals that metrics need."""
-        found = {c.name: self.total(c) for c in dict.fromkeys(c for m in chosen(metrics) for c in m.columns)}
-        return Draws(tuple(found), np.stack(list(found.values()), axis=-1), ((0.0, np.inf),) * len(found))
+        """Return posterior draws of the totals that metrics need, (chain, draw, column)."""
+        columns = dict.fromkeys(c for m in chosen(metrics) for c in m.columns)
+        totals = {c.name: self.total(c) for c in columns}
+        return Draws(tuple(totals), np.stack(list(totals.values()), axis=-1), ((0.0, np.inf),) * len(totals))
 
     def apply(self, metrics: Wanted) -> Draws:
-        """Posterior draws of metrics, within what they can be.
+        """Return posterior draws of metrics.
 
-        Modelled totals know nothing of their inequalities with known ones: a draw beyond the end of a
-        metric's support is set to that end.
+        Draws of totals can break their inequalities with known totals. A draw of a metric outside its support
+        is then set to the end of the support.
+
+        Parameters
+        ----------
+        metrics : Metric or str, or several
+
+        Returns
+        -------
+        Draws, (chain, draw, k)
 
         Raises
         ------
@@ -63,30 +72,59 @@ class Posterior(Tabled):
             A metric whose columns have no draws.
         """
         metrics = chosen(metrics)
-        found = self.totals(metrics).apply(metrics)
-        return replace(found, values=np.clip(found.values, *np.transpose(found.support)))
+        draws = self.totals(metrics).apply(metrics)
+        return replace(draws, values=np.clip(draws.values, *np.transpose(draws.support)))
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """The metrics of `erbayes.ALL` of which there are draws."""
+        """The metrics of `erbayes.ALL` that have draws."""
         return tuple(m for m in ALL if self.identifies(m))
 
     def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
-        """Metrics with the weight of the priors on each; by default the usual ones of which there are draws.
+        """Return estimates and intervals of metrics, and the influence of the priors on them.
 
-        prior_shift is how far the mean moves, in posterior standard deviations, if a part's prior is raised
-        to the power 2: by its slope at the power 1, and of the part that moves it most. Above .3 the answer
-        rests on what a prior says of entities that are not in the sample. Of 1,000 draws it has a Monte Carlo
-        error of .1 to .2. `prior_shift(draws)` has it by part.
+        Parameters
+        ----------
+        level : float in (0, 1)
+        metrics : Metric or str, or several, optional
+            By default those of `erbayes.USUAL` that have draws.
+
+        Returns
+        -------
+        DataFrame, one row per metric
+            Columns of `Draws.table`, and prior_shift: the shift of the mean, in posterior standard
+            deviations, if the prior of one part is raised to the power 2. It is computed from the slope at
+            the power 1, for the part with the largest shift. Above .3, the answer depends on the prior of
+            entities outside the sample. With 1,000 draws its Monte Carlo error is .1 to .2.
+            `prior_shift(draws)` returns it for each part.
+
+        Raises
+        ------
+        NotIdentified
+            A metric whose columns have no draws.
         """
-        found = self.apply([m for m in USUAL if self.identifies(m)] if metrics is None else metrics)
-        return found.table(level).assign(prior_shift=self.prior_shift(found).max(axis=1))
+        draws = self.apply([m for m in USUAL if self.identifies(m)] if metrics is None else metrics)
+        return draws.table(level).assign(prior_shift=self.prior_shift(draws).max(axis=1))
 
     def prior_shift(self, draws: Draws) -> pd.DataFrame:
-        """Shift of each mean, in standard deviations, by the prior of each part; see `table`.
+        """Return the influence of each part's prior on each mean.
 
-        The slope of the mean of g by log α, with α the power of a prior p, is Cov(g, log p) (Kallioinen et
-        al. 2024, doi 10.1007/s11222-023-10366-5).
+        The shift of a mean is its slope by the log of the power α to which a prior p is raised, times log 2.
+        The slope of the mean of a metric g is a posterior covariance:
+
+            d E(g)/d log α = Cov(g, log p)
+
+        Source: Kallioinen et al. (2024), doi 10.1007/s11222-023-10366-5.
+
+        Parameters
+        ----------
+        draws : Draws
+            Posterior draws of metrics, from `apply`.
+
+        Returns
+        -------
+        DataFrame, one row per metric, one column per part
+            Absolute shift of the mean if α = 2, in posterior standard deviations.
         """
         priors = np.stack([prior.ravel() for prior in self.log_prior.values()], axis=-1)
         slope = (draws.flat - draws.mean).T @ (priors - priors.mean(axis=0)) / (len(priors) - 1)
@@ -97,19 +135,27 @@ class Posterior(Tabled):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Saved(Posterior):
-    """What a fit saved: its draws of totals, without the sample and the model.
+    """A saved fit: its draws of totals, without the sample and the model.
 
     Attributes
     ----------
     tree : DataTree
-        See `Fit.tree`.
+        Groups of draws and data, as in `Fit.tree`.
     """
 
     tree: xr.DataTree
 
     @classmethod
     def load(cls, path: Path | str) -> Saved:
-        """What `Fit.save` wrote, or `Fit.tree.to_zarr`.
+        """Read a file of `Fit.save`, or a folder of `Fit.tree.to_zarr`.
+
+        Parameters
+        ----------
+        path : Path or str
+
+        Returns
+        -------
+        Saved
 
         Raises
         ------
@@ -121,8 +167,8 @@ class Saved(Posterior):
                 tree = stored.map_over_datasets(xr.Dataset.load)
         except (OSError, ValueError) as error:
             raise DataError(f"cannot read {path}: {error}") from error
-        if lacking := {"totals", "log_prior"} - set(tree.children):
-            raise DataError(f"{path} is no saved fit: it has no group {', '.join(sorted(lacking))}")
+        if missing := {"totals", "log_prior"} - set(tree.children):
+            raise DataError(f"{path} is no saved fit: it has no group {', '.join(sorted(missing))}")
         return cls(tree)
 
     @cached_property

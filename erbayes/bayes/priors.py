@@ -1,4 +1,4 @@
-"""Random variables that the models share."""
+"""Priors and random variables that the parts of size models share."""
 
 from __future__ import annotations
 
@@ -15,36 +15,35 @@ from ..errors import DataError
 TAIL = 3.0
 """Degrees of freedom of priors whose scale is itself uncertain."""
 
-
 Prior = Callable[[str], Any]
-"""A prior of one number, a callable that creates a variable of the given name in the current PyMC model.
+"""A prior of one number, a callable that takes a name and creates a variable in the current PyMC model.
 
-Examples are `Level` and `Slope`, ``lambda name: pm.Normal(name, 0, 1)`` and any method that takes a name.
+Examples are `Level`, `Slope` and ``lambda name: pm.Normal(name, 0, 1)``. The variable must have that name.
 """
 
 
 def variable(prior: Prior, name: str) -> Any:
-    """The variable that a prior creates in the current PyMC model.
+    """Create the variable of a prior in the current PyMC model, and return it.
 
     Raises
     ------
     DataError
-        A prior that is not callable, creates no variable of this name, or one of several numbers.
+        A prior that is not callable, that creates no variable of this name, or a variable of several numbers.
     """
     if not callable(prior):
         raise DataError(
             f"the prior of '{name}' is a {type(prior).__name__}: it must be called with a name and create a "
             "variable of that name, as Level(0, 1) or lambda name: pm.Normal(name, 0, 1)"
         )
-    made = prior(name)
+    number = prior(name)
     if name not in pm.modelcontext(None).named_vars:
         raise DataError(f"the prior of '{name}' created no variable of that name in the model")
-    if made.ndim:
-        raise DataError(f"the prior of '{name}' created {made.ndim} dimensions: it must create one number")
-    return made
+    if number.ndim:
+        raise DataError(f"the prior of '{name}' created {number.ndim} dimensions: it must create one number")
+    return number
 
 
-def positive(what: str, value: float) -> None:
+def need_positive(what: str, value: float) -> None:
     """Raise ValueError unless a parameter of a prior is above 0 and finite."""
     if not 0 < value < np.inf:
         raise ValueError(f"a prior's {what} must be above 0 and finite, not {value}")
@@ -52,20 +51,39 @@ def positive(what: str, value: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Slope:
-    """Prior of a change per doubling: t with 3 degrees of freedom, a normal whose scale is uncertain.
+    """Prior with heavy tails, for a change per doubling of size: t with 3 degrees of freedom.
+
+    It is a normal prior whose scale is itself uncertain.
 
     Parameters
     ----------
-    mean, scale : float
+    mean : float
+    scale : float
+        Above 0.
+
+    Raises
+    ------
+    ValueError
+        A scale that is not above 0 and finite.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> from erbayes.bayes import Slope
+    >>> with pm.Model() as model:
+    ...     slope = Slope(0.0, 0.25)("slope")
+    >>> model.free_RVs
+    [slope]
     """
 
     mean: float
     scale: float
 
     def __post_init__(self) -> None:
-        positive("scale", self.scale)
+        need_positive("scale", self.scale)
 
     def __call__(self, name: str) -> Any:
+        """Create the variable in the current PyMC model."""
         mean, scale = hyper(f"{name}_mean", self.mean), hyper(f"{name}_scale", self.scale)
         return pm.StudentT(name, TAIL, mu=mean, sigma=scale)
 
@@ -76,40 +94,63 @@ class Level:
 
     Parameters
     ----------
-    mean, sd : float
+    mean : float
+    sd : float
+        Standard deviation, above 0.
+
+    Raises
+    ------
+    ValueError
+        A standard deviation that is not above 0 and finite.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> from erbayes.bayes import Level
+    >>> with pm.Model() as model:
+    ...     level = Level(-0.5, 1.5)("level")
+    >>> model.free_RVs
+    [level]
     """
 
     mean: float
     sd: float
 
     def __post_init__(self) -> None:
-        positive("standard deviation", self.sd)
+        need_positive("standard deviation", self.sd)
 
     def __call__(self, name: str) -> Any:
+        """Create the variable in the current PyMC model."""
         return pm.Normal(name, hyper(f"{name}_mean", self.mean), hyper(f"{name}_sd", self.sd))
 
 
 def smooth(name: str, rank: int, scale: float) -> Callable[[Any], Any]:
-    """A smooth function of a basis, (J, rank): a Gaussian process whose amplitude is uncertain.
+    """Create a smooth function in the current PyMC model: a Gaussian process whose amplitude is uncertain.
 
-    The coefficients have a multivariate t distribution with 3 degrees of freedom, which is the normal
-    one with its common scale integrated out.
+    The function is a weighted sum of the columns of a basis (see `grid.basis`). Its weights have a
+    multivariate t distribution with 3 degrees of freedom. This is a normal distribution whose common scale
+    is integrated out.
 
     Parameters
     ----------
     name : str
-        Of the function: its coefficients are the variable "<name>_weights".
+        Name of the function. Its weights are the variable "<name>_weights".
     rank : int
-        Columns of the basis; `erbayes.bayes.grid.RANK` for those among the data of a part.
+        Number of columns of the basis. It is `erbayes.bayes.grid.RANK` for the bases in the data of a part.
     scale : float
-        Prior standard deviation of the function, up to its uncertain amplitude.
+        Scale of the prior: standard deviation of the function if the amplitude is 1. Above 0.
 
     Returns
     -------
     callable
-        Values of the function, (J,), on a basis, (J, rank).
+        Function of a basis, (J, rank), that returns the values of the smooth function, (J,).
+
+    Raises
+    ------
+    ValueError
+        A scale that is not above 0 and finite.
     """
-    positive("amplitude", scale)
+    need_positive("amplitude", scale)
 
     def logp(value: Any, mean: Any, scale: Any) -> Any:
         square = pt.sum(value**2, axis=-1) / scale**2
@@ -136,27 +177,42 @@ def smooth(name: str, rank: int, scale: float) -> Callable[[Any], Any]:
 
 
 NEVER = -40.0
-"""Log hazard of what does not happen."""
+"""Log hazard of an event that does not happen."""
 
 
 def flawless(name: str, chance: float, observed: Any) -> tuple[Any, Any]:
-    """Whether no entity at all errs, a Bernoulli variable; and its log density with the data.
+    """Create a Bernoulli variable: 1 if no entity of the population errs.
 
     Parameters
     ----------
-    chance : float
-        Prior probability.
+    name : str
+        Name of the variable.
+    chance : float in [0, 1]
+        Prior probability that no entity errs.
     observed : tensor
-        Entities seen to err: with one there are errors.
+        Numbers of sampled entities that err. If one does, the variable is 0.
+
+    Returns
+    -------
+    variable, log_density : tensors
+        The variable, and the log joint density of the data and of the state without errors.
+
+    Raises
+    ------
+    ValueError
+        A chance outside [0, 1].
     """
     if not 0 <= chance <= 1:
-        raise ValueError(f"a prior probability of 0 to 1, not {chance}")
+        raise ValueError(f"a prior probability must lie in [0, 1], not {chance}")
     p = hyper(f"{name}_chance", chance)
     return pm.Bernoulli(name, p), pt.switch(pt.sum(observed) > 0, -np.inf, pt.log(p))
 
 
 def counts(name: str, n: Any, log_p: Any, observed: Any, **kwargs: Any) -> Any:
-    """Multinomial counts over the last axis; log densities leave out what depends on counts alone."""
+    """Add multinomial counts over the last axis to the likelihood.
+
+    Log densities leave out terms that depend on the counts alone.
+    """
 
     def logp(value: Any, n: Any, log_p: Any) -> Any:
         return pt.sum(value * log_p, axis=-1)
@@ -179,15 +235,16 @@ def counts(name: str, n: Any, log_p: Any, observed: Any, **kwargs: Any) -> Any:
 
 
 def normalised(weights: Any) -> Any:
-    """Log probabilities over the last axis from log weights."""
+    """Return log probabilities over the last axis, from log weights."""
     top = weights.max(axis=-1, keepdims=True)
     return weights - top - pt.log(pt.exp(weights - top).sum(axis=-1, keepdims=True))
 
 
 def events(name: str, n: Any, log_hazard: Any, observed: Any) -> Any:
-    """Binomial counts of what happens with probability 1 - exp(-e^h), in each sampled bin.
+    """Add binomial counts of an event, in each sampled bin, to the likelihood.
 
-    Log densities leave out what depends on counts alone.
+    The event has probability 1 - exp(-e^h), with h the log hazard. Log densities leave out terms that depend
+    on the counts alone.
     """
 
     def logp(value: Any, n: Any, log_hazard: Any) -> Any:
@@ -211,5 +268,5 @@ def events(name: str, n: Any, log_hazard: Any, observed: Any) -> Any:
 
 
 def hyper(name: str, value: float) -> Any:
-    """A parameter of a prior, as data: another value needs no new compilation."""
+    """Add a parameter of a prior as data, so that another value needs no new compilation."""
     return pm.Data(name, np.float64(value))

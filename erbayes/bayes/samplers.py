@@ -1,4 +1,4 @@
-"""Samplers of parts: importance sampling, and NUTS where the posterior is nearly standard normal."""
+"""Samplers of parts: importance sampling, and NUTS in coordinates with a nearly standard normal posterior."""
 
 from __future__ import annotations
 
@@ -20,53 +20,70 @@ from .importance import KHAT, Approximation, approximated
 from .parts import COMPILER, CompiledPart, PartDraws, Program
 
 RHAT = 1.01
-ESS_A_CHAIN = 100
+"""Largest R-hat of chains that can be relied on."""
+ESS_PER_CHAIN = 100
+"""Smallest number of effective draws per chain that can be relied on."""
 FEWEST_DRAWS = 50
-"""Fewer draws are too few for the Pareto shape of their weights."""
+"""Smallest number of draws from which the Pareto shape of their weights can be estimated."""
 NUTS_SAMPLERS = ("nutpie", "pymc", "numpyro", "blackjax")
-"""Names that `pymc.sample` takes; each is a package."""
-PREPARED = 1000
-"""Draws of the approximation in whose coordinates NUTS runs."""
+"""Values of `nuts_sampler` in `pymc.sample`; each is a package."""
+PILOT_DRAWS = 1000
+"""Draws of the approximation that gives NUTS its coordinates."""
 
 
-def enough(draws: int) -> None:
+def need_draws(draws: int) -> None:
     """Raise DataError for fewer than `FEWEST_DRAWS` draws."""
     if draws < FEWEST_DRAWS:
         raise DataError(f"{draws} draws are too few: draws must be {FEWEST_DRAWS} or more")
 
 
 class Sampler(Protocol):
-    """Draws independent parts: so many draws in each chain."""
+    """A way to draw the parameters of independent parts, with `draws` draws in each chain."""
 
     @property
     def draws(self) -> int: ...
-    def __call__(self, parts: Sequence[CompiledPart], rng: np.random.Generator) -> list[PartDraws]: ...
+    def __call__(self, parts: Sequence[CompiledPart], rng: np.random.Generator) -> list[PartDraws]:
+        """Return posterior draws of each part."""
+        ...
 
 
 def problems_of_chains(chains: FloatArray, names: list[str]) -> list[str]:
-    """R-hat above 1.01 or too few effective draws among quantities (chain, draw, k), with remedies."""
-    found = []
+    """Return the problems of chains, with remedies: a high R-hat, or too few effective draws.
+
+    Parameters
+    ----------
+    chains : float array, (chain, draw, k)
+    names : list of str, (k,)
+        Names of the quantities.
+
+    Returns
+    -------
+    list of str
+        One line per problem, about the worst quantity.
+    """
+    problems = []
     r_hat = array_stats.rhat(chains, chain_axis=0, draw_axis=1)
     if np.nanmax(r_hat, initial=0) > RHAT:
         worst = names[int(np.nanargmax(r_hat))]
-        found.append(f"R-hat {np.nanmax(r_hat):.3f} of {worst} above {RHAT}: raise tune and draws")
-    ess, enough = array_stats.ess(chains, chain_axis=0, draw_axis=1, method="bulk"), ESS_A_CHAIN * len(chains)
-    if np.nanmin(ess, initial=np.inf) < enough:
-        worst = names[int(np.nanargmin(ess))]
-        found.append(f"{np.nanmin(ess):.0f} effective draws of {worst}, fewer than {enough:.0f}: raise draws")
-    return found
+        problems.append(f"R-hat {np.nanmax(r_hat):.3f} of {worst} above {RHAT}: raise tune and draws")
+    ess = array_stats.ess(chains, chain_axis=0, draw_axis=1, method="bulk")
+    fewest = ESS_PER_CHAIN * len(chains)
+    if np.nanmin(ess, initial=np.inf) < fewest:
+        worst, least = names[int(np.nanargmin(ess))], np.nanmin(ess)
+        problems.append(f"{least:.0f} effective draws of {worst}, fewer than {fewest:.0f}: raise draws")
+    return problems
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chains:
-    """What NUTS found.
+    """Draws of NUTS.
 
     Attributes
     ----------
     thetas : list of float arrays, (chain, draw, d)
-        Of each part.
-    statistics : dict of arrays, (chain, draw)
-        What the sampler says of each transition, under ArviZ's names.
+        Parameters of each part.
+    statistics : dict, name -> array, (chain, draw)
+        Statistics of the transitions, under ArviZ's names.
     """
 
     thetas: list[FloatArray]
@@ -79,7 +96,7 @@ RENAMED = {
     "mean_tree_accept": "acceptance_rate",
     "logp": "lp",
 }
-"""Statistics that nutpie calls otherwise than ArviZ."""
+"""Statistics that have another name in nutpie than in ArviZ."""
 STATISTICS = (
     "diverging",
     "n_steps",
@@ -97,7 +114,7 @@ STATISTICS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Whitened:
-    """Independent parts as one density of z, (d,), with all their parameters θ = centre + root z.
+    """Independent parts as one density of z, (d,). The parameters of all parts are θ = centre + root z.
 
     Attributes
     ----------
@@ -113,25 +130,27 @@ class Whitened:
     root: FloatArray
 
     @classmethod
-    def of(cls, parts: Sequence[CompiledPart], found: Sequence[Approximation]) -> Whitened:
-        """The parts in coordinates in which their approximations are standard normal."""
-        return cls(parts, np.concatenate([f.centre for f in found]), block_diag(*(f.root for f in found)))
+    def of(cls, parts: Sequence[CompiledPart], posteriors: Sequence[Approximation]) -> Whitened:
+        """Choose coordinates in which the approximate posteriors of the parts are standard normal."""
+        centre = np.concatenate([posterior.centre for posterior in posteriors])
+        return cls(parts, centre, block_diag(*(posterior.root for posterior in posteriors)))
 
     @property
-    def at(self) -> list[slice]:
-        """Coordinates of each part."""
+    def coordinates(self) -> list[slice]:
+        """Coordinates of each part in θ."""
         ends = np.cumsum([len(part.start) for part in self.parts])
         return [slice(end - len(part.start), end) for part, end in zip(self.parts, ends, strict=True)]
 
     def log_density(self, z: Any) -> Any:
-        """Log density at a symbolic z; the data are constants."""
+        """Return the log density at a symbolic z. The data are constants."""
         theta = self.centre + (pt.constant(self.root) * z).sum(axis=-1)
-        return sum(part.log_density(theta[at]) for part, at in zip(self.parts, self.at, strict=True))
+        own = self.coordinates
+        return sum(part.log_density(theta[i]) for part, i in zip(self.parts, own, strict=True))
 
     def thetas(self, z: FloatArray) -> list[FloatArray]:
-        """Parameters of each part at each z, (chain, draw, d)."""
+        """Return the parameters of each part at each z, (chain, draw, d)."""
         theta = self.centre + z @ self.root.T
-        return [theta[..., at] for at in self.at]
+        return [theta[..., own] for own in self.coordinates]
 
     @property
     def values(self) -> list[Any]:
@@ -139,17 +158,17 @@ class Whitened:
         return [self.centre, self.root, *(v for part in self.parts for v in part.data.values())]
 
     def packed_density(self, z: Any) -> tuple[Any, Packing]:
-        """Log density at a symbolic z, of symbols that a `Packing` replaces by one vector."""
+        """Return the log density at a symbolic z, and a `Packing` of the symbols of its data."""
         centre, root = pt.vector("centre"), pt.matrix("root")
         theta, symbols, terms = centre + (root * z).sum(axis=-1), [centre, root], []
-        for part, at in zip(self.parts, self.at, strict=True):
-            own = [v.clone() for v in part.program.graph.data.values()]
-            terms.append(part.program.log_density(theta[at], own))
-            symbols += own
+        for part, own in zip(self.parts, self.coordinates, strict=True):
+            data = [v.clone() for v in part.program.graph.data.values()]
+            terms.append(part.program.log_density(theta[own], data))
+            symbols += data
         return sum(terms), Packing(symbols)
 
     def for_nutpie(self) -> Any:
-        """The density as nutpie samples it: compiled once for all data of these parts."""
+        """Return the density as a model of nutpie, which is compiled once for all data of these parts."""
         import nutpie
 
         programs = tuple(part.program for part in self.parts)
@@ -166,7 +185,7 @@ class Whitened:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packing:
-    """All data of a graph as one vector: nutpie needs seconds to compile each datum that it reads.
+    """All data of a graph in one vector, because nutpie needs seconds to compile each datum that it reads.
 
     Attributes
     ----------
@@ -177,7 +196,7 @@ class Packing:
     symbols: list[Any]
 
     def vector(self, values: Sequence[Any]) -> FloatArray:
-        """Scalars, then where each array ends and how long its rows are, then the arrays."""
+        """Pack values: scalars, then the end of each array, then the length of its rows, then the arrays."""
         scalars = [float(v) for v in values if not np.ndim(v)]
         arrays = [np.asarray(v, dtype=float) for v in values if np.ndim(v)]
         first = len(scalars) + 2 * len(arrays) + 1
@@ -186,29 +205,34 @@ class Packing:
         return np.concatenate([scalars, ends, rows, *(v.ravel() for v in arrays)])
 
     def unpacked(self, graph: Any, vector: Any) -> Any:
-        """The graph with parts of a symbolic vector in place of its data."""
+        """Return the graph with slices of a symbolic vector in place of its data."""
         scalars = [v for v in self.symbols if not v.ndim]
         arrays = [v for v in self.symbols if v.ndim]
         s, k = len(scalars), len(arrays)
-        found = {v: vector[i].astype(v.dtype) for i, v in enumerate(scalars)}
+        slices = {v: vector[i].astype(v.dtype) for i, v in enumerate(scalars)}
         whole = vector[s : s + 2 * k + 1].astype("int64")
         for i, v in enumerate(arrays):
             array = vector[whole[i] : whole[i + 1]].astype(v.dtype)
-            found[v] = array if v.ndim == 1 else array.reshape((-1, whole[k + 1 + i]))
-        return graph_replace(graph, found, strict=False)
+            slices[v] = array if v.ndim == 1 else array.reshape((-1, whole[k + 1 + i]))
+        return graph_replace(graph, slices, strict=False)
 
 
 @dataclass(frozen=True, slots=True)
 class NUTS:
-    """Draws parts together by the No-U-Turn sampler (Hoffman and Gelman 2014).
+    """Sampler that draws all parts jointly by the No-U-Turn sampler (Hoffman and Gelman 2014).
 
-    nutpie is used where it is installed and `nuts_sampler` names no other; it compiles the parts once more,
-    together, for threads.
+    nutpie draws if it is installed and `nuts_sampler` names no other package. It compiles the parts once
+    more, as one function that runs in threads.
 
     Parameters
     ----------
     draws, tune, chains, cores, target_accept, progressbar, nuts_sampler
-        As of `pymc.sample`.
+        Arguments of `pymc.sample`.
+
+    Raises
+    ------
+    DataError
+        Fewer than 1 chain, or a sampler that is unknown or not installed.
     """
 
     draws: int
@@ -232,29 +256,25 @@ class NUTS:
             )
 
     def __call__(self, parts: Sequence[CompiledPart], rng: np.random.Generator) -> list[PartDraws]:
-        found = [approximated(part, PREPARED, rng) for part in parts]
-        chains, drawn = self.sampled(parts, found, rng), []
-        for part, f, thetas in zip(parts, found, chains.thetas, strict=True):
-            told = problems_of_chains(thetas, part.coordinates) if self.chains > 1 else []
-            drawn.append(
-                part.draws(
-                    thetas,
-                    part.flawless(f.log_evidence),
-                    rng,
-                    khat=f.khat,
-                    problems=told,
-                    statistics=chains.statistics,
-                )
-            )
-        return drawn
+        posteriors = [approximated(part, PILOT_DRAWS, rng) for part in parts]
+        chains, draws = self.sampled(parts, posteriors, rng), []
+        for part, posterior, thetas in zip(parts, posteriors, chains.thetas, strict=True):
+            flawless = part.flawless(posterior.log_evidence)
+            about: dict[str, Any] = {
+                "khat": posterior.khat,
+                "problems": problems_of_chains(thetas, part.coordinates) if self.chains > 1 else [],
+                "statistics": chains.statistics,
+            }
+            draws.append(part.draws(thetas, flawless, rng, **about))
+        return draws
 
     def sampled(
-        self, parts: Sequence[CompiledPart], found: Sequence[Approximation], rng: np.random.Generator
+        self, parts: Sequence[CompiledPart], posteriors: Sequence[Approximation], rng: np.random.Generator
     ) -> Chains:
-        """Draws of all parts, in coordinates where they are nearly standard normal."""
+        """Draw all parts, in coordinates in which their posterior is nearly standard normal."""
         by_nutpie = self.nuts_sampler in (None, "nutpie") and find_spec("nutpie") is not None
-        engine, whitened = self._by_nutpie if by_nutpie else self._by_pymc, Whitened.of(parts, found)
-        tree = engine(whitened, int(rng.integers(2**31)))
+        draw, whitened = self._by_nutpie if by_nutpie else self._by_pymc, Whitened.of(parts, posteriors)
+        tree = draw(whitened, int(rng.integers(2**31)))
         named = {RENAMED.get(k, k): v.to_numpy() for k, v in tree["sample_stats"].data_vars.items()}
         statistics = {k: named[k] for k in STATISTICS if k in named}
         return Chains(whitened.thetas(tree["posterior"]["z"].to_numpy()), statistics)
@@ -291,13 +311,14 @@ class NUTS:
 
 @dataclass(frozen=True, slots=True)
 class Importance:
-    """Draws each part by importance sampling; by NUTS where the weights cannot be relied on.
+    """Sampler that draws each part by importance sampling, or by NUTS if the weights are unreliable.
 
     Parameters
     ----------
     draws : int
+        Draws per chain.
     chains : int
-        That the draws are dealt to.
+        Number of chains among which the draws are divided.
     """
 
     draws: int
@@ -305,21 +326,21 @@ class Importance:
 
     def __call__(self, parts: Sequence[CompiledPart], rng: np.random.Generator) -> list[PartDraws]:
         K = self.draws * self.chains
-        found, drawn = [approximated(part, K, rng) for part in parts], []
+        posteriors, draws = [approximated(part, K, rng) for part in parts], []
         by_nuts: list[FloatArray] = []
-        if any(f.khat > KHAT for f in found) and find_spec("nutpie") is not None:
+        if any(p.khat > KHAT for p in posteriors) and find_spec("nutpie") is not None:
             nuts = NUTS(draws=-(-K // 2), tune=250, chains=2, progressbar=False)
-            by_nuts = nuts.sampled(parts, found, rng).thetas
-        for i, (part, f) in enumerate(zip(parts, found, strict=True)):
-            bad, thetas, told = f.khat > KHAT, f.thetas, []
-            refitted = bad and bool(by_nuts)
+            by_nuts = nuts.sampled(parts, posteriors, rng).thetas
+        for i, (part, p) in enumerate(zip(parts, posteriors, strict=True)):
+            unreliable, thetas, problems = p.khat > KHAT, p.thetas, []
+            refitted = unreliable and bool(by_nuts)
             if refitted:
-                thetas = by_nuts[i].reshape(-1, len(f.centre))[:K]
-            elif bad:
-                told = [
-                    f"importance weights are unreliable (Pareto k {f.khat:.2f}, above {KHAT}): "
+                thetas = by_nuts[i].reshape(-1, len(p.centre))[:K]
+            elif unreliable:
+                problems = [
+                    f"importance weights are unreliable (Pareto k {p.khat:.2f}, above {KHAT}): "
                     "install nutpie, or use nuts()"
                 ]
-            thetas, flawless = thetas.reshape(self.chains, self.draws, -1), part.flawless(f.log_evidence)
-            drawn.append(part.draws(thetas, flawless, rng, khat=f.khat, refitted=refitted, problems=told))
-        return drawn
+            thetas, flawless = thetas.reshape(self.chains, self.draws, -1), part.flawless(p.log_evidence)
+            draws.append(part.draws(thetas, flawless, rng, khat=p.khat, refitted=refitted, problems=problems))
+        return draws

@@ -1,8 +1,10 @@
-"""Families of cluster-size distributions: how many true entities have each size.
+"""Size families: priors on how many true entities have each size.
 
-Each gives the logarithm of its weights on the bins of a `SizeGrid`, up to a constant: the model scales
-them so that the records add to N. Sampled sizes then follow these weights times the design's
-selection. Fields are the scales of priors.
+A family returns the log weights of the bins of a `SizeGrid`, up to a constant. The model scales the weights
+so that the records add to N. Sizes of sampled entities then follow the weights times the chance that the
+design selects an entity of the size. Fields of a family are the scales of its priors.
+
+In the formulas, s is the size of an entity and P(s) the share of entities of that size.
 """
 
 from __future__ import annotations
@@ -16,44 +18,60 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from .grid import RANK
-from .priors import Level, Slope, hyper, positive, smooth
+from .priors import Level, Slope, hyper, need_positive, smooth
 
 Tensors = Mapping[str, Any]
 
 
 class SizeFamily(Protocol):
-    """A prior on the cluster-size distribution.
+    """A prior on how many entities have each size.
 
-    A family of your own needs this one method: docs/guide/own-parts.md has an example. Best it is a frozen
-    dataclass of plain values.
+    A family of your own needs this one method: docs/guide/own-parts.md has an example. A frozen dataclass of
+    plain values is best, because it is compiled only once.
     """
 
     def log_weights(self, data: Tensors) -> Any:
-        """Log weight of each bin of sizes, (J,), up to a constant, inside a PyMC model.
+        """Create random variables in a PyMC model, and return the log weight of each bin of sizes.
 
-        The method creates one or more continuous random variables, of any names. Weights must be finite.
+        The method creates one or more continuous random variables, of any names.
 
         Parameters
         ----------
         data : mapping, name -> tensor
-            As in `erbayes.bayes.contract.DATA`.
+            Entries are those of `erbayes.bayes.contract.DATA`.
+
+        Returns
+        -------
+        tensor, (J,)
+            Log weights up to a constant. They must be finite.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionInformed:
-    """The histogram of predicted sizes, smoothed and tilted.
+    """Size family, the default: the histogram of predicted cluster sizes, smoothed and tilted.
 
-    log M_s = log H(s) + b log2 s + g(log2 s): H the predicted histogram smoothed over .4 doublings and
-    carried on past its largest size, b a slope per doubling and g a smooth function.
+    M_s is the number of entities of size s. Its log is that of predicted clusters, plus a line and a smooth
+    function:
+
+        log M_s = log H(s) + b log2 s + g(log2 s)
+
+    H is the histogram of predicted sizes, smoothed over .4 doublings and extended past its largest size. b is
+    a slope per doubling, and g a smooth function.
 
     Parameters
     ----------
     slope : float
-        Scale of b, t with 3 degrees of freedom.
+        Prior scale of b, which is t distributed with 3 degrees of freedom. Above 0.
     amplitude : float
-        Scale of g, a Gaussian process of length 2.5 doublings.
+        Prior scale of g, a Gaussian process with a length scale of 2.5 doublings. Above 0.
+
+    Examples
+    --------
+    >>> from erbayes.bayes import PredictionInformed, SizeModel
+    >>> SizeModel(PredictionInformed(slope=0.5)).sizes
+    PredictionInformed(slope=0.5, amplitude=0.35)
     """
 
     slope: float = 0.25
@@ -66,17 +84,25 @@ class PredictionInformed:
 
 @dataclass(frozen=True, slots=True)
 class NegativeBinomial:
-    """Zero-truncated negative binomial.
+    """Size family: negative binomial without 0.
 
-    P(s) ∝ Γ(s + α)/s! · (ν/(ν + α + 1))^s, with ν + 1 the mean size of the entity of a random record.
-    That mean, rather than the entities', is nearly independent of α.
+        P(s) ∝ Γ(s + α)/s! · (ν/(ν + α + 1))^s
+
+    ν + 1 is the mean size of the entity of a random record, and α the shape. This mean is nearly independent
+    of α, unlike the mean size of entities.
 
     Parameters
     ----------
     mean_sd : float
-        Standard deviation of log ν around its value among predicted clusters.
+        Prior standard deviation of log ν around its value among predicted clusters. Above 0.
     shape_sd : float
-        Standard deviation of log α around 0.
+        Prior standard deviation of log α around 0. Above 0.
+
+    Examples
+    --------
+    >>> from erbayes.bayes import NegativeBinomial, SizeModel
+    >>> SizeModel(NegativeBinomial(shape_sd=1.0)).sizes
+    NegativeBinomial(mean_sd=1.0, shape_sd=1.0)
     """
 
     mean_sd: float = 1.0
@@ -93,15 +119,25 @@ class NegativeBinomial:
 
 @dataclass(frozen=True, slots=True)
 class LogNormal:
-    """Discretised log-normal: P(s) ∝ φ((log s - μ)/σ)/s.
+    """Size family: log-normal on whole sizes.
+
+        P(s) ∝ φ((log s - μ)/σ)/s
+
+    φ is the standard normal density. μ + σ² is the median of log s for the entity of a random record.
 
     Parameters
     ----------
     location_sd : float
-        Standard deviation of μ + σ², the median of log s of a random record's entity, around the log mean of
-        predicted clusters.
+        Prior standard deviation of μ + σ² around its value among predicted clusters, the log of their mean
+        size for a random record. Above 0.
     log_scale_sd : float
-        Standard deviation of log σ around 0.
+        Prior standard deviation of log σ around 0. Above 0.
+
+    Examples
+    --------
+    >>> from erbayes.bayes import LogNormal, SizeModel
+    >>> SizeModel(LogNormal()).sizes
+    LogNormal(location_sd=1.5, log_scale_sd=0.5)
     """
 
     location_sd: float = 1.5
@@ -116,15 +152,24 @@ class LogNormal:
 
 @dataclass(frozen=True, slots=True)
 class PoissonLogNormal:
-    """Zero-truncated Poisson with a log-normal mean: P(s) ∝ ∫ e^(-λ) λ^s/s! dLN(λ; μ, σ).
+    """Size family: Poisson with a log-normal mean, without 0.
 
-    By seven-point Gauss-Hermite quadrature around each integrand's mode, which keeps it exact to the eye
-    from s = 1 to 10^6 (Liu and Pierce 1994).
+        P(s) ∝ ∫ e^(-λ) λ^s/s! dLN(λ; μ, σ)
+
+    LN is the log-normal distribution of the mean λ. The integral is computed by Gauss-Hermite quadrature with
+    seven points around the mode of each integrand (Liu and Pierce 1994). Its error is too small to see in a
+    picture from s = 1 to 10^6.
 
     Parameters
     ----------
-    location_sd, log_scale_sd
-        As of `LogNormal`.
+    location_sd, log_scale_sd : float
+        Priors of μ + σ² and log σ, as in `LogNormal`. Above 0.
+
+    Examples
+    --------
+    >>> from erbayes.bayes import PoissonLogNormal, SizeModel
+    >>> SizeModel(PoissonLogNormal()).sizes
+    PoissonLogNormal(location_sd=1.5, log_scale_sd=0.5)
     """
 
     location_sd: float = 1.5
@@ -137,8 +182,9 @@ class PoissonLogNormal:
 
 
 def log_poisson_log_normal(s: Any, mu: Any, sigma: Any) -> Any:
-    """log P(s) of a Poisson whose log mean is N(μ, σ²), vectorised in s."""
-    # The mode η of s η - e^η - (η - μ)²/2σ² is a - W, a = s σ² + μ, W + log W = a + log σ².
+    """Return log P(s) of a Poisson whose log mean is N(μ, σ²), for all sizes at once."""
+    # The integrand exp(s η - e^η - (η - μ)²/2σ²) has its mode at η = a - W. Here a = s σ² + μ, and W solves
+    # W + log W = a + log σ² (Lambert's function). Newton steps find W; their start is close for any target.
     a = s * sigma**2 + mu
     target = a + 2 * pt.log(sigma)
     w = pt.switch(target > 1, target - pt.log(pt.maximum(target, 1.0)), pt.exp(pt.minimum(target, 1.0)) / 2)
@@ -147,19 +193,28 @@ def log_poisson_log_normal(s: Any, mu: Any, sigma: Any) -> Any:
     eta = a - w
     spread = sigma / pt.sqrt(1 + w)
     nodes, weights = np.polynomial.hermite.hermgauss(7)
-    at = eta[..., None] + np.sqrt(2.0) * spread[..., None] * nodes
-    inside = s[..., None] * at - pt.exp(at) - 0.5 * ((at - mu) / sigma) ** 2 + nodes**2 + np.log(weights)
-    return pt.logsumexp(inside, axis=-1) + pt.log(spread / sigma) - 0.5 * np.log(np.pi) - pt.gammaln(s + 1)
+    point = eta[..., None] + np.sqrt(2.0) * spread[..., None] * nodes
+    log_integrand = s[..., None] * point - pt.exp(point) - 0.5 * ((point - mu) / sigma) ** 2
+    terms = log_integrand + nodes**2 + np.log(weights)
+    return pt.logsumexp(terms, axis=-1) + pt.log(spread / sigma) - 0.5 * np.log(np.pi) - pt.gammaln(s + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Zeta:
-    """Power law: P(s) ∝ s^(-a), up to the end of the grid.
+    """Size family: power law, up to the end of the grid.
+
+        P(s) ∝ s^(-a)
 
     Parameters
     ----------
     excess_sd : float
-        Standard deviation of log(a - 1) around log 1.2.
+        Prior standard deviation of log(a - 1) around log 1.2. Above 0.
+
+    Examples
+    --------
+    >>> from erbayes.bayes import SizeModel, Zeta
+    >>> SizeModel(Zeta()).sizes
+    Zeta(excess_sd=0.6)
     """
 
     excess_sd: float = 0.6
@@ -171,14 +226,23 @@ class Zeta:
 
 @dataclass(frozen=True, slots=True)
 class CutZeta:
-    """Power law with an exponential cut-off: P(s) ∝ s^(-a) exp(-s/κ).
+    """Size family: power law with an exponential cut-off.
+
+        P(s) ∝ s^(-a) exp(-s/κ)
 
     Parameters
     ----------
     excess_sd : float
-        Standard deviation of log(a - 1) around log 1.2.
+        Prior standard deviation of log(a - 1) around log 1.2. Above 0.
     cut_sd : float
-        Standard deviation of log κ around the log mean size of a random record's predicted cluster, times 4.
+        Prior standard deviation of log κ. The prior median of κ is 4 times the mean size of a random record's
+        predicted cluster. Above 0.
+
+    Examples
+    --------
+    >>> from erbayes.bayes import CutZeta, SizeModel
+    >>> SizeModel(CutZeta()).sizes
+    CutZeta(excess_sd=0.6, cut_sd=1.5)
     """
 
     excess_sd: float = 0.6
@@ -192,20 +256,34 @@ class CutZeta:
 
 @dataclass(frozen=True, slots=True)
 class BodyAndTail:
-    """Free probabilities of sizes 1 to `body`, and a discrete generalised-Pareto tail above.
+    """Size family: a free probability for each size from 1 to `body`, and a generalised-Pareto tail above.
 
-    P(s) = w_s for s ≤ body, ∝ (1 + ξ (s - body)/τ)^(-1/ξ - 1) above.
+        P(s) = w_s                                if s ≤ body
+        P(s) ∝ (1 + ξ (s - body)/τ)^(-1/ξ - 1)    if s > body
+
+    w_s are the free probabilities. ξ is the shape of the tail, and τ its scale.
 
     Parameters
     ----------
     body : int
-        At most 15.
+        Number of sizes with a free probability, 1 to 15.
     concentration : float
-        Of the symmetric Dirichlet prior on the body's sizes and the tail as a whole.
+        Parameter of the symmetric Dirichlet prior on the probabilities w_s and that of the tail. Above 0.
     shape_mean, shape_sd : float
-        Of ξ, normal and cut to (.02, 2).
+        Mean and standard deviation of the normal prior of ξ, which is cut to (.02, 2). shape_sd is above 0.
     log_scale_sd : float
-        Of log τ around log body.
+        Prior standard deviation of log τ around log body. Above 0.
+
+    Raises
+    ------
+    ValueError
+        A body outside 1 to 15, a concentration or shape_sd that is not above 0 and finite.
+
+    Examples
+    --------
+    >>> from erbayes.bayes import BodyAndTail, SizeModel
+    >>> SizeModel(BodyAndTail(body=5)).sizes.body
+    5
     """
 
     body: int = 8
@@ -216,9 +294,9 @@ class BodyAndTail:
 
     def __post_init__(self) -> None:
         if not 1 <= self.body <= 15:
-            raise ValueError(f"a body of 1 to 15 single sizes, not {self.body}")
-        positive("concentration", self.concentration)
-        positive("standard deviation", self.shape_sd)
+            raise ValueError(f"body must be 1 to 15 sizes, not {self.body}")
+        need_positive("concentration", self.concentration)
+        need_positive("standard deviation", self.shape_sd)
 
     def log_weights(self, data: Tensors) -> Any:
         concentration = hyper("size_concentration", self.concentration)

@@ -1,4 +1,4 @@
-"""Several models in one answer, weighted by how well each predicts an entity that it has not seen."""
+"""Stacking: a mixture of models, weighted by how well each predicts an entity that is left out."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .importance import KHAT
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Stack(Tabled):
-    """Fits of one sample, mixed by stacking weights.
+    """A mixture of fits to one sample, by stacking weights.
 
     Attributes
     ----------
     fits : dict, name -> Fit
     comparison : DataFrame
-        From `arviz.compare`: expected log predictive density by leave-one-out, and the weights.
+        Result of `arviz.compare`: expected log predictive density by leave-one-out, and the weights.
     chosen : int array, (draw,)
-        Position of the fit that each draw comes from.
+        Position in `fits` of the fit of each draw.
     """
 
     fits: dict[str, Fit]
@@ -35,50 +35,74 @@ class Stack(Tabled):
     chosen: IntArray
 
     def table(self) -> pd.DataFrame:
-        """The fits, the best first."""
+        """Return the comparison, one row per fit, the best first."""
         return self.comparison
 
     def apply(self, metrics: Wanted) -> Draws:
-        """Draws of metrics, (1, draw, k), each from a fit chosen with its weight.
+        """Return draws of metrics from the mixture: each comes from a fit that was chosen with its weight.
+
+        Parameters
+        ----------
+        metrics : Metric or str, or several
+
+        Returns
+        -------
+        Draws, (1, draw, k)
 
         Raises
         ------
         NotIdentified
-            A metric that the model does not produce.
+            A metric that a model does not produce.
         """
         metrics = chosen(metrics)
-        every = [fit.apply(metrics) for fit in self.fits.values()]
-        flat: list[FloatArray] = [found.flat for found in every]
-        mixed = np.stack([flat[which][k % len(flat[which])] for k, which in enumerate(self.chosen)])
-        return Draws(every[0].names, mixed[None], every[0].support)
+        draws = [fit.apply(metrics) for fit in self.fits.values()]
+        flat: list[FloatArray] = [of_fit.flat for of_fit in draws]
+        mixed = np.stack([flat[fit][k % len(flat[fit])] for k, fit in enumerate(self.chosen)])
+        return Draws(draws[0].names, mixed[None], draws[0].support)
 
 
 def stack(fits: Mapping[str, Fit], *, rng: np.random.Generator | int | None = None) -> Stack:
     """Mix fits of the same sample under several models by stacking (Yao et al. 2018).
 
-    Weights maximise the leave-one-out log predictive density of the mixture: of each sampled entity's size,
-    of its links kept and of the foreign records that it meets (see `Fit.log_likelihood`).
+    The weights maximise the log predictive density of the mixture, by leave-one-out. It is the density of
+    each sampled entity: of its size, its links kept and the foreign records that it meets (see
+    `Fit.log_likelihood`).
 
     Parameters
     ----------
     fits : mapping, name -> Fit
         Two or more, such as one for each size family, or one for each prior of leakage.
     rng : Generator, int or None
-        A generator, or its seed; None is another seed at each call.
+        A generator or its seed. None is a new seed at each call.
+
+    Returns
+    -------
+    Stack
 
     Raises
     ------
     DataError
-        Fewer than two fits, fits of different samples, or fits of which few draws agree with the known
-        number of predicted links: they have no leave-one-out density.
+        Fewer than two fits, fits of different samples, or a fit of which few draws agree with the known
+        number of predicted links. Such a fit has no leave-one-out density.
 
     Warns
     -----
     UserWarning
-        From ArviZ, where leave-one-out is unreliable for some entities.
+        A warning of ArviZ: leave-one-out is unreliable for some entities.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes import bayes, datasets
+    >>> case = datasets.people()
+    >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
+    >>> models = {"default": bayes.SizeModel(), "power law": bayes.SizeModel(bayes.Zeta())}
+    >>> mixture = bayes.stack({name: bayes.fast(sample, m, rng=1) for name, m in models.items()}, rng=1)
+    >>> list(mixture.table().index)
+    ['default', 'power law']
     """
     if len(fits) < 2:
-        raise DataError(f"stacking wants two fits or more, not {len(fits)}")
+        raise DataError(f"stacking needs two fits or more, not {len(fits)}")
     first, *others = fits.values()
     if any(fit.sample is not first.sample for fit in others):
         raise DataError("stacking compares models of one sample: these fits have several")

@@ -1,6 +1,6 @@
-"""Mechanisms of error, each of which turns true cluster codes into predicted ones.
+"""Mechanisms of error: each turns true cluster codes into predicted ones.
 
-Source: [B22] Binette et al. (2022), arXiv 2210.01230.
+Symbols are those of `erbayes.simulate`. Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 """
 
 from __future__ import annotations
@@ -21,10 +21,22 @@ from .sizes import require
 
 
 class Mechanism(Protocol):
-    """How a prediction goes wrong."""
+    """A rule by which a prediction errs."""
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        """Predicted cluster of each record, 0 to K' - 1, given its true one, 0 to K - 1."""
+        """Turn true clusters into predicted ones.
+
+        Parameters
+        ----------
+        codes : int array, (N,)
+            True cluster of each record, 0 to K - 1.
+        rng : Generator
+
+        Returns
+        -------
+        int array, (N,)
+            Predicted cluster of each record, 0 to one less than the number of predicted clusters.
+        """
         ...
 
 
@@ -34,7 +46,7 @@ def _sizes(codes: IntArray) -> IntArray:
     Raises
     ------
     DataError
-        Codes that are not 0 to K - 1, each used.
+        No codes, or codes that are not 0 to K - 1 with each in use.
     """
     require(len(codes) > 0, "there are no records to put errors into")
     outside = int(np.count_nonzero((codes < 0) | (codes >= len(codes))))
@@ -46,38 +58,41 @@ def _sizes(codes: IntArray) -> IntArray:
 
 
 def _compact(codes: IntArray) -> IntArray:
-    """The same clusters with codes 0 to K - 1."""
+    """Number the clusters anew, without gaps in the codes."""
     used = np.bincount(codes) > 0
     return np.asarray((np.cumsum(used) - 1)[codes])
 
 
 def _need_share(value: float, what: str) -> None:
+    """Raise DataError if a share is outside [0, 1]."""
     number(value, what, lambda x: 0 <= x <= 1, "lie in [0, 1]")
 
 
 def _some_clusters(wanted: int, clusters: int, what: str, rng: np.random.Generator) -> IntArray:
-    """Distinct clusters in random order."""
+    """Draw distinct clusters, in random order."""
     require(wanted <= clusters, f"{what} needs {wanted} entities, but there are {clusters}")
     return rng.choice(clusters, wanted, replace=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Misattribution:
-    """The paper's noise: records picked at random take the clusters of others picked at random.
+    """Records that take the cluster of another record, the noise of [B22], section 2.4.
 
-    [B22], section 2.4 "Simulation Study": round(rate N) distinct records are picked, and each takes the
-    original cluster of a record drawn uniformly from all, with replacement (so itself once in N times).
-    For large entities P ≈ R ≈ (1 - rate)²; a true link survives where neither end was picked. Small
-    entities lose precision further, singletons being joined by intruders.
+    round(rate N) distinct records are chosen at random. Each takes the original cluster of a record that is
+    drawn uniformly from all N. This can be the record itself.
+
+    A true link survives if neither of its records is chosen. Hence P ≈ R ≈ (1 - rate)² if entities are large.
+    Small entities have a lower precision, because foreign records join singletons.
 
     Parameters
     ----------
     rate : float in [0, 1]
+        Share of the records that are chosen.
 
     Raises
     ------
     DataError
-        Rate outside [0, 1].
+        A rate outside [0, 1].
 
     Examples
     --------
@@ -91,30 +106,33 @@ class Misattribution:
         _need_share(self.rate, "rate of Misattribution")
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        """Predicted cluster of each record."""
+        """Predicted cluster of each record, (N,)."""
         _sizes(codes)
         picked = rng.choice(len(codes), round(self.rate * len(codes)), replace=False, shuffle=False)
-        moved = codes.copy()
-        moved[picked] = codes[rng.integers(len(codes), size=len(picked))]
-        return _compact(moved)
+        predicted = codes.copy()
+        predicted[picked] = codes[rng.integers(len(codes), size=len(picked))]
+        return _compact(predicted)
 
 
 @dataclass(frozen=True, slots=True)
 class Splits:
-    """Each entity of two records or more is split in two with probability `rate`.
+    """Entities of two records or more that are split in two, each with probability `rate`.
 
-    The size of one part is uniform on 1 to s - 1, its records are a random choice. A split loses
-    s(s+1)/6 links on average, a third of those of a large entity. P = 1,
-    E R = 1 - rate Σ_{s≥2} s(s+1)/6 / |T|.
+    The size of one part is uniform on 1 to s - 1, and its records are a random choice. A split loses
+    s(s + 1)/6 links on average, which is a third of the links of a large entity. Precision stays 1, and
+    recall loses these links:
+
+        P = 1,  E R = 1 - rate Σ_{s≥2} s(s + 1)/6 / |T|
 
     Parameters
     ----------
     rate : float in [0, 1]
+        Probability that an entity is split.
 
     Raises
     ------
     DataError
-        Rate outside [0, 1].
+        A rate outside [0, 1].
 
     Examples
     --------
@@ -128,7 +146,7 @@ class Splits:
         _need_share(self.rate, "rate of Splits")
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        """Predicted cluster of each record."""
+        """Predicted cluster of each record, (N,)."""
         sizes = _sizes(codes)
         split = (sizes > 1) & (rng.random(len(sizes)) < self.rate)
         part = np.where(split, rng.integers(1, np.maximum(sizes, 2)), 0)
@@ -141,20 +159,23 @@ class Splits:
 
 @dataclass(frozen=True, slots=True)
 class Merges:
-    """A share of the entities is merged, each with another one drawn uniformly.
+    """A share of the entities, each merged with another one that is drawn uniformly.
 
-    round(rate K) distinct entities are picked. Merges are transitive, so chains of picks give larger
-    clusters, of any number of entities as the rate nears 1. R = 1; each merge of a and b adds s_a s_b
-    false links, hence P ≈ |T|/(|T| + rate K s̄²) for a low rate.
+    round(rate K) distinct entities are chosen. Merges are transitive: chains of them make larger clusters, of
+    any number of entities if the rate is near 1. Recall stays 1. A merge of entities a and b adds s_a s_b
+    false links. If the rate is low, precision is therefore
+
+        P ≈ |T|/(|T| + rate K s̄²)
 
     Parameters
     ----------
     rate : float in [0, 1]
+        Share of the entities that are chosen.
 
     Raises
     ------
     DataError
-        Rate outside [0, 1].
+        A rate outside [0, 1].
 
     Examples
     --------
@@ -168,7 +189,7 @@ class Merges:
         _need_share(self.rate, "rate of Merges")
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        """Predicted cluster of each record."""
+        """Predicted cluster of each record, (N,)."""
         clusters = len(_sizes(codes))
         picked = rng.choice(clusters, round(self.rate * clusters), replace=False, shuffle=False)
         other = (picked + rng.integers(1, max(clusters, 2), size=len(picked))) % clusters
@@ -179,24 +200,26 @@ class Merges:
 
 @dataclass(frozen=True, slots=True)
 class Homonyms:
-    """Giant lumps: each predicted cluster of `lumps` gathers records of `size` entities.
+    """Giant predicted clusters, *lumps*, such as those of persons with the same name.
 
-    lumps × size distinct entities are picked uniformly, and each of their records joins the lump of its
-    entity with probability `share`. A lump of m records adds about C2(m) false links, so a few ruin P. R = 1
-    for a share of 1; otherwise the touched entities keep share² + (1-share)² of their links on average.
+    lumps × size distinct entities are chosen uniformly. Each of their records joins the lump of its entity
+    with probability `share`. A lump of m records adds about C2(m) false links, so that few lumps ruin
+    precision. Recall stays 1 if the share is 1. Otherwise the chosen entities keep share² + (1 - share)² of
+    their links on average.
 
     Parameters
     ----------
     lumps : int
-        0 or more.
+        Number of lumps, 0 or more.
     size : int
         Entities in each lump, 2 or more.
     share : float in [0, 1]
+        Probability that a record of a chosen entity joins the lump.
 
     Raises
     ------
     DataError
-        Parameters outside these ranges, or fewer entities than lumps × size.
+        A parameter outside its range, or fewer entities than lumps × size.
 
     Examples
     --------
@@ -214,7 +237,7 @@ class Homonyms:
         _need_share(self.share, "share of Homonyms")
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        """Predicted cluster of each record."""
+        """Predicted cluster of each record, (N,)."""
         clusters = len(_sizes(codes))
         picked = _some_clusters(self.lumps * self.size, clusters, "Homonyms", rng)
         lump = np.full(clusters, -1)
@@ -225,17 +248,20 @@ class Homonyms:
 
 @dataclass(frozen=True, slots=True)
 class SizeDependent:
-    """Records drop out of their entity into clusters of their own, the likelier the larger it is.
+    """Records that leave their entity for clusters of their own, with a probability by the entity's size.
 
-    Each record of an entity of size s does so independently with probability p(s),
-    logit p(s) = base + slope log s. P = 1, E R = Σ C2(s)(1 - p(s))² / |T|.
+    Each record of an entity of size s leaves independently, with probability p(s). The logit of p is linear
+    in log s. Precision stays 1, and a link survives if both of its records stay:
+
+        logit p(s) = base + slope log s
+        P = 1,  E R = Σ C2(s)(1 - p(s))² / |T|
 
     Parameters
     ----------
     base : float
         logit p(1).
     slope : float
-        Above 0, large entities suffer more.
+        Change of logit p per unit of log s. Above 0, records of large entities leave more often.
 
     Raises
     ------
@@ -256,29 +282,32 @@ class SizeDependent:
         number(self.slope, "slope of SizeDependent", isfinite, "be finite")
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        """Predicted cluster of each record."""
+        """Predicted cluster of each record, (N,)."""
         sizes = _sizes(codes)
-        out = rng.random(len(codes)) < expit(self.base + self.slope * np.log(sizes))[codes]
-        moved = codes.copy()
-        moved[out] = len(sizes) + np.arange(np.count_nonzero(out))
-        return _compact(moved)
+        leaves = rng.random(len(codes)) < expit(self.base + self.slope * np.log(sizes))[codes]
+        predicted = codes.copy()
+        predicted[leaves] = len(sizes) + np.arange(np.count_nonzero(leaves))
+        return _compact(predicted)
 
 
 @dataclass(frozen=True, slots=True)
 class RareErrors:
-    """Exactly `entities` entities are wrong: merged in pairs drawn uniformly. All others are perfect.
+    """Errors so rare that most samples of a few hundred draws miss them: some pairs of merged entities.
 
-    R = 1 and 1 - P ≈ ½ entities s̄² / |T|: errors that a sample of a few hundred will mostly miss.
+    `entities` entities are drawn uniformly and merged in pairs. All others are predicted exactly. Recall
+    stays 1, and precision loses the links between the merged entities:
+
+        R = 1,  1 - P ≈ ½ entities s̄² / |T|
 
     Parameters
     ----------
     entities : int
-        Even, 0 or more.
+        Number of merged entities: even, 0 or more.
 
     Raises
     ------
     DataError
-        An odd or negative number, or more than there are.
+        An odd or negative number, or more entities than there are.
 
     Examples
     --------
@@ -292,7 +321,7 @@ class RareErrors:
         number(self.entities, "entities of RareErrors", lambda x: x >= 0 and x % 2 == 0, "be even, 0 or more")
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        """Predicted cluster of each record."""
+        """Predicted cluster of each record, (N,)."""
         clusters = len(_sizes(codes))
         picked = _some_clusters(self.entities, clusters, "RareErrors", rng)
         merged = np.arange(clusters)
@@ -302,9 +331,9 @@ class RareErrors:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Mechanisms one after another, each taking the clusters that the one before it left.
+    """Mechanisms one after another: each changes the clusters that the one before it made.
 
-    `Chain(())` is a perfect prediction.
+    `Chain(())` makes a perfect prediction.
 
     Parameters
     ----------
@@ -320,7 +349,7 @@ class Chain:
     steps: Sequence[Mechanism]
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
-        """Predicted cluster of each record."""
+        """Predicted cluster of each record, (N,)."""
         _sizes(codes)
         codes = codes.copy()
         for step in self.steps:

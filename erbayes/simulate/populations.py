@@ -19,7 +19,20 @@ from .sizes import SizeLaw, require
 
 
 def population(law: SizeLaw, records: int, rng: Seed = None) -> pd.Series:
-    """True entity, 0 to K - 1, of records 0 to `records` - 1; those of an entity are neighbours.
+    """Draw the true entities of a synthetic population.
+
+    Parameters
+    ----------
+    law : SizeLaw
+    records : int
+        Number of records N, 1 or more.
+    rng : Generator, int or None
+        A generator or its seed. The same seed gives the same entities.
+
+    Returns
+    -------
+    Series, (N,)
+        Entity, 0 to K - 1, of records 0 to N - 1. Records of an entity are neighbours.
 
     Raises
     ------
@@ -39,22 +52,23 @@ def population(law: SizeLaw, records: int, rng: Seed = None) -> pd.Series:
 
 
 def _restrict(clustering: Clustering, records: pd.Index) -> pd.Series:
-    at = clustering.records.get_indexer(records)
-    return pd.Series(clustering.clusters.take(clustering.codes[at]), index=records)
+    """Return the memberships of some of the records of a clustering."""
+    position = clustering.records.get_indexer(records)
+    return pd.Series(clustering.clusters.take(clustering.codes[position]), index=records)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Population:
-    """A prediction and the truth on the same records, and what is thereby known.
+    """A prediction and the truth of the same records, from which every metric has a known value.
 
     Attributes
     ----------
     pred, true : Series, (N,)
         Predicted cluster and true entity, both indexed by record.
     dropped : int
-        Records that only one of both covered.
+        Number of records that only the prediction or only the truth had.
     units : Units
-        The census of entities, derived from both.
+        All entities, counted from the prediction and the truth.
 
     Raises
     ------
@@ -86,12 +100,16 @@ class Population:
 
     @classmethod
     def of(cls, prediction: Any, truth: Any) -> Population:
-        """From two clusterings of real records, restricted to those that both cover.
+        """Make a population from two clusterings of real records. It has the records that both cover.
 
         Parameters
         ----------
         prediction, truth : memberships
             See `Clustering.of`.
+
+        Returns
+        -------
+        Population
 
         Raises
         ------
@@ -109,7 +127,10 @@ class Population:
         return cls(_restrict(pred, common), _restrict(true, common), dropped)
 
     def total(self, column: Column | Known) -> float:
-        """Population total of a column, from the census of entities or, failing that, of predictions."""
+        """Return the total of a column over the population.
+
+        The sum runs over entities. If entities do not identify the column, it runs over predicted clusters.
+        """
         if isinstance(column, Known):
             column = column.column
         units = self.units
@@ -118,12 +139,20 @@ class Population:
         return float(column.count(units).sum())
 
     def value(self, metric: Metric | str) -> float:
-        """The true value of a metric: its formula at the population totals.
+        """Return the true value of a metric: its formula at the population totals.
+
+        Parameters
+        ----------
+        metric : Metric or str
+
+        Returns
+        -------
+        float
 
         Raises
         ------
         NotIdentified
-            A metric that is 0/0 here, such as precision where no two records are linked.
+            A metric that is 0/0 here, such as precision if the prediction links no records.
         """
         (metric,) = chosen(metric)
         totals = np.array([self.total(c) for c in metric.columns])
@@ -141,16 +170,22 @@ class Population:
 
 
 def simulate(law: SizeLaw, errors: Mechanism, records: int, rng: Seed = None) -> Population:
-    """A synthetic population: entities by `law`, their prediction by `errors`.
+    """Make a synthetic population: entities with sizes by `law`, and a prediction with `errors`.
 
     Parameters
     ----------
     law : SizeLaw
+        Draws the sizes of the entities.
     errors : Mechanism
+        Makes the predicted clusters from the entities.
     records : int
-        N, 1 or more.
+        Number of records N, 1 or more.
     rng : Generator, int or None
-        The same seed gives the same population.
+        A generator or its seed. The same seed gives the same population.
+
+    Returns
+    -------
+    Population
 
     Raises
     ------
@@ -161,8 +196,8 @@ def simulate(law: SizeLaw, errors: Mechanism, records: int, rng: Seed = None) ->
     --------
     >>> from erbayes import metrics
     >>> from erbayes.simulate import RareErrors, Zeta
-    >>> found = simulate(Zeta(2.5), RareErrors(10), 2000, np.random.default_rng(1))
-    >>> found.value(metrics.pairwise_recall), found.value(metrics.splits)
+    >>> everyone = simulate(Zeta(2.5), RareErrors(10), 2000, np.random.default_rng(1))
+    >>> everyone.value(metrics.pairwise_recall), everyone.value(metrics.splits)
     (1.0, 5.0)
     """
     rng = generator(rng)

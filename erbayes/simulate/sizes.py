@@ -1,4 +1,4 @@
-"""Laws of cluster sizes. Below, s is the size of an entity, s̄ its mean, K the number of entities.
+"""Laws of entity sizes. Symbols are those of `erbayes.simulate`.
 
 Source: [P06] Pitman (2006), Combinatorial Stochastic Processes.
 """
@@ -18,53 +18,67 @@ from ..arrays import FloatArray, IntArray
 from ..errors import DataError, number, some, whole
 
 
-def require(met: bool, message: str) -> None:
-    """Raise DataError with the message unless the condition is met."""
-    if not met:
+def require(condition: bool, message: str) -> None:
+    """Raise DataError with a message if a condition is false."""
+    if not condition:
         raise DataError(message)
 
 
 class SizeLaw(Protocol):
-    """A law of cluster sizes."""
+    """A law of entity sizes."""
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
-        """Sizes of clusters, each 1 or more, that sum to `records`."""
+        """Draw sizes of entities that fill a population.
+
+        Parameters
+        ----------
+        records : int
+            Number of records N, 1 or more.
+        rng : Generator
+
+        Returns
+        -------
+        int array, (K,)
+            Sizes, each 1 or more, whose sum is `records`.
+        """
         ...
 
 
 def _need_records(records: int) -> None:
+    """Raise DataError if a population has no records."""
     whole(records, "records of a population")
 
 
 def _fill(sizes: IntArray | FloatArray, records: int) -> IntArray:
-    """The first of `sizes` (as many as `records`) that fill the population, the last one truncated."""
+    """Return the first sizes that fill the population, with the last one cut; `sizes` has N of them."""
     ends = np.cumsum(np.clip(sizes, 1, records).astype(np.int64))
     ends = np.minimum(ends[: np.searchsorted(ends, records) + 1], records)
     return np.diff(ends, prepend=0)
 
 
 def _draw_from(weight: FloatArray, records: int, rng: np.random.Generator) -> IntArray:
-    """Independent sizes with P(s) ∝ weight[s - 1] that fill the population."""
+    """Draw independent sizes, with P(s) ∝ weight[s - 1], that fill the population."""
     return _fill(1 + rng.choice(len(weight), records, p=weight / weight.sum()), records)
 
 
 @dataclass(frozen=True, slots=True)
 class Zeta:
-    """Independent sizes under a power law, P(s) ∝ s^-exponent for s = 1, 2, …, largest.
+    """Independent sizes under a power law: P(s) ∝ s^-exponent for s = 1, 2, …, largest.
 
-    The last cluster is truncated where the population is full. Without `largest` the mean is infinite
-    for an exponent of 2 or less: a giant then holds a good part of the records.
+    The last entity is cut if it exceeds the population. If `largest` is None and the exponent is 2 or less,
+    the mean size is infinite. One giant then holds a large part of the records.
 
     Parameters
     ----------
     exponent : float
-        Above 1; 0 or more where `largest` is given.
+        Above 1; with `largest`, 0 or more.
     largest : int, optional
+        Largest size, 1 or more.
 
     Raises
     ------
     DataError
-        Parameters outside these ranges.
+        A parameter outside its range.
 
     Examples
     --------
@@ -86,7 +100,7 @@ class Zeta:
             whole(self.largest, "largest of Zeta")
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
-        """Sizes that sum to `records`."""
+        """Draw sizes that add to `records`."""
         _need_records(records)
         weight = np.arange(1.0, (self.largest or records) + 1) ** -self.exponent
         if self.largest is None:
@@ -96,20 +110,22 @@ class Zeta:
 
 @dataclass(frozen=True, slots=True)
 class LogNormal:
-    """Independent sizes s = ⌈exp(mu + sigma z)⌉ with z standard normal; the last cluster is truncated.
+    """Independent sizes that are log-normal and rounded up. The last entity is cut to fill the population.
 
-    P(S ≤ s) = Φ((log s - mu)/sigma).
+    The size is s = ⌈exp(mu + sigma z)⌉, with z standard normal. Its distribution function is
+    P(S ≤ s) = Φ((log s - mu)/sigma), with Φ the standard normal one.
 
     Parameters
     ----------
     mu : float
+        Mean of the log size before it is rounded up.
     sigma : float
-        Above 0.
+        Standard deviation of the log size before it is rounded up, above 0.
 
     Raises
     ------
     DataError
-        Parameters outside these ranges.
+        A parameter outside its range.
 
     Examples
     --------
@@ -125,29 +141,29 @@ class LogNormal:
         number(self.sigma, "sigma of LogNormal", lambda x: 0 < x < np.inf, "be above 0 and finite")
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
-        """Sizes that sum to `records`."""
+        """Draw sizes that add to `records`."""
         _need_records(records)
         return _fill(np.ceil(rng.lognormal(self.mu, self.sigma, records)), records)
 
 
 @dataclass(frozen=True, slots=True)
 class NegativeBinomial:
-    """Independent sizes under a negative binomial law given s ≥ 1; the last cluster is truncated.
+    """Independent sizes under a negative binomial law without 0. The last entity is cut to fit.
 
-    Before the condition the mean is μ and the variance μ + μ²/α, P(0) = (α/(α+μ))^α; given s ≥ 1 the
-    mean is μ/(1 - P(0)).
+    With 0 the mean is μ, the variance μ + μ²/α, and P(0) = (α/(α + μ))^α. Without 0 the mean is
+    μ/(1 - P(0)).
 
     Parameters
     ----------
     mean : float
-        μ > 0, before the condition.
+        μ, above 0: the mean of the law with 0.
     dispersion : float
-        α > 0; the smaller, the heavier the tail. α = 1 is geometric, α → ∞ Poisson.
+        α, above 0. The tail is heavier if α is smaller: α = 1 is geometric, α → ∞ Poisson.
 
     Raises
     ------
     DataError
-        Parameters outside these ranges.
+        A parameter outside its range.
 
     Examples
     --------
@@ -163,7 +179,7 @@ class NegativeBinomial:
             number(value, f"{name} of NegativeBinomial", lambda x: 0 < x < np.inf, "be above 0 and finite")
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
-        """Sizes that sum to `records`."""
+        """Draw sizes that add to `records`."""
         _need_records(records)
         law = (self.dispersion, self.dispersion / (self.dispersion + self.mean))
         weight = np.asarray(nbinom.pmf(np.arange(1, records + 1), *law), dtype=np.float64)
@@ -173,32 +189,38 @@ class NegativeBinomial:
 
 @dataclass(frozen=True, slots=True)
 class PitmanYor:
-    """Table sizes of the Chinese restaurant process with two parameters, [P06] section 3.2.
+    """Sizes of tables in the Chinese restaurant process with two parameters, [P06] section 3.2.
 
-    After n records at K tables, the next opens a table with probability (θ + σK)/(θ + n) and joins
-    table k with probability (n_k - σ)/(θ + n). Exact and exchangeable: nothing is truncated. With
-    σ = 0 this is Ewens' law, of about θ log(N/θ) entities; with σ > 0 entities grow as N^σ and the
-    share of those of size s falls as s^-(1+σ).
+    Records come one after another, and each table is an entity. If n records sit at K tables, the next record
+    opens a table with probability (θ + σK)/(θ + n). It joins table k, of n_k records, with probability
+    (n_k - σ)/(θ + n). The law is exact and exchangeable, because no entity is cut.
+
+    If σ = 0, this is Ewens' law, with about θ log(N/θ) entities. If σ > 0, the number of entities grows as
+    N^σ, and the share of entities of size s falls as s^-(1+σ).
 
     Parameters
     ----------
     strength : float
-        θ > -σ.
+        θ, above -σ.
     discount : float
-        0 ≤ σ < 1.
+        σ in [0, 1).
 
     Raises
     ------
     DataError
-        Parameters outside these ranges.
+        A parameter outside its range.
 
     Notes
     -----
-    No record waits for the one before it. Record n picks an earlier record, the first one with
-    probability (1 + θ)/(θ + n) and any other with 1/(θ + n), and comes to its table; but where that
-    record opened its table, it opens one of its own with probability σ, or (θ + σ)/(1 + θ) at the
-    first record. These add up to the probabilities above. So a record opens a table if and only if all
-    coins along its chain of picks say so, which pointer doubling finds in O(log log N) rounds.
+    The code draws all records at once, by a way to the same probabilities:
+
+    1. Record n chooses an earlier record: the first with probability (1 + θ)/(θ + n), any other with
+       1/(θ + n). It joins the table of that record.
+    2. Exception: if that record opened its table, record n opens one of its own with probability σ. At the
+       first record this probability is (θ + σ)/(1 + θ).
+
+    A record therefore opens a table if and only if the coins of all records in its chain of choices say so.
+    Pointer doubling follows the chains in O(log log N) rounds.
 
     Examples
     --------
@@ -219,7 +241,7 @@ class PitmanYor:
         )
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
-        """Sizes that sum to `records`, in the order in which tables are opened."""
+        """Draw sizes that add to `records`, in the order in which tables are opened."""
         _need_records(records)
         record = np.arange(records)
         place = rng.random(records) * (record + self.strength)
@@ -240,17 +262,17 @@ class PitmanYor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Empirical:
-    """Sizes drawn with replacement from given ones; the last cluster is truncated.
+    """Sizes drawn with replacement from a list of sizes. The last entity is cut to fill the population.
 
     Parameters
     ----------
     sizes : int array or sequence
-        Sizes to draw from, 1 or more, such as `Clustering.sizes`; a copy is kept.
+        Sizes to draw from, each 1 or more, such as `Clustering.sizes`. A copy is kept.
 
     Raises
     ------
     DataError
-        No sizes, or some that are not integers of 1 or more.
+        No sizes, or sizes that are not integers of 1 or more.
 
     Examples
     --------
@@ -269,6 +291,6 @@ class Empirical:
         object.__setattr__(self, "sizes", sizes.astype(np.int64))
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
-        """Sizes that sum to `records`."""
+        """Draw sizes that add to `records`."""
         _need_records(records)
         return _fill(rng.choice(np.asarray(self.sizes), records), records)
