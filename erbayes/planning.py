@@ -44,7 +44,7 @@ from .columns import Known
 from .design import SelectedBySize, UniformClusters, UniformRecords
 from .engine.closed_form import taylor
 from .errors import DataError, NotIdentified, need, need_object, whole
-from .intervals import DEFAULT, check_level
+from .intervals import DEFAULT, Distribution, check_level
 from .metrics import Metric, Wanted, chosen
 from .progress import track
 from .sample import Sample
@@ -115,6 +115,8 @@ class Outlook:
         Probability that one draw selects one given unit of them; 0 if N is not known.
     price : float array, (m,)
         Cost of labelling one of them.
+    kind : Distribution
+        Kind of the planned intervals.
     """
 
     design: SelectedBySize
@@ -129,6 +131,7 @@ class Outlook:
     share: FloatArray
     reach: FloatArray
     price: FloatArray
+    kind: Distribution = DEFAULT
 
     @property
     def doubt(self) -> FloatArray:
@@ -181,7 +184,7 @@ class Outlook:
                 n * effective / theta,
                 self.extremes - dx[..., None],
             )
-            half = np.diff(fit.interval(level))[..., 0] / 2
+            half = np.diff(fit.interval(level, self.kind))[..., 0] / 2
             if len(half) == 1:
                 return np.asarray(half[0], dtype=float)
             slope = (np.log(half[1:4]) - np.log(half[4:])).T / (2 * step)
@@ -431,6 +434,7 @@ def forecast(
     designs: Mapping[str, SelectedBySize],
     *,
     cost: Cost = records,
+    kind: Distribution = DEFAULT,
 ) -> Forecast:
     """Forecast interval widths and costs, from a pilot sample or from a population whose truth is known.
 
@@ -444,6 +448,8 @@ def forecast(
         A design with `population` draws without replacement. The `draws` of a design are ignored.
     cost : callable, sizes -> costs
         Cost of labelling units by their sizes, vectorised; by default the number of records.
+    kind : Distribution
+        Kind of interval to plan for, one of those in closed form.
 
     Returns
     -------
@@ -479,6 +485,7 @@ def forecast(
     0   records   134   441.0
     1  entities  1543  1479.0
     """
+    need_object(kind, "quantile", "kind is one of the intervals in closed form, such as WALD")
     metrics = chosen(metrics)
     need_object(designs, "items", "designs must map names to designs, such as {'records': UniformRecords()}")
     need_object(cost, "__call__", "cost is a function of sizes")
@@ -521,6 +528,7 @@ def forecast(
             w * a / (w @ a),
             np.minimum(a / T, 1.0),
             price,
+            kind,
         )
     return Forecast(metrics, outlooks, estimates.undefined)
 
@@ -662,6 +670,7 @@ def forecast_from_prior(
     rng: Seed = None,
     populations: int = 100,
     cost: Cost = records,
+    kind: Distribution = DEFAULT,
     progress: bool = True,
 ) -> PriorForecast:
     """Forecast interval widths and costs before anything is labelled, from plausible populations.
@@ -672,7 +681,7 @@ def forecast_from_prior(
         Draws parameters, then a population with these sizes of entities and errors of the prediction
         (`erbayes.simulate`). The population needs as many records as yours, or so many that few entities are
         drawn twice.
-    metrics, designs, cost
+    metrics, designs, cost, kind
         As in `forecast`.
     rng : Generator, int or None
         A generator or its seed. The same seed draws the same populations.
@@ -712,7 +721,7 @@ def forecast_from_prior(
     populations = whole(populations, "populations of a prior")
     metrics, rng = chosen(metrics), generator(rng)
     forecasts = tuple(
-        forecast(prior(rng), metrics, designs, cost=cost)
+        forecast(prior(rng), metrics, designs, cost=cost, kind=kind)
         for _ in track(range(populations), populations, "drawing populations", progress)
     )
     for j, metric in enumerate(metrics):

@@ -19,7 +19,7 @@ import erbayes as eb
 from erbayes import calibration, design, engine, intervals, plots, sensitivity
 from erbayes import metrics as m
 from erbayes import simulate as sim
-from erbayes.cli.commands import KINDS as KINDS_OF_SHELL
+from erbayes.cli.inputs import KINDS as KINDS_OF_SHELL
 from erbayes.cli.inputs import DesignName
 from erbayes.labelling import Annotator, Beta
 from erbayes.planning import forecast

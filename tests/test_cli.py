@@ -313,6 +313,26 @@ def test_kinds_of_interval(folder, name):
     assert row["lower"] != pytest.approx(other.lower, rel=1e-6)
 
 
+def test_every_command_has_the_kind_of_interval(folder):
+    wald = ("--design", "uniform-clusters", "--metrics", "b3-recall", "--interval", "wald")
+    (row,) = json.loads(run("compare", "p.csv", "q.csv", "l.parquet", *wald, "--format", "json").stdout)
+    wanted = eb.compare({"p": PRED, "q": OTHER}, LABELS, eb.UniformClusters(), "b3-recall").differences(
+        kind=eb.WALD
+    )
+    assert row["upper"] == pytest.approx(wanted["upper"][0]) and row["kind"] == "identity-normal"
+    sample = eb.Sample(eb.measure(PRED, LABELS), eb.UniformClusters())
+    planned = json.loads(
+        run("plan", "p.csv", "l.parquet", *wald, "--half-width", "0.05", "--format", "json").stdout
+    )
+    designs = {"uniform-records": eb.UniformRecords(), "uniform-clusters": eb.UniformClusters()}
+    needed = forecast(sample, "b3-recall", designs, kind=eb.WALD).needed(0.05)
+    assert [r["n"] for r in planned] == needed["n"].tolist()
+    assert needed["n"].tolist() != forecast(sample, "b3-recall", designs).needed(0.05)["n"].tolist()
+    run("report", "p.csv", "l.parquet", *wald, "--output", "wald.html")
+    low, high = eb.estimate(PRED, LABELS, eb.UniformClusters(), "b3-recall").interval(kind=eb.WALD)[0]
+    assert f"{low:.3f}–{high:.3f}" in (folder / "wald.html").read_text(encoding="utf-8")
+
+
 def test_json_says_null_for_what_a_single_draw_cannot_tell(folder):
     write("single.csv", record=["r0", "r1"], entity=["x", "x"])
     shown = run(

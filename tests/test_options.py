@@ -13,7 +13,7 @@ from test_cli import folder, refused  # noqa: F401
 from erbayes.cli import app, commands, inputs, printing
 
 OWN = {
-    "estimate": {"interval", "format", "output"},
+    "estimate": {"format", "output"},
     "compare": {"coverage", "format", "output"},
     "report": {"title", "output"},
     "plan": {"half-width", "per-unit", "per-record", "format", "output"},

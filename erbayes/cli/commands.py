@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from enum import Enum
 from hashlib import file_digest
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +18,7 @@ from ..design import UniformClusters, UniformRecords
 from ..diagnostics import alarms
 from ..engine.closed_form import taylor
 from ..files import refuse_output, replacing
-from ..intervals import DEFAULT, WALD, Kind, Symmetric
+from ..intervals import EqualTailed
 from ..metrics import ALL
 from ..planning import forecast
 from ..report import report
@@ -31,19 +30,6 @@ from .printing import Printing
 __all__ = ["app"]
 
 
-class KindName(Enum):
-    """Kind of interval."""
-
-    BETA_GAMMA = "beta-gamma"
-    SYMMETRIC = "symmetric"
-    WALD = "wald"
-
-
-KINDS: dict[KindName, Kind] = {
-    KindName.BETA_GAMMA: DEFAULT,
-    KindName.SYMMETRIC: Symmetric(),
-    KindName.WALD: WALD,
-}
 MISSING = {
     Missing.SINGLETON: "each is a predicted cluster of its own",
     Missing.TOGETHER: "those of an entity are one predicted cluster",
@@ -71,12 +57,6 @@ def main(
 def estimate_command(
     *,
     inputs: One,
-    interval: Annotated[
-        KindName,
-        typer.Option(
-            help="Kind of interval. symmetric: on the logit scale for shares, on the log scale for counts."
-        ),
-    ] = KindName.BETA_GAMMA,
     printing: Printing,
 ) -> None:
     """Estimate metrics of PREDICTION from a labelled sample.
@@ -132,7 +112,7 @@ def estimate_command(
             f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing "
             f"{inputs.missing.value}: {MISSING[inputs.missing]}"
         )
-    table = taylor(sample, metrics).apply(metrics).table(inputs.level, KINDS[interval]).reset_index()
+    table = taylor(sample, metrics).apply(metrics).table(inputs.level, inputs.kind).reset_index()
     for alarm in alarms(sample, metrics):
         message(f"warning: {alarm}")
     printing.show_estimates(table, inputs.level)
@@ -165,7 +145,7 @@ def compare_command(*, inputs: Several, printing: Printing) -> None:
             message(f"warning: {name}: {alarm}")
     if comparison.left_out:
         message(f"warning: {comparison.left_out} labelled records, which a prediction lacks, are left out")
-    printing.show_estimates(comparison.differences(inputs.level), inputs.level)
+    printing.show_estimates(comparison.differences(inputs.level, inputs.kind), inputs.level)
 
 
 def _identity(path: Path) -> str:
@@ -208,6 +188,7 @@ def report_command(
         sample,
         metrics,
         level=inputs.level,
+        kinds=(inputs.kind, EqualTailed()),
         title=title,
         about=about,
         call=shlex.join(["erbayes", *sys.argv[1:]]),
@@ -246,7 +227,7 @@ def plan_command(
     }
     for alarm in alarms(pilot, metrics):
         message(f"warning: {alarm}")
-    plan = forecast(pilot, metrics, planned, cost=lambda size: per_unit + per_record * size)
+    plan = forecast(pilot, metrics, planned, kind=inputs.kind, cost=lambda size: per_unit + per_record * size)
     table = plan.needed(half_width, inputs.level)
     printing.show(table.astype(object).where(table.notna(), None))
 

@@ -28,12 +28,28 @@ from ..design import (
 from ..errors import DataError, Remedy, some
 from ..files import is_database, read_columns
 from ..frame import Dated
+from ..intervals import DEFAULT, WALD, Distribution, Symmetric
 from ..large import DatabaseTable, DuckDB, Files, Scanned, scan, scan_common
 from ..large.files import FOREIGN, PACKED, unpacks
 from ..metrics import ALL, USUAL, Metric, chosen
 from ..sample import Sample
 from ..units import Missing, Units, measure
 from .options import file_option, message
+
+
+class KindName(Enum):
+    """Kind of interval."""
+
+    BETA_GAMMA = "beta-gamma"
+    SYMMETRIC = "symmetric"
+    WALD = "wald"
+
+
+KINDS: dict[KindName, Distribution] = {
+    KindName.BETA_GAMMA: DEFAULT,
+    KindName.SYMMETRIC: Symmetric(),
+    KindName.WALD: WALD,
+}
 
 
 class DesignName(Enum):
@@ -337,11 +353,22 @@ class Inputs:
     ] = None
     every: Annotated[bool, typer.Option("--all", help="Estimate every metric, instead of --metrics.")] = False
     level: Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")] = 0.95
+    interval: Annotated[
+        KindName,
+        typer.Option(
+            help="Kind of interval. symmetric: on the logit scale for shares, on the log scale for counts."
+        ),
+    ] = KindName.BETA_GAMMA
     stored: str | list[str] | None = None
     memory_limit: Annotated[
         str | None,
         typer.Option(callback=_positive, help="Scan PREDICTION, within this memory, such as 4GB."),
     ] = None
+
+    @property
+    def kind(self) -> Distribution:
+        """The kind of interval that --interval names."""
+        return KINDS[self.interval]
 
     def chosen_metrics(self) -> Sequence[Metric]:
         """The metrics that the options name."""
