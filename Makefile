@@ -5,7 +5,7 @@ BIN := .venv/bin
 
 # Tests of these compile models, start Spark or repeat long simulations.
 SLOW := $(wildcard tests/test_bayes*.py) erbayes/bayes \
-	$(patsubst %,tests/test_%.py,arviz notebooks planning scan sensitivity study)
+	$(patsubst %,tests/test_%.py,arviz labelling notebooks planning scan sensitivity study)
 
 .PHONY: test check house quick demo study docs links
 test: house
