@@ -369,6 +369,8 @@ class Scale:
 
 
 identity = Scale("identity", lambda x: x, lambda y: y, np.ones_like, -np.inf, np.inf)
+"""The scale of the metric itself."""
+
 logit = Scale(
     "logit",
     lambda x: np.log(x / (1 - x)),
@@ -377,7 +379,10 @@ logit = Scale(
     0.0,
     1.0,
 )
+"""The log odds of a share."""
+
 log = Scale("log", np.log, np.exp, lambda x: 1 / x, 0.0, np.inf)
+"""The logarithm of a count."""
 
 
 def natural_scale(support: Support) -> Scale:

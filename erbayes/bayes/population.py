@@ -71,7 +71,7 @@ class Links:
 
     @property
     def relative_variance(self) -> Any:
-        """Variance of the log number of predicted links, between `FLOOR`² and about `CEILING`²."""
+        """Variance of the log number of predicted links, from the square of `FLOOR` to that of `CEILING`."""
         return (self.variance / self.predicted**2).clip(0, CEILING**2) + FLOOR**2
 
 
