@@ -55,6 +55,8 @@ Prior = Callable[[np.random.Generator], Population]
 Cost = Callable[[FloatArray], FloatArray]
 MOST = 10**9
 """Largest number of draws that a search tries."""
+UNREACHED = f"{MOST:,} draws, or all that there are, do not reach its half width"
+"""The reason why a plan has no number of draws for a metric."""
 
 
 def records(size: FloatArray) -> FloatArray:
@@ -304,9 +306,12 @@ class Forecast(Tabled):
     designs: dict[str, Outlook]
     undefined: tuple[str, ...]
 
-    def _with_reasons(self, rows: list[dict[str, object]]) -> pd.DataFrame:
+    def _with_reasons(self, rows: list[dict[str, object]], unreached: Sequence[bool] = ()) -> pd.DataFrame:
         """Return rows as a table with reasons. Rows are in the order of metrics, repeated for each design."""
-        return pd.DataFrame(rows).assign(**reason_column(self.undefined * (len(rows) // len(self.metrics))))
+        reasons = self.undefined * (len(rows) // len(self.metrics))
+        if unreached:
+            reasons = tuple(UNREACHED if bad else why for why, bad in zip(reasons, unreached, strict=True))
+        return pd.DataFrame(rows).assign(**reason_column(reasons))
 
     def table(self) -> pd.DataFrame:
         """Return the estimate and the variance of one draw, one row per design and metric.
@@ -373,30 +378,37 @@ class Forecast(Tabled):
         DataFrame
             design; metric; half_width, the required one; n; n_low and n_high, its bounds at this level; cost,
             the expected cost of n draws. A bound is missing if it is above a billion, or above the possible
-            draws of a design without replacement. Both bounds are missing if the pilot shows no variation.
+            draws of a design without replacement. Both bounds are missing if the pilot shows no variation. A
+            metric that does not reach its half width has no n, and a reason.
 
         Raises
         ------
         DataError
-            Half widths that are not above 0 or not one per metric, or that a billion draws do not reach.
+            Half widths that are not above 0 or not one per metric, or too small for every metric.
         """
-        required, rows = _required(half_width, len(self.metrics), level), []
+        required = _required(half_width, len(self.metrics), level)
+        rows: list[dict[str, object]] = []
+        unreached: list[bool] = []
         for name, o in self.designs.items():
             numbers = np.array([o.smallest(required, level), *o.bounds(required, level)]).T
             for m, half, draws in zip(self.metrics, required, numbers, strict=True):
-                if np.isinf(draws[0]):
-                    raise DataError(f"{m.name}, {name}: {MOST:,} draws do not reach a half width of {half:g}")
+                unreached.append(bool(np.isinf(draws[0])))
                 n, low, high = (int(x) if np.isfinite(x) else None for x in draws)
                 row = {"design": name, "metric": m.name, "half_width": half}
                 cost = np.nan if n is None else o.cost(n)
                 rows.append(row | {"n": n, "n_low": low, "n_high": high, "cost": cost})
-        integer = "Int64" if any(self.undefined) else "int64"
-        return self._with_reasons(rows).astype({"n": integer, "n_low": "Int64", "n_high": "Int64"})
+        if not any(row["n"] for row in rows):
+            widths = ", ".join(f"{half:g}" for half in dict.fromkeys(required.tolist()))
+            raise DataError(
+                f"{MOST:,} draws do not reach a half width of {widths}, for any metric and design"
+            )
+        integer = "Int64" if any(self.undefined) or any(unreached) else "int64"
+        return self._with_reasons(rows, unreached).astype({"n": integer, "n_low": "Int64", "n_high": "Int64"})
 
     def smallest(self, half_width: ArrayLike, level: float = 0.95) -> pd.DataFrame:
         """Return the smallest number of draws that is enough for all metrics, one row per design.
 
-        Parameters and errors are those of `needed`.
+        Parameters and errors are those of `needed`. A metric that does not reach its half width is an error.
 
         Returns
         -------
@@ -405,6 +417,13 @@ class Forecast(Tabled):
             needs most draws. A metric that is 0/0 in the pilot needs no draws, and `reason` names it.
         """
         table = self.needed(half_width, level)
+        unreached = table[table.get("reason", pd.Series("", table.index)) == UNREACHED]
+        if len(unreached):
+            first = unreached.iloc[0]
+            raise DataError(
+                f"{MOST:,} draws of {first.design} do not reach a half width of {first.half_width:g} of "
+                f"{first.metric}: leave the metric out, or require less of it"
+            )
         most = table.loc[table["n"].astype(float).groupby(table["design"], sort=False).idxmax()]
         reasons = [f"{m.name}: {why}" for m, why in zip(self.metrics, self.undefined, strict=True) if why]
         most = most.assign(**reason_column(["; ".join(reasons)] * len(most)))

@@ -11,7 +11,7 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes import simulate as sim
 from erbayes.engine import Taylor
-from erbayes.planning import forecast, forecast_from_prior
+from erbayes.planning import UNREACHED, forecast, forecast_from_prior
 from erbayes.study import DrawClusters, DrawDistinctClusters, DrawRecords, study
 
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_recall, m.cluster_f(), m.splits)
@@ -314,6 +314,20 @@ def from_prior(populations=40, metrics=METRICS[:2]):
     )
 
 
+def test_a_metric_that_does_not_reach_its_width_takes_no_other_with_it():
+    with_repeats = {"records": eb.UniformRecords(), "clusters": eb.UniformClusters()}
+    plan = forecast(PILOT, METRICS[:2], with_repeats)
+    table = plan.needed([1e-7, 0.1])
+    alone = forecast(PILOT, METRICS[1:2], with_repeats).needed(0.1)
+    assert table["n"].isna().tolist() == [True, False, True, False]
+    assert table["n"].dropna().tolist() == alone["n"].tolist()
+    assert table["reason"].tolist() == [UNREACHED, "", UNREACHED, ""]
+    with pytest.raises(
+        eb.DataError, match="do not reach a half width of 1e-07 of pairwise-precision: leave the metric"
+    ):
+        plan.smallest([1e-7, 0.1])
+
+
 def test_a_prior_without_doubt_is_a_population():
     certain = forecast_from_prior(
         lambda rng: PEOPLE, METRICS, PRIOR_DESIGNS, rng=np.random.default_rng(1), populations=3
@@ -400,7 +414,10 @@ def singles(rng):
             "must be above 0 and finite",
         ),
         (lambda: forecast(PILOT, METRICS, DESIGNS).needed([0.1, 0.1]), "2 half widths for 5 metrics"),
-        (lambda: forecast(PILOT, METRICS, DESIGNS).needed(1e-7), "draws do not reach a half width of 1e-07"),
+        (
+            lambda: forecast(PILOT, METRICS, {"r": eb.UniformRecords()}).needed(1e-7),
+            "draws do not reach a half width of 1e-07",
+        ),
         (
             lambda: forecast(PILOT, METRICS, DESIGNS).needed(0.1, 1.5),
             "level must lie strictly between 0 and 1",
