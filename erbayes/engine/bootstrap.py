@@ -207,7 +207,7 @@ class Bootstrap(Draws):
         NotIdentified
             If a metric is 0/0 without one of the draws.
         """
-        replicates, _ = leave_one_out(self.sample, self.metrics)
+        replicates, _ = leave_one_out(self.sample, taylor(self.sample, self.metrics), self.metrics)
         lost = np.isnan(replicates).any(axis=0) & ~np.isnan(self.mean)
         if lost.any():
             names = ", ".join(m.name for m, bad in zip(self.metrics, lost, strict=True) if bad)

@@ -11,23 +11,22 @@ from ..arrays import FloatArray, Seed
 from ..errors import NotIdentified
 from ..metrics import USUAL, Metric, Wanted, chosen
 from ..sample import Sample
-from ..uncertain import Normal
+from ..uncertain import Normal, Totals
 from .closed_form import columns_of, stacked, taylor
 
 UNDEFINED = "its jackknife is 0/0 if one draw is left out"
 
 
-def leave_one_out(sample: Sample, metrics: Sequence[Metric]) -> tuple[FloatArray, FloatArray]:
+def leave_one_out(sample: Sample, totals: Totals, metrics: Sequence[Metric]) -> tuple[FloatArray, FloatArray]:
     """Return the metrics without each draw in turn, (n, metrics), and the scale of each square, (n,).
 
-    A metric that is 0/0 without one of the draws is NaN.
+    `totals` are those of the whole sample. A metric that is 0/0 without one of the draws is NaN.
 
     Raises
     ------
     NotIdentified
         If every metric is 0/0 without one of the draws.
     """
-    totals = taylor(sample, metrics)
     counted, known = columns_of(metrics)
     change, scale = sample.expansion.variance.jackknife(sample.contributions(counted))
     replicates = totals.mean + np.pad(change, ((0, 0), (0, len(known))))
@@ -76,24 +75,25 @@ def jackknife(sample: Sample, metrics: Wanted = USUAL) -> Normal:
     array([0.5])
     """
     metrics = chosen(metrics)
-    return _with_jackknife_errors(taylor(sample, metrics).apply(metrics, order=1), sample, metrics)
+    totals = taylor(sample, metrics)
+    changes = _scaled_changes(sample, totals, metrics)
+    return _with_jackknife_errors(totals.apply(metrics, order=1), changes)
 
 
-def _with_jackknife_errors(fit: Normal, sample: Sample, metrics: Sequence[Metric]) -> Normal:
+def _scaled_changes(sample: Sample, totals: Totals, metrics: Sequence[Metric]) -> FloatArray:
+    """Return √scale (g_(s) - g), the changes of the metrics without each draw, (n, metrics)."""
+    replicates, scale = leave_one_out(sample, totals, metrics)
+    plain = totals.apply(metrics, order=1)
+    return np.asarray((replicates - plain.mean) * np.sqrt(scale)[:, None])
+
+
+def _with_jackknife_errors(fit: Normal, changes: FloatArray) -> Normal:
     """Return a fit with the covariance of the jackknife."""
-    changes = _scaled_changes(sample, metrics)
     undefined = tuple(
         why or (UNDEFINED if lost else "")
         for why, lost in zip(fit.undefined, np.isnan(changes).any(axis=0), strict=True)
     )
     return replace(fit, cov=changes.T @ changes, undefined=undefined)
-
-
-def _scaled_changes(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
-    """Return √scale (g_(s) - g), the changes of the metrics without each draw, (n, metrics)."""
-    replicates, scale = leave_one_out(sample, metrics)
-    plain = taylor(sample, metrics).apply(metrics, order=1)
-    return np.asarray((replicates - plain.mean) * np.sqrt(scale)[:, None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +111,13 @@ class Jackknife:
     """
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
-        return _with_jackknife_errors(taylor(sample, metrics).apply(metrics), sample, metrics)
+        totals = taylor(sample, metrics)
+        return _with_jackknife_errors(totals.apply(metrics), _scaled_changes(sample, totals, metrics))
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Normal:
         """As `Paired.paired`: each draw is left out of all samples at once."""
-        fits = [self(sample, metrics) for sample in samples]
-        changes = np.hstack([_scaled_changes(sample, metrics) for sample in samples])
-        return stacked(fits, changes.T @ changes)
+        totals = [taylor(sample, metrics) for sample in samples]
+        changes = [_scaled_changes(s, t, metrics) for s, t in zip(samples, totals, strict=True)]
+        fits = [_with_jackknife_errors(t.apply(metrics), c) for t, c in zip(totals, changes, strict=True)]
+        joint = np.hstack(changes)
+        return stacked(fits, joint.T @ joint)
