@@ -216,9 +216,7 @@ class Units:
             s. By default the mean size of predicted clusters over records, between 2 and 1,000.
         """
         if size is None:
-            m = self.m if self.known is None else self.known.size
-            records = self.n if self.known is None else m * self.known.count
-            size = int(np.clip(round(float(np.average(m, weights=records))), 2, 1000))
+            return self._usual_stock
         pieces = [1, size, 1, 1]
         own = np.repeat([size, size, 1.0, 1.0], pieces)
         other = np.repeat([size, size, 1.0, size], pieces)
@@ -234,6 +232,13 @@ class Units:
             known=None,
             by_entity=self.by_entity,
         )
+
+    @cached_property
+    def _usual_stock(self) -> Units:
+        """The stock of the default size, made once, as every estimate counts columns on it."""
+        m = self.m if self.known is None else self.known.size
+        records = self.n if self.known is None else m * self.known.count
+        return self.stock(int(np.clip(round(float(np.average(m, weights=records))), 2, 1000)))
 
     def table(self) -> pd.DataFrame:
         """Table of the columns that these units identify, one row per unit.
@@ -538,15 +543,14 @@ def assemble(
     entity, piece_cluster, n = _pieces(labels.codes[kept], cluster[kept])
     N = np.bincount(entity, weights=n, minlength=len(labels.clusters))
     present = np.flatnonzero(N)
-    unit_of, unit_ids = _units_of(labels, blocks, present)
-    omitted = unit_ids[:0]
-    if len(present) < len(N):
-        _, every_id = _units_of(labels, blocks, np.arange(len(N)))
-        omitted = every_id[~every_id.isin(unit_ids)]
+    code, unit_ids = _units_of(labels, blocks)
+    used, unit_of_present = np.unique(code[present], return_inverse=True)
+    unit_of = np.full(len(code), -1)
+    unit_of[present] = unit_of_present
     order = np.argsort(unit_of[entity], kind="stable")
     entity, piece_cluster, n = entity[order], piece_cluster[order], n[order]
     return Units(
-        ids=unit_ids,
+        ids=unit_ids[used],
         unit=unit_of[entity],
         group=np.searchsorted(present, entity),
         n=n,
@@ -555,16 +559,15 @@ def assemble(
         cluster=piece_cluster,
         known=None if unmatched and missing is Missing.TOGETHER else known,
         unmatched=unmatched,
-        omitted=omitted,
+        omitted=unit_ids[np.setdiff1d(code, used)],
     )
 
 
-def _units_of(labels: Clustering, blocks: Any, present: IntArray) -> tuple[IntArray, pd.Index]:
-    """Unit of each entity, and the ids of the units."""
-    unit = np.full(len(labels.clusters), -1, dtype=np.int64)
+def _units_of(labels: Clustering, blocks: Any) -> tuple[IntArray, pd.Index]:
+    """Code of the unit of each entity, and the ids of units by their codes."""
     if blocks is None:
-        unit[present] = np.arange(len(present))
-        return unit, labels.clusters[present]
+        return np.arange(len(labels.clusters)), labels.clusters
+    unit = np.zeros(len(labels.clusters), dtype=np.int64)
     blocks = Clustering.of(blocks, "blocks")
     position = _look_up(blocks.records, labels.records, "blocks")
     if (position < 0).any():
@@ -584,8 +587,7 @@ def _units_of(labels: Clustering, blocks: Any, present: IntArray) -> tuple[IntAr
             f"{len(crossing)} true entities cross blocks, such as {some(labels.clusters[crossing])}"
             ": blocks must be unions of true entities"
         )
-    used, unit[present] = np.unique(unit[present], return_inverse=True)
-    return unit, blocks.clusters[used]
+    return unit, blocks.clusters
 
 
 def measure_predicted(
