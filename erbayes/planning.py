@@ -306,12 +306,9 @@ class Forecast(Tabled):
     designs: dict[str, Outlook]
     undefined: tuple[str, ...]
 
-    def _with_reasons(self, rows: list[dict[str, object]], unreached: Sequence[bool] = ()) -> pd.DataFrame:
+    def _with_reasons(self, rows: list[dict[str, object]]) -> pd.DataFrame:
         """Return rows as a table with reasons. Rows are in the order of metrics, repeated for each design."""
-        reasons = self.undefined * (len(rows) // len(self.metrics))
-        if unreached:
-            reasons = tuple(UNREACHED if bad else why for why, bad in zip(reasons, unreached, strict=True))
-        return pd.DataFrame(rows).assign(**reason_column(reasons))
+        return pd.DataFrame(rows).assign(**reason_column(self.undefined * (len(rows) // len(self.metrics))))
 
     def table(self) -> pd.DataFrame:
         """Return the estimate and the variance of one draw, one row per design and metric.
@@ -388,11 +385,13 @@ class Forecast(Tabled):
         """
         required = _required(half_width, len(self.metrics), level)
         rows: list[dict[str, object]] = []
-        unreached: list[bool] = []
+        reasons: list[str] = []
         for name, o in self.designs.items():
             numbers = np.array([o.smallest(required, level), *o.bounds(required, level)]).T
-            for m, half, draws in zip(self.metrics, required, numbers, strict=True):
-                unreached.append(bool(np.isinf(draws[0])))
+            for m, half, draws, undefined in zip(
+                self.metrics, required, numbers, self.undefined, strict=True
+            ):
+                reasons.append(UNREACHED if np.isinf(draws[0]) else undefined)
                 n, low, high = (int(x) if np.isfinite(x) else None for x in draws)
                 row = {"design": name, "metric": m.name, "half_width": half}
                 cost = np.nan if n is None else o.cost(n)
@@ -402,8 +401,9 @@ class Forecast(Tabled):
             raise DataError(
                 f"{MOST:,} draws do not reach a half width of {widths}, for any metric and design"
             )
-        integer = "Int64" if any(self.undefined) or any(unreached) else "int64"
-        return self._with_reasons(rows, unreached).astype({"n": integer, "n_low": "Int64", "n_high": "Int64"})
+        integer = "Int64" if any(reasons) else "int64"
+        table = pd.DataFrame(rows).assign(**reason_column(reasons))
+        return table.astype({"n": integer, "n_low": "Int64", "n_high": "Int64"})
 
     def smallest(self, half_width: ArrayLike, level: float = 0.95) -> pd.DataFrame:
         """Return the smallest number of draws that is enough for all metrics, one row per design.
@@ -417,7 +417,8 @@ class Forecast(Tabled):
             needs most draws. A metric that is 0/0 in the pilot needs no draws, and `reason` names it.
         """
         table = self.needed(half_width, level)
-        unreached = table[table.get("reason", pd.Series("", table.index)) == UNREACHED]
+        defined = [m.name for m, why in zip(self.metrics, self.undefined, strict=True) if not why]
+        unreached = table[table["n"].isna() & table["metric"].isin(defined)]
         if len(unreached):
             first = unreached.iloc[0]
             raise DataError(
