@@ -36,7 +36,7 @@ PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]+\.png)\)\n\n\Z")
 
 
 def printed(code: str, names: dict[str, Any]) -> tuple[str, Any]:
-    """What a block of Python prints, its last value included, and that value."""
+    """Return the printed output of a block of Python, with its last value, and that value."""
     tree = ast.parse(code)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     value = None

@@ -95,7 +95,7 @@ def _digests(strings: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64] | None:
 
 
 def _unique(index: pd.Index) -> bool:
-    """Whether each id occurs once. Digests are sorted, which is many times quicker than hashing ids."""
+    """True if each id occurs once. Digests are sorted, which is many times quicker than hashing ids."""
     numbers = None
     if isinstance(index.dtype, np.dtype) and index.dtype.kind in "iu":
         numbers = index.to_numpy(copy=True)
@@ -145,7 +145,7 @@ def _for_pairs(what: str) -> Remedy:
 
 
 def _linked(frame: pd.DataFrame, score: str | None, threshold: float | None, what: str) -> BoolArray:
-    """Whether each pair is a link, (pairs,)."""
+    """Return True for each pair that is a link, (pairs,)."""
     if score is None and threshold is not None:
         raise DataError(f"{what}: a threshold of {threshold} needs the column of scores", Remedy.SCORE)
     if score is None:

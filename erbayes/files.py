@@ -165,7 +165,7 @@ def terminable() -> Iterator[None]:
 
 
 def holds(path: Path, magic: bytes, start: int = 0) -> bool:
-    """Whether a file holds some bytes from byte `start` on; False if it cannot be read."""
+    """True if a file holds these bytes from byte `start` on; False if not, or if it cannot be read."""
     with suppress(OSError):
         if path.is_file():  # to open a pipe might wait for ever
             with path.open("rb") as file:

@@ -35,7 +35,7 @@ MISSING = {
     Missing.TOGETHER: "those of an entity are one predicted cluster",
     Missing.OMIT: "left out",
 }
-"""What each policy does with labelled records that the prediction lacks."""
+"""Effect of each policy on labelled records that the prediction lacks."""
 
 
 def _print_version(wanted: bool) -> None:

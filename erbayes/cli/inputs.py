@@ -53,7 +53,7 @@ KINDS: dict[KindName, Distribution] = {
 
 
 class DesignName(Enum):
-    """How the labelled units were drawn."""
+    """Options of the design by which the labelled units were drawn."""
 
     UNIFORM_RECORDS = "uniform-records"
     DISTINCT_ENTITIES = "distinct-entities"
@@ -236,7 +236,7 @@ def _clustering(table: pd.DataFrame, path: Path, what: str, sizes: str) -> tuple
 
 
 def _large(prediction: Path) -> bool:
-    """Whether a prediction is scanned where it lies although no option asks for it."""
+    """True if a prediction is scanned where it lies, without an option that asks for it."""
     return prediction.is_dir() or (
         prediction.stat().st_size >= LARGE and unpacks(prediction) and find_spec("duckdb") is not None
     )
@@ -379,7 +379,7 @@ class Inputs:
         return chosen(name.strip() for name in self.metrics.split(","))
 
     def scanned(self, parts: Iterable[Part]) -> bool:
-        """Whether predictions are scanned where they lie, rather than read into memory."""
+        """True if predictions are scanned where they lie, False if they are read into memory."""
         parts = list(parts)
         for part in parts:
             if part.table is None and is_database(part.path):
