@@ -3,7 +3,7 @@
 from . import columns, metrics
 from .calibration import Calibrated, links_by_size, links_out_of_reach
 from .clustering import Clustering
-from .compare import Comparison, Coverage, compare
+from .compare import Comparison, Differing, compare
 from .design import (
     BySize,
     DistinctEntities,
@@ -37,9 +37,9 @@ __all__ = [
     "Calibrated",
     "Clustering",
     "Comparison",
-    "Coverage",
     "DataError",
     "Dated",
+    "Differing",
     "DistinctEntities",
     "Draws",
     "EqualTailed",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DataError, some
+from .errors import DataError, head
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -48,4 +48,4 @@ def floats(values: Any, what: str) -> FloatArray:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{what} must be numbers, not {some([values])}") from error
+        raise DataError(f"{what} must be numbers, not {head([values])}") from error

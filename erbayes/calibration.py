@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from .arrays import FloatArray
 from .columns import PREDICTED_LINKS, RECORDS, ClusterSum
 from .design import Design, Expansion
-from .errors import DataError, NotIdentified, need, need_object, some
+from .errors import DataError, NotIdentified, head, need, need_object
 from .units import Units, need_units
 from .variance import StratifiedDraws, Variance, kish
 
@@ -265,7 +265,7 @@ class Calibrated:
         if other or not columns:
             raise DataError(
                 "totals must return one ClusterSum or more, whose totals the prediction fixes, not "
-                + (some(other) if other else "none")
+                + (head(other) if other else "none")
             )
         target = np.array([known.total(c) for c in columns])
         x = np.column_stack([units.column(c)[expansion.unit] for c in columns])

@@ -15,7 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from .arrays import BoolArray, IntArray
-from .errors import DataError, Remedy, number, some
+from .errors import DataError, Remedy, head, number
 from .tables import is_table, refuse_columns, to_frame
 
 LONGEST = 64
@@ -123,7 +123,7 @@ def _repeated(records: pd.Index, codes: IntArray, clusters: pd.Index, what: str)
     again = records.duplicated()
     twice = records[again]
     same = int(pd.DataFrame({"r": records, "c": codes}).duplicated().sum())
-    said = f"record ids of the {what}: {len(twice):,} duplicates, such as {some(twice)}"
+    said = f"record ids of the {what}: {len(twice):,} duplicates, such as {head(twice)}"
     if same == len(twice):
         return DataError(f"{said}; each repeats an earlier row with the same cluster, and can be dropped")
     named = int(clusters.isin(records).sum()) if kind(clusters) == kind(records) else 0
@@ -151,7 +151,7 @@ def _linked(frame: pd.DataFrame, score: str | None, threshold: float | None, wha
     if score is None:
         return np.ones(len(frame), dtype=bool)
     if not isinstance(score, Hashable) or score not in frame.columns:
-        raise DataError(f"the table of the {what} has no column {score!r}; it has {some(frame.columns, 20)}")
+        raise DataError(f"the table of the {what} has no column {score!r}; it has {head(frame.columns, 20)}")
     if threshold is not None:
         number(threshold, f"{what}: threshold", lambda x: True, "be a number")
     if threshold is None or np.isnan(threshold):
@@ -161,7 +161,7 @@ def _linked(frame: pd.DataFrame, score: str | None, threshold: float | None, wha
     scores = frame[score]
     if not pd.api.types.is_numeric_dtype(scores):
         raise DataError(
-            f"{what}: scores {score!r} must be numbers, not such as {some(scores[scores.notna()])}"
+            f"{what}: scores {score!r} must be numbers, not such as {head(scores[scores.notna()])}"
         )
     missing = int(scores.isna().sum())
     if missing:
@@ -174,14 +174,14 @@ def _all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.Index,
     listed = ids(records, f"all records of the {what}")
     if not _unique(listed):
         twice = listed[listed.duplicated()]
-        raise DataError(f"all records of the {what}: {len(twice):,} duplicates, such as {some(twice)}")
+        raise DataError(f"all records of the {what}: {len(twice):,} duplicates, such as {head(twice)}")
     same = kind(listed) == kind(in_pairs)
     position = listed.get_indexer(in_pairs) if same else np.full(len(in_pairs), -1)
     if (position < 0).any():
         unknown = in_pairs[position < 0]
         raise DataError(
             f"{len(unknown):,} of {len(in_pairs):,} records in the {what} are not among all records, "
-            f"such as {some(unknown)}"
+            f"such as {head(unknown)}"
         )
     return listed, position
 

@@ -16,7 +16,7 @@ from .clustering import Clustering, kind
 from .design import Design
 from .engine.closed_form import Taylor
 from .engine.contract import Engine, need_paired
-from .errors import DataError, Remedy, member, some
+from .errors import DataError, Remedy, head, member
 from .intervals import Kind
 from .large import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
 from .metrics import USUAL, Metric, Wanted, chosen
@@ -25,7 +25,7 @@ from .uncertain import Draws, Normal, Tabled
 from .units import Missing, Units, framed, measure
 
 
-class Coverage(Enum):
+class Differing(Enum):
     """Policies for predictions that cover different records."""
 
     ERROR = "error"
@@ -47,7 +47,7 @@ class Comparison(Tabled):
     samples : tuple of Sample
         The sample with the overlaps of each prediction, for `alarms`, `balance` and `influence`.
     left_out : int
-        Labelled records that are left out, since a prediction lacks them (`Coverage.COMMON`).
+        Labelled records that are left out, since a prediction lacks them (`Differing.COMMON`).
     """
 
     predictions: tuple[str, ...]
@@ -108,7 +108,7 @@ def compare(
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
     frame: Any = None,
-    coverage: Coverage = Coverage.ERROR,
+    differing: Differing = Differing.ERROR,
     engine: Engine | None = None,
     rng: Seed = None,
 ) -> Comparison:
@@ -121,7 +121,7 @@ def compare(
     labels, design, metrics, blocks, missing, frame
         As in `erbayes.estimate`. A finished scan has its own labels, blocks, policy and frame. A frame leaves
         releases of different dates the same records.
-    coverage : Coverage
+    differing : Differing
         The policy for predictions that cover different records.
     engine : Engine, optional
         An engine with a method `paired`: `Taylor()` by default, `Jackknife()`, or `Resampled()`.
@@ -136,7 +136,7 @@ def compare(
     ------
     DataError
         If there are fewer than two predictions, or if the engine has no method `paired`. If the predictions
-        cover different records, under `Coverage.ERROR` or in finished scans.
+        cover different records, under `Differing.ERROR` or in finished scans.
     NotIdentified
         If the sample cannot estimate a metric.
 
@@ -156,11 +156,11 @@ def compare(
             f"predictions must map names to memberships, as in {{'old': old, 'new': new}}, not be a "
             f"{type(predictions).__name__}"
         )
-    member(coverage, Coverage, "coverage")
+    member(differing, Differing, "differing")
     if len(predictions) < 2:
         raise DataError(f"a comparison needs two predictions or more, not {len(predictions)}")
     metrics = chosen(metrics)
-    common = coverage is Coverage.COMMON
+    common = differing is Differing.COMMON
     if any(map(lies_elsewhere, predictions.values())):
         if common:
             predictions = scan_common(predictions, labels, blocks=blocks, missing=missing, frame=frame)
@@ -173,7 +173,7 @@ def compare(
     if scans:
         if len(scans) < len(predictions):
             lacking = [name for name in predictions if name not in scans]
-            raise DataError(f"scan every prediction or none: {some(lacking)} is not a scan")
+            raise DataError(f"scan every prediction or none: {head(lacking)} is not a scan")
         refuse_different_records(scans)
         return _comparison(scans, design, metrics, engine, rng, common)
     labels = Clustering.of(labels, "labels")
@@ -190,7 +190,7 @@ def compare(
         raise DataError(
             f"the predictions share {len(shared)} records; beyond these "
             + ", ".join(f"{name!r} covers {extra}" for name, extra in partial.items()),
-            Remedy.COVERAGE,
+            Remedy.DIFFERING,
         )
     if partial:
         missing = Missing.OMIT

@@ -16,7 +16,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from .arrays import IntArray
-from .errors import DataError, some
+from .errors import DataError, head
 
 REMEDY = "pip install 'erbayes[datasets]'"
 RELEASE = "disamb_inventor_id_"
@@ -152,7 +152,7 @@ def patentsview_release(date: str = "20211230") -> pd.Series:
     """
     releases = patentsview_releases()
     if date not in releases.columns:
-        raise DataError(f"PatentsView has no release {date!r} here; there are {some(releases.columns, 20)}")
+        raise DataError(f"PatentsView has no release {date!r} here; there are {head(releases.columns, 20)}")
     return releases[date].dropna()
 
 

@@ -20,7 +20,7 @@ import pandas as pd
 from .arrays import FloatArray, IntArray
 from .clustering import Clustering, as_index
 from .columns import RECORDS
-from .errors import DataError, member, need_object, number, some, whole
+from .errors import DataError, head, member, need_object, number, whole
 from .units import Units
 from .variance import DistinctDraws, StratifiedDraws, Variance
 
@@ -142,10 +142,10 @@ def _unit_of_draws(units: Units, draws: Any) -> IntArray:
     listed = listed[~listed.isin(units.omitted)]
     unit = units.ids.get_indexer(listed).astype(np.int64)
     if (unit < 0).any():
-        raise DataError(f"{int((unit < 0).sum())} draws name units without labels: {some(listed[unit < 0])}")
+        raise DataError(f"{int((unit < 0).sum())} draws name units without labels: {head(listed[unit < 0])}")
     undrawn = np.setdiff1d(np.arange(len(units)), unit)
     if len(undrawn):
-        raise DataError(f"{len(undrawn)} labelled units were never drawn: {some(units.ids[undrawn])}")
+        raise DataError(f"{len(undrawn)} labelled units were never drawn: {head(units.ids[undrawn])}")
     return unit
 
 
@@ -410,7 +410,7 @@ def _numbers(values: Any, ids: pd.Index, what: str, owners: str) -> FloatArray:
     position = series.index.get_indexer(ids)
     lacking = ids[position < 0]
     if len(lacking):
-        raise DataError(f"{what} lack {len(lacking)} of {len(ids)} {owners}, such as {some(lacking)}")
+        raise DataError(f"{what} lack {len(lacking)} of {len(ids)} {owners}, such as {head(lacking)}")
     return _floats(series, what)[position]
 
 
@@ -441,7 +441,7 @@ def _weights(units: Units, weights: Any) -> FloatArray:
     if bad.any():
         raise DataError(
             f"weights must lie between {1 / LARGEST:g} and {LARGEST:g}, positive and finite; "
-            f"{int(bad.sum())} are not, such as that of {some(units.ids[bad])}"
+            f"{int(bad.sum())} are not, such as that of {head(units.ids[bad])}"
         )
     return values
 
@@ -546,7 +546,7 @@ class BySize:
         if bad.any():
             raise DataError(
                 f"probability must be positive and finite for every size; {int(bad.sum())} "
-                f"are not, such as that of size {some(size[bad])}"
+                f"are not, such as that of size {head(size[bad])}"
             )
         return chance
 
@@ -645,13 +645,13 @@ class WeightedRecords:
         if bad.any():
             raise DataError(
                 f"probabilities must be 0 or more and finite; {int(bad.sum())} are not, such as that of "
-                f"{some(labels.records[bad])}"
+                f"{head(labels.records[bad])}"
             )
         listed = as_index(drawn)
         position = labels.records.get_indexer(listed)
         unlabelled = listed[position < 0]
         if len(unlabelled):
-            raise DataError(f"{len(unlabelled)} drawn records have no label: {some(unlabelled)}")
+            raise DataError(f"{len(unlabelled)} drawn records have no label: {head(unlabelled)}")
         unit = labels.codes[position]
         return cls(labels.clusters[unit], np.bincount(labels.codes, p)[unit], absolute, summed=True)
 
@@ -662,7 +662,7 @@ class WeightedRecords:
             raise DataError(f"{len(p)} probabilities for {len(unit)} drawn records")
         bad = ~((p >= 1 / LARGEST) & (p <= (1 + 1e-12 if self.absolute else LARGEST)))
         if bad.any():
-            raise DataError(f"probabilities must lie in (0, 1]; {int(bad.sum())} do not: {some(p[bad])}")
+            raise DataError(f"probabilities must lie in (0, 1]; {int(bad.sum())} do not: {head(p[bad])}")
         records = 1.0 if self.summed else units.size[unit]
         return Expansion(
             unit,
@@ -753,25 +753,25 @@ class Stratified:
         position = strata.index.get_indexer(units.ids)
         lacking = units.ids[position < 0]
         if len(lacking):
-            raise DataError(f"{len(lacking)} units have no stratum, such as {some(lacking)}")
+            raise DataError(f"{len(lacking)} units have no stratum, such as {head(lacking)}")
         codes, names = pd.factorize(strata.array[position])
         if empty := [h for h, T in population.items() if T and h not in set(names)]:
             raise DataError(
                 f"{len(empty)} strata of {sum(population[h] for h in empty)} units hold no labelled "
-                f"unit, such as {some(empty)}: the sample has no information about them; merge strata, or "
+                f"unit, such as {head(empty)}: the sample has no information about them; merge strata, or "
                 "leave these out of the population and report that"
             )
         if unsized := [h for h in names if h not in population]:
-            raise DataError(f"{len(unsized)} strata have no population size: {some(unsized)}")
+            raise DataError(f"{len(unsized)} strata have no population size: {head(unsized)}")
         n = np.bincount(codes)
         T = np.array([population[h] for h in names])
         if (n > T).any():
-            raise DataError(f"more units drawn than there are in strata {some(names[n > T])}")
+            raise DataError(f"more units drawn than there are in strata {head(names[n > T])}")
         _need_room(int(T.sum()), units)
         single = (n == 1) & (T > 1)
         if single.any() and self.single_unit is SingleUnit.ERROR:
             raise DataError(
-                f"{int(single.sum())} strata hold a single draw, such as {some(names[single])}: "
+                f"{int(single.sum())} strata hold a single draw, such as {head(names[single])}: "
                 "merge strata or choose a rule of SingleUnit"
             )
         theta = np.array(

@@ -14,7 +14,7 @@ class Remedy(Enum):
     """Remedies of errors, in the words of Python. The command line has its own words for them."""
 
     MISSING = "choose a policy to go on: missing=Missing.OMIT, Missing.SINGLETON or Missing.TOGETHER"
-    COVERAGE = "choose Coverage.COMMON to compare them on the records that they share"
+    DIFFERING = "choose Differing.COMMON to compare them on the records that they share"
     COLUMNS = "choose two, such as table[['record', 'cluster']]"
     ALONE = "leave these alone in it"
     ORDER = "if columns are in the other order, choose them: table[['record', 'cluster']]"
@@ -46,11 +46,11 @@ class DataError(ValueError):
 
     Examples
     --------
-    >>> error = DataError("2 labelled records are missing", Remedy.COVERAGE)
+    >>> error = DataError("2 labelled records are missing", Remedy.DIFFERING)
     >>> print(error)
-    2 labelled records are missing; choose Coverage.COMMON to compare them on the records that they share
+    2 labelled records are missing; choose Differing.COMMON to compare them on the records that they share
     >>> error.remedies
-    (<Remedy.COVERAGE: 'choose Coverage.COMMON to compare them on the records that they share'>,)
+    (<Remedy.DIFFERING: 'choose Differing.COMMON to compare them on the records that they share'>,)
     """
 
     def __init__(self, what: str, *remedies: Remedy) -> None:
@@ -77,7 +77,7 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
 
 
-def some(values: Any, most: int = 3) -> str:
+def head(values: Any, most: int = 3) -> str:
     """Return the first values, at most `most`, as text for a message."""
     shown = [repr(v.item() if isinstance(v, np.generic) else v) for v in list(values[:most])]
     return ", ".join(shown) + (", …" if len(values) > most else "")
@@ -165,7 +165,7 @@ def number(value: Any, what: str, allowed: Callable[[float], bool], must: str) -
     0.5
     """
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not allowed(float(value)):
-        raise DataError(f"{what} must {must}, not {some([value])}")
+        raise DataError(f"{what} must {must}, not {head([value])}")
     return float(value)
 
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from .arrays import BoolArray, IntArray
 from .clustering import Clustering, ids
-from .errors import DataError, some
+from .errors import DataError, head
 from .tables import is_table, to_frame
 
 Moment = date | int
@@ -238,7 +238,7 @@ def frame_ids(frame: Any) -> pd.Index:
         values = frame.array if plain and frame.is_unique else frame.index
     elif (table := _table(frame)) is not None:
         if table.shape[1] not in {1, 2}:
-            raise DataError(f"frame: give its column of record ids; it has {some(table.columns, 20)}")
+            raise DataError(f"frame: give its column of record ids; it has {head(table.columns, 20)}")
         values = table.iloc[:, 0]
     elif isinstance(frame, str | bytes) or not isinstance(frame, Iterable):
         raise DataError(
@@ -285,7 +285,7 @@ def dates_of(prediction: Any, dated: Dated) -> tuple[pd.DataFrame, pd.Series]:
             "give the ids of the frame's records instead"
         )
     if list(table.columns).count(dated.column) != 1:
-        raise DataError(f"a frame needs one column {dated.column!r}; there are {some(table.columns, 20)}")
+        raise DataError(f"a frame needs one column {dated.column!r}; there are {head(table.columns, 20)}")
     dates = table[dated.column]
     dated.refuse_missing(int(dates.isna().sum()), len(dates))
     if isinstance(dates.dtype, pd.CategoricalDtype):

@@ -38,7 +38,7 @@ class Estimated(Protocol):
     @property
     def support(self) -> tuple[Support, ...]: ...
     @property
-    def draws(self) -> FloatArray | float: ...
+    def effective(self) -> FloatArray | float: ...
     @property
     def reach(self) -> FloatArray: ...
 
@@ -268,7 +268,8 @@ class BetaGamma(Distribution):
     No error in 100 draws:
 
     >>> from erbayes import Normal
-    >>> fit = Normal(("precision",), np.ones(1), np.zeros((1, 1)), np.array([99.0]), ((0.0, 1.0),), draws=100)
+    >>> df, support = np.array([99.0]), ((0.0, 1.0),)
+    >>> fit = Normal(("precision",), np.ones(1), np.zeros((1, 1)), df, support, effective=100)
     >>> interval(fit, 0.95, BetaGamma()).round(3)
     array([[0.975, 1.   ]])
     """
@@ -296,22 +297,22 @@ class BetaGamma(Distribution):
                 quantiles[..., j] = least + _gamma(xj - least, Vj, pj)
         return quantiles
 
-    def share(self, reach: FloatArray, draws: FloatArray | float) -> FloatArray:
+    def share(self, reach: FloatArray, effective: FloatArray | float) -> FloatArray:
         """Return the mass of each pseudo-draw over the effective number of draws, (..., k).
 
-        `reach` holds the changes down and up, (..., k, 2), and `draws` the effective numbers.
+        `reach` holds the changes down and up, (..., k, 2), and `effective` the effective numbers of draws.
         """
         length = np.abs(reach).sum(axis=-1)
         fade = np.divide(reach.sum(axis=-1), length, out=np.zeros_like(length), where=length > 0) ** 2
-        return np.asarray(self.mass * fade / draws)
+        return np.asarray(self.mass * fade / effective)
 
     def _with_pseudo_draws(self, fit: Estimated) -> tuple[FloatArray, FloatArray]:
         """Return estimates, within their support, and variances with the pseudo-draws, both (..., k)."""
         least, most = np.array(fit.support).T
         reach = fit.reach
-        share = self.share(reach, fit.draws)
+        share = self.share(reach, fit.effective)
         centre = np.clip(fit.mean, least, most) + share / (1 + 2 * share) * reach.sum(axis=-1)
-        spread = fit.sd**2 + share / fit.draws * (reach**2).sum(axis=-1)
+        spread = fit.sd**2 + share / fit.effective * (reach**2).sum(axis=-1)
         return np.clip(centre, least, most), spread / (1 + 2 * share) ** 2
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from .arrays import BoolArray, FloatArray, IntArray
 from .clustering import Clustering, kind
-from .errors import DataError, Remedy, some
+from .errors import DataError, Remedy, head
 
 CHANCE = 1e-6
 """Probability below which equal ids are not a coincidence."""
@@ -129,7 +129,7 @@ def refuse_edges(
             hit = rows & (namesake_known == known) & (namesake_group != group)
             raise DataError(
                 f"the rows of the {what} look like pairs of records, such as those of "
-                f"{some(labels.records[hit])}: their second ids are those of other records, which have other "
+                f"{head(labels.records[hit])}: their second ids are those of other records, which have other "
                 "rows or none",
                 remedy,
             )
@@ -155,7 +155,7 @@ def _absence(labels: Clustering, lacking: BoolArray) -> str:
     unmatched = labels.records[lacking]
     return (
         f"{len(unmatched):,} of {len(lacking):,} labelled records are not in the prediction, "
-        f"such as {some(unmatched)}"
+        f"such as {head(unmatched)}"
     )
 
 

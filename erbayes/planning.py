@@ -108,7 +108,7 @@ class Outlook:
         Covariance of the estimate, log S² and log `effective` under the pilot's design. It is 0 for a census.
     extremes : float array, (k, 2)
         Ends of the scale, as in `Normal`.
-    draws, df : float arrays, (k,)
+    pilot_effective, df : float arrays, (k,)
         Effective number of draws of the pilot, ∞ for a census, and its degrees of freedom (see `Normal`).
     share : float array, (m,)
         Each of the m draws of the pilot stands for some units. This is their share in the probability of one
@@ -128,7 +128,7 @@ class Outlook:
     effective: FloatArray
     covariance: FloatArray
     extremes: FloatArray
-    draws: FloatArray
+    pilot_effective: FloatArray
     df: FloatArray
     share: FloatArray
     reach: FloatArray
@@ -138,7 +138,7 @@ class Outlook:
     @property
     def doubt(self) -> FloatArray:
         """Relative standard error of S², (k,): 0 for a census, NaN if the pilot shows no variation."""
-        varies = (self.variance > 0) | np.isinf(self.draws)
+        varies = (self.variance > 0) | np.isinf(self.pilot_effective)
         return np.where(varies, np.sqrt(self.covariance[:, 1, 1]), np.nan)
 
     def half_widths(self, n: int, level: float) -> FloatArray:
@@ -243,16 +243,18 @@ class Outlook:
 
     def _with_pseudo_draws(self) -> Outlook:
         """Return the outlook if the pilot had the pseudo-draws too; its covariance is NaN if S² stays 0."""
-        share, ends = DEFAULT.share(self.extremes, self.draws), self.extremes
+        share, ends = DEFAULT.share(self.extremes, self.pilot_effective), self.extremes
         estimate = self.estimate + share / (1 + 2 * share) * ends.sum(axis=1)
         square = ends**2 / self.effective[:, None]
         variance = (self.variance + share * square.sum(axis=1)) / (1 + 2 * share) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
-            kept = np.where(variance > 0, self.variance / variance, np.where(np.isinf(self.draws), 1, np.nan))
+            kept = np.where(
+                variance > 0, self.variance / variance, np.where(np.isinf(self.pilot_effective), 1, np.nan)
+            )
             relative = np.where(variance[:, None] > 0, square / variance[:, None], 0.0)
         unit = np.stack([np.ones_like(kept), kept, np.ones_like(kept)], axis=-1)
         moved = np.stack([ends, relative, np.zeros_like(ends)], axis=-1)
-        added = np.einsum("k,kei,kej->kij", share / self.draws, moved, moved)
+        added = np.einsum("k,kei,kej->kij", share / self.pilot_effective, moved, moved)
         return replace(
             self,
             estimate=estimate,
@@ -543,7 +545,7 @@ def forecast(
             effective,
             covariance,
             estimates.reach,
-            np.broadcast_to(np.asarray(estimates.draws), estimates.mean.shape),
+            np.broadcast_to(np.asarray(estimates.effective), estimates.mean.shape),
             estimates.df,
             w * a / (w @ a),
             np.minimum(a / T, 1.0),

@@ -412,7 +412,7 @@ def _run(
     runs = {}
     for e, (key, estimator) in estimators.items():
         rng, run = cell.rng(first, e), np.full((count, len(cell.metrics), len(RUN)), np.nan)
-        if getattr(estimator.engine, "together", False):
+        if getattr(estimator.engine, "batched", False):
             start = time.perf_counter()
             _estimate(estimator, samples.batch, cell, rng, run)
             run[..., 4] = (time.perf_counter() - start) / count

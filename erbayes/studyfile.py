@@ -24,7 +24,7 @@ import pandas as pd
 import scipy
 
 from .arrays import FloatArray
-from .errors import DataError, some
+from .errors import DataError, head
 
 OWN = __name__.partition(".")[0]
 
@@ -111,7 +111,7 @@ class StudyFile:
             try:
                 tables = {name for (name,) in self.file.execute("SELECT name FROM sqlite_master")}
                 if tables and "blocks" not in tables:
-                    raise DataError(f"{path} holds other tables ({some(sorted(tables))}): pass another path")
+                    raise DataError(f"{path} holds other tables ({head(sorted(tables))}): pass another path")
                 self.file.execute("CREATE TABLE IF NOT EXISTS blocks (key TEXT PRIMARY KEY, runs BLOB)")
             except BaseException:
                 self.file.close()

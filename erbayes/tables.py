@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from .errors import DataError, Remedy, some
+from .errors import DataError, Remedy, head
 
 INDEX = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
 """Names that pandas writes for an index without a name."""
@@ -91,18 +91,18 @@ def refuse_columns(
     columns = list(frame.columns)
     if len(columns) < needed:
         hint = _separator_hint(columns) or _index_hint(frame)
-        raise DataError(f"{what} needs {needed} columns; it has {some(columns) or 'none'}{hint}")
+        raise DataError(f"{what} needs {needed} columns; it has {head(columns) or 'none'}{hint}")
     if len(columns) <= needed + spare or len(named) == needed:
         return
     free = [i for i, c in enumerate(columns) if c not in named]
-    problem = f"{what} has {len(columns)} columns, {some(columns, 20)}, instead of {needed}"
+    problem = f"{what} has {len(columns)} columns, {head(columns, 20)}, instead of {needed}"
     hints = [
         f"{columns[i]!r} looks like the index that pandas writes, which to_csv(index=False) leaves out"
         for i in free[:1]
         if INDEX.fullmatch(str(columns[i]))
     ]
     if judging := [columns[i] for i in free[needed - len(named) :] if _holds_answers(frame.iloc[:, i])]:
-        hints.append(f"{some(judging)} looks like scores or answers about pairs")
+        hints.append(f"{head(judging)} looks like scores or answers about pairs")
     raise DataError(
         "; ".join([problem, *hints]),
         *remedies,
@@ -131,9 +131,9 @@ def refuse_names(
     """
     if lacking := [name for name in named if name not in columns]:
         remedies = dict.fromkeys(choices[name] for name in lacking if name in choices) if choices else ()
-        raise DataError(f"{what} has no column {some(lacking)}; it has {some(columns, 20)}", *remedies)
+        raise DataError(f"{what} has no column {head(lacking)}; it has {head(columns, 20)}", *remedies)
     if len(set(named)) < len(named):
-        raise DataError(f"{what}: one column cannot serve twice: {some(named)}")
+        raise DataError(f"{what}: one column cannot serve twice: {head(named)}")
 
 
 def _index_hint(frame: pd.DataFrame) -> str:

@@ -13,7 +13,7 @@ from scipy.special import ndtr
 
 from .arrays import FloatArray, Seed, generator
 from .digits import shown
-from .errors import DataError, NotIdentified, some
+from .errors import DataError, NotIdentified, head
 from .intervals import DEFAULT, Distribution, EqualTailed, Kind, Support, interval
 from .metrics import Metric, Wanted, chosen
 
@@ -149,7 +149,7 @@ class Normal(Uncertain):
     df : float array, (..., k)
         Degrees of freedom of each standard error.
     support : tuple of (float, float), (k,)
-    draws : float array, (..., k), or float
+    effective : float array, (..., k), or float
         Effective number of draws over the finite-population correction, n_eff/θ: ∞ for a census.
     extremes : float array, (..., k, 2), optional
         Changes of each metric, to first order, if all draws were of one entity. First that which lowers it
@@ -171,7 +171,7 @@ class Normal(Uncertain):
     cov: FloatArray
     df: FloatArray
     support: tuple[Support, ...]
-    draws: FloatArray | float = np.inf
+    effective: FloatArray | float = np.inf
     extremes: FloatArray | None = None
     undefined: tuple[str, ...] = ()
 
@@ -247,7 +247,7 @@ class Normal(Uncertain):
             self.cov[..., j, :][..., j],
             self.df[..., j],
             tuple(self.support[i] for i in j),
-            np.broadcast_to(self.draws, self.mean.shape)[..., j],
+            np.broadcast_to(self.effective, self.mean.shape)[..., j],
             self.reach[..., j, :],
             tuple(self.undefined[i] for i in j) if self.undefined else (),
         )
@@ -422,7 +422,7 @@ def _positions(at: Any, names: Sequence[str]) -> list[int]:
     bad = [i for i in j if isinstance(i, bool) or not isinstance(i, int | np.integer) or not -k <= i < k]
     if bad or not j:
         raise DataError(
-            f"components are taken by position, 0 to {k - 1}, not {some(bad) or 'none'}; they are "
+            f"components are taken by position, 0 to {k - 1}, not {head(bad) or 'none'}; they are "
             + ", ".join(f"{i} {name}" for i, name in enumerate(names))
         )
     return [int(i) for i in j]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .arrays import BoolArray, FloatArray, IntArray
 from .clustering import CHUNK, Clustering, ids, kind
 from .columns import COLUMNS, RECORDS, ClusterSum, Column
-from .errors import DataError, NotIdentified, member, need, some
+from .errors import DataError, NotIdentified, head, member, need
 from .frame import Cut, Dated, FrameFacts, are_listed, dated_inside, dates_of, frame_ids
 from .mistaken import first_entities, missing_records, position_in_labels, refuse_edges, strangers
 
@@ -356,7 +356,7 @@ def refuse_outside(records: pd.Index, outside: BoolArray) -> None:
     if outside.any():
         raise DataError(
             f"{int(outside.sum())} of {len(records)} labelled records are outside the frame, such as "
-            f"{some(records[outside])}: it must hold every record that existed when the labels were made, "
+            f"{head(records[outside])}: it must hold every record that existed when the labels were made, "
             "with ids written as in the labels"
         )
 
@@ -578,13 +578,13 @@ def _units_of(labels: Clustering, blocks: Any) -> tuple[IntArray, pd.Index]:
     if unlabelled.any():
         raise DataError(
             f"{int(unlabelled.sum())} records of sampled blocks have no label, such as "
-            f"{some(blocks.records[unlabelled])}: label every record of a sampled block"
+            f"{head(blocks.records[unlabelled])}: label every record of a sampled block"
         )
     unit[labels.codes] = block
     crossing = np.unique(labels.codes[unit[labels.codes] != block])
     if len(crossing):
         raise DataError(
-            f"{len(crossing)} true entities cross blocks, such as {some(labels.clusters[crossing])}"
+            f"{len(crossing)} true entities cross blocks, such as {head(labels.clusters[crossing])}"
             ": blocks must be unions of true entities"
         )
     return unit, blocks.clusters
@@ -640,7 +640,7 @@ def measure_predicted(
     unknown = wanted.difference(prediction.clusters)
     if len(unknown):
         place = "not predicted" if frame is None else "not predicted in the frame"
-        raise DataError(f"{len(unknown)} sampled clusters are {place}: {some(unknown)}")
+        raise DataError(f"{len(unknown)} sampled clusters are {place}: {head(unknown)}")
     unit_of_record = unit_of_cluster[prediction.codes]
     inside = np.flatnonzero(unit_of_record >= 0)
     position = _look_up(labels.records, prediction.records[inside])

@@ -483,10 +483,10 @@ def test_compare_what_predictions_share(folder):
         "json",
     )
     assert "the predictions share 55 records; beyond these 'p' covers 5" in refused(*args)
-    (row,) = json.loads(run(*args, "--coverage", "common").stdout)
+    (row,) = json.loads(run(*args, "--differing", "common").stdout)
     wanted = (
         eb.compare(
-            {"p": PRED, "q": OTHER.iloc[5:]}, LABELS, eb.UniformClusters(), F1, coverage=eb.Coverage.COMMON
+            {"p": PRED, "q": OTHER.iloc[5:]}, LABELS, eb.UniformClusters(), F1, differing=eb.Differing.COMMON
         )
         .differences()
         .iloc[0]

@@ -58,7 +58,7 @@ def test_different_coverage_is_said_and_chosen():
     with pytest.raises(eb.DataError, match="share 55 records; beyond these 'a' covers 5"):
         eb.compare({"a": pred, "b": other.iloc[5:]}, true, eb.UniformClusters(), CHOSEN)
     found = eb.compare(
-        {"a": pred, "b": other.iloc[5:]}, true, eb.UniformClusters(), CHOSEN, coverage=eb.Coverage.COMMON
+        {"a": pred, "b": other.iloc[5:]}, true, eb.UniformClusters(), CHOSEN, differing=eb.Differing.COMMON
     )
     wanted = eb.estimate(pred.iloc[5:], true.iloc[5:], eb.UniformClusters(), CHOSEN)
     np.testing.assert_allclose(found.joint.mean[:3], wanted.mean, rtol=1e-12)
@@ -86,7 +86,11 @@ def test_what_is_left_out_is_counted():
     pred, true = population(4)
     other = pred.drop(true.index[true == true.iloc[0]][:1])
     found = eb.compare(
-        {"a": pred, "b": other}, true, eb.UniformClusters(), [m.pairwise_recall], coverage=eb.Coverage.COMMON
+        {"a": pred, "b": other},
+        true,
+        eb.UniformClusters(),
+        [m.pairwise_recall],
+        differing=eb.Differing.COMMON,
     )
     assert found.left_out == 1
     assert len(found.samples) == 2 and eb.alarms(found.samples[0], [m.pairwise_recall]) == []
@@ -96,17 +100,17 @@ def test_nothing_is_left_out_unasked():
     """Where predictions cover the same records, COMMON chooses nothing; a policy of Missing does not count."""
     pred, other, true = two()
     both, more = {"a": pred, "b": other}, pd.concat([true, pd.Series({"new": true.iloc[0]})])
-    design, common = eb.UniformClusters(), eb.Coverage.COMMON
+    design, common = eb.UniformClusters(), eb.Differing.COMMON
     with pytest.raises(eb.DataError, match="1 of 61 labelled records are not in the prediction"):
-        eb.compare(both, more, design, CHOSEN[:1], coverage=common)
-    for missing, coverage in (
-        (eb.Missing.OMIT, eb.Coverage.ERROR),
+        eb.compare(both, more, design, CHOSEN[:1], differing=common)
+    for missing, differing in (
+        (eb.Missing.OMIT, eb.Differing.ERROR),
         (eb.Missing.SINGLETON, common),
-        (eb.Missing.SINGLETON, eb.Coverage.ERROR),
+        (eb.Missing.SINGLETON, eb.Differing.ERROR),
     ):
-        found = eb.compare(both, more, design, CHOSEN[:1], missing=missing, coverage=coverage)
+        found = eb.compare(both, more, design, CHOSEN[:1], missing=missing, differing=differing)
         assert found.left_out == 0
-    assert eb.compare(both, more, design, CHOSEN[:1], missing=eb.Missing.OMIT, coverage=common).left_out == 1
+    assert eb.compare(both, more, design, CHOSEN[:1], missing=eb.Missing.OMIT, differing=common).left_out == 1
 
 
 def test_paired_bootstrap_agrees_with_the_closed_form_and_is_paired():

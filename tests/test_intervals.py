@@ -246,7 +246,7 @@ def test_pseudo_draws_count_against_effective_draws_over_the_finite_population_c
     for population, theta in ((None, 1.0), (100, 0.8), (20, 0.0)):
         sample = eb.Sample(eb.measure(truth, truth[truth < 20]), eb.UniformClusters(population))
         found = eb.taylor(sample, [m.pairwise_recall]).apply([m.pairwise_recall])
-        assert found.draws == (pytest.approx(20 / theta) if theta else np.inf)
+        assert found.effective == (pytest.approx(20 / theta) if theta else np.inf)
 
 
 class OfTheSample:

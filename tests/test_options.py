@@ -14,7 +14,7 @@ from erbayes.cli import app, commands, inputs, printing
 
 OWN = {
     "estimate": {"format", "output"},
-    "compare": {"coverage", "format", "output"},
+    "compare": {"differing", "format", "output"},
     "report": {"title", "output"},
     "plan": {"half-width", "per-unit", "per-record", "format", "output"},
 }

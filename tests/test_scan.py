@@ -864,7 +864,7 @@ def test_scans_of_different_records_are_not_compared(tmp_path, monkeypatch):
         found = shell(*args, "--memory-limit", "1GB", command="compare")
         assert found.exit_code == 2 and found.stdout == ""
         assert (
-            f"'old' and 'other' cover different records, 300 and {number}; choose --coverage common"
+            f"'old' and 'other' cover different records, 300 and {number}; choose --differing common"
             in found.stderr
         )
     found = shell("old.parquet", "l.csv", "--memory-limit", "1GB", command="compare")
@@ -878,7 +878,7 @@ def test_the_command_line_compares_on_common_records(tmp_path, monkeypatch, args
     old, new, labels, _ = releases(tmp_path, gaps=True)
     if large:
         monkeypatch.setattr("erbayes.cli.inputs.LARGE", 0)
-    found = shell(*args.split(), "--coverage", "common", command="compare")
+    found = shell(*args.split(), "--differing", "common", command="compare")
     assert found.exit_code == 0, found.stderr
     scanned = [line for line in found.stderr.splitlines() if "scanned" in line]
     assert [line.split(" records")[0] for line in scanned] in ([], ["old: 268", "new: 268"])
@@ -889,7 +889,7 @@ def test_the_command_line_compares_on_common_records(tmp_path, monkeypatch, args
         labels,
         eb.UniformClusters(),
         [eb.metrics.pairwise_f()],
-        coverage=eb.Coverage.COMMON,
+        differing=eb.Differing.COMMON,
     )
     assert row["estimate"] == pytest.approx(wanted.differences().estimate[0])
     assert row["se"] == pytest.approx(wanted.differences().se[0])
@@ -969,15 +969,15 @@ def test_predictions_that_lie_in_files_are_judged_as_those_in_memory(tmp_path):
     with pytest.raises(eb.DataError, match="'old' and 'new' cover different records"):
         eb.compare(files, labels, design, metrics, missing=eb.Missing.OMIT)
     for given in (files, {"old": files["old"], "new": frame_of(new)}):
-        found = eb.compare(given, labels, design, metrics, coverage=eb.Coverage.COMMON)
-        wanted = eb.compare({"old": old, "new": new}, labels, design, metrics, coverage=eb.Coverage.COMMON)
+        found = eb.compare(given, labels, design, metrics, differing=eb.Differing.COMMON)
+        wanted = eb.compare({"old": old, "new": new}, labels, design, metrics, differing=eb.Differing.COMMON)
         pd.testing.assert_frame_equal(found.differences(), wanted.differences())
         assert found.left_out == wanted.left_out > 0
     same = {"old": files["old"], "again": files["old"]}
     with pytest.raises(eb.DataError, match="labelled records are not in the prediction"):
-        eb.compare(same, labels, design, metrics, coverage=eb.Coverage.COMMON)
-    for coverage in eb.Coverage:
-        eb.compare(same, labels, design, metrics, missing=eb.Missing.SINGLETON, coverage=coverage)
+        eb.compare(same, labels, design, metrics, differing=eb.Differing.COMMON)
+    for differing in eb.Differing:
+        eb.compare(same, labels, design, metrics, missing=eb.Missing.SINGLETON, differing=differing)
     alone = eb.estimate(files["old"], labels, design, metrics, blocks=blocks, missing=eb.Missing.OMIT)
     wanted = eb.estimate(old, labels, design, metrics, blocks=blocks, missing=eb.Missing.OMIT)
     pd.testing.assert_frame_equal(alone.table(), wanted.table())
@@ -1049,7 +1049,7 @@ def test_scans_are_compared_as_what_they_scan(tmp_path):
     with pytest.raises(eb.DataError, match="scan every prediction or none: 'new' is not a scan"):
         eb.compare(scans | {"new": new}, labels, design)
     with pytest.raises(
-        eb.DataError, match=r"'old' and 'new' cover different records, 300 and 299; choose Coverage.COMMON"
+        eb.DataError, match=r"'old' and 'new' cover different records, 300 and 299; choose Differing.COMMON"
     ):
         eb.compare(
             scans | {"new": scan(new[new.index != old.index[0]], labels, missing=eb.Missing.OMIT)},

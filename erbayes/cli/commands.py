@@ -137,7 +137,7 @@ def compare_command(*, inputs: Several, printing: Printing) -> None:
     design = inputs.drawing.read()
     predictions, shared = inputs.predictions()
     comparison = compare(
-        predictions, design=design, metrics=metrics, coverage=inputs.framed.coverage, **shared
+        predictions, design=design, metrics=metrics, differing=inputs.framed.differing, **shared
     )
     for name, sample in zip(predictions, comparison.samples, strict=True):
         note_frame(sample.units, f"{name}: ")

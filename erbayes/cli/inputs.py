@@ -15,7 +15,7 @@ import pandas as pd
 import typer
 
 from ..clustering import Clustering, ids
-from ..compare import Coverage
+from ..compare import Differing
 from ..design import (
     Design,
     DistinctEntities,
@@ -25,7 +25,7 @@ from ..design import (
     UniformClusters,
     UniformRecords,
 )
-from ..errors import DataError, Remedy, some
+from ..errors import DataError, Remedy, head
 from ..files import is_database, read_columns
 from ..frame import Dated
 from ..intervals import DEFAULT, WALD, Distribution, Symmetric
@@ -89,7 +89,7 @@ def _keyed(path: Path, key: str, value: str) -> pd.Series:
     keys = ids(frame[key], f"{path}, column {key!r}")
     if not keys.is_unique:
         twice = keys[keys.duplicated()]
-        raise DataError(f"{path}: {len(twice)} ids are listed twice, such as {some(twice)}")
+        raise DataError(f"{path}: {len(twice)} ids are listed twice, such as {head(twice)}")
     return pd.Series(ids(frame[value], f"{path}, column {value!r}"), index=keys)
 
 
@@ -100,7 +100,7 @@ def _numbers(path: Path, key: str, value: str, whole: bool = False) -> pd.Series
     wrong = numbers.isna() | (whole & (numbers % 1 != 0))
     if wrong.any():
         kind = "whole numbers" if whole else "numbers"
-        raise DataError(f"{path}: {wrong.sum()} of {len(wrong)} are not {kind}, such as {some(text[wrong])}")
+        raise DataError(f"{path}: {wrong.sum()} of {len(wrong)} are not {kind}, such as {head(text[wrong])}")
     return numbers.astype("int64") if whole else numbers
 
 
@@ -195,7 +195,7 @@ class Links:
             if wrong.any():
                 raise DataError(
                     f"{path}: {wrong.sum():,} of {len(wrong):,} scores {self.score!r} are not numbers, such "
-                    f"as {some(frame[self.score][wrong])}: keep the rows that are links, and two columns"
+                    f"as {head(frame[self.score][wrong])}: keep the rows that are links, and two columns"
                 )
             frame[self.score] = scores
         left, right = (frame[column] for column in frame.columns[:2])
@@ -303,9 +303,9 @@ class Frame:
 class SharedFrame(Frame):
     """Options of the frame of several predictions, which may cover different records."""
 
-    coverage: Annotated[Coverage, typer.Option(help="What to do if predictions cover different records.")] = (
-        Coverage.ERROR
-    )
+    differing: Annotated[
+        Differing, typer.Option(help="What to do if predictions cover different records.")
+    ] = Differing.ERROR
 
 
 @dataclass(frozen=True)
@@ -507,7 +507,7 @@ class Several(Inputs):
             )
         names = [" ".join(compress((_stem(p.path), str(p.table), str(p.cluster)), several)) for p in parts]
         if len(set(names)) < len(names):
-            raise DataError(f"predictions go by their files' names, which must differ: {some(names, 20)}")
+            raise DataError(f"predictions go by their files' names, which must differ: {head(names, 20)}")
         return dict(zip(names, parts, strict=True))
 
     def predictions(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -521,7 +521,7 @@ class Several(Inputs):
             for name, part in parts.items():
                 predictions[name], read = self.read(part, f"prediction {name!r}")
                 message(f"{name}: read {read}")
-        elif self.framed.coverage is Coverage.COMMON:
+        elif self.framed.differing is Differing.COMMON:
             predictions = scan_common(
                 {name: self.source(part) for name, part in parts.items()},
                 record=self.record,

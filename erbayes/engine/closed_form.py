@@ -121,7 +121,7 @@ def stacked(fits: Sequence[Normal], cov: FloatArray) -> Normal:
         cov,
         np.concatenate([f.df for f in fits]),
         tuple(s for f in fits for s in f.support),
-        np.concatenate([np.broadcast_to(f.draws, f.mean.shape) for f in fits]),
+        np.concatenate([np.broadcast_to(f.effective, f.mean.shape) for f in fits]),
         np.concatenate([f.reach for f in fits]),
         tuple(why for f in fits for why in f.undefined),
     )
@@ -145,7 +145,7 @@ class Taylor:
     array([0.667])
     """
 
-    together: ClassVar[bool] = True
+    batched: ClassVar[bool] = True
     order: int = 2
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:

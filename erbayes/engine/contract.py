@@ -18,7 +18,7 @@ class Engine(Protocol):
     """A way from a sample to uncertain metrics.
 
     Studies, reports, sensitivity analyses and comparisons take any engine, also a function of a user. An
-    engine with an attribute `together = True` takes many samples of a study in one call, along a leading axis
+    engine with an attribute `batched = True` takes many samples of a study in one call, along a leading axis
     of the expansion.
     """
 

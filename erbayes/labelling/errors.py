@@ -16,7 +16,7 @@ from scipy.special import expit, logit
 
 from ..arrays import BoolArray, FloatArray, IntArray, Seed, generator
 from ..clustering import Clustering
-from ..errors import DataError, need, need_object, some
+from ..errors import DataError, head, need, need_object
 from ..units import Units, need_units
 from .rates import Rate, drawn, need_rate
 
@@ -487,13 +487,13 @@ def _home(
     unknown = mentions[position < 0]
     if len(unknown):
         raise DataError(
-            f"{len(unknown)} of {len(position)} mentions are not both labelled and predicted: {some(unknown)}"
+            f"{len(unknown)} of {len(position)} mentions are not both labelled and predicted: {head(unknown)}"
         )
     homes = piece[position]
     homes = homes[np.unique(units.group[homes], return_index=True)[1]]
     if len(homes) < len(units):
         without = np.setdiff1d(np.arange(len(units)), units.unit[homes])
-        raise DataError(f"{len(without)} labelled entities hold no mention: {some(units.ids[without])}")
+        raise DataError(f"{len(without)} labelled entities hold no mention: {head(units.ids[without])}")
     home = np.zeros(len(units.n), dtype=bool)
     home[homes] = True
     return home

@@ -17,7 +17,7 @@ from ..clustering import Clustering, ids
 from ..columns import Pieces
 from ..design import Design, KnownWeights
 from ..engine.closed_form import paired_taylor, taylor
-from ..errors import DataError, NotIdentified, need, some
+from ..errors import DataError, NotIdentified, head, need
 from ..metrics import UNIT, USUAL, Metric, Wanted, chosen
 from ..sample import Sample
 from ..uncertain import Normal
@@ -73,10 +73,10 @@ def answers(labels: Any, mentions: Any) -> pd.DataFrame:
     position = labels.records.get_indexer(mentions)
     unknown = mentions[position < 0]
     if len(unknown):
-        raise DataError(f"{len(unknown)} of {len(mentions)} mentions have no label: {some(unknown)}")
+        raise DataError(f"{len(unknown)} of {len(mentions)} mentions have no label: {head(unknown)}")
     if not mentions.is_unique:
         twice = mentions[mentions.duplicated()]
-        raise DataError(f"{len(twice)} mentions are listed twice: {some(twice)}")
+        raise DataError(f"{len(twice)} mentions are listed twice: {head(twice)}")
     members = pd.DataFrame({"entity": labels.codes, "record": labels.records})
     entities = pd.DataFrame({"mention": mentions, "entity": labels.codes[position]})
     return entities.merge(members, on="entity")[["mention", "record"]]
@@ -146,11 +146,11 @@ class Pair:
         mentions = pd.Index(first["mention"].unique())
         single = mentions.symmetric_difference(pd.Index(second["mention"].unique()))
         if len(single):
-            raise DataError(f"{len(single)} mentions were answered by one annotator only: {some(single)}")
+            raise DataError(f"{len(single)} mentions were answered by one annotator only: {head(single)}")
         position = prediction.records.get_indexer(mentions)
         unknown = mentions[position < 0]
         if len(unknown):
-            raise DataError(f"{len(unknown)} mentions are not in the prediction: {some(unknown)}")
+            raise DataError(f"{len(unknown)} mentions are not in the prediction: {head(unknown)}")
         home = prediction.codes[position]
         members = pd.DataFrame({"cluster": prediction.codes, "record": prediction.records})
         shown = pd.DataFrame({"mention": mentions, "cluster": home}).merge(members, on="cluster")
@@ -164,7 +164,7 @@ class Pair:
         if unmatched and missing is Missing.ERROR:
             raise DataError(
                 f"{unmatched} records of the answers are not in the prediction, such as "
-                f"{some(rows['record'][lacking].tolist())}; Missing.OMIT leaves them out"
+                f"{head(rows['record'][lacking].tolist())}; Missing.OMIT leaves them out"
             )
         rows = rows[~lacking]
         mention = mentions.get_indexer(pd.Index(rows["mention"]))
@@ -272,7 +272,7 @@ class Pair:
             if (row < 0).any():
                 raise DataError(
                     f"{int((row < 0).sum())} decisions are on mentions and records that neither "
-                    f"annotator saw: {some(decisions.index[row < 0])}"
+                    f"annotator saw: {head(decisions.index[row < 0])}"
                 )
             chosen[row] = decisions.to_numpy(dtype=bool)
         chosen[t["record"].to_numpy() == self.mentions[t["mention"]].to_numpy()] = True
@@ -424,7 +424,7 @@ def anchoring(
     single = before.ids.symmetric_difference(after.ids)
     if len(single):
         raise DataError(
-            f"{len(single)} entities are labelled in one way only, such as {some(single)}: "
+            f"{len(single)} entities are labelled in one way only, such as {head(single)}: "
             "both label sets must hold the same entities, by the same ids"
         )
     samples = [Sample(u, design) for u in (before, after.take(after.ids.get_indexer(before.ids)))]

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from ..clustering import Clustering
-from ..errors import DataError, need, some
+from ..errors import DataError, head, need
 
 NOT_CORRECT = frozenset({"", "no", "n", "false", "0"})
 """Contents of a cell that do not mark a predicted cluster as correct, in capitals or small letters."""
@@ -93,7 +93,7 @@ class Sheet:
         if twice.any():
             raise DataError(
                 f"{int(twice.sum())} records are in the entities of two mentions, such as "
-                f"{some(self.answers['record'][twice].tolist())}: adjudicate, or draw entities once"
+                f"{head(self.answers['record'][twice].tolist())}: adjudicate, or draw entities once"
             )
         return self.answers.set_index("record")["mention"]
 
@@ -148,7 +148,7 @@ def read_sheet(
     lacking = [c for c in needed if c not in table.columns]
     if lacking or not len(table):
         raise DataError(
-            f"the sheet of {len(table)} rows lacks columns {some(lacking)}; it has {some(table.columns, 20)}"
+            f"the sheet of {len(table)} rows lacks columns {head(lacking)}; it has {head(table.columns, 20)}"
         )
     prediction = Clustering.of(prediction, "prediction")
     predicted = pd.Series(prediction.clusters.take(prediction.codes), index=prediction.records)

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from ..clustering import Clustering, ids, kind
-from ..errors import DataError, some
+from ..errors import DataError, head
 from ..tables import to_frame
 
 
@@ -113,7 +113,7 @@ def read_stars(
     frame = to_frame(pairs)
     lacking = [c for c in (left, right, answer) if c not in frame.columns]
     if lacking:
-        raise DataError(f"the pairs lack columns {some(lacking)}; they have {some(frame.columns, 20)}")
+        raise DataError(f"the pairs lack columns {head(lacking)}; they have {head(frame.columns, 20)}")
     drawn = ids(sampled, "sampled records")
     first, second = (ids(frame[c], f"column {c!r} of the pairs") for c in (left, right))
     kinds = {kind(index) for index in (drawn, first, second) if len(index)}
@@ -163,7 +163,7 @@ def _verdicts(answers: pd.Series, name: str, threshold: float | None) -> pd.Seri
     if other.any():
         raise DataError(
             f"{int(other.sum()):,} of {len(other):,} answers {name!r} are neither match nor none, such as "
-            f"{some(answers[other])}: give scores a threshold=0.5, and words a table[{name!r}].map("
+            f"{head(answers[other])}: give scores a threshold=0.5, and words a table[{name!r}].map("
             "{'match': True, 'non-match': False})"
         )
     return numbers if threshold is None else (numbers >= threshold).astype("float64").where(numbers.notna())

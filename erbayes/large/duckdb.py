@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from ..errors import DataError, some
+from ..errors import DataError, head
 from ..files import terminable
 from ..progress import track
 from .database import Hashing, legible
@@ -228,7 +228,7 @@ class DuckTable(Hashing):
         try:
             array = pa.array(values, pa.string()) if isinstance(values[0], str) else integers(values)
         except (pa.ArrowException, UnicodeEncodeError) as error:
-            raise DataError(f"ids such as {some(values)} cannot be looked for: {error}") from error
+            raise DataError(f"ids such as {head(values)} cannot be looked for: {error}") from error
         self.connection.register(name, pa.table({"id": array}))
         return [f"SELECT id FROM {name}"]
 

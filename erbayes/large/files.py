@@ -14,7 +14,7 @@ from pathlib import Path, PurePath, PurePosixPath
 import pyarrow as pa
 from pyarrow import parquet
 
-from ..errors import DataError, some
+from ..errors import DataError, head
 from ..files import PARQUET, holds
 from .database import legible
 from .duckdb import DuckTable, family
@@ -76,13 +76,13 @@ class Files:
         if unknown and len(paths) > 1:
             raise DataError(
                 f"{self.path}: {len(unknown)} of {len(paths)} files are neither Parquet, CSV nor "
-                f"TSV, such as {some(unknown)}"
+                f"TSV, such as {head(unknown)}"
             )
         if FOREIGN.intersection(kinds.values()):
-            raise DataError(f"cannot scan {paths[0]}: DuckDB unpacks {some(sorted(PACKED))} only")
+            raise DataError(f"cannot scan {paths[0]}: DuckDB unpacks {head(sorted(PACKED))} only")
         if len({".parquet" if kind in PARQUET else kind for kind in kinds.values()}) > 1:
             raise DataError(
-                f"{self.path} holds files of several kinds: {some(sorted(set(kinds.values())), 9)}"
+                f"{self.path} holds files of several kinds: {head(sorted(set(kinds.values())), 9)}"
             )
         return paths
 

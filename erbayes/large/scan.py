@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..clustering import Clustering, kind
-from ..errors import DataError, Remedy, some
+from ..errors import DataError, Remedy, head
 from ..frame import Dated, FrameFacts
 from ..mistaken import position_in_labels, refuse_edges
 from ..tables import refuse_names
@@ -134,7 +134,7 @@ def scan_releases(
         Column that names the prediction of each row. Folders called "release=2021" make such a column, of
         text. None: the table is one prediction.
     common : bool
-        True restricts the predictions to the records that they share (`erbayes.Coverage.COMMON`). Other
+        True restricts the predictions to the records that they share (`erbayes.Differing.COMMON`). Other
         labelled records are left out.
     source, labels, record, cluster, blocks, missing, frame, database
         As in `scan`.
@@ -205,7 +205,7 @@ def scan_common(
     """
     if foreign := [name for name, source in predictions.items() if has_own_database(source)]:
         raise DataError(
-            f"{some(foreign)} has a database of its own: bring all predictions into one table or "
+            f"{head(foreign)} has a database of its own: bring all predictions into one table or "
             "view with a column of releases, and use scan_releases with common=True"
         )
     labels, parts, frames = sampled_labels(labels), [], {}
@@ -251,7 +251,7 @@ def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
         if first.rows != other.rows or len({first.digest, other.digest} - {None}) > 1:
             raise DataError(
                 f"{first_name!r} and {name!r} cover different records, {first.rows:,} and {other.rows:,}",
-                Remedy.COVERAGE,
+                Remedy.DIFFERING,
             )
         if not first.ids.equals(other.ids):
             raise DataError(
@@ -293,7 +293,7 @@ def _chosen(
     unnamed = [c for c in columns if c not in named and c not in database.by_folder]
     if missing and len(unnamed) > missing:
         raise DataError(
-            f"the prediction has {len(columns)} columns, {some(columns, 20)}, instead of 2",
+            f"the prediction has {len(columns)} columns, {head(columns, 20)}, instead of 2",
             Remedy.SCANNED_COLUMNS,
         )
     free = iter(unnamed)
@@ -301,7 +301,7 @@ def _chosen(
     if record is None or cluster is None:
         raise DataError(
             "name the record and the cluster column of the prediction"
-            + (f"; it has {some(columns, 20)}" if columns else "")
+            + (f"; it has {head(columns, 20)}" if columns else "")
         )
     return record, cluster
 
@@ -445,7 +445,7 @@ class _Prediction:
         id = self.database.id(column)
         (ends,) = self.database.rows(f"SELECT MIN({id}), MAX({id}) FROM {self.source} WHERE {condition}")
         shown = [end for end in dict.fromkeys(ends) if end is not None]
-        return f", such as where {column!r} is {some(shown)}" if shown else ""
+        return f", such as where {column!r} is {head(shown)}" if shown else ""
 
     def originals(self, conditions: Iterable[str]) -> list[Any]:
         """Record ids that meet one of the conditions."""
@@ -539,7 +539,7 @@ class _Prediction:
             key = database.key(self.record)
             shown = self.originals(f"{key} IN ({inside})" for inside in database.listed([*set(ends)]))
             raise DataError(
-                f"record ids of the prediction: {repeats} duplicates, such as {some(shown)}, among {checked}"
+                f"record ids of the prediction: {repeats} duplicates, such as {head(shown)}, among {checked}"
             )
         return checked
 
@@ -552,7 +552,7 @@ class _Prediction:
         alike = self.originals(f"{plain} IN ({inside})" for inside in self.database.listed(plain_ids))
         if alike:
             raise DataError(
-                f"{len(lacking)} labelled records are not in the prediction, such as {some(lacking)}; but "
-                f"{len(alike)} ids there differ from these in case or blanks only, such as {some(alike)}: "
+                f"{len(lacking)} labelled records are not in the prediction, such as {head(lacking)}; but "
+                f"{len(alike)} ids there differ from these in case or blanks only, such as {head(alike)}: "
                 "bring both to one form"
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import DataError, some
+from ..errors import DataError, head
 from ..files import holds
 from .duckdb import DuckTable
 from .quoting import double_quoted, qualified
@@ -58,7 +58,7 @@ class StoredTable(DuckTable):
             place for place, table in zip(tables, shown, strict=True) if table.lower() == wanted.lower()
         ]
         if not matching:
-            raise DataError(f"{path} has no table {wanted!r}; it has {some(shown, 20)}")
+            raise DataError(f"{path} has no table {wanted!r}; it has {head(shown, 20)}")
         self.table = qualified((name, *matching[0]), double_quoted)
         self.text = self.source.text
         self.describe()

@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
 from ..arrays import IntArray
-from ..errors import number, some, whole
+from ..errors import head, number, whole
 from .sizes import require
 
 
@@ -53,7 +53,7 @@ def _sizes(codes: IntArray) -> IntArray:
     require(not outside, f"cluster codes must be 0 to K - 1; {outside} of {len(codes)} are out of range")
     sizes = np.bincount(codes)
     unused = np.flatnonzero(sizes == 0).tolist()
-    require(not unused, f"cluster codes must be 0 to K - 1; {len(unused)} are not used: {some(unused)}")
+    require(not unused, f"cluster codes must be 0 to K - 1; {len(unused)} are not used: {head(unused)}")
     return sizes
 
 

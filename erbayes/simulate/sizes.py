@@ -15,7 +15,7 @@ from scipy.special import zeta
 from scipy.stats import nbinom
 
 from ..arrays import FloatArray, IntArray
-from ..errors import DataError, number, some, whole
+from ..errors import DataError, head, number, whole
 
 
 def require(condition: bool, message: str) -> None:
@@ -287,7 +287,7 @@ class Empirical:
         require(sizes.ndim == 1 and len(sizes) > 0, "Empirical needs a list of one size or more")
         require(np.issubdtype(sizes.dtype, np.integer), f"sizes must be integers, not {sizes.dtype}")
         bad = sizes[sizes < 1]
-        require(not len(bad), f"{len(bad)} of {len(sizes)} sizes are below 1, such as {some(bad.tolist())}")
+        require(not len(bad), f"{len(bad)} of {len(sizes)} sizes are below 1, such as {head(bad.tolist())}")
         object.__setattr__(self, "sizes", sizes.astype(np.int64))
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
