@@ -27,6 +27,8 @@ class Pieces(Protocol):
         Number of the entity or the predicted cluster of each piece, within blocks too.
     n, N, m : float arrays, (pieces,)
         Records of the piece, of its entity and of its predicted cluster. N is NaN if it is not known.
+    counted : float array, (pieces,), or None
+        Records of the piece that count; None if all n do.
     by_entity : bool
         True if units are entities or blocks, False if they are predicted clusters.
     """
@@ -41,6 +43,8 @@ class Pieces(Protocol):
     def N(self) -> FloatArray: ...
     @property
     def m(self) -> FloatArray: ...
+    @property
+    def counted(self) -> FloatArray | None: ...
     @property
     def by_entity(self) -> bool: ...
     def __len__(self) -> int: ...
@@ -73,6 +77,9 @@ Term = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
 @dataclass(frozen=True, slots=True)
 class PieceSum:
     """A column that sums a term over the pieces of each unit: Σ term(n, N_c, m).
+
+    Each of the n records of a piece has the share 1/n of the term. If only r of them count, the piece adds
+    (r/n) term(n, N_c, m).
 
     Parameters
     ----------
@@ -121,6 +128,8 @@ class PieceSum:
                 f"'{self.name}' needs the full size of every true entity that the sampled "
                 "predicted clusters touch"
             )
+        if units.counted is not None:
+            terms = terms * (units.counted / units.n)
         return np.bincount(units.unit, weights=terms, minlength=len(units))
 
 
@@ -151,7 +160,8 @@ class ClusterSum:
         return True
 
     def count(self, units: Pieces) -> FloatArray:
-        return np.bincount(units.unit, weights=units.n * self.phi(units.m), minlength=len(units))
+        records = units.n if units.counted is None else units.counted
+        return np.bincount(units.unit, weights=records * self.phi(units.m), minlength=len(units))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +193,14 @@ class GroupMax:
     by_entity: bool
 
     def identified(self, units: Pieces) -> bool:
-        return self.by_entity == units.by_entity and not np.isnan(units.N).any()
+        return self.by_entity == units.by_entity and units.counted is None and not np.isnan(units.N).any()
 
     def count(self, units: Pieces) -> FloatArray:
         if not self.identified(units):
+            if units.counted is not None:
+                raise NotIdentified(
+                    f"'{self.name}' is no sum over records: it cannot count some of them only"
+                )
             side = "true entities" if self.by_entity else "predicted clusters"
             raise NotIdentified(f"'{self.name}' is identified only if whole {side} are sampled")
         largest = np.zeros(int(units.group.max()) + 1)

@@ -105,6 +105,9 @@ class Units:
         Labelled records that the prediction lacks.
     frame : FrameFacts or None
         What the frame leaves of the prediction; None without a frame.
+    counted : float array, (p,), or None
+        Records of each piece that are counted; None if all n are. Others only make pieces, entities and
+        clusters larger.
     omitted : Index
         Ids of units that left the sample, because the prediction has none of their records (`Missing.OMIT`).
     """
@@ -120,6 +123,7 @@ class Units:
     by_entity: bool = True
     unmatched: int = 0
     frame: FrameFacts | None = None
+    counted: FloatArray | None = None
     omitted: pd.Index = field(default_factory=lambda: pd.Index([]))
 
     def __len__(self) -> int:
@@ -132,7 +136,8 @@ class Units:
     @cached_property
     def size(self) -> FloatArray:
         """Records of each unit, (u,)."""
-        return np.bincount(self.unit, weights=self.n, minlength=len(self))
+        records = self.n if self.counted is None else self.counted
+        return np.bincount(self.unit, weights=records, minlength=len(self))
 
     @cached_property
     def records_before(self) -> IntArray:
@@ -145,7 +150,7 @@ class Units:
         return np.searchsorted(self.unit, np.arange(len(self) + 1))
 
     @cached_property
-    def _counted(self) -> dict[Column, FloatArray]:
+    def _values(self) -> dict[Column, FloatArray]:
         return {}
 
     def column(self, column: Column) -> FloatArray:
@@ -156,9 +161,9 @@ class Units:
         NotIdentified
             These units do not identify the column.
         """
-        if column not in self._counted:
-            self._counted[column] = column.count(self)
-        return self._counted[column]
+        if column not in self._values:
+            self._values[column] = column.count(self)
+        return self._values[column]
 
     def take(self, chosen: IntArray) -> Units:
         """Take the units at distinct positions, with the columns that are counted already."""
@@ -178,9 +183,10 @@ class Units:
             known=self.known,
             by_entity=self.by_entity,
             unmatched=self.unmatched,
+            counted=None if self.counted is None else self.counted[piece],
             omitted=self.omitted,
         )
-        taken._counted.update({c: y[chosen] for c, y in self._counted.items()})
+        taken._values.update({c: y[chosen] for c, y in self._values.items()})
         return taken
 
     @property

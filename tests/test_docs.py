@@ -69,7 +69,7 @@ INNER = {
     "erbayes.units": {"assemble", "framed", "need_units", "refuse_outside", "same_kind", "sampled_labels"},
     "erbayes.uncertain": {"Tabled", "derivatives", "gradient", "positions", "reason_column"},
     "erbayes.diagnostics": {"look_older", "out_of_balance"},
-    "erbayes.errors": {"member", "need", "need_object", "number", "printable", "some", "whole"},
+    "erbayes.errors": {"head", "member", "need", "need_object", "number", "printable", "whole"},
 }
 """Functions that rooms have for each other, and users do not need."""
 
