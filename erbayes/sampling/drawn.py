@@ -146,8 +146,8 @@ class Drawn:
         known = KnownTotals(
             np.array(ordered, dtype=float), np.array([sizes[s] for s in ordered], dtype=float)
         )
-        rest = {} if members is None else {"members": members}
-        return cls(table, from_plain(plan), n, seed, known, fingerprint, **rest)
+        members = _no_members() if members is None else members
+        return cls(table, from_plain(plan), n, seed, known, fingerprint, members)
 
 
 def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) -> Drawn:

@@ -143,8 +143,8 @@ class LinkEnds(_WithReplacement):
     """Plan: ends of uniformly drawn predicted links, with replacement: p_i ∝ m_i - 1.
 
     Pairwise precision is then a plain mean of numbers in [0, 1], and needs several times fewer labels than
-    under uniform records. Recall is not identified, since records of predicted singletons are never drawn: use
-    `Mixture` for it.
+    under uniform records. Recall is not identified, since records of predicted singletons are never drawn.
+    `Mixture` identifies both.
 
     Examples
     --------
@@ -282,7 +282,8 @@ def need_labelled_values(drawn: Labelled, plan: Any, what: str) -> pd.Series:
     """Return the values of labelled records, refusing draws without them."""
     if drawn.values is None:
         raise DataError(
-            f"{type(plan).__name__} needs the {what} of every labelled record: Drawn.design(labels, values=...)"
+            f"{type(plan).__name__} needs the {what} of every labelled record: "
+            "Drawn.design(labels, values=...)"
         )
     return drawn.values
 
@@ -291,9 +292,9 @@ def need_labelled_values(drawn: Labelled, plan: Any, what: str) -> pd.Series:
 class Poisson:
     """Plan: each record independently, if its permanent random number is below its chance.
 
-    The number of a record is made of its id and the seed, and lies in [0, 1). A record is drawn if it is below
-    π_i = min(1, n p_i), at most once. The number of draws is random, with mean n. A later prediction with the
-    same seed draws the same records again, as far as their chances stay.
+    The number of a record is made of its id and the seed, and lies in [0, 1). A record is drawn once if it is
+    below π_i = min(1, n p_i), and else never. The number of draws is random, with mean n. A later prediction
+    with the same seed draws the same records again, as far as their chances stay.
 
     Parameters
     ----------
@@ -328,7 +329,7 @@ class Poisson:
 class Systematic:
     """Plan: records without replacement, with probability proportional to a chance (PPS).
 
-    Records are in random order, that of their keys, and n points at equal distances from a random start choose
+    Records are in random order, that of their keys. Points at equal distances from a random start choose n of
     them (Hartley and Rao 1962). The probability of record i to be drawn is exactly n p_i.
 
     Parameters
@@ -355,8 +356,8 @@ class Systematic:
         above = known.size[inclusion > 1 + 1e-12]
         if len(above):
             raise DataError(
-                f"{n} draws give records of clusters of {above.min():.0f} records or more a probability above "
-                "1: draw fewer, or draw with replacement"
+                f"{n} draws give records of clusters of {above.min():.0f} records or more a probability "
+                "above 1: draw fewer, or draw with replacement"
             )
         points = (np.random.default_rng(seed).random() + np.arange(n)) / n
         rows = at_points(source, ordered_counts(source, seed), chance, points, seed)
@@ -414,7 +415,7 @@ def from_plain(values: Mapping[str, Any]) -> Any:
     >>> from_plain({"name": "mixture", "alpha": 0.5, "of": {"name": "predicted-links"}})
     Mixture(alpha=0.5, of=LinkEnds())
     """
-    need(values, Mapping, "a plan is written as names and values")  # type: ignore[type-abstract]
+    need(values, Mapping, "a plan is written as names and values")
     rest = dict(values)
     cls: Any = PLANS.get(rest.pop("name", ""))
     if cls is None or not set(rest) <= {f.name for f in fields(cls)}:

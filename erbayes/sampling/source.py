@@ -1,8 +1,8 @@
 """Sources: predictions from which records are drawn, in memory or elsewhere.
 
-Every source draws the same records from the same prediction with the same seed. A record has a key of 64 bits,
-by which records are in random order: the first 16 hexadecimal digits of md5 of the text "seed:id". The first
-16 bits of the key are its bucket. Records of equal keys are ordered by the UTF-8 text of their ids.
+Every source draws the same records from the same prediction with the same seed. Records are in random order,
+that of their keys of 64 bits. The key of a record is the first 16 hexadecimal digits of md5 of the text
+"seed:id". Its first 16 bits are the bucket. Records of equal keys are ordered by the UTF-8 text of their ids.
 
 A source counts records per bucket and size. All arithmetic with chances is done here, on these counts, in one
 order. Sources therefore cannot differ by rounding.
@@ -98,8 +98,8 @@ def keys_of(records: Any, seed: int) -> Keys:
 def fingerprint_of(records: int, clusters: int, total: int) -> str:
     """Return the fingerprint of a prediction, "records-clusters-total".
 
-    `total` is the sum over records, modulo 2**64, of the first 64 bits of md5 of "record TAB cluster". It does
-    not depend on the order of records. It is shown by 16 hexadecimal digits.
+    `total` is the sum over records of the first 64 bits of md5 of "record TAB cluster". It does not depend on
+    the order of records. It is taken modulo 2**64, and shown by 16 hexadecimal digits.
 
     Examples
     --------
