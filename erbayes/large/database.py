@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
+import pandas as pd
+
 
 class Database(Protocol):
     """An opened table of a prediction, whose database runs SQL made of COUNT, GROUP BY and IN.
@@ -40,6 +42,10 @@ class Database(Protocol):
         DataError
             The database refuses the statement.
         """
+
+    def frame(self, sql: str, names: Sequence[str]) -> pd.DataFrame:
+        """Return the rows of a statement as a DataFrame with columns of these names."""
+        return pd.DataFrame(self.rows(sql), columns=list(names))
 
     def listed(self, values: Sequence[Any]) -> list[str]:
         """SQL of lists of values for IN (...), one list or several."""
