@@ -12,8 +12,10 @@ from .plans import (
     Mixture,
     Plan,
     Poisson,
+    PredictedClusters,
     Records,
     RootSize,
+    Strata,
     Systematic,
 )
 from .source import InMemory, Source
@@ -27,9 +29,11 @@ __all__ = [
     "Mixture",
     "Plan",
     "Poisson",
+    "PredictedClusters",
     "Records",
     "RootSize",
     "Source",
+    "Strata",
     "Systematic",
     "draw",
 ]

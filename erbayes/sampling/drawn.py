@@ -13,10 +13,8 @@ from ..clustering import Clustering
 from ..design import Design
 from ..errors import DataError, need, need_object, whole
 from ..units import KnownTotals
-from .plans import Labelled, Plan, from_plain, to_plain
+from .plans import COLUMNS, Labelled, Plan, from_plain, to_plain
 from .source import opened
-
-COLUMNS = ["record", "cluster", "size", "probability"]
 
 
 def _no_members() -> pd.DataFrame:
@@ -61,7 +59,7 @@ class Drawn:
         """Number of records N of the prediction."""
         return int(self.known.size @ self.known.count)
 
-    def design(self, labels: Any, values: Any = None) -> Design:
+    def design(self, labels: Any, values: Any = None, prediction: Any = None) -> Design:
         """Return the design of the draws, once their entities are labelled.
 
         Parameters
@@ -70,6 +68,9 @@ class Drawn:
             True entity of every record of each drawn entity.
         values : Series or mapping, record -> value, optional
             Needed for plans by values, if these are not in memory: the value of every labelled record.
+        prediction : memberships or Source, optional
+            The prediction that was drawn from. Needed for strata of values, if chances depend on predicted
+            size.
 
         Returns
         -------
@@ -93,7 +94,7 @@ class Drawn:
         if given is not None and not isinstance(given, pd.Series):
             given = pd.Series(dict(given))
         clustering = Clustering.of(labels, "labels")
-        return self.plan.design(Labelled(self.table, self.known, self.n, clustering, given))
+        return self.plan.design(Labelled(self.table, self.known, self.n, clustering, given, prediction))
 
     def to_json(self) -> str:
         """Return everything but the tables as JSON.
