@@ -1,12 +1,12 @@
 """Predictions that lie elsewhere, as sources of draws (see `erbayes.sampling.source`).
 
-Every database runs the same SQL of COUNT, GROUP BY, JOIN, IN and MD5. It returns the histogram of all predicted
-cluster sizes, the records near the start of a random order, and the members of the drawn clusters.
+Every database runs the same SQL of COUNT, GROUP BY, JOIN, IN and MD5. It returns the histogram of all
+predicted cluster sizes, the records near the start of a random order, and the members of the drawn clusters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import md5
@@ -16,16 +16,17 @@ import numpy as np
 import pandas as pd
 
 from ..arrays import IntArray
-from ..errors import DataError, head
+from ..errors import DataError
 from ..units import KnownTotals
 from .database import Database
 from .duckdb import DuckDB
+from .frame import Limits, Listed, frame_sources
 from .frames import FrameTable
-from .scan import EMBEDDED, Prediction, chosen_columns, refuse_kinds
+from .scan import EMBEDDED, Prediction, chosen_columns, date_columns, inside_frame, refuse_kinds
 from .sources import opened
 
 DIGITS = 16
-"""Hexadecimal digits of a key, of which the first 4 are its bucket."""
+"""Hexadecimal digits of a key, the first of the 32 digits of MD5. The first 4 of them are its bucket."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,10 +67,11 @@ class InDatabase:
 
     def up_to(self, highest: Mapping[int, int], seed: int) -> pd.DataFrame:
         """Return the records whose key is at most that of the size of their cluster."""
-        limits = ", ".join(f"({int(m)}, '{int(key):0{DIGITS}x}')" for m, key in highest.items())
+        digits = {int(m): f"{int(key):0{DIGITS}x}".ljust(32, "f") for m, key in highest.items()}
+        limits = ", ".join(f"({m}, '{key}')" for m, key in digits.items())
         if not limits:
             return self._empty("record", "cluster", "size", "key", *self.value)
-        most = f"k <= '{max(highest.values()):0{DIGITS}x}'"
+        most = f"k <= '{max(digits.values())}'"
         columns = "a.r, a.c, a.m, a.k" + ", a.v" * self.valued
         sql = (
             f"SELECT {columns} FROM ({self._sized(most, seed)}) AS a "
@@ -93,7 +95,7 @@ class InDatabase:
         columns = "SUBSTR(k, 1, 4) AS b, m" + ", v" * self.valued
         select = f"SELECT {columns} FROM ({self._sized('1 = 1', seed)}) AS a"
         sql = f"SELECT {by}, COUNT(*) FROM ({select}) AS g GROUP BY {by}"
-        table = self.database.frame(sql, ["bucket", "size", *self.value, "records"])
+        table = self.database.fetched(sql, ["bucket", "size", *self.value, "records"])
         digits = table["bucket"].astype("category")
         numbers = np.array([int(bucket, 16) for bucket in digits.cat.categories], dtype=np.int64)
         return table.assign(bucket=numbers[digits.cat.codes]).astype({"size": np.int64, "records": np.int64})
@@ -104,8 +106,7 @@ class InDatabase:
         Raises
         ------
         DataError
-            A record of them that the prediction lists twice, other duplicates among a share of all records, or
-            a prediction that changes while it is read.
+            Duplicates among these records and a share of the others.
         """
         wanted = tuple(sorted(clusters))
         if wanted not in self._members:  # of the last clusters, for which plans and `draw` ask both
@@ -122,9 +123,8 @@ class InDatabase:
         parts, within = [], []
         for inside in database.listed(clusters):
             kept = database.keep(f"SELECT r, c FROM ({select}) AS p WHERE c IN ({inside})")
-            parts.append(database.frame(f"SELECT r, c FROM {kept}", ["record", "cluster"]))
-            key = _key_of_id(database, prediction.record)
-            within.append(f"r IN (SELECT {key} FROM {kept})")
+            parts.append(database.fetched(f"SELECT r, c FROM {kept}", ["record", "cluster"]))
+            within.append(f"r IN (SELECT {database.key_of(prediction.record, 'r')} FROM {kept})")
         table = pd.concat(parts, ignore_index=True)
         prediction.refuse_duplicates(within, f"{len(clusters)} drawn clusters")
         return table
@@ -135,9 +135,9 @@ class InDatabase:
         if not len(records):
             return self._empty(*names)
         found = [
-            self.database.frame(
+            self.database.fetched(
                 f"SELECT a.r, a.c, s.m FROM (SELECT r, c FROM {self.rows} WHERE r IN ({inside})) AS a "
-                f"JOIN {self.sizes} AS s ON a.c = s.c",
+                f"JOIN (SELECT c, m FROM {self.sizes}) AS s ON a.c = s.c",
                 names,
             )
             for inside in self.database.listed(records.tolist())
@@ -146,23 +146,111 @@ class InDatabase:
 
     def of_clusters(self) -> InDatabase:
         """Return the source whose records are the predicted clusters."""
-        rows = f"(SELECT c AS r, c, m FROM {self.sizes}) AS clusters"
+        rows = f"(SELECT c AS r, c, m FROM {self.sizes}) AS t"
         return replace(self, rows=rows, by_cluster=True, valued=False)
 
     def _sized(self, condition: str, seed: int) -> str:
         """SQL of the rows whose key k meets a condition, with their sizes m."""
-        key = f"SUBSTR(MD5(CONCAT('{int(seed)}:', r)), 1, {DIGITS}) AS k"
-        keyed = f"SELECT rows_.*, {key} FROM {self.rows}"
+        keyed = f"SELECT t.*, MD5(CONCAT('{int(seed)}:', r)) AS k FROM {self.rows}"
         if self.by_cluster:
             return f"SELECT * FROM ({keyed}) AS p WHERE {condition}"
         columns = "p.r, p.c, p.k, s.m" + ", p.v" * self.valued
         near = f"SELECT * FROM ({keyed}) AS q WHERE {condition}"
-        return f"SELECT {columns} FROM ({near}) AS p JOIN {self.sizes} AS s ON p.c = s.c"
+        return f"SELECT {columns} FROM ({near}) AS p JOIN (SELECT c, m FROM {self.sizes}) AS s ON p.c = s.c"
 
     def _records(self, sql: str) -> pd.DataFrame:
-        table = self.database.frame(sql, ["record", "cluster", "size", "key", *self.value])
-        keys = np.array([int(key, 16) for key in table["key"]], dtype=np.uint64)
+        table = self.database.fetched(sql, ["record", "cluster", "size", "key", *self.value])
+        keys = np.array([int(key[:DIGITS], 16) for key in table["key"]], dtype=np.uint64)
         return table.assign(size=table["size"].astype(np.int64), key=keys)
 
     def _empty(self, *names: str) -> pd.DataFrame:
         return pd.DataFrame({name: [] for name in names})
+
+
+@contextmanager
+def drawing(
+    source: Any,
+    *,
+    record: str | None = None,
+    cluster: str | None = None,
+    value: str | None = None,
+    frame: Any = None,
+    database: DuckDB = EMBEDDED,
+) -> Iterator[InDatabase]:
+    """Open a prediction that need not fit in memory, as a source of draws.
+
+    Parameters
+    ----------
+    source, record, cluster, frame, database
+        As in `erbayes.large.scan`. Records outside the frame are not drawn, and do not count.
+    value : str, optional
+        Column with a value per record, such as a stratum or a chance.
+
+    Yields
+    ------
+    InDatabase
+
+    Raises
+    ------
+    DataError
+        If the source cannot be read, if ids or values are missing, or if its database has no MD5.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> prediction = pa.table({"record": ["r1", "r2", "r3"], "cluster": ["a", "a", "b"], "year": [1, 1, 2]})
+    >>> with drawing(prediction, record="record", cluster="cluster") as opened_prediction:
+    ...     len(opened_prediction.members(pd.Index(["a"])))
+    2
+    """
+    others = (*date_columns(frame), *(() if value is None else (value,)))
+    with opened([source, *frame_sources(frame, [source])], database) as (table, *listed):
+        if isinstance(table, FrameTable):
+            table.codes = False
+        chosen = chosen_columns(table, record, cluster, others)
+        table.use(*chosen, *others)
+        refuse_kinds(*(table.kind(column) for column in chosen))
+        _refuse_other_md5(table)
+        rows = table.table
+        if frame is not None:
+            limit = Listed.of(listed[0], record) if listed else frame
+            rows = inside_frame(table, Limits.of(table, None, limit, chosen[0]), chosen[0])
+        keys, ids = ([of(column) for column in chosen] for of in (table.key, table.id))
+        keyed = f"(SELECT {keys[0]} AS r, {keys[1]} AS c FROM {rows}) AS keyed"
+        prediction = Prediction(table, *chosen, None, rows, {}, keyed)
+        counted = [table.quote(column) for column in (*chosen, *(() if value is None else (value,)))]
+        ((total, *present),) = table.rows(
+            f"SELECT COUNT(*), {', '.join(f'COUNT({column})' for column in counted)} FROM {rows}"
+        )
+        prediction.refuse_missing(int(total), int(present[0]), int(present[1]))
+        if present[-1] < total:
+            raise DataError(
+                f"values of the prediction: {total - present[-1]} of {total} are missing in column {value!r}"
+            )
+        sizes = table.keep(f"SELECT {ids[1]} AS c, COUNT(*) AS m FROM {rows} GROUP BY {ids[1]}")
+        counts = sorted(table.rows(f"SELECT m, COUNT(*) FROM {sizes} GROUP BY m"))
+        known = KnownTotals(*np.array(counts, dtype=float).reshape(-1, 2).T)
+        _refuse_change(int(total), int(known.size @ known.count))
+        values = "" if value is None else f", {table.quote(value)} AS v"
+        records = f"(SELECT {ids[0]} AS r, {ids[1]} AS c{values} FROM {rows}) AS t"
+        yield InDatabase(prediction, records, sizes, known, valued=value is not None)
+
+
+def _refuse_change(before: int, now: int) -> None:
+    """Refuse numbers of records that differ. Statements may read the table anew, which may change."""
+    if before != now:
+        raise DataError(
+            f"the prediction changed while it was read: {before:,} records were counted, and then {now:,}. "
+            "Draw from a copy or a version of it"
+        )
+
+
+def _refuse_other_md5(database: Database) -> None:
+    """Refuse a database whose MD5 is not that of hexadecimal digits of UTF-8 text."""
+    text = "na\u00efve"
+    sql = f"SELECT MD5(CONCAT('{text}:', r)) FROM (SELECT 1 AS r) AS t"
+    ((found,),) = database.rows(sql)
+    if found != md5(f"{text}:1".encode(), usedforsecurity=False).hexdigest():
+        raise DataError(
+            "draws need a database whose function MD5 returns the 32 hexadecimal digits of text in UTF-8"
+        )

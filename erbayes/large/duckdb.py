@@ -203,18 +203,18 @@ class DuckTable(Hashing):
         rows: list[tuple[Any, ...]] = self._run(sql, lambda result: result.fetchall())
         return rows
 
-    def frame(self, sql: str, names: Sequence[str]) -> pd.DataFrame:
-        def fetched(result: Any) -> Any:
+    def fetched(self, sql: str, names: Sequence[str]) -> pd.DataFrame:
+        def columns(result: Any) -> Any:
             # columns are quicker than rows, but would make floats of integers above 64 bits
             wide = any(str(type) == "HUGEINT" for _, type, *_ in result.description)
             table = pd.DataFrame(result.fetchall()) if wide else result.df()
             return table.set_axis(list(names), axis=1) if len(table) else pd.DataFrame(columns=list(names))
 
-        table: pd.DataFrame = self._run(sql, fetched)
+        table: pd.DataFrame = self._run(sql, columns)
         return table
 
-    def _run(self, sql: str, fetched: Callable[[Any], Any]) -> Any:
-        """Run a statement, and return what `fetched` makes of its result.
+    def _run(self, sql: str, read: Callable[[Any], Any]) -> Any:
+        """Run a statement, and return what `read` makes of its result.
 
         Raises
         ------
@@ -225,7 +225,7 @@ class DuckTable(Hashing):
 
         try:
             with ThreadPoolExecutor(1) as pool:
-                running = pool.submit(lambda: fetched(self.connection.execute(sql)))
+                running = pool.submit(lambda: read(self.connection.execute(sql)))
                 try:
                     for _ in track(self._percents(running), 100, "scanning", self.options.progress):
                         pass

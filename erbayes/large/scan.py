@@ -153,7 +153,7 @@ def scan_releases(
     {1: 1.0, 2: 0.0}
     """
     labels = sampled_labels(labels)
-    others = tuple(name for name in (release, *_dates(frame)) if name is not None)
+    others = tuple(name for name in (release, *date_columns(frame)) if name is not None)
     with opened([source, *frame_sources(frame, [source])], database) as (table, *ids):
         limit = Listed.of(ids[0], record) if ids else frame
         chosen = chosen_columns(table, record, cluster, others)
@@ -214,15 +214,15 @@ def scan_common(
         limit = Listed.of(ids[0], record) if ids else frame
         for name, table in zip(predictions, tables, strict=False):
             column = cluster.get(name) if isinstance(cluster, Mapping) else cluster
-            chosen = chosen_columns(table, record, column, _dates(frame))
-            table.use(*chosen, *_dates(frame))
+            chosen = chosen_columns(table, record, column, date_columns(frame))
+            table.use(*chosen, *date_columns(frame))
             refuse_kinds(*(table.kind(column) for column in chosen))
             refuse_another_kind(labels, table.kind(chosen[0]))
             if limit is not None:
                 limits = Limits.of(table, labels, limit, chosen[0])
                 flagged = f"SELECT {table.key(chosen[1])} AS c, {limits.flags} FROM {table.table}"
                 frames[name] = limits.facts(table, f"({flagged}) AS p")[None]
-                table = replace(table, table=_inside(table, limits, chosen[0]))
+                table = replace(table, table=inside_frame(table, limits, chosen[0]))
             parts.append((table, *chosen))
         whole = Prediction.of(united(parts), labels, "record", "cluster", "release")
         releases = whole.units(labels, blocks, missing, common=True)
@@ -260,13 +260,13 @@ def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
             )
 
 
-def _inside(database: Database, limits: Limits, record: str) -> str:
+def inside_frame(database: Database, limits: Limits, record: str) -> str:
     """SQL of a prediction's table inside the frame. Records without an id stay, to be refused later."""
     missing = f"{database.quote(record)} IS NULL"
     return f"(SELECT * FROM {database.table} WHERE {limits.inside} OR {missing}) AS inside"
 
 
-def _dates(frame: Any) -> tuple[str, ...]:
+def date_columns(frame: Any) -> tuple[str, ...]:
     return (frame.column,) if isinstance(frame, Dated) else ()
 
 
@@ -358,7 +358,7 @@ class Prediction:
         columns = "r, c, v" if version else "r, c"
         table = database.keep(f"SELECT {columns} FROM {flagged} WHERE i = 1 OR r IS NULL")
         database.forget(flagged)
-        return cls(database, record, cluster, release, _inside(database, limits, record), frames, table)
+        return cls(database, record, cluster, release, inside_frame(database, limits, record), frames, table)
 
     @property
     def by(self) -> str:
