@@ -17,6 +17,7 @@ from .design import (
     sampling_fraction,
 )
 from .diagnostics import alarms, balance, influence
+from .domains import by_domain
 from .engine import P_naive, R_naive, jackknife, naive, taylor
 from .errors import Alarm, DataError, NotIdentified
 from .estimate import estimate
@@ -62,6 +63,7 @@ __all__ = [
     "WeightedRecords",
     "alarms",
     "balance",
+    "by_domain",
     "columns",
     "compare",
     "estimate",
