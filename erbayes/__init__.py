@@ -1,7 +1,7 @@
 """How good is my entity resolution? Honest estimates from a small labelled sample."""
 
 from . import columns, metrics
-from .calibration import Calibrated, links_by_size, links_out_of_reach
+from .calibration import ByGroup, Calibrated, linear, links_by_size, links_out_of_reach, raking
 from .clustering import Clustering
 from .compare import Comparison, Differing, compare
 from .design import (
@@ -34,6 +34,7 @@ __all__ = [
     "WALD",
     "Alarm",
     "BetaGamma",
+    "ByGroup",
     "BySize",
     "Calibrated",
     "Clustering",
@@ -70,6 +71,7 @@ __all__ = [
     "identity",
     "influence",
     "jackknife",
+    "linear",
     "links_by_size",
     "links_inside",
     "links_out_of_reach",
@@ -80,6 +82,7 @@ __all__ = [
     "metrics",
     "naive",
     "paper_theta",
+    "raking",
     "sampling_fraction",
     "taylor",
 ]
