@@ -89,7 +89,7 @@ class CalibratedDraws:
     @property
     def free(self) -> NDArray[np.bool_]:
         """Return whether the factor of each draw is free of the bounds, (n,)."""
-        return self.slope != 0
+        return np.asarray(self.slope != 0)
 
     @property
     def lost(self) -> int:

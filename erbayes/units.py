@@ -21,8 +21,8 @@ from .arrays import BoolArray, FloatArray, IntArray
 from .clustering import CHUNK, Clustering, ids, kind
 from .columns import COLUMNS, RECORDS, ClusterSum, Column, Domain, InDomain, Links
 from .errors import DataError, NotIdentified, head, member, need
-from .grouping import Grouping, Of, Predicted, Variable, piece_values
 from .frame import Cut, Dated, FrameFacts, are_listed, dated_inside, dates_of, frame_ids
+from .grouping import Grouping, Of, Predicted, Variable, piece_values
 from .mistaken import first_entities, missing_records, position_in_labels, refuse_edges, strangers
 
 
