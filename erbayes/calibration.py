@@ -50,9 +50,9 @@ class Distance:
 
 
 linear = Distance("linear", lambda u: 1 + u, np.ones_like)
-"""Factors 1 + u: generalised regression."""
+"""Factors 1 + u, those of generalised regression."""
 raking = Distance("raking", np.exp, np.exp)
-"""Factors exp(u): those of raking (iterative proportional fitting) to groups of entities."""
+"""Factors exp(u), those of raking (iterative proportional fitting) to groups of entities."""
 
 
 def constant(size: FloatArray) -> FloatArray:

@@ -23,7 +23,7 @@ class Links(Enum):
     SHARED = "shared"
     """A link counts half for each of its two records, so that domains add up to all links (the default)."""
     INSIDE = "inside"
-    """Both records must be in the domain. Others count nowhere: entities and clusters end at its border."""
+    """Both records must be in the domain. Entities and clusters end at its border."""
 
 
 @dataclass(frozen=True, slots=True)

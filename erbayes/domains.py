@@ -360,10 +360,7 @@ def few_draws(effective: float, fewest: float) -> str:
         return NO_DRAW
     if effective >= fewest:
         return ""
-    return (
-        f"it rests on {effective:.1f} effective draws, fewer than {fewest:g}: join domains, label more units, "
-        "or see small_areas"
-    )
+    return f"it rests on {effective:.1f} effective draws, fewer than {fewest:g}: join domains, or see small_areas"
 
 
 def _intervals(

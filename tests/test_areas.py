@@ -23,7 +23,9 @@ def by_parts(parts=20, draws=300, seed=0):
     sample = eb.Sample(units, eb.UniformRecords(list(picked)))
     group = pd.Series(part[true], name="part")
     pieces = pd.DataFrame({"true": true, "pred": pred, "part": group})
-    found = pieces.groupby(["true", "pred"])["part"].transform("size") / pieces.groupby("true")["part"].transform("size")
+    found = pieces.groupby(["true", "pred"])["part"].transform("size") / pieces.groupby("true")[
+        "part"
+    ].transform("size")
     exact = found.groupby(group.astype(str)).mean()
     return eb.by_domain(sample, group, ["b3-recall", "adjusted-rand"]), exact
 

@@ -73,7 +73,9 @@ def test_post_stratified_and_raked(case):
     totals = ByGroup("kind") if one else ByGroup("kind", "half")
     distances = [eb.linear, raking] if one else [raking]
     for distance in distances:
-        sample = eb.Sample(grouped, eb.Calibrated(design(), totals, bounds=(0.01, 100.0), fewest=0, distance=distance))
+        sample = eb.Sample(
+            grouped, eb.Calibrated(design(), totals, bounds=(0.01, 100.0), fewest=0, distance=distance)
+        )
         count = m.Metric("c", (ENTITIES,), lambda c: c, ((ENTITIES, 1.0),), m.POSITIVE, "")
         share = m.Metric("s", (ENTITIES, RECORDS), lambda c, r: c / r, ((RECORDS, 1.0),), m.UNIT, "")
         chosen = {**METRICS, "ENT/one": share, "ENT": count}
@@ -84,7 +86,9 @@ def test_post_stratified_and_raked(case):
             assert fit.mean[j] == pytest.approx(expected.est, rel=near)
             assert fit.sd[j] == pytest.approx(expected.se, rel=10 * near)
         records = [InDomain(RECORDS, Domain("kind", (k,))) for k in "xyz"]
-        np.testing.assert_allclose(sample.contributions(records).sum(0), kind.value_counts().sort_index(), rtol=1e-9)
+        np.testing.assert_allclose(
+            sample.contributions(records).sum(0), kind.value_counts().sort_index(), rtol=1e-9
+        )
 
 
 def test_calibration_to_links_by_group_and_its_replicates():
@@ -92,7 +96,9 @@ def test_calibration_to_links_by_group_and_its_replicates():
     grouped = units().grouped(source, name="source", prediction=RECORDS_OF.pred)
     plain = eb.Sample(grouped, design())
     for distance in (eb.linear, raking):
-        sample = eb.Sample(grouped, eb.Calibrated(design(), ByGroup("source", links=True), fewest=0, distance=distance))
+        sample = eb.Sample(
+            grouped, eb.Calibrated(design(), ByGroup("source", links=True), fewest=0, distance=distance)
+        )
         for j, g in enumerate("ABC"):
             for column in (RECORDS, eb.columns.PREDICTED_LINKS):
                 here = InDomain(column, Domain("source", (g,)))
