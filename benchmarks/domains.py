@@ -60,7 +60,7 @@ def groups(truth: pd.Series, of: str, rng: np.random.Generator) -> pd.Series:
 def coverage(
     prediction: pd.Series, truth: pd.Series, of: str, draws: int, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """Whether each interval holds the truth, with its effective draws: one row per sample, group and metric."""
+    """Whether each interval holds the truth, with its effective draws, by sample, group and metric."""
     units = eb.measure(prediction, truth).grouped(groups(truth, of, rng), name="group", prediction=prediction)
     domains = units.groupings[0].domains()
     metrics = [*(in_domain(m, d, known=True) for d in domains for m in METRICS), *METRICS]
@@ -114,7 +114,7 @@ def flags(
 
 
 def filtered(rng: np.random.Generator) -> list[list[str]]:
-    """The number of old entities, by filtered labels and as a domain, and how often an alarm of balance is raised."""
+    """The number of old entities by filtered labels and as a domain, and rates of the alarm of balance."""
     releases = patentsview_releases()[["20190820", TRUTH]].dropna()
     prediction, truth = releases["20190820"], releases[TRUTH]
     era = releases.index.str.extract(r"US(\d+)")[0].astype(float).to_numpy() < 7_000_000
@@ -231,7 +231,8 @@ def main() -> None:
     large = cell[cell["size"] >= SAMPLES // 4]["mean"]
     part(
         "The worst cells",
-        f"{(large >= 0.93).mean():.0%} of {len(large):,} cells cover .93 or more; the median is {large.median():.3f}.",
+        f"{(large >= 0.93).mean():.0%} of {len(large):,} cells cover .93 or more; "
+        f"the median is {large.median():.3f}.",
         table([*cell.index.names, "coverage", "intervals"], lines),
     )
     lines = []

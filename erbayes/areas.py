@@ -1,10 +1,11 @@
 """Small-area estimates: domains with few draws borrow from all domains.
 
 On the logit (for shares) or log scale (for counts), the direct estimate of domain g is θ̂_g = θ_g + e_g. The
-true value is θ_g = x_g'β + u_g, with u_g of variance τ². The errors e have the joint covariance V of the design.
+true value is θ_g = x_g'β + u_g, with u_g of variance τ². The errors e have the joint covariance V of the
+design.
 
-Sources: Fay and Herriot (1979), JASA 74, 269-277. Prasad and Rao (1990), JASA 85, 163-171 (mean squared error).
-Li and Lahiri (2010), Journal of Multivariate Analysis 101, 882-892 (τ² above 0).
+Sources: Fay and Herriot (1979), JASA 74, 269-277. Prasad and Rao (1990), JASA 85, 163-171 (mean squared
+error). Li and Lahiri (2010), Journal of Multivariate Analysis 101, 882-892 (τ² above 0).
 """
 
 from __future__ import annotations
@@ -62,9 +63,9 @@ def direct_estimates(
 ) -> Direct:
     """Return direct estimates of domains as a small-area model takes them.
 
-    Two pseudo-draws move estimates off the ends of the scale, as in `BetaGamma`. A domain with fewer effective
-    draws than the settings of `result` ask for has no reliable variance. It then has the mean variance per
-    effective draw of the others, over its own number.
+    Two pseudo-draws move estimates off the ends of the scale, as in `BetaGamma`. A domain with fewer
+    effective draws than the settings of `result` ask for has no reliable variance. It then has the mean
+    variance per effective draw of the others, over its own number.
 
     Parameters
     ----------
@@ -97,8 +98,8 @@ def direct_estimates(
     X, columns = _design_matrix(covariates, names, there)
     if (most := X.shape[1] + 2) >= there.sum():
         raise DataError(
-            f"{there.sum()} domains have a direct estimate of {of.name}; with {X.shape[1]} coefficients a model "
-            f"needs {most + 1} or more: estimate more domains at once, or leave out covariates"
+            f"{there.sum()} domains have a direct estimate of {of.name}; with {X.shape[1]} coefficients a "
+            f"model needs {most + 1} or more: estimate more domains at once, or leave out covariates"
         )
     y, sd = scale.forward(moved[there]), scale.slope(moved[there]) * np.sqrt(variance[there])
     sd = _steadied(sd, effective[there], enough[there], of.name, result.settings.fewest)
@@ -118,8 +119,8 @@ def _steadied(
     reliable = enough & (sd > 0)
     if not reliable.any():
         raise DataError(
-            f"no domain has {fewest:g} effective draws of {metric}, so that no variance can be borrowed: label "
-            "more units, or join domains"
+            f"no domain has {fewest:g} effective draws of {metric}, so that no variance can be borrowed: "
+            "label more units, or join domains"
         )
     weight = effective[reliable]
     per_draw = np.average(sd[reliable] ** 2 * weight, weights=weight)

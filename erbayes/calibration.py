@@ -359,8 +359,8 @@ class Calibrated:
         if not (carried := x.any(axis=0)).all():
             lacking = [c.name for c, there in zip(columns, carried, strict=True) if not there]
             raise DataError(
-                f"no draw adds to {len(lacking)} of the totals to calibrate to, such as {head(lacking)}: leave "
-                "them out, or join groups"
+                f"no draw adds to {len(lacking)} of the totals to calibrate to, such as {head(lacking)}: "
+                "leave them out, or join groups"
             )
         rests_on = kish(expansion.weight[:, None] * x)
         if rests_on.min() < self.fewest:

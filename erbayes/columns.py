@@ -357,7 +357,8 @@ class Between:
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> grouped = units.grouped({1: "FR", 2: "US", 3: "US"}, name="country", prediction={1: "a", 2: "a", 3: "b"})
+    >>> groups, prediction = {1: "FR", 2: "US", 3: "US"}, {1: "a", 2: "a", 3: "b"}
+    >>> grouped = units.grouped(groups, name="country", prediction=prediction)
     >>> france, america = Domain("country", ("FR",)), Domain("country", ("US",))
     >>> Between(COMMON_LINKS, france, america).count(grouped)
     array([1., 0.])

@@ -22,14 +22,14 @@ from scipy.sparse import csr_array
 from scipy.special import ndtr
 
 from .arrays import FloatArray, IntArray, Seed
-from .columns import Between, Column, Domain, InDomain, Known, Links
+from .columns import PREDICTED_LINKS, RECORDS, Between, Column, Domain, InDomain, Known, Links
 from .compare import Comparison
-from .engine.closed_form import Taylor, columns_of
+from .engine.closed_form import Taylor, columns_of, taylor
 from .engine.contract import Engine, need_engine, need_paired
 from .errors import DataError, head, member, need, number
 from .grouping import Grouping, Of
 from .intervals import Kind, Symmetric, check_level
-from .metrics import POSITIVE, USUAL, Metric, Value, Wanted, chosen
+from .metrics import PER_RECORD, POSITIVE, USUAL, Metric, N, Value, Wanted, chosen
 from .sample import Sample, need_sample
 from .uncertain import Draws, Normal, Tabled
 from .variance import kish
@@ -303,6 +303,48 @@ class ByDomain(Tabled):
             tables.append(found)
         return _tidy(pd.concat(tables))
 
+    def balance(self) -> pd.DataFrame:
+        """Compare the estimated predicted links of each domain with their known number.
+
+        The estimate is N_g Σwy/Σw records of the domain. Far below the known number, the sample missed large
+        clusters that have records of the domain, and its other estimates are doubtful too.
+
+        Returns
+        -------
+        DataFrame
+            One row per domain. Columns: estimate, se, known, and their ratio, estimate / known.
+
+        Raises
+        ------
+        NotIdentified
+            If the number of predicted links by domain is not known.
+        """
+        places = [d for d in self.domains if isinstance(d, Domain)]
+        links = Metric(
+            "links", (PREDICTED_LINKS, RECORDS, N), _scaled, PER_RECORD, POSITIVE, "N Σwy/Σw records"
+        )
+        of_places = [in_domain(links, d, self.settings.links, known=True) for d in places]
+        fit = taylor(self.sample, of_places).apply(of_places, order=1)
+        columns = [InDomain(PREDICTED_LINKS, d, self.settings.links) for d in places]
+        known = np.array([self.sample.units.total(column) for column in columns])
+        ratio = np.divide(fit.mean, known, out=np.full(len(known), np.nan), where=known > 0)
+        table = {"estimate": fit.mean, "se": fit.sd, "known": known, "ratio": ratio}
+        return pd.DataFrame(table, index=pd.Index(list(map(str, places)), name="domain"))
+
+    def alarms(self) -> list[str]:
+        """Return an alarm for each domain that is over 3 standard errors out of balance.
+
+        The list is empty if there is none, or if predicted links by domain are not known.
+        """
+        if self.sample.units.grouping(self.variable).predicted is None:
+            return []
+        return [
+            f"Out of balance: the sample estimates {row.estimate:,.0f} predicted links of {domain} (se "
+            f"{row.se:,.0f}), the prediction holds {row.known:,.0f}; do not trust intervals of this domain."
+            for domain, row in self.balance().iterrows()
+            if abs(row.estimate - row.known) > 3 * row.se + 1e-9 * row.known
+        ]
+
     def ratios(self, to: Any, level: float = 0.95, *, simultaneous: bool = True) -> pd.DataFrame:
         """Return the ratio of each domain to one of them, by metric, with intervals on the log scale.
 
@@ -333,6 +375,11 @@ class ByDomain(Tabled):
         return _tidy(pd.concat(tables))
 
 
+def _scaled(y: Value, r: Value, N: Value) -> Value:
+    """Return an estimated total as a ratio to records, times their known number."""
+    return N * y / r
+
+
 def _ratios(fit: Normal | Draws, others: Sequence[int], base: int) -> Normal | Draws:
     """Return components over one of them, by linearisation, or draw by draw."""
     names = tuple(f"{fit.names[i]} / {fit.names[base]}" for i in others)
@@ -360,7 +407,8 @@ def few_draws(effective: float, fewest: float) -> str:
         return NO_DRAW
     if effective >= fewest:
         return ""
-    return f"it rests on {effective:.1f} effective draws, fewer than {fewest:g}: join domains, or see small_areas"
+    said = f"it rests on {effective:.1f} effective draws, fewer than {fewest:g}"
+    return f"{said}: join domains, or see small_areas"
 
 
 def _intervals(
@@ -391,7 +439,8 @@ def _differences(
 
     Intervals of a `Normal` follow from those of both components (Zou and Donner 2008). Let the components x
     and y have the limits (l, u) and (l', u') and the correlation r. The lower limit of x - y is
-    x - y - √((x-l)² + (u'-y)² - 2 r (x-l)(u'-y)). The upper one is x - y + √((u-x)² + (y-l')² - 2 r (u-x)(y-l')).
+    x - y - √((x-l)² + (u'-y)² - 2 r (x-l)(u'-y)). The upper one is
+    x - y + √((u-x)² + (y-l')² - 2 r (u-x)(y-l')).
     """
     first, second = np.transpose(pairs)
     C = np.zeros((len(pairs), len(fit.names)))
@@ -452,7 +501,7 @@ def by_domain(
     of : Of
         `Of.ENTITIES` if `groups` gives the value of each labelled entity.
     prediction : memberships, optional
-        If the variable is known for all records of the prediction. Numbers of records by group are then known.
+        If the variable is known for all its records. Numbers of records by group are then known.
     name : str, optional
         The name of the variable, as in `Units.grouped`.
     links : Links
@@ -574,8 +623,8 @@ class _Settings:
         """Return each metric of the first place, then of the second, and so on."""
         if len(places) * len(self.metrics) > LARGEST:
             raise DataError(
-                f"{len(places):,} domains x {len(self.metrics)} metrics are more than {LARGEST:,} estimates with "
-                "their covariances: name fewer metrics, or join values to classes"
+                f"{len(places):,} domains x {len(self.metrics)} metrics are more than {LARGEST:,} estimates "
+                "with their covariances: name fewer metrics, or join values to classes"
             )
         known = sample.units.grouping(self.variable).predicted is not None
         return [in_domain(m, p, self.links, known=known) for p in places for m in self.metrics]

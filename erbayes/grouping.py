@@ -181,8 +181,8 @@ def piece_values(variable: Variable, of: Of, units: Grouped) -> FloatArray:
         place, count = units.piece_of.to_numpy(), np.ones(len(records))
     if (number := len(np.unique(codes))) > MOST:
         raise DataError(
-            f"{variable.name!r} has {number:,} values among the labelled {of.value}, more than {MOST}: a domain "
-            "needs draws of its own; join values to classes"
+            f"{variable.name!r} has {number:,} values among the labelled {of.value}, more than {MOST}: a "
+            "domain needs draws of its own; join values to classes"
         )
     counted = np.bincount(codes * pieces + place, count, len(variable.values) * pieces)
     return counted.reshape(len(variable.values), pieces)
@@ -279,8 +279,8 @@ class Grouping:
     def _all_records(self) -> Predicted:
         if self.predicted is None:
             raise NotIdentified(
-                f"totals by {self.variable}, and links inside its groups, need the prediction and the value of "
-                "each of its records: pass prediction=..."
+                f"totals by {self.variable}, and links inside its groups, need the prediction and the value "
+                "of each of its records: pass prediction=..."
             )
         return self.predicted
 

@@ -427,10 +427,11 @@ def _domains(domains: ByDomain, level: float, kinds: Sequence[Kind]) -> list[str
     return [
         f"<h2>By {escape(domains.variable)}</h2>",
         _text(
-            "Each row is about the records of one group. The column n_eff is the effective number of draws behind "
-            "it. Intervals are for each group alone."
+            "Each row is about the records of one group. The column n_eff is the effective number of draws "
+            "behind it. Intervals are for each group alone."
         ),
         *(_text(why, "soft") for why in refused),
+        *([_alarms(warnings)] if (warnings := domains.alarms()) else []),
         _table(shown),
         picture,
     ]

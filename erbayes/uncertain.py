@@ -566,7 +566,7 @@ class Totals:
         return J
 
     def _by_formula(self, metrics: Sequence[Metric]) -> list[tuple[Callable[..., Any], IntArray, IntArray]]:
-        """Return each formula with the metrics that share it, (a,), and the positions of their totals, (a, k).
+        """Return each formula with its metrics, (a,), and the positions of their totals, (a, k).
 
         Metrics of many domains share a few formulas, each of which is then evaluated once.
         """

@@ -430,7 +430,7 @@ class Units:
 
 
 def _moved(piece_of: pd.Series, taken: IntArray, pieces: int) -> pd.Series:
-    """Return the pieces of records after the pieces at the positions `taken` are taken, of `pieces` pieces."""
+    """Return the pieces of records after those at the positions `taken` are taken, of `pieces` pieces."""
     new = np.full(pieces, -1)
     new[taken] = np.arange(len(taken))
     moved = new[piece_of]

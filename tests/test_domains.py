@@ -276,7 +276,7 @@ def test_simultaneous_intervals_of_independent_components():
 
 
 def test_few_draws_have_no_interval():
-    sample, group, pred, _ = drawn()
+    sample, group, *_ = drawn()
     rare = group.where(group.index >= 15, "rare")
     found = by_domain(sample, rare, [m.b3_recall]).table().set_index("domain")
     assert (
@@ -318,12 +318,12 @@ class TestBadInput:
 
     def test_many_values(self):
         sample, group, _, _ = drawn()
-        with pytest.raises(eb.DataError, match="has .* values among the labelled records, more than 200"):
+        with pytest.raises(eb.DataError, match=r"has .* values among the labelled records, more than 200"):
             by_domain(sample, pd.Series(group.index, group.index, name="id"))
 
     def test_numbers(self):
-        sample, group, _, _ = drawn()
-        with pytest.raises(eb.DataError, match="not whole.*pandas.cut"):
+        sample, *_ = drawn()
+        with pytest.raises(eb.DataError, match=r"not whole.*pandas\.cut"):
             by_domain(sample, pd.Series(np.linspace(0, 1, 2000), name="score"))
 
     def test_another_prediction(self):
@@ -386,6 +386,26 @@ def test_blocks_and_predicted_clusters():
     for g in VALUES:
         for name in names[:3]:
             assert by_clusters[g, name] == pytest.approx(of_entities[g, name])
+
+
+def test_the_balance_of_domains():
+    sample, group, pred, true = drawn(draws=400)
+    found = by_domain(sample, group, ["b3-recall"], prediction=pred)
+    table = found.balance()
+    sizes = pred.map(pred.value_counts())
+    np.testing.assert_allclose(table.known, ((sizes - 1) / 2).groupby(group).sum())
+    np.testing.assert_allclose(table.ratio, 1, atol=0.3)
+    assert found.alarms() == [] == by_domain(sample, group, ["b3-recall"]).alarms()
+    with pytest.raises(eb.NotIdentified, match="pass prediction"):
+        by_domain(sample, group, ["b3-recall"]).balance()
+    merged = pred.copy()
+    hidden = pred.index.difference(sample.units.piece_of.index)
+    merged[hidden[pred[hidden].map(~pred.isin(pred[sample.units.piece_of.index]))]] = -1
+    units = eb.measure(merged, true[true.isin(sample.units.ids)])
+    other = group.where(merged != -1, "g2")
+    unreached = by_domain(eb.Sample(units, sample.design), other, ["b3-recall"], prediction=merged)
+    (alarm,) = unreached.alarms()
+    assert "predicted links of g2" in alarm and "do not trust" in alarm
 
 
 def test_taking_units_takes_their_groups():

@@ -123,7 +123,10 @@ def estimate_command(
             f"{inputs.missing.value}: {MISSING[inputs.missing]}"
         )
     if domains.by is not None:
-        table = _by_domain(inputs, domains, sample, metrics).table(inputs.level, inputs.kind)
+        by = _by_domain(inputs, domains, sample, metrics)
+        table = by.table(inputs.level, inputs.kind)
+        for alarm in by.alarms():
+            message(f"warning: {alarm}")
     else:
         table = taylor(sample, metrics).apply(metrics).table(inputs.level, inputs.kind).reset_index()
     for alarm in alarms(sample, metrics):
