@@ -1,7 +1,7 @@
 """How good is my entity resolution? Honest estimates from a small labelled sample."""
 
 from . import columns, metrics
-from .calibration import Calibrated, links_by_size, links_out_of_reach
+from .calibration import ByGroup, Calibrated, linear, links_by_size, links_out_of_reach, raking
 from .clustering import Clustering
 from .compare import Comparison, Differing, compare
 from .design import (
@@ -23,6 +23,7 @@ from .design import (
     sampling_fraction,
 )
 from .diagnostics import alarms, balance, influence
+from .domains import by_domain
 from .engine import P_naive, R_naive, jackknife, naive, taylor
 from .errors import Alarm, DataError, NotIdentified
 from .estimate import estimate
@@ -39,6 +40,7 @@ __all__ = [
     "WALD",
     "Alarm",
     "BetaGamma",
+    "ByGroup",
     "ByPredictedSize",
     "BySize",
     "Calibrated",
@@ -74,12 +76,14 @@ __all__ = [
     "WeightedRecords",
     "alarms",
     "balance",
+    "by_domain",
     "columns",
     "compare",
     "estimate",
     "identity",
     "influence",
     "jackknife",
+    "linear",
     "links_by_size",
     "links_inside",
     "links_out_of_reach",
@@ -90,6 +94,7 @@ __all__ = [
     "metrics",
     "naive",
     "paper_theta",
+    "raking",
     "sampling_fraction",
     "taylor",
 ]

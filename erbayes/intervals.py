@@ -284,7 +284,7 @@ class BetaGamma(Distribution):
         return "Beta" if bounded.all() else "Gamma" if bounded[0] else "t"
 
     def quantile(self, fit: Estimated, p: FloatArray) -> FloatArray:
-        p, x, V = np.broadcast_arrays(p, *self._with_pseudo_draws(fit))
+        p, x, V = np.broadcast_arrays(p, *self.moments(fit))
         tail = np.where(np.abs(p - 0.5) < 1e-4, 0.5 + 1e-4, p)  # at the median t/z would be 0/0
         widened = V * (_t(fit.df, tail) / ndtri(tail)) ** 2
         quantiles = np.asarray(x + np.sqrt(V) * _t(fit.df, p))
@@ -306,7 +306,7 @@ class BetaGamma(Distribution):
         fade = np.divide(reach.sum(axis=-1), length, out=np.zeros_like(length), where=length > 0) ** 2
         return np.asarray(self.mass * fade / effective)
 
-    def _with_pseudo_draws(self, fit: Estimated) -> tuple[FloatArray, FloatArray]:
+    def moments(self, fit: Estimated) -> tuple[FloatArray, FloatArray]:
         """Return estimates, within their support, and variances with the pseudo-draws, both (..., k)."""
         least, most = np.array(fit.support).T
         reach = fit.reach

@@ -12,10 +12,11 @@ from test_cli import folder, refused  # noqa: F401
 
 from erbayes.cli import app, commands, inputs, printing
 
+BY = {"by", "attributes", "of-entities", "links-inside"}
 OWN = {
-    "estimate": {"format", "output"},
-    "compare": {"differing", "format", "output"},
-    "report": {"title", "output"},
+    "estimate": {"format", "output"} | BY,
+    "compare": {"differing", "format", "output"} | BY,
+    "report": {"title", "output"} | BY,
     "plan": {"half-width", "per-unit", "per-record", "format", "output"},
 }
 COMMANDS = {c.name: c.callback for c in app.registered_commands if c.name in OWN}
@@ -45,7 +46,7 @@ def test_no_two_commands_declare_the_same_option():
     declared = Counter(
         name for run in COMMANDS.values() for name in inspect.signature(run.__wrapped__).parameters
     )
-    assert {name for name, times in declared.items() if times > 1} == {"inputs", "printing"}
+    assert {name for name, times in declared.items() if times > 1} == {"inputs", "domains", "printing"}
 
 
 def test_required_options_come_first():
@@ -75,6 +76,7 @@ def test_every_shared_option_is_read():
         inputs.Drawing,
         inputs.Links,
         inputs.SharedFrame,
+        inputs.Domains,
         printing.Printing,
     ]
     declared = {field.name for one in classes for field in fields(one)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from hashlib import file_digest
 from importlib.metadata import version
 from pathlib import Path
@@ -16,14 +17,16 @@ from ..compare import compare
 from ..demo import demo
 from ..design import UniformClusters, UniformRecords
 from ..diagnostics import alarms
+from ..domains import ByDomain, by_domain, compare_by_domain
 from ..engine.closed_form import taylor
 from ..files import refuse_output, replacing
 from ..intervals import EqualTailed
-from ..metrics import ALL
+from ..metrics import ALL, Metric
 from ..planning import forecast
 from ..report import report
+from ..sample import Sample
 from ..units import Missing
-from .inputs import DesignName, One, Several, note_frame
+from .inputs import DesignName, Domains, One, Several, note_frame
 from .options import app, command, files_of, message, refuse_output_over
 from .printing import Printing
 
@@ -57,6 +60,7 @@ def main(
 def estimate_command(
     *,
     inputs: One,
+    domains: Domains,
     printing: Printing,
 ) -> None:
     """Estimate metrics of PREDICTION from a labelled sample.
@@ -90,6 +94,10 @@ def estimate_command(
     older prediction), or --frame-column NAME --frame-until DAY of PREDICTION. With --frame-column alone,
     a warning is printed if the labels look older.
 
+    For whom is it good? --by COLUMN estimates every metric for each group of records, such as a country. The
+    column is one of PREDICTION, or of --attributes TABLE, whose first column has the ids of records. A link
+    counts half for each of its records, so that groups add up to all.
+
     \b
     Examples:
       erbayes estimate clusters.csv labels.csv --design uniform-records
@@ -98,6 +106,8 @@ def estimate_command(
       erbayes estimate clusters.csv labels.csv --design stratified --strata strata.csv \\
           --populations sizes.csv --missing omit --output found.csv --format csv
       erbayes estimate new.csv labels.csv --design uniform-records --frame old.csv
+      erbayes estimate clusters.csv labels.csv --design uniform-records --by country \\
+          --attributes customers.csv
       erbayes estimate new.csv labels.csv --design uniform-records \\
           --frame-column created --frame-until 2021-06-30
 
@@ -112,14 +122,27 @@ def estimate_command(
             f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing "
             f"{inputs.missing.value}: {MISSING[inputs.missing]}"
         )
-    table = taylor(sample, metrics).apply(metrics).table(inputs.level, inputs.kind).reset_index()
+    if domains.by is not None:
+        by = _by_domain(inputs, domains, sample, metrics)
+        table = by.table(inputs.level, inputs.kind)
+        for alarm in by.alarms():
+            message(f"warning: {alarm}")
+    else:
+        table = taylor(sample, metrics).apply(metrics).table(inputs.level, inputs.kind).reset_index()
     for alarm in alarms(sample, metrics):
         message(f"warning: {alarm}")
     printing.show_estimates(table, inputs.level)
 
 
+def _by_domain(inputs: One, domains: Domains, sample: Sample, metrics: Sequence[Metric]) -> ByDomain:
+    """The metrics of each group that --by names."""
+    groups = domains.groups(inputs, [inputs.part])
+    known = domains.known(inputs, {"": inputs.part}, groups)
+    return by_domain(sample, groups, metrics, prediction=known.get(""), **domains.settings)
+
+
 @command("compare")
-def compare_command(*, inputs: Several, printing: Printing) -> None:
+def compare_command(*, inputs: Several, domains: Domains, printing: Printing) -> None:
     """Compare predictions by the same labelled sample.
 
     Each row is a prediction minus one before it in the list, with a paired standard error. Predictions are
@@ -145,7 +168,13 @@ def compare_command(*, inputs: Several, printing: Printing) -> None:
             message(f"warning: {name}: {alarm}")
     if comparison.left_out:
         message(f"warning: {comparison.left_out} labelled records, which a prediction lacks, are left out")
-    printing.show_estimates(comparison.differences(inputs.level, inputs.kind), inputs.level)
+    table = comparison.differences(inputs.level, inputs.kind)
+    if domains.by is not None:
+        groups = domains.groups(inputs, inputs.parts().values())
+        known = domains.known(inputs, inputs.parts(), groups)
+        by = compare_by_domain(comparison, groups, metrics, predictions=known, **domains.settings)
+        table = by.table(inputs.level, inputs.kind)
+    printing.show_estimates(table, inputs.level)
 
 
 def _identity(path: Path) -> str:
@@ -161,6 +190,7 @@ def _identity(path: Path) -> str:
 def report_command(
     *,
     inputs: One,
+    domains: Domains,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "How good is this entity resolution?",
     output: Annotated[
         Path, typer.Option(help="File to write. An old one is replaced once the page is complete.")
@@ -192,6 +222,7 @@ def report_command(
         title=title,
         about=about,
         call=shlex.join(["erbayes", *sys.argv[1:]]),
+        domains=None if domains.by is None else _by_domain(inputs, domains, sample, metrics),
     )
     with replacing(output) as new:
         new.write_text(page, encoding="utf-8")

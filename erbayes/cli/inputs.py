@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
 from importlib.util import find_spec
@@ -15,6 +15,7 @@ import pandas as pd
 import typer
 
 from ..clustering import Clustering, ids
+from ..columns import Links as DomainLinks
 from ..compare import Differing
 from ..design import (
     Design,
@@ -28,6 +29,7 @@ from ..design import (
 from ..errors import DataError, Remedy, head
 from ..files import is_database, read_columns
 from ..frame import Dated
+from ..grouping import Of
 from ..intervals import DEFAULT, WALD, Distribution, Symmetric
 from ..large import DatabaseTable, DuckDB, Files, Scanned, scan, scan_common
 from ..large.files import FOREIGN, PACKED, unpacks
@@ -452,10 +454,15 @@ class One(Inputs):
     cluster: Annotated[str | None, typer.Option(help="Cluster column of PREDICTION.")] = None
     stored: Annotated[str | None, typer.Option("--table", help="Table of a DuckDB database.")] = None
 
+    @property
+    def part(self) -> Part:
+        """The prediction as a part."""
+        return Part(self.prediction, self.stored, self.cluster)
+
     def sample(self) -> tuple[Sample, str]:
         """Read or scan the prediction and make its sample, with a sentence about what was read."""
         design = self.drawing.read()
-        part = Part(self.prediction, self.stored, self.cluster)
+        part = self.part
         units: Units
         if self.scanned([part]):
             shared, labels_read = self.labelled(scanned=True)
@@ -541,3 +548,70 @@ def _stem(path: Path) -> str:
     """Name of a file without the endings of its format and packing."""
     packed = path.suffix.lower() in PACKED.keys() | FOREIGN
     return Path(path.stem if packed else path.name).stem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Domains:
+    """Options of results by groups of records."""
+
+    by: Annotated[
+        str | None, typer.Option(help="Column with groups of records: results are by group, its domain.")
+    ] = None
+    attributes: Annotated[
+        Path | None, file_option("Table of records that has the column of --by, instead of PREDICTION.")
+    ] = None
+    of_entities: Annotated[
+        bool,
+        typer.Option("--of-entities", help="--attributes has entities, not records, in its first column."),
+    ] = False
+    links_inside: Annotated[
+        bool,
+        typer.Option(
+            "--links-inside",
+            help="Count links with both records in the group; else each counts half for each.",
+        ),
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.by is None and (self.attributes is not None or self.of_entities or self.links_inside):
+            raise DataError("--attributes, --of-entities and --links-inside need --by")
+        if self.of_entities and (self.attributes is None or self.links_inside):
+            raise DataError("--of-entities needs --attributes, and does not go with --links-inside")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments of functions by domain that the options name."""
+        return {
+            "of": Of.ENTITIES if self.of_entities else Of.RECORDS,
+            "links": DomainLinks.INSIDE if self.links_inside else DomainLinks.SHARED,
+            "name": self.by,
+        }
+
+    def groups(self, inputs: Inputs, parts: Iterable[Part]) -> pd.Series:
+        """Read the group of each record or entity."""
+        parts = list(parts)
+        path = self.attributes or parts[0].path
+        if self.attributes is None and (inputs.scanned(parts) or inputs.links.edges):
+            raise DataError("--by is a column of --attributes if PREDICTION is scanned, or is links")
+        key = "entity" if self.of_entities else "record"
+        table = read_columns(path, {key: getattr(inputs, key), "group": self.by}, spare=10_000)
+        column = table.iloc[:, 1]
+        message(
+            f"read {column.notna().sum():,} values of {self.by} ({column.nunique():,} groups; "
+            f"{_source(table.columns, path)})"
+        )
+        return column.set_axis(pd.Index(table.iloc[:, 0]))
+
+    def known(self, inputs: Inputs, parts: Mapping[str, Part], groups: pd.Series) -> dict[str, Clustering]:
+        """Read the predictions again if totals by group are known: if every record of theirs has a group."""
+        framed = inputs.framed.frame is not None or inputs.framed.dates is not None
+        if self.of_entities or framed or inputs.scanned(parts.values()):
+            return {}
+        predictions = {n: Clustering.of(inputs.read(p, n)[0], f"prediction {n!r}") for n, p in parts.items()}
+        there = groups.index[groups.notna()]
+        lacking = max(int((~p.records.isin(there)).sum()) for p in predictions.values())
+        if lacking:
+            message(
+                f"note: {lacking:,} records of PREDICTION have no {self.by}, so that its totals are estimated"
+            )
+        return {} if lacking else predictions
