@@ -9,6 +9,7 @@ import pytest
 from oracle import truth
 
 import erbayes as eb
+from erbayes import datasets, sampling
 from erbayes import metrics as m
 from erbayes.columns import (
     COLUMNS,
@@ -460,3 +461,17 @@ def test_estimated_and_known_numbers_of_records():
     metric = in_domain(m.entities, Domain("g", ("g0",)), known=True)
     assert metric.columns[2] == Known(InDomain(RECORDS, Domain("g", ("g0",))))
     assert metric.columns[0] == InDomain(ENTITIES, Domain("g", ("g0",)))
+
+
+def test_domains_of_draws_that_never_reach_some_records():
+    """Ends of links identify precision by domain, and refuse recall by domain as they refuse it overall."""
+    example = datasets.people()
+    drawn = sampling.draw(example.prediction, sampling.LinkEnds(), 200, 1)
+    labels = example.truth[example.truth.isin(example.truth[drawn.table["record"]])]
+    sample = eb.Sample(eb.measure(example.prediction, labels), drawn.design(labels))
+    groups = example.truth.index.str[-1].isin(list("012"))
+    groups = pd.Series(np.where(groups, "a", "b"), example.truth.index)
+    table = eb.by_domain(sample, groups, ["pairwise-precision"]).table()
+    assert table["estimate"].between(0.7, 0.99).all()
+    with pytest.raises(eb.NotIdentified, match="have chance 0"):
+        eb.by_domain(sample, groups, ["pairwise-recall"])

@@ -428,6 +428,6 @@ def test_tables_that_change_are_told():
         with drawing(connection.table("p")) as opened:
             connection.execute("DELETE FROM p WHERE record IN (SELECT MIN(record) FROM p GROUP BY cluster)")
             with pytest.raises(
-                eb.DataError, match="the prediction changed while it was read: .* drawn clusters have"
+                eb.DataError, match=r"the prediction changed while it was read: .* drawn clusters have"
             ):
                 draw(opened, Systematic(), 9, 1)

@@ -188,6 +188,7 @@ def imagined(size: Sequence[float] | FloatArray, by_entity: bool) -> Units:
         cluster=np.arange(len(n)),
         known=None,
         by_entity=by_entity,
+        imagined=True,
     )
 
 
