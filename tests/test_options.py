@@ -13,7 +13,7 @@ from test_cli import folder, refused  # noqa: F401
 from erbayes.cli import app, commands, inputs, printing
 
 OWN = {
-    "estimate": {"format", "output"},
+    "estimate": {"assist", "assist-cluster", "format", "output"},
     "compare": {"differing", "format", "output"},
     "report": {"title", "output"},
     "plan": {"half-width", "per-unit", "per-record", "format", "output"},
@@ -75,6 +75,7 @@ def test_every_shared_option_is_read():
         inputs.Drawing,
         inputs.Links,
         inputs.SharedFrame,
+        inputs.Assist,
         printing.Printing,
     ]
     declared = {field.name for one in classes for field in fields(one)}

@@ -12,6 +12,7 @@ from typing import Annotated
 import pandas as pd
 import typer
 
+from ..assisted import told_alarms
 from ..compare import compare
 from ..demo import demo
 from ..design import UniformClusters, UniformRecords
@@ -23,7 +24,7 @@ from ..metrics import ALL
 from ..planning import forecast
 from ..report import report
 from ..units import Missing
-from .inputs import DesignName, One, Several, note_frame
+from .inputs import Assist, DesignName, One, Several, note_frame
 from .options import app, command, files_of, message, refuse_output_over
 from .printing import Printing
 
@@ -57,6 +58,7 @@ def main(
 def estimate_command(
     *,
     inputs: One,
+    helped: Assist,
     printing: Printing,
 ) -> None:
     """Estimate metrics of PREDICTION from a labelled sample.
@@ -90,6 +92,9 @@ def estimate_command(
     older prediction), or --frame-column NAME --frame-until DAY of PREDICTION. With --frame-column alone,
     a warning is printed if the labels look older.
 
+    Is there a second clustering of the same records: the next release, a slower matcher, a looser threshold?
+    --assist FILE shortens intervals if it is good. If it is not, estimates are those without it.
+
     \b
     Examples:
       erbayes estimate clusters.csv labels.csv --design uniform-records
@@ -100,22 +105,32 @@ def estimate_command(
       erbayes estimate new.csv labels.csv --design uniform-records --frame old.csv
       erbayes estimate new.csv labels.csv --design uniform-records \\
           --frame-column created --frame-until 2021-06-30
+      erbayes estimate old.csv labels.csv --design uniform-records --assist new.csv
 
     Warnings on stderr name what makes the estimates doubtful. Exit status: 0, or 2 if the input
     cannot be used.
     """
     refuse_output_over(printing.output, inputs)
+    refuse_output_over(printing.output, helped)
     metrics = inputs.chosen_metrics()
-    sample, _ = inputs.sample()
+    if helped.assist:
+        sample, engine = helped.sample(inputs)
+    else:
+        (sample, _), engine = inputs.sample(), None
     if sample.units.unmatched:
         message(
             f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing "
             f"{inputs.missing.value}: {MISSING[inputs.missing]}"
         )
-    table = taylor(sample, metrics).apply(metrics).table(inputs.level, inputs.kind).reset_index()
-    for alarm in alarms(sample, metrics):
+    if engine is None:
+        estimates, warned, method = taylor(sample, metrics).apply(metrics), alarms(sample, metrics), "taylor"
+    else:
+        estimates, method = engine(sample, metrics), "assisted"
+        warned = told_alarms(sample, metrics, estimates)
+    for alarm in warned:
         message(f"warning: {alarm}")
-    printing.show_estimates(table, inputs.level)
+    table = estimates.table(inputs.level, inputs.kind).reset_index()
+    printing.show_estimates(table, inputs.level, method)
 
 
 @command("compare")
