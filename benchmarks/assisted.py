@@ -2,13 +2,13 @@
 
     python benchmarks/assisted.py [FILE] [--others]
 
-Estimates with and without the help of a second clustering, from the same samples of PatentsView's releases and
-of simulated populations. The second clusterings are good, similar, worse, of no use, the prediction itself, or
-have faults that no sample shows. 95 % intervals of five metrics under uniform records and uniform clusters, 100
-and 400 draws. FILE keeps finished work, so that a stopped study goes on.
+Estimates with and without the help of a second clustering, from the same samples of PatentsView's releases
+and of simulated populations. The second clusterings are good, similar, worse, of no use, the prediction
+itself, or have faults that no sample shows. 95 % intervals of five metrics under uniform records and uniform
+clusters, 100 and 400 draws. FILE keeps finished work, so that a stopped study goes on.
 
-The bounds of `erbayes.assisted` were chosen on the first group of populations. `--others` takes a second group,
-which had no part in that.
+The bounds of `erbayes.assisted` were chosen on the first group of populations. `--others` takes a second
+group, which had no part in that.
 
 Exits 1 if a bar is missed: mean coverage of .93; coverage of .90 in each cell in which the default has it, to
 two Monte Carlo standard errors; mean interval scores over the default's of .40 where the second clustering is
@@ -34,7 +34,7 @@ from erbayes.study import DrawClusters, DrawRecords, study
 PLANS = {"uniform records": DrawRecords(), "uniform clusters": DrawClusters()}
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_precision, m.b3_recall, m.cluster_recall)
 SIZES = [100, 400]
-REPETITIONS = 300
+REPETITIONS = 250
 TRUTH = "20220630"
 Codes = np.ndarray
 Case = tuple[str, Codes, Codes, Codes]

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
 from .arrays import FloatArray, IntArray, Seed
 from .clustering import Clustering
@@ -112,7 +113,21 @@ class AssistedEstimates(Normal):
             notes=tuple(self.notes[i] for i in j),
         )
 
-    def alarms(self) -> list[str]:
+    def alarms(self, sample: Sample, metrics: Wanted) -> list[str]:
+        """Return the alarms of a sample about metrics without help, and of what is out of reach.
+
+        Parameters
+        ----------
+        sample : Sample
+            The sample of these estimates.
+        metrics : Metric or str, or several
+            The metrics of these estimates, in order.
+        """
+        alone = [metric for metric, note in zip(chosen(metrics), self.notes, strict=True) if note]
+        sentences = alarms(sample, alone) if alone else out_of_balance(sample)
+        return sentences + self._out_of_reach()
+
+    def _out_of_reach(self) -> list[str]:
         """Return the alarm of second clusterings of which a large share is out of reach."""
         used = self.weights.any(axis=1) & (self.out_of_reach > TOO_MUCH)
         if not used.any():
@@ -150,7 +165,8 @@ class Assisted:
 
     - λ is Σde/Σe², cut to [0, 1]. It is fitted in five folds: that of a fold comes from the draws of the
       others. Draws of one unit share a fold.
-    - λ is 0 unless it explains more than a tenth of Σd² in draws that did not choose it.
+    - λ is 0 unless it explains more than a tenth of Σd² in draws that did not choose it. It is also 0 unless
+      the interval gets shorter, with pseudo-draws and degrees of freedom but without clusters out of reach.
     - With several second clusterings the best one is first. Others take over a part of its weight if that
       again explains more than a tenth of what is left.
     - The variance is that of the design for d - λe, or that of the jackknife if it is larger. Degrees of
@@ -271,14 +287,14 @@ class Assisted:
             )
         helps = [_help(own, j, helpers, self.fewest) for j in range(len(own.metrics))]
         fit = own.fit
-        least, most = np.array(fit.support).T
+        corrected = np.clip(fit.mean + [h.correction for h in helps], *np.array(fit.support).T)
         fit = replace(
             fit,
-            mean=np.clip(fit.mean + [h.correction for h in helps], least, most),
+            mean=np.where([h.note == "" for h in helps], corrected, fit.mean),
             df=np.minimum(fit.df, [h.df for h in helps]),
             extremes=fit.reach * np.array([[h.left] for h in helps]),
         )
-        told = AssistedEstimates(
+        estimates = AssistedEstimates(
             **{f.name: getattr(fit, f.name) for f in fields(Normal)},
             seconds=tuple(helper.second.name for helper in helpers),
             weights=np.stack([h.weights for h in helps]),
@@ -289,7 +305,7 @@ class Assisted:
         )
         residuals = own.effect - np.stack([h.explained for h in helps], axis=1)
         return _Judged(
-            told, residuals, np.array([h.jack for h in helps]), np.array([h.further for h in helps])
+            estimates, residuals, np.array([h.jack for h in helps]), np.array([h.further for h in helps])
         )
 
 
@@ -417,7 +433,7 @@ class _Helper:
             effects = _Effects.of(Sample(units, sample.design, sample.expansion), able) if able else None
         return cls(second, position, metrics, reasons, effects)
 
-    def help(self, j: int, fewest: float) -> _Stood | str:
+    def help(self, j: int, fewest: float) -> _StandIn | str:
         """Return the second clustering in the place of the truth for metric j, or why it cannot help."""
         if self.reasons[j]:
             return self.reasons[j]
@@ -433,7 +449,7 @@ class _Helper:
             return f"it rests on {resting:.1f} effective draws {name}, fewer than {fewest:g}"
         if not effects.varies(at):
             return f"the sample shows no variation {name}"
-        return _Stood(
+        return _StandIn(
             effects.fit.mean[at],
             self.second.reference(self.metrics[j], self.position),
             effects.effect[:, at],
@@ -449,7 +465,7 @@ class _Helper:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Stood:
+class _StandIn:
     """A metric with a second clustering in the place of the truth.
 
     Attributes
@@ -509,33 +525,42 @@ def _help(own: _Effects, j: int, helpers: Sequence[_Helper], fewest: float) -> _
     if why := own.refused(j):
         return _Help(weights, none, why)
     answers = [helper.help(j, fewest) for helper in helpers]
-    stood = [answer for answer in answers if isinstance(answer, _Stood)]
-    if not stood:
+    stand_ins = [answer for answer in answers if isinstance(answer, _StandIn)]
+    if not stand_ins:
         return _Help(weights, none, "; ".join(dict.fromkeys(map(str, answers))))
     target = own.linear[:, j]
-    shares = cross_fitted(target, np.stack([s.linear for s in stood], axis=1), own.sample.expansion.unit)
+    shares = cross_fitted(target, np.stack([s.linear for s in stand_ins], axis=1), own.sample.expansion.unit)
     if not shares.any():
         return _Help(weights, none, "the gain is not clear")
     used = shares.mean(axis=0)
-    weights[[isinstance(answer, _Stood) for answer in answers]] = used
+    weights[[isinstance(answer, _StandIn) for answer in answers]] = used
     linear, jack, explained = (
-        sum(share * getattr(s, name) for share, s in zip(shares.T, stood, strict=True))
+        sum(share * getattr(s, name) for share, s in zip(shares.T, stand_ins, strict=True))
         for name in ("linear", "jack", "effect")
     )
-    left = target - linear
-    weighed = list(zip(used, stood, strict=True))
+    left, weighed = target - linear, list(zip(used, stand_ins, strict=True))
     spread = sum(w * s.reference.range for w, s in weighed)
     theta = own.sample.expansion.variance.theta_mean
-    draws = min(own.draws(j), *(s.draws for s in stood))
+    draws = min(own.draws(j), *(s.draws for s in stand_ins))
     pseudo = MASS * np.sum(own.fit.reach[j] ** 2) * theta / (n * draws)
+    jackknifed, df = np.sum((own.jack[:, j] - jack) ** 2), min(_degrees(left), own.fit.df[j])
+    lengths = [
+        variance * stdtrit(degrees, 0.975) ** 2
+        for variance, degrees in (
+            (max(np.sum(left**2), jackknifed) + pseudo, df),
+            (np.sum(target**2), own.fit.df[j]),
+        )
+    ]
+    if lengths[0] >= lengths[1]:
+        return _Help(np.zeros(len(helpers)), none, "the gain is not clear")
     return _Help(
         weights,
         explained,
         correction=sum(w * (s.reference.centre - s.mean) for w, s in weighed),
         correlation=float(np.corrcoef(target, linear)[0, 1]),
-        df=_degrees(left),
+        df=float(df),
         left=float(np.sqrt(min(np.sum(left**2) / np.sum(target**2), 1.0))),
-        jack=float(np.sum((own.jack[:, j] - jack) ** 2)),
+        jack=float(jackknifed),
         further=float(pseudo + spread**2 / 12),
         out_of_reach=max(s.reference.out_of_reach for w, s in weighed if w > 0),
     )
@@ -676,23 +701,9 @@ def assisted(
     )
     sample = Sample(measure(prediction, labels, **options), design)
     estimates = engine(sample, metrics)
-    for alarm in told_alarms(sample, metrics, estimates):
+    for alarm in estimates.alarms(sample, metrics):
         warnings.warn(alarm, Alarm, stacklevel=2)
     return estimates
-
-
-def told_alarms(sample: Sample, metrics: Wanted, estimates: AssistedEstimates) -> list[str]:
-    """Return the alarms of assisted estimates: those of metrics without help, and those of the help.
-
-    Parameters
-    ----------
-    sample : Sample
-    metrics : Metric or str, or several
-    estimates : AssistedEstimates
-        Of these metrics, from this sample.
-    """
-    alone = [m for m, note in zip(chosen(metrics), estimates.notes, strict=True) if note]
-    return (alarms(sample, alone) if alone else out_of_balance(sample)) + estimates.alarms()
 
 
 def _named(by: Any) -> bool:

@@ -8,6 +8,7 @@ import oracle
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from scipy.stats import t as student
 from test_census import population
 from test_cli import refused as refused_by_the_shell
 from test_cli import run
@@ -169,7 +170,7 @@ def test_a_hidden_merge_of_two_giants_stays_inside_the_interval():
     assert not found.mean[0] - 2 * found.sd[0] / 4 < whole, (
         "what it says of the giants is not believed as it is"
     )
-    (alarm,) = found.alarms()
+    *_, alarm = found.alarms(sample, [m.pairwise_recall])
     assert alarm.startswith("Up to 97% of the second clustering is out of reach for pairwise-recall")
     with pytest.warns(eb.Alarm, match="out of reach"):
         eb.assisted(prediction, labels, design, [m.pairwise_recall], by=joined(truth))
@@ -219,6 +220,32 @@ def test_a_gain_that_is_not_clear_is_none():
     for share, used in ((CLEAR / 2, False), (CLEAR * 2, True)):
         target = np.sqrt(share) * effect + np.sqrt(1 - share) * noise
         assert cross_fitted(target, effect[:, None], np.arange(4000)).any() == used
+
+
+def test_an_interval_that_does_not_get_shorter_is_not_taken():
+    """Precision near 1: the pseudo-draws and the few draws that show an error outweigh the gain."""
+    rng = np.random.default_rng(1)
+    splits, merges = sim.Splits(0.25), sim.Merges(0.02)
+    world = sim.simulate(sim.LogNormal(0.7, 0.9), sim.Chain([splits, merges]), 20_000, rng)
+    refused = 0
+    for rate in (0.005, 0.01):
+        by = pd.Series(sim.Misattribution(rate).apply(world.true.to_numpy(), rng), world.true.index)
+        for _ in range(5):
+            drawn = world.true.sample(150, replace=True, random_state=rng)
+            labels, design = world.true[world.true.isin(drawn)], eb.UniformRecords(list(drawn))
+            sample = eb.Sample(eb.measure(world.pred, labels), design)
+            counted = second(by, world.pred, labels)
+            plain = engine.Taylor()(sample, [m.pairwise_precision])
+            found = eb.Assisted(counted)(sample, [m.pairwise_precision])
+            refused += found.notes == ("the gain is not clear",)
+            reference = counted.reference(m.pairwise_precision, counted.position(sample.units))
+            within = found.cov[0, 0] - found.weights[0, 0] ** 2 * reference.range**2 / 12
+            lengths = [
+                np.sqrt(v) * student.ppf(0.975, df)
+                for v, df in ((within, found.df[0]), (plain.cov[0, 0], plain.df[0]))
+            ]
+            assert lengths[0] <= lengths[1] + 1e-9
+    assert refused
 
 
 def test_of_several_the_best_is_first_and_others_need_a_clear_gain():

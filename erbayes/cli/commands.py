@@ -12,7 +12,6 @@ from typing import Annotated
 import pandas as pd
 import typer
 
-from ..assisted import told_alarms
 from ..compare import compare
 from ..demo import demo
 from ..design import UniformClusters, UniformRecords
@@ -126,7 +125,7 @@ def estimate_command(
         estimates, warned, method = taylor(sample, metrics).apply(metrics), alarms(sample, metrics), "taylor"
     else:
         estimates, method = engine(sample, metrics), "assisted"
-        warned = told_alarms(sample, metrics, estimates)
+        warned = estimates.alarms(sample, metrics)
     for alarm in warned:
         message(f"warning: {alarm}")
     table = estimates.table(inputs.level, inputs.kind).reset_index()
