@@ -262,9 +262,11 @@ class Assisted:
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> AssistedEstimates:
         judged = self._judge(sample, metrics)
-        fit, cov = judged.fit, _covariance(sample, [judged])
+        fit = judged.fit
+        helped = fit.weights.any(axis=1)
+        cov = np.where(np.logical_or.outer(helped, helped), _covariance(sample, [judged]), fit.cov)
         before, after = np.diagonal(fit.cov), np.diagonal(cov)
-        shortened = fit.weights.any(axis=1) & (after > 0)
+        shortened = helped & (after > 0)
         gain = np.divide(before, after, out=np.ones_like(before), where=shortened) - 1
         worth = np.maximum(np.round(sample.expansion.unit.shape[-1] * gain), 0)
         return replace(fit, cov=cov, worth=worth)

@@ -355,7 +355,7 @@ def test_a_metric_without_help_is_the_default():
     assert found.notes[:2] == ("the gain is not clear",) * 2
     assert found.notes[2] == "'largest_piece' is no sum over records"
     np.testing.assert_allclose(found.mean, plain.mean)
-    np.testing.assert_allclose(found.cov, plain.cov)
+    np.testing.assert_array_equal(found.cov, plain.cov)
     np.testing.assert_allclose(found.interval(), plain.interval())
     table = found.table()
     assert table["note"].tolist() == list(found.notes) and table["correlation"].isna().all()
@@ -506,6 +506,15 @@ def test_refusals():
             PR,
             by=GOOD,
         )
+
+
+def test_a_frame_leaves_newer_records_out():
+    frame = LABELS.index.union(TRUTH.index[:2500])
+    found = eb.assisted(PREDICTION, LABELS, DESIGN, PR, by=GOOD, frame=frame)
+    again = eb.assisted(PREDICTION[frame], LABELS, DESIGN, PR, by=GOOD)
+    assert (found.weights > 0.8).all()
+    np.testing.assert_allclose(found.mean, again.mean)
+    np.testing.assert_allclose(found.cov, again.cov)
 
 
 def test_omitted_records_leave_both():
