@@ -26,7 +26,10 @@ HERE = Path(__file__).parent
 EXAMPLE = HERE / "guide" / "command-line.md"
 PAGES = [
     EXAMPLE,
-    *(HERE / "guide" / f"{name}.md" for name in ("drawing-and-labelling", "domains", "how-to", "gallery")),
+    *(
+        HERE / "guide" / f"{name}.md"
+        for name in ("drawing-and-labelling", "domains", "how-to", "two-clusterings", "gallery")
+    ),
     *(HERE / f"{name}.md" for name in ("intervals", "heavy-tails")),
 ]
 """Pages that are run, the one that makes the files of the example first."""

@@ -1,6 +1,7 @@
 """How good is my entity resolution? Honest estimates from a small labelled sample."""
 
 from . import columns, metrics
+from .assisted import Assisted, AssistedEstimates, assisted
 from .calibration import ByGroup, Calibrated, linear, links_by_size, links_out_of_reach, raking
 from .clustering import Clustering
 from .compare import Comparison, Differing, compare
@@ -31,6 +32,7 @@ from .frame import Dated
 from .intervals import WALD, BetaGamma, EqualTailed, HighestDensity, Scale, Symmetric, identity, log, logit
 from .metrics import ALL, USUAL
 from .sample import Sample
+from .second import Second
 from .uncertain import Draws, Normal, Totals
 from .units import Missing, Units, links_inside, measure, measure_predicted
 
@@ -39,6 +41,8 @@ __all__ = [
     "USUAL",
     "WALD",
     "Alarm",
+    "Assisted",
+    "AssistedEstimates",
     "BetaGamma",
     "ByGroup",
     "ByPredictedSize",
@@ -65,6 +69,7 @@ __all__ = [
     "R_naive",
     "Sample",
     "Scale",
+    "Second",
     "SingleUnit",
     "Stratified",
     "Symmetric",
@@ -75,6 +80,7 @@ __all__ = [
     "Units",
     "WeightedRecords",
     "alarms",
+    "assisted",
     "balance",
     "by_domain",
     "columns",

@@ -370,7 +370,7 @@ class Units:
         (3.0, 2.0)
         """
         m = np.bincount(self.cluster, weights=self.n)
-        known = _histogram(m[m > 0].astype(np.int64))
+        known = histogram(m[m > 0].astype(np.int64))
         groupings = tuple(g.isolated(self.cluster) for g in self.groupings)
         return replace(self, m=m[self.cluster], known=known, unmatched=0, frame=None, groupings=groupings)
 
@@ -518,7 +518,7 @@ def _near(records: pd.Index, wanted: pd.Index) -> IntArray:
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
 
-def _histogram(sizes: IntArray) -> KnownTotals:
+def histogram(sizes: IntArray) -> KnownTotals:
     counts = np.bincount(sizes)
     size = np.flatnonzero(counts)
     return KnownTotals(size.astype(float), counts[size].astype(float))
@@ -669,7 +669,7 @@ def measure(
     )
     if lacking.all() or (lacking.any() and missing is Missing.ERROR):
         raise missing_records(prediction, labels, lacking)
-    units = assemble(labels, cluster, sizes, _histogram(sizes), blocks=blocks, missing=missing)
+    units = assemble(labels, cluster, sizes, histogram(sizes), blocks=blocks, missing=missing)
     return replace(units, frame=facts)
 
 
@@ -723,7 +723,7 @@ def assemble(
     entity, piece_cluster, n, place = _pieces(labels.codes[kept], cluster[kept])
     N = np.bincount(entity, weights=n, minlength=len(labels.clusters))
     present = np.flatnonzero(N)
-    code, unit_ids = _units_of(labels, blocks)
+    code, unit_ids = units_of(labels, blocks)
     used, unit_of_present = np.unique(code[present], return_inverse=True)
     unit_of = np.full(len(code), -1)
     unit_of[present] = unit_of_present
@@ -744,7 +744,7 @@ def assemble(
     )
 
 
-def _units_of(labels: Clustering, blocks: Any) -> tuple[IntArray, pd.Index]:
+def units_of(labels: Clustering, blocks: Any) -> tuple[IntArray, pd.Index]:
     """Code of the unit of each entity, and the ids of units by their codes."""
     if blocks is None:
         return np.arange(len(labels.clusters)), labels.clusters
@@ -839,7 +839,7 @@ def measure_predicted(
         N=N,
         m=m[unit],
         cluster=cluster[unit],
-        known=_histogram(prediction.sizes),
+        known=histogram(prediction.sizes),
         by_entity=False,
         frame=facts,
         piece_of=pd.Series(piece, index=prediction.records[inside]),

@@ -14,7 +14,7 @@ from erbayes.cli import app, commands, inputs, printing
 
 BY = {"by", "attributes", "of-entities", "links-inside"}
 OWN = {
-    "estimate": {"format", "output"} | BY,
+    "estimate": {"assist", "assist-cluster", "format", "output"} | BY,
     "compare": {"differing", "format", "output"} | BY,
     "report": {"title", "output"} | BY,
     "plan": {"half-width", "per-unit", "per-record", "format", "output"},
@@ -77,6 +77,7 @@ def test_every_shared_option_is_read():
         inputs.Links,
         inputs.SharedFrame,
         inputs.Domains,
+        inputs.Assist,
         printing.Printing,
     ]
     declared = {field.name for one in classes for field in fields(one)}

@@ -19,6 +19,7 @@ from ..design import UniformClusters, UniformRecords
 from ..diagnostics import alarms
 from ..domains import ByDomain, by_domain, compare_by_domain
 from ..engine.closed_form import taylor
+from ..errors import DataError
 from ..files import refuse_output, replacing
 from ..intervals import EqualTailed
 from ..metrics import ALL, Metric
@@ -26,7 +27,7 @@ from ..planning import forecast
 from ..report import report
 from ..sample import Sample
 from ..units import Missing
-from .inputs import DesignName, Domains, One, Several, note_frame
+from .inputs import Assist, DesignName, Domains, One, Several, note_frame
 from .options import app, command, files_of, message, refuse_output_over
 from .printing import Printing
 
@@ -61,6 +62,7 @@ def estimate_command(
     *,
     inputs: One,
     domains: Domains,
+    helped: Assist,
     printing: Printing,
 ) -> None:
     """Estimate metrics of PREDICTION from a labelled sample.
@@ -98,6 +100,9 @@ def estimate_command(
     column is one of PREDICTION, or of --attributes TABLE, whose first column has the ids of records. A link
     counts half for each of its records, so that groups add up to all.
 
+    Is there a second clustering of the same records: the next release, a slower matcher, a looser threshold?
+    --assist FILE shortens intervals if it is good. If it is not, estimates are those without it.
+
     \b
     Examples:
       erbayes estimate clusters.csv labels.csv --design uniform-records
@@ -110,28 +115,37 @@ def estimate_command(
           --attributes customers.csv
       erbayes estimate new.csv labels.csv --design uniform-records \\
           --frame-column created --frame-until 2021-06-30
+      erbayes estimate old.csv labels.csv --design uniform-records --assist new.csv
 
     Warnings on stderr name what makes the estimates doubtful. Exit status: 0, or 2 if the input
     cannot be used.
     """
     refuse_output_over(printing.output, inputs)
+    refuse_output_over(printing.output, helped)
     metrics = inputs.chosen_metrics()
-    sample, _ = inputs.sample()
+    if domains.by is not None and helped.assist:
+        raise DataError("--by takes no second clustering: leave out --assist, or estimate without --by")
+    if helped.assist:
+        sample, engine = helped.sample(inputs)
+    else:
+        (sample, _), engine = inputs.sample(), None
     if sample.units.unmatched:
         message(
             f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing "
             f"{inputs.missing.value}: {MISSING[inputs.missing]}"
         )
     if domains.by is not None:
-        by = _by_domain(inputs, domains, sample, metrics)
-        table = by.table(inputs.level, inputs.kind)
-        for alarm in by.alarms():
-            message(f"warning: {alarm}")
+        by, method = _by_domain(inputs, domains, sample, metrics), "taylor"
+        table, warned = by.table(inputs.level, inputs.kind), [*by.alarms(), *alarms(sample, metrics)]
+    elif engine is not None:
+        helping, method = engine(sample, metrics), "assisted"
+        table, warned = helping.table(inputs.level, inputs.kind), helping.alarms(sample, metrics)
     else:
-        table = taylor(sample, metrics).apply(metrics).table(inputs.level, inputs.kind).reset_index()
-    for alarm in alarms(sample, metrics):
+        found, method = taylor(sample, metrics).apply(metrics), "taylor"
+        table, warned = found.table(inputs.level, inputs.kind), alarms(sample, metrics)
+    for alarm in warned:
         message(f"warning: {alarm}")
-    printing.show_estimates(table, inputs.level)
+    printing.show_estimates(table if domains.by else table.reset_index(), inputs.level, method)
 
 
 def _by_domain(inputs: One, domains: Domains, sample: Sample, metrics: Sequence[Metric]) -> ByDomain:

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
+from ..assisted import Assisted
 from ..clustering import Clustering, ids
 from ..columns import Links as DomainLinks
 from ..compare import Differing
@@ -35,6 +36,7 @@ from ..large import DatabaseTable, DuckDB, Files, Scanned, scan, scan_common
 from ..large.files import FOREIGN, PACKED, unpacks
 from ..metrics import ALL, USUAL, Metric, chosen
 from ..sample import Sample
+from ..second import Second
 from ..units import Missing, Units, measure
 from .options import file_option, message
 
@@ -469,14 +471,63 @@ class One(Inputs):
             message(f"read {labels_read}")
             units = scanned = self.scan(part, shared)
             _note_scan(scanned, part.path)
-            read = f"{_counted(scanned)} ({_source(scanned.columns, part.path)})"
+            read = f"{_counted(scanned)} ({_source(scanned.columns, part.path)}); {labels_read}"
         else:
-            prediction, read = self.read(part, "prediction")
-            shared, labels_read = self.labelled(scanned=False)
-            message(f"read {read}; {labels_read}")
-            units = measure(prediction, **shared)
+            memory, read = self.in_memory()
+            units = measure(**memory)
         note_frame(units)
-        return Sample(units, design), f"{read}; {labels_read}"
+        return Sample(units, design), read
+
+    def in_memory(self) -> tuple[dict[str, Any], str]:
+        """Read the arguments of `erbayes.measure`, with a sentence about what was read."""
+        prediction, read = self.read(self.part, "prediction")
+        shared, labels_read = self.labelled(scanned=False)
+        message(f"read {read}; {labels_read}")
+        return {"prediction": prediction, **shared}, f"{read}; {labels_read}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assist:
+    """Options of second clusterings of the records, which help to estimate."""
+
+    assist: Annotated[
+        list[Path] | None,
+        file_option(
+            "A second clustering of the records, such as the next release: record and cluster, for all "
+            "records. It shortens intervals. Give it several times for several."
+        ),
+    ] = None
+    assist_cluster: Annotated[
+        str | None, typer.Option(help="With --assist, the cluster column of its files.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.assist_cluster is not None and not self.assist:
+            raise DataError("--assist-cluster needs --assist")
+
+    def sample(self, inputs: One) -> tuple[Sample, Assisted]:
+        """Read the sample and the second clusterings, and count them together."""
+        paths = self.assist or []
+        if inputs.scanned([inputs.part]):
+            raise DataError(
+                f"--assist needs a PREDICTION that is read into memory, and {inputs.prediction} is scanned "
+                "where it lies: write its records and clusters to a file of less than 256 MB, and leave out "
+                "--table and --memory-limit"
+            )
+        names = [_stem(path) for path in paths]
+        if len(set(names)) < len(names):
+            raise DataError(f"second clusterings go by their files' names, which must differ: {head(names)}")
+        design = inputs.drawing.read()
+        memory, _ = inputs.in_memory()
+        units = measure(**memory)
+        note_frame(units)
+        seconds = []
+        for name, path in zip(names, paths, strict=True):
+            table = read_columns(path, {"record": inputs.record, "cluster": self.assist_cluster})
+            clustering, read = _clustering(table, path, f"second clustering {name!r}", _CLUSTERS)
+            message(f"assist: read {read}")
+            seconds.append(Second.of(by=clustering, name=name, **memory))
+        return Sample(units, design), Assisted(tuple(seconds))
 
 
 @dataclass(frozen=True, kw_only=True)

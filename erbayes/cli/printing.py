@@ -82,11 +82,11 @@ class Printing:
         with replacing(self.output) as new:
             new.write_text(text, encoding="utf-8")
 
-    def show_estimates(self, table: pd.DataFrame, level: float) -> None:
+    def show_estimates(self, table: pd.DataFrame, level: float, method: str = "taylor") -> None:
         """Print or write estimates. The plain table shows the level in its heads, others show the method."""
         if self.format is Format.TABLE:
             bounds = {bound: f"{bound} {100 * level:g} %" for bound in ("lower", "upper")}
             self._write(_plain(table.drop(columns="level"), bounds))
             return
-        table.insert(list(table.columns).index("metric") + 1, "method", "taylor")
+        table.insert(list(table.columns).index("metric") + 1, "method", method)
         self.show(table)
