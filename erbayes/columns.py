@@ -233,7 +233,10 @@ class GroupMax:
     by_entity: bool
 
     def identified(self, units: Pieces) -> bool:
-        return self.by_entity == units.by_entity and not np.isnan(units.N).any()
+        if self.by_entity != units.by_entity or np.isnan(units.N).any():
+            return False
+        size = units.N if self.by_entity else units.m
+        return bool((np.bincount(units.group, units.n)[units.group] == size).all())  # no piece is missing
 
     def count(self, units: Pieces) -> FloatArray:
         if not self.identified(units):
