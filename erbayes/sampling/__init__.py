@@ -1,5 +1,38 @@
-"""From a prediction to labels: candidates, and the page on which annotators answer."""
+"""Drawing: which records of a prediction to label, and the design to estimate by afterwards.
 
+drawn = draw(prediction, LinkEnds(), n=200, seed=1)
+estimate(prediction, labels, drawn.design(labels))
+"""
+
+from .drawn import Drawn, draw
 from .page import labelling_page, read_answers
+from .plans import (
+    PLANS,
+    GivenChances,
+    LinkEnds,
+    Mixture,
+    Plan,
+    Poisson,
+    Records,
+    RootSize,
+    Systematic,
+)
+from .source import InMemory, Source
 
-__all__ = ["labelling_page", "read_answers"]
+__all__ = [
+    "PLANS",
+    "Drawn",
+    "GivenChances",
+    "InMemory",
+    "LinkEnds",
+    "Mixture",
+    "Plan",
+    "Poisson",
+    "Records",
+    "RootSize",
+    "Source",
+    "Systematic",
+    "draw",
+    "labelling_page",
+    "read_answers",
+]
