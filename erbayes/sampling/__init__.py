@@ -4,6 +4,7 @@ drawn = draw(prediction, LinkEnds(), n=200, seed=1)
 estimate(prediction, labels, drawn.design(labels))
 """
 
+from .candidates import by_text, candidate_counts, from_clustering, from_pairs, interleaved
 from .drawn import Drawn, draw
 from .page import labelling_page, read_answers
 from .plans import (
@@ -32,7 +33,12 @@ __all__ = [
     "RootSize",
     "Source",
     "Systematic",
+    "by_text",
+    "candidate_counts",
     "draw",
+    "from_clustering",
+    "from_pairs",
+    "interleaved",
     "labelling_page",
     "read_answers",
 ]
