@@ -9,6 +9,7 @@ Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 
 from .contract import Design, Expansion, SelectedBySize, WithChances, WithLaw
 from .drawn import Correction, Ids, paper_theta, sampling_fraction
+from .kept import KeptWeights
 from .known import BySize, KnownWeights, WeightedRecords
 from .predicted import ByPredictedSize, PoissonRecords, SystematicRecords
 from .strata import SingleUnit, Stratified
@@ -22,6 +23,7 @@ __all__ = [
     "DistinctEntities",
     "Expansion",
     "Ids",
+    "KeptWeights",
     "KnownWeights",
     "PoissonRecords",
     "SelectedBySize",

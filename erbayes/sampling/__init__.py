@@ -5,6 +5,8 @@ estimate(prediction, labels, drawn.design(labels))
 """
 
 from .drawn import Drawn, draw
+from .folder import Folder, read_folder, write_folder
+from .page import labelling_page, read_answers
 from .plans import (
     PLANS,
     GivenChances,
@@ -17,10 +19,12 @@ from .plans import (
     Systematic,
 )
 from .source import InMemory, Source
+from .tasks import dealt, tasks
 
 __all__ = [
     "PLANS",
     "Drawn",
+    "Folder",
     "GivenChances",
     "InMemory",
     "LinkEnds",
@@ -31,5 +35,11 @@ __all__ = [
     "RootSize",
     "Source",
     "Systematic",
+    "dealt",
     "draw",
+    "labelling_page",
+    "read_answers",
+    "read_folder",
+    "tasks",
+    "write_folder",
 ]

@@ -17,6 +17,7 @@ from ..design import (
     Design,
     PoissonRecords,
     SystematicRecords,
+    UniformRecords,
     WeightedRecords,
 )
 from ..errors import DataError, head, need, number
@@ -136,6 +137,9 @@ class Records(_WithReplacement):
 
     def column(self, known: KnownTotals) -> ClusterSum:
         return RECORDS
+
+    def design(self, drawn: Labelled) -> Design:
+        return UniformRecords(drawn.units, records=int(drawn.known.total(RECORDS)))
 
 
 @dataclass(frozen=True, slots=True)
