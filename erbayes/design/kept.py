@@ -17,8 +17,8 @@ class KeptWeights:
     """The draws of a design with their weights on the prediction that was drawn from.
 
     The chance of an entity may depend on the predicted clusters of its records, as under
-    `erbayes.sampling.LinkEnds`. Another prediction of the same records has other clusters. It is judged by the
-    weights of the clusters that were drawn from.
+    `erbayes.sampling.LinkEnds`. Another prediction of the same records has other clusters. It is judged by
+    the weights of the clusters that were drawn from.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ class KeptWeights:
         single = units.ids.symmetric_difference(self.drawn_from.ids)
         if len(single):
             raise DataError(
-                f"{len(single)} labelled units are in the prediction or in the one that was drawn from, not in "
-                f"both, such as {head(single)}",
+                f"{len(single)} labelled units are in the prediction or in the one that was drawn from, not "
+                f"in both, such as {head(single)}",
                 Remedy.MISSING,
             )
         position = units.ids.get_indexer(self.drawn_from.ids).astype(np.int64)

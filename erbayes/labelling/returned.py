@@ -7,21 +7,24 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from html import escape
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from ..arrays import FloatArray
 from ..clustering import Clustering, as_index, kind
 from ..design import Design, KeptWeights
 from ..errors import DataError, Remedy, head
 from ..large import lies_elsewhere, scan
 from ..sampling.folder import DECIDED, Folder, answer_files, read_folder
-from ..sampling.page import ADDED, read_answers
+from ..sampling.page import ADDED, DRAWN, read_answers
 from ..sampling.sheets import read_sheet
-from ..sampling.tasks import ASKED, DRAWN
+from ..sampling.tasks import ASKED
 from ..units import Missing, measure
 from .pairs import Pair
 from .sheets import NOT_CORRECT
@@ -166,8 +169,8 @@ class Labels:
         chance = self.folder.drawn.table.drop_duplicates("record").set_index("record")["probability"]
         tables = []
         for (first, second), pair in self.pairs.items():
-            p = chance[pair.mentions].to_numpy()
-            table = pair.agreement(lambda N, p=p: 1 / (p * N)).table().rename_axis("share").reset_index()
+            weight = partial(_weight, chance[pair.mentions].to_numpy(float))
+            table = pair.agreement(weight).table().rename_axis("share").reset_index()
             table.insert(0, "annotators", f"{first}, {second}")
             table.insert(1, "tasks", len(pair.mentions))
             tables.append(table[["annotators", "tasks", "share", "estimate", "lower", "upper"]])
@@ -180,8 +183,8 @@ class Labels:
         Returns
         -------
         DataFrame
-            The rows of the tasks in which a fault stops `labels`, and the records that annotators have added to
-            them. A column per annotator has the answers so far.
+            The rows of the tasks in which a fault stops `labels`, and the records that annotators have added
+            to them. A column per annotator has the answers so far.
         """
         wrong = self.problems[~self.problems["fault"].isin(HARMLESS)]
         tasks = self.folder.tasks
@@ -194,10 +197,12 @@ class Labels:
         keys = pd.MultiIndex.from_frame(table[["task", "record"]])
         for annotator, answers in given.groupby("annotator"):
             marks = answers.groupby(["task", "record"])["same"].agg(lambda x: "/".join(sorted(set(x))))
-            table.insert(table.columns.get_loc(ASKED[0]), f"answer of {annotator}", marks.reindex(keys).array)
+            table.insert(
+                list(table).index(ASKED[0]), f"answer of {annotator}", marks.reindex(keys).to_numpy()
+            )
         return table.fillna("").reset_index(drop=True)
 
-    def design(self, drawn_from: Any = None) -> Design:
+    def design(self, drawn_from: Any = None, missing: Missing = Missing.ERROR) -> Design:
         """Return the design of the draws whose tasks are resolved.
 
         Parameters
@@ -205,11 +210,13 @@ class Labels:
         drawn_from : memberships, or files and tables, optional
             The prediction that was drawn from. It is needed to judge another prediction of the same records,
             unless records were drawn uniformly: chances follow from the predicted clusters at the draw.
+        missing : Missing
+            What to do with labelled records that `drawn_from` lacks, as in `erbayes.measure`.
 
         Returns
         -------
         Design
-            For the prediction that was drawn from, or, with `drawn_from`, for every prediction of its records.
+            For the prediction that was drawn from, or, with `drawn_from`, for any prediction of its records.
 
         Raises
         ------
@@ -221,14 +228,15 @@ class Labels:
         design = replace(drawn, table=table.reset_index(drop=True)).design(labels)
         if drawn_from is None:
             return design
-        units = (scan if lies_elsewhere(drawn_from) else measure)(drawn_from, labels, missing=Missing.OMIT)
+        units = (scan if lies_elsewhere(drawn_from) else measure)(drawn_from, labels, missing=missing)
         return KeptWeights(design, units)
 
     def __repr__(self) -> str:
         tasks = self.folder.tasks["task"].nunique()
+        records, entities = len(self.stars.answers), self.stars.answers["entity"].nunique()
         return (
-            f"Labels({len(self.stars.answers):,} records of {self.stars.answers['entity'].nunique():,} entities, "
-            f"from {tasks - len(self.unresolved):,} of {tasks:,} tasks; {len(self.problems):,} faults)"
+            f"Labels({records:,} records of {entities:,} entities, from {tasks - len(self.unresolved):,} of "
+            f"{tasks:,} tasks; {len(self.problems):,} faults)"
         )
 
     def _repr_html_(self) -> str:
@@ -238,9 +246,9 @@ class Labels:
 def read_labels(folder: str | Path | Folder, prediction: Any = None) -> Labels:
     """Read the answers in the folder of a draw: sheets, and files that a labelling page has saved.
 
-    Every row of a task needs an answer: y if the record belongs to the entity of the drawn record, n if not. The
-    y of the drawn record itself says that the task is done. Annotators add records by new rows of the task,
-    with y. One x in `cannot_tell` stands for the whole task.
+    Every row of a task needs an answer: y if the record belongs to the entity of the drawn record, n if not.
+    The y of the drawn record itself says that the task is done. Annotators add records by new rows of the
+    task, with y. One x in `cannot_tell` stands for the whole task.
 
     No fault stops the reading: `Labels.problems` lists them all. Several files of one annotator are read as
     one. Answers of sheet-decided.csv (or .xlsx) replace those of the annotators.
@@ -277,7 +285,8 @@ class _Reader:
             tasks.loc[tasks["role"] == DRAWN, ["task", "record"]].itertuples(index=False, name=None)
         )
         self.shown: dict[int, dict[str, Any]] = {
-            task: dict(zip(rows.map(str), rows, strict=True)) for task, rows in tasks.groupby("task")["record"]
+            int(str(task)): dict(zip(rows.map(str), rows, strict=True))
+            for task, rows in tasks.groupby("task")["record"]
         }
         self.known = {str(record): record for record in tasks["record"]}
         self.integers = kind(as_index(tasks["record"])) == "integer"
@@ -296,12 +305,12 @@ class _Reader:
         except DataError as error:
             self.problems.append((error.what, "", "", "", Fault.UNREAD))
             return
-        filled = rows[["same", "cannot_tell"]].map(str.strip).ne("").any(axis=1)
+        filled = (rows[["same", "cannot_tell"]].map(str.strip) != "").any(axis=1)
         begun = rows["task"][filled].unique()
         if len(begun):
             self.files.append(file.name)
         for number, group in rows[rows["task"].isin(begun)].groupby("task", sort=False):
-            self._read_task(annotator, number, group)
+            self._read_task(annotator, str(number), group)
 
     def _read_task(self, annotator: str, number: str, rows: pd.DataFrame) -> None:
         """Read the rows of a task in one file."""
@@ -402,7 +411,9 @@ class _Reader:
         return Labels(
             self.folder,
             stars,
-            pd.DataFrame(self.problems, columns=["where", "annotator", "task", "record", "fault"], dtype=object),
+            pd.DataFrame(
+                self.problems, columns=["where", "annotator", "task", "record", "fault"], dtype=object
+            ),
             pd.DataFrame(rest, columns=["task", "record", "state"], dtype=object),
             pd.DataFrame(states, columns=["annotator", "task", "state"], dtype=object),
             self._given(),
@@ -481,10 +492,10 @@ class _Reader:
         for first, second in combinations(sorted(complete), 2):
             both = [task for task in complete[first] if task in complete[second]]
             if both:
-                tables = [_entities(complete[name], both, self.drawn) for name in (first, second)]
-                records = pd.concat([*tables, members])["record"].drop_duplicates()
+                one, other = (_entities(complete[name], both, self.drawn) for name in (first, second))
+                records = pd.concat([one, other, members])["record"].drop_duplicates()
                 prediction = {record: cluster.get(record, f"alone {record}") for record in records}
-                pairs[first, second] = Pair.of(*tables, prediction)
+                pairs[first, second] = Pair.of(one, other, prediction)
         return pairs
 
 
@@ -494,22 +505,27 @@ def _entities(answers: Mapping[int, _Answer], tasks: Iterable[int], drawn: Mappi
     return pd.DataFrame(rows, columns=["mention", "record"])
 
 
+def _weight(chance: FloatArray, size: FloatArray) -> FloatArray:
+    """Return the weight of an entity by the chance of its drawn record, (n,)."""
+    return np.asarray(1 / (chance * size))
+
+
 def _of_page(file: Path, folder: Folder) -> tuple[str, pd.DataFrame]:
     """Return the annotator of a file that a page has saved, and its rows."""
     table = read_answers(file, folder.tasks, folder.fingerprint)
     (annotator,) = {name for name in table["annotator"] if name} or {""}
     answered = table["task"][table["annotator"] != ""]
     rows = table[table["task"].isin(answered)]
-    return annotator, rows.assign(
-        where=file.name, task=rows["task"].map(str), record=rows["record"].map(str)
-    )
+    return annotator, rows.assign(where=file.name, task=rows["task"].map(str), record=rows["record"].map(str))
 
 
 def _of_sheet(file: Path) -> tuple[str, pd.DataFrame]:
     """Return the annotator of a sheet, and its rows."""
     name = re.fullmatch(r"sheet-(.+)", file.stem)
     if name is None or file.suffix.lower() not in {".csv", ".xlsx"}:
-        raise DataError(f"{file.name}: files with answers are sheet-NAME.csv, sheet-NAME.xlsx or saved by a page")
+        raise DataError(
+            f"{file.name}: files with answers are sheet-NAME.csv, sheet-NAME.xlsx or saved by a page"
+        )
     table = read_sheet(file)
     if lacking := [c for c in ("task", "record", "role", *ASKED) if c not in table.columns]:
         raise DataError(f"{file.name} has no column {head(lacking, 9)}; it has {head(table.columns, 20)}")

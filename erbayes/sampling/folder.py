@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,9 +20,9 @@ from ..clustering import as_index, kind
 from ..errors import DataError, Remedy, head, need
 from ..files import refuse_output, terminable
 from .drawn import Drawn
-from .page import labelling_page
+from .page import CANDIDATE, DRAWN, labelling_page
 from .sheets import HAS_XLSX, read_sheet, write_sheet
-from .tasks import ASKED, CANDIDATE, DRAWN, dealt
+from .tasks import ASKED, dealt
 
 VERSION = 1
 """The version of the folder."""
@@ -59,8 +58,8 @@ class Folder:
 
     def __repr__(self) -> str:
         return (
-            f"Folder({str(self.path)!r}: {len(self.drawn.table):,} draws, {self.tasks['task'].nunique():,} tasks, "
-            f"{len(self.tasks):,} records shown, annotators {', '.join(self.dealt)})"
+            f"Folder({str(self.path)!r}: {len(self.drawn.table):,} draws, {self.tasks['task'].nunique():,} "
+            f"tasks, {len(self.tasks):,} records shown, annotators {', '.join(self.dealt)})"
         )
 
     def _repr_html_(self) -> str:
@@ -165,8 +164,8 @@ def read_folder(path: str | Path) -> Folder:
         raise DataError(f"{path / FACTS} is not of version {VERSION}: read it with the erbayes that wrote it")
     if sha256(b"".join(content)).hexdigest()[:16] != about["fingerprint"]:
         raise DataError(
-            f"{path}: {DRAWS} or {TASKS} has changed since the draw, perhaps in a spreadsheet program: restore "
-            "both; answers belong into the sheets"
+            f"{path}: {DRAWS} or {TASKS} has changed since the draw, perhaps in a spreadsheet program: "
+            "restore both; answers belong into the sheets"
         )
     table, shown = (read_sheet(path / name) for name in (DRAWS, TASKS))
     for column, type in about["types"].items():
@@ -185,7 +184,9 @@ def read_folder(path: str | Path) -> Folder:
     drawn = Drawn.from_json(
         json.dumps(about["drawn"]), table.reset_index(drop=True), members.drop_duplicates("record")
     )
-    stated = {k: v for k, v in about.items() if k not in {"version", "fingerprint", "annotators", "types", "drawn"}}
+    stated = {
+        k: v for k, v in about.items() if k not in {"version", "fingerprint", "annotators", "types", "drawn"}
+    }
     return Folder(path, drawn, shown, about["annotators"], about["fingerprint"], stated)
 
 
@@ -231,7 +232,9 @@ def _refuse_target(path: Path, replace: bool) -> None:
     if not (path / FACTS).exists():
         raise DataError(f"cannot write {path}: the folder holds other files; name a new one")
     if (names := _answered(path)) and not replace:
-        raise DataError(f"cannot write {path}: it holds answers, in {head(names)}: name a new folder", Remedy.ANSWERED)
+        raise DataError(
+            f"cannot write {path}: it holds answers, in {head(names)}: name a new folder", Remedy.ANSWERED
+        )
 
 
 @contextmanager

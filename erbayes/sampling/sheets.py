@@ -76,7 +76,9 @@ def write_sheet(table: pd.DataFrame, path: Path, exact: Sequence[str] = ("record
     text = {str(name): _text(table[name]) for name in table.columns}
     shown = {name: column if name in exact else list(map(_legible, column)) for name, column in text.items()}
     ids = [(name, id) for name in exact for id in text[name]]
-    lost = [id for _, id in ids if not id.strip() or any("\ud800" <= character <= "\udfff" for character in id)]
+    lost = [
+        id for _, id in ids if not id.strip() or any("\ud800" <= character <= "\udfff" for character in id)
+    ]
     if not lost:
         try:
             (_write_xlsx if path.suffix == ".xlsx" else _write_csv)(shown, path)
@@ -88,8 +90,8 @@ def write_sheet(table: pd.DataFrame, path: Path, exact: Sequence[str] = ("record
             lost = [id for (_, id), other in zip(ids, read, strict=True) if id != other]
     if lost:
         raise DataError(
-            f"{len(lost)} ids cannot be written to {path.suffix[1:].upper()} files, such as {head(lost)}: give "
-            "them other ids"
+            f"{len(lost)} ids cannot be written to {path.suffix[1:].upper()} files, such as {head(lost)}: "
+            "give them other ids"
         )
 
 
@@ -161,7 +163,9 @@ def read_sheet(path: Path) -> pd.DataFrame:
     width = len(names)
     rows = [(row, cells) for row, cells in rows if any(cells)]
     if long := [row for row, cells in rows if any(cells[width:])]:
-        raise DataError(f"cannot read {path}: {len(long)} rows have more cells than names, such as row {long[0]}")
+        raise DataError(
+            f"cannot read {path}: {len(long)} rows have more cells than names, such as row {long[0]}"
+        )
     cells = [(values + [""] * width)[:width] for _, values in rows]
     return pd.DataFrame(cells, index=[row for row, _ in rows], columns=names, dtype=object)
 

@@ -11,14 +11,11 @@ import pandas as pd
 from ..clustering import as_index, ids, kind
 from ..errors import DataError, head, number, whole
 from ..tables import to_frame
+from .page import ANSWERS, CANDIDATE, CLUSTER, DRAWN, KEYS
 
-DRAWN, CLUSTER, CANDIDATE = "drawn", "cluster", "candidate"
-"""Roles of a record in a task."""
-FIXED = ("task", "record", "role")
-"""The first columns of a table of tasks."""
 ASKED = ("same", "cannot_tell")
 """The last columns of a table of tasks, which annotators fill."""
-RESERVED = frozenset((*FIXED, *ASKED, "why", "note", "annotator"))
+RESERVED = frozenset([*KEYS, *ANSWERS, "why"])
 """Names that no column of attributes may have."""
 
 
@@ -54,7 +51,8 @@ def tasks(drawn: Draws, attributes: Any = None, candidates: Any = None) -> pd.Da
         What annotators see of a record. The first column is the record; all others are shown.
     candidates : DataFrame or Arrow table, optional
         Records that may be missing from the predicted clusters: columns drawn record, candidate and,
-        optionally, why it is one. A candidate that the task shows already is not shown twice.
+        optionally, why it is one. Rows of other records are left out. A record that the task shows already
+        is not shown twice.
 
     Returns
     -------
@@ -66,7 +64,7 @@ def tasks(drawn: Draws, attributes: Any = None, candidates: Any = None) -> pd.Da
     ------
     DataError
         Attributes that lack a shown record, list one twice, or have a column of a reserved name. Candidates
-        of records that were not drawn. Ids of another type than those of the draws.
+        of no drawn record. Ids of another type than those of the draws.
 
     Examples
     --------
@@ -106,8 +104,8 @@ def _candidates(candidates: Any, mentions: pd.DataFrame) -> pd.DataFrame:
     frame = to_frame(candidates)
     if not 2 <= frame.shape[1] <= 3:
         raise DataError(
-            f"the table of candidates has {frame.shape[1]} columns, {head(frame.columns, 20)}: it needs the drawn "
-            "record, the candidate and, optionally, why"
+            f"the table of candidates has {frame.shape[1]} columns, {head(frame.columns, 20)}: it needs the "
+            "drawn record, the candidate and, optionally, why"
         )
     records = ids(frame.iloc[:, 0], "drawn records of the candidates")
     others = ids(frame.iloc[:, 1], "candidates")
@@ -115,11 +113,15 @@ def _candidates(candidates: Any, mentions: pd.DataFrame) -> pd.DataFrame:
     for what, index in (("drawn records of the candidates", records), ("candidates", others)):
         _need_kind(index, drawn, what)
     position = drawn.get_indexer(records)
-    unknown = records[position < 0].unique()
-    if len(unknown):
-        raise DataError(f"candidates are listed for {len(unknown)} records that were not drawn: {head(unknown)}")
-    rows = pd.DataFrame({"task": mentions["task"].to_numpy()[position], "record": others, "role": CANDIDATE})
-    return rows if frame.shape[1] == 2 else rows.assign(why=frame.iloc[:, 2].to_numpy())
+    known = position >= 0
+    if len(records) and not known.any():
+        raise DataError(
+            f"none of the {len(records):,} candidates is for a drawn record, such as {head(drawn)}: the "
+            f"first column has records such as {head(records)}"
+        )
+    task = mentions["task"].to_numpy()[position[known]]
+    rows = pd.DataFrame({"task": task, "record": others[known], "role": CANDIDATE})
+    return rows if frame.shape[1] == 2 else rows.assign(why=frame.iloc[:, 2].to_numpy()[known])
 
 
 def _need_kind(index: pd.Index, drawn: pd.Index, what: str) -> None:
@@ -135,9 +137,13 @@ def _with_attributes(table: pd.DataFrame, attributes: Any) -> pd.DataFrame:
     frame = to_frame(attributes)
     names = list(frame.columns)
     if len(names) < 2:
-        raise DataError(f"the table of attributes needs a record and at least one column to show; it has {names}")
+        raise DataError(
+            f"the table of attributes needs a record and at least one column to show; it has {names}"
+        )
     if taken := [name for name in names[1:] if name in RESERVED]:
-        raise DataError(f"attributes cannot be called {head(taken, 9)}, as columns of a sheet are: rename them")
+        raise DataError(
+            f"attributes cannot be called {head(taken, 9)}, as columns of a sheet are: rename them"
+        )
     records = ids(frame.iloc[:, 0], f"column {names[0]!r} of the attributes")
     shown = as_index(table["record"])
     _need_kind(records, shown, "records of the attributes")
@@ -149,7 +155,9 @@ def _with_attributes(table: pd.DataFrame, attributes: Any) -> pd.DataFrame:
     position = records.get_indexer(shown)
     lacking = shown[position < 0].unique()
     if len(lacking):
-        raise DataError(f"{len(lacking)} of {shown.nunique()} shown records have no attributes: {head(lacking)}")
+        raise DataError(
+            f"{len(lacking)} of {shown.nunique()} shown records have no attributes: {head(lacking)}"
+        )
     rows = frame.iloc[position, 1:].reset_index(drop=True)
     return pd.concat([table, rows], axis=1)
 
@@ -185,7 +193,9 @@ def dealt(count: int, annotators: int = 1, overlap: float = 0.2, seed: int = 0) 
     count, annotators = whole(count, "the number of tasks"), whole(annotators, "annotators")
     number(overlap, "overlap", lambda share: 0 <= share <= 1, "lie in [0, 1]")
     if annotators > min(len(ascii_uppercase), count):
-        raise DataError(f"{annotators} annotators for {count} tasks: at most {min(len(ascii_uppercase), count)}")
+        raise DataError(
+            f"{annotators} annotators for {count} tasks: at most {min(len(ascii_uppercase), count)}"
+        )
     names = ascii_uppercase[:annotators]
     order = 1 + np.random.default_rng([whole(seed, "seed", 0), 1]).permutation(count)
     both = round(overlap * count) if annotators > 1 else 0
