@@ -21,7 +21,18 @@ from .engine import P_naive, R_naive, jackknife, naive, taylor
 from .errors import Alarm, DataError, NotIdentified
 from .estimate import estimate
 from .frame import Dated
-from .intervals import WALD, BetaGamma, EqualTailed, HighestDensity, Scale, Symmetric, identity, log, logit
+from .intervals import (
+    WALD,
+    Anytime,
+    BetaGamma,
+    EqualTailed,
+    HighestDensity,
+    Scale,
+    Symmetric,
+    identity,
+    log,
+    logit,
+)
 from .metrics import ALL, USUAL
 from .sample import Sample
 from .uncertain import Draws, Normal, Totals
@@ -32,6 +43,7 @@ __all__ = [
     "USUAL",
     "WALD",
     "Alarm",
+    "Anytime",
     "BetaGamma",
     "BySize",
     "Calibrated",

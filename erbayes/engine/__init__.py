@@ -7,6 +7,7 @@ Studies, reports, comparisons and sensitivity analyses take all of them. They al
 with the same arguments (see `Engine`).
 """
 
+from .betting import AnytimeBetting, Betting, Means, PlainMeans, betting, values_of_draws
 from .bootstrap import Basic, BCa, Bootstrap, Resampled, Studentised, bootstrap
 from .closed_form import Taylor, taylor
 from .contract import Engine, Estimator, Paired
@@ -17,20 +18,24 @@ from .side_by_side import SideBySide, side_by_side
 from .wrapped import OnCalibrated, OnDistinct
 
 __all__ = [
+    "AnytimeBetting",
     "BCa",
     "Basic",
+    "Betting",
     "Bootstrap",
     "Dirichlet",
     "Engine",
     "Estimator",
     "FixedReplicates",
     "Jackknife",
+    "Means",
     "Multinomial",
     "Naive",
     "OnCalibrated",
     "OnDistinct",
     "P_naive",
     "Paired",
+    "PlainMeans",
     "PseudoDraws",
     "R_naive",
     "RaoWu",
@@ -39,9 +44,11 @@ __all__ = [
     "SideBySide",
     "Studentised",
     "Taylor",
+    "betting",
     "bootstrap",
     "jackknife",
     "naive",
     "side_by_side",
     "taylor",
+    "values_of_draws",
 ]

@@ -1,0 +1,5 @@
+"""Sampling: what to draw, what to give annotators, when to stop."""
+
+from .stopping import ONCE, REPEATED, Check, Rule, Verdict, check
+
+__all__ = ["ONCE", "REPEATED", "Check", "Rule", "Verdict", "check"]
