@@ -34,6 +34,7 @@ from .intervals import (
     logit,
 )
 from .metrics import ALL, USUAL
+from .nonresponse import Responding, size_classes
 from .sample import Sample
 from .uncertain import Draws, Normal, Totals
 from .units import Missing, Units, links_inside, measure, measure_predicted
@@ -62,6 +63,7 @@ __all__ = [
     "NotIdentified",
     "P_naive",
     "R_naive",
+    "Responding",
     "Sample",
     "Scale",
     "SingleUnit",
@@ -91,5 +93,6 @@ __all__ = [
     "naive",
     "paper_theta",
     "sampling_fraction",
+    "size_classes",
     "taylor",
 ]

@@ -7,7 +7,7 @@ Studies, reports, comparisons and sensitivity analyses take all of them. They al
 with the same arguments (see `Engine`).
 """
 
-from .betting import AnytimeBetting, Betting, Means, PlainMeans, betting, values_of_draws
+from .betting import AnytimeBetting, Betting, BoundedMeans, Means, betting, draws_of
 from .bootstrap import Basic, BCa, Bootstrap, Resampled, Studentised, bootstrap
 from .closed_form import Taylor, taylor
 from .contract import Engine, Estimator, Paired
@@ -23,6 +23,7 @@ __all__ = [
     "Basic",
     "Betting",
     "Bootstrap",
+    "BoundedMeans",
     "Dirichlet",
     "Engine",
     "Estimator",
@@ -35,7 +36,6 @@ __all__ = [
     "OnDistinct",
     "P_naive",
     "Paired",
-    "PlainMeans",
     "PseudoDraws",
     "R_naive",
     "RaoWu",
@@ -46,9 +46,9 @@ __all__ = [
     "Taylor",
     "betting",
     "bootstrap",
+    "draws_of",
     "jackknife",
     "naive",
     "side_by_side",
     "taylor",
-    "values_of_draws",
 ]

@@ -1,35 +1,36 @@
-"""Bets on the order of draws: exact intervals for metrics that are plain means of numbers in [0, 1].
+"""Bets on the order of draws: exact intervals for metrics that are means of bounded numbers.
 
-A gambler starts with wealth 1 and bets, before each draw, that its value x lies above p:
+A metric is the mean of ratios x in [0, 1], in which a draw has a share u in [0, 1]: E[u (x - p)] = 0 if p is
+the metric. A gambler starts with wealth 1 and bets, before each draw, that the metric lies above p:
 
-    W_t(p) = Π_{s ≤ t} (1 + λ_s(p) (x_s - p)),   λ_s(p) = min(λ_s, c/p)
+    W_t(p) = Π_{s ≤ t} (1 + λ_s(p) u_s (x_s - p)),   λ_s(p) = min(λ_s, c/p)
 
-If p is the mean, no bet pays on average, and the wealth ever exceeds 1/a with probability a at most (Ville's
-inequality). Values p at which the wealth has exceeded 2/α are therefore too low, except with probability
-α/2. A second gambler bets that x lies below p. Both statements need no normal approximation, and hold for
-every number of draws. W_t falls in p, and the wealth of the second gambler rises, since each factor does. So
+If p is the metric, no bet pays on average, and the wealth ever reaches 1/a with probability a at most
+(Ville's inequality). Values p at which the wealth has reached 2/α are therefore too low, except with
+probability α/2. A second gambler bets that the metric lies below p. Neither statement needs a normal
+approximation. W_t falls in p, since each factor does, and the wealth of the second gambler rises. So
 bisection finds both ends to rounding.
 
-The bets λ_s follow from the variance of the draws before s, σ²_{s-1}, which counts ¼ as one draw:
+The bets λ_s follow from the draws before s. Their variance σ²_{s-1} counts ¼ as one draw:
 
-    λ_s = √(2 log(2/α) / (σ²_{s-1} n))            for a fixed number n of draws
-    λ_s = √(2 log(2/α) / (σ²_{s-1} s log(1 + s))) for a sequence
+    λ_s = √(2 log(2/α) / (σ²_{s-1} n))             for a fixed number n of draws
+    λ_s = √(2 log(2/α) / (σ²_{s-1} s log(1 + s)))  for a sequence
 
 Source: Waudby-Smith and Ramdas (2024), Journal of the Royal Statistical Society B 86, 1-27, theorem 3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from ..arrays import FloatArray, Seed
-from ..columns import ClusterSum
+from ..arrays import FloatArray, Seed, floats
+from ..columns import ClusterSum, Column, Known
 from ..design import SelectedBySize
-from ..errors import DataError, NotIdentified
+from ..errors import DataError, NotIdentified, need_object
 from ..intervals import Support, check_level
 from ..metrics import UNIT, Metric
 from ..sample import Sample
@@ -41,6 +42,8 @@ CAP = 0.75
 """The largest share c of the wealth that a bet can lose."""
 HALVINGS = 50
 """Steps of bisection, after which ends are exact to 2⁻⁵⁰."""
+GREATEST = 2.0
+"""The largest share of a draw, over the mean share, with which a bet is worth while."""
 
 
 class Pace(Protocol):
@@ -73,46 +76,47 @@ def unending(draw: FloatArray) -> FloatArray:
     return draw * np.log1p(draw)
 
 
-def _bets(x: FloatArray, alpha: float, pace: Pace) -> FloatArray:
+def _bets(x: FloatArray, u: FloatArray, alpha: float, pace: Pace) -> FloatArray:
     """Return λ_s before each draw, (..., n), from the draws before it."""
     draw = np.arange(1.0, x.shape[-1] + 1)
-    mean = (0.5 + np.cumsum(x, axis=-1)) / (1 + draw)
-    variance = (0.25 + np.cumsum((x - mean) ** 2, axis=-1)) / (1 + draw)
+    mean = (0.5 + np.cumsum(u * x, axis=-1)) / (1 + np.cumsum(u, axis=-1))
+    variance = (0.25 + np.cumsum((u * (x - mean)) ** 2, axis=-1)) / (1 + draw)
     before = np.concatenate([np.full_like(x[..., :1], 0.25), variance[..., :-1]], axis=-1)
     return np.asarray(np.sqrt(2 * np.log(2 / alpha) / (before * pace(draw))))
 
 
-def _log_wealth(x: FloatArray, bets: FloatArray, p: FloatArray) -> FloatArray:
-    """Return the logarithm of the largest wealth so far of bets that x lies above p, (...)."""
-    p = p[..., None]
+def _log_wealth(x: FloatArray, u: FloatArray, bets: FloatArray, p: FloatArray) -> FloatArray:
+    """Return the logarithm of the wealth after each draw, (..., n), of bets that the metric is above p."""
     with np.errstate(divide="ignore"):
-        stake = np.minimum(bets, CAP / p)
-    return np.asarray(np.cumsum(np.log1p(stake * (x - p)), axis=-1).max(axis=-1))
+        stake = np.minimum(bets, CAP / p[..., None])
+    return np.cumsum(np.log1p(stake * u * (x - p[..., None])), axis=-1)
 
 
-def _lowest(x: FloatArray, alpha: float, pace: Pace) -> FloatArray:
+def _lowest(x: FloatArray, u: FloatArray, alpha: float, pace: Pace) -> FloatArray:
     """Return the least p at which the gambler's wealth has stayed below 2/α, (...)."""
-    bets = _bets(x, alpha, pace)
+    bets = _bets(x, u, alpha, pace)
     low, high = np.zeros(x.shape[:-1]), np.ones(x.shape[:-1])
     for _ in range(HALVINGS):
         p = (low + high) / 2
-        refuted = _log_wealth(x, bets, p) >= np.log(2 / alpha)
+        refuted = _log_wealth(x, u, bets, p).max(axis=-1) >= np.log(2 / alpha)
         low, high = np.where(refuted, p, low), np.where(refuted, high, p)
     return low
 
 
-def betting(values: Any, level: float = 0.95, pace: Pace = fixed) -> FloatArray:
+def betting(values: Any, level: float = 0.95, pace: Pace = fixed, shares: Any = 1.0) -> FloatArray:
     """Return exact intervals of the mean of independent draws in [0, 1], by betting.
 
     Parameters
     ----------
     values : float array, (..., n)
-        The draws in their order. Leading axes hold many samples.
+        The draws x in their order. Leading axes hold many samples.
     level : float in (0, 1)
         The interval holds the mean with at least this probability, whatever the distribution of the draws.
     pace : Pace
         `fixed` if the sample is looked at once, after the last draw. `unending` if it may be looked at after
         any draw, and drawing may stop at any look. All looks then hold the mean together.
+    shares : float array that broadcasts against `values`
+        The share u of each draw, in [0, 1], if the mean is E[u x]/E[u]. By default all are equal.
 
     Returns
     -------
@@ -134,39 +138,45 @@ def betting(values: Any, level: float = 0.95, pace: Pace = fixed) -> FloatArray:
     (array([0.88, 1.  ]), array([0.88, 1.  ]))
     """
     check_level(level)
-    x = np.asarray(values, dtype=float)
+    need_object(pace, "__call__", "a pace is a function such as fixed or unending")
+    x, u = floats(values, "values"), floats(shares, "shares")
     if not x.ndim or not x.shape[-1]:
         raise DataError("betting needs one draw or more")
-    outside = ~((x >= 0) & (x <= 1))
-    if outside.any():
-        raise DataError(f"values must lie in [0, 1]; {int(outside.sum())} of {x.size} do not")
-    ends = np.stack([_lowest(x, 1 - level, pace), 1 - _lowest(1 - x, 1 - level, pace)], axis=-1)
+    for what, numbers in (("values", x), ("shares", u)):
+        outside = ~((numbers >= 0) & (numbers <= 1))
+        if outside.any():
+            raise DataError(f"{what} must lie in [0, 1]; {int(outside.sum())} of {numbers.size} do not")
+    alpha, u = 1 - level, np.broadcast_to(u, x.shape)
+    ends = np.stack([_lowest(x, u, alpha, pace), 1 - _lowest(1 - x, u, alpha, pace)], axis=-1)
     return np.sort(ends, axis=-1)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Means(Normal):
-    """Metrics that are plain means over draws, with the draws. `PlainMeans` makes them.
+    """Metrics that are means of bounded numbers, with these numbers. `BoundedMeans` makes them.
 
     Attributes
     ----------
     names, mean, cov, df, support, effective, extremes, undefined
         As in `Normal`.
     values : float array, (..., n draws, k)
-        The value in [0, 1] of each draw, in the order of draws. `mean` has their means.
+        The ratio x in [0, 1] of each draw, in the order of draws.
+    shares : float array, (..., n draws, k)
+        Its share u in [0, 1]. `mean` is Σ u x/Σ u over draws.
     """
 
     kind: ClassVar[Any]
     values: FloatArray
+    shares: FloatArray
 
     def part(self, at: Sequence[int]) -> Means:
-        normal = Normal.part(self, at)
-        return means(normal, self.values[..., list(at)])
+        j = list(at)
+        return with_draws(Normal.part(self, at), self.values[..., j], self.shares[..., j])
 
 
-def means(fit: Normal, values: FloatArray) -> Means:
-    """Return a fit together with the values of its draws, (..., n draws, k)."""
-    return Means(**{f.name: getattr(fit, f.name) for f in fields(Normal)}, values=values)
+def with_draws(fit: Normal, values: FloatArray, shares: FloatArray) -> Means:
+    """Return a fit together with the ratios and the shares of its draws, both (..., n draws, k)."""
+    return Means(**{f.name: getattr(fit, f.name) for f in fields(Normal)}, values=values, shares=shares)
 
 
 class _OfMeans:
@@ -179,7 +189,8 @@ class _OfMeans:
         return isinstance(result, Means)
 
     def bounds(self, result: Means, level: float) -> FloatArray:
-        return betting(np.swapaxes(result.values, -1, -2), level, type(self).pace)
+        values, shares = (np.swapaxes(a, -1, -2) for a in (result.values, result.shares))
+        return betting(values, level, type(self).pace, shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +201,7 @@ class Betting(_OfMeans):
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
-    >>> found = PlainMeans()(eb.Sample(units, eb.UniformRecords()), [eb.metrics.b3_precision])
+    >>> found = BoundedMeans()(eb.Sample(units, eb.UniformRecords()), [eb.metrics.b3_precision])
     >>> found.interval(0.95, Betting()).round(2)
     array([[0.66, 0.83]])
     """
@@ -211,7 +222,7 @@ class AnytimeBetting(_OfMeans):
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
-    >>> found = PlainMeans()(eb.Sample(units, eb.UniformRecords()), [eb.metrics.b3_precision])
+    >>> found = BoundedMeans()(eb.Sample(units, eb.UniformRecords()), [eb.metrics.b3_precision])
     >>> found.interval(0.95, AnytimeBetting()).round(2)
     array([[0.66, 0.83]])
     """
@@ -248,88 +259,106 @@ def _equal(x: FloatArray) -> bool:
     return bool((x > 0).all() and (np.ptp(x, axis=-1) <= 1e-9 * x.max(axis=-1)).all())
 
 
-def _equal_by_design(sample: Sample, metric: Metric, size: FloatArray) -> bool:
-    """Return whether all draws of a design add the same to the `size` of a metric, not by chance only."""
-    units, design = sample.units, sample.design
+def _sized(metric: Metric, columns: Callable[[Column], FloatArray]) -> FloatArray:
+    """Return the `size` of a metric, from values of its columns."""
+    return np.asarray(np.sum([k * columns(c) for c, k in metric.size], axis=0))
+
+
+def _greatest_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
+    """Return the largest share that a draw can have, over the mean share; ∞ if it is not known.
+
+    Equal shares of the sampled units are no proof, since these may be alike by chance. So a design by size
+    must have equal shares of the imagined units of `Units.stock` as well. Under another design with known
+    chances, a record has the largest share if it is of the predicted size with the largest one. Under any
+    other design, the sizes must be equal and sum to the known total.
+    """
+    units, design, columns = sample.units, sample.design, [c for c, _ in metric.size]
     if isinstance(design, SelectedBySize):
         stock = units.stock()
-        each = np.sum([coefficient * stock.column(c) for c, coefficient in metric.size], axis=0)
-        return _equal(each / design.selection(stock.size, units))
+        equal = _equal(_sized(metric, stock.column) / design.selection(stock.size, units))
+        return 1.0 if equal and _equal(size) else np.inf
     if units.known is None or not sample.expansion.absolute:
-        return False
-    if not all(isinstance(c, ClusterSum) for c, _ in metric.size):
-        return False
+        return np.inf
+    if not all(isinstance(c, ClusterSum) for c in columns):
+        return np.inf
     total = sum(k * units.known.total(c) for c, k in metric.size if isinstance(c, ClusterSum))
-    return bool(np.allclose(size.sum(axis=-1), total, rtol=1e-9, atol=0))
+    return 1.0 if _equal(size) and np.allclose(size.sum(axis=-1), total, rtol=1e-9, atol=0) else np.inf
 
 
-def values_of_draws(sample: Sample, metric: Metric) -> FloatArray:
-    """Return the value of each draw, of which the metric is the plain mean, (..., n).
+def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
+    """Return the ratios and the shares of the draws, whose mean the metric is, both (..., n).
 
-    A metric is a plain mean if it is a ratio y/x, and the design draws units with probabilities p ∝ x. Each
-    draw then adds the same to the total of x. Its value is the ratio on its unit, y_c/x_c.
-
-    Equal additions of the sampled units are no proof, since these may be alike by chance. So a design by size
-    must also have p ∝ x on the imagined units of `Units.stock`. Under any other design, the additions must
-    sum to the known total of x.
+    A metric y/x is a mean of the ratios y_c/x_c of units. A draw of unit c, with probability p_c, has the
+    share x_c/p_c. If the design draws units with p ∝ x, all shares are equal, and the mean is a plain one.
+    Shares are bounded if p_c ≥ x_c/(B Σx) for every unit.
 
     Parameters
     ----------
     sample : Sample
     metric : Metric
 
+    Returns
+    -------
+    values, shares : float arrays, (..., n)
+        In [0, 1]. Shares are divided by the largest one that a draw can have.
+
     Raises
     ------
     NotIdentified
-        If the metric is no plain mean under this design, with the reason.
+        If the metric is no ratio on [0, 1], if draws are not independent with replacement, or if a share can
+        be over `GREATEST` times the mean share, or as large as unknown.
 
     Examples
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
-    >>> values_of_draws(eb.Sample(units, eb.UniformRecords()), eb.metrics.b3_recall).round(2)
+    >>> draws_of(eb.Sample(units, eb.UniformRecords()), eb.metrics.b3_recall)[0].round(2)
     array([0.56])
     """
-    variance = sample.expansion.variance
+    design, variance = type(sample.design).__name__, sample.expansion.variance
     if not isinstance(variance, StratifiedDraws) or len(variance.theta) > 1 or variance.theta[0] < 1:
         raise NotIdentified(
-            f"{metric.name} is no mean of independent draws under {type(sample.design).__name__}: exact "
-            "intervals need draws with replacement, without strata"
+            f"{metric.name} has no exact interval under {design}: it needs independent draws with "
+            "replacement, without strata"
         )
     if not _is_share(metric):
-        raise NotIdentified(f"{metric.name} is no share, so no mean of numbers in [0, 1] under any design")
+        raise NotIdentified(f"{metric.name} has no exact interval: it is no ratio of totals on [0, 1]")
     counted, _ = columns_of([metric])
-    Z = dict(zip((c.name for c in counted), np.moveaxis(sample.contributions(counted), -1, 0), strict=True))
-    size = np.sum([coefficient * Z[c.name] for c, coefficient in metric.size], axis=0)
-    if not _equal(size) or not _equal_by_design(sample, metric, size):
+    Z = dict(zip(counted, np.moveaxis(sample.contributions(counted), -1, 0), strict=True))
+    size = _sized(metric, Z.__getitem__)
+    greatest = _greatest_share(sample, metric, size)
+    if greatest > GREATEST:
         names = " + ".join(c.name for c, _ in metric.size)
         raise NotIdentified(
-            f"{metric.name} is no plain mean under {type(sample.design).__name__}: draws differ in the "
-            f"{names} that they stand for"
+            f"{metric.name} has no exact interval under {design}: single draws may hold over {GREATEST:g} "
+            f"times the mean share of {names}"
         )
-    values = np.asarray(metric.formula(*(Z[c.name] for c in metric.columns)))
+    with np.errstate(invalid="ignore"):
+        values = metric.formula(*(Z[c] for c in metric.columns if not isinstance(c, Known)))
+    values = np.where(size > 0, values, 0.0)
     if (values > 1 + 1e-9).any() or (values < -1e-9).any():
-        raise NotIdentified(f"{metric.name} exceeds [0, 1] on single units, so it has no exact interval")
-    return np.clip(values, 0.0, 1.0)
+        raise NotIdentified(f"{metric.name} has no exact interval: it is outside [0, 1] on single units")
+    shares = size / size.max(axis=-1, keepdims=True) if greatest == 1 else size
+    return np.clip(values, 0.0, 1.0), np.clip(shares, 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class PlainMeans:
-    """An engine for metrics that are plain means over draws, such as B-cubed under uniform records.
+class BoundedMeans:
+    """An engine for metrics that are means of bounded numbers, such as B-cubed under uniform records.
 
-    Estimates and standard errors are those of the closed form. The result also has the value of each draw,
+    Estimates and standard errors are those of the closed form. The result also has the number of each draw,
     from which `Betting` and `AnytimeBetting` make exact intervals.
 
     Raises
     ------
     NotIdentified
-        In a call, if a metric is no plain mean under the design, with the reason (see `values_of_draws`).
+        In a call, if a metric is no such mean under the design, with the reason (see `draws_of`).
 
     Examples
     --------
     >>> import erbayes as eb
     >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
-    >>> PlainMeans()(eb.Sample(units, eb.UniformRecords()), [eb.metrics.b3_recall]).values.round(2)
+    >>> BoundedMeans()(eb.Sample(units, eb.UniformRecords()), [eb.metrics.b3_recall]).values.round(2)
     array([[1.],
            [1.]])
     """
@@ -337,5 +366,6 @@ class PlainMeans:
     batched: ClassVar[bool] = True
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Means:
-        values = np.stack([values_of_draws(sample, metric) for metric in metrics], axis=-1)
-        return means(taylor(sample, metrics).apply(metrics, order=1), values)
+        values, shares = zip(*(draws_of(sample, metric) for metric in metrics), strict=True)
+        fit = taylor(sample, metrics).apply(metrics, order=1)
+        return with_draws(fit, np.stack(values, axis=-1), np.stack(shares, axis=-1))

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..arrays import FloatArray
-from ..engine.betting import AnytimeBetting, Betting, Means, PlainMeans, means
+from ..engine.betting import AnytimeBetting, Betting, BoundedMeans, Means, with_draws
 from ..engine.closed_form import taylor
 from ..errors import DataError, NotIdentified, need_object, number
 from ..intervals import DEFAULT, Anytime, Kind, check_level
@@ -56,7 +56,7 @@ class Rule:
     kind : Kind
         Kind of interval of most metrics.
     exact : Kind
-        Kind of interval of metrics that are plain means under the design (see `erbayes.engine.PlainMeans`).
+        Kind of interval of metrics that are means of bounded numbers (see `erbayes.engine.BoundedMeans`).
 
     Raises
     ------
@@ -184,6 +184,10 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     >>> sample = eb.Sample(eb.measure(prediction, labels), eb.UniformRecords())
     >>> found = check(sample, {"pairwise-precision": 0.95, "b3-recall": 0.99})
     >>> found.table()[["minimum", "lower", "verdict", "further"]].round(3)
+                        minimum  lower verdict  further
+    metric
+    pairwise-precision     0.95  0.976   holds        0
+    b3-recall              0.99  0.977    open      331
     >>> found.verdict
     <Verdict.OPEN: 'open'>
     """
@@ -224,7 +228,7 @@ def _minimum(metric: Metric, value: object) -> float:
 
 
 def _estimated(sample: Sample, metric: Metric) -> Normal:
-    """Return a metric with the values of its draws if it is their plain mean, else the closed form.
+    """Return a metric with the numbers of its draws if it is their mean, else in closed form.
 
     Raises
     ------
@@ -232,7 +236,7 @@ def _estimated(sample: Sample, metric: Metric) -> Normal:
         If the metric is 0/0 in the sample.
     """
     try:
-        return PlainMeans()(sample, [metric])
+        return BoundedMeans()(sample, [metric])
     except NotIdentified:
         fit = taylor(sample, [metric]).apply([metric])
     if np.isnan(fit.sd).any():
@@ -251,7 +255,8 @@ def _continued(fit: Normal, draws: int, total: int) -> Normal:
     factor = total / draws
     longer = replace(fit, cov=fit.cov / factor, df=fit.df * factor, effective=fit.effective * factor)
     if isinstance(fit, Means):
-        return means(longer, np.resize(fit.values, (total, fit.values.shape[-1])))
+        k = len(fit.names)
+        return with_draws(longer, np.resize(fit.values, (total, k)), np.resize(fit.shares, (total, k)))
     return longer
 
 
