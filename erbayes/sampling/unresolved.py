@@ -53,7 +53,7 @@ def worst_cases(
     >>> import erbayes as eb
     >>> prediction = {i: i // 2 for i in range(400)}
     >>> labels = {i: i // 2 for i in range(100)}
-    >>> design = eb.Responding(eb.UniformRecords(), [True] * 50 + [False] * 5)
+    >>> design = eb.Responding(eb.UniformRecords(), [True, False] * 5 + [True] * 45)
     >>> sample = eb.Sample(eb.measure(prediction, labels), design)
     >>> worst_cases(sample, "b3-recall")[["estimate", "all_wrong", "all_right", "lower", "upper"]].round(2)
                estimate  all_wrong  all_right  lower  upper
@@ -64,7 +64,8 @@ def worst_cases(
     design, metrics = sample.design, chosen(metrics)
     if not isinstance(design, Responding):
         raise DataError(
-            f"worst cases are those of unresolved draws: the design is {type(design).__name__}, not Responding"
+            "worst cases are those of unresolved draws, with the design Responding, not "
+            f"{type(design).__name__}"
         )
     resolved = Sample(sample.units, design.design)
     answered = np.asarray(design.resolved)
