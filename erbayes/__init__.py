@@ -5,11 +5,14 @@ from .calibration import Calibrated, links_by_size, links_out_of_reach
 from .clustering import Clustering
 from .compare import Comparison, Differing, compare
 from .design import (
+    ByPredictedSize,
     BySize,
     DistinctEntities,
     KnownWeights,
+    PoissonRecords,
     SingleUnit,
     Stratified,
+    SystematicRecords,
     UniformClusters,
     UniformRecords,
     WeightedRecords,
@@ -46,6 +49,7 @@ __all__ = [
     "Alarm",
     "Anytime",
     "BetaGamma",
+    "ByPredictedSize",
     "BySize",
     "Calibrated",
     "Clustering",
@@ -62,6 +66,7 @@ __all__ = [
     "Normal",
     "NotIdentified",
     "P_naive",
+    "PoissonRecords",
     "R_naive",
     "Responding",
     "Sample",
@@ -69,6 +74,7 @@ __all__ = [
     "SingleUnit",
     "Stratified",
     "Symmetric",
+    "SystematicRecords",
     "Totals",
     "UniformClusters",
     "UniformRecords",

@@ -9,7 +9,7 @@ import pandas as pd
 
 from .calibration import links_out_of_reach
 from .columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, ClusterSum, Known, pairs
-from .design import UniformRecords
+from .design import ByPredictedSize, UniformRecords, WithLaw
 from .engine.closed_form import effects, taylor
 from .engine.jackknife import jackknife
 from .errors import DataError, NotIdentified
@@ -210,7 +210,7 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[str]:
     if sample.units.known is not None and (beyond := links_out_of_reach(sample.units)) > 0.1:
         sentences.append(
             f"{beyond:.0%} of all predicted links lie in clusters larger than any that the sample "
-            "touches; sample with probability proportional to size."
+            f"touches; {_remedy(sample)}."
         )
     sentences += out_of_balance(sample) + _labels_older(sample) + _unresolved(sample)
     if (repeats := _repeats_expected(sample)) > 3:
@@ -275,7 +275,8 @@ def out_of_balance(sample: Sample) -> list[str]:
 
     The list is empty if they are not, or if the number is not known.
     """
-    if sample.units.population is None:
+    unreached = sample.expansion.unreached
+    if sample.units.population is None or (unreached is not None and unreached.column(RECORDS).any()):
         return []
     links = balance(sample).loc["predicted_links"]
     if not abs(links.estimate - links.known) > 3 * links.se + 1e-9 * links.known:
@@ -283,9 +284,19 @@ def out_of_balance(sample: Sample) -> list[str]:
     return [
         f"Out of balance: the sample estimates {links.estimate:,.0f} predicted links (se {links.se:,.0f}), "
         f"the prediction holds {links.known:,.0f}; the sample missed large clusters, or the prediction is "
-        "not the population that was sampled. Sample with probability proportional to size, or restrict the "
-        "prediction to what was sampled from."
+        f"not the population that was sampled. Restrict the prediction to what was sampled from, or "
+        f"{_remedy(sample)}."
     ]
+
+
+def _remedy(sample: Sample) -> str:
+    """Return how to reach large clusters, for a sample that missed them."""
+    design = sample.design
+    if isinstance(design, ByPredictedSize):
+        return "label more units"
+    if isinstance(design, WithLaw) and design.weights_follow_labels:
+        return "draw more records of large predicted clusters (erbayes.sampling.Mixture)"
+    return "sample with probability proportional to size, as uniform records do"
 
 
 def look_older(cut: Cut, draws: int) -> bool:

@@ -205,7 +205,7 @@ class Responding:
                 f"{len(empty)} classes hold no resolved draw, such as {head(empty)}: merge them with others"
             )
         weight = base.weight * (r / n * drawn / answered)[of_draw]
-        return Expansion(base.unit, weight, base.absolute, variance)
+        return Expansion(base.unit, weight, base.absolute, variance, base.unreached)
 
 
 def size_classes(size: Any, resolved: Sequence[bool] | BoolArray, fewest: int = FEWEST) -> IntArray:

@@ -118,6 +118,8 @@ class Sample:
         NotIdentified
             If a column is not identified on these units.
         """
+        for column in columns:
+            self.expansion.need_reached(column)
         counted = np.stack([self.units.column(c)[self.expansion.unit] for c in columns], axis=-1)
         return np.asarray(counted * self.expansion.weight[..., None])
 

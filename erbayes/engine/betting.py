@@ -22,19 +22,21 @@ Source: Waudby-Smith and Ramdas (2024), Journal of the Royal Statistical Society
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+import pandas as pd
 
 from ..arrays import FloatArray, Seed, floats
 from ..columns import ClusterSum, Column, Known
-from ..design import SelectedBySize
+from ..design import SelectedBySize, WithChances
 from ..errors import DataError, NotIdentified, need_object
 from ..intervals import Support, check_level
 from ..metrics import UNIT, Metric
 from ..sample import Sample
 from ..uncertain import Normal
+from ..units import Units
 from ..variance import StratifiedDraws
 from .closed_form import columns_of, taylor
 
@@ -264,6 +266,24 @@ def _sized(metric: Metric, columns: Callable[[Column], FloatArray]) -> FloatArra
     return np.asarray(np.sum([k * columns(c) for c, k in metric.size], axis=0))
 
 
+def _known_size(sample: Sample, metric: Metric) -> float | None:
+    """Return the total of the `size` of a metric, or None if it or the scale of weights is not known."""
+    known = sample.units.known
+    if known is None or not known.singletons or not sample.expansion.absolute:
+        return None
+    totals = [k * known.total(c) for c, k in metric.size if isinstance(c, ClusterSum)]
+    return sum(totals) if len(totals) == len(metric.size) else None
+
+
+def _single_records(units: Units) -> Units:
+    """Return imagined units of one record, one in a cluster of each predicted size."""
+    m = units.m if units.known is None else units.known.size
+    at, one = np.arange(len(m)), np.ones(len(m))
+    return replace(
+        units, ids=pd.RangeIndex(len(m)), unit=at, group=at, n=one, N=one, m=m, cluster=at, counted=None
+    )
+
+
 def _greatest_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
     """Return the largest share that a draw can have, over the mean share; ∞ if it is not known.
 
@@ -272,16 +292,19 @@ def _greatest_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
     chances, a record has the largest share if it is of the predicted size with the largest one. Under any
     other design, the sizes must be equal and sum to the known total.
     """
-    units, design, columns = sample.units, sample.design, [c for c, _ in metric.size]
+    units, design = sample.units, sample.design
     if isinstance(design, SelectedBySize):
         stock = units.stock()
         equal = _equal(_sized(metric, stock.column) / design.selection(stock.size, units))
         return 1.0 if equal and _equal(size) else np.inf
-    if units.known is None or not sample.expansion.absolute:
+    total = _known_size(sample, metric)
+    if total is None:
         return np.inf
-    if not all(isinstance(c, ClusterSum) for c in columns):
-        return np.inf
-    total = sum(k * units.known.total(c) for c, k in metric.size if isinstance(c, ClusterSum))
+    if isinstance(design, WithChances):
+        single = _single_records(units)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares = _sized(metric, single.column) / total / design.chances(single)
+        return float(np.nanmax(shares))
     return 1.0 if _equal(size) and np.allclose(size.sum(axis=-1), total, rtol=1e-9, atol=0) else np.inf
 
 
@@ -338,7 +361,10 @@ def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
     values = np.where(size > 0, values, 0.0)
     if (values > 1 + 1e-9).any() or (values < -1e-9).any():
         raise NotIdentified(f"{metric.name} has no exact interval: it is outside [0, 1] on single units")
-    shares = size / size.max(axis=-1, keepdims=True) if greatest == 1 else size
+    total = _known_size(sample, metric)
+    if total is None:  # only equal shares come so far
+        size, total = np.ones_like(size), float(size.shape[-1])
+    shares = size * size.shape[-1] / total / greatest
     return np.clip(values, 0.0, 1.0), np.clip(shares, 0.0, 1.0)
 
 
