@@ -25,8 +25,20 @@ from .engine import P_naive, R_naive, jackknife, naive, taylor
 from .errors import Alarm, DataError, NotIdentified
 from .estimate import estimate
 from .frame import Dated
-from .intervals import WALD, BetaGamma, EqualTailed, HighestDensity, Scale, Symmetric, identity, log, logit
+from .intervals import (
+    WALD,
+    Anytime,
+    BetaGamma,
+    EqualTailed,
+    HighestDensity,
+    Scale,
+    Symmetric,
+    identity,
+    log,
+    logit,
+)
 from .metrics import ALL, USUAL
+from .nonresponse import Responding, size_classes
 from .sample import Sample
 from .uncertain import Draws, Normal, Totals
 from .units import Missing, Units, links_inside, measure, measure_predicted
@@ -36,6 +48,7 @@ __all__ = [
     "USUAL",
     "WALD",
     "Alarm",
+    "Anytime",
     "BetaGamma",
     "ByPredictedSize",
     "BySize",
@@ -57,6 +70,7 @@ __all__ = [
     "P_naive",
     "PoissonRecords",
     "R_naive",
+    "Responding",
     "Sample",
     "Scale",
     "SingleUnit",
@@ -87,5 +101,6 @@ __all__ = [
     "naive",
     "paper_theta",
     "sampling_fraction",
+    "size_classes",
     "taylor",
 ]

@@ -44,7 +44,7 @@ from .columns import Known
 from .design import SelectedBySize, UniformClusters, UniformRecords
 from .engine.closed_form import taylor
 from .errors import DataError, NotIdentified, need, need_object, whole
-from .intervals import DEFAULT, Distribution, check_level
+from .intervals import DEFAULT, Kind, check_level, need_suitable
 from .metrics import Metric, Wanted, chosen
 from .progress import track
 from .sample import Sample
@@ -117,7 +117,7 @@ class Outlook:
         Probability that one draw selects one given unit of them; 0 if N is not known.
     price : float array, (m,)
         Cost of labelling one of them.
-    kind : Distribution
+    kind : Kind
         Kind of the planned intervals.
     """
 
@@ -133,7 +133,7 @@ class Outlook:
     share: FloatArray
     reach: FloatArray
     price: FloatArray
-    kind: Distribution = DEFAULT
+    kind: Kind = DEFAULT
 
     @property
     def doubt(self) -> FloatArray:
@@ -456,7 +456,7 @@ def forecast(
     designs: Mapping[str, SelectedBySize],
     *,
     cost: Cost = records,
-    kind: Distribution = DEFAULT,
+    kind: Kind = DEFAULT,
 ) -> Forecast:
     """Forecast interval widths and costs, from a pilot sample or from a population whose truth is known.
 
@@ -470,7 +470,7 @@ def forecast(
         A design with `population` draws without replacement. The `draws` of a design are ignored.
     cost : callable, sizes -> costs
         Cost of labelling units by their sizes, vectorised; by default the number of records.
-    kind : Distribution
+    kind : Kind
         Kind of interval to plan for, one of those in closed form.
 
     Returns
@@ -507,7 +507,6 @@ def forecast(
     0   records   134   441.0
     1  entities  1543  1479.0
     """
-    need_object(kind, "quantile", "kind is one of the intervals in closed form, such as WALD")
     metrics = chosen(metrics)
     need_object(designs, "items", "designs must map names to designs, such as {'records': UniformRecords()}")
     need_object(cost, "__call__", "cost is a function of sizes")
@@ -529,6 +528,7 @@ def forecast(
         raise DataError(f"costs must be 0 or more and finite; {bad} of {len(price)} are not")
     totals = taylor(source, metrics)
     estimates = totals.apply(metrics)
+    need_suitable(kind, estimates)
     outlooks = {}
     for name, design in designs.items():
         a = design.selection(size, source.units)
@@ -692,7 +692,7 @@ def forecast_from_prior(
     rng: Seed = None,
     populations: int = 100,
     cost: Cost = records,
-    kind: Distribution = DEFAULT,
+    kind: Kind = DEFAULT,
     progress: bool = True,
 ) -> PriorForecast:
     """Forecast interval widths and costs before anything is labelled, from plausible populations.

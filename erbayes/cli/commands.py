@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from hashlib import file_digest
 from importlib.metadata import version
 from pathlib import Path
@@ -22,8 +23,9 @@ from ..intervals import EqualTailed
 from ..metrics import ALL
 from ..planning import forecast
 from ..report import report
+from ..sampling import ONCE, REPEATED, Verdict, check
 from ..units import Missing
-from .inputs import DesignName, One, Several, note_frame
+from .inputs import Asked, DesignName, Minima, One, Several, note_frame
 from .options import app, command, files_of, message, refuse_output_over
 from .printing import Printing
 
@@ -57,6 +59,7 @@ def main(
 def estimate_command(
     *,
     inputs: One,
+    asked: Asked,
     printing: Printing,
 ) -> None:
     """Estimate metrics of PREDICTION from a labelled sample.
@@ -105,21 +108,21 @@ def estimate_command(
     cannot be used.
     """
     refuse_output_over(printing.output, inputs)
-    metrics = inputs.chosen_metrics()
+    metrics = asked.chosen_metrics()
     sample, _ = inputs.sample()
     if sample.units.unmatched:
         message(
             f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing "
             f"{inputs.missing.value}: {MISSING[inputs.missing]}"
         )
-    table = taylor(sample, metrics).apply(metrics).table(inputs.level, inputs.kind).reset_index()
+    table = taylor(sample, metrics).apply(metrics).table(inputs.level, asked.kind).reset_index()
     for alarm in alarms(sample, metrics):
         message(f"warning: {alarm}")
     printing.show_estimates(table, inputs.level)
 
 
 @command("compare")
-def compare_command(*, inputs: Several, printing: Printing) -> None:
+def compare_command(*, inputs: Several, asked: Asked, printing: Printing) -> None:
     """Compare predictions by the same labelled sample.
 
     Each row is a prediction minus one before it in the list, with a paired standard error. Predictions are
@@ -133,7 +136,7 @@ def compare_command(*, inputs: Several, printing: Printing) -> None:
           --cluster old --cluster new
     """
     refuse_output_over(printing.output, inputs)
-    metrics = inputs.chosen_metrics()
+    metrics = asked.chosen_metrics()
     design = inputs.drawing.read()
     predictions, shared = inputs.predictions()
     comparison = compare(
@@ -145,7 +148,7 @@ def compare_command(*, inputs: Several, printing: Printing) -> None:
             message(f"warning: {name}: {alarm}")
     if comparison.left_out:
         message(f"warning: {comparison.left_out} labelled records, which a prediction lacks, are left out")
-    printing.show_estimates(comparison.differences(inputs.level, inputs.kind), inputs.level)
+    printing.show_estimates(comparison.differences(inputs.level, asked.kind), inputs.level)
 
 
 def _identity(path: Path) -> str:
@@ -161,6 +164,7 @@ def _identity(path: Path) -> str:
 def report_command(
     *,
     inputs: One,
+    asked: Asked,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "How good is this entity resolution?",
     output: Annotated[
         Path, typer.Option(help="File to write. An old one is replaced once the page is complete.")
@@ -178,7 +182,7 @@ def report_command(
           --metrics pairwise-precision,pairwise-recall --output report.html
     """
     refuse_output_over(output, inputs)
-    metrics = inputs.chosen_metrics()
+    metrics = asked.chosen_metrics()
     sample, read = inputs.sample()
     names = {"prediction": "PREDICTION", "labels": "LABELS"}
     about = {names.get(name, name): _identity(path) for name, path in files_of(inputs)} | {"read": read}
@@ -188,7 +192,7 @@ def report_command(
         sample,
         metrics,
         level=inputs.level,
-        kinds=(inputs.kind, EqualTailed()),
+        kinds=(asked.kind, EqualTailed()),
         title=title,
         about=about,
         call=shlex.join(["erbayes", *sys.argv[1:]]),
@@ -202,6 +206,7 @@ def report_command(
 def plan_command(
     *,
     inputs: One,
+    asked: Asked,
     half_width: Annotated[float, typer.Option(help="Half the width that the interval should have: 0.03.")],
     per_unit: Annotated[float, typer.Option(help="Cost of labelling a unit, whatever its size.")] = 0.0,
     per_record: Annotated[float, typer.Option(help="Cost of each record of a unit, beside that.")] = 1.0,
@@ -219,7 +224,7 @@ def plan_command(
           --per-unit 4 --per-record 0.5
     """
     refuse_output_over(printing.output, inputs)
-    metrics = inputs.chosen_metrics()
+    metrics = asked.chosen_metrics()
     pilot, _ = inputs.sample()
     planned: dict[str, UniformRecords | UniformClusters] = {
         DesignName.UNIFORM_RECORDS.value: UniformRecords(),
@@ -227,9 +232,52 @@ def plan_command(
     }
     for alarm in alarms(pilot, metrics):
         message(f"warning: {alarm}")
-    plan = forecast(pilot, metrics, planned, kind=inputs.kind, cost=lambda size: per_unit + per_record * size)
+    plan = forecast(pilot, metrics, planned, kind=asked.kind, cost=lambda size: per_unit + per_record * size)
     table = plan.needed(half_width, inputs.level)
     printing.show(table.astype(object).where(table.notna(), None))
+
+
+STATUS = {Verdict.HOLDS: 0, Verdict.FAILS: 1, Verdict.OPEN: 3}
+"""Exit status of each verdict."""
+
+
+@command("check")
+def check_command(
+    *,
+    inputs: One,
+    minima: Minima,
+    once: Annotated[
+        bool,
+        typer.Option("--once", help="The labels are looked at only once, and their number was fixed before."),
+    ] = False,
+    printing: Printing,
+) -> None:
+    """Check whether metrics of PREDICTION reach their minimum, as far as the labels tell.
+
+    A metric holds if its whole interval is at or above the minimum, and fails if the whole interval is below.
+    Otherwise it is open, and the number of further draws that would decide is printed, approximately. The
+    level is that of all intervals together: each of k metrics has the level 1 - (1 - LEVEL)/k.
+
+    You may check after every new label and stop at any time, unless --once is there. Draws then count in the
+    order of --drawn, which must be that of drawing. Files and designs are those of erbayes estimate.
+
+    Exit status: 0 if every metric holds, 1 if one fails, 3 if none fails and one is open, 2 if the input
+    cannot be used.
+
+    \b
+    Examples:
+      erbayes check clusters.csv labels.csv --design uniform-records --drawn drawn.csv \\
+          --min-precision 0.95 --min-recall 0.8
+      erbayes check clusters.csv labels.csv --design uniform-records --once --min b3-recall=0.9
+    """
+    refuse_output_over(printing.output, inputs)
+    minimum = minima.read()
+    sample, _ = inputs.sample()
+    found = check(sample, minimum, replace(ONCE if once else REPEATED, level=inputs.level))
+    for alarm in alarms(sample, found.metrics):
+        message(f"warning: {alarm}")
+    printing.show_sentences(found.sentences(), found.table().reset_index())
+    raise typer.Exit(STATUS[found.verdict])
 
 
 @command("metrics")

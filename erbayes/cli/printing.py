@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from io import StringIO
@@ -81,6 +81,13 @@ class Printing:
             return
         with replacing(self.output) as new:
             new.write_text(text, encoding="utf-8")
+
+    def show_sentences(self, sentences: Sequence[str], table: pd.DataFrame) -> None:
+        """Print or write sentences. Formats other than the plain one show the table."""
+        if self.format is Format.TABLE:
+            self._write("".join(f"{sentence}\n" for sentence in sentences))
+        else:
+            self.show(table.astype(object).where(table.notna(), None))
 
     def show_estimates(self, table: pd.DataFrame, level: float) -> None:
         """Print or write estimates. The plain table shows the level in its heads, others show the method."""

@@ -1,7 +1,8 @@
-"""Drawing: which records of a prediction to label, and the design to estimate by afterwards.
+"""Drawing: which records of a prediction to label, the design to estimate by afterwards, and when to stop.
 
 drawn = draw(prediction, LinkEnds(), n=200, seed=1)
-estimate(prediction, labels, drawn.design(labels))
+sample = Sample(measure(prediction, labels), drawn.design(labels))
+check(sample, {"pairwise-precision": 0.95}).verdict
 """
 
 from .drawn import Drawn, draw
@@ -19,10 +20,15 @@ from .plans import (
     Systematic,
 )
 from .source import InMemory, Source
+from .stopping import ONCE, REPEATED, Check, Rule, Verdict, check
 from .tasks import dealt, tasks
+from .unresolved import worst_cases
 
 __all__ = [
+    "ONCE",
     "PLANS",
+    "REPEATED",
+    "Check",
     "Drawn",
     "Folder",
     "GivenChances",
@@ -33,13 +39,17 @@ __all__ = [
     "Poisson",
     "Records",
     "RootSize",
+    "Rule",
     "Source",
     "Systematic",
+    "Verdict",
+    "check",
     "dealt",
     "draw",
     "labelling_page",
     "read_answers",
     "read_folder",
     "tasks",
+    "worst_cases",
     "write_folder",
 ]

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..clustering import Clustering
-from ..design import Design
-from ..errors import DataError, need, need_object, whole
+from ..clustering import Clustering, as_index
+from ..design import Design, Ids
+from ..errors import DataError, head, need, need_object, whole
+from ..nonresponse import Responding, size_classes
 from ..units import KnownTotals
 from .plans import Labelled, Plan, from_plain, to_plain
 from .source import opened
@@ -61,7 +62,7 @@ class Drawn:
         """Number of records N of the prediction."""
         return int(self.known.size @ self.known.count)
 
-    def design(self, labels: Any, values: Any = None) -> Design:
+    def design(self, labels: Any, values: Any = None, *, unresolved: Ids = (), classes: Any = None) -> Design:
         """Return the design of the draws, once their entities are labelled.
 
         Parameters
@@ -70,15 +71,22 @@ class Drawn:
             True entity of every record of each drawn entity.
         values : Series or mapping, record -> value, optional
             Needed for plans by values, if these are not in memory: the value of every labelled record.
+        unresolved : sequence of record ids
+            Drawn records whose entity nobody could tell. They stay in the data (see `erbayes.Responding`).
+        classes : Series or mapping, record -> class, optional
+            Class of every drawn record, if some are unresolved. By default the classes of predicted sizes
+            that `erbayes.size_classes` makes.
 
         Returns
         -------
         Design
+            `Responding`, if there are unresolved records.
 
         Raises
         ------
         DataError
-            If a drawn record has no label, or if values are needed.
+            If a drawn record has no label and is not unresolved, or if values are needed. If an unresolved
+            record was not drawn, or if a drawn record has no class.
 
         Examples
         --------
@@ -93,7 +101,20 @@ class Drawn:
         if given is not None and not isinstance(given, pd.Series):
             given = pd.Series(dict(given))
         clustering = Clustering.of(labels, "labels")
-        return self.plan.design(Labelled(self.table, self.known, self.n, clustering, given))
+        records = pd.Index(self.table["record"])
+        lost = as_index(unresolved)
+        if len(foreign := lost.difference(records)):
+            raise DataError(f"{len(foreign)} unresolved records were not drawn: {head(foreign)}")
+        resolved = ~records.isin(lost)
+        if not resolved.any():
+            raise DataError(f"all {len(records)} draws are unresolved: nothing can be estimated")
+        table = self.table[resolved]
+        design = self.plan.design(Labelled(table, self.known, self.n, clustering, given))
+        if resolved.all():
+            return design
+        if classes is None:
+            return Responding(design, resolved, size_classes(self.table["size"], resolved))
+        return Responding(design, resolved, list(pd.Series(dict(classes)).reindex(records)))
 
     def to_json(self) -> str:
         """Return everything but the tables as JSON.
