@@ -137,8 +137,10 @@ def compare_command(*, inputs: Several, asked: Asked, printing: Printing) -> Non
     """
     refuse_output_over(printing.output, inputs)
     metrics = asked.chosen_metrics()
-    design = inputs.drawing.read()
+    design = inputs.design()
     predictions, shared = inputs.predictions()
+    note_unresolved(inputs.returned)
+    design = inputs.fitted(design, predictions)
     comparison = compare(
         predictions, design=design, metrics=metrics, differing=inputs.framed.differing, **shared
     )

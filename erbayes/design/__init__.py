@@ -7,7 +7,7 @@ The paper's θ = 1 - (n-1)/(T-1) is T/(T-1) times as large. It needs `correction
 Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 """
 
-from .contract import Design, Expansion, SelectedBySize, WithChances, WithLaw
+from .contract import Design, Expansion, OfPrediction, SelectedBySize, WithChances, WithLaw
 from .drawn import Correction, Ids, paper_theta, sampling_fraction
 from .kept import KeptWeights
 from .known import BySize, KnownWeights, WeightedRecords
@@ -25,6 +25,7 @@ __all__ = [
     "Ids",
     "KeptWeights",
     "KnownWeights",
+    "OfPrediction",
     "PoissonRecords",
     "SelectedBySize",
     "SingleUnit",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -113,6 +113,18 @@ class WithChances(Protocol):
         NotIdentified
             If the prediction does not fix the chances.
         """
+        ...
+
+    def expand(self, units: Units) -> Expansion: ...
+
+
+@runtime_checkable
+class OfPrediction(Protocol):
+    """A design whose chances depend on the predicted clusters at the draw."""
+
+    @property
+    def drawn_from(self) -> Any:
+        """Facts about the prediction that was drawn from."""
         ...
 
     def expand(self, units: Units) -> Expansion: ...
