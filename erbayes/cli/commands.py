@@ -20,14 +20,18 @@ from ..diagnostics import alarms
 from ..engine.closed_form import taylor
 from ..files import refuse_output, replacing
 from ..intervals import EqualTailed
+from ..labelling import read_labels
 from ..metrics import ALL
 from ..planning import forecast
 from ..report import report
-from ..sampling import ONCE, REPEATED, Verdict, check
+from ..sampling import ONCE, REPEATED, Verdict, check, draw, write_folder
+from ..sampling.folder import refuse_folder
+from ..sampling.sheets import HAS_XLSX, write_sheet
 from ..units import Missing
-from .inputs import Asked, DesignName, Minima, One, Several, note_frame
+from .drawing import Planned, Shown
+from .inputs import Asked, DesignName, Minima, One, Predicted, Several, note_frame, note_unresolved
 from .options import app, command, files_of, message, refuse_output_over
-from .printing import Printing
+from .printing import Printing, show_labels
 
 __all__ = ["app"]
 
@@ -53,6 +57,127 @@ def main(
     ] = False,
 ) -> None:
     """Estimate the quality of entity resolution in a whole database from a labelled sample."""
+
+
+@command("draw")
+def draw_command(
+    *,
+    inputs: Predicted,
+    planned: Planned,
+    shown: Shown,
+    replace_answers: Annotated[
+        bool, typer.Option("--replace", help="Replace a folder that holds answers, which are lost.")
+    ] = False,
+    output: Annotated[Path, typer.Option(help="Folder to write, which appears once it is complete.")],
+) -> None:
+    """Draw records of PREDICTION to be labelled, and write a folder for annotators.
+
+    \b
+    What to draw? (--design)
+      uniform-records     Records, each with the same chance: all metrics. The first choice.
+      predicted-links     Ends of predicted links: precision from a third of the labels. No recall.
+      mixture             Both: a share of uniform records (--share), otherwise predicted links.
+      root-size           Records by the root of the size of their predicted cluster: precision
+                          and recall alike.
+      poisson             Each record by a permanent random number, so that the next release draws
+                          the same records again.
+      pps                 Without repeats, by default by the root of size.
+      stratified          In classes of predicted size (--starts 1,2,5) or in strata (--values FILE).
+      given-chances       With chances of your own (--values FILE).
+
+    The folder holds a task per drawn record: the record, its predicted cluster, and candidates for
+    records that the cluster misses (--candidates). Each annotator gets sheet-NAME.csv, sheet-NAME.xlsx (with
+    erbayes[sheets]) and label-NAME.html, all three with the same tasks, of which one is to be filled.
+
+    \b
+    In a sheet, every row needs an answer in the column "same":
+      y  The record is the same person or thing as the drawn record. In the row of the drawn
+         record itself: the task is done, all of its records are found.
+      n  It is another one.
+    A record that is missing gets a new row with the number of the task, its id, and y. A task that
+    nobody can answer gets an x in "cannot_tell". The page asks the same and saves a file of answers, which
+    belongs into the folder. Then: erbayes labels FOLDER, and erbayes estimate PREDICTION FOLDER.
+
+    \b
+    Examples:
+      erbayes draw clusters.csv --design uniform-records --n 200 --seed 7 \\
+          --attributes customers.csv --output to-label
+      erbayes draw clusters.csv --design mixture --n 200 --seed 7 --attributes customers.csv \\
+          --candidates pairs.csv --annotators 2 --overlap 0.2 --output to-label
+    """
+    plan = planned.plan()
+    refuse_folder(output, replace_answers)
+    prediction, read = inputs.read()
+    message(f"read {read}")
+    drawn = draw(prediction, plan, planned.n, planned.seed, values=planned.values_of_records())
+    facts = {name: str(path) for name, path in files_of(inputs)} | {"read": read}
+    facts |= {name: str(path) for name, path in files_of(shown)} | {
+        name: str(path) for name, path in files_of(planned)
+    }
+    table = shown.tasks(drawn, inputs.reading.record)
+    folder = write_folder(
+        output,
+        drawn,
+        table,
+        annotators=shown.annotators,
+        overlap=shown.overlap,
+        replace=replace_answers,
+        facts=facts,
+    )
+    counts = f"{len(drawn.table):,} draws, {table['task'].max():,} tasks, {len(table):,} records shown"
+    typer.echo(f"wrote {output}: {counts}")
+    for annotator, numbers in folder.dealt.items():
+        files = sorted(file.name for file in output.glob(f"*-{annotator}.*"))
+        typer.echo(f"{annotator}: {len(numbers):,} tasks in {' or '.join(files)}")
+    if not HAS_XLSX:
+        message("note: no XLSX sheets, which need: pip install 'erbayes[sheets]'")
+
+
+@command("labels")
+def labels_command(
+    *,
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="FOLDER", exists=True, file_okay=False, help="Folder of erbayes draw."),
+    ],
+    decide: Annotated[
+        bool,
+        typer.Option("--decide", help="Write sheet-decided into FOLDER, with the tasks to decide."),
+    ] = False,
+    problems: Annotated[
+        Path | None, typer.Option(help="CSV file to write, with every fault in the answers.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="CSV file to write, with record and entity of every label.")
+    ] = None,
+) -> None:
+    """Read the answers in FOLDER: what came back, every fault, and how far annotators agree.
+
+    Faults that leave an entity in doubt must be decided before anything is estimated: in the sheets, or all
+    together in sheet-decided, which --decide writes. Its answers replace those of the annotators. A task
+    without a complete answer leaves its draws unresolved, and other tasks stand for it.
+
+    \b
+    Example:
+      erbayes labels to-label --problems problems.csv
+    """
+    for path in (problems, output):
+        if path is not None:
+            refuse_output(path, [folder])
+    labels = read_labels(folder)
+    show_labels(labels)
+    if problems is not None:
+        faults = labels.problems.assign(fault=[fault.value for fault in labels.problems["fault"]])
+        with replacing(problems) as new:
+            write_sheet(faults, new, ())
+        typer.echo(f"wrote {problems}")
+    if decide:
+        typer.echo(f"wrote {labels.write_disputed()}")
+    if output is not None:
+        table = labels.labels.rename_axis("record").rename("entity").reset_index()
+        with replacing(output) as new:
+            table.to_csv(new, index=False)
+        typer.echo(f"wrote {output}")
 
 
 @command("estimate")
@@ -140,7 +265,7 @@ def compare_command(*, inputs: Several, asked: Asked, printing: Printing) -> Non
     design = inputs.design()
     predictions, shared = inputs.predictions()
     note_unresolved(inputs.returned)
-    design = inputs.fitted(design, predictions)
+    design = inputs.fitted(design, predictions, shared)
     comparison = compare(
         predictions, design=design, metrics=metrics, differing=inputs.framed.differing, **shared
     )

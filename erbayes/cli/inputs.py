@@ -20,8 +20,8 @@ from ..compare import Differing
 from ..design import (
     Design,
     DistinctEntities,
+    KeptWeights,
     KnownWeights,
-    OfPrediction,
     SingleUnit,
     Stratified,
     UniformClusters,
@@ -37,6 +37,7 @@ from ..large.files import FOREIGN, PACKED, unpacks
 from ..metrics import ALL, USUAL, Metric, chosen, pairwise_precision, pairwise_recall
 from ..sample import Sample
 from ..sampling import Drawn
+from ..sampling.plans import FREE
 from ..sampling.source import opened
 from ..units import Missing, Units, measure
 from .options import file_option, message
@@ -89,7 +90,7 @@ def _positive(limit: str | None) -> str | None:
     return limit
 
 
-def _keyed(path: Path, key: str, value: str) -> pd.Series:
+def keyed(path: Path, key: str, value: str) -> pd.Series:
     """Read a file of two columns as a Series of the second, indexed by the unique ids of the first."""
     frame = read_columns(path, {key: None, value: None})
     key, value = frame.columns
@@ -100,15 +101,15 @@ def _keyed(path: Path, key: str, value: str) -> pd.Series:
     return pd.Series(ids(frame[value], f"{path}, column {value!r}"), index=keys)
 
 
-def _numbers(path: Path, key: str, value: str, whole: bool = False) -> pd.Series:
-    """Read a file as `_keyed` does, with numbers in the second column."""
-    text = _keyed(path, key, value)
-    numbers = pd.to_numeric(text, errors="coerce")
-    wrong = numbers.isna() | (whole & (numbers % 1 != 0))
+def numbers(path: Path, key: str, value: str, whole: bool = False) -> pd.Series:
+    """Read a file as `keyed` does, with numbers in the second column."""
+    text = keyed(path, key, value)
+    parsed = pd.to_numeric(text, errors="coerce")
+    wrong = parsed.isna() | (whole & (parsed % 1 != 0))
     if wrong.any():
         kind = "whole numbers" if whole else "numbers"
         raise DataError(f"{path}: {wrong.sum()} of {len(wrong)} are not {kind}, such as {head(text[wrong])}")
-    return numbers.astype("int64") if whole else numbers
+    return parsed.astype("int64") if whole else parsed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,14 +166,14 @@ class Drawing:
             case DesignName.KNOWN_WEIGHTS:
                 if self.weights is None:
                     raise DataError(f"--design {self.design.value} needs --weights")
-                return KnownWeights(_numbers(self.weights, "unit", "weight"), units, self.population)
+                return KnownWeights(numbers(self.weights, "unit", "weight"), units, self.population)
             case DesignName.STRATIFIED:
                 if self.strata is None or self.populations is None:
                     raise DataError(f"--design {self.design.value} needs --strata and --populations")
-                numbers = _numbers(self.populations, "stratum", "number", whole=True)
-                sizes = {str(h): int(n) for h, n in numbers.items()}
+                of_strata = numbers(self.populations, "stratum", "number", whole=True)
+                sizes = {str(h): int(n) for h, n in of_strata.items()}
                 return Stratified(
-                    _keyed(self.strata, "unit", "stratum"), sizes, self.single_unit or SingleUnit.ERROR
+                    keyed(self.strata, "unit", "stratum"), sizes, self.single_unit or SingleUnit.ERROR
                 )
 
 
@@ -496,6 +497,12 @@ class Predicted:
         """The prediction as part of the input."""
         return Part(self.prediction, self.stored, self.cluster)
 
+    def read(self) -> tuple[Any, str]:
+        """Read the prediction, or return its source if it is scanned, with a sentence about it."""
+        if self.reading.scanned([self.part]):
+            return self.reading.source(self.part), str(self.prediction)
+        return self.reading.read(self.part, "prediction")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
@@ -513,9 +520,7 @@ class Inputs:
     drawing: Drawing
     drawn_from: Annotated[
         Path | None,
-        typer.Option(
-            exists=True, help="With a folder: the prediction that was drawn from, if not PREDICTION."
-        ),
+        typer.Option(exists=True, help="With a folder: the prediction drawn from, if not PREDICTION."),
     ] = None
     blocks: Annotated[
         Path | None,
@@ -551,38 +556,35 @@ class Inputs:
         """The design, by options or of a folder."""
         return self.drawing.read() if self.returned is None else self.returned.design()
 
-    def fitted(self, design: Design, predictions: Mapping[str, Any]) -> Design:
+    def fitted(self, design: Design, predictions: Mapping[str, Any], shared: dict[str, Any]) -> Design:
         """The design for predictions of which some may not be the one that was drawn from."""
         if self.returned is None:
             return design
         drawn, original = self.returned.folder.drawn, self.drawn_from
         if original is not None:
-            cluster = self.cluster if isinstance(self.cluster, str) else None
-            prediction, read = self._read_original(Part(original, None, cluster))
-            message(f"read {read}")
-            if (found := _fingerprint(prediction)) not in {None, drawn.fingerprint}:
-                raise DataError(
-                    f"{original} is not the prediction that was drawn from{_unlike(found, drawn)}"
-                )
-            missing = Missing.OMIT if self.missing is Missing.OMIT else Missing.ERROR
-            return self.returned.design(prediction, missing)
+            return KeptWeights(design, self._original(original, drawn, shared))
         for name, prediction in predictions.items():
-            if (found := _fingerprint(prediction)) in {None, drawn.fingerprint}:
+            found = _fingerprint(prediction)
+            if found is None or found == drawn.fingerprint:
                 continue
-            if isinstance(design, OfPrediction):
-                raise DataError(
-                    f"{name} is not the prediction that was drawn from{_unlike(found, drawn)}, and its chances "
-                    "depend on predicted clusters",
-                    Remedy.DRAWN_FROM,
-                )
-            message(f"note: {name} is not the prediction that was drawn from{_unlike(found, drawn)}")
+            differing = f"{name} is not the prediction that was drawn from{_unlike(found, drawn)}"
+            if not isinstance(drawn.plan, FREE):
+                raise DataError(f"{differing}: chances depend on its clusters", Remedy.DRAWN_FROM)
+            message(f"note: {differing}")
         return design
 
-    def _read_original(self, part: Part) -> tuple[Any, str]:
-        """Read the prediction that was drawn from, or its source if it is scanned."""
+    def _original(self, path: Path, drawn: Drawn, shared: dict[str, Any]) -> Units:
+        """The labels, measured on the prediction that was drawn from."""
+        part = Part(path, None, self.cluster if isinstance(self.cluster, str) else None)
+        policy = Missing.OMIT if self.missing is Missing.OMIT else Missing.ERROR
+        shared = shared | {"frame": None, "missing": policy}
         if self.reading.scanned([part]):
-            return self.reading.source(part), f"{part.path}, which was drawn from"
-        return self.reading.read(part, "prediction that was drawn from")
+            return self.reading.scan(part, shared)
+        prediction, read = self.reading.read(part, "prediction that was drawn from")
+        message(f"read {read}, which was drawn from")
+        if (found := _fingerprint(prediction)) != drawn.fingerprint:
+            raise DataError(f"{path} is not the prediction that was drawn from{_unlike(found, drawn)}")
+        return measure(prediction, **shared)
 
     def labelled(self, scanned: bool) -> tuple[dict[str, Any], str]:
         """Read the arguments that all predictions share, with a sentence about what was read."""
@@ -630,7 +632,8 @@ class One(Predicted, Inputs):
             units = measure(prediction, **shared)
         note_frame(units)
         note_unresolved(self.returned)
-        return Sample(units, self.fitted(design, {str(part.path): prediction})), f"{read}; {labels_read}"
+        design = self.fitted(design, {str(part.path): prediction}, shared)
+        return Sample(units, design), f"{read}; {labels_read}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,12 +7,12 @@ The paper's θ = 1 - (n-1)/(T-1) is T/(T-1) times as large. It needs `correction
 Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 """
 
-from .contract import Design, Expansion, OfPrediction, SelectedBySize, WithChances, WithLaw
+from .contract import Design, Expansion, SelectedBySize, WithChances, WithLaw
 from .drawn import Correction, Ids, paper_theta, sampling_fraction
 from .kept import KeptWeights
-from .known import BySize, KnownWeights, WeightedRecords
+from .known import BySize, KnownChances, KnownInclusion, KnownWeights, WeightedRecords
 from .predicted import ByPredictedSize, PoissonRecords, SystematicRecords
-from .strata import SingleUnit, Stratified
+from .strata import Pooled, SingleUnit, Stratified
 from .uniform import DistinctEntities, UniformClusters, UniformRecords
 
 __all__ = [
@@ -24,9 +24,11 @@ __all__ = [
     "Expansion",
     "Ids",
     "KeptWeights",
+    "KnownChances",
+    "KnownInclusion",
     "KnownWeights",
-    "OfPrediction",
     "PoissonRecords",
+    "Pooled",
     "SelectedBySize",
     "SingleUnit",
     "Stratified",

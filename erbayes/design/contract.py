@@ -115,16 +115,13 @@ class WithChances(Protocol):
         """
         ...
 
-    def expand(self, units: Units) -> Expansion: ...
-
-
-@runtime_checkable
-class OfPrediction(Protocol):
-    """A design whose chances depend on the predicted clusters at the draw."""
-
     @property
-    def drawn_from(self) -> Any:
-        """Facts about the prediction that was drawn from."""
+    def draws(self) -> Any:
+        """Return the unit of each draw by its id, with repeats; None if each labelled unit is one draw."""
+        ...
+
+    def undrawn_sizes(self, units: Units) -> FloatArray:
+        """Return the sizes of predicted clusters whose records are never drawn."""
         ...
 
     def expand(self, units: Units) -> Expansion: ...

@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import DataError, Remedy, head, need
 from ..units import Units
 from .contract import Design, Expansion
-from .predicted import imagined
+from .drawn import unreached
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,12 +63,12 @@ class KeptWeights:
                 Remedy.MISSING,
             )
         position = units.ids.get_indexer(self.drawn_from.ids).astype(np.int64)
-        unreached = expansion.unreached
-        if unreached is not None and not _same(units, self.drawn_from):
+        never = expansion.unreached
+        if never is not None and not _same(units, self.drawn_from):
             # records that are never drawn may be in clusters of any size here
             sizes = np.unique(units.m) if units.known is None else units.known.size
-            unreached = imagined(sizes, units.by_entity)
-        return replace(expansion, unit=position[expansion.unit], unreached=unreached)
+            never = unreached(sizes, units)
+        return replace(expansion, unit=position[expansion.unit], unreached=never)
 
 
 def _same(units: Units, others: Units) -> bool:

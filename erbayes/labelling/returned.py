@@ -20,16 +20,22 @@ from ..arrays import FloatArray
 from ..clustering import Clustering, as_index, kind
 from ..design import Design, KeptWeights
 from ..errors import DataError, Remedy, head
+from ..files import replacing
 from ..large import lies_elsewhere, scan
+from ..sampling import Drawn, GivenChances, LinkEnds, Mixture, Poisson, Records, RootSize, Systematic
 from ..sampling.folder import DECIDED, Folder, answer_files, read_folder
 from ..sampling.page import ADDED, DRAWN, read_answers
-from ..sampling.sheets import read_sheet
+from ..sampling.sheets import HAS_XLSX, read_sheet, write_sheet
 from ..sampling.tasks import ASKED
 from ..units import Missing, measure
 from .pairs import Pair
 from .sheets import NOT_CORRECT
 from .stars import Flaw, Stars, read_stars
 
+INDEPENDENT = (GivenChances, LinkEnds, Mixture, Records, RootSize)
+"""Plans whose unresolved draws `erbayes.Responding` allows for."""
+WITHOUT_REPEATS = (Poisson, Systematic)
+"""Plans whose table has probabilities to be in the sample."""
 YES, NO = frozenset({"y", "yes"}), frozenset({"n", "no"})
 """Answers in the column `same`, in small letters."""
 
@@ -202,8 +208,35 @@ class Labels:
             )
         return table.fillna("").reset_index(drop=True)
 
-    def design(self, drawn_from: Any = None, missing: Missing = Missing.ERROR) -> Design:
-        """Return the design of the draws whose tasks are resolved.
+    def write_disputed(self) -> Path:
+        """Write the tasks to decide as sheet-decided into the folder, and return its path.
+
+        Raises
+        ------
+        DataError
+            If there is nothing to decide, or such a sheet already.
+        """
+        table = self.disputed()
+        if not len(table):
+            raise DataError(f"{self.folder.path}: no task needs a decision")
+        paths = [self.folder.path / f"sheet-{DECIDED}{suffix}" for suffix in (".xlsx", ".csv")]
+        for path in paths:
+            if path.exists():
+                raise DataError(
+                    f"cannot write {path}: it is there already; add the tasks to it, or rename it"
+                )
+        path = paths[0 if HAS_XLSX else 1]
+        with replacing(path) as new:
+            write_sheet(table.assign(note=""), new)
+        return path
+
+    def design(
+        self, drawn_from: Any = None, *, missing: Missing = Missing.ERROR, values: Any = None
+    ) -> Design:
+        """Return the design of the draws.
+
+        Draws of tasks that nobody has begun count as not made yet. Those of other unresolved tasks stay in
+        the data (see `erbayes.Responding`), if draws are independent. Otherwise they are left out as well.
 
         Parameters
         ----------
@@ -212,6 +245,8 @@ class Labels:
             unless records were drawn uniformly: chances follow from the predicted clusters at the draw.
         missing : Missing
             What to do with labelled records that `drawn_from` lacks, as in `erbayes.measure`.
+        values : Series or mapping, record -> value, optional
+            The value of every labelled record, if they were drawn by values and annotators have added some.
 
         Returns
         -------
@@ -224,8 +259,13 @@ class Labels:
             As `labels`, or if `drawn_from` is not the prediction that was drawn from.
         """
         labels, drawn = self.labels, self.folder.drawn
-        table = drawn.table[~drawn.table["record"].isin(self.unresolved["record"])]
-        design = replace(drawn, table=table.reset_index(drop=True)).design(labels)
+        states = self.unresolved.set_index("record")["state"]
+        begun = states.index[states != State.UNANSWERED]
+        drawn = _among(drawn, ~drawn.table["record"].isin(states.index[states == State.UNANSWERED]))
+        if len(begun) and isinstance(drawn.plan, INDEPENDENT):
+            design = drawn.design(labels, values, unresolved=begun)
+        else:
+            design = _among(drawn, ~drawn.table["record"].isin(begun)).design(labels, values)
         if drawn_from is None:
             return design
         units = (scan if lies_elsewhere(drawn_from) else measure)(drawn_from, labels, missing=missing)
@@ -241,6 +281,16 @@ class Labels:
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p>{self.summary().to_html(index=False)}"
+
+
+def _among(drawn: Drawn, kept: pd.Series) -> Drawn:
+    """Return some of the draws, as if no others had been made."""
+    if kept.all():
+        return drawn
+    table, share = drawn.table[kept].reset_index(drop=True), float(kept.mean())
+    if isinstance(drawn.plan, WITHOUT_REPEATS):
+        table = table.assign(probability=table["probability"] * share)
+    return replace(drawn, table=table, n=round(drawn.n * share))
 
 
 def read_labels(folder: str | Path | Folder, prediction: Any = None) -> Labels:

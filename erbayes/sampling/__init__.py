@@ -15,8 +15,10 @@ from .plans import (
     Mixture,
     Plan,
     Poisson,
+    PredictedClusters,
     Records,
     RootSize,
+    Strata,
     Systematic,
 )
 from .source import InMemory, Source
@@ -37,10 +39,12 @@ __all__ = [
     "Mixture",
     "Plan",
     "Poisson",
+    "PredictedClusters",
     "Records",
     "RootSize",
     "Rule",
     "Source",
+    "Strata",
     "Systematic",
     "Verdict",
     "check",

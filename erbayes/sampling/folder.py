@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +30,8 @@ VERSION = 1
 """The version of the folder."""
 FACTS, DRAWS, TASKS = "drawn.json", "drawn.csv", "tasks.csv"
 """Files of the draw."""
+GIVEN = "given-chances"
+"""The plan whose values are numbers."""
 DECIDED = "decided"
 """The name of the sheet that decides what annotators dispute."""
 
@@ -118,12 +122,13 @@ def write_folder(
     """
     path = Path(path)
     need(tasks, pd.DataFrame, "tasks are a DataFrame, as sampling.tasks returns them")
-    _refuse_target(path, replace)
+    refuse_folder(path, replace)
     sheets = dealt(int(tasks["task"].max()), annotators, overlap, drawn.seed)
     with _appearing(path) as new:
         blank = [column for column in tasks.columns if column not in ASKED]
         write_sheet(drawn.table, new / DRAWS, ("record", "cluster"))
-        write_sheet(tasks[blank], new / TASKS, ("record",))
+        values = {} if drawn.values is None else {"value": drawn.values.reindex(tasks["record"]).to_numpy()}
+        write_sheet(tasks[blank].assign(**values), new / TASKS, ("record",))
         fingerprint = sha256((new / DRAWS).read_bytes() + (new / TASKS).read_bytes()).hexdigest()[:16]
         about = {
             "version": VERSION,
@@ -170,13 +175,21 @@ def read_folder(path: str | Path) -> Folder:
     table, shown = (read_sheet(path / name) for name in (DRAWS, TASKS))
     for column, type in about["types"].items():
         table[column] = _typed(table[column], type)
-    for column in table.columns.intersection(["size", "probability"]):
-        table[column] = pd.to_numeric(table[column])
+    numeric = ["size", "probability", *(["value"] if about["drawn"]["plan"]["name"] == GIVEN else [])]
+    for name in table.columns.intersection(numeric):
+        table[name] = pd.to_numeric(table[name])
     shown["record"] = _typed(shown["record"], about["types"]["record"])
     shown["task"] = shown["task"].astype("int64")
     shown = shown.reset_index(drop=True)
-    for column in ASKED:
-        shown[column] = ""
+    values = None
+    if "value" in shown:
+        column = shown.pop("value")
+        values = pd.Series(column.to_numpy(), pd.Index(shown["record"]))
+        values = values[~values.index.duplicated()]
+        if about["drawn"]["plan"]["name"] == GIVEN:
+            values = pd.to_numeric(values)
+    for name in ASKED:
+        shown[name] = ""
     cluster = table.drop_duplicates("record").set_index("record")["cluster"]
     inside = shown[shown["role"] != CANDIDATE]
     mention = inside["record"].where(inside["role"] == DRAWN).ffill()
@@ -184,6 +197,7 @@ def read_folder(path: str | Path) -> Folder:
     drawn = Drawn.from_json(
         json.dumps(about["drawn"]), table.reset_index(drop=True), members.drop_duplicates("record")
     )
+    drawn = dataclasses.replace(drawn, values=values)
     stated = {
         k: v for k, v in about.items() if k not in {"version", "fingerprint", "annotators", "types", "drawn"}
     }
@@ -224,16 +238,26 @@ def _answered(path: Path) -> list[str]:
     return named
 
 
-def _refuse_target(path: Path, replace: bool) -> None:
-    """Refuse a folder that cannot be written, or whose content must not be lost."""
+def refuse_folder(path: Path, replace: bool) -> None:
+    """Refuse to write a folder that `write_folder` could not write, or whose content must not be lost.
+
+    Raises
+    ------
+    DataError
+        As `write_folder`.
+    """
     refuse_output(path / FACTS if path.is_dir() else path)
     if not path.is_dir() or not any(path.iterdir()):
         return
-    if not (path / FACTS).exists():
-        raise DataError(f"cannot write {path}: the folder holds other files; name a new one")
+    own = re.compile(rf"{FACTS}|{DRAWS}|{TASKS}|sheet-.*\.(csv|xlsx)|label-.*\.html|.*\.json")
+    others = [file.name for file in path.iterdir() if not own.fullmatch(file.name)]
+    if not (path / FACTS).exists() or others:
+        raise DataError(
+            f"cannot write {path}: it holds other files, such as {head(others)}: name a new folder"
+        )
     if (names := _answered(path)) and not replace:
         raise DataError(
-            f"cannot write {path}: it holds answers, in {head(names)}: name a new folder", Remedy.ANSWERED
+            f"cannot write {path}: it holds answers, in {head(names)}: name a new folder", Remedy.REPLACE
         )
 
 

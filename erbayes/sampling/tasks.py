@@ -15,7 +15,7 @@ from .page import ANSWERS, CANDIDATE, CLUSTER, DRAWN, KEYS
 
 ASKED = ("same", "cannot_tell")
 """The last columns of a table of tasks, which annotators fill."""
-RESERVED = frozenset([*KEYS, *ANSWERS, "why"])
+RESERVED = frozenset([*KEYS, *ANSWERS, "why", "value"])
 """Names that no column of attributes may have."""
 
 
