@@ -138,11 +138,12 @@ class Labels:
         wrong = self.problems[~self.problems["fault"].isin(HARMLESS)]
         if len(wrong):
             counts = Counter(wrong["fault"])
-            first = "; ".join(str(x) for x in wrong.iloc[0][["where", "task", "record"]] if str(x))
+            where, _, task, record, _ = wrong.iloc[0]
+            places = [text for text in (where, f"task {task}" * bool(task), str(record)) if text]
             raise DataError(
                 f"{self.folder.path}: "
                 + "; ".join(f"{n:,} times: {fault.value}" for fault, n in counts.items())
-                + f"; such as {first}",
+                + f"; such as {', '.join(places)}",
                 Remedy.DECIDE,
             )
         if not len(self.stars.answers):
@@ -376,8 +377,8 @@ class _Reader:
             return
         shown, drawn = self.shown[task], self.drawn[task]
         as_drawn = rows["record"][rows["role"] == DRAWN]
-        if len(as_drawn) and str(drawn) not in set(as_drawn):
-            note(Fault.OTHER_RECORD, first, as_drawn.iloc[0])
+        if len(others := as_drawn[as_drawn != str(drawn)]):
+            note(Fault.OTHER_RECORD, first, others.iloc[0])
             return
         marks: dict[Any, set[str]] = {record: set() for record in shown.values()}
         cannot_tell, seen, usable = False, set(), True
@@ -525,6 +526,9 @@ class _Reader:
             for record in sorted(records, key=str)
             if record != self.drawn[task]
         ]
+        if not resolved:
+            none = pd.DataFrame(columns=["sampled", "record", "problem"])
+            return Stars(pd.DataFrame(columns=["entity", "record"]), pd.Index([]), none)
         table = pd.DataFrame(pairs, columns=["drawn", "record", "same"], dtype=object)
         wanted = {self.drawn[task] for task in resolved}
         draws = self.folder.drawn.table["record"]

@@ -141,7 +141,8 @@ def write_folder(
             "types": {c: kind(as_index(drawn.table[c])) for c in ("record", "cluster")},
             "drawn": json.loads(drawn.to_json()),
         }
-        (new / FACTS).write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        lines = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in about.items())
+        (new / FACTS).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
         for annotator, numbers in sheets.items():
             mine = tasks[tasks["task"].isin(numbers)].reset_index(drop=True)
             page = labelling_page(mine, annotator, fingerprint)
@@ -246,6 +247,8 @@ def refuse_folder(path: Path, replace: bool) -> None:
     DataError
         As `write_folder`.
     """
+    if path.exists() and not path.is_dir():
+        raise DataError(f"cannot write {path}: it is a file, not a folder")
     refuse_output(path / FACTS if path.is_dir() else path)
     if not path.is_dir() or not any(path.iterdir()):
         return
