@@ -191,16 +191,19 @@ class PoissonRecords:
         factor = self.expected / known.total(self.chance)
         return lambda m: np.minimum(factor * self.chance.phi(m), 1.0)
 
-    def expand(self, units: Units) -> Expansion:
-        unit, known = unit_of_draws(units, None), known_sizes(units, self.drawn_from)
-        of_record = self.inclusion(known)
+    def included(self, units: Units) -> FloatArray:
+        """Return the probability π_c of each unit to be in the sample, (units,)."""
+        of_record = self.inclusion(known_sizes(units, self.drawn_from))
 
         def log_missed(m: FloatArray) -> FloatArray:
             with np.errstate(divide="ignore"):
                 return np.log1p(-of_record(m))
 
-        never = undrawn_sizes(self.chance, known)
-        p = -np.expm1(ClusterSum("log_missed", log_missed).count(units))
+        return np.asarray(-np.expm1(ClusterSum("log_missed", log_missed).count(units)))
+
+    def expand(self, units: Units) -> Expansion:
+        unit, p = unit_of_draws(units, None), self.included(units)
+        never = undrawn_sizes(self.chance, known_sizes(units, None))
         need_chance(p, unit, units)
         return Expansion(unit, 1 / p, True, PoissonDraws(p), unreached(never, units))
 
