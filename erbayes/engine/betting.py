@@ -246,14 +246,15 @@ def _is_share(metric: Metric) -> bool:
     counted, known = columns_of([metric])
     if known or metric.support != UNIT:
         return False
-    first, second = np.sqrt(2 + np.arange(2 * len(counted))).reshape(2, -1) % 1
+    first, second = np.sqrt(2 + np.arange(2 * len(counted))).reshape(2, -1)
 
     def top(y: FloatArray) -> float:
         by_name = dict(zip((c.name for c in counted), y, strict=True))
         size = sum(coefficient * by_name[c.name] for c, coefficient in metric.size)
         return float(metric.formula(*(by_name[c.name] for c in metric.columns)) * size)
 
-    return bool(np.isclose(top(first + second), top(first) + top(second), rtol=1e-9, atol=0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return bool(np.isclose(top(first + second), top(first) + top(second), rtol=1e-9, atol=0))
 
 
 def _equal(x: FloatArray) -> bool:
