@@ -5,6 +5,7 @@ sample = Sample(measure(prediction, labels), drawn.design(labels))
 check(sample, {"pairwise-precision": 0.95}).verdict
 """
 
+from .candidates import by_text, candidate_counts, from_clustering, from_pairs, interleaved
 from .drawn import Drawn, draw
 from .folder import Folder, read_folder, write_folder
 from .page import labelling_page, read_answers
@@ -47,9 +48,14 @@ __all__ = [
     "Strata",
     "Systematic",
     "Verdict",
+    "by_text",
+    "candidate_counts",
     "check",
     "dealt",
     "draw",
+    "from_clustering",
+    "from_pairs",
+    "interleaved",
     "labelling_page",
     "read_answers",
     "read_folder",

@@ -14,12 +14,11 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from ..clustering import ids, kind
 from ..errors import DataError, head, need
-from ..tables import refuse_names
+from ..tables import as_text, refuse_names
 
 VERSION = 1
 """The version of the file of answers."""
@@ -27,6 +26,8 @@ DRAWN, CLUSTER, CANDIDATE, ADDED = "drawn", "cluster", "candidate", "added"
 """Roles of records in a task. Only answers have records in the role `added`."""
 KEYS = ["task", "record", "role"]
 """Columns that every table of tasks has."""
+WHY = "why"
+"""The column that says why a record is a candidate. The page does not show it, lest it sway the answer."""
 ANSWERS = ["same", "cannot_tell", "note", "annotator"]
 """Columns of answers."""
 FIELDS: dict[str, type] = {
@@ -58,7 +59,7 @@ def labelling_page(
         One row per record shown, with columns task (an integer), record, role, and any attributes to show.
         The role is "drawn" once per task, "cluster" for the rest of the predicted cluster of the drawn
         record, and "candidate" for records from elsewhere. Columns same, cannot_tell, note and annotator may
-        be there, without any answer in them.
+        be there, without any answer in them. A column why is not shown, lest it sway the annotator.
     annotator : str
         The name of the annotator. Progress is kept, and answers are saved, under this name.
     fingerprint : str
@@ -101,8 +102,8 @@ def labelling_page(
             f"the tasks hold answers in {answered:,} cells: a page starts without any; load a file of "
             "answers in the page itself"
         )
-    attributes = [c for c in frame.columns if c not in (*KEYS, *ANSWERS)]
-    texts = pd.DataFrame({c: [_text(x) for x in frame[c]] for c in ["record", *attributes]}, dtype=object)
+    attributes = [c for c in frame.columns if c not in (*KEYS, *ANSWERS, WHY)]
+    texts = pd.DataFrame({c: [as_text(x) for x in frame[c]] for c in ["record", *attributes]}, dtype=object)
     row = texts.groupby(list(texts), sort=False, dropna=False).ngroup().to_numpy()
     rows = texts.drop_duplicates(ignore_index=True)
     shown: dict[int, tuple[list[int], list[int], list[int]]] = {}
@@ -262,17 +263,6 @@ def _checked(tasks: pd.DataFrame) -> pd.DataFrame:
 def _filled(column: pd.Series) -> pd.Series:
     """Whether cells hold anything but blanks."""
     return column.notna() & (column.astype(str).str.strip() != "")
-
-
-def _text(value: Any) -> str | None:
-    """A value as a person writes it, or None if it is missing."""
-    if not isinstance(value, str) and np.ndim(value) == 0 and pd.isna(value):
-        return None
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return str(int(value))
-    if isinstance(value, pd.Timestamp):
-        return value.isoformat(" ").removesuffix(" 00:00:00")
-    return str(value) or None
 
 
 def _page(title: str, data: Mapping[str, Any]) -> str:
