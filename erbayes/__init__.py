@@ -8,8 +8,12 @@ from .design import (
     ByPredictedSize,
     BySize,
     DistinctEntities,
+    KeptWeights,
+    KnownChances,
+    KnownInclusion,
     KnownWeights,
     PoissonRecords,
+    Pooled,
     SingleUnit,
     Stratified,
     SystematicRecords,
@@ -24,8 +28,20 @@ from .engine import P_naive, R_naive, jackknife, naive, taylor
 from .errors import Alarm, DataError, NotIdentified
 from .estimate import estimate
 from .frame import Dated
-from .intervals import WALD, BetaGamma, EqualTailed, HighestDensity, Scale, Symmetric, identity, log, logit
+from .intervals import (
+    WALD,
+    Anytime,
+    BetaGamma,
+    EqualTailed,
+    HighestDensity,
+    Scale,
+    Symmetric,
+    identity,
+    log,
+    logit,
+)
 from .metrics import ALL, USUAL
+from .nonresponse import Responding, size_classes
 from .sample import Sample
 from .uncertain import Draws, Normal, Totals
 from .units import Missing, Units, links_inside, measure, measure_predicted
@@ -35,6 +51,7 @@ __all__ = [
     "USUAL",
     "WALD",
     "Alarm",
+    "Anytime",
     "BetaGamma",
     "ByPredictedSize",
     "BySize",
@@ -48,13 +65,18 @@ __all__ = [
     "Draws",
     "EqualTailed",
     "HighestDensity",
+    "KeptWeights",
+    "KnownChances",
+    "KnownInclusion",
     "KnownWeights",
     "Missing",
     "Normal",
     "NotIdentified",
     "P_naive",
     "PoissonRecords",
+    "Pooled",
     "R_naive",
+    "Responding",
     "Sample",
     "Scale",
     "SingleUnit",
@@ -85,5 +107,6 @@ __all__ = [
     "naive",
     "paper_theta",
     "sampling_fraction",
+    "size_classes",
     "taylor",
 ]

@@ -16,7 +16,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import erbayes as eb
-from erbayes import calibration, design, engine, intervals, plots, sensitivity
+from erbayes import calibration, design, engine, intervals, nonresponse, plots, sensitivity
 from erbayes import metrics as m
 from erbayes import simulate as sim
 from erbayes.cli.inputs import KINDS as KINDS_OF_SHELL
@@ -65,11 +65,13 @@ DESIGNS = {
     eb.WeightedRecords: eb.WeightedRecords.of(LABELS, list(LABELS.index[::3]), pd.Series(1.0, LABELS.index)),
     eb.Stratified: eb.Stratified({i: i % 2 for i in LABELLED}, {0: 400, 1: 400}),
     eb.Calibrated: eb.Calibrated(eb.UniformRecords()),
+    eb.Responding: eb.Responding(eb.UniformRecords(), [True] * len(LABELLED) + [False]),
 }
 NOT_IN_THE_SHELL = {
     eb.BySize: "a function of sizes",
     eb.WeightedRecords: "probabilities of records; use known-weights",
     eb.Calibrated: "another design and functions of sizes",
+    eb.Responding: "another design; a folder of draws has its unresolved ones",
 }
 PLANNED = {eb.UniformRecords, eb.UniformClusters, eb.BySize}
 WITH_LAW = {
@@ -90,7 +92,7 @@ def sampled(cls):
 
 
 def test_every_design_has_an_example():
-    assert classes(design, "expand") | classes(calibration, "expand") == set(DESIGNS)
+    assert classes(design, "expand") | classes(calibration, "expand") | classes(nonresponse, "expand") == set(DESIGNS)
 
 
 @pytest.mark.parametrize("cls", DESIGNS, ids=lambda cls: cls.__name__)
@@ -142,6 +144,7 @@ ENGINES = {
     engine.Jackknife: engine.Jackknife(),
     engine.Resampled: engine.Resampled(replicates=40),
     engine.Naive: engine.Naive(),
+    engine.BoundedMeans: engine.BoundedMeans(),
     engine.OnDistinct: engine.OnDistinct(engine.Taylor()),
     engine.OnCalibrated: engine.OnCalibrated(engine.Taylor()),
     sensitivity.Mislabelled: sensitivity.Mislabelled(sensitivity.by_pieces(0.1, 0.1), engine.Taylor()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from hashlib import file_digest
 from importlib.metadata import version
 from pathlib import Path
@@ -19,13 +20,18 @@ from ..diagnostics import alarms
 from ..engine.closed_form import taylor
 from ..files import refuse_output, replacing
 from ..intervals import EqualTailed
+from ..labelling import read_labels
 from ..metrics import ALL
 from ..planning import forecast
 from ..report import report
+from ..sampling import ONCE, REPEATED, Verdict, check, draw, write_folder
+from ..sampling.folder import refuse_folder
+from ..sampling.sheets import HAS_XLSX, write_sheet
 from ..units import Missing
-from .inputs import DesignName, One, Several, note_frame
+from .drawing import Planned, Shown
+from .inputs import Asked, DesignName, Minima, One, Predicted, Several, note_frame, note_unresolved
 from .options import app, command, files_of, message, refuse_output_over
-from .printing import Printing
+from .printing import Printing, show_labels
 
 __all__ = ["app"]
 
@@ -53,10 +59,132 @@ def main(
     """Estimate the quality of entity resolution in a whole database from a labelled sample."""
 
 
+@command("draw")
+def draw_command(
+    *,
+    inputs: Predicted,
+    planned: Planned,
+    shown: Shown,
+    replace_answers: Annotated[
+        bool, typer.Option("--replace", help="Replace a folder that holds answers, which are lost.")
+    ] = False,
+    output: Annotated[Path, typer.Option(help="Folder to write, which appears once it is complete.")],
+) -> None:
+    """Draw records of PREDICTION to be labelled, and write a folder for annotators.
+
+    \b
+    What to draw? (--design)
+      uniform-records     Records, each with the same chance: all metrics. The first choice.
+      predicted-links     Ends of predicted links: precision from a third of the labels. No recall.
+      mixture             Both: a share of uniform records (--share), otherwise predicted links.
+      root-size           Records by the root of the size of their predicted cluster: precision
+                          and recall alike.
+      poisson             Each record by a permanent random number, so that the next release draws
+                          the same records again.
+      pps                 Without repeats, by default by the root of size.
+      stratified          In classes of predicted size (--starts 1,2,5) or in strata (--values FILE).
+      given-chances       With chances of your own (--values FILE).
+
+    The folder holds a task per drawn record: the record, its predicted cluster, and candidates for
+    records that the cluster misses (--candidates). Each annotator gets sheet-NAME.csv, sheet-NAME.xlsx (with
+    erbayes[sheets]) and label-NAME.html, all three with the same tasks, of which one is to be filled.
+
+    \b
+    In a sheet, every row needs an answer in the column "same":
+      y  The record is the same person or thing as the drawn record. In the row of the drawn
+         record itself: the task is done, all of its records are found.
+      n  It is another one.
+    A record that is missing gets a new row with the number of the task, its id, and y. A task that
+    nobody can answer gets an x in "cannot_tell". The page asks the same and saves a file of answers, which
+    belongs into the folder. Then: erbayes labels FOLDER, and erbayes estimate PREDICTION FOLDER.
+
+    \b
+    Examples:
+      erbayes draw clusters.csv --design uniform-records --n 200 --seed 7 \\
+          --attributes customers.csv --output to-label
+      erbayes draw clusters.csv --design mixture --n 200 --seed 7 --attributes customers.csv \\
+          --candidates pairs.csv --annotators 2 --overlap 0.2 --output to-label
+    """
+    plan = planned.plan()
+    refuse_folder(output, replace_answers)
+    prediction, read = inputs.read()
+    message(f"read {read}")
+    drawn = draw(prediction, plan, planned.n, planned.seed, values=planned.values_of_records())
+    facts = {name: str(path) for name, path in files_of(inputs)} | {"read": read}
+    facts |= {name: str(path) for name, path in files_of(shown)} | {
+        name: str(path) for name, path in files_of(planned)
+    }
+    table = shown.tasks(drawn, inputs.reading.record)
+    folder = write_folder(
+        output,
+        drawn,
+        table,
+        annotators=shown.annotators,
+        overlap=shown.overlap,
+        replace=replace_answers,
+        facts=facts,
+    )
+    counts = f"{len(drawn.table):,} draws, {table['task'].max():,} tasks, {len(table):,} records shown"
+    typer.echo(f"wrote {output}: {counts}")
+    for annotator, numbers in folder.dealt.items():
+        files = sorted(file.name for file in output.glob(f"*-{annotator}.*"))
+        typer.echo(f"{annotator}: {len(numbers):,} tasks in {' or '.join(files)}")
+    if not HAS_XLSX:
+        message("note: no XLSX sheets, which need: pip install 'erbayes[sheets]'")
+
+
+@command("labels")
+def labels_command(
+    *,
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="FOLDER", exists=True, file_okay=False, help="Folder of erbayes draw."),
+    ],
+    decide: Annotated[
+        bool,
+        typer.Option("--decide", help="Write sheet-decided into FOLDER, with the tasks to decide."),
+    ] = False,
+    problems: Annotated[
+        Path | None, typer.Option(help="CSV file to write, with every fault in the answers.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="CSV file to write, with record and entity of every label.")
+    ] = None,
+) -> None:
+    """Read the answers in FOLDER: what came back, every fault, and how far annotators agree.
+
+    Faults that leave an entity in doubt must be decided before anything is estimated: in the sheets, or all
+    together in sheet-decided, which --decide writes. Its answers replace those of the annotators. A task
+    without a complete answer leaves its draws unresolved, and other tasks stand for it.
+
+    \b
+    Example:
+      erbayes labels to-label --problems problems.csv
+    """
+    for path in (problems, output):
+        if path is not None:
+            refuse_output(path, [folder])
+    labels = read_labels(folder)
+    show_labels(labels)
+    if problems is not None:
+        faults = labels.problems.assign(fault=[fault.value for fault in labels.problems["fault"]])
+        with replacing(problems) as new:
+            write_sheet(faults, new, ())
+        typer.echo(f"wrote {problems}")
+    if decide:
+        typer.echo(f"wrote {labels.write_disputed()}")
+    if output is not None:
+        table = labels.labels.rename_axis("record").rename("entity").reset_index()
+        with replacing(output) as new:
+            table.to_csv(new, index=False)
+        typer.echo(f"wrote {output}")
+
+
 @command("estimate")
 def estimate_command(
     *,
     inputs: One,
+    asked: Asked,
     printing: Printing,
 ) -> None:
     """Estimate metrics of PREDICTION from a labelled sample.
@@ -105,21 +233,21 @@ def estimate_command(
     cannot be used.
     """
     refuse_output_over(printing.output, inputs)
-    metrics = inputs.chosen_metrics()
+    metrics = asked.chosen_metrics()
     sample, _ = inputs.sample()
     if sample.units.unmatched:
         message(
             f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing "
             f"{inputs.missing.value}: {MISSING[inputs.missing]}"
         )
-    table = taylor(sample, metrics).apply(metrics).table(inputs.level, inputs.kind).reset_index()
+    table = taylor(sample, metrics).apply(metrics).table(inputs.level, asked.kind).reset_index()
     for alarm in alarms(sample, metrics):
         message(f"warning: {alarm}")
     printing.show_estimates(table, inputs.level)
 
 
 @command("compare")
-def compare_command(*, inputs: Several, printing: Printing) -> None:
+def compare_command(*, inputs: Several, asked: Asked, printing: Printing) -> None:
     """Compare predictions by the same labelled sample.
 
     Each row is a prediction minus one before it in the list, with a paired standard error. Predictions are
@@ -133,9 +261,11 @@ def compare_command(*, inputs: Several, printing: Printing) -> None:
           --cluster old --cluster new
     """
     refuse_output_over(printing.output, inputs)
-    metrics = inputs.chosen_metrics()
-    design = inputs.drawing.read()
+    metrics = asked.chosen_metrics()
+    design = inputs.design()
     predictions, shared = inputs.predictions()
+    note_unresolved(inputs.returned)
+    design = inputs.fitted(design, predictions, shared)
     comparison = compare(
         predictions, design=design, metrics=metrics, differing=inputs.framed.differing, **shared
     )
@@ -145,7 +275,7 @@ def compare_command(*, inputs: Several, printing: Printing) -> None:
             message(f"warning: {name}: {alarm}")
     if comparison.left_out:
         message(f"warning: {comparison.left_out} labelled records, which a prediction lacks, are left out")
-    printing.show_estimates(comparison.differences(inputs.level, inputs.kind), inputs.level)
+    printing.show_estimates(comparison.differences(inputs.level, asked.kind), inputs.level)
 
 
 def _identity(path: Path) -> str:
@@ -161,6 +291,7 @@ def _identity(path: Path) -> str:
 def report_command(
     *,
     inputs: One,
+    asked: Asked,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "How good is this entity resolution?",
     output: Annotated[
         Path, typer.Option(help="File to write. An old one is replaced once the page is complete.")
@@ -178,7 +309,7 @@ def report_command(
           --metrics pairwise-precision,pairwise-recall --output report.html
     """
     refuse_output_over(output, inputs)
-    metrics = inputs.chosen_metrics()
+    metrics = asked.chosen_metrics()
     sample, read = inputs.sample()
     names = {"prediction": "PREDICTION", "labels": "LABELS"}
     about = {names.get(name, name): _identity(path) for name, path in files_of(inputs)} | {"read": read}
@@ -188,7 +319,7 @@ def report_command(
         sample,
         metrics,
         level=inputs.level,
-        kinds=(inputs.kind, EqualTailed()),
+        kinds=(asked.kind, EqualTailed()),
         title=title,
         about=about,
         call=shlex.join(["erbayes", *sys.argv[1:]]),
@@ -202,6 +333,7 @@ def report_command(
 def plan_command(
     *,
     inputs: One,
+    asked: Asked,
     half_width: Annotated[float, typer.Option(help="Half the width that the interval should have: 0.03.")],
     per_unit: Annotated[float, typer.Option(help="Cost of labelling a unit, whatever its size.")] = 0.0,
     per_record: Annotated[float, typer.Option(help="Cost of each record of a unit, beside that.")] = 1.0,
@@ -219,7 +351,7 @@ def plan_command(
           --per-unit 4 --per-record 0.5
     """
     refuse_output_over(printing.output, inputs)
-    metrics = inputs.chosen_metrics()
+    metrics = asked.chosen_metrics()
     pilot, _ = inputs.sample()
     planned: dict[str, UniformRecords | UniformClusters] = {
         DesignName.UNIFORM_RECORDS.value: UniformRecords(),
@@ -227,9 +359,52 @@ def plan_command(
     }
     for alarm in alarms(pilot, metrics):
         message(f"warning: {alarm}")
-    plan = forecast(pilot, metrics, planned, kind=inputs.kind, cost=lambda size: per_unit + per_record * size)
+    plan = forecast(pilot, metrics, planned, kind=asked.kind, cost=lambda size: per_unit + per_record * size)
     table = plan.needed(half_width, inputs.level)
     printing.show(table.astype(object).where(table.notna(), None))
+
+
+STATUS = {Verdict.HOLDS: 0, Verdict.FAILS: 1, Verdict.OPEN: 3}
+"""Exit status of each verdict."""
+
+
+@command("check")
+def check_command(
+    *,
+    inputs: One,
+    minima: Minima,
+    once: Annotated[
+        bool,
+        typer.Option("--once", help="The labels are looked at only once, and their number was fixed before."),
+    ] = False,
+    printing: Printing,
+) -> None:
+    """Check whether metrics of PREDICTION reach their minimum, as far as the labels tell.
+
+    A metric holds if its whole interval is at or above the minimum, and fails if the whole interval is below.
+    Otherwise it is open, and the number of further draws that would decide is printed, approximately. The
+    level is that of all intervals together: each of k metrics has the level 1 - (1 - LEVEL)/k.
+
+    You may check after every new label and stop at any time, unless --once is there. Draws then count in the
+    order of --drawn, which must be that of drawing. Files and designs are those of erbayes estimate.
+
+    Exit status: 0 if every metric holds, 1 if one fails, 3 if none fails and one is open, 2 if the input
+    cannot be used.
+
+    \b
+    Examples:
+      erbayes check clusters.csv labels.csv --design uniform-records --drawn drawn.csv \\
+          --min-precision 0.95 --min-recall 0.8
+      erbayes check clusters.csv labels.csv --design uniform-records --once --min b3-recall=0.9
+    """
+    refuse_output_over(printing.output, inputs)
+    minimum = minima.read()
+    sample, _ = inputs.sample()
+    found = check(sample, minimum, replace(ONCE if once else REPEATED, level=inputs.level))
+    for alarm in alarms(sample, found.metrics):
+        message(f"warning: {alarm}")
+    printing.show_sentences(found.sentences(), found.table().reset_index())
+    raise typer.Exit(STATUS[found.verdict])
 
 
 @command("metrics")

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..clustering import Clustering
-from ..design import Design
-from ..errors import DataError, need, need_object, whole
+from ..clustering import Clustering, as_index
+from ..design import Design, Ids
+from ..errors import DataError, head, need, need_object, whole
+from ..nonresponse import Responding, size_classes
 from ..units import KnownTotals
-from .plans import Labelled, Plan, from_plain, to_plain
-from .source import opened
-
-COLUMNS = ["record", "cluster", "size", "probability"]
+from .plans import COLUMNS, Labelled, Plan, from_plain, to_plain
+from .source import fingerprint_of, opened
 
 
 def _no_members() -> pd.DataFrame:
@@ -61,7 +60,15 @@ class Drawn:
         """Number of records N of the prediction."""
         return int(self.known.size @ self.known.count)
 
-    def design(self, labels: Any, values: Any = None) -> Design:
+    def design(
+        self,
+        labels: Any,
+        values: Any = None,
+        prediction: Any = None,
+        *,
+        unresolved: Ids = (),
+        classes: Any = None,
+    ) -> Design:
         """Return the design of the draws, once their entities are labelled.
 
         Parameters
@@ -70,15 +77,25 @@ class Drawn:
             True entity of every record of each drawn entity.
         values : Series or mapping, record -> value, optional
             Needed for plans by values, if these are not in memory: the value of every labelled record.
+        unresolved : sequence of record ids
+            Drawn records whose entity nobody could tell. They stay in the data (see `erbayes.Responding`).
+        classes : Series or mapping, record -> class, optional
+            Class of every drawn record, if some are unresolved. By default the classes of predicted sizes
+            that `erbayes.size_classes` makes.
+        prediction : memberships or Source, optional
+            The prediction that was drawn from. Needed for strata of values, if chances depend on predicted
+            size.
 
         Returns
         -------
         Design
+            `Responding`, if there are unresolved records.
 
         Raises
         ------
         DataError
-            If a drawn record has no label, or if values are needed.
+            If a drawn record has no label and is not unresolved, or if values are needed. If an unresolved
+            record was not drawn, or if a drawn record has no class.
 
         Examples
         --------
@@ -93,7 +110,20 @@ class Drawn:
         if given is not None and not isinstance(given, pd.Series):
             given = pd.Series(dict(given))
         clustering = Clustering.of(labels, "labels")
-        return self.plan.design(Labelled(self.table, self.known, self.n, clustering, given))
+        records = pd.Index(self.table["record"])
+        lost = as_index(unresolved)
+        if len(foreign := lost.difference(records)):
+            raise DataError(f"{len(foreign)} unresolved records were not drawn: {head(foreign)}")
+        resolved = ~records.isin(lost)
+        if not resolved.any():
+            raise DataError(f"all {len(records)} draws are unresolved: nothing can be estimated")
+        table = self.table[resolved]
+        design = self.plan.design(Labelled(table, self.known, self.n, clustering, given, prediction))
+        if resolved.all():
+            return design
+        if classes is None:
+            return Responding(design, resolved, size_classes(self.table["size"], resolved))
+        return Responding(design, resolved, list(pd.Series(dict(classes)).reindex(records)))
 
     def to_json(self) -> str:
         """Return everything but the tables as JSON.
@@ -150,6 +180,18 @@ class Drawn:
         return cls(table, from_plain(plan), n, seed, known, fingerprint, members)
 
 
+def _refuse_change(table: pd.DataFrame, members: pd.DataFrame) -> None:
+    """Refuse drawn clusters whose members are not as many as their size."""
+    size = table.drop_duplicates("cluster").set_index("cluster")["size"]
+    found = members["cluster"].value_counts().reindex(size.index, fill_value=0)
+    changed = size.index[size.to_numpy() != found.to_numpy()]
+    if len(changed):
+        raise DataError(
+            f"the prediction changed while it was read: {len(changed)} drawn clusters have other sizes now, "
+            f"such as {head(changed)}. Draw from a copy or a version of it"
+        )
+
+
 def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) -> Drawn:
     """Draw records of a prediction, to be labelled.
 
@@ -157,8 +199,9 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
 
     Parameters
     ----------
-    prediction : memberships or Source
-        Predicted cluster of every record of the population.
+    prediction : memberships, Source, or files and tables
+        Predicted cluster of every record of the population. Files and tables are those of
+        `erbayes.large.scan` with two columns. `erbayes.large.drawing` makes a source of others.
     plan : Plan
         What to draw, such as `LinkEnds()`.
     n : int
@@ -167,7 +210,8 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
     seed : int
         0 or more.
     values : Series or mapping, record -> value, optional
-        The value of every record, for plans that need one: a chance or a stratum.
+        The value of every record, for plans that need one: a chance or a stratum. For files and tables, the
+        name of the column that has it.
 
     Returns
     -------
@@ -194,7 +238,8 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
             raise DataError(f"no record was drawn: {n} were expected; draw more, or choose another seed")
         clusters = pd.Index(table["cluster"]).unique()
         members = source.members(clusters).reset_index(drop=True)
+        _refuse_change(table, members)
         given = None
         if values is not None and not isinstance(values, str):
             given = values if isinstance(values, pd.Series) else pd.Series(dict(values))
-        return Drawn(table, plan, n, seed, source.known, source.fingerprint(), members, given)
+        return Drawn(table, plan, n, seed, source.known, fingerprint_of(source.known), members, given)

@@ -7,7 +7,9 @@ a systematic sample without replacement.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 import pandas as pd
@@ -35,45 +37,101 @@ def ordered_counts(source: Source, seed: int) -> pd.DataFrame:
     return counts.sort_values(by, ignore_index=True)
 
 
-def at_points(
-    source: Source, counts: pd.DataFrame, chance: Chance, points: FloatArray, seed: int
-) -> pd.DataFrame:
-    """Return the record at each point.
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """Records laid end to end, each as long as its chance, with points on them.
 
-    Parameters
+    Attributes
     ----------
-    source : Source
-    counts : DataFrame
-        As `ordered_counts` returns them.
     chance : callable
         Chances of records that sum to 1 over the source.
     points : float array, (n,)
         In [0, 1).
+    """
+
+    chance: Chance
+    points: FloatArray
+
+
+def at_points(source: Source, counts: pd.DataFrame, lines: Sequence[Line], seed: int) -> list[pd.DataFrame]:
+    """Return the record at each point of each line.
+
+    Parameters
+    ----------
+    source : Source
+        It is asked once for the records of all lines.
+    counts : DataFrame
+        As `ordered_counts` returns them.
+    lines : sequence of Line
     seed : int
         Of the keys.
 
     Returns
     -------
-    DataFrame
-        One row per point, in order of the points: record, cluster, size, key, [value,] chance.
+    list of DataFrame
+        For each line one row per point, in their order: record, cluster, size, key, [value,] chance.
     """
-    weight = chance(counts) * counts["records"].to_numpy()
-    ends = np.cumsum(np.bincount(counts["bucket"], weight, BUCKETS))
-    points = points * ends[-1]  # the sum of chances is 1 up to rounding
-    bucket = _containing(ends, points)
-    rows = in_order(source.in_buckets(np.unique(bucket), seed))
+    ends = [
+        np.cumsum(np.bincount(counts["bucket"], line.chance(counts) * counts["records"], BUCKETS))
+        for line in lines
+    ]
+    points = [line.points * end[-1] for line, end in zip(lines, ends, strict=True)]  # 1 up to rounding
+    buckets = [containing(end, p) for end, p in zip(ends, points, strict=True)]
+    rows = in_order(source.in_buckets(np.unique(np.concatenate(buckets)), seed))
     of_rows = (rows["key"].to_numpy() >> np.uint64(48)).astype(np.int64)
     first = np.searchsorted(of_rows, np.arange(BUCKETS + 1))
-    of_record, at = chance(rows), np.empty(len(points), dtype=np.int64)
-    starts = np.append(0.0, ends)[bucket]
-    for b in np.unique(bucket):
-        here = bucket == b
-        inside = np.cumsum(of_record[first[b] : first[b + 1]])
-        at[here] = first[b] + _containing(inside, points[here] - starts[here])
-    return rows.iloc[at].assign(chance=of_record[at]).reset_index(drop=True)
+    tables = []
+    for line, end, places, bucket in zip(lines, ends, points, buckets, strict=True):
+        chance, at = line.chance(rows), np.empty(len(places), dtype=np.int64)
+        starts = np.append(0.0, end)[bucket]
+        for b in np.unique(bucket):
+            here = bucket == b
+            inside = np.cumsum(chance[first[b] : first[b + 1]])
+            at[here] = first[b] + containing(inside, places[here] - starts[here])
+        tables.append(rows.iloc[at].assign(chance=chance[at]).reset_index(drop=True))
+    return tables
 
 
-def _containing(ends: FloatArray, points: FloatArray) -> IntArray:
+def first_in_order(source: Source, wanted: Mapping[int, int], seed: int) -> pd.DataFrame:
+    """Return the first records of clusters of each size, in the order of their keys.
+
+    Parameters
+    ----------
+    source : Source
+        One with a record per cluster (`Source.of_clusters`).
+    wanted : mapping, size -> number
+        How many are needed, at most as many as there are. More may be returned.
+    seed : int
+        Of the keys.
+    """
+    clusters = dict(zip(source.known.size.tolist(), source.known.count.tolist(), strict=True))
+    expected = {m: k + 6 * k**0.5 + 10 for m, k in wanted.items()}  # so that a second look is rare
+    while True:
+        share = {m: min(e / clusters[m], 1.0) for m, e in expected.items()}
+        rows = in_order(source.up_to({m: highest_key(s) for m, s in share.items()}, seed))
+        found = rows["size"].value_counts()
+        if all(found.get(m, 0) >= k for m, k in wanted.items()):
+            return rows
+        expected = {m: 8 * e for m, e in expected.items()}
+
+
+def highest_key(share: float) -> int:
+    """Return the highest key whose permanent random number is below a share in (0, 1].
+
+    Examples
+    --------
+    >>> hex(highest_key(0.5))
+    '0x7fffffffffffffff'
+    """
+    return ceil(share * 2.0**64) - 1
+
+
+def at_equal_distances(n: int, seed: int) -> FloatArray:
+    """Return n points at equal distances from a random start, (n,), in [0, 1)."""
+    return (np.random.default_rng(seed).random() + np.arange(n)) / n
+
+
+def containing(ends: FloatArray, points: FloatArray) -> IntArray:
     """Return the interval that holds each point, by the ends of adjoining intervals from 0.
 
     Intervals of length 0 hold none. A point beyond the last end, by rounding, is in the last interval.
