@@ -51,8 +51,8 @@ def tasks(drawn: Draws, attributes: Any = None, candidates: Any = None) -> pd.Da
         What annotators see of a record. The first column is the record; all others are shown.
     candidates : DataFrame or Arrow table, optional
         Records that may be missing from the predicted clusters: columns drawn record, candidate and,
-        optionally, why it is one. Rows of other records are left out. A record that the task shows already
-        is not shown twice.
+        optionally, why it is one. A column score is not shown: it would sway the annotator. Rows of other
+        records are left out. A record that the task shows already is not shown twice.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def tasks(drawn: Draws, attributes: Any = None, candidates: Any = None) -> pd.Da
 
 def _candidates(candidates: Any, mentions: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of candidates: task, record, role and, if stated, why."""
-    frame = to_frame(candidates)
+    frame = to_frame(candidates).drop(columns="score", errors="ignore")
     if not 2 <= frame.shape[1] <= 3:
         raise DataError(
             f"the table of candidates has {frame.shape[1]} columns, {head(frame.columns, 20)}: it needs the "
