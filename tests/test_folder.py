@@ -229,8 +229,8 @@ DRAWN = SimpleNamespace(table=MEMBERS.iloc[[1, 2, 1]], members=MEMBERS)
 def test_a_record_drawn_twice_is_one_task_and_candidates_are_shown_once():
     candidates = pd.DataFrame(
         {
-            "drawn": ["a2", "a2", "a2", "zz"],
-            "other": ["b1", "b1", "a1", "q"],
+            "record": ["a2", "a2", "a2", "zz"],
+            "candidate": ["b1", "b1", "a1", "q"],
             "why": ["name", "date", "x", "x"],
         }
     )
@@ -250,9 +250,9 @@ REFUSED_TASKS = {
     "attributes twice": (dict(attributes=pd.concat([MEMBERS, MEMBERS])), "3 records have several rows of attributes"),
     "a reserved name": (dict(attributes=MEMBERS.rename(columns={"cluster": "same"})), "attributes cannot be called 'same'"),
     "other ids": (dict(attributes=MEMBERS.assign(record=[1, 2, 3])), "of type integer, and drawn records of type string"),
-    "candidates of four columns": (dict(candidates=pd.DataFrame(np.ones((1, 4)))), "has 4 columns"),
-    "candidates of nobody": (dict(candidates=pd.DataFrame({"a": ["x"], "b": ["y"]})), "none of the 1 candidates is for a drawn record"),
-    "candidates of other ids": (dict(candidates=pd.DataFrame({"a": [1], "b": [2]})), "are of type integer"),
+    "candidates of other columns": (dict(candidates=pd.DataFrame(np.ones((1, 4)))), "table of candidates has no column 'record', 'candidate'"),
+    "candidates of nobody": (dict(candidates=pd.DataFrame({"record": ["x"], "candidate": ["y"]})), "none of the 1 candidates is for a drawn record"),
+    "candidates of other ids": (dict(candidates=pd.DataFrame({"record": [1], "candidate": [2]})), "are of type integer"),
 }  # fmt: skip
 
 
