@@ -251,6 +251,4 @@ def _refuse_other_md5(database: Database) -> None:
     sql = f"SELECT MD5(CONCAT('{text}:', r)) FROM (SELECT 1 AS r) AS t"
     ((found,),) = database.rows(sql)
     if found != md5(f"{text}:1".encode(), usedforsecurity=False).hexdigest():
-        raise DataError(
-            "draws need a database whose function MD5 returns the 32 hexadecimal digits of text in UTF-8"
-        )
+        raise DataError("draws need a database whose MD5 returns hexadecimal digits, of text in UTF-8")
