@@ -18,7 +18,6 @@ from .uniform import DistinctEntities, UniformClusters, UniformRecords
 __all__ = [
     "ByPredictedSize",
     "BySize",
-    "Correction",
     "Design",
     "DistinctEntities",
     "Expansion",
