@@ -267,6 +267,8 @@ class Calibrated:
                 "totals must return one ClusterSum or more, whose totals the prediction fixes, not "
                 + (head(other) if other else "none")
             )
+        for column in columns:
+            expansion.need_reached(column)
         target = np.array([known.total(c) for c in columns])
         x = np.column_stack([units.column(c)[expansion.unit] for c in columns])
         x, target = x[:, target != 0], target[target != 0]
@@ -291,7 +293,7 @@ class Calibrated:
         q = 1 / self.working_variance(size)
         g, free = _factors(w, x / target, q, self.bounds)
         calibrated = CalibratedDraws(variance, x / target, np.ones(len(target)), w, g, q, free)
-        return Expansion(expansion.unit, w * g, True, calibrated)
+        return Expansion(expansion.unit, w * g, True, calibrated, expansion.unreached)
 
 
 def links_out_of_reach(units: Units) -> float:

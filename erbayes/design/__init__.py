@@ -9,9 +9,9 @@ Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 
 from .contract import Design, Expansion, SelectedBySize, WithChances, WithLaw
 from .drawn import Correction, Ids, paper_theta, sampling_fraction
-from .known import BySize, KnownWeights, WeightedRecords
+from .known import BySize, KnownChances, KnownInclusion, KnownWeights, WeightedRecords
 from .predicted import ByPredictedSize, PoissonRecords, SystematicRecords
-from .strata import SingleUnit, Stratified
+from .strata import Pooled, SingleUnit, Stratified
 from .uniform import DistinctEntities, UniformClusters, UniformRecords
 
 __all__ = [
@@ -22,8 +22,11 @@ __all__ = [
     "DistinctEntities",
     "Expansion",
     "Ids",
+    "KnownChances",
+    "KnownInclusion",
     "KnownWeights",
     "PoissonRecords",
+    "Pooled",
     "SelectedBySize",
     "SingleUnit",
     "Stratified",

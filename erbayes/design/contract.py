@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -113,6 +113,15 @@ class WithChances(Protocol):
         NotIdentified
             If the prediction does not fix the chances.
         """
+        ...
+
+    @property
+    def draws(self) -> Any:
+        """Return the unit of each draw by its id, with repeats; None if each labelled unit is one draw."""
+        ...
+
+    def undrawn_sizes(self, units: Units) -> FloatArray:
+        """Return the sizes of predicted clusters whose records are never drawn."""
         ...
 
     def expand(self, units: Units) -> Expansion: ...

@@ -141,3 +141,56 @@ def real_numbers(values: Any, what: str) -> FloatArray:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"{what} must be numbers: {error}") from error
+
+
+def need_chance(p: FloatArray, unit: IntArray, units: Units) -> None:
+    """Refuse draws of units that have chance 0."""
+    never = np.unique(unit[p[unit] <= 0])
+    if len(never):
+        raise DataError(
+            f"{len(never)} drawn units have chance 0 under the design: {head(units.ids[never])}; the "
+            "prediction or the labels are not those that were drawn from"
+        )
+
+
+def imagined(size: Sequence[float] | FloatArray, by_entity: bool) -> Units:
+    """Make units of every kind whose records are all in predicted clusters of these sizes.
+
+    For each size m there is a unit that equals its predicted cluster, one of a single record, and units of
+    two and three records in as many predicted clusters.
+
+    Parameters
+    ----------
+    size : float array, (s,)
+    by_entity : bool
+        False if the units are predicted clusters. Each then is one entity, is as many entities as it has
+        records, or belongs to a larger entity.
+    """
+    n, N, m, pieces = [], [], [], []
+    for s in size:
+        if by_entity:
+            rows = [(s, s, 1), (1, 1, 1), (1, 2, 2), (1, 3, 3)]
+        else:
+            rows = [(s, s, 1), (1, 1, int(s)), (s, s + 1, 1)]
+        for in_piece, of_entity, number_of_pieces in rows:
+            pieces.append(number_of_pieces)
+            n += [in_piece] * number_of_pieces
+            N += [of_entity] * number_of_pieces
+            m += [s] * number_of_pieces
+    unit = np.repeat(np.arange(len(pieces)), pieces)
+    return Units(
+        ids=pd.RangeIndex(len(pieces)),
+        unit=unit,
+        group=unit,
+        n=np.array(n, dtype=float),
+        N=np.array(N, dtype=float),
+        m=np.array(m, dtype=float),
+        cluster=np.arange(len(n)),
+        known=None,
+        by_entity=by_entity,
+    )
+
+
+def unreached(sizes: FloatArray, units: Units) -> Units | None:
+    """Return imagined units of the predicted sizes that are never drawn, or None if there is no such size."""
+    return imagined(sizes, units.by_entity) if len(sizes) else None

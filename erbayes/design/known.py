@@ -11,18 +11,21 @@ import pandas as pd
 
 from ..arrays import FloatArray
 from ..clustering import Clustering, as_index
-from ..errors import DataError, head, need_object
+from ..errors import DataError, head, need, need_object, number
 from ..units import Units
+from ..variance import HartleyRaoDraws, JointDraws, PoissonDraws, Variance
 from .contract import Expansion
 from .drawn import (
     Correction,
     Ids,
+    need_chance,
     need_distinct,
     numbers_by_id,
     real_numbers,
     sampling_fraction,
     single_stratum,
     unit_of_draws,
+    unreached,
 )
 
 LARGEST = 1e100
@@ -282,3 +285,136 @@ def _in_order_of_draws(probability: Any, units: Any) -> Any:
         "the index of the probabilities is not that of units: pass both as Series on one index, or "
         "probability.to_numpy() in the order of units"
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownChances:
+    """Units drawn with replacement, whose chances at one draw are known (Hansen and Hurwitz 1943).
+
+    A draw of a unit with chance p_c has weight 1/(n p_c).
+
+    Parameters
+    ----------
+    chance : Series or mapping, unit id -> p
+        The chance of every labelled unit, in [0, 1]. The chances of all units of the population sum to 1.
+    draws : sequence of unit ids, optional
+        The unit of each draw, with repeats. By default each labelled unit is one draw.
+    never : sequence of int
+        Sizes of predicted clusters whose records are never drawn.
+
+    Raises
+    ------
+    DataError
+        In `expand`, if a labelled unit lacks a chance, if a drawn one has chance 0, or if draws and labelled
+        units differ.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.KnownChances({"x": 0.5, "y": 0.25}).expand(units).weight
+    array([1., 2.])
+    """
+
+    chance: pd.Series | Mapping[Any, float]
+    draws: Ids | None = None
+    never: Sequence[int] = ()
+
+    def chances(self, units: Units) -> FloatArray:
+        p = numbers_by_id(self.chance, units.ids, "chances", "units")
+        bad = ~((p >= 0) & (p <= 1 + 1e-12))
+        if bad.any():
+            raise DataError(f"chances must lie in [0, 1]; {int(bad.sum())} do not: {head(p[bad])}")
+        return p
+
+    def undrawn_sizes(self, units: Units) -> FloatArray:
+        return np.asarray(self.never, dtype=float)
+
+    def expand(self, units: Units) -> Expansion:
+        unit, p = unit_of_draws(units, self.draws), self.chances(units)
+        need_chance(p, unit, units)
+        variance = single_stratum(len(unit), None, sampling_fraction)
+        never = unreached(self.undrawn_sizes(units), units)
+        return Expansion(unit, 1 / (len(unit) * p[unit]), True, variance, never)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownInclusion:
+    """Units drawn at most once, with known probabilities π_c to be in the sample (Horvitz and Thompson 1952).
+
+    A unit has weight 1/π_c. Four cases differ in the variance:
+
+    - a fixed number of units with joint probabilities π_cd of pairs: that of Yates and Grundy (1953);
+    - a fixed number of units without them: that of Hartley and Rao (1962), for systematic draws in random
+      order with probability proportional to size. It is close for other designs of large entropy;
+    - a random number of units with joint probabilities: that of Horvitz and Thompson;
+    - a random number of units without them: units are drawn independently (Poisson draws).
+
+    Parameters
+    ----------
+    inclusion : Series or mapping, unit id -> π
+        For every labelled unit, in (0, 1].
+    joint : DataFrame, optional
+        π_cd, with ids of units as index and as columns: symmetric, above 0, for every pair of labelled units.
+        The diagonal is not read.
+    fixed_size : bool
+        True if the design fixes the number of units.
+    squares : float, optional
+        Sum of π² over the population, for Hartley and Rao. By default the sum of π over the sample.
+    never : sequence of int
+        Sizes of predicted clusters whose records are never drawn.
+
+    Raises
+    ------
+    DataError
+        In `expand`, if a unit lacks a probability, if one is out of range, or if `joint` is not symmetric.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.KnownInclusion({"x": 1.0, "y": 0.5}).expand(units).weight
+    array([1., 2.])
+    """
+
+    inclusion: pd.Series | Mapping[Any, float]
+    joint: pd.DataFrame | None = None
+    fixed_size: bool = True
+    squares: float | None = None
+    never: Sequence[int] = ()
+
+    def expand(self, units: Units) -> Expansion:
+        p = numbers_by_id(self.inclusion, units.ids, "inclusion", "units")
+        bad = ~((p > 0) & (p <= 1))
+        if bad.any():
+            raise DataError(f"inclusion must lie in (0, 1]; {int(bad.sum())} do not: {head(p[bad])}")
+        never = unreached(np.asarray(self.never, dtype=float), units)
+        return Expansion(unit_of_draws(units, None), 1 / p, True, self._variance(p, units.ids), never)
+
+    def _variance(self, p: FloatArray, ids: pd.Index) -> Variance:
+        if self.joint is not None:
+            return JointDraws(p, _joint(self.joint, p, ids), self.fixed_size)
+        if not self.fixed_size:
+            return PoissonDraws(p)
+        squares = p.sum() if self.squares is None else self.squares
+        return HartleyRaoDraws(p, number(squares, "squares", lambda q: 0 < q < np.inf, "be above 0"))
+
+
+def _joint(joint: Any, p: FloatArray, ids: pd.Index) -> FloatArray:
+    """Return the joint probabilities of the units, (units, units)."""
+    need(joint, pd.DataFrame, "joint is a DataFrame with ids of units as index and as columns")
+    rows, columns = joint.index.get_indexer(ids), joint.columns.get_indexer(ids)
+    lacking = ids[(rows < 0) | (columns < 0)]
+    if len(lacking):
+        raise DataError(f"joint lacks {len(lacking)} of {len(ids)} units, such as {head(lacking)}")
+    values: FloatArray = joint.to_numpy(dtype=float)[np.ix_(rows, columns)]
+    values[np.diag_indices(len(p))] = p
+    bad = ~((values > 0) & (values <= np.minimum.outer(p, p) * (1 + 1e-12)))
+    if bad.any():
+        raise DataError(
+            f"joint probabilities must be above 0, and at most those of both units; {int(bad.sum())} are "
+            f"not: {head(values[bad])}"
+        )
+    if not np.allclose(values, values.T, rtol=1e-9, atol=0):
+        raise DataError("joint probabilities must be symmetric")
+    return values

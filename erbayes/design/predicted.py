@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from ..arrays import FloatArray, IntArray
 from ..columns import ClusterSum
@@ -22,7 +21,7 @@ from ..errors import DataError, NotIdentified, head, need, number
 from ..units import KnownTotals, Units
 from ..variance import HartleyRaoDraws, PoissonDraws
 from .contract import Expansion
-from .drawn import Ids, real_numbers, sampling_fraction, single_stratum, unit_of_draws
+from .drawn import Ids, need_chance, real_numbers, sampling_fraction, single_stratum, unit_of_draws, unreached
 
 
 def known_sizes(units: Units, drawn_from: KnownTotals | None) -> KnownTotals:
@@ -60,50 +59,6 @@ def known_sizes(units: Units, drawn_from: KnownTotals | None) -> KnownTotals:
 
 def _in_words(known: KnownTotals) -> str:
     return f"{known.size @ known.count:,.0f} records in {known.count.sum():,.0f} clusters"
-
-
-def imagined(size: Sequence[float] | FloatArray, by_entity: bool) -> Units:
-    """Make units of every kind whose records are all in predicted clusters of these sizes.
-
-    For each size m there is a unit that equals its predicted cluster, one of a single record, and units of
-    two and three records in as many predicted clusters.
-
-    Parameters
-    ----------
-    size : float array, (s,)
-    by_entity : bool
-        False if the units are predicted clusters. Each then is one entity, is as many entities as it has
-        records, or belongs to a larger entity.
-    """
-    n, N, m, pieces = [], [], [], []
-    for s in size:
-        if by_entity:
-            rows = [(s, s, 1), (1, 1, 1), (1, 2, 2), (1, 3, 3)]
-        else:
-            rows = [(s, s, 1), (1, 1, int(s)), (s, s + 1, 1)]
-        for in_piece, of_entity, number_of_pieces in rows:
-            pieces.append(number_of_pieces)
-            n += [in_piece] * number_of_pieces
-            N += [of_entity] * number_of_pieces
-            m += [s] * number_of_pieces
-    unit = np.repeat(np.arange(len(pieces)), pieces)
-    return Units(
-        ids=pd.RangeIndex(len(pieces)),
-        unit=unit,
-        group=unit,
-        n=np.array(n, dtype=float),
-        N=np.array(N, dtype=float),
-        m=np.array(m, dtype=float),
-        cluster=np.arange(len(n)),
-        known=None,
-        by_entity=by_entity,
-    )
-
-
-def unreached(units: Units, known: KnownTotals, chances: Callable[[FloatArray], FloatArray]) -> Units | None:
-    """Return imagined units of the predicted sizes whose records have chance 0, or None if there is none."""
-    never = known.size[chances(known.size) == 0]
-    return imagined(never, units.by_entity) if len(never) else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,6 +109,10 @@ class ByPredictedSize:
         total = known_sizes(units, self.drawn_from).total(self.chance)
         return np.asarray(units.column(self.chance) / total)
 
+    def undrawn_sizes(self, units: Units) -> FloatArray:
+        need_column(self.chance)
+        return undrawn_sizes(self.chance, known_sizes(units, self.drawn_from))
+
     def expand(self, units: Units) -> Expansion:
         return self.expand_draws(units, unit_of_draws(units, self.draws))
 
@@ -166,23 +125,18 @@ class ByPredictedSize:
             1 / (n * p[unit]),
             True,
             single_stratum(n, None, sampling_fraction),
-            unreached(units, known_sizes(units, None), self.chance.phi),
+            unreached(self.undrawn_sizes(units), units),
         )
+
+
+def undrawn_sizes(chance: ClusterSum, known: KnownTotals) -> FloatArray:
+    """Return the predicted sizes whose records have chance 0."""
+    return np.asarray(known.size[chance.phi(known.size) == 0])
 
 
 def need_column(chance: object) -> None:
     """Refuse a chance that is no column which the prediction fixes."""
     need(chance, ClusterSum, "a chance is a ClusterSum, such as columns.PREDICTED_LINKS")
-
-
-def need_chance(p: FloatArray, unit: IntArray, units: Units) -> None:
-    """Refuse draws of units that have chance 0."""
-    never = np.unique(unit[p[unit] <= 0])
-    if len(never):
-        raise DataError(
-            f"{len(never)} drawn units have chance 0 under the design: {head(units.ids[never])}; the "
-            "prediction or the labels are not those that were drawn from"
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -237,17 +191,21 @@ class PoissonRecords:
         factor = self.expected / known.total(self.chance)
         return lambda m: np.minimum(factor * self.chance.phi(m), 1.0)
 
-    def expand(self, units: Units) -> Expansion:
-        unit, known = unit_of_draws(units, None), known_sizes(units, self.drawn_from)
-        of_record = self.inclusion(known)
+    def included(self, units: Units) -> FloatArray:
+        """Return the probability π_c of each unit to be in the sample, (units,)."""
+        of_record = self.inclusion(known_sizes(units, self.drawn_from))
 
         def log_missed(m: FloatArray) -> FloatArray:
             with np.errstate(divide="ignore"):
                 return np.log1p(-of_record(m))
 
-        p = -np.expm1(ClusterSum("log_missed", log_missed).count(units))
+        return np.asarray(-np.expm1(ClusterSum("log_missed", log_missed).count(units)))
+
+    def expand(self, units: Units) -> Expansion:
+        unit, p = unit_of_draws(units, None), self.included(units)
+        never = undrawn_sizes(self.chance, known_sizes(units, None))
         need_chance(p, unit, units)
-        return Expansion(unit, 1 / p, True, PoissonDraws(p), unreached(units, known, self.chance.phi))
+        return Expansion(unit, 1 / p, True, PoissonDraws(p), unreached(never, units))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -309,6 +267,7 @@ class SystematicRecords:
         of_size = n * self.chance.phi(known.size) / total
         p = n * units.column(self.chance) / total
         need_chance(p, unit, units)
+        never = undrawn_sizes(self.chance, known)
         squares = float((known.size * known.count) @ of_size**2)
         variance = HartleyRaoDraws(inclusion, squares)
-        return Expansion(unit, 1 / p[unit], True, variance, unreached(units, known, self.chance.phi))
+        return Expansion(unit, 1 / p[unit], True, variance, unreached(never, units))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -10,11 +10,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..arrays import FloatArray
+from ..clustering import as_index
 from ..errors import DataError, head, member, whole
 from ..units import Units
 from ..variance import StratifiedDraws
-from .contract import Expansion
-from .drawn import Correction, need_room, sampling_fraction, series_by_id, theta_of
+from .contract import Expansion, WithChances
+from .drawn import (
+    Correction,
+    need_chance,
+    need_room,
+    sampling_fraction,
+    series_by_id,
+    theta_of,
+    unit_of_draws,
+    unreached,
+)
 
 
 class SingleUnit(Enum):
@@ -107,3 +118,76 @@ class Stratified:
         )
         variance = StratifiedDraws(codes.astype(np.int64), theta, self.single_unit is SingleUnit.ADJUST)
         return Expansion(np.arange(len(units)), (T / n)[codes], True, variance)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pooled:
+    """Independent draws of several parts, such as strata of records or rounds, pooled.
+
+    Each part draws with replacement and with chances of its own. A unit may be drawn in every part, as an
+    entity whose records are in several strata. Each draw of it has weight 1/Σ_t n_t p_c^(t), with n_t the
+    draws of part t, and p_c^(t) the chance of the unit at one of them.
+
+    Parameters
+    ----------
+    parts : sequence of designs
+        Designs with replacement and with known chances: `UniformRecords`, `ByPredictedSize` or `KnownChances`
+        (see `WithChances`). Each has its `draws`, two or more.
+
+    Raises
+    ------
+    DataError
+        If there is no part, or if a part is of another kind. In `expand`, if a part has fewer than two draws,
+        or if draws and labelled units differ.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> first = eb.UniformRecords(["x", "y"])
+    >>> second = eb.ByPredictedSize(eb.columns.PREDICTED_LINKS, ["x", "x"])
+    >>> eb.Pooled([first, second]).expand(units).weight
+    array([0.5, 1. , 0.5, 0.5])
+    """
+
+    parts: Sequence[WithChances]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.parts, WithChances) or not isinstance(self.parts, Sequence) or not self.parts:
+            raise DataError("parts must be a list of designs, one or more")
+        for part in self.parts:
+            if isinstance(part, type) or not isinstance(part, WithChances):
+                raise DataError(
+                    f"draws by {getattr(part, '__name__', type(part).__name__)} cannot be pooled: the chance "
+                    "of a unit at one draw must be known, as under UniformRecords, ByPredictedSize or "
+                    "KnownChances"
+                )
+            if part.draws is None:
+                raise DataError(f"{type(part).__name__} in a pool needs its draws")
+
+    def chances(self, units: Units) -> FloatArray:
+        """Return the expected number of draws of each unit, (units,), over that of all draws."""
+        n = np.array([len(part.draws) for part in self.parts])
+        return np.asarray(n @ np.array([part.chances(units) for part in self.parts]) / n.sum())
+
+    def expand(self, units: Units) -> Expansion:
+        kept = [as_index(part.draws) for part in self.parts]
+        kept = [draws[~draws.isin(units.omitted)] for draws in kept]
+        n = np.array([len(draws) for draws in kept])
+        if (n == 1).any():
+            raise DataError(
+                f"{int((n == 1).sum())} of {len(n)} parts hold a single draw: draw more, or merge them"
+            )
+        unit = unit_of_draws(units, [u for draws in kept for u in draws])
+        expected = n @ np.array([part.chances(units) for part in self.parts])
+        need_chance(expected, unit, units)
+        parts = np.flatnonzero(n)
+        stratum = np.repeat(np.arange(len(parts)), n[parts])
+        never = [set(self.parts[int(t)].undrawn_sizes(units).tolist()) for t in parts]
+        return Expansion(
+            unit,
+            1 / expected[unit],
+            True,
+            StratifiedDraws(stratum, np.ones(len(parts))),
+            unreached(np.array(sorted(set.intersection(*never))), units),
+        )

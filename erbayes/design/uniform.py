@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..columns import RECORDS
-from ..errors import DataError, whole
+from ..errors import DataError, NotIdentified, whole
 from ..units import Units
 from ..variance import DistinctDraws
 from .contract import Expansion
@@ -70,6 +70,16 @@ class UniformRecords:
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
         return size
+
+    def chances(self, units: Units) -> FloatArray:
+        if self.population is not None:
+            raise DataError("draws without replacement have no chance of one draw: omit population")
+        if units.population is None:
+            raise NotIdentified("the number of records is not known: use Missing.OMIT")
+        return np.asarray(units.size / units.population)
+
+    def undrawn_sizes(self, units: Units) -> FloatArray:
+        return np.empty(0)
 
     def expand(self, units: Units) -> Expansion:
         need_frame(self.population, units, "population")

@@ -13,8 +13,10 @@ from .plans import (
     Mixture,
     Plan,
     Poisson,
+    PredictedClusters,
     Records,
     RootSize,
+    Strata,
     Systematic,
 )
 from .source import InMemory, Source
@@ -33,10 +35,12 @@ __all__ = [
     "Mixture",
     "Plan",
     "Poisson",
+    "PredictedClusters",
     "Records",
     "RootSize",
     "Rule",
     "Source",
+    "Strata",
     "Systematic",
     "Verdict",
     "check",

@@ -14,10 +14,8 @@ from ..design import Design, Ids
 from ..errors import DataError, head, need, need_object, whole
 from ..nonresponse import Responding, size_classes
 from ..units import KnownTotals
-from .plans import Labelled, Plan, from_plain, to_plain
+from .plans import COLUMNS, Labelled, Plan, from_plain, to_plain
 from .source import opened
-
-COLUMNS = ["record", "cluster", "size", "probability"]
 
 
 def _no_members() -> pd.DataFrame:
@@ -62,7 +60,15 @@ class Drawn:
         """Number of records N of the prediction."""
         return int(self.known.size @ self.known.count)
 
-    def design(self, labels: Any, values: Any = None, *, unresolved: Ids = (), classes: Any = None) -> Design:
+    def design(
+        self,
+        labels: Any,
+        values: Any = None,
+        prediction: Any = None,
+        *,
+        unresolved: Ids = (),
+        classes: Any = None,
+    ) -> Design:
         """Return the design of the draws, once their entities are labelled.
 
         Parameters
@@ -71,6 +77,9 @@ class Drawn:
             True entity of every record of each drawn entity.
         values : Series or mapping, record -> value, optional
             Needed for plans by values, if these are not in memory: the value of every labelled record.
+        prediction : memberships or Source, optional
+            The prediction that was drawn from. Needed for strata of values, if chances depend on predicted
+            size.
         unresolved : sequence of record ids
             Drawn records whose entity nobody could tell. They stay in the data (see `erbayes.Responding`).
         classes : Series or mapping, record -> class, optional
@@ -109,7 +118,7 @@ class Drawn:
         if not resolved.any():
             raise DataError(f"all {len(records)} draws are unresolved: nothing can be estimated")
         table = self.table[resolved]
-        design = self.plan.design(Labelled(table, self.known, self.n, clustering, given))
+        design = self.plan.design(Labelled(table, self.known, self.n, clustering, given, prediction))
         if resolved.all():
             return design
         if classes is None:

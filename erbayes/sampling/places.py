@@ -7,7 +7,8 @@ a systematic sample without replacement.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -35,42 +36,64 @@ def ordered_counts(source: Source, seed: int) -> pd.DataFrame:
     return counts.sort_values(by, ignore_index=True)
 
 
-def at_points(
-    source: Source, counts: pd.DataFrame, chance: Chance, points: FloatArray, seed: int
-) -> pd.DataFrame:
-    """Return the record at each point.
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """Records laid end to end, each as long as its chance, with points on them.
 
-    Parameters
+    Attributes
     ----------
-    source : Source
-    counts : DataFrame
-        As `ordered_counts` returns them.
     chance : callable
         Chances of records that sum to 1 over the source.
     points : float array, (n,)
         In [0, 1).
+    """
+
+    chance: Chance
+    points: FloatArray
+
+
+def at_points(source: Source, counts: pd.DataFrame, lines: Sequence[Line], seed: int) -> list[pd.DataFrame]:
+    """Return the record at each point of each line.
+
+    Parameters
+    ----------
+    source : Source
+        It is asked once for the records of all lines.
+    counts : DataFrame
+        As `ordered_counts` returns them.
+    lines : sequence of Line
     seed : int
         Of the keys.
 
     Returns
     -------
-    DataFrame
-        One row per point, in order of the points: record, cluster, size, key, [value,] chance.
+    list of DataFrame
+        For each line one row per point, in their order: record, cluster, size, key, [value,] chance.
     """
-    weight = chance(counts) * counts["records"].to_numpy()
-    ends = np.cumsum(np.bincount(counts["bucket"], weight, BUCKETS))
-    points = points * ends[-1]  # the sum of chances is 1 up to rounding
-    bucket = _containing(ends, points)
-    rows = in_order(source.in_buckets(np.unique(bucket), seed))
+    ends = [
+        np.cumsum(np.bincount(counts["bucket"], line.chance(counts) * counts["records"], BUCKETS))
+        for line in lines
+    ]
+    points = [line.points * end[-1] for line, end in zip(lines, ends, strict=True)]  # 1 up to rounding
+    buckets = [_containing(end, p) for end, p in zip(ends, points, strict=True)]
+    rows = in_order(source.in_buckets(np.unique(np.concatenate(buckets)), seed))
     of_rows = (rows["key"].to_numpy() >> np.uint64(48)).astype(np.int64)
     first = np.searchsorted(of_rows, np.arange(BUCKETS + 1))
-    of_record, at = chance(rows), np.empty(len(points), dtype=np.int64)
-    starts = np.append(0.0, ends)[bucket]
-    for b in np.unique(bucket):
-        here = bucket == b
-        inside = np.cumsum(of_record[first[b] : first[b + 1]])
-        at[here] = first[b] + _containing(inside, points[here] - starts[here])
-    return rows.iloc[at].assign(chance=of_record[at]).reset_index(drop=True)
+    tables = []
+    for line, end, places, bucket in zip(lines, ends, points, buckets, strict=True):
+        chance, at = line.chance(rows), np.empty(len(places), dtype=np.int64)
+        starts = np.append(0.0, end)[bucket]
+        for b in np.unique(bucket):
+            here = bucket == b
+            inside = np.cumsum(chance[first[b] : first[b + 1]])
+            at[here] = first[b] + _containing(inside, places[here] - starts[here])
+        tables.append(rows.iloc[at].assign(chance=chance[at]).reset_index(drop=True))
+    return tables
+
+
+def at_equal_distances(n: int, seed: int) -> FloatArray:
+    """Return n points at equal distances from a random start, (n,), in [0, 1)."""
+    return (np.random.default_rng(seed).random() + np.arange(n)) / n
 
 
 def _containing(ends: FloatArray, points: FloatArray) -> IntArray:

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
 
-from ..arrays import FloatArray
+from ..arrays import BoolArray, FloatArray, IntArray
 from ..clustering import Clustering
 from ..columns import PREDICTED_LINKS, RECORDS, ClusterSum
 from ..design import (
     ByPredictedSize,
     Design,
+    KnownChances,
+    KnownInclusion,
     PoissonRecords,
+    Pooled,
     SystematicRecords,
+    UniformClusters,
     WeightedRecords,
+    WithChances,
 )
-from ..errors import DataError, head, need, number
+from ..errors import DataError, head, need, number, whole
 from ..units import KnownTotals
-from .places import Chance, at_points, in_order, ordered_counts
-from .source import BUCKETS, Source
+from .places import Chance, Line, at_equal_distances, at_points, in_order, ordered_counts
+from .source import BUCKETS, Source, keys_of, opened
+
+COLUMNS = ["record", "cluster", "size", "probability"]
+"""Columns of every table of draws."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +49,8 @@ class Labelled:
         True entity of every record of each drawn entity.
     values : Series or None, record -> value
         The values of all labelled records.
+    prediction : object
+        The prediction, if the plan needs it.
     """
 
     table: pd.DataFrame
@@ -48,6 +58,32 @@ class Labelled:
     n: int
     labels: Clustering
     values: pd.Series | None
+    prediction: Any = None
+
+    def sizes(self, plan: Any) -> FloatArray:
+        """Return the size of the predicted cluster of each labelled record, (labelled records,).
+
+        They matter only if the chances of `plan` depend on them.
+
+        Raises
+        ------
+        DataError
+            If they matter and there is no prediction, or if it lacks records.
+        """
+        records = self.labels.records
+        if np.ptp(plan.column(self.known).phi(self.known.size)) == 0:
+            return np.ones(len(records))
+        if self.prediction is None:
+            raise DataError(
+                f"chances of {type(plan).__name__} in strata of values need the predicted sizes of all "
+                "labelled records: Drawn.design(labels, prediction=...)"
+            )
+        with opened(self.prediction) as source:
+            size = source.look_up(records).set_index("record")["size"].reindex(records)
+        if size.isna().any():
+            lacking = records[size.isna()]
+            raise DataError(f"the prediction lacks {len(lacking)} labelled records, such as {head(lacking)}")
+        return size.to_numpy(dtype=float)
 
     @property
     def units(self) -> pd.Index:
@@ -97,8 +133,8 @@ class _WithReplacement:
 
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         chance = chances(self, source.known)
-        points = np.random.default_rng(seed).random(n)
-        rows = at_points(source, ordered_counts(source, seed), chance, points, seed)
+        line = Line(chance, np.random.default_rng(seed).random(n))
+        (rows,) = at_points(source, ordered_counts(source, seed), [line], seed)
         return rows[["record", "cluster", "size"]].assign(probability=rows["chance"])
 
     def design(self, drawn: Labelled) -> Design:
@@ -243,8 +279,8 @@ class GivenChances:
         def chance(rows: pd.DataFrame) -> FloatArray:
             return rows["value"].to_numpy(dtype=float) / total
 
-        points = np.random.default_rng(seed).random(n)
-        rows = at_points(source, counts, chance, points, seed)
+        line = Line(chance, np.random.default_rng(seed).random(n))
+        (rows,) = at_points(source, counts, [line], seed)
         return rows[["record", "cluster", "size"]].assign(probability=rows["chance"], value=rows["value"])
 
     def design(self, drawn: Labelled) -> Design:
@@ -279,13 +315,21 @@ def need_values(rows: pd.DataFrame, plan: Any) -> Any:
 
 
 def need_labelled_values(drawn: Labelled, plan: Any, what: str) -> pd.Series:
-    """Return the values of labelled records, refusing draws without them."""
+    """Return the values of labelled records, in the order of the labels, refusing draws without them."""
     if drawn.values is None:
         raise DataError(
             f"{type(plan).__name__} needs the {what} of every labelled record: "
             "Drawn.design(labels, values=...)"
         )
-    return drawn.values
+    values, records = drawn.values, drawn.labels.records
+    if not values.index.is_unique:
+        raise DataError(f"values: {int(values.index.duplicated().sum())} records are listed twice")
+    lacking = records[~records.isin(values.index[values.notna()])]
+    if len(lacking):
+        raise DataError(
+            f"values lack {len(lacking)} of {len(records)} labelled records, such as {head(lacking)}"
+        )
+    return values.reindex(records)
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,13 +403,237 @@ class Systematic:
                 f"{n} draws give records of clusters of {above.min():.0f} records or more a probability "
                 "above 1: draw fewer, or draw with replacement"
             )
-        points = (np.random.default_rng(seed).random() + np.arange(n)) / n
-        rows = at_points(source, ordered_counts(source, seed), chance, points, seed)
+        line = Line(chance, at_equal_distances(n, seed))
+        (rows,) = at_points(source, ordered_counts(source, seed), [line], seed)
         return rows[["record", "cluster", "size"]].assign(probability=np.minimum(n * rows["chance"], 1.0))
 
     def design(self, drawn: Labelled) -> Design:
         inclusion = drawn.table["probability"].to_numpy()
         return SystematicRecords(self.of.column(drawn.known), drawn.units, inclusion, drawn.known)
+
+
+@dataclass(frozen=True, slots=True)
+class Strata:
+    """Plan: records in strata, with replacement, independently in each stratum.
+
+    Strata are classes of predicted size, or a value of every record: `draw(prediction, Strata(), n, seed,
+    values=strata)`. In each stratum, chances are proportional to those of another plan. An entity may have
+    records in several strata. Its weight is 1/Σ_h n_h p_c^(h).
+
+    Parameters
+    ----------
+    starts : sequence of int, optional
+        Least size of each class of predicted size, the first one 1: (1, 2, 5) for singletons, 2 to 4 records,
+        and larger clusters. By default strata are values.
+    allocation : mapping, stratum -> draws, optional
+        Two or more for each stratum with a chance, and n in all. A class of size has the text of its start as
+        its name. By default draws are proportional to the records of strata, but at least two.
+    of : plan by size
+        The plan whose chances are used in each stratum. By default `Records()`.
+
+    Raises
+    ------
+    DataError
+        If `starts` do not rise from 1, or if `of` is no plan by size.
+
+    Examples
+    --------
+    >>> from erbayes.sampling import draw
+    >>> prediction = {i: i // 4 if i < 40 else i for i in range(100)}
+    >>> drawn = draw(prediction, Strata(starts=(1, 2), allocation={"1": 2, "2": 4}), n=6, seed=1)
+    >>> drawn.table["stratum"].tolist()
+    ['1', '1', '2', '2', '2', '2']
+    """
+
+    starts: Sequence[int] | None = None
+    allocation: Mapping[Any, int] | None = None
+    of: Any = field(default_factory=Records)
+
+    def __post_init__(self) -> None:
+        need_by_size(self.of, "of")
+        if self.starts is not None:
+            starts = [whole(s, "starts of classes") for s in self.starts]
+            if starts[:1] != [1] or (np.diff(starts) <= 0).any():
+                raise DataError(f"starts of classes of size must rise from 1, not be {self.starts!r}")
+            object.__setattr__(self, "starts", tuple(starts))
+
+    def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
+        counts, column = ordered_counts(source, seed), self.of.column(source.known)
+        records = counts["records"].to_numpy(dtype=float)
+        codes, names = pd.factorize(self._strata(counts), sort=True)
+        totals = np.bincount(codes, records * column.phi(counts["size"].to_numpy(dtype=float)))
+        draws = self._allocated(n, names, np.where(totals > 0, np.bincount(codes, records), 0.0))
+
+        def line(h: int) -> Line:
+            def chance(rows: pd.DataFrame) -> FloatArray:
+                phi = column.phi(rows["size"].to_numpy(dtype=float))
+                return np.where(self._strata(rows) == names[h], phi / totals[h], 0.0)
+
+            return Line(chance, np.random.default_rng([seed, h]).random(draws[h]))
+
+        drawn = [int(h) for h in np.flatnonzero(draws)]
+        found = at_points(source, counts, [line(h) for h in drawn], seed)
+        tables = [
+            rows[["record", "cluster", "size"]].assign(probability=rows["chance"], stratum=names[h])
+            for h, rows in zip(drawn, found, strict=True)
+        ]
+        return pd.concat(tables, ignore_index=True)
+
+    def _strata(self, rows: pd.DataFrame) -> Any:
+        """Return the stratum of records, (rows,)."""
+        if self.starts is None:
+            return need_values(rows, self)
+        names = np.array([str(s) for s in self.starts], dtype=object)
+        return names[np.searchsorted(self.starts, rows["size"], side="right") - 1]
+
+    def _allocated(self, n: int, names: Any, records: FloatArray) -> IntArray:
+        """Return the number of draws in each stratum, (H,), by its records, which are 0 without a chance."""
+        reached = records > 0
+        if self.allocation is not None:
+            draws = self._chosen(n, names, reached)
+        else:
+            share = records / records.sum() * n
+            draws = np.maximum(np.floor(share).astype(np.int64), np.where(reached, 2, 0))
+            while draws.sum() != n and (draws.sum() < n or draws.max() > 2):
+                step = 1 if draws.sum() < n else -1
+                gap = np.where(reached & ((step > 0) | (draws > 2)), step * (share - draws), -np.inf)
+                draws[gap.argmax()] += step
+        few = reached & (draws < 2)
+        if few.any() or draws.sum() != n:
+            raise DataError(
+                f"{n} draws do not give each of {int(reached.sum())} strata two draws, such as "
+                f"{head(names[few] if few.any() else names[reached])}: draw more, or merge strata"
+            )
+        return draws
+
+    def _chosen(self, n: int, names: Any, reached: BoolArray) -> IntArray:
+        """Return the draws of the allocation, (H,)."""
+        allocation = {str(h): whole(k, f"draws of stratum {h!r}") for h, k in (self.allocation or {}).items()}
+        wanted = [str(h) for h in names[reached]]
+        if set(allocation) != set(wanted):
+            raise DataError(
+                f"the allocation must name the strata that have a chance, {head(wanted, 9)}, not "
+                f"{head(sorted(allocation), 9)}"
+            )
+        if sum(allocation.values()) != n:
+            raise DataError(f"the allocation is of {sum(allocation.values())} draws, not of {n}")
+        return np.array([allocation.get(str(h), 0) for h in names], dtype=np.int64)
+
+    def design(self, drawn: Labelled) -> Design:
+        stratum, units = drawn.table["stratum"].to_numpy(), drawn.units
+        part = self._by_size if self.starts is not None else self._by_value
+        return Pooled([part(drawn, h, units, np.flatnonzero(stratum == h)) for h in pd.unique(stratum)])
+
+    def _by_size(self, drawn: Labelled, stratum: Any, units: pd.Index, here: IntArray) -> WithChances:
+        """Return the design of the draws `here` of a class of size."""
+        starts = [*(self.starts or ()), np.inf]
+        at = [str(s) for s in starts].index(str(stratum))
+        column = self.of.column(drawn.known)
+        return ByPredictedSize(_between(column, starts[at], starts[at + 1]), units[here], drawn.known)
+
+    def _by_value(self, drawn: Labelled, stratum: Any, units: pd.Index, here: IntArray) -> WithChances:
+        """Return the design of the draws `here` of a stratum of values."""
+        phi, labels = self.of.column(drawn.known).phi, drawn.labels
+        first = drawn.table.iloc[here[0]]
+        total = float(phi(np.array([float(first["size"])]))[0]) / float(first["probability"])
+        values = need_labelled_values(drawn, self, "stratum")
+        inside = np.array([str(value) == str(stratum) for value in values])
+        p = np.bincount(labels.codes, np.where(inside, phi(drawn.sizes(self.of)), 0.0) / total)
+        never = drawn.known.size[phi(drawn.known.size) == 0].astype(int).tolist()
+        return KnownChances(pd.Series(p, labels.clusters), units[here], never)
+
+
+def _between(column: ClusterSum, lower: float, upper: float) -> ClusterSum:
+    """Return a column of which only clusters of lower ≤ m < upper records count."""
+    return ClusterSum(
+        f"{column.name}_{lower:g}_{upper:g}",
+        lambda m: np.where((m >= lower) & (m < upper), column.phi(m), 0.0),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedClusters:
+    """Plan: predicted clusters, without replacement.
+
+    Units of the estimate are then predicted clusters (`erbayes.measure_predicted`). Precision needs labels
+    of their records only. Clusters are in random order, that of the keys of their ids. Points at equal
+    distances choose n of them. The table names the first record of each cluster, in the order of keys.
+
+    Parameters
+    ----------
+    of : plan by size, optional
+        The probability of a cluster is proportional to the sum of these chances over its records: `Records()`
+        for its size, `LinkEnds()` for its links. A cluster whose probability would exceed 1 is certain. By
+        default clusters are uniform.
+
+    Examples
+    --------
+    >>> from erbayes.sampling import draw
+    >>> prediction = {i: i // 4 if i < 40 else i for i in range(100)}
+    >>> drawn = draw(prediction, PredictedClusters(LinkEnds()), n=5, seed=1)
+    >>> drawn.table[["size", "probability"]].drop_duplicates().to_numpy().tolist()
+    [[4.0, 0.5]]
+    """
+
+    of: Any = None
+
+    def __post_init__(self) -> None:
+        if self.of is not None:
+            need_by_size(self.of, "of")
+
+    def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
+        known, clusters = source.known, source.of_clusters()
+        inclusion = self._inclusion(n, known)
+        certain = known.size[inclusion == 1]
+        rest = n - int(known.count[inclusion == 1].sum())
+        counts = ordered_counts(clusters, seed)
+
+        def of_rows(rows: pd.DataFrame) -> FloatArray:
+            return inclusion[np.searchsorted(known.size, rows["size"])]
+
+        def chance(rows: pd.DataFrame) -> FloatArray:
+            p = of_rows(rows)
+            return np.where(p < 1, p / rest, 0.0)
+
+        parts = []
+        if len(certain):
+            buckets = counts.loc[counts["size"].isin(certain), "bucket"].unique()
+            rows = in_order(clusters.in_buckets(buckets, seed))
+            parts.append(rows[rows["size"].isin(certain)])
+        if rest:
+            parts += at_points(clusters, counts, [Line(chance, at_equal_distances(rest, seed))], seed)
+        rows = pd.concat(parts, ignore_index=True)
+        members = source.members(pd.Index(rows["cluster"]))
+        ordered = in_order(members.assign(key=keys_of(members["record"], seed)))
+        first = ordered.drop_duplicates("cluster").set_index("cluster")["record"]
+        record = first.reindex(rows["cluster"]).to_numpy()
+        return rows[["cluster", "size"]].assign(record=record, probability=of_rows(rows))[COLUMNS]
+
+    def _inclusion(self, n: int, known: KnownTotals) -> FloatArray:
+        """Return the probability of a cluster of each known size to be in the sample, (h,)."""
+        weight = np.ones(len(known.size))
+        if self.of is not None:
+            weight = known.size * self.of.column(known).phi(known.size)
+        clusters = int(known.count[weight > 0].sum())
+        if n > clusters:
+            raise DataError(f"{n} draws without replacement of {clusters} predicted clusters with a chance")
+        certain = np.zeros(len(weight), dtype=bool)
+        while True:
+            rest, total = n - known.count[certain].sum(), known.count[~certain] @ weight[~certain]
+            inclusion = np.where(certain, 1.0, rest * weight / total if total > 0 else 0.0)
+            more = ~certain & (inclusion >= 1 - 1e-12)
+            if not more.any():
+                return np.asarray(inclusion)
+            certain |= more
+
+    def design(self, drawn: Labelled) -> Design:
+        known = drawn.known
+        if self.of is None:
+            return UniformClusters(population=int(known.count.sum()))
+        inclusion = self._inclusion(drawn.n, known)
+        of_cluster = drawn.table.set_index("cluster")["probability"]
+        never = known.size[inclusion == 0].astype(int).tolist()
+        return KnownInclusion(of_cluster, squares=float(known.count @ inclusion**2), never=never)
 
 
 PLANS = {
@@ -376,6 +644,8 @@ PLANS = {
     "given-chances": GivenChances,
     "poisson": Poisson,
     "pps": Systematic,
+    "stratified": Strata,
+    "predicted-clusters": PredictedClusters,
 }
 """Plans by the names that files and the command line have for them."""
 
