@@ -56,7 +56,7 @@ def test_required_options_come_first():
     for command in OWN:
         required = [required for required, *_ in shown(command).values()]
         assert required == sorted(required, reverse=True)
-        assert sum(required) == 3 + (command == "plan")
+        assert sum(required) == 2 + (command == "plan")
 
 
 @pytest.mark.parametrize(
