@@ -113,7 +113,7 @@ def read_table(path: Path) -> pd.DataFrame:
     return frame.astype({c: "str" for c in frame.select_dtypes("integer").columns})
 
 
-def read_rows(path: Path, record: str | None, wanted: pd.Index) -> pd.DataFrame:
+def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) -> pd.DataFrame:
     """Read the rows of some records, with the column of records first and integers as text.
 
     Parameters
@@ -121,8 +121,8 @@ def read_rows(path: Path, record: str | None, wanted: pd.Index) -> pd.DataFrame:
     path : Path
     record : str, optional
         The column of records, by default the first one.
-    wanted : Index of str
-        Ids of these records.
+    wanted : Index of str, optional
+        Ids of these records, by default of all.
 
     Raises
     ------
@@ -134,14 +134,14 @@ def read_rows(path: Path, record: str | None, wanted: pd.Index) -> pd.DataFrame:
             rows = dataset(path)
             key = _key(rows.schema.names, record, path)
             frame: pd.DataFrame = rows.to_table(
-                filter=field(key).cast("string").isin(list(wanted))
+                filter=None if wanted is None else field(key).cast("string").isin(list(wanted))
             ).to_pandas()
         except (OSError, ArrowException) as error:
             raise DataError(f"cannot read {path}: {error}") from error
     else:
         frame = _read(path)
         key = _key(list(frame.columns), record, path)
-        frame = frame[frame[key].isin(wanted)]
+        frame = frame if wanted is None else frame[frame[key].isin(wanted)]
     frame = frame[[key, *(c for c in frame.columns if c != key)]].reset_index(drop=True)
     return frame.astype({c: "str" for c in frame.select_dtypes("integer").columns})
 

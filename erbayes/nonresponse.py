@@ -186,13 +186,13 @@ class Responding:
     def expand(self, units: Units) -> Expansion:
         base, resolved = self.design.expand(units), self._resolved()
         n, r = len(resolved), base.unit.shape[-1]
-        if r != resolved.sum():
-            raise DataError(f"{resolved.sum()} of {n} draws are resolved, but the design has {r} draws")
         if not isinstance(base.variance, StratifiedDraws) or base.variance.lost > 1:
             raise DataError(
                 f"{type(self.design).__name__} takes no unresolved draws: their weights are adjusted for "
                 "independent draws without strata; strata are classes themselves, so leave these draws out"
             )
+        if r != resolved.sum():
+            raise DataError(f"{resolved.sum()} of {n} draws are resolved, but the design has {r} draws")
         code, names = pd.factorize(np.zeros(n) if self.classes is None else pd.Series(list(self.classes)))
         position = np.flatnonzero(resolved)
         variance = RespondingDraws(

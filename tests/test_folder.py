@@ -229,8 +229,8 @@ DRAWN = SimpleNamespace(table=MEMBERS.iloc[[1, 2, 1]], members=MEMBERS)
 def test_a_record_drawn_twice_is_one_task_and_candidates_are_shown_once():
     candidates = pd.DataFrame(
         {
-            "drawn": ["a2", "a2", "a2", "zz"],
-            "other": ["b1", "b1", "a1", "q"],
+            "record": ["a2", "a2", "a2", "zz"],
+            "candidate": ["b1", "b1", "a1", "q"],
             "why": ["name", "date", "x", "x"],
         }
     )
@@ -250,9 +250,9 @@ REFUSED_TASKS = {
     "attributes twice": (dict(attributes=pd.concat([MEMBERS, MEMBERS])), "3 records have several rows of attributes"),
     "a reserved name": (dict(attributes=MEMBERS.rename(columns={"cluster": "same"})), "attributes cannot be called 'same'"),
     "other ids": (dict(attributes=MEMBERS.assign(record=[1, 2, 3])), "of type integer, and drawn records of type string"),
-    "candidates of four columns": (dict(candidates=pd.DataFrame(np.ones((1, 4)))), "has 4 columns"),
-    "candidates of nobody": (dict(candidates=pd.DataFrame({"a": ["x"], "b": ["y"]})), "none of the 1 candidates is for a drawn record"),
-    "candidates of other ids": (dict(candidates=pd.DataFrame({"a": [1], "b": [2]})), "are of type integer"),
+    "candidates of other columns": (dict(candidates=pd.DataFrame(np.ones((1, 4)))), "table of candidates has no column 'record', 'candidate'"),
+    "candidates of nobody": (dict(candidates=pd.DataFrame({"record": ["x"], "candidate": ["y"]})), "none of the 1 candidates is for a drawn record"),
+    "candidates of other ids": (dict(candidates=pd.DataFrame({"record": [1], "candidate": [2]})), "are of type integer"),
 }  # fmt: skip
 
 
@@ -304,7 +304,7 @@ def test_estimates_from_the_folder_are_those_of_labels_typed_in(tmp_path, plan, 
 
 
 def test_integers_stay_integers(tmp_path):
-    folder, pred, true = made(tmp_path / "f", integers=True)
+    folder, _, true = made(tmp_path / "f", integers=True)
     fill(folder, true)
     labels = read_labels(folder).labels
     assert labels.index.dtype == np.int64
@@ -312,9 +312,7 @@ def test_integers_stay_integers(tmp_path):
 
 
 def test_a_folder_is_read_as_it_was_written(tmp_path):
-    folder, pred, true = made(
-        tmp_path / "f", sampling.Mixture(0.3), annotators=3, facts={"prediction": "p.csv"}
-    )
+    folder, pred, _ = made(tmp_path / "f", sampling.Mixture(0.3), annotators=3, facts={"prediction": "p.csv"})
     drawn = sampling.draw(pred, sampling.Mixture(0.3), 30, 7)
     pd.testing.assert_frame_equal(folder.drawn.table, drawn.table, check_dtype=False, rtol=0, atol=0)
     assert (folder.drawn.plan, folder.drawn.seed, folder.drawn.fingerprint) == (
@@ -343,16 +341,16 @@ def test_sheets_hold_what_the_tasks_show(tmp_path):
 
 
 def test_nothing_half_written_takes_the_place_of_a_folder(tmp_path, monkeypatch):
-    folder, pred, true = made(tmp_path / "f")
+    made(tmp_path / "f")
     before = {p.name: p.read_bytes() for p in (tmp_path / "f").iterdir()}
 
     def fails(*args):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("erbayes.sampling.folder.labelling_page", fails)
-    with pytest.raises(DataError, match="cannot write .*No space left"):
+    with pytest.raises(DataError, match=r"cannot write .*No space left"):
         made(tmp_path / "f", n=10)
-    with pytest.raises(DataError, match="cannot write .*No space left"):
+    with pytest.raises(DataError, match=r"cannot write .*No space left"):
         made(tmp_path / "g", n=10)
     assert {p.name: p.read_bytes() for p in (tmp_path / "f").iterdir()} == before
     assert [p.name for p in tmp_path.iterdir()] == ["f"]
@@ -367,7 +365,7 @@ def test_only_folders_of_draws_without_answers_are_replaced(tmp_path):
         made(tmp_path / "f", n=20)
     made(tmp_path / "f", n=20, replace=True)
     (tmp_path / "f" / "answers-A.json").write_text("{}")
-    with pytest.raises(DataError, match="it holds answers, in 'answers-A.json'"):
+    with pytest.raises(DataError, match=r"it holds answers, in 'answers-A\.json'"):
         made(tmp_path / "f", n=20)
     (tmp_path / "f" / "answers-A.json").unlink()
     (tmp_path / "f" / "notes.txt").write_text("mine")
@@ -378,7 +376,7 @@ def test_only_folders_of_draws_without_answers_are_replaced(tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(DataError, match="cannot write"):
         made(tmp_path / "file")
-    with pytest.raises(DataError, match="cannot write .*No such file"):
+    with pytest.raises(DataError, match=r"cannot write .*No such file"):
         made(tmp_path / "no" / "where")
 
 
@@ -480,7 +478,7 @@ def test_every_fault_is_listed_with_its_place(small, case):
         assert len(labels.labels)
     else:
         with pytest.raises(DataError, match=f"1 times: |2 times: .*{next(iter(faults - HARMLESS)).value}"):
-            labels.labels
+            _ = labels.labels
         assert len(labels.disputed()) or faults == {Fault.UNKNOWN_TASK}
 
 
@@ -507,9 +505,9 @@ def test_annotators_who_agree_are_joined_and_those_who_differ_are_listed(small):
     assert labels.unresolved.to_numpy().tolist() == [[1, "a1", State.DISPUTED]]
     assert labels.summary().to_numpy().tolist() == [["A", 3, 3, 0, 0, 0], ["B", 3, 1, 1, 0, 1]]
     with pytest.raises(
-        DataError, match="1 times: annotators differ on the record; such as task 1, x1; see Labels.prob"
+        DataError, match=r"1 times: annotators differ on the record; such as task 1, x1; see Labels\.prob"
     ):
-        labels.labels
+        _ = labels.labels
     assert labels.agreement()["tasks"].unique().tolist() == [1]
 
 
@@ -564,7 +562,7 @@ def test_files_that_cannot_be_read_are_listed_and_stop_labels(small):
     ):
         assert text in said
     with pytest.raises(DataError, match="4 times: the file is not read"):
-        labels.labels
+        _ = labels.labels
 
 
 def test_a_sheet_of_another_draw_is_noticed(small, tmp_path):
@@ -572,15 +570,16 @@ def test_a_sheet_of_another_draw_is_noticed(small, tmp_path):
     write_sheet(other.assign(same="y", cannot_tell=""), small.path / "sheet-A.csv")
     labels = read_labels(small)
     assert labels.problems[["task", "record", "fault"]].to_numpy().tolist() == [
-        [1, "z1", Fault.OTHER_RECORD]
-    ] + [[1, "a1", Fault.UNANSWERED]]
+        [1, "z1", Fault.OTHER_RECORD],
+        [1, "a1", Fault.UNANSWERED],
+    ]
 
 
 def test_labels_that_nobody_has_made_are_refused(small):
     labels = read_labels(small)
     assert labels.files == () and len(labels.unresolved) == 3
     with pytest.raises(DataError, match="no task has a complete answer yet"):
-        labels.labels
+        _ = labels.labels
     assert not len(labels.agreement())
     assert "0 of 3 tasks" in repr(labels) and "<table" in labels._repr_html_()
 

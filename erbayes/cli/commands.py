@@ -107,9 +107,10 @@ def draw_command(
     """
     plan = planned.plan()
     refuse_folder(output, replace_answers)
-    prediction, read = inputs.read()
-    message(f"read {read}")
-    drawn = draw(prediction, plan, planned.n, planned.seed, values=planned.values_of_records())
+    values = planned.values_of_records()
+    with inputs.opened() as (prediction, read):
+        message(f"read {read}")
+        drawn = draw(prediction, plan, planned.n, planned.seed, values=values)
     facts = {name: str(path) for name, path in files_of(inputs)} | {"read": read}
     facts |= {name: str(path) for name, path in files_of(shown)} | {
         name: str(path) for name, path in files_of(planned)
@@ -265,7 +266,7 @@ def compare_command(*, inputs: Several, asked: Asked, printing: Printing) -> Non
     design = inputs.design()
     predictions, shared = inputs.predictions()
     note_unresolved(inputs.returned)
-    design = inputs.fitted(design, predictions, shared)
+    design = inputs.fitted(design, shared)
     comparison = compare(
         predictions, design=design, metrics=metrics, differing=inputs.framed.differing, **shared
     )

@@ -11,9 +11,9 @@ import pandas as pd
 import typer
 
 from ..clustering import as_index
-from ..errors import DataError
-from ..files import read_rows, read_table
-from ..sampling import PLANS, Drawn, Plan, tasks
+from ..errors import DataError, head
+from ..files import read_columns, read_rows, read_table
+from ..sampling import PLANS, Drawn, Plan, by_text, from_clustering, from_pairs, interleaved, tasks
 from .inputs import keyed, numbers
 from .options import file_option
 
@@ -90,19 +90,52 @@ class Shown:
     ] = None
     candidates: Annotated[
         Path | None,
-        file_option("Drawn record, candidate and, optionally, why: records that may be missing."),
+        file_option("Pairs of records that may match, with their score if there is a third column."),
+    ] = None
+    looser: Annotated[
+        Path | None,
+        file_option("Record and cluster of a looser clustering, whose clusters hold candidates."),
+    ] = None
+    search: Annotated[
+        int | None,
+        typer.Option(min=1, help="Candidates per drawn record, by a search through --attributes."),
     ] = None
     annotators: Annotated[int, typer.Option(min=1, max=26, help="Number of annotators.")] = 1
     overlap: Annotated[
         float, typer.Option(min=0, max=1, help="Share of tasks that two annotators get, if there are two.")
     ] = 0.2
 
+    def __post_init__(self) -> None:
+        if self.search is not None and self.attributes is None:
+            raise DataError("--search needs --attributes, which it searches")
+
     def tasks(self, drawn: Drawn, record: str | None) -> pd.DataFrame:
-        """The table of tasks, with attributes of the records that it shows."""
-        candidates = None if self.candidates is None else read_table(self.candidates)
-        table = tasks(drawn, None, candidates)
+        """The table of tasks, with candidates, and with attributes of the records that it shows."""
+        found = []
+        if self.search is not None and self.attributes is not None:
+            found.append(by_text(drawn, read_rows(self.attributes, record), limit=self.search))
+        if self.candidates is not None:
+            found.append(_of_pairs(drawn, self.candidates))
+        if self.looser is not None:
+            table = read_columns(self.looser, {"record": record, "cluster": None})
+            found.append(from_clustering(drawn, table))
+        candidates = interleaved(*found) if found else None
+        shown = tasks(drawn, None, candidates)
         if self.attributes is None:
-            return table
-        return tasks(
-            drawn, read_rows(self.attributes, record, as_index(table["record"].unique())), candidates
+            return shown
+        attributes = read_rows(self.attributes, record, as_index(shown["record"].unique()))
+        return tasks(drawn, attributes, candidates)
+
+
+def _of_pairs(drawn: Drawn, path: Path) -> pd.DataFrame:
+    """Candidates from a file of pairs of records, with a score or without."""
+    pairs = read_table(path)
+    if not 2 <= pairs.shape[1] <= 3:
+        raise DataError(
+            f"{path} has {pairs.shape[1]} columns, {head(pairs.columns, 20)}: --candidates are two columns "
+            "of records and, optionally, one of scores"
         )
+    if pairs.shape[1] == 2:
+        return from_pairs(drawn, pairs.assign(score=1.0), "score")
+    score = pairs.columns[2]
+    return from_pairs(drawn, pairs.assign(**{score: pd.to_numeric(pairs[score], errors="coerce")}), score)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from enum import Enum
 from functools import cached_property
@@ -32,13 +33,13 @@ from ..files import is_database, read_columns
 from ..frame import Dated
 from ..intervals import DEFAULT, WALD, Anytime, Kind, Symmetric
 from ..labelling import Labels, read_labels
-from ..large import DatabaseTable, DuckDB, Files, Scanned, scan, scan_common
+from ..large import DatabaseTable, DuckDB, Files, Scanned, drawing, scan, scan_common
 from ..large.files import FOREIGN, PACKED, unpacks
 from ..metrics import ALL, USUAL, Metric, chosen, pairwise_precision, pairwise_recall
 from ..sample import Sample
 from ..sampling import Drawn
 from ..sampling.plans import FREE
-from ..sampling.source import opened
+from ..sampling.source import fingerprint_of
 from ..units import Missing, Units, measure
 from .options import file_option, message
 
@@ -270,20 +271,15 @@ def note_unresolved(labels: Labels | None) -> None:
     message(f"note: {lost.sum():,} of {len(records):,} draws have no complete answer: {kinds}")
 
 
-def _fingerprint(prediction: Any) -> str | None:
-    """The fingerprint of a prediction in memory, None for others."""
-    if not isinstance(prediction, Clustering | pd.DataFrame):
+def _unlike(units: Units, drawn: Drawn) -> str | None:
+    """Text that tells a prediction from the one that was drawn from, None if they are alike."""
+    if units.known is None or fingerprint_of(units.known) == drawn.fingerprint:
         return None
-    with opened(prediction if isinstance(prediction, Clustering) else prediction.iloc[:, :2]) as source:
-        return source.fingerprint()
-
-
-def _unlike(fingerprint: str | None, drawn: Drawn) -> str:
-    """Text that tells two predictions apart by their numbers, if these differ."""
-    sizes = [
-        _CLUSTERS.format(*map(int, text.split("-")[:2])) for text in (str(fingerprint), drawn.fingerprint)
-    ]
-    return "" if sizes[0] == sizes[1] else f", which has {sizes[1]}, not {sizes[0]}"
+    one, other = (
+        _CLUSTERS.format(int(known.size @ known.count), int(known.count.sum()))
+        for known in (units.known, drawn.known)
+    )
+    return f"it has {one}, not {other}" if one != other else f"its clusters of {one} have other sizes"
 
 
 def note_frame(units: Units, name: str = "") -> None:
@@ -497,11 +493,19 @@ class Predicted:
         """The prediction as part of the input."""
         return Part(self.prediction, self.stored, self.cluster)
 
-    def read(self) -> tuple[Any, str]:
-        """Read the prediction, or return its source if it is scanned, with a sentence about it."""
-        if self.reading.scanned([self.part]):
-            return self.reading.source(self.part), str(self.prediction)
-        return self.reading.read(self.part, "prediction")
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Any, str]]:
+        """Read the prediction, or open it where it lies, with a sentence about it."""
+        part, reading = self.part, self.reading
+        if not reading.scanned([part]):
+            yield reading.read(part, "prediction")
+            return
+        database = DuckDB(reading.memory_limit)
+        columns = {"record": reading.record, "cluster": part.cluster}
+        with drawing(reading.source(part), **columns, database=database) as source:
+            known = source.known
+            sizes = _CLUSTERS.format(int(known.size @ known.count), int(known.count.sum()))
+            yield source, f"{sizes} ({part.path}, where it lies)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -556,35 +560,23 @@ class Inputs:
         """The design, by options or of a folder."""
         return self.drawing.read() if self.returned is None else self.returned.design()
 
-    def fitted(self, design: Design, predictions: Mapping[str, Any], shared: dict[str, Any]) -> Design:
-        """The design for predictions of which some may not be the one that was drawn from."""
-        if self.returned is None:
+    def fitted(self, design: Design, shared: dict[str, Any]) -> Design:
+        """The design with the chances of the prediction that was drawn from, if --drawn-from names it."""
+        if self.returned is None or self.drawn_from is None:
             return design
-        drawn, original = self.returned.folder.drawn, self.drawn_from
-        if original is not None:
-            return KeptWeights(design, self._original(original, drawn, shared))
-        for name, prediction in predictions.items():
-            found = _fingerprint(prediction)
-            if found is None or found == drawn.fingerprint:
-                continue
-            differing = f"{name} is not the prediction that was drawn from{_unlike(found, drawn)}"
-            if not isinstance(drawn.plan, FREE):
-                raise DataError(f"{differing}: chances depend on its clusters", Remedy.DRAWN_FROM)
-            message(f"note: {differing}")
-        return design
-
-    def _original(self, path: Path, drawn: Drawn, shared: dict[str, Any]) -> Units:
-        """The labels, measured on the prediction that was drawn from."""
-        part = Part(path, None, self.cluster if isinstance(self.cluster, str) else None)
+        part = Part(self.drawn_from, None, self.cluster if isinstance(self.cluster, str) else None)
         policy = Missing.OMIT if self.missing is Missing.OMIT else Missing.ERROR
         shared = shared | {"frame": None, "missing": policy}
+        units: Units
         if self.reading.scanned([part]):
-            return self.reading.scan(part, shared)
-        prediction, read = self.reading.read(part, "prediction that was drawn from")
-        message(f"read {read}, which was drawn from")
-        if (found := _fingerprint(prediction)) != drawn.fingerprint:
-            raise DataError(f"{path} is not the prediction that was drawn from{_unlike(found, drawn)}")
-        return measure(prediction, **shared)
+            units = self.reading.scan(part, shared)
+        else:
+            prediction, read = self.reading.read(part, "prediction that was drawn from")
+            message(f"read {read}, which was drawn from")
+            units = measure(prediction, **shared)
+        if (unlike := _unlike(units, self.returned.folder.drawn)) is not None:
+            raise DataError(f"{part.path} is not the prediction that was drawn from: {unlike}")
+        return KeptWeights(design, units)
 
     def labelled(self, scanned: bool) -> tuple[dict[str, Any], str]:
         """Read the arguments that all predictions share, with a sentence about what was read."""
@@ -617,11 +609,9 @@ class One(Predicted, Inputs):
         """Read or scan the prediction and make its sample, with a sentence about what was read."""
         design, part = self.design(), self.part
         units: Units
-        prediction: Any
         if self.reading.scanned([part], self.framed.frame):
             shared, labels_read = self.labelled(scanned=True)
             message(f"read {labels_read}")
-            prediction = self.reading.source(part)
             units = scanned = self.reading.scan(part, shared)
             _note_scan(scanned, part.path)
             read = f"{_counted(scanned)} ({_source(scanned.columns, part.path)})"
@@ -632,8 +622,11 @@ class One(Predicted, Inputs):
             units = measure(prediction, **shared)
         note_frame(units)
         note_unresolved(self.returned)
-        design = self.fitted(design, {str(part.path): prediction}, shared)
-        return Sample(units, design), f"{read}; {labels_read}"
+        if self.returned is not None and self.drawn_from is None:
+            drawn = self.returned.folder.drawn
+            if isinstance(drawn.plan, FREE) and (unlike := _unlike(units, drawn)) is not None:
+                message(f"note: {part.path} is not the prediction that was drawn from: {unlike}")
+        return Sample(units, self.fitted(design, shared)), f"{read}; {labels_read}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -80,9 +80,9 @@ class Rule:
 
 
 REPEATED = Rule()
-"""Labels may be looked at again and again, and labelling may stop at any look: confidence sequences."""
+"""Confidence sequences, if labels are looked at again and again and labelling may stop at any look."""
 ONCE = Rule(kind=DEFAULT, exact=Betting())
-"""Labels are looked at once, and their number was fixed beforehand: intervals, which are shorter."""
+"""Intervals, if labels are looked at once and their number was fixed beforehand. Most are shorter."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

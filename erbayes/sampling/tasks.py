@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..clustering import as_index, ids, kind
 from ..errors import DataError, head, number, whole
-from ..tables import to_frame
+from ..tables import refuse_names, to_frame
 from .page import ANSWERS, CANDIDATE, CLUSTER, DRAWN, KEYS
 
 ASKED = ("same", "cannot_tell")
@@ -50,9 +50,9 @@ def tasks(drawn: Draws, attributes: Any = None, candidates: Any = None) -> pd.Da
     attributes : DataFrame or Arrow table, optional
         What annotators see of a record. The first column is the record; all others are shown.
     candidates : DataFrame or Arrow table, optional
-        Records that may be missing from the predicted clusters: columns drawn record, candidate and,
-        optionally, why it is one. A column score is not shown: it would sway the annotator. Rows of other
-        records are left out. A record that the task shows already is not shown twice.
+        Records that may be missing from the predicted clusters, as `by_text` and others return them: columns
+        record (the drawn one), candidate and, optionally, why. Rows of other records are left out. A record
+        that the task shows already is not shown twice.
 
     Returns
     -------
@@ -101,14 +101,10 @@ def tasks(drawn: Draws, attributes: Any = None, candidates: Any = None) -> pd.Da
 
 def _candidates(candidates: Any, mentions: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of candidates: task, record, role and, if stated, why."""
-    frame = to_frame(candidates).drop(columns="score", errors="ignore")
-    if not 2 <= frame.shape[1] <= 3:
-        raise DataError(
-            f"the table of candidates has {frame.shape[1]} columns, {head(frame.columns, 20)}: it needs the "
-            "drawn record, the candidate and, optionally, why"
-        )
-    records = ids(frame.iloc[:, 0], "drawn records of the candidates")
-    others = ids(frame.iloc[:, 1], "candidates")
+    frame = to_frame(candidates)
+    refuse_names(["record", "candidate"], list(frame.columns), "the table of candidates")
+    records = ids(frame["record"], "drawn records of the candidates")
+    others = ids(frame["candidate"], "candidates")
     drawn = as_index(mentions["record"])
     for what, index in (("drawn records of the candidates", records), ("candidates", others)):
         _need_kind(index, drawn, what)
@@ -121,7 +117,7 @@ def _candidates(candidates: Any, mentions: pd.DataFrame) -> pd.DataFrame:
         )
     task = mentions["task"].to_numpy()[position[known]]
     rows = pd.DataFrame({"task": task, "record": others[known], "role": CANDIDATE})
-    return rows if frame.shape[1] == 2 else rows.assign(why=frame.iloc[:, 2].to_numpy()[known])
+    return rows.assign(why=frame["why"].to_numpy()[known]) if "why" in frame else rows
 
 
 def _need_kind(index: pd.Index, drawn: pd.Index, what: str) -> None:
