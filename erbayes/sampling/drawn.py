@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ..clustering import Clustering, as_index
-from ..design import Design, Ids
+from ..design import Design
+from ..design.drawn import Ids
 from ..errors import DataError, head, need, need_object, whole
 from ..nonresponse import Responding, size_classes
 from ..units import KnownTotals
