@@ -19,6 +19,8 @@ from erbayes.sampling import (
     from_clustering,
     from_pairs,
     interleaved,
+    labelling_page,
+    tasks,
 )
 
 COLUMNS = ["record", "candidate", "score", "why"]
@@ -193,6 +195,17 @@ def test_a_missing_match_is_found():
     near = found.groupby("record")["candidate"].agg(set)
     shares = [len(partner[r] & near[r]) / len(partner[r]) for r in missed]
     assert len(missed) > 50 and np.mean(shares) > 0.98
+
+
+def test_candidates_become_tasks_and_a_page():
+    found = from_clustering(DRAWN, PREDICTION // 5)
+    rows = tasks(DRAWN, TABLE, found)
+    shown = rows[rows["role"] == "candidate"].groupby("task")["record"].agg(list)
+    wanted = found.groupby("record", sort=False)["candidate"].agg(list)
+    numbers = rows[rows["role"] == "drawn"].set_index("record")["task"]
+    assert shown.to_dict() == {numbers[record]: listed for record, listed in wanted.items()}
+    page = labelling_page(rows, "Ada", "print")
+    assert "looser clustering" not in page and '"attributes":["name","year","town"]' in page
 
 
 @pytest.mark.parametrize(

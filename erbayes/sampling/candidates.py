@@ -23,7 +23,7 @@ from .drawn import Drawn
 
 COLUMNS = ["record", "candidate", "score", "why"]
 """Columns of every table of candidates."""
-CELLS = 10_000_000
+CELLS = 4_000_000
 """Pairs of a drawn record and a row of the table that are scored at once."""
 STOCK = 100_000
 """Rows of a sample of the table, at most twice as many, in which rare values are told from common ones."""
@@ -182,7 +182,9 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
     names: list[pd.Index] = []
     for batch in _batches(table, rows):
         records = as_index(batch.iloc[:, 0])
-        scores = np.sum([text.scores(batch[c]) for text, c in zip(texts, named, strict=True)], axis=0)
+        scores = np.zeros((len(queries), len(records)))
+        for text, column in zip(texts, named, strict=True):
+            scores += text.scores(batch[column])
         scores[home(queries)[:, None] == home(records)] = 0
         best, start = best.with_(scores, start), start + len(records)
         names.append(records)
@@ -406,7 +408,8 @@ def _coded(column: pd.Series) -> tuple[IntArray, list[str]]:
         codes, values = pd.factorize(column)
     except TypeError:  # lists cannot be hashed
         codes, values = pd.factorize(column.map(as_text))
-    texts = [rapidfuzz().utils.default_process(as_text(value) or "") or None for value in values]
+    process = rapidfuzz().utils.default_process
+    texts = [process(as_text(value) or "") or None for value in values]
     of_value, distinct = pd.factorize(np.array(texts, dtype=object))
     return np.append(of_value, -1)[codes], list(distinct)
 
@@ -428,13 +431,18 @@ class _Best:
     def with_(self, scores: FloatArray, start: int) -> _Best:
         """The best after more rows, whose scores are (drawn records, rows) and whose first is row `start`."""
         least = np.full(len(scores), np.finfo(float).tiny)
-        if scores.shape[1] > self.limit:
+        last = np.flatnonzero(_rank(self.query) == self.limit - 1)
+        least[self.query[last]] = self.score[last]
+        if not len(last) and scores.shape[1] > self.limit:  # without it nearly all of the first rows are kept
             least = np.maximum(least, -np.partition(-scores, self.limit - 1)[:, self.limit - 1])
         query, place = np.nonzero(scores >= least[:, None])
         query, row = np.append(self.query, query), np.append(self.row, start + place)
         score = np.append(self.score, scores[query[len(self.query) :], place])
         order = np.lexsort((row, -score, query))
-        query = query[order]
-        rank = np.arange(len(query)) - np.searchsorted(query, query)
-        kept = order[rank < self.limit]
-        return _Best(self.limit, query[rank < self.limit], row[kept], score[kept])
+        kept = order[_rank(query[order]) < self.limit]
+        return _Best(self.limit, query[kept], row[kept], score[kept])
+
+
+def _rank(query: IntArray) -> IntArray:
+    """Place of each entry among those of its query, from 0, where equal queries stand side by side."""
+    return np.arange(len(query)) - np.searchsorted(query, query)
