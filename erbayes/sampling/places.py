@@ -82,12 +82,12 @@ def at_points(source: Source, counts: pd.DataFrame, lines: Sequence[Line], seed:
     first = np.searchsorted(of_rows, np.arange(BUCKETS + 1))
     tables = []
     for line, end, places, bucket in zip(lines, ends, points, buckets, strict=True):
-        chance, at = line.chance(rows), np.empty(len(places), dtype=np.int64)
-        starts = np.append(0.0, end)[bucket]
-        for b in np.unique(bucket):
-            here = bucket == b
-            inside = np.cumsum(chance[first[b] : first[b + 1]])
-            at[here] = first[b] + containing(inside, places[here] - starts[here])
+        chance = line.chance(rows)
+        inside = pd.Series(chance).groupby(of_rows).cumsum().to_numpy()
+        row_ends = np.append(0.0, end)[of_rows] + inside
+        at = np.searchsorted(row_ends, places, side="right")
+        last = np.searchsorted(row_ends, row_ends[first[bucket + 1] - 1])  # with a chance, in the bucket
+        at = np.clip(at, first[bucket], np.maximum(last, first[bucket]))
         tables.append(rows.iloc[at].assign(chance=chance[at]).reset_index(drop=True))
     return tables
 
