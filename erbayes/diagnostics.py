@@ -9,7 +9,7 @@ import pandas as pd
 
 from .calibration import links_out_of_reach
 from .columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, ClusterSum, Known, pairs
-from .design import ByPredictedSize, UniformRecords, WithLaw
+from .design import UniformRecords, WithLaw
 from .engine.closed_form import effects, taylor
 from .engine.jackknife import jackknife
 from .errors import DataError, NotIdentified
@@ -276,11 +276,9 @@ def out_of_balance(sample: Sample) -> list[str]:
 def _remedy(sample: Sample) -> str:
     """Return how to reach large clusters, for a sample that missed them."""
     design = sample.design
-    if isinstance(design, ByPredictedSize):
-        return "label more units"
-    if isinstance(design, WithLaw) and design.weights_follow_labels:
-        return "draw more records of large predicted clusters (erbayes.sampling.Mixture)"
-    return "sample with probability proportional to size, as uniform records do"
+    if isinstance(design, WithLaw) and not design.weights_follow_labels:
+        return "sample with probability proportional to size, as uniform records do"
+    return "label more units, or draw more records of large predicted clusters (erbayes.sampling.Mixture)"
 
 
 def look_older(cut: Cut, draws: int) -> bool:

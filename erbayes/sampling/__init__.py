@@ -6,7 +6,6 @@ estimate(prediction, labels, drawn.design(labels))
 
 from .drawn import Drawn, draw
 from .plans import (
-    PLANS,
     GivenChances,
     LinkEnds,
     Mixture,
@@ -21,7 +20,6 @@ from .plans import (
 from .source import InMemory, Source
 
 __all__ = [
-    "PLANS",
     "Drawn",
     "GivenChances",
     "InMemory",
