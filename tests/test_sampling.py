@@ -115,11 +115,7 @@ def in_steps_by_hand(prediction, chance, n, seed):
 @pytest.mark.parametrize("seed", [0, 7])
 def test_draws_are_those_made_by_hand(plan, seed):
     drawn = sa.draw(PRED, plan, 30, seed, values=values_of(plan))
-    if plan == sa.GivenChances():
-        ordered, ends = by_hand(PRED, CHANCES[plan], seed)
-        wanted = [at_point(ordered, ends, p) for p in np.random.default_rng(seed).random(30)]
-    else:
-        wanted = in_steps_by_hand(PRED, CHANCES[plan], 30, seed)
+    wanted = (on_a_line if isinstance(plan, sa.GivenChances) else by_size)(CHANCES[plan], 30, seed)
     assert drawn.table["record"].tolist() == wanted
     assert drawn.table["cluster"].tolist() == [PRED[r] for r in wanted]
     assert drawn.table["size"].tolist() == [M[r] for r in wanted]

@@ -12,7 +12,7 @@ import pandas as pd
 from ..clustering import Clustering, as_index
 from ..design import Design
 from ..design.drawn import Ids
-from ..errors import DataError, head, need, need_object, whole
+from ..errors import DataError, Remedy, head, need, need_object, whole
 from ..nonresponse import Responding, size_classes
 from ..units import KnownTotals
 from .plans import COLUMNS, Labelled, Plan, from_plain, to_plain
@@ -152,7 +152,8 @@ class Drawn:
         if found != self.fingerprint:
             raise DataError(
                 f"this is not the prediction that was drawn from: its fingerprint is {found}, not "
-                f"{self.fingerprint}"
+                f"{self.fingerprint}",
+                Remedy.DRAWN_FROM,
             )
 
     def to_json(self) -> str:
