@@ -153,7 +153,7 @@ def test_a_prediction_with_the_same_sizes_is_noticed(files):
     swapped[[one, other]] = PRED[[other, one]].to_numpy()
     swapped.rename_axis("record").rename("cluster").to_csv("s.csv")
     assert "this is not the prediction that was drawn from" in refused("estimate", "s.csv", "f")
-    assert "this is not the prediction that was drawn from" in refused("compare", "s.csv", "q.csv", "f")
+    assert "this is not the prediction that was drawn from" in refused("compare", "s.csv", "p.csv", "f")
 
 
 def test_uniform_records_judge_another_prediction_with_a_note(files):
