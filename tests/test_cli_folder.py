@@ -120,7 +120,7 @@ def test_a_prediction_that_is_scanned_gives_the_same_folder(files):
     fill(read_folder("f"), TRUE)
     ways = [rows("estimate", "p.csv", "f", *more) for more in ((), ("--memory-limit", "1GB"))]
     assert ways[0]["estimate"].to_numpy() == pytest.approx(ways[1]["estimate"].to_numpy(), rel=1e-12)
-    assert "pass the prediction that was drawn from; " in refused(
+    assert "this is not the prediction that was drawn from: its fingerprint is " in refused(
         "estimate", "q.csv", "f", "--memory-limit", "1GB"
     )
     other = rows("estimate", "q.csv", "f", "--memory-limit", "1GB", "--drawn-from", "p.csv")
@@ -136,13 +136,24 @@ def test_another_prediction_needs_the_one_that_was_drawn_from(files):
     other = pd.read_csv("q.csv", dtype=str, keep_default_na=False).set_index("record")["cluster"]
     wanted = eb.estimate(other, labels.labels, labels.design(drawn_from=PRED), "b3-recall")
     assert found["estimate"][0] == pytest.approx(wanted.estimate[0], rel=1e-12)
-    assert "q.csv is not the prediction that was drawn from: it has 200 records in" in refused(
+    assert "this is not the prediction that was drawn from: its fingerprint is " in refused(
         "estimate", "p.csv", "f", "--drawn-from", "q.csv"
     )
     assert REMEDIES[Remedy.DRAWN_FROM] in refused("compare", "p.csv", "q.csv", "f")
     compared = rows("compare", "p.csv", "q.csv", "f", "--drawn-from", "p.csv", "--metrics", "b3-recall")
     own = eb.estimate(PRED, labels.labels, labels.design(), "b3-recall")
     assert compared["estimate"][0] == pytest.approx(wanted.estimate[0] - own.estimate[0], rel=1e-9)
+
+
+def test_a_prediction_with_the_same_sizes_is_noticed(files):
+    labels = labelled(design="root-size")
+    members = labels.folder.drawn.members
+    one, other = members.drop_duplicates("cluster")["record"].iloc[:2]
+    swapped = PRED.copy()
+    swapped[[one, other]] = PRED[[other, one]].to_numpy()
+    swapped.rename_axis("record").rename("cluster").to_csv("s.csv")
+    assert "this is not the prediction that was drawn from" in refused("estimate", "s.csv", "f")
+    assert "this is not the prediction that was drawn from" in refused("compare", "s.csv", "p.csv", "f")
 
 
 def test_uniform_records_judge_another_prediction_with_a_note(files):
@@ -267,6 +278,7 @@ REFUSED = {
     "--design stratified --starts 1,3 --values p.csv": "--design stratified does not take --values",
     "--design given-chances": "--design given-chances needs --values",
     "--design given-chances --values p.csv": "p.csv: 200 of 200 are not numbers",
+    "--design predicted-clusters": "predicted clusters need the entity of each of their records",
     "--design uniform-records --search 3": "--search needs --attributes",
     "--design uniform-records --candidates four.csv": "four.csv has 4 columns",
     "--design uniform-records --attributes short.csv": "shown records have no attributes",

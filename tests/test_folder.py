@@ -511,6 +511,29 @@ def test_annotators_who_agree_are_joined_and_those_who_differ_are_listed(small):
     assert labels.agreement()["tasks"].unique().tolist() == [1]
 
 
+def test_agreement_is_weighted_by_the_chances_of_the_draw(tmp_path):
+    folder, _, true = made(tmp_path / "f", sampling.RootSize(), annotators=2, overlap=1)
+
+    def flipped(annotator, sheet):
+        here = (annotator == "B") & (sheet["role"] == "cluster") & (sheet["task"].astype(int) % 3 == 0)
+        return sheet.assign(same=np.where(here, np.where(sheet["same"] == "y", "n", "y"), sheet["same"]))
+
+    fill(folder, true, change=flipped)
+    first = folder.drawn.table.drop_duplicates("record").set_index("record")["probability"]
+    top = bottom = 0.0
+    for task, rows in folder.tasks.groupby("task"):
+        record = rows["record"].iloc[0]
+        entity = set(true.index[true == true[record]])
+        cluster = set(rows["record"][rows["role"] == "cluster"])
+        other = entity ^ cluster if task % 3 == 0 else entity
+        size = (len(entity) + len(other)) / 2
+        top += (entity == other) / (first[record] * size)
+        bottom += 1 / (first[record] * size)
+    table = read_labels(folder).agreement().set_index("share")
+    assert table["estimate"]["identical-entities"] == pytest.approx(top / bottom, abs=0.02)
+    assert 0.3 < top / bottom < 0.95
+
+
 def test_disputes_are_decided_in_a_sheet(small):
     write(small, "A")
     write(small, "B", but(1, x1="y"), more=[(1, "q", "", "y", "")])

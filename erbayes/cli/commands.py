@@ -13,6 +13,7 @@ from typing import Annotated
 import pandas as pd
 import typer
 
+from ..clustering import Clustering
 from ..compare import compare
 from ..demo import demo
 from ..design import UniformClusters, UniformRecords
@@ -25,7 +26,7 @@ from ..metrics import ALL
 from ..planning import forecast
 from ..report import report
 from ..sampling import ONCE, REPEATED, Verdict, check, draw, write_folder
-from ..sampling.folder import refuse_folder
+from ..sampling.folder import refuse_folder, refuse_plan
 from ..sampling.sheets import HAS_XLSX, write_sheet
 from ..units import Missing
 from .drawing import Planned, Shown
@@ -106,9 +107,10 @@ def draw_command(
           --candidates pairs.csv --annotators 2 --overlap 0.2 --output to-label
     """
     plan = planned.plan()
+    refuse_plan(plan)
     refuse_folder(output, replace_answers)
     values = planned.values_of_records()
-    with inputs.opened() as (prediction, read):
+    with inputs.reading.opened(inputs.part) as (prediction, read):
         message(f"read {read}")
         drawn = draw(prediction, plan, planned.n, planned.seed, values=values)
     facts = {name: str(path) for name, path in files_of(inputs)} | {"read": read}
@@ -271,6 +273,8 @@ def compare_command(*, inputs: Several, asked: Asked, printing: Printing) -> Non
         predictions, design=design, metrics=metrics, differing=inputs.framed.differing, **shared
     )
     for name, sample in zip(predictions, comparison.samples, strict=True):
+        if isinstance(predictions[name], Clustering):
+            inputs.notice_another(name, sample.units, predictions[name])
         note_frame(sample.units, f"{name}: ")
         for alarm in alarms(sample, metrics):
             message(f"warning: {name}: {alarm}")

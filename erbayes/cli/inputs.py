@@ -13,6 +13,7 @@ from itertools import compress, product
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import pandas as pd
 import typer
 
@@ -39,7 +40,6 @@ from ..metrics import ALL, USUAL, Metric, chosen, pairwise_precision, pairwise_r
 from ..sample import Sample
 from ..sampling import Drawn
 from ..sampling.plans import FREE
-from ..sampling.source import fingerprint_of
 from ..units import Missing, Units, measure
 from .options import file_option, message
 
@@ -272,12 +272,15 @@ def note_unresolved(labels: Labels | None) -> None:
 
 
 def _unlike(units: Units, drawn: Drawn) -> str | None:
-    """Text that tells a prediction from the one that was drawn from, None if they are alike."""
-    if units.known is None or fingerprint_of(units.known) == drawn.fingerprint:
+    """Text that tells a prediction from the one that was drawn from, None if their sizes are alike."""
+    known = units.known
+    if known is None or all(
+        np.array_equal(*pair) for pair in ((known.size, drawn.known.size), (known.count, drawn.known.count))
+    ):
         return None
     one, other = (
-        _CLUSTERS.format(int(known.size @ known.count), int(known.count.sum()))
-        for known in (units.known, drawn.known)
+        _CLUSTERS.format(int(sizes.size @ sizes.count), int(sizes.count.sum()))
+        for sizes in (known, drawn.known)
     )
     return f"it has {one}, not {other}" if one != other else f"its clusters of {one} have other sizes"
 
@@ -466,6 +469,19 @@ class Reading:
         clustering, read = _clustering(table, part.path, what, _CLUSTERS)
         return (clustering if dates is None else table), read
 
+    @contextmanager
+    def opened(self, part: Part, what: str = "prediction") -> Iterator[tuple[Any, str]]:
+        """Read a prediction, or open it where it lies, with a sentence about it."""
+        if not self.scanned([part]):
+            yield self.read(part, what)
+            return
+        database = DuckDB(self.memory_limit)
+        columns = {"record": self.record, "cluster": part.cluster}
+        with drawing(self.source(part), **columns, database=database) as source:
+            known = source.known
+            sizes = _CLUSTERS.format(int(known.size @ known.count), int(known.count.sum()))
+            yield source, f"{sizes} ({part.path}, where it lies)"
+
     def scan(self, part: Part, shared: dict[str, Any]) -> Scanned:
         """Scan a prediction."""
         database = DuckDB(self.memory_limit)
@@ -492,20 +508,6 @@ class Predicted:
     def part(self) -> Part:
         """The prediction as part of the input."""
         return Part(self.prediction, self.stored, self.cluster)
-
-    @contextmanager
-    def opened(self) -> Iterator[tuple[Any, str]]:
-        """Read the prediction, or open it where it lies, with a sentence about it."""
-        part, reading = self.part, self.reading
-        if not reading.scanned([part]):
-            yield reading.read(part, "prediction")
-            return
-        database = DuckDB(reading.memory_limit)
-        columns = {"record": reading.record, "cluster": part.cluster}
-        with drawing(reading.source(part), **columns, database=database) as source:
-            known = source.known
-            sizes = _CLUSTERS.format(int(known.size @ known.count), int(known.count.sum()))
-            yield source, f"{sizes} ({part.path}, where it lies)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -560,6 +562,21 @@ class Inputs:
         """The design, by options or of a folder."""
         return self.drawing.read() if self.returned is None else self.returned.design()
 
+    def notice_another(self, name: str, units: Units, prediction: Clustering | Part) -> None:
+        """Refuse a prediction that is not the one drawn from, or say so if chances are the same."""
+        if self.returned is None or self.drawn_from is not None:
+            return
+        drawn = self.returned.folder.drawn
+        if isinstance(drawn.plan, FREE):
+            if (unlike := _unlike(units, drawn)) is not None:
+                message(f"note: {name} is not the prediction that was drawn from: {unlike}")
+        elif units.frame is None:
+            if isinstance(prediction, Clustering):
+                drawn.refuse_another(prediction)
+                return
+            with self.reading.opened(prediction) as (source, _):
+                drawn.refuse_another(source)
+
     def fitted(self, design: Design, shared: dict[str, Any]) -> Design:
         """The design with the chances of the prediction that was drawn from, if --drawn-from names it."""
         if self.returned is None or self.drawn_from is None:
@@ -568,14 +585,13 @@ class Inputs:
         policy = Missing.OMIT if self.missing is Missing.OMIT else Missing.ERROR
         shared = shared | {"frame": None, "missing": policy}
         units: Units
-        if self.reading.scanned([part]):
-            units = self.reading.scan(part, shared)
-        else:
-            prediction, read = self.reading.read(part, "prediction that was drawn from")
+        with self.reading.opened(part, "prediction that was drawn from") as (prediction, read):
             message(f"read {read}, which was drawn from")
-            units = measure(prediction, **shared)
-        if (unlike := _unlike(units, self.returned.folder.drawn)) is not None:
-            raise DataError(f"{part.path} is not the prediction that was drawn from: {unlike}")
+            self.returned.folder.drawn.refuse_another(prediction)
+            if isinstance(prediction, Clustering):
+                units = measure(prediction, **shared)
+            else:
+                units = self.reading.scan(part, shared)
         return KeptWeights(design, units)
 
     def labelled(self, scanned: bool) -> tuple[dict[str, Any], str]:
@@ -609,6 +625,7 @@ class One(Predicted, Inputs):
         """Read or scan the prediction and make its sample, with a sentence about what was read."""
         design, part = self.design(), self.part
         units: Units
+        prediction: Any = None
         if self.reading.scanned([part], self.framed.frame):
             shared, labels_read = self.labelled(scanned=True)
             message(f"read {labels_read}")
@@ -622,10 +639,7 @@ class One(Predicted, Inputs):
             units = measure(prediction, **shared)
         note_frame(units)
         note_unresolved(self.returned)
-        if self.returned is not None and self.drawn_from is None:
-            drawn = self.returned.folder.drawn
-            if isinstance(drawn.plan, FREE) and (unlike := _unlike(units, drawn)) is not None:
-                message(f"note: {part.path} is not the prediction that was drawn from: {unlike}")
+        self.notice_another(str(part.path), units, prediction if isinstance(prediction, Clustering) else part)
         return Sample(units, self.fitted(design, shared)), f"{read}; {labels_read}"
 
 

@@ -19,7 +19,7 @@ from rich.table import Table
 
 from ..digits import shown
 from ..files import replacing
-from ..labelling import Labels
+from ..labelling import Fault, Labels
 
 FAULTS = 20
 """Number of faults that are printed."""
@@ -80,7 +80,8 @@ def show_labels(labels: Labels) -> None:
         typer.echo(f"{len(labels.unresolved):,} tasks without a complete answer: {counts}\n")
     if len(labels.pairs):
         typer.echo(_plain(labels.agreement()))
-    faults = labels.problems.assign(fault=[fault.value for fault in labels.problems["fault"]])
+    faults = labels.problems[labels.problems["fault"] != Fault.UNANSWERED]  # these are counted above
+    faults = faults.assign(fault=[fault.value for fault in faults["fault"]])
     if len(faults):
         times = faults["fault"].value_counts().rename_axis("fault").rename("times").reset_index()
         typer.echo(_plain(times[["times", "fault"]]))

@@ -8,7 +8,7 @@ Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 """
 
 from .contract import Design, Expansion, SelectedBySize, WithChances, WithLaw
-from .drawn import Ids, paper_theta, sampling_fraction
+from .drawn import paper_theta, sampling_fraction
 from .kept import KeptWeights
 from .known import BySize, KnownChances, KnownInclusion, KnownWeights, WeightedRecords
 from .predicted import ByPredictedSize, PoissonRecords, SystematicRecords
@@ -21,7 +21,6 @@ __all__ = [
     "Design",
     "DistinctEntities",
     "Expansion",
-    "Ids",
     "KeptWeights",
     "KnownChances",
     "KnownInclusion",

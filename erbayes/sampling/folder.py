@@ -23,6 +23,7 @@ from ..errors import DataError, Remedy, head, need
 from ..files import refuse_output, terminable
 from .drawn import Drawn
 from .page import CANDIDATE, DRAWN, labelling_page
+from .plans import Plan, PredictedClusters
 from .sheets import HAS_XLSX, read_sheet, write_sheet
 from .tasks import ASKED, dealt
 
@@ -122,6 +123,7 @@ def write_folder(
     """
     path = Path(path)
     need(tasks, pd.DataFrame, "tasks are a DataFrame, as sampling.tasks returns them")
+    refuse_plan(drawn.plan)
     refuse_folder(path, replace)
     sheets = dealt(int(tasks["task"].max()), annotators, overlap, drawn.seed)
     with _appearing(path) as new:
@@ -237,6 +239,20 @@ def _answered(path: Path) -> list[str]:
                 continue
         named.append(file.name)
     return named
+
+
+def refuse_plan(plan: Plan) -> None:
+    """Refuse draws of predicted clusters, whose labels are more than a task asks for.
+
+    Raises
+    ------
+    DataError
+    """
+    if isinstance(plan, PredictedClusters):
+        raise DataError(
+            "a task asks which records are of the entity of one drawn record, and predicted clusters need the "
+            "entity of each of their records: label Drawn.members yourself, for erbayes.measure_predicted"
+        )
 
 
 def refuse_folder(path: Path, replace: bool) -> None:
