@@ -28,7 +28,14 @@ PAGES = [
     EXAMPLE,
     *(
         HERE / "guide" / f"{name}.md"
-        for name in ("drawing-and-labelling", "domains", "how-to", "two-clusterings", "gallery")
+        for name in (
+            "drawing-and-labelling",
+            "stopping",
+            "domains",
+            "how-to",
+            "two-clusterings",
+            "gallery",
+        )
     ),
     *(HERE / f"{name}.md" for name in ("intervals", "heavy-tails")),
 ]

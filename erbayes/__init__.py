@@ -9,6 +9,7 @@ from .design import (
     ByPredictedSize,
     BySize,
     DistinctEntities,
+    KeptWeights,
     KnownChances,
     KnownInclusion,
     KnownWeights,
@@ -29,8 +30,20 @@ from .engine import P_naive, R_naive, jackknife, naive, taylor
 from .errors import Alarm, DataError, NotIdentified
 from .estimate import estimate
 from .frame import Dated
-from .intervals import WALD, BetaGamma, EqualTailed, HighestDensity, Scale, Symmetric, identity, log, logit
+from .intervals import (
+    WALD,
+    Anytime,
+    BetaGamma,
+    EqualTailed,
+    HighestDensity,
+    Scale,
+    Symmetric,
+    identity,
+    log,
+    logit,
+)
 from .metrics import ALL, USUAL
+from .nonresponse import Responding, size_classes
 from .sample import Sample
 from .second import Second
 from .uncertain import Draws, Normal, Totals
@@ -41,6 +54,7 @@ __all__ = [
     "USUAL",
     "WALD",
     "Alarm",
+    "Anytime",
     "Assisted",
     "AssistedEstimates",
     "BetaGamma",
@@ -57,6 +71,7 @@ __all__ = [
     "Draws",
     "EqualTailed",
     "HighestDensity",
+    "KeptWeights",
     "KnownChances",
     "KnownInclusion",
     "KnownWeights",
@@ -67,6 +82,7 @@ __all__ = [
     "PoissonRecords",
     "Pooled",
     "R_naive",
+    "Responding",
     "Sample",
     "Scale",
     "Second",
@@ -102,5 +118,6 @@ __all__ = [
     "paper_theta",
     "raking",
     "sampling_fraction",
+    "size_classes",
     "taylor",
 ]

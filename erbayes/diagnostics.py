@@ -23,9 +23,12 @@ from .metrics import (
     Wanted,
     chosen,
 )
+from .nonresponse import Responding
 from .sample import Sample, need_sample
 from .uncertain import EMPTY, Normal
 
+UNRESOLVED = 0.1
+"""Share of unresolved draws above which estimates rest on an assumption about them."""
 JOINED = 5
 """Number of one-record entities in larger predicted clusters that makes labels doubtful."""
 
@@ -160,6 +163,7 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[str]:
     - a jackknife standard error is over 1.5 times Taylor's, or a single draw decides whether a metric is 0/0,
     - estimated predicted links are over 3 standard errors off their known number,
     - over a tenth of all predicted links are in clusters larger than any in the sample,
+    - over a tenth of the draws are unresolved (see `Responding`),
     - over three repeats are expected under draws with replacement and known chances, and there is none,
     - dates (`erbayes.Dated`) show that the labels are older than the frame,
     - each labelled entity has one record, and the prediction joins five or more of these to others.
@@ -208,7 +212,7 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[str]:
             f"{beyond:.0%} of all predicted links lie in clusters larger than any that the sample "
             f"touches; {_remedy(sample)}."
         )
-    sentences += out_of_balance(sample) + _labels_older(sample)
+    sentences += out_of_balance(sample) + _labels_older(sample) + _unresolved(sample)
     if (repeats := _repeats_expected(sample)) > 3:
         sentences.append(
             f"About {repeats:.0f} pairs of draws of the same unit were to be expected and the labels "
@@ -235,6 +239,18 @@ def _entities_of_one(sample: Sample) -> list[str]:
         f"Each of the {len(units.n):,} labelled entities has a single record, although the prediction joins "
         f"{joined:,} of these records to others: the labels must list every record of each sampled entity, "
         "not only the drawn records."
+    ]
+
+
+def _unresolved(sample: Sample) -> list[str]:
+    """Return the alarm of too many draws that nobody could resolve."""
+    design = sample.design
+    if not isinstance(design, Responding) or design.unresolved <= UNRESOLVED:
+        return []
+    return [
+        f"{design.unresolved:.0%} of the draws are unresolved, and estimates assume that these are like the "
+        "resolved draws of their classes: ask more annotators, and report sampling.worst_cases beside the "
+        "estimates."
     ]
 
 

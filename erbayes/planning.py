@@ -46,7 +46,7 @@ from .design import ByPredictedSize, SelectedBySize, UniformClusters, UniformRec
 from .design.drawn import unreached
 from .engine.closed_form import columns_of, taylor
 from .errors import DataError, NotIdentified, need, need_object, whole
-from .intervals import DEFAULT, Distribution, check_level
+from .intervals import DEFAULT, Kind, check_level, need_suitable
 from .metrics import Metric, Wanted, chosen
 from .progress import track
 from .sample import Sample
@@ -142,7 +142,7 @@ class Outlook:
         Probability that one draw selects one given unit of them; 0 if N is not known.
     price : float array, (m,)
         Cost of labelling one of them.
-    kind : Distribution
+    kind : Kind
         Kind of the planned intervals.
     """
 
@@ -158,7 +158,7 @@ class Outlook:
     share: FloatArray
     reach: FloatArray
     price: FloatArray
-    kind: Distribution = DEFAULT
+    kind: Kind = DEFAULT
 
     @property
     def doubt(self) -> FloatArray:
@@ -481,7 +481,7 @@ def forecast(
     designs: Mapping[str, SelectedBySize | ByPredictedSize],
     *,
     cost: Cost = records,
-    kind: Distribution = DEFAULT,
+    kind: Kind = DEFAULT,
 ) -> Forecast:
     """Forecast interval widths and costs, from a pilot sample or from a population whose truth is known.
 
@@ -496,7 +496,7 @@ def forecast(
         `population` draws without replacement. The `draws` of a design are ignored.
     cost : callable, sizes -> costs
         Cost of labelling units by their sizes, vectorised; by default the number of records.
-    kind : Distribution
+    kind : Kind
         Kind of interval to plan for, one of those in closed form.
 
     Returns
@@ -533,7 +533,6 @@ def forecast(
     0   records   134   441.0
     1  entities  1543  1479.0
     """
-    need_object(kind, "quantile", "kind is one of the intervals in closed form, such as WALD")
     metrics = chosen(metrics)
     need_object(designs, "items", "designs must map names to designs, such as {'records': UniformRecords()}")
     need_object(cost, "__call__", "cost is a function of sizes")
@@ -555,6 +554,7 @@ def forecast(
         raise DataError(f"costs must be 0 or more and finite; {bad} of {len(price)} are not")
     totals = taylor(source, metrics)
     estimates = totals.apply(metrics)
+    need_suitable(kind, estimates)
     outlooks = {}
     for name, design in designs.items():
         a = _chances(design, source, metrics)[unit]
@@ -719,7 +719,7 @@ def forecast_from_prior(
     rng: Seed = None,
     populations: int = 100,
     cost: Cost = records,
-    kind: Distribution = DEFAULT,
+    kind: Kind = DEFAULT,
     progress: bool = True,
 ) -> PriorForecast:
     """Forecast interval widths and costs before anything is labelled, from plausible populations.

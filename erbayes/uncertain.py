@@ -276,13 +276,15 @@ class Normal(Uncertain):
         """
         C = _weights(weights, names, self.names)
         df = np.array([self.df[row != 0].min() for row in C])
+        effective = np.broadcast_to(self.effective, self.mean.shape)
+        fewest = np.array([effective[row != 0].min() for row in C])
         cov = _covariance(C, np.where(np.isnan(self.cov), 0.0, self.cov), 1e-12)
         lost = (C != 0) @ np.isnan(np.diagonal(self.cov))
         cov[lost], cov[:, lost] = np.nan, np.nan
         reasons = np.array(self.undefined or ("",) * len(self.names), dtype=object)
         undefined = tuple("; ".join(dict.fromkeys(filter(None, reasons[row != 0]))) for row in C)
         mean, support = _combined(C, self.mean), ((-np.inf, np.inf),) * len(C)
-        return Normal(tuple(names), mean, cov, df, support, undefined=undefined)
+        return Normal(tuple(names), mean, cov, df, support, fewest, undefined=undefined)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -146,7 +146,21 @@ def of_pooled_strata():
         yield 1 / 25 / 16, owners[0] + owners[1], eb.Pooled(parts)
 
 
+OLDER = {1: "a", 2: "b", 3: "b", 4: "b", 5: "b", 6: "b", 7: "c", 8: "d", 9: "d"}
+
+
+def of_another_prediction():
+    """Chances by the predicted sizes of an older prediction, and totals of the new one."""
+    size = {r: list(OLDER.values()).count(k) for r, k in OLDER.items()}
+    p = {r: m**0.5 / sum(m**0.5 for m in size.values()) for r, m in size.items()}
+    for drawn in product(TRUE, repeat=3):
+        owners = [TRUE[r] for r in drawn]
+        older = eb.measure(OLDER, labels(set(owners)))
+        yield np.prod([p[r] for r in drawn]), owners, eb.KeptWeights(eb.ByPredictedSize(ROOTS, owners), older)
+
+
 ALL_SAMPLES = {
+    eb.KeptWeights: of_another_prediction,
     eb.UniformClusters: lambda: [
         (1 / 10, s, eb.UniformClusters(population=5)) for s in combinations("xyzuv", 3)
     ],

@@ -87,6 +87,30 @@ def by_size(chance, n, seed):
     return found
 
 
+def in_steps_by_hand(prediction, chance, n, seed):
+    """Draws of a size, of a cluster of this size and of a record of this cluster, in plain Python.
+
+    Places among the clusters of a size stand for clusters in the order in which draws meet them.
+    """
+
+    def ordered(ids):
+        return sorted(ids, key=lambda i: (hashlib.md5(f"{seed}:{i}".encode()).hexdigest()[:16], str(i)))
+
+    members = {c: ordered(r for r, k in prediction.items() if k == c) for c in set(prediction.values())}
+    sizes = sorted({len(rs) for rs in members.values()})
+    of_size = {s: ordered(c for c, rs in members.items() if len(rs) == s) for s in sizes}
+    ends = np.cumsum([sum(chance[r] for c in of_size[s] for r in members[c]) for s in sizes])
+    met, drawn = {}, []
+    for first, second, third in np.random.default_rng(seed).random((n, 3)):
+        size = sizes[int(np.searchsorted(ends, first, side="right"))]
+        places = met.setdefault(size, [])
+        place = int(second * len(of_size[size]))
+        if place not in places:
+            places.append(place)
+        drawn.append(members[of_size[size][places.index(place)]][int(third * size)])
+    return drawn
+
+
 @pytest.mark.parametrize("plan", CHANCES, ids=repr)
 @pytest.mark.parametrize("seed", [0, 7])
 def test_draws_are_those_made_by_hand(plan, seed):
@@ -153,6 +177,23 @@ def test_ids_that_are_numbers_draw_as_their_texts_do():
 def test_records_of_one_key_are_ordered_by_their_texts():
     rows = pd.DataFrame({"record": ["b", "é", "a", "c"], "key": np.array([5, 5, 5, 1], dtype=np.uint64)})
     assert in_order(rows)["record"].tolist() == ["c", "a", "b", "é"]
+
+
+def test_the_fingerprint_is_that_of_the_documentation_and_notices_changes():
+    drawn = sa.draw(PRED, sa.Records(), 20, 1)
+    assert set(drawn.table["cluster"]) == set("abcde")
+    lines = sorted(f"{r}\t{k}".encode() for r, k in PRED.items())
+    digest = hashlib.md5(b"\n".join([b"1:2,2:2,3:1", *lines])).hexdigest()[:16]
+    assert drawn.fingerprint == f"9-5-{digest}"
+    drawn.refuse_another(dict(reversed(PRED.items())))
+    for other in (
+        PRED | {9: "d"},
+        {r: k for r, k in PRED.items() if r != 9},
+        PRED | {1: "b", 3: "a"},
+        PRED | {9: "f"},
+    ):
+        with pytest.raises(eb.DataError, match="this is not the prediction that was drawn from: its finger"):
+            drawn.refuse_another(other)
 
 
 def test_poisson_draws_are_records_whose_numbers_are_below_their_chances():

@@ -9,6 +9,7 @@ Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 
 from .contract import Design, Expansion, SelectedBySize, WithChances, WithLaw
 from .drawn import paper_theta, sampling_fraction
+from .kept import KeptWeights
 from .known import BySize, KnownChances, KnownInclusion, KnownWeights, WeightedRecords
 from .predicted import ByPredictedSize, PoissonRecords, SystematicRecords
 from .strata import Pooled, SingleUnit, Stratified
@@ -20,6 +21,7 @@ __all__ = [
     "Design",
     "DistinctEntities",
     "Expansion",
+    "KeptWeights",
     "KnownChances",
     "KnownInclusion",
     "KnownWeights",

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 from ..columns import ClusterSum
-from ..errors import DataError, NotIdentified, head, need, number
+from ..errors import DataError, NotIdentified, Remedy, head, need, number
 from ..units import KnownTotals, Units
 from ..variance import HartleyRaoDraws, PoissonDraws
 from .contract import Expansion
@@ -51,8 +51,8 @@ def known_sizes(units: Units, drawn_from: KnownTotals | None) -> KnownTotals:
     ):
         raise DataError(
             f"chances are those of a prediction of {_in_words(drawn_from)}, but this one has "
-            f"{_in_words(known)}: pass the prediction that was drawn from; for another prediction, keep the "
-            "weights with KnownWeights"
+            f"{_in_words(known)}: pass the prediction that was drawn from",
+            Remedy.DRAWN_FROM,
         )
     return known
 

@@ -37,11 +37,14 @@ class UniformRecords:
         Number of records in the frame, if they were drawn without replacement.
     correction : callable (n, T) -> θ
         Finite-population correction, in [0, 1].
+    records : int, optional
+        Number of records that were drawn from, if a prediction of more records is to be refused.
 
     Raises
     ------
     DataError
-        In `expand`, if draws and labelled units differ, or if `population` is not the number of records.
+        In `expand`, if draws and labelled units differ, if `population` is not the number of records, or if
+        the prediction holds more than `records`.
 
     Examples
     --------
@@ -54,6 +57,7 @@ class UniformRecords:
     draws: Ids | None = None
     population: int | None = None
     correction: Correction = sampling_fraction
+    records: int | None = None
 
     @property
     def weights_follow_labels(self) -> bool:
@@ -83,6 +87,7 @@ class UniformRecords:
 
     def expand(self, units: Units) -> Expansion:
         need_frame(self.population, units, "population")
+        need_frame(self.records, units, "records")
         frame, known = self.population, units.population
         if frame is not None and known is not None and frame > known and not units.unmatched:
             raise DataError(

@@ -7,6 +7,7 @@ Studies, reports, comparisons and sensitivity analyses take all of them. They al
 with the same arguments (see `Engine`).
 """
 
+from .betting import AnytimeBetting, Betting, BoundedMeans, Means, betting, draws_of
 from .bootstrap import Basic, BCa, Bootstrap, Resampled, Studentised, bootstrap
 from .closed_form import Taylor, taylor
 from .contract import Engine, Estimator, Paired
@@ -17,14 +18,18 @@ from .side_by_side import SideBySide, side_by_side
 from .wrapped import OnCalibrated, OnDistinct
 
 __all__ = [
+    "AnytimeBetting",
     "BCa",
     "Basic",
+    "Betting",
     "Bootstrap",
+    "BoundedMeans",
     "Dirichlet",
     "Engine",
     "Estimator",
     "FixedReplicates",
     "Jackknife",
+    "Means",
     "Multinomial",
     "Naive",
     "OnCalibrated",
@@ -39,7 +44,9 @@ __all__ = [
     "SideBySide",
     "Studentised",
     "Taylor",
+    "betting",
     "bootstrap",
+    "draws_of",
     "jackknife",
     "naive",
     "side_by_side",

@@ -229,7 +229,7 @@ def drawing(
             )
         sizes = table.keep(f"SELECT {ids[1]} AS c, COUNT(*) AS m FROM {rows} GROUP BY {ids[1]}")
         counts = sorted(table.rows(f"SELECT m, COUNT(*) FROM {sizes} GROUP BY m"))
-        known = KnownTotals(*np.array(counts, dtype=float).reshape(-1, 2).T)
+        known = KnownTotals(*np.array(counts, dtype=float).reshape(-1, 2).T.copy())  # sums as in memory
         _refuse_change(int(total), int(known.size @ known.count))
         values = "" if value is None else f", {table.quote(value)} AS v"
         records = f"(SELECT {ids[0]} AS r, {ids[1]} AS c{values} FROM {rows}) AS t"

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..clustering import Clustering
+from ..clustering import Clustering, as_index
 from ..design import Design
-from ..errors import DataError, head, need, need_object, whole
+from ..design.drawn import Ids
+from ..errors import DataError, Remedy, head, need, need_object, whole
+from ..nonresponse import Responding, size_classes
 from ..units import KnownTotals
 from .plans import COLUMNS, Labelled, Plan, from_plain, to_plain
-from .source import fingerprint_of, opened
+from .source import change, fingerprint_of, opened
 
 
 def _no_members() -> pd.DataFrame:
@@ -38,7 +40,7 @@ class Drawn:
     known : KnownTotals
         Sizes of all predicted clusters.
     fingerprint : str
-        Of the prediction: N, the number of clusters, and a digest that does not depend on order.
+        Of the prediction: N, the number of clusters, and a digest of all sizes and of `members`.
     members : DataFrame
         record, cluster: all records of the predicted clusters of the draws.
     values : Series or None, record -> value
@@ -59,7 +61,15 @@ class Drawn:
         """Number of records N of the prediction."""
         return int(self.known.size @ self.known.count)
 
-    def design(self, labels: Any, values: Any = None, prediction: Any = None) -> Design:
+    def design(
+        self,
+        labels: Any,
+        values: Any = None,
+        prediction: Any = None,
+        *,
+        unresolved: Ids = (),
+        classes: Any = None,
+    ) -> Design:
         """Return the design of the draws, once their entities are labelled.
 
         Parameters
@@ -68,6 +78,11 @@ class Drawn:
             True entity of every record of each drawn entity.
         values : Series or mapping, record -> value, optional
             Needed for plans by values, if these are not in memory: the value of every labelled record.
+        unresolved : sequence of record ids
+            Drawn records whose entity nobody could tell. They stay in the data (see `erbayes.Responding`).
+        classes : Series or mapping, record -> class, optional
+            Class of every drawn record, if some are unresolved. By default the classes of predicted sizes
+            that `erbayes.size_classes` makes.
         prediction : memberships or Source, optional
             The prediction that was drawn from. Needed for strata of values, if chances depend on predicted
             size.
@@ -75,11 +90,13 @@ class Drawn:
         Returns
         -------
         Design
+            `Responding`, if there are unresolved records.
 
         Raises
         ------
         DataError
-            If a drawn record has no label, or if values are needed.
+            If a drawn record has no label and is not unresolved, or if values are needed. If an unresolved
+            record was not drawn, or if a drawn record has no class.
 
         Examples
         --------
@@ -94,7 +111,50 @@ class Drawn:
         if given is not None and not isinstance(given, pd.Series):
             given = pd.Series(dict(given))
         clustering = Clustering.of(labels, "labels")
-        return self.plan.design(Labelled(self.table, self.known, self.n, clustering, given, prediction))
+        records = pd.Index(self.table["record"])
+        lost = as_index(unresolved)
+        if len(foreign := lost.difference(records)):
+            raise DataError(f"{len(foreign)} unresolved records were not drawn: {head(foreign)}")
+        resolved = ~records.isin(lost)
+        if not resolved.any():
+            raise DataError(f"all {len(records)} draws are unresolved: nothing can be estimated")
+        table = self.table[resolved]
+        design = self.plan.design(Labelled(table, self.known, self.n, clustering, given, prediction))
+        if resolved.all():
+            return design
+        if classes is None:
+            return Responding(design, resolved, size_classes(self.table["size"], resolved))
+        return Responding(design, resolved, list(pd.Series(dict(classes)).reindex(records)))
+
+    def refuse_another(self, prediction: Any) -> None:
+        """Refuse a prediction that is not the one drawn from.
+
+        The sizes of all predicted clusters and the members of the drawn ones are compared.
+
+        Parameters
+        ----------
+        prediction : memberships, Source, or files and tables
+            As in `draw`.
+
+        Raises
+        ------
+        DataError
+            If its fingerprint is another.
+
+        Examples
+        --------
+        >>> from erbayes.sampling import Records, draw
+        >>> draw({1: "a", 2: "a"}, Records(), n=2, seed=1).refuse_another({2: "a", 1: "a"})
+        """
+        with opened(prediction) as source:
+            members = source.members(pd.Index(self.table["cluster"]).unique())
+            found = fingerprint_of(source.known, members)
+        if found != self.fingerprint:
+            raise DataError(
+                f"this is not the prediction that was drawn from: its fingerprint is {found}, not "
+                f"{self.fingerprint}",
+                Remedy.DRAWN_FROM,
+            )
 
     def to_json(self) -> str:
         """Return everything but the tables as JSON.
@@ -151,16 +211,13 @@ class Drawn:
         return cls(table, from_plain(plan), n, seed, known, fingerprint, members)
 
 
-def _refuse_change(table: pd.DataFrame, members: pd.DataFrame) -> None:
-    """Refuse drawn clusters whose members are not as many as their size."""
+def _refuse_change(known: KnownTotals, table: pd.DataFrame, members: pd.DataFrame) -> None:
+    """Refuse drawn clusters of a size that is not known, or whose members are not as many as their size."""
     size = table.drop_duplicates("cluster").set_index("cluster")["size"]
     found = members["cluster"].value_counts().reindex(size.index, fill_value=0)
-    changed = size.index[size.to_numpy() != found.to_numpy()]
+    changed = size.index[~size.isin(known.size) | (size.to_numpy() != found.to_numpy())]
     if len(changed):
-        raise DataError(
-            f"the prediction changed while it was read: {len(changed)} drawn clusters have other sizes now, "
-            f"such as {head(changed)}. Draw from a copy or a version of it"
-        )
+        raise change(changed)
 
 
 def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) -> Drawn:
@@ -209,8 +266,9 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
             raise DataError(f"no record was drawn: {n} were expected; draw more, or choose another seed")
         clusters = pd.Index(table["cluster"]).unique()
         members = source.members(clusters).reset_index(drop=True)
-        _refuse_change(table, members)
+        _refuse_change(source.known, table, members)
         given = None
         if values is not None and not isinstance(values, str):
             given = values if isinstance(values, pd.Series) else pd.Series(dict(values))
-        return Drawn(table, plan, n, seed, source.known, fingerprint_of(source.known), members, given)
+        fingerprint = fingerprint_of(source.known, members)
+        return Drawn(table, plan, n, seed, source.known, fingerprint, members, given)

@@ -21,6 +21,7 @@ from ..design import (
     Pooled,
     SystematicRecords,
     UniformClusters,
+    UniformRecords,
     WeightedRecords,
     WithChances,
 )
@@ -201,6 +202,9 @@ class Records(_WithReplacement):
 
     def column(self, known: KnownTotals) -> ClusterSum:
         return RECORDS
+
+    def design(self, drawn: Labelled) -> Design:
+        return UniformRecords(drawn.units, records=int(drawn.known.total(RECORDS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -677,6 +681,10 @@ PLANS = {
     "predicted-clusters": PredictedClusters,
 }
 """Plans by the names that files and the command line have for them."""
+
+
+FREE = (Records, GivenChances)
+"""Plans whose chances do not depend on predicted clusters."""
 
 
 def to_plain(plan: Any) -> dict[str, Any]:
