@@ -3,11 +3,11 @@
     python benchmarks/drawing.py [FILE]
 
 Predictions are four releases of PatentsView, and the release of 2022-06-30 stands for the truth. First the
-variance of one draw over that of a uniform record, from the whole population. Then the default 95 % interval of
-pairwise precision from 400 uniform records, against that from ends of predicted links: the number of ends with
-the same mean interval score. Labels are counted in two ways, as draws and as records of the distinct entities
-that are drawn. Last, coverage and score of precision and recall for 400 draws of each design. FILE keeps
-finished work of the study.
+variance of one draw over that of a uniform record, from the whole population. Then the default 95 % interval
+of pairwise precision from 400 uniform records, against that from ends of predicted links: the number of ends
+with the same mean interval score. Labels are counted in two ways, as draws and as records of the distinct
+entities that are drawn. Last, coverage and score of precision and recall for 400 draws of each design. FILE
+keeps finished work of the study.
 
 Exits 1 if ends of links need more than half the draws in two releases or more.
 

@@ -59,56 +59,60 @@ def values_of(plan):
 # Which records
 
 
-def by_hand(records, chance, seed):
-    """Records in the order of their keys, with the ends of their intervals, in plain Python."""
-    key = {r: hashlib.md5(f"{seed}:{r}".encode()).hexdigest()[:16] for r in records}
-    ordered = sorted(records, key=lambda r: (key[r], str(r)))
-    return ordered, np.cumsum([chance[r] for r in ordered])
+def in_key_order(ids, seed):
+    """Ids in the order of their keys, in plain Python."""
+    return sorted(ids, key=lambda i: (hashlib.md5(f"{seed}:{i}".encode()).hexdigest()[:16], str(i)))
 
 
-def at_point(ordered, ends, point):
-    return ordered[int(np.searchsorted(ends, point, side="right"))]
+def on_a_line(chance, n, seed):
+    """Records laid end to end in the order of their keys, each as long as its chance."""
+    ordered = in_key_order(PRED, seed)
+    ends = np.cumsum([chance[r] for r in ordered])
+    return [
+        ordered[int(np.searchsorted(ends, p, side="right"))] for p in np.random.default_rng(seed).random(n)
+    ]
 
 
-def in_steps_by_hand(prediction, chance, n, seed):
-    """Draws of a size, of a cluster of this size and of a record of this cluster, in plain Python.
-
-    Places among the clusters of a size stand for clusters in the order in which draws meet them.
-    """
-
-    def ordered(ids):
-        return sorted(ids, key=lambda i: (hashlib.md5(f"{seed}:{i}".encode()).hexdigest()[:16], str(i)))
-
-    members = {c: ordered(r for r, k in prediction.items() if k == c) for c in set(prediction.values())}
-    sizes = sorted({len(rs) for rs in members.values()})
-    of_size = {s: ordered(c for c, rs in members.items() if len(rs) == s) for s in sizes}
-    ends = np.cumsum([sum(chance[r] for c in of_size[s] for r in members[c]) for s in sizes])
-    met, drawn = {}, []
-    for first, second, third in np.random.default_rng(seed).random((n, 3)):
-        size = sizes[int(np.searchsorted(ends, first, side="right"))]
-        places = met.setdefault(size, [])
-        place = int(second * len(of_size[size]))
-        if place not in places:
-            places.append(place)
-        drawn.append(members[of_size[size][places.index(place)]][int(third * size)])
-    return drawn
+def by_size(chance, n, seed):
+    """A size, a cluster of this size, a record of this cluster: each by one random number."""
+    clusters = {s: in_key_order({k for r, k in PRED.items() if M[r] == s}, seed) for s in set(M.values())}
+    ends = np.cumsum([sum(p for r, p in chance.items() if M[r] == s) for s in sorted(clusters)])
+    found, met = [], {}
+    for a, b, c in np.random.default_rng(seed).random((n, 3)):
+        s = sorted(clusters)[int(np.searchsorted(ends, a, side="right"))]
+        place = (s, int(b * len(clusters[s])))
+        met.setdefault(place, sum(size == s for size, _ in met))
+        cluster = clusters[s][met[place]]
+        found.append(in_key_order([r for r, k in PRED.items() if k == cluster], seed)[int(c * s)])
+    return found
 
 
 @pytest.mark.parametrize("plan", CHANCES, ids=repr)
 @pytest.mark.parametrize("seed", [0, 7])
 def test_draws_are_those_made_by_hand(plan, seed):
     drawn = sa.draw(PRED, plan, 30, seed, values=values_of(plan))
-    if plan == sa.GivenChances():
-        ordered, ends = by_hand(PRED, CHANCES[plan], seed)
-        wanted = [at_point(ordered, ends, p) for p in np.random.default_rng(seed).random(30)]
-    else:
-        wanted = in_steps_by_hand(PRED, CHANCES[plan], 30, seed)
+    wanted = (on_a_line if isinstance(plan, sa.GivenChances) else by_size)(CHANCES[plan], 30, seed)
     assert drawn.table["record"].tolist() == wanted
     assert drawn.table["cluster"].tolist() == [PRED[r] for r in wanted]
     assert drawn.table["size"].tolist() == [M[r] for r in wanted]
     np.testing.assert_allclose(drawn.table["probability"], [CHANCES[plan][r] for r in wanted], rtol=1e-12)
     inside = {k for r, k in PRED.items() if r in set(wanted)}
     assert dict(drawn.members.to_numpy().tolist()) == {r: k for r, k in PRED.items() if k in inside}
+
+
+@pytest.mark.parametrize("plan", CHANCES, ids=repr)
+def test_every_record_is_drawn_with_its_chance(plan):
+    """30 draws each from 40 seeds; repeats of records are as frequent as with replacement."""
+    source = sa.InMemory.of(PRED, values_of(plan))
+    tables = [plan.draw(source, 30, seed)["record"] for seed in range(40)]
+    found = pd.concat(tables).value_counts().reindex(PRED).fillna(0) / 1200
+    p = pd.Series(CHANCES[plan])
+    assert (np.abs(found - p) <= 4.5 * np.sqrt(p * (1 - p) / 1200)).all()
+    repeated = np.mean(
+        [table[0] == table[1] for table in tables for table in table.to_numpy().reshape(-1, 2)]
+    )
+    chance = (p**2).sum()
+    assert abs(repeated - chance) < 4.5 * np.sqrt(chance * (1 - chance) / 600)
 
 
 @pytest.mark.parametrize("plan", [sa.Records(), sa.LinkEnds(), sa.Mixture(0.3)], ids=repr)
@@ -131,12 +135,13 @@ def test_a_smaller_number_of_draws_gives_the_first_of_them():
 def test_the_order_of_rows_and_the_type_of_table_do_not_matter():
     shuffled = pd.Series(LARGER).sample(frac=1, random_state=1)
     frame = pd.DataFrame({"id": shuffled.index, "k": shuffled.to_numpy()})
+    clusters = len(set(LARGER.values()))
     for plan in (sa.Mixture(), sa.Poisson(), sa.Systematic(), sa.PredictedClusters(sa.Records())):
         first = sa.draw(LARGER, plan, 40, 9)
         for same in (shuffled, frame, sa.InMemory.of(frame)):
             again = sa.draw(same, plan, 40, 9)
             pd.testing.assert_frame_equal(again.table, first.table)
-            assert again.fingerprint == first.fingerprint
+            assert again.fingerprint == first.fingerprint == f"2000-{clusters}-{first.fingerprint[-8:]}"
 
 
 def test_ids_that_are_numbers_draw_as_their_texts_do():

@@ -6,6 +6,7 @@ estimate(prediction, labels, drawn.design(labels))
 
 from .drawn import Drawn, draw
 from .plans import (
+    PLANS,
     GivenChances,
     LinkEnds,
     Mixture,
@@ -20,6 +21,7 @@ from .plans import (
 from .source import InMemory, Source
 
 __all__ = [
+    "PLANS",
     "Drawn",
     "GivenChances",
     "InMemory",

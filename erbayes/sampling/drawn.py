@@ -200,7 +200,7 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
         Predicted cluster of every record of the population. Files and tables are those of
         `erbayes.large.scan` with two columns. `erbayes.large.drawing` makes a source of others.
     plan : Plan
-        What to draw, such as `LinkEnds()`.
+        Such as `LinkEnds()`.
     n : int
         Number of draws. A smaller n with the same seed gives the first of them, if the plan draws with
         replacement.

@@ -96,7 +96,10 @@ def keys_of(records: Any, seed: int) -> Keys:
     ['0x7e121075491da87b', '0xa9857b2167864a55']
     """
     start = f"{seed}:".encode()
-    digests = b"".join(md5(start + text_of(r), usedforsecurity=False).digest()[:8] for r in records)
+    listed = (
+        records.tolist() if hasattr(records, "tolist") else records
+    )  # an Index of strings is slow to walk
+    digests = b"".join(md5(start + text_of(r), usedforsecurity=False).digest()[:8] for r in listed)
     return np.frombuffer(digests, dtype=">u8").astype(np.uint64)
 
 
