@@ -135,13 +135,12 @@ def test_a_smaller_number_of_draws_gives_the_first_of_them():
 def test_the_order_of_rows_and_the_type_of_table_do_not_matter():
     shuffled = pd.Series(LARGER).sample(frac=1, random_state=1)
     frame = pd.DataFrame({"id": shuffled.index, "k": shuffled.to_numpy()})
-    clusters = len(set(LARGER.values()))
     for plan in (sa.Mixture(), sa.Poisson(), sa.Systematic(), sa.PredictedClusters(sa.Records())):
         first = sa.draw(LARGER, plan, 40, 9)
         for same in (shuffled, frame, sa.InMemory.of(frame)):
             again = sa.draw(same, plan, 40, 9)
             pd.testing.assert_frame_equal(again.table, first.table)
-            assert again.fingerprint == first.fingerprint == f"2000-{clusters}-{first.fingerprint[-8:]}"
+            assert again.fingerprint == first.fingerprint
 
 
 def test_ids_that_are_numbers_draw_as_their_texts_do():
