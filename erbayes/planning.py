@@ -492,7 +492,8 @@ def forecast(
     metrics : Metric or str, or several
         Objects of `erbayes.metrics`, or names as tables print them.
     designs : mapping, name -> design
-        UniformRecords, UniformClusters, BySize, ByPredictedSize or another `SelectedBySize`. A design with `population` draws without replacement. The `draws` of a design are ignored.
+        UniformRecords, UniformClusters, BySize, ByPredictedSize or another `SelectedBySize`. One with
+        `population` draws without replacement. The `draws` of a design are ignored.
     cost : callable, sizes -> costs
         Cost of labelling units by their sizes, vectorised; by default the number of records.
     kind : Kind

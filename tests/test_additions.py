@@ -16,7 +16,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import erbayes as eb
-from erbayes import calibration, design, engine, intervals, nonresponse, plots, sensitivity
+from erbayes import calibration, design, engine, intervals, nonresponse, plots, sampling, sensitivity
 from erbayes import metrics as m
 from erbayes import simulate as sim
 from erbayes.cli.inputs import KINDS as KINDS_OF_SHELL
@@ -24,7 +24,7 @@ from erbayes.cli.inputs import DesignName
 from erbayes.labelling import Annotator, Beta
 from erbayes.planning import forecast
 from erbayes.report import report
-from erbayes.study import DrawRecords, study
+from erbayes.study import DrawClusters, DrawPoisson, DrawRecords, study
 
 bootstrap_room = import_module("erbayes.engine.bootstrap")
 betting_room = import_module("erbayes.engine.betting")
@@ -57,6 +57,8 @@ def classes(room, *methods):
 
 # Designs
 
+ROOT = eb.columns.ClusterSum("root", np.sqrt)
+DRAWN = "what was drawn; it is read from the folder of the draws"
 DESIGNS = {
     eb.UniformRecords: eb.UniformRecords(),
     eb.UniformClusters: eb.UniformClusters(),
@@ -66,15 +68,27 @@ DESIGNS = {
     eb.WeightedRecords: eb.WeightedRecords.of(LABELS, list(LABELS.index[::3]), pd.Series(1.0, LABELS.index)),
     eb.Stratified: eb.Stratified({i: i % 2 for i in LABELLED}, {0: 400, 1: 400}),
     eb.Calibrated: eb.Calibrated(eb.UniformRecords()),
+    eb.ByPredictedSize: eb.ByPredictedSize(ROOT),
+    eb.PoissonRecords: eb.PoissonRecords(ROOT, 120),
+    eb.SystematicRecords: eb.SystematicRecords(ROOT, LABELLED, [0.1] * len(LABELLED)),
+    eb.KnownChances: eb.KnownChances(dict.fromkeys(LABELLED, 0.002)),
+    eb.KnownInclusion: eb.KnownInclusion(dict.fromkeys(LABELLED, 0.2)),
+    eb.Pooled: eb.Pooled([eb.UniformRecords(LABELLED[:40]), eb.ByPredictedSize(ROOT, LABELLED[40:])]),
     eb.Responding: eb.Responding(eb.UniformRecords(), [True] * len(LABELLED) + [False]),
 }
 NOT_IN_THE_SHELL = {
     eb.BySize: "a function of sizes",
     eb.WeightedRecords: "probabilities of records; use known-weights",
     eb.Calibrated: "another design and functions of sizes",
+    eb.ByPredictedSize: DRAWN,
+    eb.PoissonRecords: DRAWN,
+    eb.SystematicRecords: DRAWN,
+    eb.KnownChances: "chances of units; use known-weights",
+    eb.KnownInclusion: DRAWN,
+    eb.Pooled: DRAWN,
     eb.Responding: "another design; a folder of draws has its unresolved ones",
 }
-PLANNED = {eb.UniformRecords, eb.UniformClusters, eb.BySize}
+PLANNED = {eb.UniformRecords, eb.UniformClusters, eb.BySize, eb.ByPredictedSize}
 WITH_LAW = {
     eb.UniformRecords,
     eb.UniformClusters,
@@ -83,6 +97,48 @@ WITH_LAW = {
     eb.Stratified,
 }
 WITH_MODEL = {eb.UniformRecords, eb.UniformClusters, eb.DistinctEntities, eb.BySize}
+STUDIED = {
+    eb.UniformRecords: DrawRecords(),
+    eb.UniformClusters: DrawClusters(),
+    eb.ByPredictedSize: DrawRecords(sampling.RootSize()),
+    eb.PoissonRecords: DrawPoisson(sampling.RootSize()),
+}
+NOT_STUDIED = {
+    eb.DistinctEntities: "the engine OnDistinct has it, on DrawRecords",
+    eb.Calibrated: "the engine OnCalibrated has it, on every plan",
+    eb.KnownWeights: "weights belong to a sample",
+    eb.WeightedRecords: "probabilities belong to a sample",
+    eb.Stratified: "strata belong to a population",
+    eb.BySize: "no plan yet: a plan of your own draws it",
+    eb.SystematicRecords: "draws need an order of all records",
+    eb.KnownChances: "chances belong to a sample",
+    eb.KnownInclusion: "probabilities belong to a sample",
+    eb.Pooled: "no plan yet: a plan of your own draws it",
+    eb.Responding: "no plan yet: a plan of your own draws it",
+}
+DRAWN_BY = {
+    eb.UniformRecords: "ByPredictedSize(RECORDS) is the same",
+    eb.UniformClusters: sampling.PredictedClusters(),
+    eb.ByPredictedSize: sampling.RootSize(),
+    eb.PoissonRecords: sampling.Poisson(sampling.RootSize()),
+    eb.SystematicRecords: sampling.Systematic(),
+    eb.WeightedRecords: sampling.GivenChances(),
+    eb.KnownInclusion: sampling.PredictedClusters(sampling.Records()),
+    eb.Pooled: sampling.Strata((1, 3)),
+    eb.KnownChances: "a part of Pooled under Strata()",
+    eb.DistinctEntities: "a form of labels, not of draws",
+    eb.KnownWeights: "draws made elsewhere",
+    eb.BySize: "draws of entities, which a prediction does not hold",
+    eb.Stratified: "draws of entities, which a prediction does not hold",
+    eb.Calibrated: "another design",
+    eb.Responding: "another design, by Drawn.design(labels, unresolved=...)",
+}
+RESAMPLED = set(DESIGNS) - {
+    eb.DistinctEntities,
+    eb.PoissonRecords,
+    eb.SystematicRecords,
+    eb.KnownInclusion,
+}
 
 
 def sampled(cls):
@@ -93,9 +149,9 @@ def sampled(cls):
 
 
 def test_every_design_has_an_example():
-    assert classes(design, "expand") | classes(calibration, "expand") | classes(nonresponse, "expand") == set(
-        DESIGNS
-    )
+    found = {value for value in vars(design).values() if is_dataclass(value) and hasattr(value, "expand")}
+    assert found | classes(calibration, "expand") | classes(nonresponse, "expand") == set(DESIGNS)
+    assert set(STUDIED) | set(NOT_STUDIED) == set(DRAWN_BY) == set(DESIGNS)
 
 
 @pytest.mark.parametrize("cls", DESIGNS, ids=lambda cls: cls.__name__)
@@ -118,9 +174,59 @@ class TestDesign:
             assert forecast(PEOPLE, PR, {"d": DESIGNS[cls]}).smallest(0.1)["n"][0] > 1
         else:
             with pytest.raises(
-                eb.DataError, match=f"d: {cls.__name__} cannot be planned; UniformRecords, .* can"
+                eb.DataError,
+                match=f"d: {cls.__name__} cannot be planned; UniformRecords, .* ByPredictedSize can",
             ):
                 forecast(PEOPLE, PR, {"d": DESIGNS[cls]})
+
+    def test_is_studied_or_has_a_reason(self, cls):
+        assert (cls in STUDIED) != (cls in NOT_STUDIED)
+        if cls in STUDIED:
+            (drawn,) = STUDIED[cls].draw(UNITS, 60, 1, np.random.default_rng(1)).separate
+            assert type(drawn.design) is cls
+            engines = {"t": engine.Taylor(), "j": engine.Jackknife()}
+            table = study(
+                {"p": PEOPLE}, {"d": STUDIED[cls]}, [150], engines, PR, repetitions=40, seed=1, progress=False
+            ).table()
+            assert (table.failures == 0).all() and (table.bias.abs() < 4.5 * table.rmse / 40**0.5).all()
+            assert (table.coverage > 0.8).all()
+
+    def test_is_drawn_or_has_a_reason(self, cls):
+        plan = DRAWN_BY[cls]
+        if isinstance(plan, str):
+            return
+        values = pd.Series(1.0, TRUTH.index) if cls is eb.WeightedRecords else None
+        drawn = sampling.draw(PREDICTION, plan, 60, 1, values=values)
+        labels = TRUTH[TRUTH.isin(TRUTH[drawn.members["record"]])]
+        found = drawn.design(labels)
+        assert type(found) is cls
+        units = (
+            eb.measure_predicted(PREDICTION, labels, drawn.table["cluster"])
+            if isinstance(plan, sampling.PredictedClusters)
+            else eb.measure(PREDICTION, TRUTH[TRUTH.isin(TRUTH[drawn.table["record"]])])
+        )
+        assert np.isfinite(eb.taylor(eb.Sample(units, found), PR[:1]).apply(PR[:1]).interval()).all()
+
+    def test_has_a_jackknife_and_a_bootstrap_or_is_refused(self, cls):
+        sample = sampled(cls)
+        assert np.isfinite(eb.jackknife(sample, PR).sd).all()
+        if cls in RESAMPLED:
+            assert np.isfinite(engine.bootstrap(sample, PR, replicates=20, rng=1, progress=False).mean).all()
+        else:
+            with pytest.raises(eb.NotIdentified, match="no bootstrap resamples"):
+                engine.bootstrap(sample, PR, replicates=20, rng=1)
+
+    def test_is_calibrated_or_refused(self, cls):
+        if cls is eb.Calibrated:
+            return
+        base = DESIGNS[cls]
+        if cls is eb.WeightedRecords:  # its draws above touch too few links
+            base = eb.WeightedRecords.of(LABELS, list(LABELS.index), pd.Series(1.0, LABELS.index))
+        sample = eb.Sample(UNITS, eb.Calibrated(base, lambda *_: [eb.columns.RECORDS], (0.01, 100)))
+        assert np.isfinite(eb.taylor(sample, PR).apply(PR).interval()).all()
+
+    def test_has_alarms(self, cls):
+        assert all(isinstance(sentence, str) for sentence in eb.alarms(sampled(cls), PR))
 
     def test_has_a_law_of_labelling_error_or_is_refused(self, cls):
         if cls in WITH_LAW:

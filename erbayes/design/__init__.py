@@ -8,7 +8,7 @@ Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 """
 
 from .contract import Design, Expansion, SelectedBySize, WithChances, WithLaw
-from .drawn import Correction, Ids, paper_theta, sampling_fraction
+from .drawn import paper_theta, sampling_fraction
 from .known import BySize, KnownChances, KnownInclusion, KnownWeights, WeightedRecords
 from .predicted import ByPredictedSize, PoissonRecords, SystematicRecords
 from .strata import Pooled, SingleUnit, Stratified
@@ -17,11 +17,9 @@ from .uniform import DistinctEntities, UniformClusters, UniformRecords
 __all__ = [
     "ByPredictedSize",
     "BySize",
-    "Correction",
     "Design",
     "DistinctEntities",
     "Expansion",
-    "Ids",
     "KnownChances",
     "KnownInclusion",
     "KnownWeights",

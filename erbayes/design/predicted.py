@@ -99,11 +99,6 @@ class ByPredictedSize:
     draws: Ids | None = None
     drawn_from: KnownTotals | None = None
 
-    @property
-    def weights_follow_labels(self) -> bool:
-        """True: a unit weighs less if labels give it more records (see `WithLaw`)."""
-        return True
-
     def chances(self, units: Units) -> FloatArray:
         need_column(self.chance)
         total = known_sizes(units, self.drawn_from).total(self.chance)
@@ -179,11 +174,6 @@ class PoissonRecords:
     expected: float
     drawn_from: KnownTotals | None = None
 
-    @property
-    def weights_follow_labels(self) -> bool:
-        """True: a unit weighs less if labels give it more records (see `WithLaw`)."""
-        return True
-
     def inclusion(self, known: KnownTotals) -> Callable[[FloatArray], FloatArray]:
         """Return the function that gives π_i of a record by the size of its predicted cluster."""
         number(self.expected, "expected", lambda n: 0 < n < np.inf, "be above 0 and finite")
@@ -248,11 +238,6 @@ class SystematicRecords:
     draws: Ids
     inclusion: Sequence[float] | FloatArray
     drawn_from: KnownTotals | None = None
-
-    @property
-    def weights_follow_labels(self) -> bool:
-        """True: a unit weighs less if labels give it more records (see `WithLaw`)."""
-        return True
 
     def expand(self, units: Units) -> Expansion:
         need_column(self.chance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from ..clustering import Clustering, as_index
-from ..design import Design, Ids
+from ..design import Design
 from ..errors import DataError, head, need, need_object, whole
 from ..nonresponse import Responding, size_classes
 from ..units import KnownTotals
 from .plans import COLUMNS, Labelled, Plan, from_plain, to_plain
-from .source import opened
+from .source import fingerprint_of, opened
 
 
 def _no_members() -> pd.DataFrame:
@@ -66,7 +67,7 @@ class Drawn:
         values: Any = None,
         prediction: Any = None,
         *,
-        unresolved: Ids = (),
+        unresolved: Sequence[Any] | pd.Index = (),
         classes: Any = None,
     ) -> Design:
         """Return the design of the draws, once their entities are labelled.
@@ -180,6 +181,18 @@ class Drawn:
         return cls(table, from_plain(plan), n, seed, known, fingerprint, members)
 
 
+def _refuse_change(table: pd.DataFrame, members: pd.DataFrame) -> None:
+    """Refuse drawn clusters whose members are not as many as their size."""
+    size = table.drop_duplicates("cluster").set_index("cluster")["size"]
+    found = members["cluster"].value_counts().reindex(size.index, fill_value=0)
+    changed = size.index[size.to_numpy() != found.to_numpy()]
+    if len(changed):
+        raise DataError(
+            f"the prediction changed while it was read: {len(changed)} drawn clusters have other sizes now, "
+            f"such as {head(changed)}. Draw from a copy or a version of it"
+        )
+
+
 def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) -> Drawn:
     """Draw records of a prediction, to be labelled.
 
@@ -187,8 +200,9 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
 
     Parameters
     ----------
-    prediction : memberships or Source
-        Predicted cluster of every record of the population.
+    prediction : memberships, Source, or files and tables
+        Predicted cluster of every record of the population. Files and tables are those of
+        `erbayes.large.scan` with two columns. `erbayes.large.drawing` makes a source of others.
     plan : Plan
         What to draw, such as `LinkEnds()`.
     n : int
@@ -197,7 +211,8 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
     seed : int
         0 or more.
     values : Series or mapping, record -> value, optional
-        The value of every record, for plans that need one: a chance or a stratum.
+        The value of every record, for plans that need one: a chance or a stratum. For files and tables, the
+        name of the column that has it.
 
     Returns
     -------
@@ -224,7 +239,8 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
             raise DataError(f"no record was drawn: {n} were expected; draw more, or choose another seed")
         clusters = pd.Index(table["cluster"]).unique()
         members = source.members(clusters).reset_index(drop=True)
+        _refuse_change(table, members)
         given = None
         if values is not None and not isinstance(values, str):
             given = values if isinstance(values, pd.Series) else pd.Series(dict(values))
-        return Drawn(table, plan, n, seed, source.known, source.fingerprint(), members, given)
+        return Drawn(table, plan, n, seed, source.known, fingerprint_of(source.known), members, given)

@@ -7,8 +7,9 @@ a systematic sample without replacement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 import pandas as pd
@@ -75,20 +76,54 @@ def at_points(source: Source, counts: pd.DataFrame, lines: Sequence[Line], seed:
         for line in lines
     ]
     points = [line.points * end[-1] for line, end in zip(lines, ends, strict=True)]  # 1 up to rounding
-    buckets = [_containing(end, p) for end, p in zip(ends, points, strict=True)]
+    buckets = [containing(end, p) for end, p in zip(ends, points, strict=True)]
     rows = in_order(source.in_buckets(np.unique(np.concatenate(buckets)), seed))
     of_rows = (rows["key"].to_numpy() >> np.uint64(48)).astype(np.int64)
     first = np.searchsorted(of_rows, np.arange(BUCKETS + 1))
     tables = []
     for line, end, places, bucket in zip(lines, ends, points, buckets, strict=True):
-        chance, at = line.chance(rows), np.empty(len(places), dtype=np.int64)
-        starts = np.append(0.0, end)[bucket]
-        for b in np.unique(bucket):
-            here = bucket == b
-            inside = np.cumsum(chance[first[b] : first[b + 1]])
-            at[here] = first[b] + _containing(inside, places[here] - starts[here])
+        chance = line.chance(rows)
+        inside = pd.Series(chance).groupby(of_rows).cumsum().to_numpy()
+        row_ends = np.append(0.0, end)[of_rows] + inside
+        at = np.searchsorted(row_ends, places, side="right")
+        last = np.searchsorted(row_ends, row_ends[first[bucket + 1] - 1])  # with a chance, in the bucket
+        at = np.clip(at, first[bucket], np.maximum(last, first[bucket]))
         tables.append(rows.iloc[at].assign(chance=chance[at]).reset_index(drop=True))
     return tables
+
+
+def first_in_order(source: Source, wanted: Mapping[int, int], seed: int) -> pd.DataFrame:
+    """Return the first records of clusters of each size, in the order of their keys.
+
+    Parameters
+    ----------
+    source : Source
+        One with a record per cluster (`Source.of_clusters`).
+    wanted : mapping, size -> number
+        How many are needed, at most as many as there are. More may be returned.
+    seed : int
+        Of the keys.
+    """
+    clusters = dict(zip(source.known.size.tolist(), source.known.count.tolist(), strict=True))
+    expected = {m: k + 6 * k**0.5 + 10 for m, k in wanted.items()}  # so that a second look is rare
+    while True:
+        share = {m: min(e / clusters[m], 1.0) for m, e in expected.items()}
+        rows = in_order(source.up_to({m: highest_key(s) for m, s in share.items()}, seed))
+        found = rows["size"].value_counts()
+        if all(found.get(m, 0) >= k for m, k in wanted.items()):
+            return rows
+        expected = {m: 8 * e for m, e in expected.items()}
+
+
+def highest_key(share: float) -> int:
+    """Return the highest key whose permanent random number is below a share in (0, 1].
+
+    Examples
+    --------
+    >>> hex(highest_key(0.5))
+    '0x7fffffffffffffff'
+    """
+    return ceil(share * 2.0**64) - 1
 
 
 def at_equal_distances(n: int, seed: int) -> FloatArray:
@@ -96,7 +131,7 @@ def at_equal_distances(n: int, seed: int) -> FloatArray:
     return (np.random.default_rng(seed).random() + np.arange(n)) / n
 
 
-def _containing(ends: FloatArray, points: FloatArray) -> IntArray:
+def containing(ends: FloatArray, points: FloatArray) -> IntArray:
     """Return the interval that holds each point, by the ends of adjoining intervals from 0.
 
     Intervals of length 0 hold none. A point beyond the last end, by rounding, is in the last interval.

@@ -26,8 +26,18 @@ from ..design import (
 )
 from ..errors import DataError, head, need, number, whole
 from ..units import KnownTotals
-from .places import Chance, Line, at_equal_distances, at_points, in_order, ordered_counts
-from .source import BUCKETS, Source, keys_of, opened
+from .places import (
+    Chance,
+    Line,
+    at_equal_distances,
+    at_points,
+    containing,
+    first_in_order,
+    highest_key,
+    in_order,
+    ordered_counts,
+)
+from .source import Source, keys_of, opened
 
 COLUMNS = ["record", "cluster", "size", "probability"]
 """Columns of every table of draws."""
@@ -132,10 +142,29 @@ class _WithReplacement:
         raise NotImplementedError
 
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
-        chance = chances(self, source.known)
-        line = Line(chance, np.random.default_rng(seed).random(n))
-        (rows,) = at_points(source, ordered_counts(source, seed), [line], seed)
-        return rows[["record", "cluster", "size"]].assign(probability=rows["chance"])
+        """Draw a size, then a cluster of this size, then a record of this cluster.
+
+        The second random number of a draw is a place among the K clusters of its size. Places become clusters
+        in the order in which the draws meet them: the first is the first cluster in the order of keys.
+        """
+        known = source.known
+        p = chances(self, known)(pd.DataFrame({"size": known.size}))
+        places = np.random.default_rng(seed).random((n, 3))
+        ends = np.cumsum(known.count * known.size * p)
+        at = containing(ends, places[:, 0] * ends[-1])
+        size, place = known.size[at].astype(np.int64), np.floor(places[:, 1] * known.count[at])
+        draws = pd.DataFrame({"size": size, "place": place, "probability": p[at]})
+        met = draws[["size", "place"]].drop_duplicates()
+        met["rank"] = met.groupby("size").cumcount()
+        wanted = dict(zip(*np.unique(met["size"], return_counts=True), strict=True))
+        first = first_in_order(source.of_clusters(), wanted, seed)
+        first["rank"] = first.groupby("size").cumcount()
+        draws = draws.merge(met, how="left").merge(first[["size", "rank", "cluster"]], how="left")
+        members = source.members(pd.Index(draws["cluster"]).unique())
+        members = in_order(members.assign(key=keys_of(members["record"], seed)))
+        members["within"] = members.groupby("cluster").cumcount()
+        draws["within"] = np.floor(places[:, 2] * size).astype(np.int64)
+        return draws.merge(members, how="left", on=["cluster", "within"])[COLUMNS]
 
     def design(self, drawn: Labelled) -> Design:
         return ByPredictedSize(self.column(drawn.known), drawn.units, drawn.known)
@@ -231,7 +260,7 @@ class Mixture(_WithReplacement):
     >>> from erbayes.sampling import draw
     >>> drawn = draw({1: "a", 2: "a", 3: "b"}, Mixture(0.3), n=4, seed=1)
     >>> drawn.table["probability"].round(3).unique()
-    array([0.45])
+    array([0.45, 0.1 ])
     """
 
     alpha: float = 0.2
@@ -359,11 +388,11 @@ class Poisson:
 
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         known, chance = source.known, chances(self.of, source.known)
-        most = min(1.0, n * float(chance(pd.DataFrame({"size": known.size})).max()))
-        rows = in_order(source.in_buckets(np.arange(int(np.ceil(most * BUCKETS))), seed))
-        inclusion = np.minimum(n * chance(rows), 1.0)
-        drawn = rows["key"].to_numpy() / 2.0**64 < inclusion
-        return rows.loc[drawn, ["record", "cluster", "size"]].assign(probability=inclusion[drawn])
+        inclusion = np.minimum(n * chance(pd.DataFrame({"size": known.size})), 1.0)
+        share = zip(known.size.tolist(), inclusion.tolist(), strict=True)
+        rows = in_order(source.up_to({int(m): highest_key(s) for m, s in share if s > 0}, seed))
+        probability = inclusion[np.searchsorted(known.size, rows["size"])]
+        return rows[["record", "cluster", "size"]].assign(probability=probability)
 
     def design(self, drawn: Labelled) -> Design:
         return PoissonRecords(self.of.column(drawn.known), drawn.n, drawn.known)

@@ -10,7 +10,7 @@ order. Sources therefore cannot differ by rounding.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import md5
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from ..arrays import IntArray
 from ..clustering import Clustering, ids
 from ..errors import DataError, head
+from ..large import drawing, lies_elsewhere
 from ..units import KnownTotals
 
 BUCKETS = 2**16
@@ -43,10 +44,6 @@ class Source(Protocol):
         """Return the histogram of sizes of predicted clusters."""
         ...
 
-    def fingerprint(self) -> str:
-        """Return a text that differs between predictions (see `fingerprint_of`)."""
-        ...
-
     def counts(self, seed: int) -> pd.DataFrame:
         """Count records: bucket, size, [value,] records; one row per combination that occurs.
 
@@ -56,6 +53,14 @@ class Source(Protocol):
 
     def in_buckets(self, buckets: IntArray, seed: int) -> pd.DataFrame:
         """Return the records in the buckets: record, cluster, size, key, [value]. `key` has type uint64."""
+        ...
+
+    def up_to(self, highest: Mapping[int, int], seed: int) -> pd.DataFrame:
+        """Return the records whose key is at most that of the size of their cluster.
+
+        Columns are those of `in_buckets`. `highest` has the highest key by size. Records of clusters of other
+        sizes are left out.
+        """
         ...
 
     def members(self, clusters: pd.Index) -> pd.DataFrame:
@@ -70,7 +75,7 @@ class Source(Protocol):
         """Return the source whose records are the predicted clusters: one row per cluster.
 
         Its record is the id of the cluster, and so is its cluster. Its size is that of the cluster. `known`
-        and `fingerprint` are those of this source.
+        is that of this source.
         """
         ...
 
@@ -95,18 +100,20 @@ def keys_of(records: Any, seed: int) -> Keys:
     return np.frombuffer(digests, dtype=">u8").astype(np.uint64)
 
 
-def fingerprint_of(records: int, clusters: int, total: int) -> str:
-    """Return the fingerprint of a prediction, "records-clusters-total".
+def fingerprint_of(known: KnownTotals) -> str:
+    """Return the fingerprint of a prediction, "records-clusters-digest".
 
-    `total` is the sum over records of the first 64 bits of md5 of "record TAB cluster". It does not depend on
-    the order of records. It is taken modulo 2**64, and shown by 16 hexadecimal digits.
+    The digest is made of the sizes of all predicted clusters and of how many have each size. These fix the
+    known totals, so that an estimate notices another prediction without reading it once more.
 
     Examples
     --------
-    >>> fingerprint_of(3, 2, 255)
-    '3-2-00000000000000ff'
+    >>> fingerprint_of(KnownTotals(np.array([1.0, 2.0]), np.array([1.0, 1.0])))
+    '3-2-dd11f593'
     """
-    return f"{records}-{clusters}-{total % 2**64:016x}"
+    sizes = ",".join(f"{m:.0f}:{k:.0f}" for m, k in zip(known.size, known.count, strict=True))
+    digest = md5(sizes.encode(), usedforsecurity=False).hexdigest()[:8]
+    return f"{known.size @ known.count:.0f}-{known.count.sum():.0f}-{digest}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,14 +167,6 @@ class InMemory:
             None if values is None else _values(values, clustering.records),
         )
 
-    def fingerprint(self) -> str:
-        pairs = zip(self.records, self.clusters, strict=True)
-        joined = b"".join(
-            md5(text_of(r) + b"\t" + text_of(c), usedforsecurity=False).digest()[:8] for r, c in pairs
-        )
-        total = int(np.frombuffer(joined, dtype=">u8").astype(np.uint64).sum())
-        return fingerprint_of(len(self.records), int(self.known.count.sum()), total)
-
     def counts(self, seed: int) -> pd.DataFrame:
         bucket = (keys_of(self.records, seed) >> np.uint64(48)).astype(np.int64)
         table = pd.DataFrame({"bucket": bucket, "size": self.size} | self._value(slice(None)))
@@ -180,6 +179,14 @@ class InMemory:
         wanted[buckets] = True
         at = np.flatnonzero(wanted[(keys >> np.uint64(48)).astype(np.int64)])
         return self._rows(at).assign(key=keys[at])
+
+    def up_to(self, highest: Mapping[int, int], seed: int) -> pd.DataFrame:
+        sizes = np.array(sorted(highest), dtype=np.int64)
+        limits = np.array([highest[m] for m in sizes.tolist()], dtype=np.uint64)
+        at = np.flatnonzero(np.isin(self.size, sizes))
+        keys = keys_of(self.records[at], seed)
+        near = keys <= limits[np.searchsorted(sizes, self.size[at])]
+        return self._rows(at[near]).assign(key=keys[near])
 
     def members(self, clusters: pd.Index) -> pd.DataFrame:
         return self._rows(np.flatnonzero(self.clusters.isin(clusters)))[["record", "cluster"]]
@@ -226,9 +233,12 @@ def opened(prediction: Any, values: Any = None) -> Iterator[Source]:
 
     Parameters
     ----------
-    prediction : Source or memberships
+    prediction : Source, memberships, or files and tables
+        Files and tables are those of `erbayes.large.scan` with two columns. `erbayes.large.drawing` opens
+        others, by the names of their columns.
     values : Series or mapping, record -> value, optional
-        A value per record of memberships, such as its stratum or its chance.
+        A value per record of memberships, such as its stratum or its chance. For files and tables, the name
+        of the column that has it.
 
     Raises
     ------
@@ -239,5 +249,10 @@ def opened(prediction: Any, values: Any = None) -> Iterator[Source]:
         if values is not None:
             raise DataError("values belong to a source that is opened already: open it with them")
         yield prediction
+    elif lies_elsewhere(prediction):
+        if not isinstance(values, str | None):
+            raise DataError("values of a prediction in files or tables are the name of a column of theirs")
+        with drawing(prediction, value=values) as source:
+            yield source
     else:
         yield InMemory.of(prediction, values)
