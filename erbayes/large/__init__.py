@@ -1,6 +1,6 @@
 """Predictions too large for memory, counted where they lie: in files, databases, Spark, or behind SQL."""
 
-from .draw import InDatabase, drawing
+from .draw import drawing
 from .duckdb import DuckDB
 from .files import Files
 from .quoting import backquoted, char_literal, chr_literal, concat_literal, double_quoted
@@ -14,7 +14,6 @@ __all__ = [
     "DatabaseTable",
     "DuckDB",
     "Files",
-    "InDatabase",
     "RunSQL",
     "Scanned",
     "Spark",

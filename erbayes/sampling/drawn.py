@@ -16,7 +16,7 @@ from ..errors import DataError, head, need, need_object, whole
 from ..nonresponse import Responding, size_classes
 from ..units import KnownTotals
 from .plans import COLUMNS, Labelled, Plan, from_plain, to_plain
-from .source import fingerprint_of, opened
+from .source import change, fingerprint_of, opened
 
 
 def _no_members() -> pd.DataFrame:
@@ -40,7 +40,7 @@ class Drawn:
     known : KnownTotals
         Sizes of all predicted clusters.
     fingerprint : str
-        Of the prediction: N, the number of clusters, and a digest that does not depend on order.
+        Of the prediction: N, the number of clusters, and a digest of all sizes and of `members`.
     members : DataFrame
         record, cluster: all records of the predicted clusters of the draws.
     values : Series or None, record -> value
@@ -126,6 +126,35 @@ class Drawn:
             return Responding(design, resolved, size_classes(self.table["size"], resolved))
         return Responding(design, resolved, list(pd.Series(dict(classes)).reindex(records)))
 
+    def refuse_another(self, prediction: Any) -> None:
+        """Refuse a prediction that is not the one drawn from.
+
+        The sizes of all predicted clusters and the members of the drawn ones are compared.
+
+        Parameters
+        ----------
+        prediction : memberships, Source, or files and tables
+            As in `draw`.
+
+        Raises
+        ------
+        DataError
+            If its fingerprint is another.
+
+        Examples
+        --------
+        >>> from erbayes.sampling import Records, draw
+        >>> draw({1: "a", 2: "a"}, Records(), n=2, seed=1).refuse_another({2: "a", 1: "a"})
+        """
+        with opened(prediction) as source:
+            members = source.members(pd.Index(self.table["cluster"]).unique())
+            found = fingerprint_of(source.known, members)
+        if found != self.fingerprint:
+            raise DataError(
+                f"this is not the prediction that was drawn from: its fingerprint is {found}, not "
+                f"{self.fingerprint}"
+            )
+
     def to_json(self) -> str:
         """Return everything but the tables as JSON.
 
@@ -181,16 +210,13 @@ class Drawn:
         return cls(table, from_plain(plan), n, seed, known, fingerprint, members)
 
 
-def _refuse_change(table: pd.DataFrame, members: pd.DataFrame) -> None:
-    """Refuse drawn clusters whose members are not as many as their size."""
+def _refuse_change(known: KnownTotals, table: pd.DataFrame, members: pd.DataFrame) -> None:
+    """Refuse drawn clusters of a size that is not known, or whose members are not as many as their size."""
     size = table.drop_duplicates("cluster").set_index("cluster")["size"]
     found = members["cluster"].value_counts().reindex(size.index, fill_value=0)
-    changed = size.index[size.to_numpy() != found.to_numpy()]
+    changed = size.index[~size.isin(known.size) | (size.to_numpy() != found.to_numpy())]
     if len(changed):
-        raise DataError(
-            f"the prediction changed while it was read: {len(changed)} drawn clusters have other sizes now, "
-            f"such as {head(changed)}. Draw from a copy or a version of it"
-        )
+        raise change(changed)
 
 
 def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) -> Drawn:
@@ -204,7 +230,7 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
         Predicted cluster of every record of the population. Files and tables are those of
         `erbayes.large.scan` with two columns. `erbayes.large.drawing` makes a source of others.
     plan : Plan
-        What to draw, such as `LinkEnds()`.
+        Such as `LinkEnds()`.
     n : int
         Number of draws. A smaller n with the same seed gives the first of them, if the plan draws with
         replacement.
@@ -239,8 +265,9 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
             raise DataError(f"no record was drawn: {n} were expected; draw more, or choose another seed")
         clusters = pd.Index(table["cluster"]).unique()
         members = source.members(clusters).reset_index(drop=True)
-        _refuse_change(table, members)
+        _refuse_change(source.known, table, members)
         given = None
         if values is not None and not isinstance(values, str):
             given = values if isinstance(values, pd.Series) else pd.Series(dict(values))
-        return Drawn(table, plan, n, seed, source.known, fingerprint_of(source.known), members, given)
+        fingerprint = fingerprint_of(source.known, members)
+        return Drawn(table, plan, n, seed, source.known, fingerprint, members, given)

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..arrays import FloatArray, IntArray
-from .source import BUCKETS, Source, text_of
+from .source import BUCKETS, Source, change, text_of
 
 Chance = Callable[[pd.DataFrame], FloatArray]
 """The chance of a record in each row of a table with its `size` (and `value`)."""
@@ -103,6 +103,11 @@ def first_in_order(source: Source, wanted: Mapping[int, int], seed: int) -> pd.D
         How many are needed, at most as many as there are. More may be returned.
     seed : int
         Of the keys.
+
+    Raises
+    ------
+    DataError
+        If there are fewer clusters of a size than the source knows of.
     """
     clusters = dict(zip(source.known.size.tolist(), source.known.count.tolist(), strict=True))
     expected = {m: k + 6 * k**0.5 + 10 for m, k in wanted.items()}  # so that a second look is rare
@@ -110,8 +115,11 @@ def first_in_order(source: Source, wanted: Mapping[int, int], seed: int) -> pd.D
         share = {m: min(e / clusters[m], 1.0) for m, e in expected.items()}
         rows = in_order(source.up_to({m: highest_key(s) for m, s in share.items()}, seed))
         found = rows["size"].value_counts()
-        if all(found.get(m, 0) >= k for m, k in wanted.items()):
+        lacking = [m for m, k in wanted.items() if found.get(m, 0) < k]
+        if not lacking:
             return rows
+        if all(share[m] == 1 for m in lacking):
+            raise change(lacking)
         expected = {m: 8 * e for m, e in expected.items()}
 
 

@@ -1,4 +1,4 @@
-"""Plans: which records to draw, and the design by which they are estimated from afterwards."""
+"""Plans: ways of drawing records of a prediction. Each makes the design of its labelled draws."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ COLUMNS = ["record", "cluster", "size", "probability"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Labelled:
-    """What a plan needs to make a design: its draws, and the labels of their records.
+    """The draws of a plan with the labels of their records, of which the plan makes a design.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class Labelled:
 
 
 class Plan(Protocol):
-    """What to draw."""
+    """A way of drawing records of a prediction."""
 
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         """Draw n records.

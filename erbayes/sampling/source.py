@@ -96,24 +96,44 @@ def keys_of(records: Any, seed: int) -> Keys:
     ['0x7e121075491da87b', '0xa9857b2167864a55']
     """
     start = f"{seed}:".encode()
-    digests = b"".join(md5(start + text_of(r), usedforsecurity=False).digest()[:8] for r in records)
+    listed = (
+        records.tolist() if hasattr(records, "tolist") else records
+    )  # an Index of strings is slow to walk
+    digests = b"".join(md5(start + text_of(r), usedforsecurity=False).digest()[:8] for r in listed)
     return np.frombuffer(digests, dtype=">u8").astype(np.uint64)
 
 
-def fingerprint_of(known: KnownTotals) -> str:
+def fingerprint_of(known: KnownTotals, members: pd.DataFrame) -> str:
     """Return the fingerprint of a prediction, "records-clusters-digest".
 
-    The digest is made of the sizes of all predicted clusters and of how many have each size. These fix the
-    known totals, so that an estimate notices another prediction without reading it once more.
+    The digest is made of all that a draw knows of the prediction: how many predicted clusters have each size,
+    and the members of the drawn clusters. No other record is read for it.
+
+    Parameters
+    ----------
+    known : KnownTotals
+    members : DataFrame
+        record, cluster: all records of the drawn clusters, in any order.
 
     Examples
     --------
-    >>> fingerprint_of(KnownTotals(np.array([1.0, 2.0]), np.array([1.0, 1.0])))
-    '3-2-dd11f593'
+    >>> sizes = KnownTotals(np.array([1.0, 2.0]), np.array([1.0, 1.0]))
+    >>> fingerprint_of(sizes, pd.DataFrame({"record": ["r1"], "cluster": ["a"]}))
+    '3-2-9a7e254c0ab29a73'
     """
     sizes = ",".join(f"{m:.0f}:{k:.0f}" for m, k in zip(known.size, known.count, strict=True))
-    digest = md5(sizes.encode(), usedforsecurity=False).hexdigest()[:8]
+    pairs = zip(members["record"], members["cluster"], strict=True)
+    lines = sorted(text_of(r) + b"\t" + text_of(c) for r, c in pairs)
+    digest = md5(b"\n".join([sizes.encode(), *lines]), usedforsecurity=False).hexdigest()[:16]
     return f"{known.size @ known.count:.0f}-{known.count.sum():.0f}-{digest}"
+
+
+def change(clusters: Any) -> DataError:
+    """Return the error about predicted clusters whose sizes changed while a table was read several times."""
+    return DataError(
+        f"the prediction changed while it was read: {len(clusters)} clusters or sizes, such as "
+        f"{head(clusters)}, are not what they were. Draw from a copy or a version of it"
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
