@@ -471,8 +471,8 @@ class Anytime:
         K² = (1 + 1/u) log((1 + u)/α²),   u = c n/draws,   c = -W(-α²/e) - 1
 
     Here n is the effective number of draws, 1 - α the level, and W the lower branch of Lambert's function. K
-    is smallest at n = `draws`; it is 3.03 there for level .95. The level is that of large samples. With about two
-    effective draws or fewer, the interval is the whole range of the metric.
+    is smallest at n = `draws`; it is 3.03 there for level .95. The level is that of large samples. With about
+    two effective draws or fewer, the interval is the whole range of the metric.
 
     Parameters
     ----------
