@@ -2,7 +2,7 @@
 
     python benchmarks/stopping.py
 
-Labels are looked at after each of 400 draws by betting, and after 10, 20, ..., 400 draws in large-sample
+Labels are looked at after each of 400 draws by betting, and after 50, 60, ..., 400 draws in large-sample
 sequences. A sample is covered if the intervals of all looks hold the truth. A false pass is a sample in which
 one look passes a minimum that is just above the truth. Populations are four of PatentsView's releases, with
 that of 2022-06-30 as the truth, and four simulated ones.
@@ -32,7 +32,7 @@ from erbayes.sampling import LinkEnds, Mixture, worst_cases
 
 SAMPLES, BATCH, LAST = 2000, 250, 400
 NONRESPONSE = 1000
-LOOKS = range(10, LAST + 1, 10)
+LOOKS = range(50, LAST + 1, 10)
 P, R, B3 = m.pairwise_precision, m.pairwise_recall, m.b3_recall
 DESIGNS = {
     "link ends": lambda known: eb.ByPredictedSize(LinkEnds().column(known)),
