@@ -382,6 +382,20 @@ def test_predicted_clusters_are_estimated_by_their_own_design():
         assert abs(np.mean(found)) < 0.6 and np.std(found) < 1.6
 
 
+def test_squares_of_predicted_clusters_are_those_of_the_population():
+    size = pd.Series(LARGER).value_counts()
+    for plan, weight in (
+        (sa.PredictedClusters(sa.Records()), size),
+        (sa.PredictedClusters(sa.LinkEnds()), size**2 - size),
+    ):
+        drawn = sa.draw(LARGER, plan, 20, 1)
+        inclusion = 20 * weight / weight.sum()
+        assert inclusion.max() < 1
+        design = drawn.design({r: r for r in LARGER})
+        assert design.squares == pytest.approx((inclusion**2).sum(), rel=1e-12)
+        assert list(design.never) == ([1] if (weight == 0).any() else [])
+
+
 # Identified or refused
 
 ENDS = eb.ByPredictedSize(eb.columns.PREDICTED_LINKS)
