@@ -457,6 +457,10 @@ WALD = Symmetric(identity, np.inf)
 """The interval estimate ± normal quantile × standard error (Binette et al. 2022)."""
 
 
+LEAST_TAIL = 1e-15
+"""The smallest tail probability p of which 1 - p is exact enough."""
+
+
 @dataclass(frozen=True, slots=True)
 class Anytime:
     """Kind of interval that stays valid if labels are looked at again and again: a confidence sequence.
@@ -467,7 +471,8 @@ class Anytime:
         K² = (1 + 1/u) log((1 + u)/α²),   u = c n/draws,   c = -W(-α²/e) - 1
 
     Here n is the effective number of draws, 1 - α the level, and W the lower branch of Lambert's function. K
-    is smallest at n = `draws`; it is 3.03 there for level .95. The level is that of large samples.
+    is smallest at n = `draws`; it is 3.03 there for level .95. The level is that of large samples. With about
+    two effective draws or fewer, the interval is the whole range of the metric.
 
     Parameters
     ----------
@@ -513,8 +518,11 @@ class Anytime:
         if (np.isinf(n) & (result.sd > 0)).any():
             raise DataError("Anytime needs the effective number of draws, which these estimates lack")
         tail = ndtr(-self.quantile(n, 1 - level))
-        low, high = self.kind.quantile(result, tail), self.kind.quantile(result, 1 - tail)
-        return np.stack([np.minimum(low, result.mean), np.maximum(high, result.mean)], axis=-1)
+        few, p = tail < LEAST_TAIL, np.maximum(tail, LEAST_TAIL)
+        least, most = np.array(result.support).T
+        low = np.minimum(self.kind.quantile(result, p), result.mean)
+        high = np.maximum(self.kind.quantile(result, 1 - p), result.mean)
+        return np.stack([np.where(few, least, low), np.where(few, most, high)], axis=-1)
 
     def quantile(self, n: FloatArray, alpha: float) -> FloatArray:
         """Return K for effective numbers of draws."""

@@ -188,8 +188,9 @@ class Responding:
         n, r = len(resolved), base.unit.shape[-1]
         if not isinstance(base.variance, StratifiedDraws) or base.variance.lost > 1:
             raise DataError(
-                f"{type(self.design).__name__} takes no unresolved draws: their weights are adjusted for "
-                "independent draws without strata; strata are classes themselves, so leave these draws out"
+                f"{type(self.design).__name__} takes no unresolved draws: weights are adjusted for "
+                "independent draws with replacement, without strata; for strata, make the design of the "
+                "resolved draws alone, since strata are classes themselves"
             )
         if r != resolved.sum():
             raise DataError(f"{resolved.sum()} of {n} draws are resolved, but the design has {r} draws")

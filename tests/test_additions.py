@@ -118,11 +118,11 @@ NOT_STUDIED = {
     eb.KnownChances: "chances belong to a sample",
     eb.KnownInclusion: "probabilities belong to a sample",
     eb.Pooled: "no plan yet: a plan of your own draws it",
+    eb.Responding: "no plan yet: a plan of your own draws it",
 }
 DRAWN_BY = {
     eb.UniformRecords: sampling.Records(),
     eb.KeptWeights: "another design",
-    eb.Responding: "another design",
     eb.UniformClusters: sampling.PredictedClusters(),
     eb.ByPredictedSize: sampling.RootSize(),
     eb.PoissonRecords: sampling.Poisson(sampling.RootSize()),
@@ -136,6 +136,7 @@ DRAWN_BY = {
     eb.BySize: "draws of entities, which a prediction does not hold",
     eb.Stratified: "draws of entities, which a prediction does not hold",
     eb.Calibrated: "another design",
+    eb.Responding: "another design, by Drawn.design(labels, unresolved=...)",
 }
 RESAMPLED = set(DESIGNS) - {
     eb.DistinctEntities,

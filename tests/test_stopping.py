@@ -312,6 +312,16 @@ def test_a_sequence_is_made_of_an_interval_in_closed_form():
         eb.Anytime(kind=eb.EqualTailed())
 
 
+@pytest.mark.parametrize("effective", [0.5, 1.0, 2.0, 3.0, 5.0])
+@pytest.mark.parametrize("support", [m.UNIT, m.POSITIVE, (-np.inf, np.inf)])
+def test_a_sequence_of_very_few_draws_is_the_whole_range(effective, support):
+    """The tail is then so small that 1 - tail is 1, whose quantile is no number."""
+    for sd in (0.0, 0.3):
+        low, high = fit(0.9, sd, effective, support).interval(0.95, eb.Anytime())[0]
+        assert low <= 0.9 <= high
+        assert ((low, high) == support) == (effective < 3)
+
+
 def test_differences_have_sequences_too():
     found = eb.compare({"a": PEOPLE.pred, "b": PEOPLE.true}, PEOPLE.true[:600], eb.UniformClusters(), [R])
     table = found.differences(0.95, eb.Anytime())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,6 @@ import pandas as pd
 
 from ..clustering import Clustering, as_index
 from ..design import Design
-from ..design.drawn import Ids
 from ..errors import DataError, Remedy, head, need, need_object, whole
 from ..nonresponse import Responding, size_classes
 from ..units import KnownTotals
@@ -67,7 +67,7 @@ class Drawn:
         values: Any = None,
         prediction: Any = None,
         *,
-        unresolved: Ids = (),
+        unresolved: Sequence[Any] | pd.Index = (),
         classes: Any = None,
     ) -> Design:
         """Return the design of the draws, once their entities are labelled.
