@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import combinations, combinations_with_replacement
 from typing import Any
 
@@ -80,9 +80,7 @@ def in_domain(metric: Metric, domain: Place, links: Links = Links.SHARED, *, kno
     """
 
     def counted(column: Column) -> Column:
-        if isinstance(domain, tuple):
-            return Between(column, *domain)
-        return InDomain(column, domain, links)
+        return _counted(column, domain, links)
 
     formula, columns = metric.formula, list[Column | Known]()
     scaled = []
@@ -107,6 +105,12 @@ def in_domain(metric: Metric, domain: Place, links: Links = Links.SHARED, *, kno
         formula=formula,
         size=tuple((counted(column), coefficient) for column, coefficient in metric.size),
     )
+
+
+@lru_cache(10_000)
+def _counted(column: Column, domain: Place, links: Links) -> Column:
+    """Return a column of a domain. Metrics share it."""
+    return Between(column, *domain) if isinstance(domain, tuple) else InDomain(column, domain, links)
 
 
 @cache
@@ -248,16 +252,14 @@ class ByDomain(Tabled):
         simultaneous : bool
             True for intervals of each metric that hold for all domains at once.
         """
-        tables = []
-        for j, metric in enumerate(self.metrics):
-            shown = _intervals(
-                self.result(metric), level, kind, self._few(self.effective[:, j]), simultaneous
-            )
-            shown.insert(0, "metric", metric.name)
-            shown.insert(list(shown.columns).index("lower"), "n_eff", self.effective[:, j])
-            tables.append(shown.rename_axis("domain").reset_index())
-        order = np.arange(len(self.domains) * len(self.metrics)).reshape(len(self.metrics), -1).T.ravel()
-        return _tidy(pd.concat(tables).iloc[order])
+        effective = self.effective.ravel()
+        families = [self._at(j) for j in range(len(self.metrics))] if simultaneous else []
+        shown = _intervals(self.joint, level, kind, self._few(effective), families).reset_index(drop=True)
+        names = np.array([m.name for m in self.metrics], dtype=object)
+        shown.insert(0, "domain", np.repeat(np.array(self.names, dtype=object), len(names)))
+        shown.insert(1, "metric", np.tile(names, len(self.domains)))
+        shown.insert(list(shown.columns).index("lower"), "n_eff", effective)
+        return _tidy(shown)
 
     def differences(
         self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = True
@@ -369,7 +371,7 @@ class ByDomain(Tabled):
             fit = _ratios(self.result(metric), others, base)
             fewer = np.minimum(self.effective[others, j], self.effective[base, j])
             kind = Symmetric() if isinstance(fit, Normal) else None
-            shown = _intervals(fit, level, kind, self._few(fewer), simultaneous)
+            shown = _intervals(fit, level, kind, self._few(fewer), [range(len(fewer))] * simultaneous)
             shown.insert(0, "metric", metric.name)
             tables.append(shown.rename_axis("ratio").reset_index())
         return _tidy(pd.concat(tables))
@@ -412,18 +414,32 @@ def few_draws(effective: float, fewest: float) -> str:
 
 
 def _intervals(
-    fit: Normal | Draws, level: float, kind: Kind | None, few: Sequence[str], simultaneous: bool
+    fit: Normal | Draws,
+    level: float,
+    kind: Kind | None,
+    few: Sequence[str],
+    families: Sequence[Sequence[int]] = (),
 ) -> pd.DataFrame:
-    """Return the table of a result, without the intervals of rows that rest on few draws."""
-    enough = [i for i, why in enumerate(few) if not why]
-    used = simultaneous_level(fit.part(enough), level) if simultaneous and enough else level
-    table = fit.table(used, kind).assign(level=level)
-    reasons = table["reason"] if "reason" in table else pd.Series("", table.index)
-    table["reason"] = [why or reason for why, reason in zip(few, reasons, strict=True)]
-    refused = np.array([bool(why) for why in few])
-    table.loc[refused, ["lower", "upper"]] = np.nan
-    table.loc[refused, "kind"] = "none"
-    return table
+    """Return the table of a result, without the intervals of rows that rest on few draws.
+
+    Intervals of each family of positions hold at once.
+    """
+    table = fit.table(level, kind)
+    refused = np.array([bool(why) for why in few], dtype=bool)
+    bounds = table[["lower", "upper"]].to_numpy(copy=True)
+    for family in families:
+        at = [i for i in family if not refused[i]]
+        if at:
+            part = fit.part(at)
+            bounds[at] = part.interval(simultaneous_level(part, level), kind)
+    bounds[refused] = np.nan
+    reasons = table["reason"] if "reason" in table else [""] * len(few)
+    return table.assign(
+        lower=bounds[:, 0],
+        upper=bounds[:, 1],
+        kind=np.where(refused, "none", table["kind"]),
+        reason=[why or reason for why, reason in zip(few, reasons, strict=True)],
+    )
 
 
 def _differences(
@@ -446,7 +462,8 @@ def _differences(
     C = np.zeros((len(pairs), len(fit.names)))
     C[np.arange(len(pairs)), second], C[np.arange(len(pairs)), first] = 1.0, -1.0
     contrast = fit.contrast(C, names)
-    table = _intervals(contrast, level, None if isinstance(fit, Normal) else kind, few, simultaneous)
+    families = [range(len(pairs))] * simultaneous
+    table = _intervals(contrast, level, None if isinstance(fit, Normal) else kind, few, families)
     if isinstance(fit, Normal):
         enough = [i for i, why in enumerate(few) if not why]
         used = simultaneous_level(contrast.part(enough), level) if simultaneous and enough else level
@@ -728,7 +745,8 @@ class ComparedByDomain(Tabled):
                 fit = both.contrast(np.hstack([-np.eye(d), np.eye(d)]), [str(x) for x in self.domains])
                 fewer = np.minimum(self.effective[i, :, k], self.effective[j, :, k])
                 few = [""] * d if self.census else [few_draws(n, self.fewest) for n in fewer.tolist()]
-                shown = _intervals(fit, level, kind, few, simultaneous).rename_axis("domain").reset_index()
+                shown = _intervals(fit, level, kind, few, [range(d)] * simultaneous)
+                shown = shown.rename_axis("domain").reset_index()
                 shown.insert(0, "difference", f"{second} - {first}")
                 shown.insert(2, "metric", metric.name)
                 shown.insert(list(shown.columns).index("lower"), "n_eff", fewer)

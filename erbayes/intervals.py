@@ -291,7 +291,8 @@ class BetaGamma(Distribution):
         tail = np.where(np.abs(p - 0.5) < 1e-4, 0.5 + 1e-4, p)  # at the median t/z would be 0/0
         widened = V * (_t(fit.df, tail) / ndtri(tail)) ** 2
         quantiles = np.asarray(x + np.sqrt(V) * _t(fit.df, p))
-        for j, (least, most) in enumerate(fit.support):
+        for least, most in dict.fromkeys(fit.support):
+            j = [i for i, support in enumerate(fit.support) if support == (least, most)]
             xj, Vj, pj = x[..., j], widened[..., j], p[..., j]
             if np.isfinite([least, most]).all():
                 width = most - least

@@ -107,7 +107,7 @@ pre { padding: .75rem 1rem; background: var(--tint); white-space: pre-wrap; font
 
 
 def report(
-    sample: Sample,
+    sample: Sample | ByDomain,
     metrics: Wanted = USUAL,
     *,
     level: float = 0.95,
@@ -117,7 +117,6 @@ def report(
     rng: Seed = 1,
     about: Mapping[str, Any] | None = None,
     call: str = "",
-    domains: ByDomain | None = None,
 ) -> str:
     """Make an HTML page about a sample, for those who decide and for those who check.
 
@@ -126,7 +125,8 @@ def report(
 
     Parameters
     ----------
-    sample : Sample
+    sample : Sample or ByDomain
+        Estimates by domain have a section of their own, on a page about their sample.
     metrics : Metric or str, or several
         The first two have tables and pictures of the units that move them most.
     level : float in (0, 1)
@@ -144,8 +144,6 @@ def report(
         More lines about the data, such as names of files.
     call : str
         The command that makes this page again.
-    domains : ByDomain, optional
-        Estimates by domain of the same sample, for a section of their own.
 
     Returns
     -------
@@ -168,6 +166,8 @@ def report(
     (True, False, False)
     """
     check_level(level)
+    domains = sample if isinstance(sample, ByDomain) else None
+    sample = sample.sample if isinstance(sample, ByDomain) else sample
     metrics, seed = chosen(metrics), generator(rng)
     if engines is None:
         engines = {"closed form": Taylor(), "jackknife": Jackknife(), "bootstrap": Resampled(replicates=2000)}

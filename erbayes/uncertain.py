@@ -413,16 +413,14 @@ def _covariance(J: FloatArray, V: FloatArray, rounding: float = 1e-14) -> FloatA
     These are entries of which at most the share `rounding` is left after cancellation. Negative entries are
     rounding up to a share of 1e-12.
     """
-    cov, size = _form(J, V), _form(np.abs(J), np.abs(V))
+    sparse = J if J.ndim > 2 or np.isnan(V).any() else csr_array(J)  # a metric has few totals
+    cov, size = _form(sparse, V), _form(abs(sparse), np.abs(V))
     return np.where((np.abs(cov) <= rounding * size) | ((cov < 0) & (cov >= -1e-12 * size)), 0.0, cov)
 
 
-def _form(J: FloatArray, V: FloatArray) -> FloatArray:
-    """Return J V J' for symmetric V. A metric has few totals, so that J is mostly 0."""
-    if J.ndim > 2 or np.isnan(V).any():
-        return np.asarray(J @ V @ np.swapaxes(J, -1, -2))
-    sparse = csr_array(J)
-    return np.asarray(sparse @ (sparse @ V).T)
+def _form(J: Any, V: FloatArray) -> FloatArray:
+    """Return J V J' for symmetric V and dense or sparse J."""
+    return np.asarray(J @ np.swapaxes(J @ V, -1, -2))
 
 
 def _positions(at: Any, names: Sequence[str]) -> list[int]:

@@ -268,6 +268,53 @@ def test_the_rest_is_all_other_records():
         assert rest.se["g1 - rest", metric] == pytest.approx(both.se[metric])
 
 
+def test_intervals_of_differences():
+    """From Wald's intervals of both follows Wald's of the difference, estimate ± z se. By hand for others."""
+    sample, group, *_ = drawn()
+    found = by_domain(sample, group, ["b3-recall", "entities"])
+    for table in (
+        found.differences(kind=eb.WALD, simultaneous=False),
+        found.against_rest(kind=eb.WALD, simultaneous=False),
+    ):
+        np.testing.assert_allclose(table.lower, table.estimate - 1.959963984540054 * table.se, rtol=1e-9)
+        np.testing.assert_allclose(table.upper, table.estimate + 1.959963984540054 * table.se, rtol=1e-9)
+    single = found.table().query("metric == 'b3-recall'").set_index("domain")
+    row = (
+        found.differences(simultaneous=False)
+        .set_index(["difference", "metric"])
+        .loc[("g1 - g0", "b3-recall")]
+    )
+    a, b = single.loc["g1"], single.loc["g0"]
+    r = (a.se**2 + b.se**2 - row.se**2) / (2 * a.se * b.se)
+    down, up = a.estimate - a.lower, b.upper - b.estimate
+    assert row.lower == pytest.approx(row.estimate - np.sqrt(down**2 + up**2 - 2 * r * down * up))
+    wide = found.differences().set_index(["difference", "metric"]).loc[("g1 - g0", "b3-recall")]
+    assert wide.lower < row.lower and wide.upper > row.upper
+
+
+def test_a_subgroup_has_its_number_of_entities_and_no_alarm():
+    """Filtered labels, the mistake that domains replace, have neither."""
+    rng = np.random.default_rng(3)
+    true = np.repeat(np.arange(1500), rng.integers(1, 6, 1500))
+    pred = np.where(rng.random(len(true)) < 0.9, true, true + 5000)
+    old = {c: "old" if c % 5 == 0 else "new" for c in range(1500)}
+    units = eb.measure(pd.Series(pred), pd.Series(true))
+    estimates, alarms = {"filtered": [], "domain": []}, {"filtered": 0, "domain": 0}
+    for _ in range(30):
+        drawn = true[rng.integers(0, len(true), 300)]
+        for way, some in (("filtered", [c for c in drawn if old[c] == "old"]), ("domain", list(drawn))):
+            part = units.take(units.ids.get_indexer(pd.Index(sorted(set(some)))))
+            sample = eb.Sample(part, eb.UniformRecords(some))
+            alarms[way] += any("balance" in a for a in eb.alarms(sample, "entities"))
+            if way == "domain":
+                table = by_domain(sample, old, "entities", of=Of.ENTITIES).table().set_index("domain")
+                estimates[way].append(table.estimate["old"])
+            else:
+                estimates[way].append(eb.taylor(sample, "entities").apply("entities").mean[0])
+    assert np.mean(estimates["domain"]) == pytest.approx(300, rel=0.1) and alarms["domain"] == 0
+    assert np.mean(estimates["filtered"]) > 1200
+
+
 def test_simultaneous_intervals_of_independent_components():
     """For k independent ones the level is that of Sidak, 0.95^(1/k)."""
     fit = eb.Normal(tuple("abcdefgh"), np.ones(8), np.eye(8), np.full(8, 50.0), ((0.0, np.inf),) * 8)

@@ -365,14 +365,13 @@ def report_command(
     if sample.units.unmatched:
         about["--missing"] = f"{inputs.missing.value}: {MISSING[inputs.missing]}"
     page = report(
-        sample,
+        sample if domains.by is None else _by_domain(inputs, domains, sample, metrics),
         metrics,
         level=inputs.level,
         kinds=(asked.kind, EqualTailed()),
         title=title,
         about=about,
         call=shlex.join(["erbayes", *sys.argv[1:]]),
-        domains=None if domains.by is None else _by_domain(inputs, domains, sample, metrics),
     )
     with replacing(output) as new:
         new.write_text(page, encoding="utf-8")
