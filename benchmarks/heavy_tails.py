@@ -145,7 +145,7 @@ class Even:
 
 @dataclass(frozen=True)
 class Eras:
-    """Entities cut where a gap in time follows a record, which happens to a record with probability `rate`."""
+    """Entities cut where a gap in time follows a record, which has probability `rate` at each record."""
 
     rate: float
 

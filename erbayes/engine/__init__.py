@@ -9,7 +9,7 @@ with the same arguments (see `Engine`).
 
 from .bootstrap import Basic, BCa, Bootstrap, Resampled, Studentised, bootstrap
 from .closed_form import Taylor, taylor
-from .contract import Engine, Estimator, Paired
+from .contract import Doubting, Engine, Estimator, Paired
 from .jackknife import Jackknife, jackknife
 from .naive import Naive, P_naive, R_naive, naive
 from .schemes import Dirichlet, FixedReplicates, Multinomial, PseudoDraws, RaoWu, Scheme
@@ -21,6 +21,7 @@ __all__ = [
     "Basic",
     "Bootstrap",
     "Dirichlet",
+    "Doubting",
     "Engine",
     "Estimator",
     "FixedReplicates",
