@@ -60,7 +60,7 @@ RETENTION = OneOf(
             precision_slope=Slope(0.0, 0.15),
             break_slope=Slope(0.1, 0.2),
             share_slope=Slope(0.0, 0.3),
-            break_amplitude=0.8,
+            break_amplitude=0.4,
             share_amplitude=0.6,
         ),
         "bounded": Retention(
@@ -71,7 +71,7 @@ RETENTION = OneOf(
             break_amplitude=0.8,
         ),
     },
-    {"usual": 0.78, "uneven": 0.2, "bounded": 0.02},
+    {"usual": 0.88, "uneven": 0.1, "bounded": 0.02},
 )
 """Default laws of retention.
 

@@ -81,12 +81,12 @@ class PredictionInformed:
     --------
     >>> from erbayes.bayes import PredictionInformed, SizeModel
     >>> SizeModel(PredictionInformed(slope=0.5)).sizes.larger_share
-    Level(mean=-2.5, sd=1.5)
+    Level(mean=-3.5, sd=1.5)
     """
 
     slope: float = 0.35
     amplitude: float = 0.55
-    larger_share: Prior = Level(-2.5, 1.5)
+    larger_share: Prior = Level(-3.5, 1.5)
     larger_factor: Prior = Level(1.5, 1.0)
     larger_spread: Prior = Level(0.0, 0.4)
 
