@@ -1,6 +1,6 @@
 """Do intervals of the size model keep their promise where sizes have heavy tails?
 
-    python benchmarks/heavy_tails.py [FILE] [--others | --fresh | --choice | --judged]
+    python benchmarks/heavy_tails.py [FILE] [--others | --fresh | --choice | --judged] [--alarms]
 
 95 % intervals of pairwise precision (P) and recall (R) under uniform records and uniform clusters, 100
 and 400 draws: the model's fast fit, closed forms and bootstraps on the same 200 samples per cell. The
@@ -22,8 +22,10 @@ On 1 core it takes half an hour, with --others an hour, with --fresh half of one
 
 import argparse
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import markdown
 import numpy as np
@@ -34,7 +36,7 @@ from erbayes import identity
 from erbayes import metrics as m
 from erbayes import simulate as sim
 from erbayes.arrays import IntArray
-from erbayes.bayes import Modelled
+from erbayes.bayes import Modelled, fast
 from erbayes.datasets import rldata10000_example1
 from erbayes.engine import Estimator, Jackknife, OnCalibrated, OnDistinct, Resampled, Studentised, Taylor
 from erbayes.intervals import EqualTailed
@@ -350,6 +352,33 @@ def low(runs: pd.DataFrame) -> pd.DataFrame:
     return table[table.covered < 0.90].reset_index()
 
 
+def alarmed(people: dict[str, sim.Population], sizes: Sequence[int], samples: int) -> pd.DataFrame:
+    """How often a fit raises its alarm for recall, and how often the range over laws holds the truth."""
+    rows = []
+    for (name, population), (plan, drawing), n in product(people.items(), PLANS.items(), sizes):
+        truth = population.value(m.pairwise_recall)
+        drawn = drawing.draw(population.units, n, samples, np.random.default_rng(4)).separate
+        for i, sample in enumerate(drawn):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                fit = fast(sample, rng=i)
+                row = fit.table(metrics=m.pairwise_recall).iloc[0]
+            rows.append(
+                {
+                    "plan": plan,
+                    "population": name,
+                    "n": n,
+                    "recall": truth,
+                    "covered": float(row.lower <= truth <= row.upper),
+                    "alarm": float(bool(fit.alarms)),
+                    "range holds": float(row.law_lower <= truth <= row.law_upper),
+                    "range from": row.law_lower,
+                    "range to": row.law_upper,
+                }
+            )
+    return pd.DataFrame(rows).groupby(["plan", "population", "n"], sort=False).mean().reset_index()
+
+
 def as_markdown(table: pd.DataFrame) -> str:
     rows = [
         [decimals(x, 3) if isinstance(x, float) else str(x) for x in row]
@@ -379,11 +408,15 @@ if __name__ == "__main__":
     which.add_argument(
         "--judged", action="store_const", dest="people", const=judged, help="populations to judge laws on"
     )
+    asked.add_argument("--alarms", action="store_true", help="alarms and ranges over laws, and nothing else")
     asked.add_argument("--samples", type=int, help="samples per cell; 200, or 100 of others and fresh ones")
     asked.add_argument("--sizes", type=int, nargs="+", default=[100, 400], help="numbers of draws")
     args = asked.parse_args()
     named = args.people is populations
     samples = args.samples or (200 if named else 100)
+    if args.alarms:
+        print(as_markdown(alarmed(args.people(), args.sizes, samples)))
+        sys.exit()
     found = study(
         args.people(), PLANS, args.sizes, ESTIMATORS, METRICS, repetitions=samples, seed=4, file=args.file
     )

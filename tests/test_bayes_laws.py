@@ -28,9 +28,9 @@ P, R = m.pairwise_precision, m.pairwise_recall
 
 
 @cache
-def cut(most=12):
+def cut(most=40):
     """A population whose prediction cuts every entity into clusters of at most `most` records."""
-    true = population(Zeta(2.2, 600), 12_000, 3)
+    true = population(Zeta(2.1, 800), 12_000, 3)
     rank = true.groupby(true).cumcount() // most
     return Population(true.astype(str) + "-" + rank.astype(str), true)
 
@@ -53,6 +53,14 @@ def clusters():
 @pytest.fixture(scope="module")
 def records():
     return bayes.fast(sample(eb.UniformRecords()), draws=400, rng=1)
+
+
+def test_data_have_one_type_whether_or_not_an_entity_is_broken():
+    """A part that is compiled for one sample takes the next: its data must not change their type."""
+    intact, broken = (Evidence.of(sample(eb.UniformClusters(), seed=s, pop=cut(20))) for s in (6, 1))
+    assert intact.data["broken"].sum() == 0 < broken.data["broken"].sum()
+    for name in intact.data:
+        assert np.asarray(intact.data[name]).dtype == np.asarray(broken.data[name]).dtype, name
 
 
 def draws_of(law, evidence, khat=0.1, problems=()):

@@ -154,7 +154,10 @@ def _counted(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[
     J, bins = len(grid.size), entities.bin
 
     def total(included: Any, weights: Any = None) -> Any:
-        return np.bincount(bins[included], None if weights is None else weights[included], J)
+        if weights is None:
+            return np.bincount(bins[included], minlength=J)
+        # NumPy returns integers if there is nothing to add.
+        return np.bincount(bins[included], weights[included], J).astype(float)
 
     several, met, broken = entities.several, entities.foreign > 0, entities.broken & (entities.size > 2)
     share, anyone = entities.share, np.ones(len(bins), dtype=bool)
