@@ -23,7 +23,7 @@ from . import digits, plots
 from .arrays import Seed, generator
 from .diagnostics import alarms, balance, influence
 from .domains import ByDomain
-from .engine import Engine, Jackknife, Resampled, Taylor
+from .engine import Doubting, Engine, Jackknife, Resampled, Taylor
 from .errors import DataError, NotIdentified
 from .intervals import EqualTailed, Kind, check_level, suitable
 from .metrics import UNIT, USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
@@ -135,7 +135,8 @@ def report(
         The title of the page.
     engines : mapping, name -> Engine, optional
         The first makes the column to quote. By default they are the closed form, the jackknife and the
-        bootstrap. If an engine raises DataError, the page shows its message.
+        bootstrap. If an engine raises DataError, the page shows its message. Alarms of engines, such as those
+        of the size model, are shown with those of the sample.
     kinds : sequence of Kind
         Each result has intervals of the first kind that suits it, and of its own kind if none does.
     rng : Generator, int or None
@@ -172,7 +173,7 @@ def report(
     if engines is None:
         engines = {"closed form": Taylor(), "jackknife": Jackknife(), "bootstrap": Resampled(replicates=2000)}
     results: dict[str, Normal | Draws] = {}
-    refusals = []
+    refusals, doubts = [], list[str]()
     for name, engine in engines.items():
         try:
             result = engine(sample, metrics, deepcopy(seed))
@@ -186,10 +187,15 @@ def report(
         ]
         if not all(result.reasons):
             results[name] = result
-    warnings = alarms(sample, metrics)
+        if isinstance(engine, Doubting):
+            doubts += [f"{name}: {alarm}" for alarm in engine.alarms(sample, metrics, deepcopy(seed))]
+    warnings = [*alarms(sample, metrics), *doubts]
     body = [
         f"<h1>{escape(title)}</h1>",
-        *(_text(sentence, "headline") for sentence in _headline(sample, metrics, results, level, kinds)),
+        *(
+            _text(sentence, "headline")
+            for sentence in _headline(sample, metrics, results, level, kinds, doubts)
+        ),
         _text(
             f"Estimates for all records from {len(sample.expansion.unit):,} draws of {len(sample.units):,} "
             f"labelled units. Intervals hold at a level of {100 * level:g} %.",
@@ -308,6 +314,7 @@ def _headline(
     results: Mapping[str, Normal | Draws],
     level: float,
     kinds: Sequence[Kind],
+    doubts: Sequence[str],
 ) -> list[str]:
     """Two sentences to quote, or the reason why there is nothing to quote."""
     quoted = [m for m in metrics if m.name in IN_WORDS] or list(metrics[:2])
@@ -318,7 +325,7 @@ def _headline(
     bounds = first.interval(level, suitable(kinds, first)[0])
     reasons = dict(zip(first.names, first.reasons, strict=True))
     defined = [m for m in quoted if not reasons[m.name]]
-    if defined and (warnings := alarms(sample, defined)):
+    if defined and (warnings := [*alarms(sample, defined), *doubts]):
         name = "a warning names" if len(warnings) == 1 else f"{len(warnings)} warnings name"
         return [f"Do not quote a number of this page yet: {name} what must be mended first."]
     sentences = []

@@ -118,7 +118,6 @@ NOT_STUDIED = {
     eb.KnownChances: "chances belong to a sample",
     eb.KnownInclusion: "probabilities belong to a sample",
     eb.Pooled: "no plan yet: a plan of your own draws it",
-    eb.Responding: "no plan yet: a plan of your own draws it",
 }
 DRAWN_BY = {
     eb.UniformRecords: sampling.Records(),

@@ -37,14 +37,18 @@ GROUPS = {
 }
 
 
+ONE_LAW = bayes.SizeModel(bayes.PredictionInformed(), bayes.Retention())
+"""The default model with one law for each part."""
+
+
 @pytest.fixture(scope="module")
 def fit():
-    return bayes.fast(clusters(60, 1), rng=rng())
+    return bayes.fast(clusters(60, 1), ONE_LAW, rng=rng())
 
 
 @pytest.fixture(scope="module")
 def slow(fit):
-    return bayes.nuts(fit.sample, draws=150, tune=150, chains=2, rng=rng(), progressbar=False)
+    return bayes.nuts(fit.sample, ONE_LAW, draws=150, tune=150, chains=2, rng=rng(), progressbar=False)
 
 
 @pytest.fixture(scope="module")
@@ -347,7 +351,7 @@ def test_predictions_are_of_distinct_entities(checks, fit):
     pop = eb.simulate.simulate(eb.simulate.Zeta(1.9, 3000), eb.simulate.Splits(0.1), 4000, rng(3))
     drawn = pop.true.iloc[rng(4).integers(len(pop.true), size=150)].tolist()
     sample = eb.Sample(eb.measure(pop.pred, pop.true[pop.true.isin(drawn)]), eb.UniformRecords(draws=drawn))
-    repeated = bayes.fast(sample, rng=rng())
+    repeated = bayes.fast(sample, ONE_LAW, rng=rng())
     assert len(sample.units) < 110, "entities drawn more than once matter here"
     size = repeated.predictive(draws=50, rng=rng())["posterior_predictive"]["size"].to_numpy()
     J = len(repeated.size)
@@ -405,7 +409,7 @@ def test_draws_of_the_prior(fit):
 
 def test_nothing_shown_is_no_variable():
     pop = eb.simulate.simulate(eb.simulate.LogNormal(1.0, 1.0), eb.simulate.Merges(0.1), 4000, rng())
-    whole = bayes.fast(clusters(40, 5, pop), rng=rng())
+    whole = bayes.fast(clusters(40, 5, pop), ONE_LAW, rng=rng())
     assert set(whole.tree["observed_data"].data_vars) == {"size", "broken", "met", "rate"}
     assert np.isfinite(az.loo(whole.tree).elpd)
     assert "unbroken" in whole.tree["posterior"], "no entity is broken: it may be that none is"

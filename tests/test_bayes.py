@@ -38,6 +38,10 @@ PLAIN = Mode("py", None)
 P, R = m.pairwise_precision, m.pairwise_recall
 
 
+ONE_LAW = bayes.SizeModel(bayes.PredictionInformed(), bayes.Retention())
+"""The default model with one law for each part."""
+
+
 def rng(seed=1):
     return np.random.default_rng(seed)
 
@@ -65,7 +69,7 @@ def by_records(n, seed, pop=None):
 
 @pytest.fixture(scope="module")
 def fit():
-    return bayes.fast(clusters(60, 1), rng=rng())
+    return bayes.fast(clusters(60, 1), ONE_LAW, rng=rng())
 
 
 # Evidence
@@ -863,24 +867,24 @@ def test_table(fit):
 @pytest.mark.filterwarnings("default")
 def test_bad_weights_are_told(fit, monkeypatch):
     monkeypatch.setattr("erbayes.bayes.samplers.KHAT", -10.0)
-    refitted = bayes.fast(fit.sample, draws=200, rng=rng())
+    refitted = bayes.fast(fit.sample, ONE_LAW, draws=200, rng=rng())
     assert refitted.draws.refitted == ["sizes", "retention", "leakage"] and refitted.problems() == []
     assert refitted.apply([P]).mean == pytest.approx(fit.apply([P]).mean, abs=0.5 * fit.apply([P]).sd[0])
     monkeypatch.setattr("erbayes.bayes.samplers.find_spec", lambda _: None)
     with pytest.warns(
         bayes.NotConverged, match=r"retention: importance weights are unreliable \(Pareto k .*install nutpie"
     ):
-        bayes.fast(fit.sample, rng=rng())
+        bayes.fast(fit.sample, ONE_LAW, rng=rng())
     monkeypatch.setattr("erbayes.bayes.fit.KHAT", -10.0)
     with pytest.warns(
         bayes.NotConverged, match=r"few draws agree with the known [\d,]+ predicted links \(Pareto k"
     ):
-        bayes.fast(fit.sample, rng=rng())
+        bayes.fast(fit.sample, ONE_LAW, rng=rng())
     for module in ("fit", "samplers"):
         monkeypatch.setattr(f"erbayes.bayes.{module}.KHAT", 10.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        bayes.fast(fit.sample, rng=rng())
+        bayes.fast(fit.sample, ONE_LAW, rng=rng())
 
 
 @pytest.mark.filterwarnings("ignore:Estimated shape parameter")
@@ -1007,7 +1011,7 @@ PARTS = {
             bayes.BodyAndTail(),
         )
     },
-    "Retention": (lambda model: model.retention, bayes.SizeModel()),
+    "Retention": (lambda model: model.retention, ONE_LAW),
     "Leakage": (lambda model: model.leakage, bayes.SizeModel()),
     "Exactness": (lambda model: model.exactness, bayes.SizeModel()),
     "Bounded": (lambda model: model.bounded, bayes.SizeModel()),
@@ -1087,8 +1091,10 @@ def curve_by_hand(posterior, d):
 @pytest.mark.study
 def test_nuts_of_pymc_and_the_whole_model_agree_with_the_parts_joined():
     sample = clusters(100, 201)
-    joint = bayes.nuts(sample, rng=rng(), draws=2000, chains=4, progressbar=False)
-    plain = bayes.nuts(sample, rng=rng(2), draws=1000, chains=2, progressbar=False, nuts_sampler="pymc")
+    joint = bayes.nuts(sample, ONE_LAW, rng=rng(), draws=2000, chains=4, progressbar=False)
+    plain = bayes.nuts(
+        sample, ONE_LAW, rng=rng(2), draws=1000, chains=2, progressbar=False, nuts_sampler="pymc"
+    )
     with joint.pymc:
         whole = pm.sample(
             1500, tune=1500, chains=4, cores=2, target_accept=0.9, random_seed=1, progressbar=False

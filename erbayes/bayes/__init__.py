@@ -2,7 +2,8 @@
 
 from .engine import Modelled
 from .fit import EXPECTED, Fit, NotConverged, fast, nuts
-from .model import SizeModel
+from .laws import OneOf
+from .model import RETENTION, SIZES, SizeModel
 from .outcomes import Bounded, Exactness, Leakage, Retention
 from .posterior import Saved
 from .priors import Level, Slope
@@ -20,6 +21,8 @@ from .stacking import Stack, stack
 
 __all__ = [
     "EXPECTED",
+    "RETENTION",
+    "SIZES",
     "BodyAndTail",
     "Bounded",
     "CutZeta",
@@ -31,6 +34,7 @@ __all__ = [
     "Modelled",
     "NegativeBinomial",
     "NotConverged",
+    "OneOf",
     "PoissonLogNormal",
     "PredictionInformed",
     "Retention",

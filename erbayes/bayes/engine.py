@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..arrays import Seed
-from ..metrics import Metric
+from ..metrics import Metric, pairwise_recall
 from ..sample import Sample
 from ..uncertain import Draws
 from .fit import fast
@@ -36,3 +36,9 @@ class Modelled:
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Draws:
         """Return posterior draws of metrics, (1, draws, k)."""
         return fast(sample, self.model, draws=self.draws, rng=rng).apply(metrics)
+
+    def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[str]:
+        """Return the alarms of the fit of these draws (see `Fit.alarms`) if recall is among the metrics."""
+        if pairwise_recall not in metrics:
+            return []
+        return fast(sample, self.model, draws=self.draws, rng=rng).alarms

@@ -15,8 +15,8 @@ from ..sample import Sample, need_sample
 from ..units import KnownTotals
 from .grid import INTRUSION, SizeGrid, basis, nearest
 
-REACH = 4.0
-"""The grid of sizes ends at this many times the largest predicted cluster or sampled entity."""
+REACH = 16.0
+"""The grid of sizes ends at this many times the largest predicted cluster or sampled entity, or at N."""
 SMOOTHING = 0.4
 """Standard deviation of the kernel that smooths histograms of predicted sizes, in doublings."""
 
@@ -125,7 +125,8 @@ class Evidence:
             )
         size, links = units.size, units.column(COMMON_LINKS)
         biased = known.size @ (known.size * known.count) / (known.size @ known.count)
-        grid = SizeGrid.up_to(REACH * max(known.size.max(), size.max()))
+        largest = max(known.size.max(), size.max())
+        grid = SizeGrid.up_to(max(min(REACH * largest, known.total(RECORDS)), largest))
         draws = np.bincount(sample.expansion.unit, minlength=len(units))
         foreign = 2 * (units.column(PREDICTED_LINKS) - links)
         entities = Entities(size, links, np.maximum(foreign, 0), draws, grid.bin(size))
@@ -153,7 +154,10 @@ def _counted(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[
     J, bins = len(grid.size), entities.bin
 
     def total(included: Any, weights: Any = None) -> Any:
-        return np.bincount(bins[included], None if weights is None else weights[included], J)
+        if weights is None:
+            return np.bincount(bins[included], minlength=J)
+        # NumPy returns integers if there is nothing to add.
+        return np.bincount(bins[included], weights[included], J).astype(float)
 
     several, met, broken = entities.several, entities.foreign > 0, entities.broken & (entities.size > 2)
     share, anyone = entities.share, np.ones(len(bins), dtype=bool)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeGuard
 
 import arviz as az
 import numpy as np
+import pandas as pd
 import pymc as pm
 import xarray as xr
 from pymc.model.transform.optimization import freeze_dims_and_data
@@ -28,19 +30,21 @@ from ..columns import (
     Column,
     Known,
     PieceSum,
+    pairs,
 )
 from ..diagnostics import out_of_balance
 from ..errors import Alarm, NotIdentified, need_object
 from ..files import replacing
-from ..metrics import Metric, pairwise_precision, pairwise_recall
+from ..metrics import Metric, Wanted, pairwise_precision, pairwise_recall
 from ..sample import Sample
 from .evidence import Evidence
 from .importance import KHAT
 from .joined import Joined, joined
+from .laws import laws, weighed
 from .likelihood import DIMS, Factor, factors
 from .model import SizeModel
 from .outcomes import BETWEEN
-from .parts import CompiledPart, drawn_from_prior
+from .parts import CompiledPart, PartDraws, drawn_from_prior
 from .population import Completed, completed
 from .posterior import Posterior, Saved
 from .samplers import NUTS, Importance, Sampler, need_draws, problems_of_chains
@@ -77,6 +81,10 @@ class Fit(Posterior):
         Completed populations, one per draw.
     seed : int
         Seed of the untied parts, which are fitted when a metric first needs them.
+    parts : dict, part -> dict, law -> PartDraws
+        Draws of each law of the tied parts, before they are tied.
+    untied : dict, stream -> dict
+        Quantities by size of the untied parts that were fitted so far.
     """
 
     sample: Sample
@@ -85,6 +93,8 @@ class Fit(Posterior):
     draws: Joined
     population: Completed
     seed: int
+    parts: dict[str, dict[str, PartDraws]] = field(default_factory=dict)
+    untied: dict[int, dict[str, FloatArray]] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return only the fields. Cached properties are computed anew after unpickling."""
@@ -142,12 +152,15 @@ class Fit(Posterior):
 
     def _untied(self, place: str, data: dict[str, Any], stream: int) -> dict[str, FloatArray]:
         """Fit an untied part, and return its draws by size."""
+        if stream in self.untied:
+            return self.untied[stream]
         part = self.model.untied[place]
         chains, draws = self.population.true.shape
         rng = np.random.default_rng([self.seed, stream])
         (part_draws,) = Importance(draws, chains)([CompiledPart.of(part, data)], rng)
         if part_draws.problems:
             warnings.warn(f"{place}: {'; '.join(part_draws.problems)}", NotConverged, stacklevel=4)
+        self.untied[stream] = part_draws.by_size
         return part_draws.by_size
 
     @cached_property
@@ -215,6 +228,121 @@ class Fit(Posterior):
             isinstance(c, Known | ClusterSum) or c in LINKS or c in EXPECTED or depends_on_size(c)
             for c in metric.columns
         )
+
+    @cached_property
+    def by_law(self) -> dict[str, Fit]:
+        """The fit under each combination of the laws of its parts, the most usual first.
+
+        The dictionary is empty if each part has one law.
+        """
+        combinations = list(product(*(of_laws.items() for of_laws in self.parts.values())))
+        if len(combinations) < 2:
+            return {}
+        fits, data = {}, self.evidence.data
+        for i, chosen in enumerate(combinations):
+            rng = np.random.default_rng([self.seed, 1 + len(BETWEEN) + i])
+            draws = joined({place: d for place, (_, d) in zip(self.parts, chosen, strict=True)}, data, rng)
+            parts = {place: {name: d} for place, (name, d) in zip(self.parts, chosen, strict=True)}
+            population = completed(draws.by_size, data, rng)
+            name = ", ".join(name for name, _ in chosen if name)
+            fits[name] = replace(self, draws=draws, population=population, parts=parts)
+        return fits
+
+    def laws(
+        self, metrics: Wanted = (pairwise_precision, pairwise_recall), level: float = 0.95
+    ) -> pd.DataFrame:
+        """Return intervals of metrics under each combination of laws.
+
+        Parameters
+        ----------
+        metrics : Metric or str, or several
+        level : float in (0, 1)
+
+        Returns
+        -------
+        DataFrame, one row per metric and combination
+            estimate, lower and upper under the law; log_evidence, less that of the combination with the most
+            evidence; rejected, True if log_evidence is below -4.6, a Bayes factor of 1/100. It has no
+            row if each part has one law.
+
+        Examples
+        --------
+        >>> import erbayes as eb
+        >>> from erbayes import bayes, datasets
+        >>> case = datasets.people()
+        >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
+        >>> bayes.fast(sample, rng=1).laws("pairwise-recall").index.get_level_values("law")[0]
+        'predicted, usual'
+        """
+        best = max((fit.draws.log_evidence for fit in self.by_law.values()), default=0.0)
+        rows = {}
+        for law, fit in self.by_law.items():
+            draws, evidence = fit.apply(metrics), fit.draws.log_evidence - best
+            for name, estimate, (lower, upper) in zip(
+                draws.names, draws.mean, draws.interval(level), strict=True
+            ):
+                rows[name, law] = (estimate, lower, upper, evidence, evidence < REJECTED)
+        index = pd.MultiIndex.from_tuples(rows, names=["metric", "law"]) if rows else None
+        columns = ["estimate", "lower", "upper", "log_evidence", "rejected"]
+        return pd.DataFrame(list(rows.values()), index=index, columns=columns)
+
+    def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
+        """Return estimates and intervals of metrics, and how far they rest on priors and laws.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+        metrics : Metric or str, or several, optional
+            By default those of `erbayes.USUAL` that have draws.
+
+        Returns
+        -------
+        DataFrame, one row per metric
+            Columns of `Posterior.table`. If parts have several laws, law_lower and law_upper are the ends of
+            the widest range of the intervals under the laws that the sample does not reject (see `laws`).
+
+        Raises
+        ------
+        NotIdentified
+            A metric whose columns have no draws.
+        """
+        table = super().table(level, metrics)
+        if not self.by_law:
+            return table
+        under = self.laws(list(table.index), level).query("not rejected").groupby("metric")
+        return table.assign(law_lower=under.lower.min(), law_upper=under.upper.max())
+
+    @property
+    def unseen(self) -> FloatArray:
+        """Share of the true links in entities larger than any sampled one, (chain, draw)."""
+        size, largest = self.size, self.evidence.entities.size.max()
+        links = self.population.number * pairs(size)
+        known = self.evidence.data["sampled_true_links"]
+        return np.asarray(links[..., size > largest].sum(-1) / np.maximum(links.sum(-1) + known, 1.0))
+
+    @cached_property
+    def alarms(self) -> list[str]:
+        """Sentences about metrics that rest on entities which the sample lacks, each with its remedy.
+
+        There is one for recall if more than `UNSEEN` of the true links are expected in entities larger than
+        any sampled one, or if a law that the sample does not reject gives an estimate outside the 95 %
+        interval of the fit.
+        """
+        if not self.by_law:
+            return []
+        under = self.laws(pairwise_recall).query("not rejected")
+        (lower, upper), *_ = self.apply(pairwise_recall).interval(0.95)
+        share, largest = self.unseen.mean(), self.evidence.entities.size.max()
+        if share <= UNSEEN and under.estimate.between(lower, upper).all():
+            return []
+        return [
+            f"pairwise-recall rests on entities that the sample lacks: {100 * share:.0f} % of the true links "
+            f"are expected in entities of more than {largest:,.0f} records, the largest in the sample. Laws "
+            "of sizes and errors that the sample does not tell apart put recall between "
+            f"{under.lower.min():.2f} and {under.upper.max():.2f}. Draw records uniformly instead "
+            "(UniformRecords), or entities with a chance that grows with their size, such as its root "
+            "(BySize(numpy.sqrt))."
+        ]
 
     def problems(self) -> list[str]:
         """Return the reasons not to rely on the draws, with remedies; an empty list if there are none."""
@@ -367,6 +495,10 @@ class Fit(Posterior):
         return Saved.load(path)
 
 
+REJECTED = -4.6
+"""Log Bayes factor against the best law, below which a sample rejects a law. It is 1/100."""
+UNSEEN = 0.25
+"""Largest share of the true links in entities beyond the sampled sizes for which there is no alarm."""
 LINKS = (COMMON_LINKS, TRUE_LINKS)
 """Columns whose totals are those of the completed populations."""
 EXPECTED: dict[Column, Callable[[Fit], FloatArray]] = {
@@ -508,10 +640,14 @@ def _fitted(
     need_draws(sampler.draws)
     rng, model, evidence = generator(rng), SizeModel() if model is None else model, Evidence.of(sample)
     need_object(model, "tied", "a model is an object such as SizeModel()")
-    parts = [CompiledPart.of(part, evidence.data) for part in model.tied.values()]
-    draws = joined(dict(zip(model.tied, sampler(parts, rng), strict=True)), evidence.data, rng)
+    tied = {place: laws(part) for place, part in model.tied.items()}
+    compiled = [CompiledPart.of(law, evidence.data) for part in tied.values() for law in part.laws.values()]
+    drawn = iter(sampler(compiled, rng))
+    parts = {place: {name: next(drawn) for name in part.laws} for place, part in tied.items()}
+    mixed = {place: weighed(place, tied[place], of_laws, rng) for place, of_laws in parts.items()}
+    draws = joined(mixed, evidence.data, rng)
     population = completed(draws.by_size, evidence.data, rng)
-    fit = Fit(sample, model, evidence, draws, population, int(rng.integers(2**31)))
+    fit = Fit(sample, model, evidence, draws, population, int(rng.integers(2**31)), parts)
     if links_out_of_reach(sample.units) < 0.1:
         for alarm in out_of_balance(sample):
             warnings.warn(f"{alarm} A size model relies on the known total.", Alarm, stacklevel=3)

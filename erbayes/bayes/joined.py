@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
 from ..arrays import FloatArray
 from ..errors import DataError
@@ -39,6 +40,9 @@ class Joined:
         Parts that were drawn by NUTS because their importance weights were unreliable.
     problems : list of str
         Reasons not to rely on the draws, with remedies.
+    log_evidence : float
+        Log marginal likelihood of all parts and of the known total, without terms that depend on the data
+        alone.
     """
 
     by_size: dict[str, FloatArray]
@@ -48,6 +52,7 @@ class Joined:
     khat: dict[str, float]
     refitted: list[str]
     problems: list[str]
+    log_evidence: float = 0.0
 
 
 def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator) -> Joined:
@@ -106,6 +111,7 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
         {**{name: p.khat for name, p in parts.items()}, "total": khat},
         [name for name, p in parts.items() if p.refitted],
         problems,
+        sum(p.log_evidence for p in parts.values()) + float(logsumexp(log_w) - np.log(log_w.size)),
     )
 
 

@@ -11,10 +11,11 @@ import pytensor.tensor as pt
 
 from .contract import LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
 from .evidence import Evidence
+from .laws import OneOf, laws
 from .outcomes import Bounded, Exactness, Leakage, Retention
 from .parts import COMPILER
 from .population import Links, unsampled
-from .priors import counts, normalised
+from .priors import Level, Slope, counts, normalised
 from .sizes import PredictionInformed, SizeFamily
 
 
@@ -43,6 +44,43 @@ class Sizes:
         return {"entities": data["records"] * pt.exp(of_records) / data["size"]}
 
 
+SIZES = OneOf(
+    {
+        "predicted": PredictionInformed(),
+        "giants": PredictionInformed(larger_share=Level(-0.5, 1.5), larger_factor=Level(3.0, 1.0)),
+    },
+    {"predicted": 0.95, "giants": 0.05},
+)
+"""Default laws of sizes: as predicted, or with many records in entities far larger than predicted."""
+RETENTION = OneOf(
+    {
+        "usual": Retention(),
+        "uneven": Retention(
+            precision_level=Level(1.0, 0.8),
+            precision_slope=Slope(0.0, 0.15),
+            break_slope=Slope(0.1, 0.2),
+            share_slope=Slope(0.0, 0.3),
+            break_amplitude=0.4,
+            share_amplitude=0.6,
+        ),
+        "bounded": Retention(
+            precision_level=Level(1.2, 0.8),
+            precision_slope=Slope(0.0, 0.1),
+            break_slope=Slope(0.5, 0.25),
+            share_slope=Slope(-0.6, 0.2),
+            break_amplitude=0.8,
+        ),
+    },
+    {"usual": 0.88, "uneven": 0.1, "bounded": 0.02},
+)
+"""Default laws of retention.
+
+- usual: small entities show the links that large ones keep
+- uneven: large entities keep more or less than small ones show, and differ among each other
+- bounded: pieces are not larger in larger entities, so that giants keep next to nothing
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class SizeModel:
     """A model of how many entities have each size, and of their errors given size.
@@ -50,7 +88,8 @@ class SizeModel:
     Parameters
     ----------
     sizes : SizeFamily
-        How many entities have each size.
+        How many entities have each size. It and each of the next three can be one of several laws
+        (`OneOf`), as sizes and retention are by default.
     retention, leakage, exactness : Part
         Links that an entity keeps, foreign records that it meets, and whether it is exactly predicted. They
         are `Retention`, `Leakage` and `Exactness`, or parts of your own with the same quantities
@@ -67,8 +106,8 @@ class SizeModel:
     (['sizes', 'retention', 'leakage'], ['exactness', 'bounded'])
     """
 
-    sizes: SizeFamily = field(default_factory=PredictionInformed)
-    retention: Part = field(default_factory=Retention)
+    sizes: SizeFamily | OneOf = field(default_factory=lambda: SIZES)
+    retention: Part = field(default_factory=lambda: RETENTION)
     leakage: Part = field(default_factory=Leakage)
     exactness: Part = field(default_factory=Exactness)
     bounded: Part = field(default_factory=Bounded)
@@ -76,8 +115,16 @@ class SizeModel:
     @property
     def tied(self) -> dict[str, Part]:
         """The parts that the known number of predicted links ties. Without it they are independent."""
-        parts = {"sizes": Sizes(self.sizes), "retention": self.retention, "leakage": self.leakage}
-        return {place: PlacedPart(place, part) for place, part in parts.items()}
+        return {
+            place: self._placed(place, getattr(self, place)) for place in ("sizes", "retention", "leakage")
+        }
+
+    @staticmethod
+    def _placed(place: str, part: Any) -> Part:
+        """Return a part in its place. If it follows one of several laws, each is in that place."""
+        family = place == "sizes"
+        placed = {k: PlacedPart(place, Sizes(v) if family else v) for k, v in laws(part).laws.items()}
+        return OneOf(placed, part.weights) if isinstance(part, OneOf) else placed[""]
 
     @property
     def untied(self) -> dict[str, Part]:

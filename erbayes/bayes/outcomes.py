@@ -456,7 +456,7 @@ class Between:
         s, bins = entities.size[varies], entities.bin[varies]
         share = (values[varies] - self.low(s)) / (self.high(s) - self.low(s))
         share = open_mean(np.clip(share, 0, 1), steps[varies])
-        sums = [np.bincount(bins, v, J) for v in (np.log(share), np.log1p(-share))]
+        sums = [np.bincount(bins, v, J).astype(float) for v in (np.log(share), np.log1p(-share))]
         return {
             "bounded_count": np.bincount(bins, minlength=J),
             "bounded_shares": np.column_stack(sums),

@@ -56,6 +56,8 @@ class PartDraws:
         True if NUTS drew them because the importance weights were unreliable.
     statistics : dict, name -> array, (chain, draw)
         Statistics of NUTS, for all parts that it drew jointly; empty for importance sampling.
+    log_evidence : float
+        Log marginal likelihood of the part, without terms that depend on the data alone.
     """
 
     by_size: dict[str, FloatArray]
@@ -65,6 +67,7 @@ class PartDraws:
     problems: list[str]
     refitted: bool = False
     statistics: dict[str, Any] = field(default_factory=dict)
+    log_evidence: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -381,21 +384,30 @@ class CompiledPart:
         """Return the log density at a symbolic θ, given that there are errors. The data are constants."""
         return self.program.log_density(theta, [pt.constant(v) for v in self.data.values()])
 
+    @property
+    def log_flawless(self) -> float:
+        """Log joint density of the data and of the state without any error."""
+        with COMPILER:
+            return float(self.program.log_flawless(*self.data.values()))
+
     def flawless(self, log_evidence: float) -> float:
         """Return the posterior probability of no error, from the log evidence given that there are errors."""
-        with COMPILER:
-            odds = float(self.program.log_flawless(*self.data.values())) - log_evidence
+        odds = self.log_flawless - log_evidence
         return float(1 / (1 + np.exp(-np.clip(odds, -700, 700))))
 
-    def draws(self, thetas: FloatArray, flawless: float, rng: np.random.Generator, **about: Any) -> PartDraws:
-        """Return draws at each θ, (chain, draw, d), a random share `flawless` of them without any error.
+    def draws(
+        self, thetas: FloatArray, log_evidence: float, rng: np.random.Generator, **about: Any
+    ) -> PartDraws:
+        """Return draws at each θ, (chain, draw, d), a random share of them without any error.
 
-        `about` holds the other fields of `PartDraws`, such as khat and problems.
+        `log_evidence` is the log marginal likelihood given that there are errors. `about` holds the other
+        fields of `PartDraws`, such as khat and problems.
         """
+        flawless, evidence = self.flawless(log_evidence), float(np.logaddexp(log_evidence, self.log_flawless))
         states = np.zeros(thetas.shape[:2], dtype=np.int64)
         if flawless > 0:
             states[...] = rng.random(states.shape) < flawless
-        return self.evaluated(thetas, states, **about)
+        return self.evaluated(thetas, states, log_evidence=evidence, **about)
 
     def evaluated(self, thetas: FloatArray, states: IntArray, **about: Any) -> PartDraws:
         """Return draws at each θ, (chain, draw, d), and state, (chain, draw). `about` is as in `draws`."""

@@ -259,13 +259,12 @@ class NUTS:
         posteriors = [approximated(part, PILOT_DRAWS, rng) for part in parts]
         chains, draws = self.sampled(parts, posteriors, rng), []
         for part, posterior, thetas in zip(parts, posteriors, chains.thetas, strict=True):
-            flawless = part.flawless(posterior.log_evidence)
             about: dict[str, Any] = {
                 "khat": posterior.khat,
                 "problems": problems_of_chains(thetas, part.coordinates) if self.chains > 1 else [],
                 "statistics": chains.statistics,
             }
-            draws.append(part.draws(thetas, flawless, rng, **about))
+            draws.append(part.draws(thetas, posterior.log_evidence, rng, **about))
         return draws
 
     def sampled(
@@ -341,6 +340,7 @@ class Importance:
                     f"importance weights are unreliable (Pareto k {p.khat:.2f}, above {KHAT}): "
                     "install nutpie, or use nuts()"
                 ]
-            thetas, flawless = thetas.reshape(self.chains, self.draws, -1), part.flawless(p.log_evidence)
-            draws.append(part.draws(thetas, flawless, rng, khat=p.khat, refitted=refitted, problems=problems))
+            thetas = thetas.reshape(self.chains, self.draws, -1)
+            about = {"khat": p.khat, "refitted": refitted, "problems": problems}
+            draws.append(part.draws(thetas, p.log_evidence, rng, **about))
         return draws

@@ -18,7 +18,7 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from .grid import RANK
-from .priors import Level, Slope, hyper, need_positive, smooth
+from .priors import Level, Prior, Slope, hyper, need_positive, normalised, smooth, variable
 
 Tensors = Mapping[str, Any]
 
@@ -60,26 +60,48 @@ class PredictionInformed:
     H is the histogram of predicted sizes, smoothed over .4 doublings and extended past its largest size. b is
     a slope per doubling, and g a smooth function.
 
+    A share of the records belongs to further entities, which are larger than predicted clusters. The sizes of
+    the entities of these records are log-normal. Their median is a factor times the mean size of a random
+    record's predicted cluster.
+
     Parameters
     ----------
     slope : float
         Prior scale of b, which is t distributed with 3 degrees of freedom. Above 0.
     amplitude : float
         Prior scale of g, a Gaussian process with a length scale of 2.5 doublings. Above 0.
+    larger_share : Prior
+        Logit of the share of the records in larger entities.
+    larger_factor : Prior
+        Log of the factor.
+    larger_spread : Prior
+        Log of the standard deviation of the log sizes of larger entities.
 
     Examples
     --------
     >>> from erbayes.bayes import PredictionInformed, SizeModel
-    >>> SizeModel(PredictionInformed(slope=0.5)).sizes
-    PredictionInformed(slope=0.5, amplitude=0.35)
+    >>> SizeModel(PredictionInformed(slope=0.5)).sizes.larger_share
+    Level(mean=-3.5, sd=1.5)
     """
 
-    slope: float = 0.25
-    amplitude: float = 0.35
+    slope: float = 0.35
+    amplitude: float = 0.55
+    larger_share: Prior = Level(-3.5, 1.5)
+    larger_factor: Prior = Level(1.5, 1.0)
+    larger_spread: Prior = Level(0.0, 0.4)
 
     def log_weights(self, data: Tensors) -> Any:
         tilt = Slope(0.0, self.slope)("size_slope") * (data["x"] - data["centre"])
-        return data["log_predicted"] + tilt + smooth("size_tilt", RANK, self.amplitude)(data["basis"])
+        tilted = data["log_predicted"] + tilt + smooth("size_tilt", RANK, self.amplitude)(data["basis"])
+        log_size = pt.log(data["size"])
+        share = variable(self.larger_share, "larger_share_logit")
+        median = data["log_biased_mean"] + variable(self.larger_factor, "larger_log_factor")
+        z = (log_size - median) / pt.exp(variable(self.larger_spread, "larger_log_spread"))
+        larger = normalised(-0.5 * z**2 - log_size + pt.log(data["width"]))
+        of_records = pt.logaddexp(
+            normalised(tilted + log_size) - pt.softplus(share), larger - pt.softplus(-share)
+        )
+        return of_records - log_size
 
 
 @dataclass(frozen=True, slots=True)

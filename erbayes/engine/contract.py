@@ -46,6 +46,21 @@ class Paired(Engine, Protocol):
         ...
 
 
+@runtime_checkable
+class Doubting(Engine, Protocol):
+    """An engine that can name the metrics that rest on more than the sample."""
+
+    def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[str]:
+        """Return one sentence for each such metric, with its remedy.
+
+        Raises
+        ------
+        DataError
+            If the engine does not suit this sample.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Estimator:
     """An engine with a kind of interval.

@@ -1,0 +1,130 @@
+"""Several laws for one part of a size model, of which the sample shows which holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..errors import DataError
+from .importance import resampled
+from .parts import PartDraws
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """A part of a size model that follows one of several laws. The posterior weighs them by their evidence.
+
+    The evidence of a law is its marginal likelihood. The posterior probability of a law is in proportion to
+    its prior weight times its evidence. Draws come from each law with this probability. The tie of all parts
+    by the known number of predicted links then changes it further.
+
+    Parameters
+    ----------
+    laws : mapping, name -> Part or SizeFamily
+        The most usual law first. It stands for the part in `Fit.pymc`. All have the same observed variables,
+        so that their evidence can be compared.
+    weights : mapping, name -> float
+        Prior weights, above 0. By default all are equal.
+
+    Raises
+    ------
+    DataError
+        No law, or weights that are not above 0 or of other names.
+
+    Examples
+    --------
+    >>> from erbayes.bayes import Level, OneOf, Retention, SizeModel
+    >>> careful, careless = Retention(), Retention(break_level=Level(0.5, 0.5))
+    >>> law = OneOf({"careful": careful, "careless": careless}, {"careful": 3, "careless": 1})
+    >>> SizeModel(retention=law).retention.probability
+    {'careful': 0.75, 'careless': 0.25}
+    """
+
+    laws: Mapping[str, Any]
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.laws:
+            raise DataError("OneOf needs a law or more")
+        if self.weights and (
+            set(self.weights) != set(self.laws) or not all(0 < w < np.inf for w in self.weights.values())
+        ):
+            raise DataError(
+                f"weights must be above 0, one for each of {', '.join(self.laws)}, not {dict(self.weights)}"
+            )
+
+    @property
+    def probability(self) -> dict[str, float]:
+        """Prior probability of each law."""
+        weights = {name: float(self.weights.get(name, 1.0)) for name in self.laws}
+        return {name: w / sum(weights.values()) for name, w in weights.items()}
+
+    @property
+    def usual(self) -> Any:
+        """The first law."""
+        return next(iter(self.laws.values()))
+
+    @property
+    def title(self) -> str:
+        """Name of the first law in messages."""
+        return str(getattr(self.usual, "title", type(self.usual).__name__))
+
+    def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Create the first law in a PyMC model, and return its quantities by size."""
+        return dict(self.usual.given_size(data))
+
+
+def laws(part: Any) -> OneOf:
+    """Return a part as `OneOf`: itself, or the only law of one."""
+    return part if isinstance(part, OneOf) else OneOf({"": part})
+
+
+def weighed(name: str, part: OneOf, draws: Mapping[str, PartDraws], rng: np.random.Generator) -> PartDraws:
+    """Mix the draws of the laws of a part by their posterior probabilities.
+
+    Parameters
+    ----------
+    name : str
+        Place of the part. The position of the law of each draw is the parameter "<name>_law".
+    part : OneOf
+    draws : mapping, name of the law -> PartDraws
+        Draws of each law, with the same chains and draws.
+    rng : Generator
+
+    Returns
+    -------
+    PartDraws
+        Parameters and quantities that all laws have. Problems are those of laws with a draw.
+    """
+    if len(draws) == 1:
+        return next(iter(draws.values()))
+    log_weights = np.log(list(part.probability.values()))
+    log_joint = log_weights + [d.log_evidence for d in draws.values()]
+    evidence = float(np.logaddexp.reduce(log_joint))
+    C, K = next(iter(draws.values())).log_prior.shape
+    probability = np.exp(log_joint - evidence)
+    law = np.stack([rng.permutation(resampled(probability, K, rng)) for _ in range(C)])
+    chain, draw = np.arange(C)[:, None], np.arange(K)
+
+    def mixed(values: list[FloatArray]) -> FloatArray:
+        return np.asarray(np.stack(values)[law, chain, draw])
+
+    def common(field: str) -> dict[str, FloatArray]:
+        first, *others = (getattr(d, field) for d in draws.values())
+        return {k: mixed([first[k], *(o[k] for o in others)]) for k in first if all(k in o for o in others)}
+
+    chosen = {n: d for i, (n, d) in enumerate(draws.items()) if (law == i).any()}
+    return replace(
+        next(iter(chosen.values())),
+        by_size=common("by_size"),
+        parameters=common("parameters") | {f"{name}_law": law},
+        log_prior=mixed([d.log_prior + w for d, w in zip(draws.values(), log_weights, strict=True)]),
+        khat=max(d.khat for d in chosen.values()),
+        problems=[f"{n}: {problem}" for n, d in chosen.items() for problem in d.problems],
+        refitted=any(d.refitted for d in chosen.values()),
+        log_evidence=evidence,
+    )

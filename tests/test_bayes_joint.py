@@ -1,0 +1,164 @@
+"""Joint calibration: the parts tied by the known links, then completed, on populations drawn from the prior.
+
+The parts alone are calibrated in test_bayes.py. Here whole populations come from the model: numbers of
+entities, the links of each, its foreign records, and the number of predicted links. A fit to a sample of
+each must cover the population's own precision and recall as often as it says.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+pytest.importorskip("pymc", reason="pymc is not installed")
+
+import pymc as pm
+from pytensor.compile.mode import Mode
+
+import erbayes as eb
+from erbayes import bayes
+from erbayes.bayes import Level, Slope
+from erbayes.bayes.contract import LOG_FLAWLESS
+from erbayes.bayes.evidence import Entities, Evidence, _counted
+from erbayes.bayes.grid import INTRUSION
+from erbayes.bayes.joined import joined
+from erbayes.bayes.laws import laws, weighed
+from erbayes.bayes.parts import CompiledPart, own_model
+from erbayes.bayes.population import completed
+from erbayes.bayes.samplers import Importance
+from erbayes.columns import pairs
+from erbayes.simulate import LogNormal, Misattribution, simulate
+
+SIZES = bayes.PredictionInformed(0.08, 0.12, Level(-3.0, 0.5), Level(1.0, 0.3), Level(-0.5, 0.2))
+USUAL = bayes.Retention(
+    Level(-0.7, 0.5),
+    Level(1.0, 0.4),
+    Level(1.5, 0.4),
+    Level(2.0, 0.5),
+    Slope(0.25, 0.08),
+    Slope(0.05, 0.05),
+    Slope(0.0, 0.05),
+    0.08,
+    0.1,
+    unbroken=0.0,
+)
+HALF = replace(USUAL, break_level=Level(0.5, 0.4), share_slope=Slope(-0.2, 0.05))
+LEAKAGE = bayes.Leakage(
+    Level(-1.5, 0.5), Slope(0.3, 0.06), 0.08, Slope(-0.5, 0.1), Slope(-0.03, 0.02), 0.2, unmet=0.0
+)
+ONE = bayes.SizeModel(SIZES, USUAL, LEAKAGE)
+SEVERAL = bayes.SizeModel(SIZES, bayes.OneOf({"usual": USUAL, "half": HALF}), LEAKAGE)
+"""Priors about a third as wide as the defaults, so that every population can be drawn and fitted."""
+
+
+@dataclass(frozen=True)
+class World:
+    """One population of the model: the evidence of a sample of it, and its precision and recall."""
+
+    data: dict
+    truth: np.ndarray
+
+
+def drawn(model, evidence, number, seed):
+    """Quantities by size of `number` draws from the prior; each from one of its laws."""
+    values, g = {}, np.random.default_rng(seed)
+    for part in model.tied.values():
+        one_of = laws(part)
+        chosen = g.choice(len(one_of.laws), number, p=list(one_of.probability.values()))
+        of_laws = []
+        for law in one_of.laws.values():
+            _, by = own_model(law, evidence.data)
+            by.pop(LOG_FLAWLESS, None)
+            of_laws.append(
+                dict(
+                    zip(
+                        by,
+                        pm.draw(list(by.values()), number, random_seed=seed, mode=Mode("py", None)),
+                        strict=True,
+                    )
+                )
+            )
+        values |= {k: np.stack([v[k] for v in of_laws])[chosen, np.arange(number)] for k in of_laws[0]}
+    return values
+
+
+def world(by, evidence, n, g):
+    """Draw a finite population from quantities by size, and a sample of n of its entities."""
+    s, grid = evidence.grid.size, evidence.grid
+    at = np.repeat(np.arange(len(s)), g.poisson(by["entities"]))
+    size, mean, precision = s[at], by["share_mean"][at], by["share_precision"][at]
+    whole = g.random(len(at)) < by["intact"][at]
+    share = g.beta(np.maximum(mean * precision, 1e-6), np.maximum((1 - mean) * precision, 1e-6))
+    steps = np.maximum(size - 2, 0)
+    kept = np.clip((share * (steps + 1) - 0.5) / np.maximum(steps, 1), 0, 1)
+    links = np.where(whole, pairs(size), np.where(steps > 0, kept * pairs(size - 1), 0))
+    links = np.where(size == 1, 0, links)
+    chance = by["intrusion_chance"].cumsum(axis=1)[grid.doubling[at]]
+    value = INTRUSION[: chance.shape[1]][
+        (g.random(len(at))[:, None] > chance).sum(axis=1).clip(max=chance.shape[1] - 1)
+    ]
+    foreign = np.where(g.random(len(at)) < by["met"][at], value * size, 0.0)
+    unit, times = np.unique(g.integers(len(at), size=n), return_counts=True)
+    entities = Entities(size[unit], links[unit], foreign[unit], times, at[unit])
+    common, predicted = links.sum(), links.sum() + foreign.sum() / 2
+    known = {"records": size.sum(), "predicted_links": max(predicted, 0.5)}
+    data = evidence.data | _counted(grid, INTRUSION[: chance.shape[1]], entities) | known
+    return World(data, np.array([common / predicted, common / pairs(size).sum()]))
+
+
+def fitted(model, data, g):
+    """Draws of precision and recall, as `fast` makes them, and the Pareto shape of the known total."""
+    parts = {}
+    for place, part in model.tied.items():
+        one_of = laws(part)
+        compiled = [CompiledPart.of(law, data) for law in one_of.laws.values()]
+        of_laws = dict(zip(one_of.laws, Importance(500)(compiled, g), strict=True))
+        parts[place] = weighed(place, one_of, of_laws, g)
+    found = joined(parts, data, g)
+    population = completed(found.by_size, data, g)
+    precision = population.common / (population.common + population.false)
+    return np.stack([precision, population.common / population.true], axis=-1)[0], found.khat["total"]
+
+
+def ranks(model, number, seed=1):
+    pop = simulate(LogNormal(1.0, 1.1), Misattribution(0.1), 8000, 3)
+    g = np.random.default_rng(seed)
+    ids = g.choice(pop.true.unique(), 100, replace=False)
+    units = eb.measure(pop.pred, pop.true[pop.true.isin(ids)])
+    evidence = Evidence.of(eb.Sample(units, eb.UniformClusters()))
+    prior, rank, khat = drawn(model, evidence, number, seed), [], []
+    for i in range(number):
+        one = world({k: v[i] for k, v in prior.items()}, evidence, 100, g)
+        values, k = fitted(model, one.data, g)
+        rank.append((values < one.truth).mean(axis=0))
+        khat.append(k)
+    return np.array(rank), np.array(khat)
+
+
+def test_a_few_populations_of_several_laws():
+    """Of 24 x 2 intervals at 95 %, more than 8 miss with a probability of one in a thousand."""
+    rank, khat = ranks(SEVERAL, 24)
+    missed = ((rank < 0.025) | (rank > 0.975)).sum()
+    assert missed <= stats.binom(48, 0.05).ppf(0.999)
+    assert (khat < 0.7).mean() > 0.9
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("model", [ONE, SEVERAL], ids=["one law", "two laws"])
+def test_joint_calibration(model):
+    rank, khat = ranks(model, 150)
+    for name, r in zip("PR", rank.T, strict=True):
+        inside = ((r > 0.025) & (r < 0.975)).mean()
+        p = stats.kstest(r, "uniform").pvalue
+        print(
+            name,
+            "95 % intervals cover",
+            inside.round(3),
+            "KS p",
+            round(p, 4),
+            "deciles",
+            np.histogram(r, 10, (0, 1))[0],
+        )
+        assert inside > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 150) and p > 1e-3
+    assert (khat < 0.7).mean() > 0.95

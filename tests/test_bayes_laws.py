@@ -1,0 +1,230 @@
+"""Several laws for one part: their evidence, the draws of each, the range over them, and the alarm."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+pytest.importorskip("pymc", reason="pymc is not installed")
+
+import erbayes as eb
+from erbayes import bayes
+from erbayes import metrics as m
+from erbayes.bayes.evidence import Evidence
+from erbayes.bayes.fit import REJECTED
+from erbayes.bayes.laws import weighed
+from erbayes.bayes.model import Sizes
+from erbayes.bayes.parts import CompiledPart, PartDraws
+from erbayes.bayes.samplers import Importance
+from erbayes.bayes.sizes import PredictionInformed
+from erbayes.engine import Doubting
+from erbayes.report import report
+from erbayes.simulate import Population, Zeta, population
+
+pytestmark = pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged", "ignore::erbayes.Alarm")
+P, R = m.pairwise_precision, m.pairwise_recall
+
+
+@cache
+def cut(most=40):
+    """A population whose prediction cuts every entity into clusters of at most `most` records."""
+    true = population(Zeta(2.1, 800), 12_000, 3)
+    rank = true.groupby(true).cumcount() // most
+    return Population(true.astype(str) + "-" + rank.astype(str), true)
+
+
+def sample(design, n=80, seed=1, pop=None):
+    pop, g = pop or cut(), np.random.default_rng(seed)
+    if isinstance(design, eb.UniformClusters):
+        ids = g.choice(pop.true.unique(), n, replace=False)
+        return eb.Sample(eb.measure(pop.pred, pop.true[pop.true.isin(ids)]), design)
+    drawn = pop.true.iloc[g.integers(len(pop.true), size=n)].tolist()
+    units = eb.measure(pop.pred, pop.true[pop.true.isin(drawn)])
+    return eb.Sample(units, eb.UniformRecords(drawn))
+
+
+@pytest.fixture(scope="module")
+def clusters():
+    return bayes.fast(sample(eb.UniformClusters()), draws=400, rng=1)
+
+
+@pytest.fixture(scope="module")
+def records():
+    return bayes.fast(sample(eb.UniformRecords()), draws=400, rng=1)
+
+
+def test_data_have_one_type_whether_or_not_an_entity_is_broken():
+    """A part that is compiled for one sample takes the next: its data must not change their type."""
+    intact, broken = (Evidence.of(sample(eb.UniformClusters(), seed=s, pop=cut(20))) for s in (6, 1))
+    assert intact.data["broken"].sum() == 0 < broken.data["broken"].sum()
+    for name in intact.data:
+        assert np.asarray(intact.data[name]).dtype == np.asarray(broken.data[name]).dtype, name
+
+
+def draws_of(law, evidence, khat=0.1, problems=()):
+    """Draws whose values name their law, chain and draw."""
+    value = 1000.0 * law + np.arange(60).reshape(2, 30)
+    own = {"common": value, f"only_{law}": value}
+    return PartDraws({"kept": value[..., None]}, own, value / 7, khat, list(problems), log_evidence=evidence)
+
+
+def test_draws_come_from_each_law_with_its_posterior_probability():
+    part = bayes.OneOf({"a": None, "b": None, "c": None}, {"a": 6.0, "b": 3.0, "c": 1.0})
+    evidence = [-20.0, -19.0, -80.0]
+    laws = {k: draws_of(i, e) for i, (k, e) in enumerate(zip("abc", evidence, strict=True))}
+    laws["b"] = replace(laws["b"], khat=0.9, problems=["bad"])
+    laws["c"] = replace(laws["c"], khat=5.0, problems=["worse"])
+    found = weighed("retention", part, laws, np.random.default_rng(1))
+    weights = np.array([0.6 * np.exp(-20.0), 0.3 * np.exp(-19.0), 0.1 * np.exp(-80.0)])
+    law = found.parameters["retention_law"]
+    for of_chain in law:
+        np.testing.assert_allclose(
+            np.bincount(of_chain, minlength=3) / 30, weights / weights.sum(), atol=1 / 30
+        )
+    assert found.log_evidence == pytest.approx(np.log(weights.sum()))
+    value = 1000.0 * law + np.arange(60).reshape(2, 30)
+    np.testing.assert_array_equal(found.parameters["common"], value)
+    np.testing.assert_array_equal(found.by_size["kept"][..., 0], value)
+    np.testing.assert_allclose(found.log_prior, value / 7 + np.log([0.6, 0.3, 0.1])[law])
+    assert set(found.parameters) == {"common", "retention_law"}
+    assert found.khat == 0.9 and found.problems == ["b: bad"], "a law without draws has no say"
+    assert (law[0] != np.sort(law[0])).any(), "laws are mixed along a chain"
+
+
+def test_the_evidence_of_a_law_is_its_marginal_likelihood():
+    """By a sum over a fine grid of the only parameter, of the likelihood in plain NumPy."""
+    data = Evidence.of(sample(eb.UniformClusters())).data
+    s, width, n = data["size"], data["width"], data["drawn"]
+    z = np.linspace(-8, 8, 4001)
+
+    def marginal(sd):
+        a = 1 + 1.2 * np.exp(sd * z)
+        weights = -a[:, None] * np.log(s) + np.log(width)
+        log_p = weights - logsumexp(weights, axis=1, keepdims=True)
+        prior = -0.5 * z**2 - 0.5 * np.log(2 * np.pi) + np.log(z[1] - z[0])
+        return logsumexp(log_p @ n + prior)
+
+    scales = {"wide": 1.0, "narrow": 0.05}
+    compiled = [CompiledPart.of(Sizes(bayes.Zeta(sd)), data) for sd in scales.values()]
+    found = [d.log_evidence for d in Importance(4000)(compiled, np.random.default_rng(1))]
+    assert found == pytest.approx([marginal(sd) for sd in scales.values()], abs=0.05)
+    assert abs(found[0] - found[1]) > 0.3, "the laws differ"
+
+
+def test_the_evidence_of_a_fit_has_the_known_total(clusters):
+    """The parts' evidence, plus the log of the mean density of the known number of links."""
+    one = next(iter(clusters.by_law.values()))
+    parts = sum(d.log_evidence for of_laws in one.parts.values() for d in of_laws.values())
+    by = {k: v for of_laws in one.parts.values() for d in of_laws.values() for k, v in d.by_size.items()}
+    g, data, mean = np.random.default_rng(3), one.evidence.data, []
+    s = data["size"]
+    c2 = s * (s - 1) / 2
+    for _ in range(3000):
+        i, j, k = g.integers(400, size=3)
+        M = by["entities"][0, i]
+        p = 1 / M.sum()
+        rest = M * np.maximum(1 - data["draws"] * p, 0)
+        rest = rest * (data["records"] - data["sampled_records"]) / (rest @ s)
+        kept, square = by["kept"][0, j], by["kept_square"][0, j]
+        foreign, foreign_square = by["foreign"][0, k], by["foreign_square"][0, k]
+        links = (
+            rest @ (c2 * kept + s * foreign / 2) + data["sampled_common_links"] + data["sampled_foreign"] / 2
+        )
+        var = rest @ (c2**2 * square + s**2 * foreign_square / 4 + c2 * s * kept * foreign)
+        var = min(var / links**2, 0.25) + 1e-4
+        mean.append(-0.5 * np.log(var) - 0.5 * np.log(links / data["predicted_links"]) ** 2 / var)
+    assert one.draws.log_evidence - parts == pytest.approx(logsumexp(mean) - np.log(3000), abs=0.15)
+
+
+def test_a_share_of_the_records_is_in_larger_entities():
+    family = PredictionInformed(
+        larger_share=bayes.Level(-1.0, 1e-6),
+        larger_factor=bayes.Level(2.0, 1e-6),
+        larger_spread=bayes.Level(-0.5, 1e-6),
+        slope=1e-6,
+        amplitude=1e-6,
+    )
+    data = Evidence.of(sample(eb.UniformClusters())).data
+    (found,) = Importance(100)([CompiledPart.of(Sizes(family), data)], np.random.default_rng(1))
+    s = data["size"]
+    body = np.exp(data["log_predicted"]) * s
+    median, sd = np.exp(data["log_biased_mean"] + 2), np.exp(-0.5)
+    tail = np.exp(-0.5 * (np.log(s / median) / sd) ** 2) / s * data["width"]
+    share = 1 / (1 + np.e)
+    records = data["records"] * ((1 - share) * body / body.sum() + share * tail / tail.sum())
+    np.testing.assert_allclose(found.by_size["entities"][0, 0] * s, records, rtol=1e-3, atol=1e-4)
+
+
+def test_a_fit_has_each_combination_of_laws(clusters):
+    assert (
+        list(clusters.by_law)[:2] == ["predicted, usual", "predicted, uneven"] and len(clusters.by_law) == 6
+    )
+    assert set(np.unique(clusters.draws.parameters["retention_law"])) <= {0, 1, 2}
+    told = clusters.laws([P, R])
+    assert told.index.names == ["metric", "law"] and len(told) == 12
+    assert told.log_evidence.max() == 0 and (told.rejected == (told.log_evidence < REJECTED)).all()
+    under = clusters.by_law["giants, bounded"].apply(R)
+    row = told.loc[("pairwise-recall", "giants, bounded")]
+    assert [row.estimate, row.lower, row.upper] == pytest.approx([under.mean[0], *under.interval()[0]])
+    table = clusters.table(metrics=[R, P])
+    kept = told[~told.rejected]
+    for name in ("pairwise-recall", "pairwise-precision"):
+        assert table.law_lower[name] == kept.loc[name].lower.min()
+        assert table.law_upper[name] == kept.loc[name].upper.max()
+    assert clusters.table().index.size == 6, "all usual metrics"
+
+
+def test_recall_of_split_giants_raises_an_alarm_under_clusters_and_none_under_records(clusters, records):
+    truth = cut().value(R)
+    (lower, upper), *_ = clusters.apply(R).interval()
+    assert not lower <= truth <= upper, "the sample shows no giant"
+    (alarm,) = clusters.alarms
+    table = clusters.table(metrics=R)
+    assert f"between {table.law_lower.iloc[0]:.2f} and {table.law_upper.iloc[0]:.2f}" in alarm
+    assert f"more than {clusters.evidence.entities.size.max():,.0f} records" in alarm
+    assert "UniformRecords" in alarm and "BySize(numpy.sqrt)" in alarm
+    assert records.alarms == []
+    (lower, upper), *_ = records.apply(R).interval()
+    assert lower <= truth <= upper
+
+
+def test_one_law_has_no_range_and_no_alarm(clusters):
+    model = bayes.SizeModel(bayes.PredictionInformed(), bayes.Retention())
+    one = bayes.fast(clusters.sample, model, draws=200, rng=1)
+    assert one.by_law == {} and one.alarms == [] and one.laws().empty
+    assert "law_lower" not in one.table(metrics=R)
+
+
+def test_a_report_shows_the_alarm_of_its_engine(clusters):
+    engine = bayes.Modelled(draws=400)
+    assert isinstance(engine, Doubting)
+    (alarm,) = engine.alarms(clusters.sample, [R], 1)
+    page = report(clusters.sample, [R], engines={"size model": engine}, rng=1)
+    assert "size model: pairwise-recall rests on entities that the sample lacks" in page
+    assert "Do not quote a number of this page yet" in page and alarm[-40:] in page
+    assert engine.alarms(clusters.sample, [P], 1) == []
+
+
+@pytest.mark.parametrize(
+    ("laws", "weights", "message"),
+    [
+        ({}, {}, "OneOf needs a law or more"),
+        ({"a": None}, {"b": 1.0}, "weights must be above 0, one for each of a, not {'b': 1.0}"),
+        ({"a": None, "b": None}, {"a": 1.0, "b": 0.0}, "weights must be above 0, one for each of a, b"),
+    ],
+)
+def test_laws_that_cannot_be_weighed(laws, weights, message):
+    with pytest.raises(eb.DataError, match=message):
+        bayes.OneOf(laws, weights)
+
+
+def test_a_hand_of_laws_by_nuts_agrees_with_the_fast_fit(clusters):
+    pytest.importorskip("nutpie")
+    slow = bayes.nuts(clusters.sample, draws=400, tune=300, chains=2, rng=1, progressbar=False)
+    quick = bayes.fast(clusters.sample, draws=2000, rng=2)
+    a, b = slow.apply([P, R]), quick.apply([P, R])
+    assert np.abs((a.mean - b.mean) / b.sd).max() < 0.25
+    shares = [np.bincount(f.draws.parameters["retention_law"].ravel(), minlength=3) for f in (slow, quick)]
+    assert np.abs(shares[0] / shares[0].sum() - shares[1] / shares[1].sum()).max() < 0.1
