@@ -165,7 +165,7 @@ def test_the_order_of_rows_and_the_type_of_table_do_not_matter():
         for same in (shuffled, frame, sa.InMemory.of(frame)):
             again = sa.draw(same, plan, 40, 9)
             pd.testing.assert_frame_equal(again.table, first.table)
-            assert again.fingerprint == first.fingerprint == f"2000-{clusters}-{first.fingerprint[-8:]}"
+            assert again.fingerprint == first.fingerprint == f"2000-{clusters}-{first.fingerprint[-16:]}"
 
 
 def test_ids_that_are_numbers_draw_as_their_texts_do():
