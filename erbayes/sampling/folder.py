@@ -259,8 +259,8 @@ def refuse_plan(plan: Plan) -> None:
     """
     if isinstance(plan, PredictedClusters):
         raise DataError(
-            "a task asks which records are of the entity of one drawn record, and predicted clusters need the "
-            "entity of each of their records: label Drawn.members yourself, for erbayes.measure_predicted"
+            "a task asks which records are of the entity of one drawn record, and predicted clusters need "
+            "the entity of each of their records: label Drawn.members yourself, for erbayes.measure_predicted"
         )
 
 
