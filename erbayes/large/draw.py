@@ -71,7 +71,8 @@ class InDatabase:
         limits = ", ".join(f"({m}, '{key}')" for m, key in digits.items())
         if not limits:
             return self._empty("record", "cluster", "size", "key", *self.value)
-        most = f"k <= '{max(digits.values())}'"
+        # records are joined with their sizes, so first without those that no size lets through
+        most = "1 = 1" if self.by_cluster else f"k <= '{max(digits.values())}'"
         columns = "a.r, a.c, a.m, a.k" + ", a.v" * self.valued
         sql = (
             f"SELECT {columns} FROM ({self._sized(most, seed)}) AS a "

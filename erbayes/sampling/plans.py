@@ -1,4 +1,4 @@
-"""Plans: ways of drawing records of a prediction. Each makes the design of its draws once they are labelled."""
+"""Plans: ways of drawing records of a prediction. Each makes the design of its labelled draws."""
 
 from __future__ import annotations
 
