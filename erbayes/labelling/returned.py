@@ -318,6 +318,17 @@ def read_labels(folder: str | Path | Folder, prediction: Any = None) -> Labels:
     ------
     DataError
         A folder that is not one of a draw.
+
+    Examples
+    --------
+    Nobody has answered yet:
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from erbayes.sampling import Records, draw, tasks, write_folder
+    >>> drawn = draw({"r1": "a", "r2": "b", "r3": "c"}, Records(), n=1, seed=1)
+    >>> with TemporaryDirectory() as temporary:
+    ...     read_labels(write_folder(Path(temporary) / "to-label", drawn, tasks(drawn)))
+    Labels(0 records of 0 entities, from 0 of 1 tasks; 1 faults)
     """
     folder = folder if isinstance(folder, Folder) else read_folder(folder)
     reader = _Reader(folder)

@@ -119,7 +119,16 @@ def write_folder(
     ------
     DataError
         A path that holds something else than the folder of a draw, or answers without `replace`. Ids that no
-        sheet can hold.
+        sheet can hold. Draws of predicted clusters.
+
+    Examples
+    --------
+    >>> from erbayes.sampling import Records, draw, tasks
+    >>> drawn = draw({"r1": "a", "r2": "a", "r3": "b"}, Records(), n=2, seed=1)
+    >>> with TemporaryDirectory() as temporary:
+    ...     folder = write_folder(Path(temporary) / "to-label", drawn, tasks(drawn))
+    ...     sorted(path.name for path in folder.path.iterdir())[:3]
+    ['drawn.csv', 'drawn.json', 'label-A.html']
     """
     path = Path(path)
     need(tasks, pd.DataFrame, "tasks are a DataFrame, as sampling.tasks returns them")
@@ -250,8 +259,8 @@ def refuse_plan(plan: Plan) -> None:
     """
     if isinstance(plan, PredictedClusters):
         raise DataError(
-            "a task asks which records are of the entity of one drawn record; predicted clusters need the "
-            "entity of each of their records: label Drawn.members yourself, for erbayes.measure_predicted"
+            "a task asks which records are of the entity of one drawn record, and predicted clusters need "
+            "the entity of each of their records: label Drawn.members yourself, for erbayes.measure_predicted"
         )
 
 

@@ -184,7 +184,7 @@ def dealt(count: int, annotators: int = 1, overlap: float = 0.2, seed: int = 0) 
     Examples
     --------
     >>> dealt(5, annotators=2, overlap=0.2, seed=3)
-    {'A': [1, 2, 3], 'B': [3, 4, 5]}
+    {'A': [1, 2, 4], 'B': [2, 3, 5]}
     """
     count, annotators = whole(count, "the number of tasks"), whole(annotators, "annotators")
     number(overlap, "overlap", lambda share: 0 <= share <= 1, "lie in [0, 1]")
