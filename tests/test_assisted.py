@@ -491,7 +491,12 @@ def test_refusals():
         eb.Assisted(())
     with pytest.raises(eb.DataError, match=r"counted by Second\.of"):
         eb.Assisted((GOOD,))
-    for other in (second(prediction=GOOD), second(labels=LABELS[LABELS != DRAWS[0]])):
+    large = LABELS.index[LABELS == LABELS.value_counts().index[0]]
+    for other in (
+        second(prediction=GOOD),
+        second(labels=LABELS[LABELS != DRAWS[0]]),
+        second(labels=LABELS.drop(large[:1])),
+    ):
         with pytest.raises(
             eb.DataError, match="no second clustering was counted with the prediction and the labels"
         ):
