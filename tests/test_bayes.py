@@ -722,7 +722,7 @@ def test_every_total_is_near_the_truth(fit):
 
 
 def test_the_same_seed_gives_the_same(fit):
-    again, other = (bayes.fast(clusters(60, 1), rng=rng(seed)) for seed in (1, 2))
+    again, other = (bayes.fast(clusters(60, 1), ONE_LAW, rng=rng(seed)) for seed in (1, 2))
     np.testing.assert_array_equal(again.apply([P, R]).values, fit.apply([P, R]).values)
     assert (other.apply([P, R]).values != fit.apply([P, R]).values).any()
 
@@ -738,7 +738,8 @@ def test_another_prior_and_sample_need_no_compilation(fit, monkeypatch):
         raise AssertionError("compiled again")
 
     monkeypatch.setattr(Program, "__init__", refuse)
-    rigid = bayes.SizeModel(bayes.PredictionInformed(slope=0.001, amplitude=0.001))
+    larger = bayes.Level(-9, 0.001), bayes.Level(1.5, 0.001), bayes.Level(0, 0.001)
+    rigid = bayes.SizeModel(bayes.PredictionInformed(0.001, 0.001, *larger))
     found = bayes.fast(fit.sample, rigid, rng=rng())
     spread = [np.log(f.by_size["entities"]).std(axis=1).mean() for f in (found, fit)]
     assert spread[0] < 0.05 * spread[1]

@@ -190,10 +190,12 @@ def test_recall_of_split_giants_raises_an_alarm_under_clusters_and_none_under_re
     assert lower <= truth <= upper
 
 
-def test_one_law_has_no_range_and_no_alarm(clusters):
+def test_one_law_has_an_alarm_without_a_range(clusters):
     model = bayes.SizeModel(bayes.PredictionInformed(), bayes.Retention())
     one = bayes.fast(clusters.sample, model, draws=200, rng=1)
-    assert one.by_law == {} and one.alarms == [] and one.laws().empty
+    assert one.by_law == {} and one.laws().empty
+    (alarm,) = one.alarms
+    assert "Laws" not in alarm and "UniformRecords" in alarm
     assert "law_lower" not in one.table(metrics=R)
 
 

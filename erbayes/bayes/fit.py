@@ -325,24 +325,26 @@ class Fit(Posterior):
         """Sentences about metrics that rest on entities which the sample lacks, each with its remedy.
 
         There is one for recall if more than `UNSEEN` of the true links are expected in entities larger than
-        any sampled one, or if a law that the sample does not reject gives an estimate outside the 95 %
-        interval of the fit.
+        any sampled one. It has the range over the laws that the sample does not reject.
         """
-        if not self.by_law:
-            return []
-        under = self.laws(pairwise_recall).query("not rejected")
-        (lower, upper), *_ = self.apply(pairwise_recall).interval(0.95)
         share, largest = self.unseen.mean(), self.evidence.entities.size.max()
-        if share <= UNSEEN and under.estimate.between(lower, upper).all():
+        if share <= UNSEEN:
             return []
-        return [
+        sentences = [
             f"pairwise-recall rests on entities that the sample lacks: {100 * share:.0f} % of the true links "
-            f"are expected in entities of more than {largest:,.0f} records, the largest in the sample. Laws "
-            "of sizes and errors that the sample does not tell apart put recall between "
-            f"{under.lower.min():.2f} and {under.upper.max():.2f}. Draw records uniformly instead "
-            "(UniformRecords), or entities with a chance that grows with their size, such as its root "
-            "(BySize(numpy.sqrt))."
+            f"are expected in entities of more than {largest:,.0f} records, the largest in the sample."
         ]
+        if self.by_law:
+            under = self.laws(pairwise_recall).query("not rejected")
+            sentences.append(
+                "Laws of sizes and errors that the sample does not tell apart put recall between "
+                f"{under.lower.min():.2f} and {under.upper.max():.2f}."
+            )
+        remedy = (
+            "Draw records uniformly instead (UniformRecords), or entities with a chance that grows with "
+            "their size, such as its root (BySize(numpy.sqrt))."
+        )
+        return [" ".join([*sentences, remedy])]
 
     def problems(self) -> list[str]:
         """Return the reasons not to rely on the draws, with remedies; an empty list if there are none."""
