@@ -27,6 +27,7 @@ house: .venv/test
 study: .venv/test
 	$(BIN)/python -m pytest -m study
 	$(BIN)/python benchmarks/intervals.py
+	$(BIN)/python benchmarks/stopping.py
 
 demo: .venv/datasets
 	$(BIN)/erbayes demo

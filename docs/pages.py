@@ -26,7 +26,17 @@ HERE = Path(__file__).parent
 EXAMPLE = HERE / "guide" / "command-line.md"
 PAGES = [
     EXAMPLE,
-    *(HERE / "guide" / f"{name}.md" for name in ("drawing-and-labelling", "how-to", "gallery")),
+    *(
+        HERE / "guide" / f"{name}.md"
+        for name in (
+            "drawing-and-labelling",
+            "stopping",
+            "domains",
+            "how-to",
+            "two-clusterings",
+            "gallery",
+        )
+    ),
     *(HERE / f"{name}.md" for name in ("intervals", "heavy-tails")),
 ]
 """Pages that are run, the one that makes the files of the example first."""

@@ -1,15 +1,23 @@
 """How good is my entity resolution? Honest estimates from a small labelled sample."""
 
 from . import columns, metrics
-from .calibration import Calibrated, links_by_size, links_out_of_reach
+from .assisted import Assisted, AssistedEstimates, assisted
+from .calibration import ByGroup, Calibrated, linear, links_by_size, links_out_of_reach, raking
 from .clustering import Clustering
 from .compare import Comparison, Differing, compare
 from .design import (
+    ByPredictedSize,
     BySize,
     DistinctEntities,
+    KeptWeights,
+    KnownChances,
+    KnownInclusion,
     KnownWeights,
+    PoissonRecords,
+    Pooled,
     SingleUnit,
     Stratified,
+    SystematicRecords,
     UniformClusters,
     UniformRecords,
     WeightedRecords,
@@ -17,13 +25,27 @@ from .design import (
     sampling_fraction,
 )
 from .diagnostics import alarms, balance, influence
+from .domains import by_domain
 from .engine import P_naive, R_naive, jackknife, naive, taylor
 from .errors import Alarm, DataError, NotIdentified
 from .estimate import estimate
 from .frame import Dated
-from .intervals import WALD, BetaGamma, EqualTailed, HighestDensity, Scale, Symmetric, identity, log, logit
+from .intervals import (
+    WALD,
+    Anytime,
+    BetaGamma,
+    EqualTailed,
+    HighestDensity,
+    Scale,
+    Symmetric,
+    identity,
+    log,
+    logit,
+)
 from .metrics import ALL, USUAL
+from .nonresponse import Responding, size_classes
 from .sample import Sample
+from .second import Second
 from .uncertain import Draws, Normal, Totals
 from .units import Missing, Units, links_inside, measure, measure_predicted
 
@@ -32,7 +54,12 @@ __all__ = [
     "USUAL",
     "WALD",
     "Alarm",
+    "Anytime",
+    "Assisted",
+    "AssistedEstimates",
     "BetaGamma",
+    "ByGroup",
+    "ByPredictedSize",
     "BySize",
     "Calibrated",
     "Clustering",
@@ -44,30 +71,41 @@ __all__ = [
     "Draws",
     "EqualTailed",
     "HighestDensity",
+    "KeptWeights",
+    "KnownChances",
+    "KnownInclusion",
     "KnownWeights",
     "Missing",
     "Normal",
     "NotIdentified",
     "P_naive",
+    "PoissonRecords",
+    "Pooled",
     "R_naive",
+    "Responding",
     "Sample",
     "Scale",
+    "Second",
     "SingleUnit",
     "Stratified",
     "Symmetric",
+    "SystematicRecords",
     "Totals",
     "UniformClusters",
     "UniformRecords",
     "Units",
     "WeightedRecords",
     "alarms",
+    "assisted",
     "balance",
+    "by_domain",
     "columns",
     "compare",
     "estimate",
     "identity",
     "influence",
     "jackknife",
+    "linear",
     "links_by_size",
     "links_inside",
     "links_out_of_reach",
@@ -78,6 +116,8 @@ __all__ = [
     "metrics",
     "naive",
     "paper_theta",
+    "raking",
     "sampling_fraction",
+    "size_classes",
     "taylor",
 ]

@@ -3,7 +3,7 @@
 A prediction fixes the totals of its own clusters without any label. Every sample can therefore be calibrated
 to them.
 
-Source: Deville and Särndal (1992), JASA 87, 376-382, truncated linear distance.
+Source: Deville and Särndal (1992), JASA 87, 376-382, truncated linear and truncated raking distances.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import FloatArray
-from .columns import PREDICTED_LINKS, RECORDS, ClusterSum
+from .columns import PREDICTED_LINKS, RECORDS, ClusterSum, InDomain
 from .design import Design, Expansion
 from .errors import DataError, NotIdentified, head, need, need_object
 from .units import Units, need_units
@@ -28,6 +28,31 @@ WorkingVariance = Callable[[FloatArray], FloatArray]
 def proportional_to_size(size: FloatArray) -> FloatArray:
     """Return the working variance v = N_c, with which calibration to N alone is the ratio estimator."""
     return size
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Distance:
+    """How a factor of a weight follows from u = x'λ/v.
+
+    Attributes
+    ----------
+    name : str
+    factor, slope : callable
+        The factor F(u), with F(0) = 1, and its derivative, vectorised.
+    """
+
+    name: str
+    factor: Callable[[FloatArray], FloatArray]
+    slope: Callable[[FloatArray], FloatArray]
+
+    def __repr__(self) -> str:
+        return f"<{self.name} distance>"
+
+
+linear = Distance("linear", lambda u: 1 + u, np.ones_like)
+"""Factors 1 + u, those of generalised regression."""
+raking = Distance("raking", np.exp, np.exp)
+"""Factors exp(u), those of raking (iterative proportional fitting) to groups of entities."""
 
 
 def constant(size: FloatArray) -> FloatArray:
@@ -49,8 +74,8 @@ class CalibratedDraws:
         Known totals of these columns.
     w, g, q : float arrays, (n,)
         Weights of the design, factors of the calibration, inverse working variances.
-    free : bool array, (n,)
-        True for draws whose factor is not at a bound.
+    slope : float array, (n,)
+        Derivative of each factor by x'λ/v, 0 for those at a bound.
     """
 
     base: Variance
@@ -59,7 +84,12 @@ class CalibratedDraws:
     w: FloatArray
     g: FloatArray
     q: FloatArray
-    free: NDArray[np.bool_]
+    slope: FloatArray
+
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        """Return whether the factor of each draw is free of the bounds, (n,)."""
+        return np.asarray(self.slope != 0)
 
     @property
     def lost(self) -> int:
@@ -103,7 +133,7 @@ class CalibratedDraws:
     def _parts(self, Z: FloatArray) -> FloatArray:
         """Return the additions of each draw to the sums of a calibration step: z, gwx, wqxx' and wqxy'."""
         n = len(Z)
-        pull = (self.w * self.q * self.free)[:, None, None] * self.x[:, :, None]
+        pull = (self.w * self.q * self.slope)[:, None, None] * self.x[:, :, None]
         y = Z / (self.g * self.w)[:, None]
         return np.hstack(
             [
@@ -117,7 +147,7 @@ class CalibratedDraws:
     def _calibrated(self, sums: FloatArray, k: int) -> FloatArray:
         """Return the totals of each replicate, (B, k), calibrated by one step of Newton's method.
 
-        The step starts from the factors of the sample. It is exact if no factor is at a bound.
+        The step starts from the factors of the sample. It is exact for linear factors if none is at a bound.
         """
         p = self.x.shape[1]
         z, x, xx, xy = np.split(sums, [k, k + p, k + p + p * p], axis=1)
@@ -186,7 +216,57 @@ def _links_between(lower: float, upper: float) -> ClusterSum:
     )
 
 
-Totals = Callable[[Units, Expansion], Sequence[ClusterSum]]
+KnownColumn = ClusterSum | InDomain
+Totals = Callable[[Units, Expansion], Sequence[KnownColumn]]
+
+
+@dataclass(frozen=True, slots=True)
+class ByGroup:
+    """Totals to calibrate to: records, and predicted links, of each group of one or more variables.
+
+    The units must be grouped with their prediction (see `Units.grouped`), so that these totals are known.
+    With records alone, the calibrated weights are those of post-stratification if groups are of whole
+    entities. With several variables and the distance `raking` they are those of raking.
+
+    Parameters
+    ----------
+    *variables : str
+        Names of variables. Of all but the first, the last group is left out, as the first implies its total.
+    links : bool
+        True for predicted links of each group too.
+
+    Raises
+    ------
+    DataError
+        If no variable is named, or if one is named twice.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> prediction = {i: i // 4 for i in range(400)}
+    >>> units = eb.measure(prediction, {i: i // 4 for i in range(160)})
+    >>> country = {i: "FR" if i // 4 % 2 else "US" for i in range(400)}
+    >>> grouped = units.grouped(country, name="country", prediction=prediction)
+    >>> sample = eb.Sample(grouped, Calibrated(eb.UniformRecords(), ByGroup("country")))
+    >>> column = eb.columns.InDomain(RECORDS, eb.columns.Domain("country", ("FR",)))
+    >>> round(float(sample.contributions([column]).sum()), 6)
+    200.0
+    """
+
+    variables: tuple[str, ...]
+    links: bool = False
+
+    def __init__(self, *variables: str, links: bool = False) -> None:
+        if not variables or len(set(variables)) < len(variables):
+            raise DataError(f"name one variable or more, each once, not {head(variables) or 'none'}")
+        object.__setattr__(self, "variables", variables)
+        object.__setattr__(self, "links", links)
+
+    def __call__(self, units: Units, expansion: Expansion) -> list[InDomain]:
+        columns = [RECORDS, PREDICTED_LINKS] if self.links else [RECORDS]
+        groups = [units.grouping(variable).domains() for variable in self.variables]
+        kept = [groups[0], *(g[:-1] for g in groups[1:])]
+        return [InDomain(column, domain) for column in columns for g in kept for domain in g]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,7 +275,8 @@ class Calibrated:
 
     Each weight w_s is multiplied by a factor g_s between two bounds L and U. With these factors the estimates
     of the known totals come out right: Σ g_s w_s x_s is the known total of x. Each factor is
-    g_s = clip(1 + x_s'λ/v_s, L, U), with v_s the working variance of the unit (Deville and Särndal 1992).
+    g_s = clip(F(x_s'λ/v_s), L, U), with v_s the working variance of the unit and F(u) = 1 + u, or another
+    distance (Deville and Särndal 1992).
 
     Calibration helps precision if a sample by chance holds too many or too few predicted links. Each total
     costs a degree of freedom. It is meant for draws with probability proportional to size. Under uniform
@@ -207,8 +288,8 @@ class Calibrated:
     ----------
     design : Design
         The design to calibrate.
-    totals : callable (Units, Expansion) -> sequence of ClusterSum
-        The columns to whose totals the weights are calibrated.
+    totals : callable (Units, Expansion) -> sequence of ClusterSum or InDomain
+        The columns to whose totals the weights are calibrated. `ByGroup` has those of groups.
     bounds : (float, float)
         L and U, 0 < L < 1 < U.
     working_variance : callable size -> v
@@ -216,6 +297,8 @@ class Calibrated:
     fewest : float
         The effective number of draws, (Σz)²/Σz², that the estimate of each total needs before calibration.
         With fewer, a few units take all the change. In studies such intervals covered as little as .13.
+    distance : Distance
+        `linear` or `raking`.
 
     Raises
     ------
@@ -242,6 +325,7 @@ class Calibrated:
     bounds: tuple[float, float] = (0.2, 5.0)
     working_variance: WorkingVariance = proportional_to_size
     fewest: float = FEWEST
+    distance: Distance = linear
 
     def __post_init__(self) -> None:
         bounds = np.asarray(self.bounds)
@@ -261,17 +345,25 @@ class Calibrated:
             )
         need_object(self.totals, "__call__", "totals is a function such as links_by_size")
         columns = tuple(self.totals(units, expansion))
-        other = [getattr(c, "name", repr(c)) for c in columns if not isinstance(c, ClusterSum)]
+        other = [getattr(c, "name", repr(c)) for c in columns if not isinstance(c, ClusterSum | InDomain)]
         if other or not columns:
             raise DataError(
                 "totals must return one ClusterSum or more, whose totals the prediction fixes, not "
                 + (head(other) if other else "none")
             )
-        target = np.array([known.total(c) for c in columns])
+        for column in columns:
+            expansion.need_reached(column)
+        target = np.array([units.total(c) for c in columns])
         x = np.column_stack([units.column(c)[expansion.unit] for c in columns])
         x, target = x[:, target != 0], target[target != 0]
         if len(x) <= len(target):
             raise DataError(f"{len(x)} draws cannot be calibrated to {len(target)} totals")
+        if not (carried := x.any(axis=0)).all():
+            lacking = [c.name for c, there in zip(columns, carried, strict=True) if not there]
+            raise DataError(
+                f"no draw adds to {len(lacking)} of the totals to calibrate to, such as {head(lacking)}: "
+                "leave them out, or join groups"
+            )
         rests_on = kish(expansion.weight[:, None] * x)
         if rests_on.min() < self.fewest:
             raise DataError(
@@ -285,13 +377,13 @@ class Calibrated:
             N = known.total(RECORDS)
             factor = np.full(len(w), N / (w @ size))
             variance = CalibratedDraws(
-                variance, size[:, None] / N, np.ones(1), w, factor, 1 / size, np.ones(len(w), dtype=bool)
+                variance, size[:, None] / N, np.ones(1), w, factor, 1 / size, np.ones(len(w))
             )
             w = w * factor
         q = 1 / self.working_variance(size)
-        g, free = _factors(w, x / target, q, self.bounds)
-        calibrated = CalibratedDraws(variance, x / target, np.ones(len(target)), w, g, q, free)
-        return Expansion(expansion.unit, w * g, True, calibrated)
+        g, slope = _factors(w, x / target, q, self.bounds, self.distance)
+        calibrated = CalibratedDraws(variance, x / target, np.ones(len(target)), w, g, q, slope)
+        return Expansion(expansion.unit, w * g, True, calibrated, expansion.unreached)
 
 
 def links_out_of_reach(units: Units) -> float:
@@ -327,27 +419,28 @@ def links_out_of_reach(units: Units) -> float:
 
 
 def _factors(
-    w: FloatArray, x: FloatArray, q: FloatArray, bounds: tuple[float, float]
-) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return the factors g of the weights, (n,), and whether each is free of the bounds, (n,).
+    w: FloatArray, x: FloatArray, q: FloatArray, bounds: tuple[float, float], distance: Distance = linear
+) -> tuple[FloatArray, FloatArray]:
+    """Return the factors g of the weights, (n,), and their derivatives by q x'λ, (n,).
 
-    g = clip(1 + q x'λ, L, U) meets Σ w g x = 1. Newton's method with halved steps solves for λ.
+    g = clip(F(q x'λ), L, U) meets Σ w g x = 1. Newton's method with halved steps solves for λ.
     """
 
-    def gap_and_factors(multipliers: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-        raw = 1 + q * (x @ multipliers)
+    def gap_and_factors(multipliers: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        u = np.clip(q * (x @ multipliers), -700, 700)  # beyond, exp(u) has no number
+        raw = distance.factor(u)
         g = np.clip(raw, *bounds)
-        return 1 - (w * g) @ x, g, raw == g
+        return 1 - (w * g) @ x, g, np.where(raw == g, distance.slope(u), 0.0)
 
     multipliers = np.zeros(x.shape[1])
-    gap, g, free = gap_and_factors(multipliers)
+    gap, g, slope = gap_and_factors(multipliers)
     for _ in range(50):
         if np.abs(gap).max() < 1e-12:
-            return g, free
-        slope = (x * (w * q * free)[:, None]).T @ x
-        step = np.linalg.lstsq(slope, gap, rcond=1e-12)[0]
+            return g, slope
+        curve = (x * (w * q * slope)[:, None]).T @ x
+        step = np.linalg.lstsq(curve, gap, rcond=1e-12)[0]
         for halving in 0.5 ** np.arange(20):
-            nearer, g, free = gap_and_factors(multipliers + halving * step)
+            nearer, g, slope = gap_and_factors(multipliers + halving * step)
             if np.linalg.norm(nearer) < np.linalg.norm(gap):
                 break
         multipliers, gap = multipliers + halving * step, nearer

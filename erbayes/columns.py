@@ -6,14 +6,50 @@ entity has N_c records, and its predicted cluster m.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import Protocol
 
 import numpy as np
 
 from .arrays import FloatArray, IntArray
 from .errors import NotIdentified
+
+
+class Links(Enum):
+    """The two meanings of "links of a domain"."""
+
+    SHARED = "shared"
+    """A link counts half for each of its two records, so that domains add up to all links (the default)."""
+    INSIDE = "inside"
+    """Both records must be in the domain. Entities and clusters end at its border."""
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The records that have some values of a variable.
+
+    Parameters
+    ----------
+    variable : str
+    values : tuple
+        One value, or several that are one domain together.
+    rest : bool
+        True for all records that have other values.
+
+    Examples
+    --------
+    >>> str(Domain("country", ("FR",))), str(Domain("country", ("FR",), rest=True))
+    ('FR', 'not FR')
+    """
+
+    variable: str
+    values: tuple[Hashable, ...]
+    rest: bool = False
+
+    def __str__(self) -> str:
+        return f"{'not ' if self.rest else ''}{' or '.join(map(str, self.values))}"
 
 
 class Pieces(Protocol):
@@ -48,6 +84,9 @@ class Pieces(Protocol):
     @property
     def by_entity(self) -> bool: ...
     def __len__(self) -> int: ...
+    def part(self, domain: Domain, links: Links) -> Pieces:
+        """Return the same units, of which the records of a domain count alone."""
+        ...
 
 
 class Column(Protocol):
@@ -55,6 +94,8 @@ class Column(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    def __hash__(self) -> int: ...
 
     def identified(self, units: Pieces) -> bool:
         """Return whether these units hold all that the column needs."""
@@ -168,7 +209,8 @@ class ClusterSum:
 class GroupMax:
     """A column that sums the largest term of each entity, or of each predicted cluster, in a unit.
 
-    The largest is that of term(n, N_c, m) over the pieces of one entity or predicted cluster.
+    The largest is that of term(n, N_c, m) over the pieces of one entity or predicted cluster. If only some
+    records count, it counts by their share of the entity or predicted cluster.
 
     Parameters
     ----------
@@ -193,18 +235,20 @@ class GroupMax:
     by_entity: bool
 
     def identified(self, units: Pieces) -> bool:
-        return self.by_entity == units.by_entity and units.counted is None and not np.isnan(units.N).any()
+        if self.by_entity != units.by_entity or np.isnan(units.N).any():
+            return False
+        size = units.N if self.by_entity else units.m
+        return bool((np.bincount(units.group, units.n)[units.group] == size).all())  # no piece is missing
 
     def count(self, units: Pieces) -> FloatArray:
         if not self.identified(units):
-            if units.counted is not None:
-                raise NotIdentified(
-                    f"'{self.name}' is no sum over records: it cannot count some of them only"
-                )
             side = "true entities" if self.by_entity else "predicted clusters"
             raise NotIdentified(f"'{self.name}' is identified only if whole {side} are sampled")
         largest = np.zeros(int(units.group.max()) + 1)
         np.maximum.at(largest, units.group, self.term(units.n, units.N, units.m))
+        if units.counted is not None:
+            whole = np.bincount(units.group, units.n)
+            largest *= np.bincount(units.group, units.counted) / np.where(whole > 0, whole, 1)
         unit = np.zeros(len(largest), dtype=np.int64)
         unit[units.group] = units.unit
         return np.bincount(unit, weights=largest, minlength=len(units))
@@ -236,7 +280,10 @@ class Known:
 
     Parameters
     ----------
-    column : ClusterSum
+    column : ClusterSum or InDomain
+    everyone : bool
+        True if metrics of a domain need the total of all records too, such as the number of records that a
+        record of the domain could be linked to. If it is False, they need the domain's own total.
 
     Examples
     --------
@@ -246,11 +293,107 @@ class Known:
     3.0
     """
 
-    column: ClusterSum
+    column: ClusterSum | InDomain
+    everyone: bool = False
 
     @property
     def name(self) -> str:
-        return f"known {self.column.name}"
+        return f"known {self.column.name}{' of everyone' if self.everyone else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class InDomain:
+    """A column that counts another one on the records of a domain. Units, draws and weights stay whole.
+
+    With `Links.SHARED`, each record of the domain adds its share of the column, so that the columns of all
+    domains add up to the whole one. With `Links.INSIDE`, pieces, entities and predicted clusters are counted
+    within the domain.
+
+    Parameters
+    ----------
+    column : Column
+    domain : Domain
+    links : Links
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> grouped = units.grouped({1: "FR", 2: "US", 3: "US"}, name="country")
+    >>> InDomain(COMMON_LINKS, Domain("country", ("FR",))).count(grouped)
+    array([0.5, 0. ])
+    """
+
+    column: Column
+    domain: Domain
+    links: Links = Links.SHARED
+    name: str = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        inside = " inside" if self.links is Links.INSIDE else " in"
+        name = f"{self.column.name}{inside} {self.domain.variable} {self.domain}"
+        object.__setattr__(self, "name", name)
+
+    def identified(self, units: Pieces) -> bool:
+        return self.column.identified(units.part(self.domain, self.links))
+
+    def count(self, units: Pieces) -> FloatArray:
+        part = units.part(self.domain, self.links)
+        return self.column.count(part) if len(part.n) else np.zeros(len(units))
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A column of links between two groups, counted from one record of each; within one group if both agree.
+
+    Parameters
+    ----------
+    column : Column
+        COMMON_LINKS, TRUE_LINKS or PREDICTED_LINKS.
+    first, second : Domain
+        Single values of one variable.
+
+    Raises
+    ------
+    NotIdentified
+        If the column does not count links.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> groups, prediction = {1: "FR", 2: "US", 3: "US"}, {1: "a", 2: "a", 3: "b"}
+    >>> grouped = units.grouped(groups, name="country", prediction=prediction)
+    >>> france, america = Domain("country", ("FR",)), Domain("country", ("US",))
+    >>> Between(COMMON_LINKS, france, america).count(grouped)
+    array([1., 0.])
+    """
+
+    column: Column
+    first: Domain
+    second: Domain
+    name: str = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.column not in (COMMON_LINKS, TRUE_LINKS, PREDICTED_LINKS):
+            raise NotIdentified(f"'{self.column.name}' counts no links: it has no part between two groups")
+        name = f"{self.column.name} of {self.first.variable} {self.first} with {self.second}"
+        object.__setattr__(self, "name", name)
+
+    def identified(self, units: Pieces) -> bool:
+        return InDomain(self.column, self.first, Links.INSIDE).identified(units)
+
+    def count(self, units: Pieces) -> FloatArray:
+        both = Domain(self.first.variable, (*self.first.values, *self.second.values))
+        if (
+            self.first == self.second or units.part(both, Links.INSIDE) is units
+        ):  # imagined units: all of them
+            return InDomain(self.column, self.first, Links.INSIDE).count(units)
+        union, *single = (
+            InDomain(self.column, domain, Links.INSIDE).count(units)
+            for domain in (both, self.first, self.second)
+        )
+        return np.asarray(union - single[0] - single[1])  # the rest of its links are within one of the two
 
 
 def pairs(x: FloatArray) -> FloatArray:

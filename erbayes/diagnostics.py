@@ -9,7 +9,7 @@ import pandas as pd
 
 from .calibration import links_out_of_reach
 from .columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, ClusterSum, Known, pairs
-from .design import UniformRecords
+from .design import UniformRecords, WithChances, WithLaw
 from .engine.closed_form import effects, taylor
 from .engine.jackknife import jackknife
 from .errors import DataError, NotIdentified
@@ -23,9 +23,12 @@ from .metrics import (
     Wanted,
     chosen,
 )
+from .nonresponse import Responding
 from .sample import Sample, need_sample
 from .uncertain import EMPTY, Normal
 
+UNRESOLVED = 0.1
+"""Share of unresolved draws above which estimates rest on an assumption about them."""
 JOINED = 5
 """Number of one-record entities in larger predicted clusters that makes labels doubtful."""
 
@@ -160,7 +163,8 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[str]:
     - a jackknife standard error is over 1.5 times Taylor's, or a single draw decides whether a metric is 0/0,
     - estimated predicted links are over 3 standard errors off their known number,
     - over a tenth of all predicted links are in clusters larger than any in the sample,
-    - over three repeats are expected under uniform records, and there is none,
+    - over a tenth of the draws are unresolved (see `Responding`),
+    - over three repeats are expected under draws with replacement and known chances, and there is none,
     - dates (`erbayes.Dated`) show that the labels are older than the frame,
     - each labelled entity has one record, and the prediction joins five or more of these to others.
 
@@ -206,16 +210,23 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[str]:
     if sample.units.known is not None and (beyond := links_out_of_reach(sample.units)) > 0.1:
         sentences.append(
             f"{beyond:.0%} of all predicted links lie in clusters larger than any that the sample "
-            "touches; sample with probability proportional to size."
+            f"touches; {_remedy(sample)}."
         )
-    sentences += out_of_balance(sample) + _labels_older(sample)
+    sentences += out_of_balance(sample) + _labels_older(sample) + _unresolved(sample)
     if (repeats := _repeats_expected(sample)) > 3:
         sentences.append(
             f"About {repeats:.0f} pairs of draws of the same unit were to be expected and the labels "
-            "show none: if repeats were dropped, the design is DistinctEntities; otherwise the "
+            f"show none: if repeats were dropped, {_of_repeats(sample)}; otherwise the "
             "prediction is not the population that was sampled."
         )
     return sentences + _entities_of_one(sample)
+
+
+def _of_repeats(sample: Sample) -> str:
+    """Return the remedy for repeats that were dropped."""
+    if isinstance(sample.design, UniformRecords):
+        return "the design is DistinctEntities"
+    return "list the unit of every draw in draws="
 
 
 def _entities_of_one(sample: Sample) -> list[str]:
@@ -228,6 +239,18 @@ def _entities_of_one(sample: Sample) -> list[str]:
         f"Each of the {len(units.n):,} labelled entities has a single record, although the prediction joins "
         f"{joined:,} of these records to others: the labels must list every record of each sampled entity, "
         "not only the drawn records."
+    ]
+
+
+def _unresolved(sample: Sample) -> list[str]:
+    """Return the alarm of too many draws that nobody could resolve."""
+    design = sample.design
+    if not isinstance(design, Responding) or design.unresolved <= UNRESOLVED:
+        return []
+    return [
+        f"{design.unresolved:.0%} of the draws are unresolved, and estimates assume that these are like the "
+        "resolved draws of their classes: ask more annotators, and report sampling.worst_cases beside the "
+        "estimates."
     ]
 
 
@@ -259,7 +282,8 @@ def out_of_balance(sample: Sample) -> list[str]:
 
     The list is empty if they are not, or if the number is not known.
     """
-    if sample.units.population is None:
+    unreached = sample.expansion.unreached
+    if sample.units.population is None or (unreached is not None and unreached.column(RECORDS).any()):
         return []
     links = balance(sample).loc["predicted_links"]
     if not abs(links.estimate - links.known) > 3 * links.se + 1e-9 * links.known:
@@ -267,9 +291,17 @@ def out_of_balance(sample: Sample) -> list[str]:
     return [
         f"Out of balance: the sample estimates {links.estimate:,.0f} predicted links (se {links.se:,.0f}), "
         f"the prediction holds {links.known:,.0f}; the sample missed large clusters, or the prediction is "
-        "not the population that was sampled. Sample with probability proportional to size, or restrict the "
-        "prediction to what was sampled from."
+        f"not the population that was sampled. Restrict the prediction to what was sampled from, or "
+        f"{_remedy(sample)}."
     ]
+
+
+def _remedy(sample: Sample) -> str:
+    """Return how to reach large clusters, for a sample that missed them."""
+    design = sample.design
+    if isinstance(design, WithLaw) and not design.weights_follow_labels:
+        return "sample with probability proportional to size, as uniform records do"
+    return "label more units, or draw more records of large predicted clusters (erbayes.sampling.Mixture)"
 
 
 def look_older(cut: Cut, draws: int) -> bool:
@@ -315,12 +347,12 @@ def _labels_older(sample: Sample) -> list[str]:
 def _repeats_expected(sample: Sample) -> float:
     """Return the expected number of pairs of draws of one unit, if no repeat was drawn; else 0.
 
-    Under uniform records with replacement it is C2(n) Σ p_c². Here n is the number of draws, and p_c = N_c/N
-    the share of the records that unit c has. The mean size of drawn units over N estimates Σ p_c².
+    Under n draws with replacement it is C2(n) Σ p_c², with p_c the chance of unit c at one draw: N_c/N under
+    uniform records. The mean chance of drawn units estimates Σ p_c².
     """
-    records, unit, design = sample.units.population, sample.expansion.unit, sample.design
-    if not isinstance(design, UniformRecords) or design.population is not None:
+    unit, design = sample.expansion.unit, sample.design
+    if not isinstance(design, WithChances) or getattr(design, "population", None) is not None:
         return 0.0
-    if records is None or len(np.unique(unit)) < len(unit):
+    if sample.units.population is None or len(np.unique(unit)) < len(unit):
         return 0.0
-    return float(len(unit) * (len(unit) - 1) / 2 * sample.units.size[unit].mean() / records)
+    return float(len(unit) * (len(unit) - 1) / 2 * design.chances(sample.units)[unit].mean())

@@ -16,7 +16,7 @@ UNCERTAINTIES = ("se", "sd")
 """Columns that hold the uncertainty of the estimate."""
 MEASURED = ("estimate", "lower", "upper")
 """Columns in the unit of the estimate. They have as many decimals as it has."""
-COUNTED = ("df", "ess_bulk")
+COUNTED = ("df", "n_eff", "ess_bulk")
 """Columns that are shown without decimals."""
 
 

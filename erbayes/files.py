@@ -20,6 +20,9 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 from pandas.io.common import get_handle  # type: ignore[import-not-found]
+from pyarrow import ArrowException
+from pyarrow.compute import field
+from pyarrow.dataset import dataset
 
 from .errors import DataError, Remedy
 from .tables import refuse_columns, refuse_names
@@ -96,6 +99,57 @@ def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) 
             )
     integers = chosen.select_dtypes("integer").columns
     return chosen.astype({c: "str" for c in integers})
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read a whole file, with integers as text.
+
+    Raises
+    ------
+    DataError
+        A file that cannot be read.
+    """
+    frame = _read(path)
+    return frame.astype({c: "str" for c in frame.select_dtypes("integer").columns})
+
+
+def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) -> pd.DataFrame:
+    """Read the rows of some records, with the column of records first and integers as text.
+
+    Parameters
+    ----------
+    path : Path
+    record : str, optional
+        The column of records, by default the first one.
+    wanted : Index of str, optional
+        Ids of these records, by default of all.
+
+    Raises
+    ------
+    DataError
+        A file that cannot be read, or that has no such column.
+    """
+    if path.suffix.lower() in PARQUET:
+        try:
+            rows = dataset(path)
+            key = _key(rows.schema.names, record, path)
+            frame: pd.DataFrame = rows.to_table(
+                filter=None if wanted is None else field(key).cast("string").isin(list(wanted))
+            ).to_pandas()
+        except (OSError, ArrowException) as error:
+            raise DataError(f"cannot read {path}: {error}") from error
+    else:
+        frame = _read(path)
+        key = _key(list(frame.columns), record, path)
+        frame = frame if wanted is None else frame[frame[key].isin(wanted)]
+    frame = frame[[key, *(c for c in frame.columns if c != key)]].reset_index(drop=True)
+    return frame.astype({c: "str" for c in frame.select_dtypes("integer").columns})
+
+
+def _key(names: list[str], record: str | None, path: Path) -> str:
+    """Return the column of records."""
+    refuse_names([] if record is None else [record], names, str(path))
+    return names[0] if record is None else record
 
 
 def _choices(meanings: set[str]) -> list[Remedy]:

@@ -1,11 +1,14 @@
 """Kinds of interval: small objects, which tables, plots, reports and studies take.
 
-`BetaGamma`, `Symmetric` and `WALD` are distributions about a closed-form estimate. `EqualTailed` and
-`HighestDensity` are intervals of draws: bootstrap replicates or posterior draws. Others, `BCa`, `Basic` and
-`Studentised` need a whole bootstrap, and are in `erbayes.engine`.
+`BetaGamma`, `Symmetric` and `WALD` are distributions about a closed-form estimate. `Anytime` makes a
+confidence sequence of each of them. `EqualTailed` and `HighestDensity` are intervals of draws: bootstrap
+replicates or posterior draws. Others are in `erbayes.engine`: `BCa`, `Basic` and `Studentised` need a whole
+bootstrap, `Betting` and `AnytimeBetting` the value of each draw.
 
 Sources: Korn and Graubard (1998), Survey Methodology 24, 193-201 (effective sample size, Beta quantiles,
 adjustment by t quantiles). Agresti and Coull (1998), The American Statistician 52, 119-126 (pseudo-draws).
+Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2024), The Annals of Statistics 52, 2613-2640 (asymptotic
+confidence sequences).
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from numbers import Real
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from scipy.special import betaincinv, gammaincinv, ndtri, stdtrit
+from scipy.special import betaincinv, gammaincinv, lambertw, ndtr, ndtri, stdtrit
 
 from .arrays import FloatArray
 from .errors import DataError, need_object, number
@@ -112,9 +115,9 @@ def need_suitable(kind: Kind, result: Any) -> None:
     need_object(kind, "bounds", "a kind of interval is an object such as WALD or EqualTailed()")
     if not kind.suits(result):
         raise DataError(
-            f"{type(kind).__name__} is no interval of a {type(result).__name__}: BetaGamma, Symmetric and "
-            "WALD are those of a Normal, EqualTailed and HighestDensity of Draws, and BCa, Basic and "
-            "Studentised of a Bootstrap"
+            f"{type(kind).__name__} is no interval of a {type(result).__name__}: BetaGamma, Symmetric, WALD "
+            "and Anytime are those of a Normal, EqualTailed and HighestDensity of Draws, BCa, Basic and "
+            "Studentised of a Bootstrap, and Betting and AnytimeBetting of Means"
         )
 
 
@@ -284,11 +287,12 @@ class BetaGamma(Distribution):
         return "Beta" if bounded.all() else "Gamma" if bounded[0] else "t"
 
     def quantile(self, fit: Estimated, p: FloatArray) -> FloatArray:
-        p, x, V = np.broadcast_arrays(p, *self._with_pseudo_draws(fit))
+        p, x, V = np.broadcast_arrays(p, *self.moments(fit))
         tail = np.where(np.abs(p - 0.5) < 1e-4, 0.5 + 1e-4, p)  # at the median t/z would be 0/0
         widened = V * (_t(fit.df, tail) / ndtri(tail)) ** 2
         quantiles = np.asarray(x + np.sqrt(V) * _t(fit.df, p))
-        for j, (least, most) in enumerate(fit.support):
+        for least, most in dict.fromkeys(fit.support):
+            j = [i for i, support in enumerate(fit.support) if support == (least, most)]
             xj, Vj, pj = x[..., j], widened[..., j], p[..., j]
             if np.isfinite([least, most]).all():
                 width = most - least
@@ -306,7 +310,7 @@ class BetaGamma(Distribution):
         fade = np.divide(reach.sum(axis=-1), length, out=np.zeros_like(length), where=length > 0) ** 2
         return np.asarray(self.mass * fade / effective)
 
-    def _with_pseudo_draws(self, fit: Estimated) -> tuple[FloatArray, FloatArray]:
+    def moments(self, fit: Estimated) -> tuple[FloatArray, FloatArray]:
         """Return estimates, within their support, and variances with the pseudo-draws, both (..., k)."""
         least, most = np.array(fit.support).T
         reach = fit.reach
@@ -452,3 +456,77 @@ class Symmetric(Distribution):
 
 WALD = Symmetric(identity, np.inf)
 """The interval estimate ± normal quantile × standard error (Binette et al. 2022)."""
+
+
+LEAST_TAIL = 1e-15
+"""The smallest tail probability p of which 1 - p is exact enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Anytime:
+    """Kind of interval that stays valid if labels are looked at again and again: a confidence sequence.
+
+    At each look it is an interval of another kind, with a higher level. Its normal quantile K follows from
+    Robbins' boundary, which a sum of independent draws crosses at any time with probability α at most:
+
+        K² = (1 + 1/u) log((1 + u)/α²),   u = c n/draws,   c = -W(-α²/e) - 1
+
+    Here n is the effective number of draws, 1 - α the level, and W the lower branch of Lambert's function. K
+    is smallest at n = `draws`; it is 3.03 there for level .95. The level is that of large samples. With about
+    two effective draws or fewer, the interval is the whole range of the metric.
+
+    Parameters
+    ----------
+    draws : float
+        Effective number of draws at which the interval is as short as possible, above 0.
+    kind : Distribution
+        The kind of interval at each look.
+
+    Raises
+    ------
+    DataError
+        If `draws` is not above 0 and finite, or if `kind` is no interval in closed form. In `bounds`, if the
+        estimates have standard errors without an effective number of draws.
+
+    Examples
+    --------
+    No error in 100 draws, looked at once and at any time:
+
+    >>> from erbayes import Normal
+    >>> df, support = np.array([99.0]), ((0.0, 1.0),)
+    >>> fit = Normal(("precision",), np.ones(1), np.zeros((1, 1)), df, support, effective=100)
+    >>> interval(fit, 0.95, BetaGamma()).round(3), interval(fit, 0.95, Anytime()).round(3)
+    (array([[0.975, 1.   ]]), array([[0.946, 1.   ]]))
+    """
+
+    draws: float = 200.0
+    kind: Distribution = DEFAULT
+
+    def __post_init__(self) -> None:
+        number(
+            self.draws, "draws of a confidence sequence", lambda x: 0 < x < np.inf, "be above 0 and finite"
+        )
+        need_object(self.kind, "quantile", "kind is one of the intervals in closed form, such as BetaGamma()")
+
+    def label(self, support: Support) -> str:
+        return f"{self.kind.label(support)} at any time"
+
+    def suits(self, result: Any) -> bool:
+        return self.kind.suits(result)
+
+    def bounds(self, result: Estimated, level: float) -> FloatArray:
+        n = np.broadcast_to(np.asarray(result.effective, dtype=float), result.mean.shape)
+        if (np.isinf(n) & (result.sd > 0)).any():
+            raise DataError("Anytime needs the effective number of draws, which these estimates lack")
+        tail = ndtr(-self.quantile(n, 1 - level))
+        few, p = tail < LEAST_TAIL, np.maximum(tail, LEAST_TAIL)
+        least, most = np.array(result.support).T
+        low = np.minimum(self.kind.quantile(result, p), result.mean)
+        high = np.maximum(self.kind.quantile(result, 1 - p), result.mean)
+        return np.stack([np.where(few, least, low), np.where(few, most, high)], axis=-1)
+
+    def quantile(self, n: FloatArray, alpha: float) -> FloatArray:
+        """Return K for effective numbers of draws."""
+        best = -lambertw(-(alpha**2) / np.e, -1).real - 1
+        u = np.clip(best * n / self.draws, 1e-9, 1e9)
+        return np.asarray(np.sqrt((1 + 1 / u) * np.log((1 + u) / alpha**2)))

@@ -136,6 +136,7 @@ def _harmonic(first: str, second: str, weight: float) -> str:
 
 
 N = u.Known(u.RECORDS)
+EVERYONE = u.Known(u.RECORDS, everyone=True)
 PREDICTED = u.Known(u.PREDICTED_LINKS)
 PER_RECORD = ((u.RECORDS, 1.0),)
 LINKS = ((u.TRUE_LINKS, 1.0), (u.PREDICTED_LINKS, 1.0))
@@ -226,7 +227,7 @@ jaccard = Metric(
 )
 rand = Metric(
     "rand",
-    (*_pairwise, u.RECORDS, N),
+    (*_pairwise, u.RECORDS, EVERYONE),
     lambda tp, t, p, r, N: 1 - 2 * (t + p - 2 * tp) / (r * (N - 1)),
     LINKS,
     UNIT,
@@ -253,7 +254,7 @@ def _adjusted_rand(tp: Value, t: Value, p: Value, r: Value, N: Value) -> Value:
 
 adjusted_rand = Metric(
     "adjusted-rand",
-    (*_pairwise, u.RECORDS, N),
+    (*_pairwise, u.RECORDS, EVERYONE),
     _adjusted_rand,
     LINKS,
     (-1.0, 1.0),
@@ -387,7 +388,7 @@ def v_measure(beta: float = 1.0) -> Metric:
 
     return Metric(
         f"v-measure{beta:g}",
-        (*_entropy, N),
+        (*_entropy, EVERYONE),
         formula,
         PER_RECORD,
         UNIT,
@@ -400,7 +401,7 @@ def v_measure(beta: float = 1.0) -> Metric:
 v_measure1 = v_measure()
 homogeneity = Metric(
     "homogeneity",
-    (*_entropy, N),
+    (*_entropy, EVERYONE),
     lambda x, l, k, r, N: 1 - _difference(k, x) / _difference(r * np.log(N), l),
     PER_RECORD,
     UNIT,
@@ -410,7 +411,7 @@ homogeneity = Metric(
 )
 completeness = Metric(
     "completeness",
-    (*_entropy, N),
+    (*_entropy, EVERYONE),
     lambda x, l, k, r, N: 1 - _difference(l, x) / _difference(r * np.log(N), k),
     PER_RECORD,
     UNIT,
@@ -420,7 +421,7 @@ completeness = Metric(
 )
 mutual_information = Metric(
     "mutual-information",
-    (*_entropy, N),
+    (*_entropy, EVERYONE),
     lambda x, l, k, r, N: np.log(N) + (x - l - k) / r,
     PER_RECORD,
     POSITIVE,

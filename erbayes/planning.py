@@ -9,7 +9,8 @@ number of draws. S² is n times the variance of a total that n draws with unequa
 
 Sums run over all units. d = J y is the linearised effect of a unit on a metric. Units are drawn with
 probabilities p ∝ a: a = 1 if entities are drawn uniformly, and a = size if records are. Other designs have
-another function of size. Source: Hansen and Hurwitz (1943); Cochran (1977), theorem 9A.1.
+another function of size, or of the sizes of predicted clusters. Source: Hansen and Hurwitz (1943); Cochran
+(1977), theorem 9A.1.
 
 Each sum is a total, which a pilot of *any* design estimates: one pilot forecasts every design. A population
 is its own census.
@@ -40,11 +41,12 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from .arrays import FloatArray, IntArray, Seed, floats, generator
-from .columns import Known
-from .design import SelectedBySize, UniformClusters, UniformRecords
-from .engine.closed_form import taylor
+from .columns import RECORDS, Known
+from .design import ByPredictedSize, SelectedBySize, UniformClusters, UniformRecords
+from .design.drawn import unreached
+from .engine.closed_form import columns_of, taylor
 from .errors import DataError, NotIdentified, need, need_object, whole
-from .intervals import DEFAULT, Distribution, check_level
+from .intervals import DEFAULT, Kind, check_level, need_suitable
 from .metrics import Metric, Wanted, chosen
 from .progress import track
 from .sample import Sample
@@ -68,22 +70,45 @@ def _need_planned(design: object, name: str) -> None:
     """Raise DataError if the variance of a design is not that of a fixed number of draws by size."""
     if isinstance(design, type):
         need_object(design, "selection", "")
-    if isinstance(design, UniformClusters):
+    if isinstance(design, UniformClusters | ByPredictedSize):
         return
     if not isinstance(design, SelectedBySize) or not design.fixed_size or design.without_repeats:
         raise DataError(
-            f"{name}: {type(design).__name__} cannot be planned; UniformRecords, UniformClusters and BySize "
-            "can, and designs of your own that draw a given number of units with replacement (SelectedBySize)"
+            f"{name}: {type(design).__name__} cannot be planned; UniformRecords, UniformClusters, BySize and "
+            "ByPredictedSize can, and designs of your own that draw a given number of units with replacement "
+            "(SelectedBySize)"
         )
 
 
-def _frame(design: SelectedBySize) -> int | None:
+def _chances(
+    design: SelectedBySize | ByPredictedSize, source: Sample, metrics: Sequence[Metric]
+) -> FloatArray:
+    """Return the chance of each unit of the source to be selected by one draw, up to a factor, (units,).
+
+    Raises
+    ------
+    NotIdentified
+        If the design never draws units that a metric needs, or if the source has none of the units that the
+        design draws.
+    """
+    units = source.units
+    if isinstance(design, SelectedBySize):
+        source.expansion.need_reached(RECORDS)
+        return design.selection(units.size, units)
+    source.expansion.need_reached(design.chance)
+    planned = replace(source.expansion, unreached=unreached(design.undrawn_sizes(units), units))
+    for column in columns_of(metrics)[0]:
+        planned.need_reached(column)
+    return design.chances(units)
+
+
+def _frame(design: SelectedBySize | ByPredictedSize) -> int | None:
     """Return the number of elements that a design draws from without replacement; None with replacement."""
     frame = design.population if isinstance(design, UniformRecords | UniformClusters) else None
     return None if frame is None else whole(frame, "population")
 
 
-def _theta(design: SelectedBySize, n: int) -> float:
+def _theta(design: SelectedBySize | ByPredictedSize, n: int) -> float:
     """Return the finite-population correction of n draws; 1 with replacement."""
     if isinstance(design, UniformRecords | UniformClusters) and design.population is not None:
         return design.correction(n, design.population)
@@ -96,7 +121,7 @@ class Outlook:
 
     Attributes
     ----------
-    design : UniformRecords, UniformClusters, BySize or another `SelectedBySize`
+    design : UniformRecords, UniformClusters, BySize, ByPredictedSize or another `SelectedBySize`
     metrics : tuple of Metric, (k,)
     estimate : float array, (k,)
         Estimate of each metric; NaN if the metric is 0/0 in the pilot.
@@ -117,11 +142,11 @@ class Outlook:
         Probability that one draw selects one given unit of them; 0 if N is not known.
     price : float array, (m,)
         Cost of labelling one of them.
-    kind : Distribution
+    kind : Kind
         Kind of the planned intervals.
     """
 
-    design: SelectedBySize
+    design: SelectedBySize | ByPredictedSize
     metrics: tuple[Metric, ...]
     estimate: FloatArray
     variance: FloatArray
@@ -133,7 +158,7 @@ class Outlook:
     share: FloatArray
     reach: FloatArray
     price: FloatArray
-    kind: Distribution = DEFAULT
+    kind: Kind = DEFAULT
 
     @property
     def doubt(self) -> FloatArray:
@@ -453,10 +478,10 @@ def _numbers_of_draws(sizes: Any) -> Sequence[int]:
 def forecast(
     source: Sample | Population,
     metrics: Wanted,
-    designs: Mapping[str, SelectedBySize],
+    designs: Mapping[str, SelectedBySize | ByPredictedSize],
     *,
     cost: Cost = records,
-    kind: Distribution = DEFAULT,
+    kind: Kind = DEFAULT,
 ) -> Forecast:
     """Forecast interval widths and costs, from a pilot sample or from a population whose truth is known.
 
@@ -466,11 +491,12 @@ def forecast(
         A pilot of any design, or a synthetic or real population, whose forecast has no error.
     metrics : Metric or str, or several
         Objects of `erbayes.metrics`, or names as tables print them.
-    designs : mapping, name -> UniformRecords, UniformClusters, BySize or another `SelectedBySize`
-        A design with `population` draws without replacement. The `draws` of a design are ignored.
+    designs : mapping, name -> design
+        UniformRecords, UniformClusters, BySize, ByPredictedSize or another `SelectedBySize`. One with
+        `population` draws without replacement. The `draws` of a design are ignored.
     cost : callable, sizes -> costs
         Cost of labelling units by their sizes, vectorised; by default the number of records.
-    kind : Distribution
+    kind : Kind
         Kind of interval to plan for, one of those in closed form.
 
     Returns
@@ -507,7 +533,6 @@ def forecast(
     0   records   134   441.0
     1  entities  1543  1479.0
     """
-    need_object(kind, "quantile", "kind is one of the intervals in closed form, such as WALD")
     metrics = chosen(metrics)
     need_object(designs, "items", "designs must map names to designs, such as {'records': UniformRecords()}")
     need_object(cost, "__call__", "cost is a function of sizes")
@@ -529,9 +554,10 @@ def forecast(
         raise DataError(f"costs must be 0 or more and finite; {bad} of {len(price)} are not")
     totals = taylor(source, metrics)
     estimates = totals.apply(metrics)
+    need_suitable(kind, estimates)
     outlooks = {}
     for name, design in designs.items():
-        a = design.selection(size, source.units)
+        a = _chances(design, source, metrics)[unit]
         parts = [_of_one_draw(source, totals, m, a) for m in metrics]
         S2, effective, covariance = (np.array(part) for part in zip(*parts, strict=True))
         if not variance.census:
@@ -573,14 +599,15 @@ def _of_one_draw(
     b = np.sum([coefficient * source.units.column(c)[unit] for c, coefficient in metric.size], axis=0)
     d = Y @ J
     d[np.abs(d) <= 1e-12 * (np.abs(Y) @ np.abs(J))] = 0.0  # terms that cancel leave only rounding
-    A, B, C, Q, D = w @ a, w @ b, w @ (b**2 / a), w @ (d**2 / a), w @ d
+    per_chance = np.divide(1.0, a, out=np.zeros_like(a), where=a > 0)  # b and d are 0 where a is
+    A, B, C, Q, D = w @ a, w @ b, w @ (b**2 * per_chance), w @ (d**2 * per_chance), w @ d
     S2 = float(A * Q - D**2)
     S2 = S2 if S2 > 1e-12 * (A * Q + D**2) else 0.0
     moved = Y @ H  # J depends on the totals too
-    dQ = d**2 / a + 2 * moved @ (Y.T @ (w * d / a))
+    dQ = d**2 * per_chance + 2 * moved @ (Y.T @ (w * d * per_chance))
     dS2 = Q * a + A * dQ - 2 * D * (d + moved @ (w @ Y))
     log_S2 = dS2 / S2 if S2 else np.zeros_like(d)
-    log_effective = 2 * b / B - a / A - b**2 / (a * C)
+    log_effective = 2 * b / B - a / A - b**2 * per_chance / C
     influence = w[:, None] * np.column_stack([d, log_S2, log_effective])
     return S2, float(B**2 / (A * C)), variance.covariance(variance.residuals(influence))
 
@@ -687,12 +714,12 @@ class PriorForecast(Tabled):
 def forecast_from_prior(
     prior: Prior,
     metrics: Wanted,
-    designs: Mapping[str, SelectedBySize],
+    designs: Mapping[str, SelectedBySize | ByPredictedSize],
     *,
     rng: Seed = None,
     populations: int = 100,
     cost: Cost = records,
-    kind: Distribution = DEFAULT,
+    kind: Kind = DEFAULT,
     progress: bool = True,
 ) -> PriorForecast:
     """Forecast interval widths and costs before anything is labelled, from plausible populations.

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from .arrays import FloatArray
 from .compare import Comparison
+from .domains import ByDomain
 from .errors import DataError
 from .intervals import Kind, suitable
 from .metrics import NAMED, Support, Wanted, chosen
@@ -228,7 +229,64 @@ def side_by_side(result: SideBySide, metrics: Wanted | None = None, *, ax: Axes 
     if lacking:
         raise DataError(f"no engine here estimates {', '.join(lacking)}; there are {', '.join(available)}")
     twice = table.duplicated(["method", "metric"], keep=False)
-    table = table.assign(label=table["method"].mask(twice, table["method"] + ", " + table["kind"]))
+    return _blocks(
+        table.assign(label=table["method"].mask(twice, table["method"] + ", " + table["kind"])), names, ax
+    )
+
+
+def by_domain(
+    result: ByDomain,
+    metrics: Wanted | None = None,
+    *,
+    level: float = 0.95,
+    kind: Kind | None = None,
+    simultaneous: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw estimates and intervals of domains, one row per domain under the name of each metric.
+
+    A cross is an estimate without an interval, since it rests on few draws. Axes are those of `forest`.
+
+    Parameters
+    ----------
+    result : ByDomain
+        From `erbayes.by_domain`.
+    metrics : Metric or str, or several, optional
+        The metrics to show; all by default.
+    level, kind, simultaneous
+        As in `ByDomain.table`.
+    ax : Axes, optional
+        As in `forest`.
+
+    Raises
+    ------
+    DataError
+        A metric that the result does not have.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from matplotlib.figure import Figure
+    >>> sample = eb.Sample(eb.measure({i: i // 4 for i in range(96)}, {i: i // 3 for i in range(96)}),
+    ...                    eb.UniformClusters())
+    >>> result = eb.by_domain(sample, {i: "FR" if i < 48 else "US" for i in range(96)}, "b3-recall")
+    >>> ax = by_domain(result, ax=Figure().subplots())
+    >>> [t.get_text() for t in ax.get_yticklabels()]
+    ['b3-recall', 'FR', 'US']
+    """
+    table = result.table(level, kind, simultaneous=simultaneous)
+    available = [m.name for m in result.metrics]
+    names = available if metrics is None else [m.name for m in chosen(metrics)]
+    if lacking := [name for name in names if name not in available]:
+        raise DataError(f"these domains have no {', '.join(lacking)}; they have {', '.join(available)}")
+    shown = table[table["estimate"].notna()]
+    return _blocks(
+        shown.assign(label=shown["domain"]), [n for n in names if (shown["metric"] == n).any()], ax
+    )
+
+
+def _blocks(table: pd.DataFrame, names: Sequence[str], ax: Axes | None) -> Axes:
+    """Draw the rows of a table, which its column `label` names, under the name of each metric."""
     groups = {name: table[table["metric"] == name] for name in names}
     shares = [name for name in names if _is_share(name, groups[name])]
     parts = [shares] * bool(shares) + [[name] for name in names if name not in shares]
@@ -243,7 +301,7 @@ def side_by_side(result: SideBySide, metrics: Wanted | None = None, *, ax: Axes 
         panel.plot(shown["estimate"][~bare], y[~bare], "o", color="black", markersize=5)
         panel.plot(shown["estimate"][bare], y[bare], "x", color="black", markersize=6)
         for label in panel.get_yticklabels():
-            label.set_fontweight("bold" if label.get_text() in available else "normal")
+            label.set_fontweight("bold" if label.get_text() in names else "normal")
         for head in heads:
             panel.axhline(head, color="0.85", linewidth=1, zorder=0)
         _ticks(panel)

@@ -22,6 +22,7 @@ import pandas as pd
 from . import digits, plots
 from .arrays import Seed, generator
 from .diagnostics import alarms, balance, influence
+from .domains import ByDomain
 from .engine import Doubting, Engine, Jackknife, Resampled, Taylor
 from .errors import DataError, NotIdentified
 from .intervals import EqualTailed, Kind, check_level, suitable
@@ -106,7 +107,7 @@ pre { padding: .75rem 1rem; background: var(--tint); white-space: pre-wrap; font
 
 
 def report(
-    sample: Sample,
+    sample: Sample | ByDomain,
     metrics: Wanted = USUAL,
     *,
     level: float = 0.95,
@@ -124,7 +125,8 @@ def report(
 
     Parameters
     ----------
-    sample : Sample
+    sample : Sample or ByDomain
+        Estimates by domain have a section of their own, on a page about their sample.
     metrics : Metric or str, or several
         The first two have tables and pictures of the units that move them most.
     level : float in (0, 1)
@@ -165,6 +167,8 @@ def report(
     (True, False, False)
     """
     check_level(level)
+    domains = sample if isinstance(sample, ByDomain) else None
+    sample = sample.sample if isinstance(sample, ByDomain) else sample
     metrics, seed = chosen(metrics), generator(rng)
     if engines is None:
         engines = {"closed form": Taylor(), "jackknife": Jackknife(), "bootstrap": Resampled(replicates=2000)}
@@ -202,6 +206,7 @@ def report(
         *(_text(refusal, "soft") for refusal in refusals),
         _quoting(list(results), bool(warnings)),
         _beside(_estimates(results, metrics, level, kinds), _forest(results, level, kinds), kind="first"),
+        *([] if domains is None else _domains(domains, level, kinds)),
         "<h2>Balance</h2>",
         _text(
             "Some totals of the prediction are known without labels. The sample should estimate them well."
@@ -404,6 +409,39 @@ def _forest(results: Mapping[str, Normal | Draws], level: float, kinds: Sequence
         height,
         f"Estimates and intervals of {', '.join(supports)}",
     )
+
+
+def _domains(domains: ByDomain, level: float, kinds: Sequence[Kind]) -> list[str]:
+    """HTML of estimates by domain: a table of the first metrics, and their picture."""
+    names = [m.name for m in domains.metrics[:2]]
+    kind = suitable(kinds, domains.joint)[0]
+    table = domains.table(level, kind)
+    reasons = table["reason"] if "reason" in table else pd.Series("", table.index)
+    digits_shown = digits.shown(table.drop(columns=["level", "kind", "reason"], errors="ignore"))
+    digits_shown = digits_shown.set_axis([_id(x) for x in table["domain"]]).drop(columns="domain")
+    shown = digits_shown[(table["metric"].isin(names)).to_numpy()]
+    refused = [
+        f"{d}, {m}: {why}."
+        for d, m, why in zip(table["domain"], table["metric"], reasons, strict=True)
+        if why and m in names
+    ]
+    rows = table["estimate"].notna() & table["metric"].isin(names)
+    picture = _picture(
+        lambda ax: plots.by_domain(domains, names, level=level, kind=kind, ax=ax),
+        1.4 + 0.22 * int(rows.sum()),
+        f"Estimates and intervals of {', '.join(names)} by {domains.variable}",
+    )
+    return [
+        f"<h2>By {escape(domains.variable)}</h2>",
+        _text(
+            "Each row is about the records of one group. The column n_eff is the effective number of draws "
+            "behind it. Intervals are for each group alone."
+        ),
+        *(_text(why, "soft") for why in refused),
+        *([_alarms(warnings)] if (warnings := domains.alarms()) else []),
+        _table(shown),
+        picture,
+    ]
 
 
 def _balance(sample: Sample) -> str:

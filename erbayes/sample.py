@@ -12,7 +12,7 @@ import numpy as np
 from .arrays import FloatArray
 from .columns import Column, Known
 from .design import Design, Expansion
-from .errors import NotIdentified, need, need_object
+from .errors import need, need_object
 from .units import Units, need_units
 
 
@@ -118,6 +118,8 @@ class Sample:
         NotIdentified
             If a column is not identified on these units.
         """
+        for column in columns:
+            self.expansion.need_reached(column)
         counted = np.stack([self.units.column(c)[self.expansion.unit] for c in columns], axis=-1)
         return np.asarray(counted * self.expansion.weight[..., None])
 
@@ -127,14 +129,9 @@ class Sample:
         Raises
         ------
         NotIdentified
-            If labelled records that the prediction lacks were kept.
+            If labelled records that the prediction lacks were kept, or if a domain's total is not known.
         """
-        if self.units.known is None:
-            raise NotIdentified(
-                f"the total of '{total.column.name}' is not known: labelled records that the "
-                "prediction lacks were kept; Missing.OMIT restricts the population instead"
-            )
-        return self.units.known.total(total.column)
+        return self.units.total(total.column)
 
 
 def need_sample(value: Any) -> None:

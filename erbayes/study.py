@@ -13,24 +13,27 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import joblib
 import numpy as np
 import pandas as pd
 
-from .arrays import FloatArray, IntArray
-from .design import UniformClusters, UniformRecords
+from .arrays import BoolArray, FloatArray, IntArray
+from .columns import ClusterSum
+from .design import ByPredictedSize, PoissonRecords, UniformClusters, UniformRecords
 from .engine.contract import Engine, Estimator
 from .errors import DataError
 from .intervals import check_level, need_suitable
 from .metrics import Metric, Wanted, chosen
 from .progress import track
 from .sample import Sample
+from .sampling import Records
+from .sampling.plans import BySize, need_by_size
 from .simulate import Population
 from .studyfile import StudyFile, code_of, plain_repr
 from .uncertain import Tabled
@@ -44,13 +47,13 @@ RUN = ("estimate", "lower", "upper", "failed", "seconds", "warned")
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Many samples of n draws from one population, by one uniform design.
+    """Many samples of n draws from one population, by one design.
 
     Attributes
     ----------
     units : Units
         The whole population.
-    design : UniformRecords or UniformClusters
+    design : UniformRecords, UniformClusters or ByPredictedSize
     unit : int array, (samples, n)
         Position of the unit of each draw.
     batch : Sample
@@ -60,7 +63,7 @@ class Samples:
     """
 
     units: Units
-    design: UniformRecords | UniformClusters
+    design: UniformRecords | UniformClusters | ByPredictedSize
     unit: IntArray
 
     @cached_property
@@ -78,10 +81,37 @@ class Samples:
         return samples
 
 
+@dataclass(frozen=True, eq=False)
+class PoissonSamples:
+    """Many samples from one population by Poisson draws, which have no common number of draws.
+
+    Attributes
+    ----------
+    units : Units
+        The whole population.
+    design : PoissonRecords
+    drawn : bool array, (samples, units)
+        True for the units of each sample.
+    batch : None
+        Samples of different sizes are not one array.
+    separate : list of Sample
+        One sample each, with its own units only.
+    """
+
+    units: Units
+    design: PoissonRecords
+    drawn: BoolArray
+    batch: ClassVar[None] = None
+
+    @cached_property
+    def separate(self) -> list[Sample]:
+        return [Sample(self.units.take(np.flatnonzero(row)), self.design) for row in self.drawn]
+
+
 class Plan(Protocol):
     """A way of drawing samples of n units from a population."""
 
-    def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
+    def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples | PoissonSamples:
         """Draw samples.
 
         Parameters
@@ -95,19 +125,61 @@ class Plan(Protocol):
 
         Returns
         -------
-        Samples
+        Samples or PoissonSamples
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class DrawRecords:
-    """Plan: draw n records uniformly with replacement, and take the entity of each. Repeats stay draws."""
+    """Plan: draw n records with replacement, and take the entity of each. Repeats stay draws.
+
+    Parameters
+    ----------
+    of : plan by size
+        A plan of `erbayes.sampling` whose chances depend on predicted size, such as `LinkEnds()`. By default
+        records are uniform.
+    """
+
+    of: BySize = field(default_factory=Records)
 
     def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
+        if self.of != Records():
+            column = _column(self.of, units)
+            ends = np.cumsum(units.column(column))
+            unit = np.searchsorted(ends, rng.random((samples, n)) * ends[-1], side="right")
+            return Samples(units, ByPredictedSize(column), np.minimum(unit, np.searchsorted(ends, ends[-1])))
         before = units.records_before
         record = rng.integers(before[-1], size=(samples, n))
         return Samples(units, UniformRecords(), np.searchsorted(before, record, side="right") - 1)
+
+
+def _column(plan: BySize, units: Units) -> ClusterSum:
+    """Return the column of chances of a plan, refusing one that draws nothing."""
+    need_by_size(plan, "of")
+    if units.known is None:
+        raise DataError("the sizes of predicted clusters are not known: chances are functions of them")
+    column = plan.column(units.known)
+    if not units.known.total(column) > 0:
+        raise DataError(f"no record has a chance to be drawn: the total of '{column.name}' is 0")
+    return column
+
+
+@dataclass(frozen=True, slots=True)
+class DrawPoisson:
+    """Plan: draw each record independently, n in expectation, and take the entities of those drawn.
+
+    Parameters
+    ----------
+    of : plan by size
+        A plan of `erbayes.sampling` whose chances depend on predicted size. By default records are uniform.
+    """
+
+    of: BySize = field(default_factory=Records)
+
+    def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> PoissonSamples:
+        design = PoissonRecords(_column(self.of, units), n)
+        return PoissonSamples(units, design, rng.random((samples, len(units))) < design.included(units))
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,7 +484,7 @@ def _run(
     runs = {}
     for e, (key, estimator) in estimators.items():
         rng, run = cell.rng(first, e), np.full((count, len(cell.metrics), len(RUN)), np.nan)
-        if getattr(estimator.engine, "batched", False):
+        if getattr(estimator.engine, "batched", False) and samples.batch is not None:
             start = time.perf_counter()
             _estimate(estimator, samples.batch, cell, rng, run)
             run[..., 4] = (time.perf_counter() - start) / count

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -147,3 +148,20 @@ def _separator_hint(columns: Sequence[str]) -> str:
     """Return a hint if another separator than a comma is in the names of columns."""
     separators = [repr(s) for s in (";", "\t", "|") if any(s in str(c) for c in columns)]
     return f": are its columns separated by {separators[0]}, not by commas?" if separators else ""
+
+
+def as_text(value: Any) -> str | None:
+    """Return a value of a table as a person writes it, or None if it is missing or has no characters.
+
+    Examples
+    --------
+    >>> as_text(1967.0), as_text(pd.Timestamp("2024-05-01")), as_text(float("nan"))
+    ('1967', '2024-05-01', None)
+    """
+    if not isinstance(value, str) and np.ndim(value) == 0 and pd.isna(value):
+        return None
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    if isinstance(value, pd.Timestamp):
+        return value.isoformat(" ").removesuffix(" 00:00:00")
+    return str(value) or None

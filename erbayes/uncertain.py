@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
 from scipy.special import ndtr
 
-from .arrays import FloatArray, Seed, generator
+from .arrays import FloatArray, IntArray, Seed, generator
 from .digits import shown
 from .errors import DataError, NotIdentified, head
 from .intervals import DEFAULT, Distribution, EqualTailed, Kind, Support, interval
@@ -275,13 +276,15 @@ class Normal(Uncertain):
         """
         C = _weights(weights, names, self.names)
         df = np.array([self.df[row != 0].min() for row in C])
+        effective = np.broadcast_to(self.effective, self.mean.shape)
+        fewest = np.array([effective[row != 0].min() for row in C])
         cov = _covariance(C, np.where(np.isnan(self.cov), 0.0, self.cov), 1e-12)
         lost = (C != 0) @ np.isnan(np.diagonal(self.cov))
         cov[lost], cov[:, lost] = np.nan, np.nan
         reasons = np.array(self.undefined or ("",) * len(self.names), dtype=object)
         undefined = tuple("; ".join(dict.fromkeys(filter(None, reasons[row != 0]))) for row in C)
         mean, support = _combined(C, self.mean), ((-np.inf, np.inf),) * len(C)
-        return Normal(tuple(names), mean, cov, df, support, undefined=undefined)
+        return Normal(tuple(names), mean, cov, df, support, fewest, undefined=undefined)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -410,9 +413,14 @@ def _covariance(J: FloatArray, V: FloatArray, rounding: float = 1e-14) -> FloatA
     These are entries of which at most the share `rounding` is left after cancellation. Negative entries are
     rounding up to a share of 1e-12.
     """
-    cov = J @ V @ np.swapaxes(J, -1, -2)
-    size = np.abs(J) @ np.abs(V) @ np.swapaxes(np.abs(J), -1, -2)
+    sparse = J if J.ndim > 2 or np.isnan(V).any() else csr_array(J)  # a metric has few totals
+    cov, size = _form(sparse, V), _form(abs(sparse), np.abs(V))
     return np.where((np.abs(cov) <= rounding * size) | ((cov < 0) & (cov >= -1e-12 * size)), 0.0, cov)
+
+
+def _form(J: Any, V: FloatArray) -> FloatArray:
+    """Return J V J' for symmetric V and dense or sparse J."""
+    return np.asarray(J @ np.swapaxes(J @ V, -1, -2))
 
 
 def _positions(at: Any, names: Sequence[str]) -> list[int]:
@@ -552,11 +560,28 @@ class Totals:
         """Return the first derivatives of metrics by the totals, (metrics, k); NaN for one that is 0/0."""
         J = np.zeros((len(metrics), len(self.names)))
         with np.errstate(divide="ignore", invalid="ignore"):
-            for j, metric in enumerate(metrics):
-                place = self.positions(metric)
-                J[j, place] = gradient(metric.formula, self.mean[place])
+            for formula, j, place in self._by_formula(metrics):
+                J[j[:, None], place] = gradient(formula, self.mean[place].T).T
         J[~np.isfinite(J).all(axis=1)] = np.nan
         return J
+
+    def _by_formula(self, metrics: Sequence[Metric]) -> list[tuple[Callable[..., Any], IntArray, IntArray]]:
+        """Return each formula with its metrics, (a,), and the positions of their totals, (a, k).
+
+        Metrics of many domains share a few formulas, each of which is then evaluated once.
+        """
+        at = {name: i for i, name in enumerate(self.names)}
+        shared: dict[Callable[..., Any], list[int]] = {}
+        place = []
+        for j, metric in enumerate(metrics):
+            shared.setdefault(metric.formula, []).append(j)
+            names = [c.name for c in metric.columns]
+            place.append(
+                [at[n] for n in names]
+                if all(n in at for n in names) and (self.absolute or not metric.absolute)
+                else self.positions(metric)
+            )
+        return [(f, np.array(j), np.array([place[i] for i in j])) for f, j in shared.items()]
 
     def apply(self, metrics: Wanted, order: int = 2) -> Normal:
         """Apply metrics to the totals, with their joint covariance.
@@ -588,24 +613,20 @@ class Totals:
         metrics, batch = chosen(metrics), self.mean.shape[:-1]
         J = np.zeros((*batch, len(metrics), len(self.names)))
         mean = np.empty((*batch, len(metrics)))
-        sized = np.zeros((len(metrics), len(self.names)))
+        sized = self._sized(metrics)
         correct = order > 1 and not np.isnan(self.cov).any()
         with np.errstate(divide="ignore", invalid="ignore"):
-            for j, metric in enumerate(metrics):
-                place = self.positions(metric)
+            for formula, j, place in self._by_formula(metrics):
                 x = np.moveaxis(self.mean[..., place], -1, 0)
-                mean[..., j] = metric.formula(*x)
+                mean[..., j] = formula(*x)
                 if not correct:
-                    J[..., j, place] = np.moveaxis(gradient(metric.formula, x), 0, -1)
+                    J[..., j[:, None], place] = np.moveaxis(gradient(formula, x), 0, -1)
                 else:
-                    first, second = derivatives(metric.formula, x)
-                    J[..., j, place] = np.moveaxis(first, 0, -1)
-                    V = np.moveaxis(self.cov[..., np.array(place)[:, None], place], (-2, -1), (0, 1))
+                    first, second = derivatives(formula, x)
+                    J[..., j[:, None], place] = np.moveaxis(first, 0, -1)
+                    V = np.moveaxis(self.cov[..., place[:, :, None], place[:, None, :]], (-2, -1), (0, 1))
                     mean[..., j] -= np.sum(second * V, axis=(0, 1)) / 2
-                for column, coefficient in metric.size:
-                    if column.name in self.names:
-                        sized[j, self.names.index(column.name)] = coefficient
-            square = np.einsum("jk,...kl,jl->...j", sized, self.moment, sized)
+            square = self._squares(sized)
             effective = (self.mean @ sized.T) ** 2 / square
             df, draws = np.maximum(effective * self.free, 1.0), effective / np.float64(self.theta)
         names, empty = tuple(m.name for m in metrics), np.isnan(mean)
@@ -616,6 +637,27 @@ class Totals:
         support = tuple(m.support for m in metrics)
         extremes = self._extremes(mean, J, sized, support)
         return Normal(names, mean, _covariance(J, self.cov), df, support, draws, extremes, undefined)
+
+    def _sized(self, metrics: Sequence[Metric]) -> FloatArray:
+        """Return the coefficients of the total that each metric averages over, (metrics, k)."""
+        at = {name: i for i, name in enumerate(self.names)}
+        sized = np.zeros((len(metrics), len(self.names)))
+        for j, metric in enumerate(metrics):
+            for column, coefficient in metric.size:
+                if column.name in at:
+                    sized[j, at[column.name]] = coefficient
+        return sized
+
+    def _squares(self, sized: FloatArray) -> FloatArray:
+        """Return s'Ms of each row s of `sized`, (..., metrics), for M = `moment`. Rows have few entries."""
+        row, column = np.nonzero(sized)
+        most = int(np.bincount(row, minlength=1).max(initial=1))
+        place, s = np.zeros((2, len(sized), most))
+        rank = np.arange(len(row)) - np.searchsorted(row, row)
+        place[row, rank], s[row, rank] = column, sized[row, column]
+        at = place.astype(np.int64)
+        M = self.moment[..., at[:, :, None], at[:, None, :]]
+        return np.asarray(np.einsum("ja,...jab,jb->...j", s, M, s))
 
     def _extremes(
         self, mean: FloatArray, J: FloatArray, sized: FloatArray, support: Sequence[Support]

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from .arrays import BoolArray, FloatArray, IntArray
 from .clustering import CHUNK, Clustering, ids, kind
-from .columns import COLUMNS, RECORDS, ClusterSum, Column
+from .columns import COLUMNS, RECORDS, ClusterSum, Column, Domain, InDomain, Links
 from .errors import DataError, NotIdentified, head, member, need
 from .frame import Cut, Dated, FrameFacts, are_listed, dated_inside, dates_of, frame_ids
+from .grouping import Grouping, Of, Predicted, Variable, piece_values
 from .mistaken import first_entities, missing_records, position_in_labels, refuse_edges, strangers
 
 
@@ -110,6 +111,12 @@ class Units:
         clusters larger.
     omitted : Index
         Ids of units that left the sample, because the prediction has none of their records (`Missing.OMIT`).
+    piece_of : Series or None
+        Piece of each labelled record, whose id is in the index. None if records have no ids.
+    groupings : tuple of Grouping
+        How variables of records split the pieces (see `grouped`).
+    imagined : bool
+        True for units that stand for no records (see `stock`): they are in every domain as a whole.
     """
 
     ids: pd.Index
@@ -125,6 +132,9 @@ class Units:
     frame: FrameFacts | None = None
     counted: FloatArray | None = None
     omitted: pd.Index = field(default_factory=lambda: pd.Index([]))
+    piece_of: pd.Series | None = None
+    groupings: tuple[Grouping, ...] = ()
+    imagined: bool = False
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -185,9 +195,163 @@ class Units:
             unmatched=self.unmatched,
             counted=None if self.counted is None else self.counted[piece],
             omitted=self.omitted,
+            piece_of=None if self.piece_of is None else _moved(self.piece_of, piece, len(self.n)),
+            groupings=tuple(g.take(piece) for g in self.groupings),
         )
         taken._values.update({c: y[chosen] for c, y in self._values.items()})
         return taken
+
+    def grouped(
+        self, groups: Any, *, of: Of = Of.RECORDS, prediction: Any = None, name: str | None = None
+    ) -> Units:
+        """Split the pieces by a variable of records or of entities, for columns of domains.
+
+        Parameters
+        ----------
+        groups : Series, mapping, or table of two columns
+            The value of each labelled record, or of all records. Values are text, whole numbers, bools or
+            categories.
+        of : Of
+            `Of.ENTITIES` if the first column has the ids of entities. They must be the units.
+        prediction : memberships, optional
+            The prediction of these units. Totals of groups are then known, and links within groups are
+            identified. The variable must have a value for each record of the prediction.
+        name : str, optional
+            The name of the variable. By default that of the Series or of the second column, or "group".
+
+        Returns
+        -------
+        Units
+            These units with one grouping more. A grouping of the same name is replaced.
+
+        Raises
+        ------
+        DataError
+            If labelled records or entities have no value, if an id has several values, or if `prediction` is
+            not that of these units.
+
+        Examples
+        --------
+        >>> units = measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+        >>> units.grouped({1: "FR", 2: "US", 3: "US"}, name="country").groupings[0].table(units)
+                records  pieces  units
+        country
+        FR          1.0       1      1
+        US          2.0       2      2
+        """
+        member(of, Of, "of")
+        variable = Variable.of(groups, name, of)
+        counted = piece_values(variable, of, self)
+        predicted = None
+        if prediction is not None:
+            if of is Of.ENTITIES:
+                raise DataError(
+                    "totals of groups of entities are not known, since the entities of most records are not: "
+                    "leave out the prediction"
+                )
+            predicted = self._predicted(variable, prediction)
+        grouping = Grouping(variable.name, variable.values, counted, predicted)
+        others = tuple(g for g in self.groupings if g.variable != grouping.variable)
+        return replace(self, groupings=(*others, grouping))
+
+    def _predicted(self, variable: Variable, prediction: Any) -> Predicted:
+        """Return the records of each group in each predicted cluster."""
+        clustering = Clustering.of(prediction, "prediction")
+        if self.population is None or self.population != len(clustering.records):
+            known = "not known" if self.population is None else f"{self.population:,.0f} records"
+            raise DataError(
+                f"this prediction has {len(clustering.records):,} records, but the population of the sample "
+                f"is {known}: totals by {variable.name} need the same records; leave out the prediction, or "
+                "restrict it to those"
+            )
+        codes = variable.codes_of(
+            clustering.records, f"{len(clustering.records):,} records of the prediction"
+        )
+        place = np.zeros(len(self.n), dtype=np.int64)
+        assert self.piece_of is not None  # piece_values needs it
+        position = _look_up(clustering.records, self.piece_of.index)
+        place[self.piece_of] = clustering.codes[position]
+        if (position < 0).any() or (clustering.sizes[place] != self.m).any():
+            raise DataError("this prediction is not the one that the sample was counted on")
+        return Predicted.of(clustering.codes, codes, len(variable.values), place)
+
+    @cached_property
+    def _parts(self) -> dict[tuple[Domain, Links], Units]:
+        return {}
+
+    def part(self, domain: Domain, links: Links = Links.SHARED) -> Units:
+        """Return the same units, of which the records of a domain count alone.
+
+        Raises
+        ------
+        DataError
+            If these units have no such variable or value (see `grouped`).
+        NotIdentified
+            If links inside a domain need the variable for records that have none.
+        """
+        if self.imagined:
+            return self
+        if (domain, links) not in self._parts:
+            grouping = self.grouping(domain.variable)
+            counted = grouping.records_of(domain)
+            if links is Links.SHARED:
+                part = replace(self, counted=counted, groupings=())
+            else:
+                part = self._inside(counted, grouping.cluster_sizes(domain, self))
+            self._parts[domain, links] = part
+        return self._parts[domain, links]
+
+    def _inside(self, n: FloatArray, m: FloatArray) -> Units:
+        """Return units whose pieces have n records, of predicted clusters of m records."""
+        some = n > 0
+        N = np.bincount(self.group, n)[self.group] if self.by_entity else np.full(len(n), np.nan)
+        return replace(
+            self,
+            unit=self.unit[some],
+            group=self.group[some],
+            n=n[some],
+            N=N[some],
+            m=m[some],
+            cluster=self.cluster[some],
+            piece_of=None,
+            groupings=(),
+        )
+
+    def grouping(self, variable: str) -> Grouping:
+        """Return the grouping by a variable.
+
+        Raises
+        ------
+        DataError
+            If there is none.
+        """
+        for grouping in self.groupings:
+            if grouping.variable == variable:
+                return grouping
+        raise DataError(
+            f"these units are not grouped by {variable!r}: units.grouped(groups, name={variable!r})"
+        )
+
+    def total(self, column: ClusterSum | InDomain) -> float:
+        """Return a total that the prediction fixes.
+
+        Raises
+        ------
+        NotIdentified
+            If the prediction, or the variable of a domain, is not known for all records.
+        """
+        inner = column.column if isinstance(column, InDomain) else column
+        if self.known is None:
+            raise NotIdentified(
+                f"the total of '{column.name}' is not known: labelled records that the "
+                "prediction lacks were kept; Missing.OMIT restricts the population instead"
+            )
+        if not isinstance(column, InDomain):
+            return self.known.total(column)
+        if not isinstance(inner, ClusterSum):
+            raise NotIdentified(f"the prediction does not fix the total of '{column.name}'")
+        m, records = self.grouping(column.domain.variable).known(column.domain, column.links)
+        return float(records @ inner.phi(m))
 
     @property
     def population(self) -> float | None:
@@ -206,8 +370,9 @@ class Units:
         (3.0, 2.0)
         """
         m = np.bincount(self.cluster, weights=self.n)
-        known = _histogram(m[m > 0].astype(np.int64))
-        return replace(self, m=m[self.cluster], known=known, unmatched=0, frame=None)
+        known = histogram(m[m > 0].astype(np.int64))
+        groupings = tuple(g.isolated(self.cluster) for g in self.groupings)
+        return replace(self, m=m[self.cluster], known=known, unmatched=0, frame=None, groupings=groupings)
 
     def stock(self, size: int | None = None) -> Units:
         """Make four imagined units, which stand for errors that no draw has shown.
@@ -237,6 +402,7 @@ class Units:
             cluster=np.arange(size + 3),
             known=None,
             by_entity=self.by_entity,
+            imagined=True,
         )
 
     @cached_property
@@ -261,6 +427,14 @@ class Units:
 
     def __repr__(self) -> str:
         return f"Units({len(self)} units, {int(self.n.sum())} records, {len(self.n)} pieces)"
+
+
+def _moved(piece_of: pd.Series, taken: IntArray, pieces: int) -> pd.Series:
+    """Return the pieces of records after those at the positions `taken` are taken, of `pieces` pieces."""
+    new = np.full(pieces, -1)
+    new[taken] = np.arange(len(taken))
+    moved = new[piece_of]
+    return pd.Series(moved, index=piece_of.index)[moved >= 0]
 
 
 def need_units(value: Any) -> None:
@@ -344,17 +518,17 @@ def _near(records: pd.Index, wanted: pd.Index) -> IntArray:
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
 
-def _histogram(sizes: IntArray) -> KnownTotals:
+def histogram(sizes: IntArray) -> KnownTotals:
     counts = np.bincount(sizes)
     size = np.flatnonzero(counts)
     return KnownTotals(size.astype(float), counts[size].astype(float))
 
 
-def _pieces(rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """Distinct pairs of row and column, sorted, and the number of times that each occurs."""
+def _pieces(rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
+    """Distinct pairs of row and column, sorted, the number of times that each occurs, and where each is."""
     width = int(columns.max()) + 1
-    key, n = np.unique(rows * width + columns, return_counts=True)
-    return key // width, key % width, n.astype(float)
+    key, place, n = np.unique(rows * width + columns, return_inverse=True, return_counts=True)
+    return key // width, key % width, n.astype(float), place
 
 
 def refuse_outside(records: pd.Index, outside: BoolArray) -> None:
@@ -495,7 +669,7 @@ def measure(
     )
     if lacking.all() or (lacking.any() and missing is Missing.ERROR):
         raise missing_records(prediction, labels, lacking)
-    units = assemble(labels, cluster, sizes, _histogram(sizes), blocks=blocks, missing=missing)
+    units = assemble(labels, cluster, sizes, histogram(sizes), blocks=blocks, missing=missing)
     return replace(units, frame=facts)
 
 
@@ -546,10 +720,10 @@ def assemble(
         sizes = np.concatenate([sizes, np.bincount(own)])
     if unmatched and missing is Missing.SINGLETON:
         known = replace(known, singletons=False)
-    entity, piece_cluster, n = _pieces(labels.codes[kept], cluster[kept])
+    entity, piece_cluster, n, place = _pieces(labels.codes[kept], cluster[kept])
     N = np.bincount(entity, weights=n, minlength=len(labels.clusters))
     present = np.flatnonzero(N)
-    code, unit_ids = _units_of(labels, blocks)
+    code, unit_ids = units_of(labels, blocks)
     used, unit_of_present = np.unique(code[present], return_inverse=True)
     unit_of = np.full(len(code), -1)
     unit_of[present] = unit_of_present
@@ -566,10 +740,11 @@ def assemble(
         known=None if unmatched and missing is Missing.TOGETHER else known,
         unmatched=unmatched,
         omitted=unit_ids[np.setdiff1d(code, used)],
+        piece_of=pd.Series(np.argsort(order)[place], index=labels.records[kept]),
     )
 
 
-def _units_of(labels: Clustering, blocks: Any) -> tuple[IntArray, pd.Index]:
+def units_of(labels: Clustering, blocks: Any) -> tuple[IntArray, pd.Index]:
     """Code of the unit of each entity, and the ids of units by their codes."""
     if blocks is None:
         return np.arange(len(labels.clusters)), labels.clusters
@@ -652,7 +827,7 @@ def measure_predicted(
     position = _look_up(labels.records, prediction.records[inside])
     if (position < 0).any():
         raise DataError(f"{int((position < 0).sum())} records of sampled clusters have no label")
-    unit, entity, n = _pieces(unit_of_record[inside].astype(np.int64), labels.codes[position])
+    unit, entity, n, piece = _pieces(unit_of_record[inside].astype(np.int64), labels.codes[position])
     m = np.bincount(unit, weights=n)
     N = labels.sizes[entity].astype(float) if whole_entities else np.full(len(n), np.nan)
     cluster = prediction.clusters.get_indexer(wanted)
@@ -664,7 +839,8 @@ def measure_predicted(
         N=N,
         m=m[unit],
         cluster=cluster[unit],
-        known=_histogram(prediction.sizes),
+        known=histogram(prediction.sizes),
         by_entity=False,
         frame=facts,
+        piece_of=pd.Series(piece, index=prediction.records[inside]),
     )

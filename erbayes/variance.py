@@ -229,3 +229,185 @@ class DistinctDraws:
         if n == 1:
             raise DataError("a single entity has no jackknife")
         return -(Z - Z.mean(axis=0)) * n / (n - 1), (1 - self.inclusion) * (n - 1) / n
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PoissonDraws:
+    """Variance of units that enter the sample independently, each at most once (Poisson draws).
+
+    Attributes
+    ----------
+    inclusion : float array, (n,)
+        Probability π_c of each drawn unit to be in the sample, in (0, 1].
+    """
+
+    inclusion: FloatArray
+
+    @property
+    def lost(self) -> int:
+        return 1
+
+    @property
+    def census(self) -> bool:
+        return bool((self.inclusion == 1).all())
+
+    @property
+    def theta_mean(self) -> float:
+        return float((1 - self.inclusion).mean())
+
+    def residuals(self, Z: FloatArray) -> FloatArray:
+        return Z
+
+    def covariance(self, residuals: FloatArray) -> FloatArray:
+        """Return the covariance of totals, (k, k): Σ (1 - π_c) z_c z_c', which is unbiased."""
+        return np.asarray(residuals.T @ ((1 - self.inclusion)[:, None] * residuals))
+
+    @property
+    def independent(self) -> StratifiedDraws:
+        raise NotIdentified(
+            "Poisson draws have no fixed number, so no bootstrap resamples them; use taylor or the jackknife"
+        )
+
+    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
+        return np.asarray(multipliers @ Z)
+
+    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """As `Variance.jackknife`, unit by unit. The weights of the others stay as they are."""
+        if len(Z) == 1 and not self.census:
+            raise DataError("a single unit has no jackknife")
+        return -Z, 1 - self.inclusion
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HartleyRaoDraws:
+    """Variance of draws without replacement with unequal probabilities, by Hartley and Rao (1962).
+
+    It is their approximation for systematic draws in random order, which needs no joint probabilities:
+
+        1/(n - 1) Σ_{s<t} (1 - π_s - π_t + Q/n) (z_s - z_t)(z_s - z_t)'
+
+    with Q the sum of π² over the population. Draws with π = 1 were certain, and add nothing.
+
+    Attributes
+    ----------
+    inclusion : float array, (n,)
+        Probability π of each draw to be in the sample, in (0, 1].
+    squares : float
+        Q, the sum of π² over the population.
+    """
+
+    inclusion: FloatArray
+    squares: float
+
+    @property
+    def lost(self) -> int:
+        return 1
+
+    @property
+    def census(self) -> bool:
+        return bool((self.inclusion == 1).all())
+
+    @property
+    def theta_mean(self) -> float:
+        return float((1 - self.inclusion).mean())
+
+    def residuals(self, Z: FloatArray) -> FloatArray:
+        return Z
+
+    def covariance(self, residuals: FloatArray) -> FloatArray:
+        """Return the covariance of totals, (k, k); NaN for a single uncertain draw."""
+        chance = self.inclusion < 1
+        z, p = residuals[chance], self.inclusion[chance]
+        n, k = z.shape
+        if n == 0:
+            return np.zeros((k, k))
+        if n == 1:
+            return np.full((k, k), np.nan)
+        half = (1 + (self.squares - (~chance).sum()) / n) / 2 - p  # 1 - π_s - π_t + Q/n as a sum of two
+        z = z - z.mean(axis=0)  # differences do not change, and sums of z vanish
+        squares = z.T @ z
+        return np.asarray((n * z.T @ (half[:, None] * z) + half.sum() * squares) / (n - 1))
+
+    @property
+    def independent(self) -> StratifiedDraws:
+        raise NotIdentified(
+            "draws without replacement and with unequal probabilities are not independent, so no bootstrap "
+            "resamples them; use taylor or the jackknife"
+        )
+
+    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
+        return np.asarray(multipliers @ Z)
+
+    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """As `Variance.jackknife`, draw by draw. A draw that was certain has scale 0."""
+        n = len(Z)
+        if n == 1 and not self.census:
+            raise DataError("a single draw has no jackknife")
+        return -(Z - Z.mean(axis=0)) * n / max(n - 1, 1), (1 - self.inclusion) * (n - 1) / n
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointDraws:
+    """Variance of units that are drawn at most once, with known joint probabilities of pairs.
+
+    With a fixed number of units it is that of Yates and Grundy (1953), else that of Horvitz and Thompson:
+
+        Σ_{s<t} (π_s π_t - π_st)/π_st (z_s - z_t)(z_s - z_t)'
+        Σ_st (π_st - π_s π_t)/π_st z_s z_t'  with π_ss = π_s
+
+    Attributes
+    ----------
+    inclusion : float array, (n,)
+        Probability π of each drawn unit to be in the sample, in (0, 1].
+    joint : float array, (n, n)
+        Probability of each pair to be in the sample together; π on the diagonal.
+    fixed_size : bool
+        True if the design fixes the number of units.
+    """
+
+    inclusion: FloatArray
+    joint: FloatArray
+    fixed_size: bool
+
+    @property
+    def lost(self) -> int:
+        return 1
+
+    @property
+    def census(self) -> bool:
+        return bool((self.inclusion == 1).all())
+
+    @property
+    def theta_mean(self) -> float:
+        return float((1 - self.inclusion).mean())
+
+    def residuals(self, Z: FloatArray) -> FloatArray:
+        return Z
+
+    def covariance(self, residuals: FloatArray) -> FloatArray:
+        """Return the covariance of totals, (k, k), which is unbiased; NaN for one unit of a fixed number."""
+        k = residuals.shape[1]
+        if self.fixed_size and len(residuals) == 1 and not self.census:
+            return np.full((k, k), np.nan)
+        form = 1 - np.outer(self.inclusion, self.inclusion) / self.joint
+        if self.fixed_size:
+            np.fill_diagonal(form, 0.0)
+            np.fill_diagonal(form, -form.sum(axis=1))
+        return np.asarray(residuals.T @ form @ residuals)
+
+    @property
+    def independent(self) -> StratifiedDraws:
+        raise NotIdentified(
+            "draws without replacement and with unequal probabilities are not independent, so no bootstrap "
+            "resamples them; use taylor or the jackknife"
+        )
+
+    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
+        return np.asarray(multipliers @ Z)
+
+    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """As `Variance.jackknife`, unit by unit. A unit that was certain has scale 0."""
+        n = len(Z)
+        if n == 1 and not self.census:
+            raise DataError("a single unit has no jackknife")
+        return -(Z - Z.mean(axis=0)) * n / max(n - 1, 1), (1 - self.inclusion) * (n - 1) / n

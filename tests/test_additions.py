@@ -16,7 +16,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import erbayes as eb
-from erbayes import calibration, design, engine, intervals, plots, sensitivity
+from erbayes import calibration, design, engine, intervals, nonresponse, plots, sampling, sensitivity
 from erbayes import metrics as m
 from erbayes import simulate as sim
 from erbayes.cli.inputs import KINDS as KINDS_OF_SHELL
@@ -24,9 +24,10 @@ from erbayes.cli.inputs import DesignName
 from erbayes.labelling import Annotator, Beta
 from erbayes.planning import forecast
 from erbayes.report import report
-from erbayes.study import DrawRecords, study
+from erbayes.study import DrawClusters, DrawPoisson, DrawRecords, study
 
 bootstrap_room = import_module("erbayes.engine.bootstrap")
+betting_room = import_module("erbayes.engine.betting")
 DOCS = Path(__file__).parents[1] / "docs"
 PR = (m.pairwise_precision, m.pairwise_recall)
 PEOPLE = sim.simulate(sim.Zeta(2.5, 20), sim.Misattribution(0.2), 1500, np.random.default_rng(1))
@@ -56,6 +57,8 @@ def classes(room, *methods):
 
 # Designs
 
+ROOT = eb.columns.ClusterSum("root", np.sqrt)
+DRAWN = "what was drawn; it is read from the folder of the draws"
 DESIGNS = {
     eb.UniformRecords: eb.UniformRecords(),
     eb.UniformClusters: eb.UniformClusters(),
@@ -65,13 +68,29 @@ DESIGNS = {
     eb.WeightedRecords: eb.WeightedRecords.of(LABELS, list(LABELS.index[::3]), pd.Series(1.0, LABELS.index)),
     eb.Stratified: eb.Stratified({i: i % 2 for i in LABELLED}, {0: 400, 1: 400}),
     eb.Calibrated: eb.Calibrated(eb.UniformRecords()),
+    eb.Responding: eb.Responding(eb.UniformRecords(), [True] * len(LABELLED) + [False]),
+    eb.ByPredictedSize: eb.ByPredictedSize(ROOT),
+    eb.KeptWeights: eb.KeptWeights(eb.ByPredictedSize(ROOT), UNITS),
+    eb.PoissonRecords: eb.PoissonRecords(ROOT, 120),
+    eb.SystematicRecords: eb.SystematicRecords(ROOT, LABELLED, [0.1] * len(LABELLED)),
+    eb.KnownChances: eb.KnownChances(dict.fromkeys(LABELLED, 0.002)),
+    eb.KnownInclusion: eb.KnownInclusion(dict.fromkeys(LABELLED, 0.2)),
+    eb.Pooled: eb.Pooled([eb.UniformRecords(LABELLED[:40]), eb.ByPredictedSize(ROOT, LABELLED[40:])]),
 }
 NOT_IN_THE_SHELL = {
     eb.BySize: "a function of sizes",
     eb.WeightedRecords: "probabilities of records; use known-weights",
     eb.Calibrated: "another design and functions of sizes",
+    eb.Responding: "another design; a folder of draws has its unresolved ones",
+    eb.ByPredictedSize: DRAWN,
+    eb.KeptWeights: "another design; --drawn-from makes it",
+    eb.PoissonRecords: DRAWN,
+    eb.SystematicRecords: DRAWN,
+    eb.KnownChances: "chances of units; use known-weights",
+    eb.KnownInclusion: DRAWN,
+    eb.Pooled: DRAWN,
 }
-PLANNED = {eb.UniformRecords, eb.UniformClusters, eb.BySize}
+PLANNED = {eb.UniformRecords, eb.UniformClusters, eb.BySize, eb.ByPredictedSize}
 WITH_LAW = {
     eb.UniformRecords,
     eb.UniformClusters,
@@ -80,6 +99,50 @@ WITH_LAW = {
     eb.Stratified,
 }
 WITH_MODEL = {eb.UniformRecords, eb.UniformClusters, eb.DistinctEntities, eb.BySize}
+STUDIED = {
+    eb.UniformRecords: DrawRecords(),
+    eb.UniformClusters: DrawClusters(),
+    eb.ByPredictedSize: DrawRecords(sampling.RootSize()),
+    eb.PoissonRecords: DrawPoisson(sampling.RootSize()),
+}
+NOT_STUDIED = {
+    eb.DistinctEntities: "the engine OnDistinct has it, on DrawRecords",
+    eb.Calibrated: "the engine OnCalibrated has it, on every plan",
+    eb.KnownWeights: "weights belong to a sample",
+    eb.WeightedRecords: "probabilities belong to a sample",
+    eb.Stratified: "strata belong to a population",
+    eb.BySize: "no plan yet: a plan of your own draws it",
+    eb.SystematicRecords: "draws need an order of all records",
+    eb.KeptWeights: "weights belong to a sample",
+    eb.Responding: "responses belong to a sample",
+    eb.KnownChances: "chances belong to a sample",
+    eb.KnownInclusion: "probabilities belong to a sample",
+    eb.Pooled: "no plan yet: a plan of your own draws it",
+}
+DRAWN_BY = {
+    eb.UniformRecords: sampling.Records(),
+    eb.KeptWeights: "another design",
+    eb.UniformClusters: sampling.PredictedClusters(),
+    eb.ByPredictedSize: sampling.RootSize(),
+    eb.PoissonRecords: sampling.Poisson(sampling.RootSize()),
+    eb.SystematicRecords: sampling.Systematic(),
+    eb.WeightedRecords: sampling.GivenChances(),
+    eb.KnownInclusion: sampling.PredictedClusters(sampling.Records()),
+    eb.Pooled: sampling.Strata((1, 3)),
+    eb.KnownChances: "a part of Pooled under Strata()",
+    eb.DistinctEntities: "a form of labels, not of draws",
+    eb.KnownWeights: "draws made elsewhere",
+    eb.BySize: "draws of entities, which a prediction does not hold",
+    eb.Stratified: "draws of entities, which a prediction does not hold",
+    eb.Calibrated: "another design",
+    eb.Responding: "another design, by Drawn.design(labels, unresolved=...)",
+}
+RESAMPLED = set(DESIGNS) - {
+    eb.DistinctEntities,
+    eb.PoissonRecords,
+    eb.SystematicRecords,
+    eb.KnownInclusion,
+}
 
 
 def sampled(cls):
@@ -90,7 +153,9 @@ def sampled(cls):
 
 
 def test_every_design_has_an_example():
-    assert classes(design, "expand") | classes(calibration, "expand") == set(DESIGNS)
+    found = {value for value in vars(design).values() if is_dataclass(value) and hasattr(value, "expand")}
+    assert found | classes(calibration, "expand") | classes(nonresponse, "expand") == set(DESIGNS)
+    assert set(STUDIED) | set(NOT_STUDIED) == set(DRAWN_BY) == set(DESIGNS)
 
 
 @pytest.mark.parametrize("cls", DESIGNS, ids=lambda cls: cls.__name__)
@@ -113,9 +178,59 @@ class TestDesign:
             assert forecast(PEOPLE, PR, {"d": DESIGNS[cls]}).smallest(0.1)["n"][0] > 1
         else:
             with pytest.raises(
-                eb.DataError, match=f"d: {cls.__name__} cannot be planned; UniformRecords, .* can"
+                eb.DataError,
+                match=f"d: {cls.__name__} cannot be planned; UniformRecords, .* ByPredictedSize can",
             ):
                 forecast(PEOPLE, PR, {"d": DESIGNS[cls]})
+
+    def test_is_studied_or_has_a_reason(self, cls):
+        assert (cls in STUDIED) != (cls in NOT_STUDIED)
+        if cls in STUDIED:
+            (drawn,) = STUDIED[cls].draw(UNITS, 60, 1, np.random.default_rng(1)).separate
+            assert type(drawn.design) is cls
+            engines = {"t": engine.Taylor(), "j": engine.Jackknife()}
+            table = study(
+                {"p": PEOPLE}, {"d": STUDIED[cls]}, [150], engines, PR, repetitions=40, seed=1, progress=False
+            ).table()
+            assert (table.failures == 0).all() and (table.bias.abs() < 4.5 * table.rmse / 40**0.5).all()
+            assert (table.coverage > 0.8).all()
+
+    def test_is_drawn_or_has_a_reason(self, cls):
+        plan = DRAWN_BY[cls]
+        if isinstance(plan, str):
+            return
+        values = pd.Series(1.0, TRUTH.index) if cls is eb.WeightedRecords else None
+        drawn = sampling.draw(PREDICTION, plan, 60, 1, values=values)
+        labels = TRUTH[TRUTH.isin(TRUTH[drawn.members["record"]])]
+        found = drawn.design(labels)
+        assert type(found) is cls
+        units = (
+            eb.measure_predicted(PREDICTION, labels, drawn.table["cluster"])
+            if isinstance(plan, sampling.PredictedClusters)
+            else eb.measure(PREDICTION, TRUTH[TRUTH.isin(TRUTH[drawn.table["record"]])])
+        )
+        assert np.isfinite(eb.taylor(eb.Sample(units, found), PR[:1]).apply(PR[:1]).interval()).all()
+
+    def test_has_a_jackknife_and_a_bootstrap_or_is_refused(self, cls):
+        sample = sampled(cls)
+        assert np.isfinite(eb.jackknife(sample, PR).sd).all()
+        if cls in RESAMPLED:
+            assert np.isfinite(engine.bootstrap(sample, PR, replicates=20, rng=1, progress=False).mean).all()
+        else:
+            with pytest.raises(eb.NotIdentified, match="no bootstrap resamples"):
+                engine.bootstrap(sample, PR, replicates=20, rng=1)
+
+    def test_is_calibrated_or_refused(self, cls):
+        if cls is eb.Calibrated:
+            return
+        base = DESIGNS[cls]
+        if cls is eb.WeightedRecords:  # its draws above touch too few links
+            base = eb.WeightedRecords.of(LABELS, list(LABELS.index), pd.Series(1.0, LABELS.index))
+        sample = eb.Sample(UNITS, eb.Calibrated(base, lambda *_: [eb.columns.RECORDS], (0.01, 100)))
+        assert np.isfinite(eb.taylor(sample, PR).apply(PR).interval()).all()
+
+    def test_has_alarms(self, cls):
+        assert all(isinstance(sentence, str) for sentence in eb.alarms(sampled(cls), PR))
 
     def test_has_a_law_of_labelling_error_or_is_refused(self, cls):
         if cls in WITH_LAW:
@@ -142,6 +257,7 @@ ENGINES = {
     engine.Jackknife: engine.Jackknife(),
     engine.Resampled: engine.Resampled(replicates=40),
     engine.Naive: engine.Naive(),
+    engine.BoundedMeans: engine.BoundedMeans(),
     engine.OnDistinct: engine.OnDistinct(engine.Taylor()),
     engine.OnCalibrated: engine.OnCalibrated(engine.Taylor()),
     sensitivity.Mislabelled: sensitivity.Mislabelled(sensitivity.by_pieces(0.1, 0.1), engine.Taylor()),
@@ -150,6 +266,14 @@ ENGINES = {
     sensitivity.RestoredAdjusted: sensitivity.RestoredAdjusted(Annotator(), imputations=5),
 }
 PAIRED = {engine.Taylor, engine.Jackknife, engine.Resampled}
+
+
+BOUNDED = (m.b3_precision, m.b3_recall)
+
+
+def asked_of(one):
+    """Metrics that an engine has."""
+    return BOUNDED if isinstance(one, engine.BoundedMeans) else PR
 
 
 def own(sample, metrics, rng):
@@ -173,27 +297,31 @@ def test_every_engine_has_an_example():
 @pytest.mark.parametrize("one", [*ENGINES.values(), own], ids=lambda one: type(one).__name__)
 class TestEngine:
     def test_returns_the_metrics_and_has_intervals(self, one):
-        found = one(SAMPLE, PR, 1)
+        found = one(SAMPLE, asked_of(one), 1)
         assert isinstance(found, eb.Normal | eb.Draws)
-        assert found.names == tuple(metric.name for metric in PR)
+        assert found.names == tuple(metric.name for metric in asked_of(one))
         assert found.estimate.shape == (2,) and found.interval().shape == (2, 2)
         table = found.table()
         assert (table["kind"] == "none").tolist() == table["lower"].isna().tolist()
 
     def test_a_seed_gives_the_same_again(self, one):
         for again in (1, np.random.default_rng(1)):
-            np.testing.assert_array_equal(one(SAMPLE, PR, again).estimate, one(SAMPLE, PR, 1).estimate)
+            np.testing.assert_array_equal(
+                one(SAMPLE, asked_of(one), again).estimate, one(SAMPLE, asked_of(one), 1).estimate
+            )
 
     def test_is_taken_by_studies_reports_and_grids(self, one):
         plan = {"records": DrawRecords()}
-        runs = study({"p": PEOPLE}, plan, [200], {"e": one}, PR, repetitions=2, seed=1, progress=False).runs
+        runs = study(
+            {"p": PEOPLE}, plan, [200], {"e": one}, asked_of(one), repetitions=2, seed=1, progress=False
+        ).runs
         assert runs["estimate"].notna().all()
-        assert "<th>e</th>" in report(SAMPLE, PR, engines={"e": one})
-        if one is not ENGINES[sensitivity.BiasAdjusted]:  # which cannot correct metrics that are corrected
-            found = sensitivity.grid(SAMPLE, [0.1], [0.0], PR, engine=one, rng=1, progress=False)
+        assert "<th>e</th>" in report(SAMPLE, asked_of(one), engines={"e": one})
+        if asked_of(one) is PR and one is not ENGINES[sensitivity.BiasAdjusted]:  # it cannot correct twice
+            found = sensitivity.grid(SAMPLE, [0.1], [0.0], asked_of(one), engine=one, rng=1, progress=False)
             assert np.isfinite(found.estimate).all()
-        table = engine.side_by_side({"e": one(SAMPLE, PR, 1)}, PR).table()
-        assert table["metric"].tolist() == [metric.name for metric in PR]
+        table = engine.side_by_side({"e": one(SAMPLE, asked_of(one), 1)}, asked_of(one)).table()
+        assert table["metric"].tolist() == [metric.name for metric in asked_of(one)]
 
     def test_compares_or_is_refused(self, one):
         both = {"a": PREDICTION, "b": TRUTH}
@@ -215,6 +343,9 @@ def test_the_size_model_is_an_engine_too():
 
 KINDS = {
     eb.BetaGamma: eb.BetaGamma(),
+    eb.Anytime: eb.Anytime(),
+    engine.Betting: engine.Betting(),
+    engine.AnytimeBetting: engine.AnytimeBetting(),
     eb.Symmetric: eb.Symmetric(),
     eb.EqualTailed: eb.EqualTailed(),
     eb.HighestDensity: eb.HighestDensity(),
@@ -226,6 +357,7 @@ RESULTS = {
     "Normal": engine.Taylor()(SAMPLE, PR),
     "Draws": engine.Resampled(replicates=60)(SAMPLE, PR, 1).as_draws(),
     "Bootstrap": engine.Resampled(replicates=60)(SAMPLE, PR, 1),
+    "Means": engine.BoundedMeans()(SAMPLE, BOUNDED),
 }
 
 
@@ -238,7 +370,8 @@ def normal(x, sd, support):
 
 
 def test_every_kind_has_an_example():
-    assert classes(intervals, "suits", "bounds") | classes(bootstrap_room, "suits", "bounds") == set(KINDS)
+    rooms = (intervals, bootstrap_room, betting_room)
+    assert set().union(*(classes(room, "suits", "bounds") for room in rooms)) == set(KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: type(kind).__name__)
@@ -279,22 +412,28 @@ class TestKind:
         label = kind.label(m.UNIT)
         for found in suited.values():
             assert (found.table(0.8, kind)["kind"] == label).all()
-        assert (engine.side_by_side(suited, PR, kinds=[kind]).table()["kind"] == label).all()
+        metrics = PR if len(suited) > 1 else [getattr(m, n.replace("-", "_")) for n in found.names]
+        suited = {name: f for name, f in suited.items() if f.names == tuple(x.name for x in metrics)}
+        assert (engine.side_by_side(suited, metrics, kinds=[kind]).table()["kind"] == label).all()
 
     def test_is_taken_by_pictures_reports_and_studies(self, kind):
         found = next(found for found in RESULTS.values() if kind.suits(found))
         ax = plots.forest(found, kinds=[kind], ax=Figure().subplots())
         drawn = np.array([path.vertices[:, 0] for path in ax.collections[0].get_paths()])
         np.testing.assert_allclose(drawn, found.interval(0.95, kind))
-        one = engine.Taylor() if kind.suits(RESULTS["Normal"]) else engine.Resampled(replicates=60)
-        assert "<table" in report(SAMPLE, PR, engines={"e": one}, kinds=[kind])
+        ones = {"Normal": engine.Taylor(), "Bootstrap": engine.Resampled(replicates=60)}
+        suited = [name for name in ones if kind.suits(RESULTS[name])]
+        one = ones[suited[0]] if suited else engine.BoundedMeans()
+        assert "<table" in report(SAMPLE, asked_of(one), engines={"e": one}, kinds=[kind])
         asked = {"e": engine.Estimator(one, kind)}
         plan = {"records": DrawRecords()}
-        runs = study({"p": PEOPLE}, plan, [40], asked, PR, repetitions=2, seed=1, progress=False).runs
+        runs = study(
+            {"p": PEOPLE}, plan, [40], asked, asked_of(one), repetitions=2, seed=1, progress=False
+        ).runs
         assert runs["lower"].notna().all()
-        assert np.isfinite(
-            sensitivity.grid(SAMPLE, [0.1], [0.0], PR, engine=one, kind=kind, progress=False).lower
-        ).all()
+        if asked_of(one) is PR:
+            found = sensitivity.grid(SAMPLE, [0.1], [0.0], PR, engine=one, kind=kind, progress=False)
+            assert np.isfinite(found.lower).all()
 
     def test_is_explained(self, kind):
         name = type(kind).__name__
@@ -302,7 +441,7 @@ class TestKind:
 
     def test_has_a_value_of_the_option_or_needs_draws(self, kind):
         in_shell = type(kind) in {type(k) for k in KINDS_OF_SHELL.values()}
-        assert in_shell == isinstance(kind, intervals.Distribution)
+        assert in_shell == kind.suits(RESULTS["Normal"])
 
 
 def test_a_kind_that_suits_no_result_stops_a_study():

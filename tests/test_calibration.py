@@ -196,3 +196,17 @@ def test_refusals():
             eb.Calibrated(eb.UniformClusters()),
             missing=eb.Missing.TOGETHER,
         )
+
+
+def test_calibration_cannot_reach_units_that_are_never_drawn():
+    links = eb.ByPredictedSize(PREDICTED_LINKS)
+    prediction = {i: i // 2 if i < 40 else i for i in range(80)}
+    units = eb.measure(prediction, {i: i // 4 for i in range(40)})
+    with pytest.raises(
+        eb.NotIdentified, match="'records' is not identified: records of predicted singletons"
+    ):
+        eb.Sample(units, eb.Calibrated(links, two, fewest=3))
+    sample = eb.Sample(units, eb.Calibrated(links, lambda *_: [PREDICTED_LINKS], fewest=3))
+    assert eb.taylor(sample, [m.pairwise_precision]).apply([m.pairwise_precision]).mean[0] == 1
+    with pytest.raises(eb.NotIdentified, match="'true_links' is not identified"):
+        eb.taylor(sample, [m.pairwise_recall])

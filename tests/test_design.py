@@ -3,6 +3,7 @@
 import tracemalloc
 from dataclasses import is_dataclass
 from fractions import Fraction
+from functools import cache
 from itertools import combinations, product
 
 import numpy as np
@@ -25,8 +26,13 @@ def labels(entities):
     return {r: e for r, e in TRUE.items() if e in entities}
 
 
+@cache
+def units_of(entities):
+    return eb.measure(PRED, labels(entities))
+
+
 def totals(entities, design):
-    t = eb.taylor(eb.Sample(eb.measure(PRED, labels(entities)), design), [P, m.entities])
+    t = eb.taylor(eb.Sample(units_of(frozenset(entities)), design), [P, m.entities])
     j = t.names.index("predicted_links")
     return t.mean[j], t.cov[j, j]
 
@@ -63,7 +69,98 @@ def of_units_by_size():
         yield np.prod([chance[e] for e in drawn]), drawn, design
 
 
+OF_CLUSTER = {k: list(PRED.values()).count(k) for k in PRED.values()}
+ROOTS = eb.columns.ClusterSum("roots", np.sqrt)
+ROOT = {r: OF_CLUSTER[k] ** 0.5 for r, k in PRED.items()}
+ROOT = {r: root / sum(ROOT.values()) for r, root in ROOT.items()}
+LINK = {r: (OF_CLUSTER[k] - 1) / 10 for r, k in PRED.items()}
+
+
+def of_predicted_size():
+    for drawn in product(TRUE, repeat=3):
+        owners = [TRUE[r] for r in drawn]
+        yield np.prod([ROOT[r] for r in drawn]), owners, eb.ByPredictedSize(ROOTS, owners)
+
+
+def of_poisson_records(expected):
+    """Each record independently; some are certain if `expected` is large."""
+    p = {r: min(1, expected * root) for r, root in ROOT.items()}
+    for taken in product([False, True], repeat=len(TRUE)):
+        chance = np.prod([p[r] if t else 1 - p[r] for r, t in zip(TRUE, taken, strict=True)])
+        drawn = {TRUE[r] for r, t in zip(TRUE, taken, strict=True) if t}
+        if chance > 0 and drawn:
+            yield chance, drawn, eb.PoissonRecords(ROOTS, expected)
+
+
+def of_systematic_records():
+    """Equal probabilities in random order: simple random samples of records without replacement."""
+    for drawn in combinations(TRUE, 3):
+        owners = [TRUE[r] for r in drawn]
+        yield 1 / 84, owners, eb.SystematicRecords(eb.columns.RECORDS, owners, [1 / 3] * 3)
+
+
+def of_known_chances():
+    for drawn in product(UNEQUAL, repeat=3):
+        yield np.prod([UNEQUAL[e] for e in drawn]), drawn, eb.KnownChances(UNEQUAL, drawn)
+
+
+def of_known_inclusion(samples, fixed_size):
+    """Any design: samples with made-up chances, and the probabilities that follow from them."""
+    chance = dict(zip(samples, np.random.default_rng(4).dirichlet(np.ones(len(samples))), strict=True))
+    joint = pd.DataFrame(
+        [[sum(p for s, p in chance.items() if c in s and d in s) for c in "xyzuv"] for d in "xyzuv"],
+        list("xyzuv"),
+        list("xyzuv"),
+    )
+    inclusion = {e: joint.loc[e, e] for e in "xyzuv"}
+    for s, p in chance.items():
+        if s:
+            yield p, s, eb.KnownInclusion(inclusion, joint, fixed_size)
+
+
+def of_independent_units():
+    for taken in product([False, True], repeat=5):
+        p = [UNEQUAL[e] if t else 1 - UNEQUAL[e] for e, t in zip("xyzuv", taken, strict=True)]
+        drawn = [e for e, t in zip("xyzuv", taken, strict=True) if t]
+        if drawn:
+            yield np.prod(p), drawn, eb.KnownInclusion(UNEQUAL, fixed_size=False)
+
+
+def of_pooled():
+    """Two uniform records, and two ends of predicted links."""
+    for drawn in product(TRUE, repeat=4):
+        chance = LINK[drawn[2]] * LINK[drawn[3]] / 9**2
+        if chance:
+            owners = [TRUE[r] for r in drawn]
+            links = eb.ByPredictedSize(eb.columns.PREDICTED_LINKS, owners[2:])
+            yield chance, owners, eb.Pooled([eb.UniformRecords(owners[:2]), links])
+
+
+def of_pooled_strata():
+    """Two records of odd number and two of even number: entities may have records in both strata."""
+    strata = [[r for r in TRUE if r % 2 == odd] for odd in (1, 0)]
+    share = [{e: sum(TRUE[r] == e for r in stratum) / len(stratum) for e in "xyzuv"} for stratum in strata]
+    for odd, even in product(product(strata[0], repeat=2), product(strata[1], repeat=2)):
+        owners = [[TRUE[r] for r in drawn] for drawn in (odd, even)]
+        parts = [eb.KnownChances(p, drawn) for p, drawn in zip(share, owners, strict=True)]
+        yield 1 / 25 / 16, owners[0] + owners[1], eb.Pooled(parts)
+
+
+OLDER = {1: "a", 2: "b", 3: "b", 4: "b", 5: "b", 6: "b", 7: "c", 8: "d", 9: "d"}
+
+
+def of_another_prediction():
+    """Chances by the predicted sizes of an older prediction, and totals of the new one."""
+    size = {r: list(OLDER.values()).count(k) for r, k in OLDER.items()}
+    p = {r: m**0.5 / sum(m**0.5 for m in size.values()) for r, m in size.items()}
+    for drawn in product(TRUE, repeat=3):
+        owners = [TRUE[r] for r in drawn]
+        older = eb.measure(OLDER, labels(set(owners)))
+        yield np.prod([p[r] for r in drawn]), owners, eb.KeptWeights(eb.ByPredictedSize(ROOTS, owners), older)
+
+
 ALL_SAMPLES = {
+    eb.KeptWeights: of_another_prediction,
     eb.UniformClusters: lambda: [
         (1 / 10, s, eb.UniformClusters(population=5)) for s in combinations("xyzuv", 3)
     ],
@@ -80,22 +177,38 @@ ALL_SAMPLES = {
     eb.WeightedRecords: of_weighted_records,
     eb.KnownWeights: of_known_weights,
     eb.BySize: of_units_by_size,
+    eb.ByPredictedSize: of_predicted_size,
+    eb.PoissonRecords: lambda: of_poisson_records(2.5),
+    eb.SystematicRecords: of_systematic_records,
+    eb.KnownChances: of_known_chances,
+    eb.KnownInclusion: lambda: of_known_inclusion(list(combinations("xyzuv", 3)), True),
+    eb.Pooled: of_pooled,
 }
 """Every sample that a design can draw of the five entities, with its chance and its design."""
+
+MORE_SAMPLES = [
+    *ALL_SAMPLES.items(),
+    (eb.PoissonRecords, lambda: of_poisson_records(8)),
+    (
+        eb.KnownInclusion,
+        lambda: of_known_inclusion([s for k in range(6) for s in combinations("xyzuv", k)], False),
+    ),
+    (eb.KnownInclusion, of_independent_units),
+    (eb.Pooled, of_pooled_strata),
+]
+"""The same, with further cases of some designs."""
 
 
 def test_every_design_has_all_its_samples():
     found = {
-        value
-        for value in vars(design_room).values()
-        if isinstance(value, type) and value.__module__ == design_room.__name__ and hasattr(value, "expand")
+        value for value in vars(design_room).values() if isinstance(value, type) and hasattr(value, "expand")
     }
     assert set(ALL_SAMPLES) == {cls for cls in found if is_dataclass(cls)}
 
 
-@pytest.mark.parametrize("cls", ALL_SAMPLES, ids=lambda cls: cls.__name__)
-def test_unbiased_over_all_samples(cls):
-    chance, drawn, designs = zip(*ALL_SAMPLES[cls](), strict=True)
+@pytest.mark.parametrize("cls, samples", MORE_SAMPLES, ids=lambda value: getattr(value, "__name__", ""))
+def test_unbiased_over_all_samples(cls, samples):
+    chance, drawn, designs = zip(*samples(), strict=True)
     found = np.array([totals(set(s), design) for s, design in zip(drawn, designs, strict=True)])
     assert {type(design) for design in designs} == {cls}
     assert chance @ found[:, 0] == pytest.approx(5, rel=1e-12)

@@ -113,3 +113,41 @@ def test_labels_of_drawn_records_alone_raise_an_alarm():
     assert "Each of the 5 labelled entities has a single record" in alarm and "joins 5 of these" in alarm
     assert not told({i: f"e{i}" for i in range(0, 8, 2)})
     assert not told({i: f"e{i // 2}" for i in range(11)})
+
+
+@pytest.mark.parametrize(
+    "design, remedy",
+    [
+        (eb.UniformClusters(), "sample with probability proportional to size, as uniform records do."),
+        (eb.UniformRecords(), "label more units, or draw more records of large predicted clusters"),
+        (eb.ByPredictedSize(eb.columns.RECORDS), "label more units, or draw more records of large predicted"),
+        (eb.KnownInclusion({i: 0.1 for i in range(20)}), "label more units, or draw more records of large"),
+    ],
+)
+def test_the_remedy_for_large_clusters_depends_on_the_design(design, remedy):
+    prediction = {i: i // 2 if i < 800 else "giant" for i in range(1000)}
+    prediction = {i: str(k) for i, k in prediction.items()}
+    labels = {i: i // 2 for i in range(40)}
+    alarms = eb.alarms(eb.Sample(eb.measure(prediction, labels), design))
+    assert [a for a in alarms if "touches; " + remedy in a]
+
+
+def test_ends_of_links_are_not_balanced_against_what_they_never_reach():
+    prediction = {i: i // 2 if i < 40 else i for i in range(80)}
+    sample = eb.Sample(
+        eb.measure(prediction, {i: i // 3 for i in range(36)}), eb.ByPredictedSize(eb.columns.PREDICTED_LINKS)
+    )
+    assert not [a for a in eb.alarms(sample, "pairwise-precision") if "balance" in a]
+    with pytest.raises(eb.NotIdentified, match="'records' is not identified"):
+        eb.balance(sample)
+
+
+def test_repeats_are_expected_under_any_draws_with_replacement():
+    prediction = {i: i // 2 for i in range(40)}
+    labels = {i: i // 2 for i in range(40)}
+    for design, remedy in (
+        (eb.UniformRecords(), "the design is DistinctEntities"),
+        (eb.ByPredictedSize(eb.columns.PREDICTED_LINKS), "list the unit of every draw in draws="),
+    ):
+        found = eb.alarms(eb.Sample(eb.measure(prediction, labels), design))
+        assert [a for a in found if a.startswith("About 10 pairs of draws") and remedy in a]

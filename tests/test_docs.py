@@ -66,7 +66,16 @@ PACKAGES = sorted(
 )
 LISTED_ROOMS = {path.rpartition(".")[0] for path in LISTED if path.count(".") == 2} - set(PACKAGES)
 INNER = {
-    "erbayes.units": {"assemble", "framed", "need_units", "refuse_outside", "same_kind", "sampled_labels"},
+    "erbayes.units": {
+        "assemble",
+        "framed",
+        "histogram",
+        "need_units",
+        "refuse_outside",
+        "same_kind",
+        "sampled_labels",
+        "units_of",
+    },
     "erbayes.uncertain": {"Tabled", "derivatives", "gradient", "positions", "reason_column"},
     "erbayes.diagnostics": {"look_older", "out_of_balance"},
     "erbayes.errors": {"head", "member", "need", "need_object", "number", "printable", "whole"},

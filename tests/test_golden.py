@@ -237,3 +237,50 @@ def test_calibration_of_uniform_clusters(columns, case):
         J = eb.uncertain.gradient(metric.formula, Z.sum(axis=0))
         V = draws.covariance(draws.residuals(Z))
         assert np.sqrt(J @ V @ J) == pytest.approx(R[case, name, "se"], rel=1e-9)
+
+
+# Unequal probabilities without replacement (see golden/pps.R)
+
+PPS = pd.read_csv(GOLDEN / "pps_results.csv").set_index(["case", "estimator", "quantity"]).value
+
+
+def inclusion(file, **rest):
+    def design(drawn):
+        return eb.KnownInclusion(drawn.set_index("cluster").pi, **rest)
+
+    return sample(file, design)[0]
+
+
+def joint():
+    ids = pd.read_csv(GOLDEN / "s_pps.csv").cluster
+    return pd.DataFrame(np.loadtxt(GOLDEN / "pps_joint.csv", delimiter=","), ids, ids)
+
+
+def squares():
+    size = pd.read_csv(GOLDEN / "clusters.csv")["size"]
+    return float(((25 * size / size.sum()) ** 2).sum())
+
+
+UNEQUAL = {
+    "pps_yates_grundy": lambda: inclusion("s_pps.csv", joint=joint()),
+    "pps_horvitz_thompson": lambda: inclusion("s_pps.csv", joint=joint(), fixed_size=False),
+    "pps_hartley_rao": lambda: inclusion("s_pps.csv", squares=squares()),
+    "pps_hartley_rao_sample": lambda: inclusion("s_pps.csv"),
+    "poisson": lambda: inclusion("s_poisson.csv", fixed_size=False),
+}
+
+
+@pytest.mark.parametrize("case", UNEQUAL)
+def test_unequal_probabilities(case):
+    s = UNEQUAL[case]()
+    found, totals = fitted(s), eb.taylor(s, tuple(METRICS.values()))
+    wanted = PPS[case]
+    assert set(wanted.index.get_level_values(0)) == {"P", "R", "F1", "B3P", "B3R", "clP", "T2", "PAIR"}
+    for name in ("P", "R", "F1", "B3P", "B3R", "clP"):
+        j = list(METRICS).index(name)
+        assert found.mean[j] == pytest.approx(wanted[name, "est"], rel=1e-10)
+        assert found.sd[j] == pytest.approx(wanted[name, "se"], rel=1e-9)
+    for name, column in {"T2": "true_links", "PAIR": "predicted_links"}.items():
+        j = totals.names.index(column)
+        assert totals.mean[j] == pytest.approx(wanted[name, "est"], rel=1e-10)
+        assert totals.cov[j, j] ** 0.5 == pytest.approx(wanted[name, "se"], rel=1e-9)

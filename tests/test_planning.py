@@ -12,6 +12,7 @@ from erbayes import metrics as m
 from erbayes import simulate as sim
 from erbayes.engine import Taylor
 from erbayes.planning import UNREACHED, forecast, forecast_from_prior
+from erbayes.sampling import LinkEnds, RootSize
 from erbayes.study import DrawClusters, DrawDistinctClusters, DrawRecords, study
 
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_recall, m.cluster_f(), m.splits)
@@ -456,3 +457,49 @@ def singles(rng):
 def test_errors(make, message):
     with pytest.raises(eb.DataError, match=message):
         make()
+
+
+# Designs by predicted size
+
+LINKS = eb.ByPredictedSize(eb.columns.PREDICTED_LINKS)
+ROOTS = eb.ByPredictedSize(eb.columns.ClusterSum("roots", np.sqrt))
+
+
+def test_the_variance_of_one_draw_by_predicted_size_is_that_of_brute_force():
+    units = PEOPLE.units
+    T, P, TP = (
+        units.column(c) for c in (eb.columns.TRUE_LINKS, eb.columns.PREDICTED_LINKS, eb.columns.COMMON_LINKS)
+    )
+    parts = {m.pairwise_precision: (TP, P), m.pairwise_recall: (TP, T)}
+    for design, phi, metrics in (
+        (ROOTS, np.sqrt, parts),
+        (LINKS, lambda s: (s - 1) / 2, [m.pairwise_precision]),
+    ):
+        of_record = PEOPLE.pred.map(PEOPLE.pred.value_counts()).to_numpy(dtype=float)
+        p = pd.Series(phi(of_record)).groupby(PEOPLE.true.to_numpy()).sum().reindex(units.ids).to_numpy()
+        p = p / p.sum()
+        plan = forecast(PEOPLE, list(metrics), {"d": design})
+        for metric, variance in zip(metrics, plan.table().variance, strict=True):
+            a, b = parts[metric]
+            d = (a - a.sum() / b.sum() * b) / b.sum()
+            assert variance == pytest.approx((d[p > 0] ** 2 / p[p > 0]).sum(), rel=1e-9)
+
+
+def test_a_pilot_by_predicted_size_forecasts_other_designs():
+    mean = []
+    for sample in DrawRecords(RootSize()).draw(PEOPLE.units, 400, 60, np.random.default_rng(2)).separate:
+        mean.append(forecast(sample, METRICS[:2], DESIGNS | {"roots": ROOTS}).table().variance)
+    wanted = forecast(PEOPLE, METRICS[:2], DESIGNS | {"roots": ROOTS}).table().variance
+    np.testing.assert_allclose(np.mean(mean, axis=0), wanted, rtol=0.15)
+
+
+def test_plans_by_predicted_links_refuse_what_these_do_not_identify():
+    with pytest.raises(
+        eb.NotIdentified, match="'true_links' is not identified: records of predicted singletons"
+    ):
+        forecast(PEOPLE, METRICS[:2], {"d": LINKS})
+    (pilot,) = DrawRecords(LinkEnds()).draw(PEOPLE.units, 100, 1, np.random.default_rng(2)).separate
+    assert forecast(pilot, METRICS[:1], {"d": LINKS}).smallest(0.1)["n"][0] > 1
+    for design in (eb.UniformRecords(), ROOTS):
+        with pytest.raises(eb.NotIdentified, match="is not identified: records of predicted singletons"):
+            forecast(pilot, METRICS[:1], {"d": design})

@@ -436,3 +436,19 @@ def test_bad_parameters_say_so(make, message):
 def test_a_population_needs_records(law):
     with pytest.raises(eb.DataError, match="a whole number, 1 or more, not 0"):
         sim.population(law, 0, rng())
+
+
+def test_customers_are_written_in_several_ways_and_have_their_truth():
+    table, same = (sim.customers(sim.Zeta(2.5, 60), 3000, rng=7) for _ in range(2))
+    pd.testing.assert_frame_equal(table, same)
+    assert table.index.is_unique and len(table) == 3000
+    sizes = table["person"].value_counts()
+    assert sizes.max() > 5 and (sizes == 1).any()
+    assert table["email"].isna().mean() == pytest.approx(0.35, abs=0.03)
+    ways = table[["given", "family"]].agg(" ".join, axis=1).groupby(table["person"]).nunique()
+    assert (ways[sizes[sizes > 3].index] > 1).mean() > 0.5
+    persons = table.groupby(["given", "family"])["person"].nunique()
+    assert (persons > 1).any()  # namesakes
+    assert table.groupby("phone")["person"].nunique().max() == 1
+    with pytest.raises(eb.DataError, match="a law of sizes"):
+        sim.customers(3, 10)

@@ -17,10 +17,12 @@ from erbayes import metrics as m
 from erbayes import simulate as sim
 from erbayes.engine import Estimator, Jackknife, Naive, OnCalibrated, OnDistinct, Resampled, Taylor
 from erbayes.intervals import EqualTailed
+from erbayes.sampling import LinkEnds, RootSize
 from erbayes.study import (
     RUN,
     DrawClusters,
     DrawDistinctClusters,
+    DrawPoisson,
     DrawRecords,
     Study,
     study,
@@ -303,3 +305,31 @@ def test_bad_input():
     with pytest.raises(eb.DataError, match="level must lie strictly"):
         run({"t": Taylor()}, level=95)
     assert RUN[0] == "estimate"
+
+
+def test_plans_by_predicted_size_select_entities_with_their_chances():
+    people = sim.simulate(sim.Zeta(2.5, 20), sim.Misattribution(0.2), 600, np.random.default_rng(1))
+    root = np.sqrt(people.pred.map(people.pred.value_counts()).astype(float))
+    of_record = pd.DataFrame({"entity": people.true, "p": root / root.sum()})
+    p = of_record.groupby("entity")["p"].sum().reindex(people.units.ids).to_numpy()
+    drawn = DrawRecords(RootSize()).draw(people.units, 100, 300, np.random.default_rng(2)).unit
+    found = np.bincount(drawn.ravel(), minlength=len(p))
+    assert abs(((found - 30_000 * p) ** 2 / (30_000 * p)).sum() / len(p) - 1) < 5 * (2 / len(p)) ** 0.5
+    missed = (1 - np.minimum(60 * of_record["p"], 1)).groupby(of_record["entity"]).prod()
+    inclusion = 1 - missed.reindex(people.units.ids).to_numpy()
+    taken = DrawPoisson(RootSize()).draw(people.units, 60, 500, np.random.default_rng(3)).drawn.sum(axis=0)
+    expected, variance = 500 * inclusion, 500 * inclusion * (1 - inclusion)
+    assert abs(((taken - expected) ** 2 / variance).sum() / len(p) - 1) < 5 * (2 / len(p)) ** 0.5
+
+
+def test_plans_by_predicted_size_refuse_what_draws_nothing():
+    people = sim.simulate(sim.Zeta(2.5, 20), sim.Misattribution(0.2), 60, np.random.default_rng(1))
+    alone = sim.Population.of(pd.Series(range(60), people.true.index), people.true)
+    rng = np.random.default_rng(1)
+    for plan in (DrawRecords(LinkEnds()), DrawPoisson(LinkEnds())):
+        with pytest.raises(
+            eb.DataError, match="no record has a chance to be drawn: the total of 'predicted_links'"
+        ):
+            plan.draw(alone.units, 5, 1, rng)
+    with pytest.raises(eb.DataError, match="of must be a plan whose chances depend on predicted size"):
+        DrawRecords(of="links").draw(people.units, 5, 1, rng)

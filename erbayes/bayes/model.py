@@ -51,7 +51,7 @@ SIZES = OneOf(
     },
     {"predicted": 0.95, "giants": 0.05},
 )
-"""Default laws of sizes: as predicted, or with many records in entities far larger than predicted."""
+"""Default laws of sizes, as predicted or with many records in far larger entities."""
 RETENTION = OneOf(
     {
         "usual": Retention(),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import file_digest
 from importlib.metadata import version
 from pathlib import Path
@@ -12,20 +14,31 @@ from typing import Annotated
 import pandas as pd
 import typer
 
+from ..clustering import Clustering
 from ..compare import compare
 from ..demo import demo
 from ..design import UniformClusters, UniformRecords
 from ..diagnostics import alarms
+from ..domains import ByDomain, by_domain, compare_by_domain
 from ..engine.closed_form import taylor
+from ..errors import DataError
 from ..files import refuse_output, replacing
 from ..intervals import EqualTailed
-from ..metrics import ALL
+from ..labelling import read_labels
+from ..metrics import ALL, Metric
 from ..planning import forecast
 from ..report import report
+from ..sample import Sample
+from ..sampling import ONCE, REPEATED, Verdict, check, draw, write_folder
+from ..sampling.folder import refuse_folder, refuse_plan
+from ..sampling.sheets import HAS_XLSX, write_sheet
 from ..units import Missing
-from .inputs import DesignName, One, Several, note_frame
+from .assist import Assist
+from .domains import Domains
+from .drawing import Planned, Shown
+from .inputs import Asked, DesignName, Minima, One, Predicted, Several, note_frame, note_unresolved
 from .options import app, command, files_of, message, refuse_output_over
-from .printing import Printing
+from .printing import Printing, show_labels
 
 __all__ = ["app"]
 
@@ -53,10 +66,136 @@ def main(
     """Estimate the quality of entity resolution in a whole database from a labelled sample."""
 
 
+@command("draw")
+def draw_command(
+    *,
+    inputs: Predicted,
+    planned: Planned,
+    shown: Shown,
+    replace_answers: Annotated[
+        bool, typer.Option("--replace", help="Replace a folder that holds answers, which are lost.")
+    ] = False,
+    output: Annotated[Path, typer.Option(help="Folder to write, which appears once it is complete.")],
+) -> None:
+    """Draw records of PREDICTION to be labelled, and write a folder for annotators.
+
+    \b
+    What to draw? (--design)
+      uniform-records     Records, each with the same chance: all metrics. The first choice.
+      predicted-links     Ends of predicted links: precision from a third of the labels. No recall.
+      mixture             Both: a share of uniform records (--share), otherwise predicted links.
+      root-size           Records by the root of the size of their predicted cluster: precision
+                          and recall alike.
+      poisson             Each record by a permanent random number, so that the next release draws
+                          the same records again.
+      pps                 Without repeats, by default by the root of size.
+      stratified          In classes of predicted size (--starts 1,2,5) or in strata (--values FILE).
+      given-chances       With chances of your own (--values FILE).
+
+    The folder holds a task per drawn record: the record, its predicted cluster, and candidates for
+    records that the cluster misses (--candidates). Each annotator gets sheet-NAME.csv, sheet-NAME.xlsx (with
+    erbayes[sheets]) and label-NAME.html, all three with the same tasks, of which one is to be filled.
+
+    \b
+    In a sheet, every row needs an answer in the column "same":
+      y  The record is the same person or thing as the drawn record. In the row of the drawn
+         record itself: the task is done, all of its records are found.
+      n  It is another one.
+    A record that is missing gets a new row with the number of the task, its id, and y. A task that
+    nobody can answer gets an x in "cannot_tell". The page asks the same and saves a file of answers, which
+    belongs into the folder. Then: erbayes labels FOLDER, and erbayes estimate PREDICTION FOLDER.
+
+    \b
+    Examples:
+      erbayes draw clusters.csv --design uniform-records --n 200 --seed 7 \\
+          --attributes customers.csv --output to-label
+      erbayes draw clusters.csv --design mixture --n 200 --seed 7 --attributes customers.csv \\
+          --candidates pairs.csv --annotators 2 --overlap 0.2 --output to-label
+    """
+    plan = planned.plan()
+    refuse_plan(plan)
+    refuse_folder(output, replace_answers)
+    values = planned.values_of_records()
+    with inputs.reading.opened(inputs.part) as (prediction, read):
+        message(f"read {read}")
+        drawn = draw(prediction, plan, planned.n, planned.seed, values=values)
+    facts = {name: str(path) for name, path in files_of(inputs)} | {"read": read}
+    facts |= {name: str(path) for name, path in files_of(shown)} | {
+        name: str(path) for name, path in files_of(planned)
+    }
+    table = shown.tasks(drawn, inputs.reading.record)
+    folder = write_folder(
+        output,
+        drawn,
+        table,
+        annotators=shown.annotators,
+        overlap=shown.overlap,
+        replace=replace_answers,
+        facts=facts,
+    )
+    counts = f"{len(drawn.table):,} draws, {table['task'].max():,} tasks, {len(table):,} records shown"
+    typer.echo(f"wrote {output}: {counts}")
+    for annotator, numbers in folder.dealt.items():
+        files = sorted(file.name for file in output.glob(f"*-{annotator}.*"))
+        typer.echo(f"{annotator}: {len(numbers):,} tasks in {' or '.join(files)}")
+    if not HAS_XLSX:
+        message("note: no XLSX sheets, which need: pip install 'erbayes[sheets]'")
+
+
+@command("labels")
+def labels_command(
+    *,
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="FOLDER", exists=True, file_okay=False, help="Folder of erbayes draw."),
+    ],
+    decide: Annotated[
+        bool,
+        typer.Option("--decide", help="Write sheet-decided into FOLDER, with the tasks to decide."),
+    ] = False,
+    problems: Annotated[
+        Path | None, typer.Option(help="CSV file to write, with every fault in the answers.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="CSV file to write, with record and entity of every label.")
+    ] = None,
+) -> None:
+    """Read the answers in FOLDER: what came back, every fault, and how far annotators agree.
+
+    Faults that leave an entity in doubt must be decided before anything is estimated: in the sheets, or all
+    together in sheet-decided, which --decide writes. Its answers replace those of the annotators. A task
+    without a complete answer leaves its draws unresolved, and other tasks stand for it.
+
+    \b
+    Example:
+      erbayes labels to-label --problems problems.csv
+    """
+    for path in (problems, output):
+        if path is not None:
+            refuse_output(path, [folder])
+    labels = read_labels(folder)
+    show_labels(labels)
+    if problems is not None:
+        faults = labels.problems.assign(fault=[fault.value for fault in labels.problems["fault"]])
+        with replacing(problems) as new:
+            write_sheet(faults, new, ())
+        typer.echo(f"wrote {problems}")
+    if decide:
+        typer.echo(f"wrote {labels.write_disputed()}")
+    if output is not None:
+        table = labels.labels.rename_axis("record").rename("entity").reset_index()
+        with replacing(output) as new:
+            table.to_csv(new, index=False)
+        typer.echo(f"wrote {output}")
+
+
 @command("estimate")
 def estimate_command(
     *,
     inputs: One,
+    asked: Asked,
+    domains: Domains,
+    helped: Assist,
     printing: Printing,
 ) -> None:
     """Estimate metrics of PREDICTION from a labelled sample.
@@ -90,6 +229,13 @@ def estimate_command(
     older prediction), or --frame-column NAME --frame-until DAY of PREDICTION. With --frame-column alone,
     a warning is printed if the labels look older.
 
+    For whom is it good? --by COLUMN estimates every metric for each group of records, such as a country. The
+    column is one of PREDICTION, or of --attributes TABLE, whose first column has the ids of records. A link
+    counts half for each of its records, so that groups add up to all.
+
+    Is there a second clustering of the same records: the next release, a slower matcher, a looser threshold?
+    --assist FILE shortens intervals if it is good. If it is not, estimates are those without it.
+
     \b
     Examples:
       erbayes estimate clusters.csv labels.csv --design uniform-records
@@ -98,28 +244,50 @@ def estimate_command(
       erbayes estimate clusters.csv labels.csv --design stratified --strata strata.csv \\
           --populations sizes.csv --missing omit --output found.csv --format csv
       erbayes estimate new.csv labels.csv --design uniform-records --frame old.csv
+      erbayes estimate clusters.csv labels.csv --design uniform-records --by country \\
+          --attributes customers.csv
       erbayes estimate new.csv labels.csv --design uniform-records \\
           --frame-column created --frame-until 2021-06-30
+      erbayes estimate old.csv labels.csv --design uniform-records --assist new.csv
 
     Warnings on stderr name what makes the estimates doubtful. Exit status: 0, or 2 if the input
     cannot be used.
     """
     refuse_output_over(printing.output, inputs)
-    metrics = inputs.chosen_metrics()
+    refuse_output_over(printing.output, helped)
+    metrics = asked.chosen_metrics()
+    if domains.by is not None and helped.assist:
+        raise DataError("--by takes no second clustering: leave out --assist, or estimate without --by")
     sample, _ = inputs.sample()
+    engine = helped.engine(inputs) if helped.assist else None
     if sample.units.unmatched:
         message(
             f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing "
             f"{inputs.missing.value}: {MISSING[inputs.missing]}"
         )
-    table = taylor(sample, metrics).apply(metrics).table(inputs.level, inputs.kind).reset_index()
-    for alarm in alarms(sample, metrics):
+    if domains.by is not None:
+        by, method = _by_domain(inputs, domains, sample, metrics), "taylor"
+        table, warned = by.table(inputs.level, asked.kind), [*by.alarms(), *alarms(sample, metrics)]
+    elif engine is not None:
+        helping, method = engine(sample, metrics), "assisted"
+        table, warned = helping.table(inputs.level, asked.kind), helping.alarms(sample, metrics)
+    else:
+        found, method = taylor(sample, metrics).apply(metrics), "taylor"
+        table, warned = found.table(inputs.level, asked.kind), alarms(sample, metrics)
+    for alarm in warned:
         message(f"warning: {alarm}")
-    printing.show_estimates(table, inputs.level)
+    printing.show_estimates(table if domains.by else table.reset_index(), inputs.level, method)
+
+
+def _by_domain(inputs: One, domains: Domains, sample: Sample, metrics: Sequence[Metric]) -> ByDomain:
+    """The metrics of each group that --by names."""
+    groups = domains.groups(inputs, [inputs.part])
+    known = domains.known(inputs, {"": inputs.part}, groups)
+    return by_domain(sample, groups, metrics, prediction=known.get(""), **domains.settings)
 
 
 @command("compare")
-def compare_command(*, inputs: Several, printing: Printing) -> None:
+def compare_command(*, inputs: Several, asked: Asked, domains: Domains, printing: Printing) -> None:
     """Compare predictions by the same labelled sample.
 
     Each row is a prediction minus one before it in the list, with a paired standard error. Predictions are
@@ -133,19 +301,29 @@ def compare_command(*, inputs: Several, printing: Printing) -> None:
           --cluster old --cluster new
     """
     refuse_output_over(printing.output, inputs)
-    metrics = inputs.chosen_metrics()
-    design = inputs.drawing.read()
+    metrics = asked.chosen_metrics()
+    design = inputs.design()
     predictions, shared = inputs.predictions()
+    note_unresolved(inputs.returned)
+    design = inputs.fitted(design, shared)
     comparison = compare(
         predictions, design=design, metrics=metrics, differing=inputs.framed.differing, **shared
     )
     for name, sample in zip(predictions, comparison.samples, strict=True):
+        if isinstance(predictions[name], Clustering):
+            inputs.notice_another(name, sample.units, predictions[name])
         note_frame(sample.units, f"{name}: ")
         for alarm in alarms(sample, metrics):
             message(f"warning: {name}: {alarm}")
     if comparison.left_out:
         message(f"warning: {comparison.left_out} labelled records, which a prediction lacks, are left out")
-    printing.show_estimates(comparison.differences(inputs.level, inputs.kind), inputs.level)
+    table = comparison.differences(inputs.level, asked.kind)
+    if domains.by is not None:
+        groups = domains.groups(inputs, inputs.parts().values())
+        known = domains.known(inputs, inputs.parts(), groups)
+        by = compare_by_domain(comparison, groups, metrics, predictions=known, **domains.settings)
+        table = by.table(inputs.level, asked.kind)
+    printing.show_estimates(table, inputs.level)
 
 
 def _identity(path: Path) -> str:
@@ -161,6 +339,8 @@ def _identity(path: Path) -> str:
 def report_command(
     *,
     inputs: One,
+    asked: Asked,
+    domains: Domains,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "How good is this entity resolution?",
     output: Annotated[
         Path, typer.Option(help="File to write. An old one is replaced once the page is complete.")
@@ -178,17 +358,17 @@ def report_command(
           --metrics pairwise-precision,pairwise-recall --output report.html
     """
     refuse_output_over(output, inputs)
-    metrics = inputs.chosen_metrics()
+    metrics = asked.chosen_metrics()
     sample, read = inputs.sample()
     names = {"prediction": "PREDICTION", "labels": "LABELS"}
     about = {names.get(name, name): _identity(path) for name, path in files_of(inputs)} | {"read": read}
     if sample.units.unmatched:
         about["--missing"] = f"{inputs.missing.value}: {MISSING[inputs.missing]}"
     page = report(
-        sample,
+        sample if domains.by is None else _by_domain(inputs, domains, sample, metrics),
         metrics,
         level=inputs.level,
-        kinds=(inputs.kind, EqualTailed()),
+        kinds=(asked.kind, EqualTailed()),
         title=title,
         about=about,
         call=shlex.join(["erbayes", *sys.argv[1:]]),
@@ -202,6 +382,7 @@ def report_command(
 def plan_command(
     *,
     inputs: One,
+    asked: Asked,
     half_width: Annotated[float, typer.Option(help="Half the width that the interval should have: 0.03.")],
     per_unit: Annotated[float, typer.Option(help="Cost of labelling a unit, whatever its size.")] = 0.0,
     per_record: Annotated[float, typer.Option(help="Cost of each record of a unit, beside that.")] = 1.0,
@@ -219,7 +400,7 @@ def plan_command(
           --per-unit 4 --per-record 0.5
     """
     refuse_output_over(printing.output, inputs)
-    metrics = inputs.chosen_metrics()
+    metrics = asked.chosen_metrics()
     pilot, _ = inputs.sample()
     planned: dict[str, UniformRecords | UniformClusters] = {
         DesignName.UNIFORM_RECORDS.value: UniformRecords(),
@@ -227,9 +408,52 @@ def plan_command(
     }
     for alarm in alarms(pilot, metrics):
         message(f"warning: {alarm}")
-    plan = forecast(pilot, metrics, planned, kind=inputs.kind, cost=lambda size: per_unit + per_record * size)
+    plan = forecast(pilot, metrics, planned, kind=asked.kind, cost=lambda size: per_unit + per_record * size)
     table = plan.needed(half_width, inputs.level)
     printing.show(table.astype(object).where(table.notna(), None))
+
+
+STATUS = {Verdict.HOLDS: 0, Verdict.FAILS: 1, Verdict.OPEN: 3}
+"""Exit status of each verdict."""
+
+
+@command("check")
+def check_command(
+    *,
+    inputs: One,
+    minima: Minima,
+    once: Annotated[
+        bool,
+        typer.Option("--once", help="The labels are looked at only once, and their number was fixed before."),
+    ] = False,
+    printing: Printing,
+) -> None:
+    """Check whether metrics of PREDICTION reach their minimum, as far as the labels tell.
+
+    A metric holds if its whole interval is at or above the minimum, and fails if the whole interval is below.
+    Otherwise it is open, and the number of further draws that would decide is printed, approximately. The
+    level is that of all intervals together: each of k metrics has the level 1 - (1 - LEVEL)/k.
+
+    You may check after every new label and stop at any time, unless --once is there. Draws then count in the
+    order of --drawn, which must be that of drawing. Files and designs are those of erbayes estimate.
+
+    Exit status: 0 if every metric holds, 1 if one fails, 3 if none fails and one is open, 2 if the input
+    cannot be used.
+
+    \b
+    Examples:
+      erbayes check clusters.csv labels.csv --design uniform-records --drawn drawn.csv \\
+          --min-precision 0.95 --min-recall 0.8
+      erbayes check clusters.csv labels.csv --design uniform-records --once --min b3-recall=0.9
+    """
+    refuse_output_over(printing.output, inputs)
+    minimum = minima.read()
+    sample, _ = inputs.sample()
+    found = check(sample, minimum, replace(ONCE if once else REPEATED, level=inputs.level))
+    for alarm in alarms(sample, found.metrics):
+        message(f"warning: {alarm}")
+    printing.show_sentences(found.sentences(), found.table().reset_index())
+    raise typer.Exit(STATUS[found.verdict])
 
 
 @command("metrics")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from enum import Enum
+from functools import cached_property
 from importlib.util import find_spec
 from itertools import compress, product
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import pandas as pd
 import typer
 
@@ -19,6 +22,7 @@ from ..compare import Differing
 from ..design import (
     Design,
     DistinctEntities,
+    KeptWeights,
     KnownWeights,
     SingleUnit,
     Stratified,
@@ -28,11 +32,14 @@ from ..design import (
 from ..errors import DataError, Remedy, head
 from ..files import is_database, read_columns
 from ..frame import Dated
-from ..intervals import DEFAULT, WALD, Distribution, Symmetric
-from ..large import DatabaseTable, DuckDB, Files, Scanned, scan, scan_common
+from ..intervals import DEFAULT, WALD, Anytime, Kind, Symmetric
+from ..labelling import Labels, read_labels
+from ..large import DatabaseTable, DuckDB, Files, Scanned, drawing, scan, scan_common
 from ..large.files import FOREIGN, PACKED, unpacks
-from ..metrics import ALL, USUAL, Metric, chosen
+from ..metrics import ALL, USUAL, Metric, chosen, pairwise_precision, pairwise_recall
 from ..sample import Sample
+from ..sampling import Drawn
+from ..sampling.plans import FREE
 from ..units import Missing, Units, measure
 from .options import file_option, message
 
@@ -43,12 +50,14 @@ class KindName(Enum):
     BETA_GAMMA = "beta-gamma"
     SYMMETRIC = "symmetric"
     WALD = "wald"
+    ANYTIME = "anytime"
 
 
-KINDS: dict[KindName, Distribution] = {
+KINDS: dict[KindName, Kind] = {
     KindName.BETA_GAMMA: DEFAULT,
     KindName.SYMMETRIC: Symmetric(),
     KindName.WALD: WALD,
+    KindName.ANYTIME: Anytime(),
 }
 
 
@@ -82,7 +91,7 @@ def _positive(limit: str | None) -> str | None:
     return limit
 
 
-def _keyed(path: Path, key: str, value: str) -> pd.Series:
+def keyed(path: Path, key: str, value: str) -> pd.Series:
     """Read a file of two columns as a Series of the second, indexed by the unique ids of the first."""
     frame = read_columns(path, {key: None, value: None})
     key, value = frame.columns
@@ -93,15 +102,15 @@ def _keyed(path: Path, key: str, value: str) -> pd.Series:
     return pd.Series(ids(frame[value], f"{path}, column {value!r}"), index=keys)
 
 
-def _numbers(path: Path, key: str, value: str, whole: bool = False) -> pd.Series:
-    """Read a file as `_keyed` does, with numbers in the second column."""
-    text = _keyed(path, key, value)
-    numbers = pd.to_numeric(text, errors="coerce")
-    wrong = numbers.isna() | (whole & (numbers % 1 != 0))
+def numbers(path: Path, key: str, value: str, whole: bool = False) -> pd.Series:
+    """Read a file as `keyed` does, with numbers in the second column."""
+    text = keyed(path, key, value)
+    parsed = pd.to_numeric(text, errors="coerce")
+    wrong = parsed.isna() | (whole & (parsed % 1 != 0))
     if wrong.any():
         kind = "whole numbers" if whole else "numbers"
         raise DataError(f"{path}: {wrong.sum()} of {len(wrong)} are not {kind}, such as {head(text[wrong])}")
-    return numbers.astype("int64") if whole else numbers
+    return parsed.astype("int64") if whole else parsed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,8 +118,9 @@ class Drawing:
     """Options of the way in which the labelled units were drawn."""
 
     design: Annotated[
-        DesignName, typer.Option(help="How the labelled units were drawn: see erbayes estimate.")
-    ]
+        DesignName | None,
+        typer.Option(help="How the labelled units were drawn: see erbayes estimate. Not for a folder."),
+    ] = None
     drawn: Annotated[Path | None, file_option("File of one column: the unit of each draw, with repeats.")] = (
         None
     )
@@ -125,14 +135,21 @@ class Drawing:
         SingleUnit | None, typer.Option(help="Variance of a stratum with a single draw.")
     ] = None
 
+    @property
+    def given(self) -> list[str]:
+        """Names of the options that have a value, without --design."""
+        names = [f.name for f in fields(self) if f.name != "design"]
+        return [name.replace("_", "-") for name in names if getattr(self, name) is not None]
+
     def read(self) -> Design:
         """Make the design, and read the files that it needs."""
-        values = {f.name.replace("_", "-"): getattr(self, f.name) for f in fields(self) if f.name != "design"}
+        if self.design is None:
+            raise DataError(
+                f"--design is needed, one of {', '.join(name.value for name in DesignName)}: how were the "
+                "labelled units drawn? Only a folder of erbayes draw needs no design"
+            )
         options = TAKES[self.design]
-        foreign = [
-            f"--{option}" for option, value in values.items() if value is not None and option not in options
-        ]
-        if foreign:
+        if foreign := [f"--{option}" for option in self.given if option not in options]:
             allowed = ", ".join(f"--{option}" for option in options)
             raise DataError(
                 f"--design {self.design.value} does not take {', '.join(foreign)}; it takes {allowed}"
@@ -150,14 +167,14 @@ class Drawing:
             case DesignName.KNOWN_WEIGHTS:
                 if self.weights is None:
                     raise DataError(f"--design {self.design.value} needs --weights")
-                return KnownWeights(_numbers(self.weights, "unit", "weight"), units, self.population)
+                return KnownWeights(numbers(self.weights, "unit", "weight"), units, self.population)
             case DesignName.STRATIFIED:
                 if self.strata is None or self.populations is None:
                     raise DataError(f"--design {self.design.value} needs --strata and --populations")
-                numbers = _numbers(self.populations, "stratum", "number", whole=True)
-                sizes = {str(h): int(n) for h, n in numbers.items()}
+                of_strata = numbers(self.populations, "stratum", "number", whole=True)
+                sizes = {str(h): int(n) for h, n in of_strata.items()}
                 return Stratified(
-                    _keyed(self.strata, "unit", "stratum"), sizes, self.single_unit or SingleUnit.ERROR
+                    keyed(self.strata, "unit", "stratum"), sizes, self.single_unit or SingleUnit.ERROR
                 )
 
 
@@ -216,23 +233,24 @@ class Links:
         rest = "records that are in no pair do not count, unless --records lists them"
         if records is not None:
             rest = f"{int((clustering.sizes == 1).sum()):,} of the records are linked to no other"
-        sizes = _CLUSTERS.format(len(clustering.records), len(clustering.clusters))
-        return clustering, f"{len(frame):,} {links} of {sizes} ({_source(frame.columns, path)}; {rest})"
+        sizes = CLUSTERS.format(len(clustering.records), len(clustering.clusters))
+        return clustering, f"{len(frame):,} {links} of {sizes} ({in_words(frame.columns, path)}; {rest})"
 
 
-def _source(columns: Iterable[Any], path: Path) -> str:
+def in_words(columns: Iterable[Any], path: Path) -> str:
     """Text that names columns and their file."""
     return f"{', '.join(map(str, columns))} of {path}"
 
 
-_CLUSTERS = "{:,} records in {:,} clusters"
+CLUSTERS = "{:,} records in {:,} clusters"
+_LABELS = "{:,} labelled records of {:,} entities"
 
 
-def _clustering(table: pd.DataFrame, path: Path, what: str, sizes: str) -> tuple[Clustering, str]:
+def clustering_of(table: pd.DataFrame, path: Path, what: str, sizes: str) -> tuple[Clustering, str]:
     """The first two columns of a table as a clustering, with a sentence about what was read."""
     clustering = Clustering.of(table.iloc[:, :2], what)
     read = sizes.format(len(clustering.records), len(clustering.clusters))
-    return clustering, f"{read} ({_source(table.columns, path)})"
+    return clustering, f"{read} ({in_words(table.columns, path)})"
 
 
 def _large(prediction: Path) -> bool:
@@ -240,6 +258,31 @@ def _large(prediction: Path) -> bool:
     return prediction.is_dir() or (
         prediction.stat().st_size >= LARGE and unpacks(prediction) and find_spec("duckdb") is not None
     )
+
+
+def note_unresolved(labels: Labels | None) -> None:
+    """Print how many draws of a folder have no complete answer, if there are any."""
+    if labels is None or not len(labels.unresolved):
+        return
+    records = labels.folder.drawn.table["record"]
+    states = labels.unresolved.set_index("record")["state"]
+    lost = states.reindex(records[records.isin(states.index)]).map(lambda state: state.value).value_counts()
+    kinds = ", ".join(f"{n:,} {state}" for state, n in lost.items())
+    message(f"note: {lost.sum():,} of {len(records):,} draws have no complete answer: {kinds}")
+
+
+def _unlike(units: Units, drawn: Drawn) -> str | None:
+    """Text that tells a prediction from the one that was drawn from, None if their sizes are alike."""
+    known = units.known
+    if known is None or all(
+        np.array_equal(*pair) for pair in ((known.size, drawn.known.size), (known.count, drawn.known.count))
+    ):
+        return None
+    one, other = (
+        CLUSTERS.format(int(sizes.size @ sizes.count), int(sizes.count.sum()))
+        for sizes in (known, drawn.known)
+    )
+    return f"it has {one}, not {other}" if one != other else f"its clusters of {one} have other sizes"
 
 
 def note_frame(units: Units, name: str = "") -> None:
@@ -258,7 +301,7 @@ def _note_scan(units: Scanned, path: Path, name: str = "") -> None:
     """Print what was scanned."""
     clusters = "" if units.known is None else f", in {units.known.count.sum():,.0f} clusters"
     message(
-        f"{name}{_counted(units)} scanned{clusters} ({_source(units.columns, path)}); "
+        f"{name}{_counted(units)} scanned{clusters} ({in_words(units.columns, path)}); "
         f"no duplicates among {units.checked}"
     )
 
@@ -308,42 +351,10 @@ class SharedFrame(Frame):
     ] = Differing.ERROR
 
 
-@dataclass(frozen=True)
-class Part:
-    """A prediction among several: its path, its table in a database, its column of clusters."""
-
-    path: Path
-    table: str | None
-    cluster: str | None
-
-
 @dataclass(frozen=True, kw_only=True)
-class Inputs:
-    """Options that all commands on predictions share. `One` and `Several` add the predictions."""
+class Asked:
+    """Options of the metrics and their kind of interval."""
 
-    prediction: Path | list[Path]
-    labels: Annotated[
-        Path,
-        typer.Argument(
-            metavar="LABELS",
-            exists=True,
-            dir_okay=False,
-            help="Record and entity, for every record of each labelled entity.",
-        ),
-    ]
-    drawing: Drawing
-    blocks: Annotated[
-        Path | None,
-        file_option("Record and block, of every labelled record: blocks then are the units drawn."),
-    ] = None
-    record: Annotated[str | None, typer.Option(help="Record column, in each file that has records.")] = None
-    cluster: str | list[str] | None = None
-    entity: Annotated[str | None, typer.Option(help="Entity column of LABELS.")] = None
-    links: Links
-    missing: Annotated[
-        Missing, typer.Option(help="What to do with labelled records that PREDICTION lacks.")
-    ] = Missing.ERROR
-    framed: Frame
     metrics: Annotated[
         str | None,
         typer.Option(
@@ -352,21 +363,16 @@ class Inputs:
         ),
     ] = None
     every: Annotated[bool, typer.Option("--all", help="Estimate every metric, instead of --metrics.")] = False
-    level: Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")] = 0.95
     interval: Annotated[
         KindName,
         typer.Option(
-            help="Kind of interval. symmetric: on the logit scale for shares, on the log scale for counts."
+            help="Kind of interval. symmetric: on the logit scale for shares, on the log scale for counts. "
+            "anytime: valid if labels are looked at again and again."
         ),
     ] = KindName.BETA_GAMMA
-    stored: str | list[str] | None = None
-    memory_limit: Annotated[
-        str | None,
-        typer.Option(callback=_positive, help="Scan PREDICTION, within this memory, such as 4GB."),
-    ] = None
 
     @property
-    def kind(self) -> Distribution:
+    def kind(self) -> Kind:
         """The kind of interval that --interval names."""
         return KINDS[self.interval]
 
@@ -378,14 +384,65 @@ class Inputs:
             raise DataError("--all names every metric and --metrics names some: leave out one of the two")
         return chosen(name.strip() for name in self.metrics.split(","))
 
-    def scanned(self, parts: Iterable[Part]) -> bool:
+
+@dataclass(frozen=True, kw_only=True)
+class Minima:
+    """Options of the least values that metrics must reach."""
+
+    min_precision: Annotated[float | None, typer.Option(help="Least pairwise precision, such as 0.95.")] = (
+        None
+    )
+    min_recall: Annotated[float | None, typer.Option(help="Least pairwise recall, such as 0.8.")] = None
+    minimum: Annotated[
+        list[str] | None,
+        typer.Option("--min", metavar="METRIC=VALUE", help="Least value of any metric. Several are allowed."),
+    ] = None
+
+    def read(self) -> dict[Metric | str, float]:
+        """The least value of each metric."""
+        pairwise = {pairwise_precision.name: self.min_precision, pairwise_recall.name: self.min_recall}
+        named = [(name, least) for name, least in pairwise.items() if least is not None]
+        for text in self.minimum or []:
+            name, _, value = (part.strip() for part in text.partition("="))
+            try:
+                named.append((name, float(value)))
+            except ValueError as error:
+                raise DataError(f"--min {text}: write METRIC=VALUE, such as b3-recall=0.9") from error
+        if not named:
+            raise DataError("nothing to check: give --min-precision, --min-recall or --min METRIC=VALUE")
+        names = [name for name, _ in named]
+        if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+            raise DataError(f"{len(twice)} metrics have two minima, such as {head(twice)}: leave out one")
+        return dict(named)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A prediction among several: its path, its table in a database, its column of clusters."""
+
+    path: Path
+    table: str | None
+    cluster: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """Options of the way in which predictions are read."""
+
+    record: Annotated[str | None, typer.Option(help="Record column, in each file that has records.")] = None
+    links: Links
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(callback=_positive, help="Scan PREDICTION, within this memory, such as 4GB."),
+    ] = None
+
+    def scanned(self, parts: Iterable[Part], frame: Path | None = None) -> bool:
         """True if predictions are scanned where they lie, False if they are read into memory."""
         parts = list(parts)
         for part in parts:
             if part.table is None and is_database(part.path):
                 raise DataError(f"{part.path} is a DuckDB database", Remedy.DATABASE)
         by_option = self.memory_limit is not None or any(part.table is not None for part in parts)
-        frame = self.framed.frame
         files = [*(part.path for part in parts), *([] if frame is None else [frame])]
         if not self.links.edges:
             return by_option or any(map(_large, files))
@@ -401,35 +458,29 @@ class Inputs:
             return read_columns(part.path, {"record": self.record, "cluster": part.cluster})
         return Files(part.path, text=True)
 
-    def read(self, part: Part, what: str) -> tuple[Any, str]:
+    def read(self, part: Part, what: str, dates: Dated | None = None) -> tuple[Any, str]:
         """Read a prediction, with the dates that its frame needs and a sentence about what was read."""
-        dates = self.framed.dates
         if self.links.edges:
             if dates is not None:
                 raise DataError("with --edges, a frame is --frame FILE: pairs have no dates")
             return self.links.read(part.path, self.record)
         columns = {"record": self.record, "cluster": part.cluster}
         table = read_columns(part.path, columns if dates is None else columns | {"date": dates.column})
-        clustering, read = _clustering(table, part.path, what, _CLUSTERS)
+        clustering, read = clustering_of(table, part.path, what, CLUSTERS)
         return (clustering if dates is None else table), read
 
-    def labelled(self, scanned: bool) -> tuple[dict[str, Any], str]:
-        """Read the arguments that all predictions share, with a sentence about what was read."""
-        frame: Any = self.framed.dates
-        if (path := self.framed.frame) is not None and scanned:
-            frame = self.source(Part(path, None, None))
-        elif path is not None:
-            frame = read_columns(path, {"record": self.record}, spare=1)
-        table = read_columns(self.labels, {"record": self.record, "entity": self.entity})
-        labels, read = _clustering(table, self.labels, "labels", "{:,} labelled records of {:,} entities")
-        shared = {"frame": frame, "labels": labels, "blocks": None, "missing": self.missing}
-        if self.blocks is not None:
-            table = read_columns(self.blocks, {"record": self.record, "block": None})
-            shared["blocks"], filled = _clustering(
-                table, self.blocks, "blocks", "{:,} records of {:,} blocks"
-            )
-            read = f"{read}; {filled}"
-        return shared, read
+    @contextmanager
+    def opened(self, part: Part, what: str = "prediction") -> Iterator[tuple[Any, str]]:
+        """Read a prediction, or open it where it lies, with a sentence about it."""
+        if not self.scanned([part]):
+            yield self.read(part, what)
+            return
+        database = DuckDB(self.memory_limit)
+        columns = {"record": self.record, "cluster": part.cluster}
+        with drawing(self.source(part), **columns, database=database) as source:
+            known = source.known
+            sizes = CLUSTERS.format(int(known.size @ known.count), int(known.count.sum()))
+            yield source, f"{sizes} ({part.path}, where it lies)"
 
     def scan(self, part: Part, shared: dict[str, Any]) -> Scanned:
         """Scan a prediction."""
@@ -438,8 +489,8 @@ class Inputs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class One(Inputs):
-    """Options of a command on one prediction."""
+class Predicted:
+    """Options of one prediction."""
 
     prediction: Annotated[
         Path,
@@ -449,27 +500,153 @@ class One(Inputs):
             help="Record and predicted cluster, for all records; or pairs, with --edges.",
         ),
     ]
+    reading: Reading
     cluster: Annotated[str | None, typer.Option(help="Cluster column of PREDICTION.")] = None
     stored: Annotated[str | None, typer.Option("--table", help="Table of a DuckDB database.")] = None
 
+    @property
+    def part(self) -> Part:
+        """The prediction as part of the input."""
+        return Part(self.prediction, self.stored, self.cluster)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """Options that all commands on predictions share. `One` and `Several` add the predictions."""
+
+    prediction: Path | list[Path]
+    labels: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LABELS",
+            exists=True,
+            help="Record and entity, for every record of each labelled entity; or a folder of erbayes draw.",
+        ),
+    ]
+    drawing: Drawing
+    drawn_from: Annotated[
+        Path | None,
+        typer.Option(exists=True, help="With a folder: the prediction drawn from, if not PREDICTION."),
+    ] = None
+    blocks: Annotated[
+        Path | None,
+        file_option("Record and block, of every labelled record: blocks then are the units drawn."),
+    ] = None
+    reading: Reading
+    cluster: str | list[str] | None = None
+    entity: Annotated[str | None, typer.Option(help="Entity column of LABELS.")] = None
+    missing: Annotated[
+        Missing, typer.Option(help="What to do with labelled records that PREDICTION lacks.")
+    ] = Missing.ERROR
+    framed: Frame
+    level: Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")] = 0.95
+    stored: str | list[str] | None = None
+
+    @cached_property
+    def returned(self) -> Labels | None:
+        """Labels of a folder, None if LABELS is a file."""
+        if not self.labels.is_dir():
+            if self.drawn_from is not None:
+                raise DataError("--drawn-from needs a folder of erbayes draw as LABELS")
+            return None
+        named = {"design": self.drawing.design, "blocks": self.blocks, "entity": self.entity}
+        options = [name for name, value in named.items() if value is not None] + self.drawing.given
+        if options:
+            raise DataError(
+                f"the folder {self.labels} says how its records were drawn: leave out "
+                f"{', '.join(f'--{option}' for option in options)}"
+            )
+        return read_labels(self.labels)
+
+    def design(self) -> Design:
+        """The design, by options or of a folder."""
+        return self.drawing.read() if self.returned is None else self.returned.design()
+
+    def notice_another(self, name: str, units: Units, prediction: Clustering | Part) -> None:
+        """Refuse a prediction that is not the one drawn from, or say so if chances are the same."""
+        if self.returned is None or self.drawn_from is not None:
+            return
+        drawn = self.returned.folder.drawn
+        if isinstance(drawn.plan, FREE):
+            if (unlike := _unlike(units, drawn)) is not None:
+                message(f"note: {name} is not the prediction that was drawn from: {unlike}")
+        elif units.frame is None:
+            if isinstance(prediction, Clustering):
+                drawn.refuse_another(prediction)
+                return
+            with self.reading.opened(prediction) as (source, _):
+                drawn.refuse_another(source)
+
+    def fitted(self, design: Design, shared: dict[str, Any]) -> Design:
+        """The design with the chances of the prediction that was drawn from, if --drawn-from names it."""
+        if self.returned is None or self.drawn_from is None:
+            return design
+        part = Part(self.drawn_from, None, self.cluster if isinstance(self.cluster, str) else None)
+        policy = Missing.OMIT if self.missing is Missing.OMIT else Missing.ERROR
+        shared = shared | {"frame": None, "missing": policy}
+        units: Units
+        with self.reading.opened(part, "prediction that was drawn from") as (prediction, read):
+            message(f"read {read}, which was drawn from")
+            self.returned.folder.drawn.refuse_another(prediction)
+            if isinstance(prediction, Clustering):
+                units = measure(prediction, **shared)
+            else:
+                units = self.reading.scan(part, shared)
+        return KeptWeights(design, units)
+
+    def labelled(self, scanned: bool) -> tuple[dict[str, Any], str]:
+        """Read the arguments that all predictions share, with a sentence about what was read."""
+        frame: Any = self.framed.dates
+        if (path := self.framed.frame) is not None and scanned:
+            frame = self.reading.source(Part(path, None, None))
+        elif path is not None:
+            frame = read_columns(path, {"record": self.reading.record}, spare=1)
+        if self.returned is not None:
+            labels = Clustering.of(self.returned.labels, "labels")
+            read = f"{_LABELS.format(len(labels.records), len(labels.clusters))} ({self.labels})"
+        else:
+            table = read_columns(self.labels, {"record": self.reading.record, "entity": self.entity})
+            labels, read = clustering_of(table, self.labels, "labels", _LABELS)
+        shared = {"frame": frame, "labels": labels, "blocks": None, "missing": self.missing}
+        if self.blocks is not None:
+            table = read_columns(self.blocks, {"record": self.reading.record, "block": None})
+            shared["blocks"], filled = clustering_of(
+                table, self.blocks, "blocks", "{:,} records of {:,} blocks"
+            )
+            read = f"{read}; {filled}"
+        return shared, read
+
+
+@dataclass(frozen=True, kw_only=True)
+class One(Predicted, Inputs):
+    """Options of a command on one prediction."""
+
     def sample(self) -> tuple[Sample, str]:
         """Read or scan the prediction and make its sample, with a sentence about what was read."""
-        design = self.drawing.read()
-        part = Part(self.prediction, self.stored, self.cluster)
+        design, part = self.design(), self.part
         units: Units
-        if self.scanned([part]):
+        prediction: Any = None
+        if self.reading.scanned([part], self.framed.frame):
             shared, labels_read = self.labelled(scanned=True)
             message(f"read {labels_read}")
-            units = scanned = self.scan(part, shared)
+            units = scanned = self.reading.scan(part, shared)
             _note_scan(scanned, part.path)
-            read = f"{_counted(scanned)} ({_source(scanned.columns, part.path)})"
+            read = f"{_counted(scanned)} ({in_words(scanned.columns, part.path)}); {labels_read}"
         else:
-            prediction, read = self.read(part, "prediction")
-            shared, labels_read = self.labelled(scanned=False)
-            message(f"read {read}; {labels_read}")
+            prediction, shared, read = self.memory
             units = measure(prediction, **shared)
         note_frame(units)
-        return Sample(units, design), f"{read}; {labels_read}"
+        note_unresolved(self.returned)
+        self.notice_another(str(part.path), units, prediction if isinstance(prediction, Clustering) else part)
+        return Sample(units, self.fitted(design, shared)), read
+
+    @cached_property
+    def memory(self) -> tuple[Any, dict[str, Any], str]:
+        """A prediction that is read into memory, what goes with it, and a sentence about what was read."""
+        prediction, read = self.reading.read(self.part, "prediction", self.framed.dates)
+        shared, labels_read = self.labelled(scanned=False)
+        message(f"read {read}; {labels_read}")
+        return prediction, shared, f"{read}; {labels_read}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -505,7 +682,7 @@ class Several(Inputs):
                 "a comparison needs two predictions or more, not 1: give LABELS last, after two files, or "
                 "name several --cluster or --table"
             )
-        names = [" ".join(compress((_stem(p.path), str(p.table), str(p.cluster)), several)) for p in parts]
+        names = [" ".join(compress((stem(p.path), str(p.table), str(p.cluster)), several)) for p in parts]
         if len(set(names)) < len(names):
             raise DataError(f"predictions go by their files' names, which must differ: {head(names, 20)}")
         return dict(zip(names, parts, strict=True))
@@ -513,31 +690,31 @@ class Several(Inputs):
     def predictions(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Read or scan the predictions, by name, with the arguments that they share."""
         parts = self.parts()
-        scanned = self.scanned(parts.values())
+        scanned = self.reading.scanned(parts.values(), self.framed.frame)
         shared, labels_read = self.labelled(scanned)
         message(f"read {labels_read}")
         predictions: dict[str, Any] = {}
         if not scanned:
             for name, part in parts.items():
-                predictions[name], read = self.read(part, f"prediction {name!r}")
+                predictions[name], read = self.reading.read(part, f"prediction {name!r}", self.framed.dates)
                 message(f"{name}: read {read}")
         elif self.framed.differing is Differing.COMMON:
             predictions = scan_common(
-                {name: self.source(part) for name, part in parts.items()},
-                record=self.record,
+                {name: self.reading.source(part) for name, part in parts.items()},
+                record=self.reading.record,
                 cluster={name: part.cluster for name, part in parts.items()},
-                database=DuckDB(self.memory_limit),
+                database=DuckDB(self.reading.memory_limit),
                 **shared,
             )
         else:
-            predictions = {name: self.scan(part, shared) for name, part in parts.items()}
+            predictions = {name: self.reading.scan(part, shared) for name, part in parts.items()}
         if scanned:
             for name, units in predictions.items():
                 _note_scan(units, parts[name].path, f"{name}: ")
         return predictions, shared
 
 
-def _stem(path: Path) -> str:
+def stem(path: Path) -> str:
     """Name of a file without the endings of its format and packing."""
     packed = path.suffix.lower() in PACKED.keys() | FOREIGN
     return Path(path.stem if packed else path.name).stem

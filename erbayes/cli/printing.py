@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from io import StringIO
@@ -19,6 +19,10 @@ from rich.table import Table
 
 from ..digits import shown
 from ..files import replacing
+from ..labelling import Fault, Labels
+
+FAULTS = 20
+"""Number of faults that are printed."""
 
 
 class Format(Enum):
@@ -61,6 +65,31 @@ def _plain(table: pd.DataFrame, heads: Mapping[str, str] | None = None) -> str:
     return "".join(f"{line.rstrip()}\n" for line in printed.get().splitlines())
 
 
+def show_labels(labels: Labels) -> None:
+    """Print what came back from annotators: their tasks, the faults in their answers, their agreement."""
+    records, drawn = labels.stars.answers, labels.folder.drawn.table["record"]
+    resolved = ~drawn.isin(labels.unresolved["record"])
+    typer.echo(
+        f"{len(records):,} records of {records['entity'].nunique():,} entities, by {resolved.sum():,} of "
+        f"{len(drawn):,} draws; answers in {', '.join(labels.files) or 'no file'}\n"
+    )
+    typer.echo(_plain(labels.summary()))
+    if len(labels.unresolved):
+        states = pd.Series([state.value for state in labels.unresolved["state"]]).value_counts()
+        counts = ", ".join(f"{n:,} {state}" for state, n in states.items())
+        typer.echo(f"{len(labels.unresolved):,} tasks without a complete answer: {counts}\n")
+    if len(labels.pairs):
+        typer.echo(_plain(labels.agreement()))
+    faults = labels.problems[labels.problems["fault"] != Fault.UNANSWERED]  # these are counted above
+    faults = faults.assign(fault=[fault.value for fault in faults["fault"]])
+    if len(faults):
+        times = faults["fault"].value_counts().rename_axis("fault").rename("times").reset_index()
+        typer.echo(_plain(times[["times", "fault"]]))
+        typer.echo(_plain(faults.head(FAULTS).astype(str)))
+    if len(faults) > FAULTS:
+        typer.echo(f"and {len(faults) - FAULTS:,} more, which --problems FILE lists")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Printing:
     """Options of a table's format and file."""
@@ -82,11 +111,18 @@ class Printing:
         with replacing(self.output) as new:
             new.write_text(text, encoding="utf-8")
 
-    def show_estimates(self, table: pd.DataFrame, level: float) -> None:
+    def show_sentences(self, sentences: Sequence[str], table: pd.DataFrame) -> None:
+        """Print or write sentences. Formats other than the plain one show the table."""
+        if self.format is Format.TABLE:
+            self._write("".join(f"{sentence}\n" for sentence in sentences))
+        else:
+            self.show(table.astype(object).where(table.notna(), None))
+
+    def show_estimates(self, table: pd.DataFrame, level: float, method: str = "taylor") -> None:
         """Print or write estimates. The plain table shows the level in its heads, others show the method."""
         if self.format is Format.TABLE:
             bounds = {bound: f"{bound} {100 * level:g} %" for bound in ("lower", "upper")}
             self._write(_plain(table.drop(columns="level"), bounds))
             return
-        table.insert(list(table.columns).index("metric") + 1, "method", "taylor")
+        table.insert(list(table.columns).index("metric") + 1, "method", method)
         self.show(table)

@@ -7,6 +7,7 @@ Studies, reports, comparisons and sensitivity analyses take all of them. They al
 with the same arguments (see `Engine`).
 """
 
+from .betting import AnytimeBetting, Betting, BoundedMeans, Means, betting, draws_of
 from .bootstrap import Basic, BCa, Bootstrap, Resampled, Studentised, bootstrap
 from .closed_form import Taylor, taylor
 from .contract import Doubting, Engine, Estimator, Paired
@@ -17,15 +18,19 @@ from .side_by_side import SideBySide, side_by_side
 from .wrapped import OnCalibrated, OnDistinct
 
 __all__ = [
+    "AnytimeBetting",
     "BCa",
     "Basic",
+    "Betting",
     "Bootstrap",
+    "BoundedMeans",
     "Dirichlet",
     "Doubting",
     "Engine",
     "Estimator",
     "FixedReplicates",
     "Jackknife",
+    "Means",
     "Multinomial",
     "Naive",
     "OnCalibrated",
@@ -40,7 +45,9 @@ __all__ = [
     "SideBySide",
     "Studentised",
     "Taylor",
+    "betting",
     "bootstrap",
+    "draws_of",
     "jackknife",
     "naive",
     "side_by_side",

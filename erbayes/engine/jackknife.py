@@ -76,11 +76,11 @@ def jackknife(sample: Sample, metrics: Wanted = USUAL) -> Normal:
     """
     metrics = chosen(metrics)
     totals = taylor(sample, metrics)
-    changes = _scaled_changes(sample, totals, metrics)
+    changes = scaled_changes(sample, totals, metrics)
     return _with_jackknife_errors(totals.apply(metrics, order=1), changes)
 
 
-def _scaled_changes(sample: Sample, totals: Totals, metrics: Sequence[Metric]) -> FloatArray:
+def scaled_changes(sample: Sample, totals: Totals, metrics: Sequence[Metric]) -> FloatArray:
     """Return √scale (g_(s) - g), the changes of the metrics without each draw, (n, metrics)."""
     replicates, scale = leave_one_out(sample, totals, metrics)
     plain = totals.apply(metrics, order=1)
@@ -112,12 +112,12 @@ class Jackknife:
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
         totals = taylor(sample, metrics)
-        return _with_jackknife_errors(totals.apply(metrics), _scaled_changes(sample, totals, metrics))
+        return _with_jackknife_errors(totals.apply(metrics), scaled_changes(sample, totals, metrics))
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Normal:
         """As `Paired.paired`: each draw is left out of all samples at once."""
         totals = [taylor(sample, metrics) for sample in samples]
-        changes = [_scaled_changes(s, t, metrics) for s, t in zip(samples, totals, strict=True)]
+        changes = [scaled_changes(s, t, metrics) for s, t in zip(samples, totals, strict=True)]
         fits = [_with_jackknife_errors(t.apply(metrics), c) for t, c in zip(totals, changes, strict=True)]
         joint = np.hstack(changes)
         return stacked(fits, joint.T @ joint)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from ..arrays import Seed
 from ..calibration import Calibrated
-from ..design import DistinctEntities
+from ..design import DistinctEntities, UniformRecords
+from ..errors import DataError
 from ..metrics import Metric
 from ..sample import Sample, need_sample
 from ..uncertain import Draws, Normal
@@ -16,11 +17,16 @@ from .contract import Engine
 
 @dataclass(frozen=True, slots=True)
 class OnDistinct:
-    """Another engine on the distinct entities among records drawn with replacement.
+    """Another engine on the distinct entities among uniform records drawn with replacement.
 
     Parameters
     ----------
     engine : Engine
+
+    Raises
+    ------
+    DataError
+        When it is called, if the design is not `UniformRecords`.
 
     Examples
     --------
@@ -35,6 +41,11 @@ class OnDistinct:
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal | Draws:
         need_sample(sample)
+        if not isinstance(sample.design, UniformRecords):
+            raise DataError(
+                f"distinct entities have a known chance under UniformRecords, not under "
+                f"{type(sample.design).__name__}"
+            )
         design = DistinctEntities(len(sample.expansion.unit))
         return self.engine(Sample(sample.units, design), metrics, rng)
 

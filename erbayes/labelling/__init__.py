@@ -18,15 +18,19 @@ from .errors import (
 )
 from .pairs import PER_LINK, Pair, anchoring, answers
 from .rates import Beta, Rate, Recaptured, drawn
+from .returned import HARMLESS, Fault, Labels, State, read_labels
 from .sheets import Problem, Sheet, SheetColumns, read_sheet
 from .stars import Flaw, Stars, read_stars
 
 __all__ = [
+    "HARMLESS",
     "PER_LINK",
     "Annotator",
     "Beta",
+    "Fault",
     "Flaw",
     "KeptRecords",
+    "Labels",
     "Missed",
     "MissedPieces",
     "MissedRecords",
@@ -37,11 +41,13 @@ __all__ = [
     "Sheet",
     "SheetColumns",
     "Stars",
+    "State",
     "anchoring",
     "answers",
     "drawn",
     "mislabel",
     "perturb",
+    "read_labels",
     "read_sheet",
     "read_stars",
     "restore",

@@ -1,5 +1,6 @@
 """Predictions too large for memory, counted where they lie: in files, databases, Spark, or behind SQL."""
 
+from .draw import drawing
 from .duckdb import DuckDB
 from .files import Files
 from .quoting import backquoted, char_literal, chr_literal, concat_literal, double_quoted
@@ -21,6 +22,7 @@ __all__ = [
     "chr_literal",
     "concat_literal",
     "double_quoted",
+    "drawing",
     "lies_elsewhere",
     "refuse_different_records",
     "scan",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
+import pandas as pd
+
 
 class Database(Protocol):
     """An opened table of a prediction, whose database runs SQL made of COUNT, GROUP BY and IN.
@@ -41,6 +43,10 @@ class Database(Protocol):
             The database refuses the statement.
         """
 
+    def fetched(self, sql: str, names: Sequence[str]) -> pd.DataFrame:
+        """Return the rows of a statement as a DataFrame with columns of these names."""
+        return pd.DataFrame(self.rows(sql), columns=list(names))
+
     def listed(self, values: Sequence[Any]) -> list[str]:
         """SQL of lists of values for IN (...), one list or several."""
 
@@ -58,9 +64,13 @@ class Database(Protocol):
         """SQL of an id, as a string or a number."""
         return self.quote(column)
 
+    def key_of(self, column: str, id: str) -> str:
+        """SQL of the key that stands for an id of a column."""
+        return id
+
     def key(self, column: str) -> str:
-        """SQL of the key that stands for an id."""
-        return self.id(column)
+        """SQL of the key that stands for the id in a row."""
+        return self.key_of(column, self.id(column))
 
     def keys(self, column: str, ids: Sequence[Any]) -> dict[Any, Any]:
         """Ids by their keys."""
@@ -97,17 +107,13 @@ class Hashing(Database, Protocol):
     hash: str
     widest: str
 
-    def hashed(self, column: str, id: str) -> str:
-        """SQL of the key of an id of a column."""
+    def key_of(self, column: str, id: str) -> str:
         hashed = f"CASE WHEN {id} IS NOT NULL THEN {self.hash}({id}) END"
         return id if self.kind(column) == "integer" else hashed
 
-    def key(self, column: str) -> str:
-        return self.hashed(column, self.id(column))
-
     def keys(self, column: str, ids: Sequence[Any]) -> dict[Any, Any]:
         (inside,) = self.listed(ids)
-        return dict(self.rows(f"SELECT {self.hashed(column, 'id')}, id FROM ({inside}) AS s"))
+        return dict(self.rows(f"SELECT {self.key_of(column, 'id')}, id FROM ({inside}) AS s"))
 
     def share(self, key: str) -> str | None:
         return None if self.one_in == 1 else f"({self.hash}({key}) % {int(self.one_in)} = 0)"

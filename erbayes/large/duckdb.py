@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 from uuid import uuid4
 
+import pandas as pd
 import pyarrow as pa
 
 from ..errors import DataError, head
@@ -199,19 +200,39 @@ class DuckTable(Hashing):
         return id if type in INTEGERS else f"CAST({id} AS HUGEINT)"
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = self._run(sql, lambda result: result.fetchall())
+        return rows
+
+    def fetched(self, sql: str, names: Sequence[str]) -> pd.DataFrame:
+        def columns(result: Any) -> Any:
+            # columns are quicker than rows, but would make floats of integers above 64 bits
+            wide = any(str(type) == "HUGEINT" for _, type, *_ in result.description)
+            table = pd.DataFrame(result.fetchall()) if wide else result.df()
+            return table.set_axis(list(names), axis=1) if len(table) else pd.DataFrame(columns=list(names))
+
+        table: pd.DataFrame = self._run(sql, columns)
+        return table
+
+    def _run(self, sql: str, read: Callable[[Any], Any]) -> Any:
+        """Run a statement, and return what `read` makes of its result.
+
+        Raises
+        ------
+        DataError
+            DuckDB refuses the statement.
+        """
         import duckdb
 
         try:
             with ThreadPoolExecutor(1) as pool:
-                running = pool.submit(lambda: self.connection.execute(sql).fetchall())
+                running = pool.submit(lambda: read(self.connection.execute(sql)))
                 try:
                     for _ in track(self._percents(running), 100, "scanning", self.options.progress):
                         pass
                 except BaseException:
                     self.connection.interrupt()
                     raise
-            rows: list[tuple[Any, ...]] = running.result()
-            return rows
+            return running.result()
         except duckdb.Error as error:
             raise DataError(f"DuckDB cannot scan the prediction: {legible(error)}") from error
 

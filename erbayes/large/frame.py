@@ -100,17 +100,17 @@ class Limits:
     count: int | None = None
 
     @classmethod
-    def of(cls, database: Database, labels: Clustering, limit: Dated | Listed, record: str) -> Limits:
-        """Make the conditions, after checking the labels and the dates.
+    def of(cls, database: Database, labels: Clustering | None, limit: Dated | Listed, record: str) -> Limits:
+        """Make the conditions, after checking the labels, if there are any, and the dates.
 
         Raises
         ------
         DataError
             Labelled records outside the frame, ids of another type, missing dates, or dates of another kind.
         """
-        key, ids = database.key(record), labels.records
-        keys = database.keys(record, ids.tolist())
-        listed = database.listed(list(keys))
+        key, ids = database.key(record), pd.Index([]) if labels is None else labels.records
+        keys = database.keys(record, ids.tolist()) if len(ids) else {}
+        listed = database.listed(list(keys)) if keys else []
         if isinstance(limit, Listed):
             kind = database.kind(record)
             if kind is not None and limit.kind is not None:

@@ -30,6 +30,9 @@ class DatasetTable(DuckTable):
 class FrameTable(DuckTable):
     """A frame or an Arrow table, as a table of DuckDB with only the columns in use."""
 
+    codes: bool = True
+    """True if codes may stand for the ids of categorical clusters."""
+
     def attach(self) -> None:
         self.source = _table(self.source)
         frame = self.source
@@ -38,7 +41,7 @@ class FrameTable(DuckTable):
 
     def use(self, *columns: str) -> None:
         self.table = f"frame_{uuid4().hex}"
-        self.connection.register(self.table, _arrow(self.source, self.first, *columns))
+        self.connection.register(self.table, _arrow(self.source, self.first, self.codes, *columns))
         self.describe(columns)
 
 
@@ -58,8 +61,11 @@ def _table(source: Any) -> Any:
     )
 
 
-def _arrow(frame: Any, names: Sequence[str], *columns: str) -> pa.Table:
-    """Columns of a frame as an Arrow table, without copies if possible; categorical clusters as codes."""
+def _arrow(frame: Any, names: Sequence[str], codes: bool, *columns: str) -> pa.Table:
+    """Columns of a frame as an Arrow table, without copies if possible.
+
+    `codes` puts the codes of categorical clusters in the place of their ids.
+    """
     arrays = {}
     for i, name in enumerate(columns):
         if names.count(name) > 1:
@@ -72,7 +78,7 @@ def _arrow(frame: Any, names: Sequence[str], *columns: str) -> pa.Table:
                 f"column {name!r} of the prediction must be all strings or all integers: {error}"
             ) from error
         column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-        if i == 1 and pa.types.is_dictionary(column.type) and _is_id(column.type.value_type):
+        if codes and i == 1 and pa.types.is_dictionary(column.type) and _is_id(column.type.value_type):
             chunks = [chunk.indices for chunk in column.unify_dictionaries().chunks]
             column = pa.chunked_array(chunks, column.type.index_type)
         arrays[name] = column

@@ -153,12 +153,12 @@ def scan_releases(
     {1: 1.0, 2: 0.0}
     """
     labels = sampled_labels(labels)
-    others = tuple(name for name in (release, *_dates(frame)) if name is not None)
+    others = tuple(name for name in (release, *date_columns(frame)) if name is not None)
     with opened([source, *frame_sources(frame, [source])], database) as (table, *ids):
         limit = Listed.of(ids[0], record) if ids else frame
-        chosen = _chosen(table, record, cluster, others)
+        chosen = chosen_columns(table, record, cluster, others)
         table.use(*chosen, *others)
-        prediction = _Prediction.of(table, labels, *chosen, release, limit=limit)
+        prediction = Prediction.of(table, labels, *chosen, release, limit=limit)
         return prediction.units(labels, blocks, missing, common)
 
 
@@ -214,16 +214,17 @@ def scan_common(
         limit = Listed.of(ids[0], record) if ids else frame
         for name, table in zip(predictions, tables, strict=False):
             column = cluster.get(name) if isinstance(cluster, Mapping) else cluster
-            chosen = _chosen(table, record, column, _dates(frame))
-            table.use(*chosen, *_dates(frame))
-            _refuse_kinds(labels, *(table.kind(column) for column in chosen))
+            chosen = chosen_columns(table, record, column, date_columns(frame))
+            table.use(*chosen, *date_columns(frame))
+            refuse_kinds(*(table.kind(column) for column in chosen))
+            refuse_another_kind(labels, table.kind(chosen[0]))
             if limit is not None:
                 limits = Limits.of(table, labels, limit, chosen[0])
                 flagged = f"SELECT {table.key(chosen[1])} AS c, {limits.flags} FROM {table.table}"
                 frames[name] = limits.facts(table, f"({flagged}) AS p")[None]
-                table = replace(table, table=_inside(table, limits, chosen[0]))
+                table = replace(table, table=inside_frame(table, limits, chosen[0]))
             parts.append((table, *chosen))
-        whole = _Prediction.of(united(parts), labels, "record", "cluster", "release")
+        whole = Prediction.of(united(parts), labels, "record", "cluster", "release")
         releases = whole.units(labels, blocks, missing, common=True)
     return {
         name: replace(releases[i], frame=frames.get(name), columns=parts[i][1:])
@@ -259,29 +260,33 @@ def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
             )
 
 
-def _inside(database: Database, limits: Limits, record: str) -> str:
+def inside_frame(database: Database, limits: Limits, record: str) -> str:
     """SQL of a prediction's table inside the frame. Records without an id stay, to be refused later."""
     missing = f"{database.quote(record)} IS NULL"
     return f"(SELECT * FROM {database.table} WHERE {limits.inside} OR {missing}) AS inside"
 
 
-def _dates(frame: Any) -> tuple[str, ...]:
+def date_columns(frame: Any) -> tuple[str, ...]:
     return (frame.column,) if isinstance(frame, Dated) else ()
 
 
-def _refuse_kinds(labels: Clustering, record: str | None, cluster: str | None) -> None:
-    """Refuse ids that are neither strings nor integers, and records of another type than those labelled."""
+def refuse_kinds(record: str | None, cluster: str | None) -> None:
+    """Refuse ids that are neither strings nor integers."""
     for type, what in ((record, "record"), (cluster, "cluster")):
         if type not in {"string", "integer", None}:
             raise DataError(
                 f"{what} ids of the prediction must be all strings or all integers, not "
                 f"{type}; convert them to text where they lie"
             )
+
+
+def refuse_another_kind(labels: Clustering, record: str | None) -> None:
+    """Refuse labelled records whose ids are of another type than those of the prediction."""
     labelled = kind(labels.records)
     same_kind(record or labelled, labelled)
 
 
-def _chosen(
+def chosen_columns(
     database: Database, record: str | None, cluster: str | None, others: tuple[str, ...]
 ) -> tuple[str, str]:
     """The columns of records and of clusters: those named, or the only two that are not."""
@@ -307,7 +312,7 @@ def _chosen(
 
 
 @dataclass(frozen=True, slots=True)
-class _Prediction:
+class Prediction:
     """A prediction inside its frame, as a table of keys.
 
     Attributes
@@ -338,8 +343,9 @@ class _Prediction:
         release: str | None = None,
         *,
         limit: Limit = None,
-    ) -> _Prediction:
-        _refuse_kinds(labels, database.kind(record), database.kind(cluster))
+    ) -> Prediction:
+        refuse_kinds(database.kind(record), database.kind(cluster))
+        refuse_another_kind(labels, database.kind(record))
         version = "" if release is None else f", {database.quote(release)} AS v"
         select = f"SELECT {database.key(record)} AS r, {database.key(cluster)} AS c{version}"
         if limit is None:
@@ -352,7 +358,7 @@ class _Prediction:
         columns = "r, c, v" if version else "r, c"
         table = database.keep(f"SELECT {columns} FROM {flagged} WHERE i = 1 OR r IS NULL")
         database.forget(flagged)
-        return cls(database, record, cluster, release, _inside(database, limits, record), frames, table)
+        return cls(database, record, cluster, release, inside_frame(database, limits, record), frames, table)
 
     @property
     def by(self) -> str:
@@ -373,7 +379,10 @@ class _Prediction:
             return shared.units(labels, blocks, missing if shared.count() == records else Missing.OMIT)
         clusters = self.clusters(labels.records.tolist())
         touched = list({key for keys in clusters.values() for key in keys.values()})
-        checked = self.refuse_duplicates(touched)
+        inside = self.database.listed(touched) if touched else []
+        within = [f"r IN (SELECT r FROM {self.table} WHERE c IN ({i}))" for i in inside]
+        which = f"{len(touched)} predicted clusters that the labels touch"
+        checked = self.refuse_duplicates(within, which)
         sizes = self.sizes(touched)
         self.database.forget(self.table, "r")
         known = self.histogram(records)
@@ -415,6 +424,17 @@ class _Prediction:
         counted = list(self.rows(f"SELECT {columns} FROM {self.table}{grouped}"))
         total, records, clusters = (sum(int(row[i]) for row in counted) for i in (1, 2, 3))
         unnamed = sum(int(rows) for v, rows, *_ in counted if v is None) if self.release else 0
+        self.refuse_missing(total, records, clusters, unnamed)
+        return {v: (int(rows), digest) for v, rows, *_, digest in counted}
+
+    def refuse_missing(self, total: int, records: int, clusters: int, unnamed: int = 0) -> None:
+        """Refuse missing ids, by the number of rows and those of ids that are there.
+
+        Raises
+        ------
+        DataError
+            Missing ids, or no row.
+        """
         absent = [
             ("record", self.record, total - records),
             ("cluster", self.cluster, total - clusters),
@@ -431,9 +451,8 @@ class _Prediction:
             raise DataError(
                 "no record is in every prediction" if self.release else "the prediction holds no record"
             )
-        return {v: (int(rows), digest) for v, rows, *_, digest in counted}
 
-    def common(self, releases: int) -> _Prediction:
+    def common(self, releases: int) -> Prediction:
         """The prediction on the records that every release covers."""
         inside = f"SELECT r FROM {self.table} GROUP BY r HAVING COUNT(DISTINCT v) = {releases}"
         table = self.database.keep(f"SELECT r, c, v FROM {self.table} WHERE r IN ({inside})")
@@ -513,8 +532,15 @@ class _Prediction:
                 "or all in one transaction of isolation REPEATABLE READ"
             )
 
-    def refuse_duplicates(self, touched: list[Any]) -> str:
+    def refuse_duplicates(self, within: Iterable[str], which: str) -> str:
         """Refuse duplicate record ids. Return the records among which they were looked for, in words.
+
+        Parameters
+        ----------
+        within : iterable of str
+            Conditions on r. All records that meet one of them are looked at.
+        which : str
+            The predicted clusters of these records, in words.
 
         Raises
         ------
@@ -524,13 +550,8 @@ class _Prediction:
         database = self.database
         share, where, checked = database.share("r"), "", "all record ids"
         if share is not None:
-            inside = database.listed(touched) if touched else []
-            within = [f"r IN (SELECT r FROM {self.table} WHERE c IN ({i}))" for i in inside]
             where = " WHERE " + " OR ".join([share, *within])
-            checked = (
-                f"all records of the {len(touched)} predicted clusters that the labels touch and one "
-                f"in {database.one_in} of the others"
-            )
+            checked = f"all records of the {which} and one in {database.one_in} of the others"
         several = f"SELECT {self.by}r, COUNT(*) AS k FROM {self.table}{where} GROUP BY {self.by}r"
         ((repeats, *ends),) = database.rows(
             f"SELECT SUM(k - 1), MIN(r), MAX(r) FROM ({several}) AS s WHERE k > 1"

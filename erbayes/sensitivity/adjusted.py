@@ -102,7 +102,7 @@ def averaged(results: Sequence[Normal | Draws]) -> Normal | Draws:
         return np.mean([getattr(result, part) for result in results], axis=0)
 
     if isinstance(first, Normal):
-        parts = {p: mean(p) for p in ("mean", "cov", "df", "draws")}
+        parts = {p: mean(p) for p in ("mean", "cov", "df", "effective")}
         return replace(first, **parts, extremes=mean("reach"))
     values = np.concatenate([result.flat for result in results if isinstance(result, Draws)])
     return Draws(first.names, values[None], first.support, mean("estimate"))

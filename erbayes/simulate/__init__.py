@@ -12,6 +12,7 @@ References are [B22] Binette et al. (2022), arXiv 2210.01230, and [P06] Pitman (
 Stochastic Processes.
 """
 
+from .customers import customers
 from .errors import (
     Chain,
     Homonyms,
@@ -41,6 +42,7 @@ __all__ = [
     "SizeLaw",
     "Splits",
     "Zeta",
+    "customers",
     "population",
     "simulate",
 ]

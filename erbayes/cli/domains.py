@@ -1,0 +1,90 @@
+"""Options of results by groups of records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+
+from ..clustering import Clustering
+from ..columns import Links
+from ..errors import DataError
+from ..files import read_columns
+from ..grouping import Of
+from .inputs import Inputs, Part, in_words
+from .options import file_option, message
+
+
+@dataclass(frozen=True, kw_only=True)
+class Domains:
+    """Options of results by groups of records."""
+
+    by: Annotated[
+        str | None, typer.Option(help="Column with groups of records: results are by group, its domain.")
+    ] = None
+    attributes: Annotated[
+        Path | None, file_option("Table of records that has the column of --by, instead of PREDICTION.")
+    ] = None
+    of_entities: Annotated[
+        bool,
+        typer.Option("--of-entities", help="--attributes has entities, not records, in its first column."),
+    ] = False
+    links_inside: Annotated[
+        bool,
+        typer.Option(
+            "--links-inside",
+            help="Count links with both records in the group; else each counts half for each.",
+        ),
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.by is None and (self.attributes is not None or self.of_entities or self.links_inside):
+            raise DataError("--attributes, --of-entities and --links-inside need --by")
+        if self.of_entities and (self.attributes is None or self.links_inside):
+            raise DataError("--of-entities needs --attributes, and does not go with --links-inside")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments of functions by domain that the options name."""
+        return {
+            "of": Of.ENTITIES if self.of_entities else Of.RECORDS,
+            "links": Links.INSIDE if self.links_inside else Links.SHARED,
+            "name": self.by,
+        }
+
+    def groups(self, inputs: Inputs, parts: Iterable[Part]) -> pd.Series:
+        """Read the group of each record or entity."""
+        parts = list(parts)
+        path = self.attributes or parts[0].path
+        reading = inputs.reading
+        scanned = reading.scanned(parts, inputs.framed.frame)
+        if self.attributes is None and (scanned or reading.links.edges):
+            raise DataError("--by is a column of --attributes if PREDICTION is scanned, or is links")
+        key = {"entity": inputs.entity} if self.of_entities else {"record": reading.record}
+        table = read_columns(path, key | {"group": self.by}, spare=10_000)
+        column = table.iloc[:, 1]
+        message(
+            f"read {column.notna().sum():,} values of {self.by} ({column.nunique():,} groups; "
+            f"{in_words(table.columns, path)})"
+        )
+        return column.set_axis(pd.Index(table.iloc[:, 0]))
+
+    def known(self, inputs: Inputs, parts: Mapping[str, Part], groups: pd.Series) -> dict[str, Clustering]:
+        """Read the predictions again if totals by group are known: if every record of theirs has a group."""
+        framed = inputs.framed.frame is not None or inputs.framed.dates is not None
+        if self.of_entities or framed or inputs.reading.scanned(parts.values()):
+            return {}
+        predictions = {
+            n: Clustering.of(inputs.reading.read(p, n)[0], f"prediction {n!r}") for n, p in parts.items()
+        }
+        there = groups.index[groups.notna()]
+        lacking = max(int((~p.records.isin(there)).sum()) for p in predictions.values())
+        if lacking:
+            message(
+                f"note: {lacking:,} records of PREDICTION have no {self.by}, so that its totals are estimated"
+            )
+        return {} if lacking else predictions

@@ -1,0 +1,141 @@
+"""Options of erbayes draw: what to draw, what annotators see, and who gets which tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+
+from ..clustering import as_index
+from ..errors import DataError, head
+from ..files import read_columns, read_rows, read_table
+from ..sampling import PLANS, Drawn, Plan, by_text, from_clustering, from_pairs, interleaved, tasks
+from .inputs import keyed, numbers
+from .options import file_option
+
+PlanName = Enum("PlanName", {name.upper().replace("-", "_"): name for name in PLANS})  # type: ignore[misc]
+"""Names of plans."""
+TAKES_CHANCES = {"mixture", "poisson", "pps", "stratified", "predicted-clusters"}
+"""Plans that take the chances of another plan (--of)."""
+TAKES_VALUES = {"given-chances", "stratified"}
+"""Plans that take a value of every record (--values)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """Options of what to draw."""
+
+    design: Annotated[PlanName, typer.Option(help="What to draw: see above.")]
+    n: Annotated[int, typer.Option("--n", min=1, help="Number of draws; under poisson, their mean.")]
+    seed: Annotated[int, typer.Option(min=0, help="The same seed draws the same records again.")]
+    share: Annotated[
+        float | None, typer.Option(help="mixture: share of uniform records, by default 0.2.")
+    ] = None
+    of: Annotated[
+        PlanName | None, typer.Option(help="The design whose chances mixture, poisson, pps and others use.")
+    ] = None
+    starts: Annotated[
+        str | None,
+        typer.Option(help="stratified: least sizes of the classes of predicted clusters, such as 1,2,5."),
+    ] = None
+    values: Annotated[
+        Path | None,
+        file_option("Record and value, for all records: the chance (given-chances) or stratum (stratified)."),
+    ] = None
+
+    def plan(self) -> Plan:
+        """The plan that the options name."""
+        name = self.design.value
+        foreign = {
+            "--share": self.share is not None and name != "mixture",
+            "--of": self.of is not None and name not in TAKES_CHANCES,
+            "--starts": self.starts is not None and name != "stratified",
+            "--values": self.values is not None and (name not in TAKES_VALUES or self.starts is not None),
+        }
+        if options := [option for option, wrong in foreign.items() if wrong]:
+            raise DataError(f"--design {name} does not take {', '.join(options)}")
+        if name in TAKES_VALUES and self.values is None and self.starts is None:
+            raise DataError(f"--design {name} needs --values{' or --starts' * (name == 'stratified')}")
+        settings: dict[str, Any] = {}
+        if self.share is not None:
+            settings["alpha"] = self.share
+        if self.of is not None:
+            settings["of"] = PLANS[self.of.value]()
+        if self.starts is not None:
+            if not all(start.strip().isdecimal() for start in self.starts.split(",")):
+                raise DataError(f"--starts {self.starts}: write whole numbers with commas, such as 1,2,5")
+            settings["starts"] = tuple(int(start) for start in self.starts.split(","))
+        cls: Any = PLANS[name]
+        plan: Plan = cls(**settings)
+        return plan
+
+    def values_of_records(self) -> pd.Series | None:
+        """The value of every record, if the plan needs one."""
+        if self.values is None:
+            return None
+        read = numbers if self.design.value == "given-chances" else keyed
+        return read(self.values, "record", "value")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """Options of what annotators see, and of who they are."""
+
+    attributes: Annotated[
+        Path | None, file_option("Record and all columns that annotators are to see, for all records.")
+    ] = None
+    candidates: Annotated[
+        Path | None,
+        file_option("Pairs of records that may match, with their score if there is a third column."),
+    ] = None
+    looser: Annotated[
+        Path | None,
+        file_option("Record and cluster of a looser clustering, whose clusters hold candidates."),
+    ] = None
+    search: Annotated[
+        int | None,
+        typer.Option(min=1, help="Candidates per drawn record, by a search through --attributes."),
+    ] = None
+    annotators: Annotated[int, typer.Option(min=1, max=26, help="Number of annotators.")] = 1
+    overlap: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of tasks that two annotators get, if there are two.")
+    ] = 0.2
+
+    def __post_init__(self) -> None:
+        if self.search is not None and self.attributes is None:
+            raise DataError("--search needs --attributes, which it searches")
+
+    def tasks(self, drawn: Drawn, record: str | None) -> pd.DataFrame:
+        """The table of tasks, with candidates, and with attributes of the records that it shows."""
+        found = []
+        if self.search is not None and self.attributes is not None:
+            found.append(by_text(drawn, read_rows(self.attributes, record), limit=self.search))
+        if self.candidates is not None:
+            found.append(_of_pairs(drawn, self.candidates))
+        if self.looser is not None:
+            table = read_columns(self.looser, {"record": record, "cluster": None})
+            found.append(from_clustering(drawn, table))
+        candidates = interleaved(*found) if found else None
+        shown = tasks(drawn, None, candidates)
+        if self.attributes is None:
+            return shown
+        attributes = read_rows(self.attributes, record, as_index(shown["record"].unique()))
+        return tasks(drawn, attributes, candidates)
+
+
+def _of_pairs(drawn: Drawn, path: Path) -> pd.DataFrame:
+    """Candidates from a file of pairs of records, with a score or without."""
+    pairs = read_table(path)
+    if not 2 <= pairs.shape[1] <= 3:
+        raise DataError(
+            f"{path} has {pairs.shape[1]} columns, {head(pairs.columns, 20)}: --candidates are two columns "
+            "of records and, optionally, one of scores"
+        )
+    if pairs.shape[1] == 2:
+        return from_pairs(drawn, pairs.assign(score=1.0), "score")
+    score = pairs.columns[2]
+    return from_pairs(drawn, pairs.assign(**{score: pd.to_numeric(pairs[score], errors="coerce")}), score)

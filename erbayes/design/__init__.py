@@ -1,0 +1,41 @@
+"""Designs: the ways in which units were drawn. Each turns units into draws, weights and their variance.
+
+In every design the sum of weight × column over draws estimates a total. For n draws without replacement from
+T units, the variance has the factor θ = 1 - n/T. It is then unbiased for a total (Cochran 1977, theorem 2.2).
+The paper's θ = 1 - (n-1)/(T-1) is T/(T-1) times as large. It needs `correction=paper_theta`.
+
+Source: [B22] Binette et al. (2022), arXiv 2210.01230.
+"""
+
+from .contract import Design, Expansion, SelectedBySize, WithChances, WithLaw
+from .drawn import paper_theta, sampling_fraction
+from .kept import KeptWeights
+from .known import BySize, KnownChances, KnownInclusion, KnownWeights, WeightedRecords
+from .predicted import ByPredictedSize, PoissonRecords, SystematicRecords
+from .strata import Pooled, SingleUnit, Stratified
+from .uniform import DistinctEntities, UniformClusters, UniformRecords
+
+__all__ = [
+    "ByPredictedSize",
+    "BySize",
+    "Design",
+    "DistinctEntities",
+    "Expansion",
+    "KeptWeights",
+    "KnownChances",
+    "KnownInclusion",
+    "KnownWeights",
+    "PoissonRecords",
+    "Pooled",
+    "SelectedBySize",
+    "SingleUnit",
+    "Stratified",
+    "SystematicRecords",
+    "UniformClusters",
+    "UniformRecords",
+    "WeightedRecords",
+    "WithChances",
+    "WithLaw",
+    "paper_theta",
+    "sampling_fraction",
+]

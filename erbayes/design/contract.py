@@ -1,0 +1,137 @@
+"""The protocol of designs, and the draws that they return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray
+from ..columns import Column
+from ..errors import NotIdentified, head
+from ..units import Units
+from ..variance import Variance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expansion:
+    """Draws with their weights and their variance. The sum of weight × column over draws estimates a total.
+
+    Attributes
+    ----------
+    unit : int array, (..., n)
+        Position of the unit of each draw. Leading axes hold many samples of a study at once.
+    weight : float array, (..., n)
+        The number of units that each draw stands for.
+    absolute : bool
+        False if weights, and so totals, are known only up to a common factor.
+    variance : Variance
+        The variation of the draws over repeated sampling.
+    unreached : Units or None
+        Imagined units of every kind that the design never draws; None if it can draw all. The total of a
+        column is identified only if the column is 0 on each of them.
+    """
+
+    unit: IntArray
+    weight: FloatArray
+    absolute: bool
+    variance: Variance
+    unreached: Units | None = None
+
+    def need_reached(self, column: Column) -> None:
+        """Refuse a column that counts on units which the design never draws.
+
+        Raises
+        ------
+        NotIdentified
+        """
+        if self.unreached is None or not self.unreached.column(column).any():
+            return
+        sizes = np.unique(self.unreached.m).astype(int)
+        where = "predicted singletons" if sizes.tolist() == [1] else f"clusters of {head(sizes)} records"
+        raise NotIdentified(
+            f"the total of '{column.name}' is not identified: records of {where} have chance 0, and units "
+            "wholly of these are never drawn; mix the design with uniform records"
+        )
+
+
+class Design(Protocol):
+    """A way of drawing units."""
+
+    def expand(self, units: Units) -> Expansion:
+        """Return the draws of a sample with their weights and their variance.
+
+        Raises
+        ------
+        DataError
+            If the design does not fit the units.
+        """
+        ...
+
+
+@runtime_checkable
+class SelectedBySize(Protocol):
+    """A design under which the chance to draw a unit depends on its size alone."""
+
+    @property
+    def without_repeats(self) -> bool:
+        """True if no unit is drawn twice."""
+        ...
+
+    @property
+    def fixed_size(self) -> bool:
+        """True if the design fixes the number of draws.
+
+        If it is False, `selection` returns the chances themselves, not up to a factor.
+        """
+        ...
+
+    def expand(self, units: Units) -> Expansion: ...
+
+    def selection(self, size: FloatArray, units: Units) -> FloatArray:
+        """Return the chance to draw a unit of each size, up to a factor.
+
+        Parameters
+        ----------
+        size : float array, (k,)
+            Sizes in records.
+        units : Units
+        """
+        ...
+
+
+@runtime_checkable
+class WithChances(Protocol):
+    """A design of independent draws, each of which selects a unit with a known chance."""
+
+    def chances(self, units: Units) -> FloatArray:
+        """Return the probability that one draw selects each unit, (units,).
+
+        Raises
+        ------
+        NotIdentified
+            If the prediction does not fix the chances.
+        """
+        ...
+
+    @property
+    def draws(self) -> Any:
+        """Return the unit of each draw by its id, with repeats; None if each labelled unit is one draw."""
+        ...
+
+    def undrawn_sizes(self, units: Units) -> FloatArray:
+        """Return the sizes of predicted clusters whose records are never drawn."""
+        ...
+
+    def expand(self, units: Units) -> Expansion: ...
+
+
+@runtime_checkable
+class WithLaw(Protocol):
+    """A design whose weights change in a known way with labelling errors (see `erbayes.sensitivity`)."""
+
+    @property
+    def weights_follow_labels(self) -> bool:
+        """True if a unit weighs less the more records its labels give it; False if weights ignore labels."""
+        ...

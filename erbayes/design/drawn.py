@@ -1,0 +1,197 @@
+"""Draws of units by their ids, checked against the labelled units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..arrays import FloatArray, IntArray
+from ..clustering import as_index
+from ..errors import DataError, head, need_object, number, whole
+from ..units import Units
+from ..variance import StratifiedDraws
+
+Correction = Callable[[int, int], float]
+Ids = Sequence[Any] | pd.Index
+
+
+def sampling_fraction(n: int, T: int) -> float:
+    """Return θ = 1 - n/T, with which the variance is unbiased for n units drawn without replacement from T.
+
+    Examples
+    --------
+    >>> sampling_fraction(25, 100)
+    0.75
+    """
+    return 1 - n / T
+
+
+def paper_theta(n: int, T: int) -> float:
+    """Return θ = 1 - (n-1)/(T-1), the factor of [B22] for n units drawn without replacement from T.
+
+    Examples
+    --------
+    >>> paper_theta(34, 100)
+    0.6666666666666667
+    """
+    return 1 - (n - 1) / (T - 1)
+
+
+def unit_of_draws(units: Units, draws: Any) -> IntArray:
+    """Return the position of the unit of each draw, (n,). If `draws` is None, every unit is drawn once.
+
+    Draws of omitted units are left out.
+    """
+    if not len(units):
+        raise DataError("the sample holds no unit")
+    if draws is None:
+        return np.arange(len(units))
+    if isinstance(draws, str | Iterator) or not isinstance(draws, Iterable):
+        raise DataError(f"draws must be a list of unit ids, not {draws!r}")
+    listed = as_index(draws)
+    listed = listed[~listed.isin(units.omitted)]
+    unit = units.ids.get_indexer(listed).astype(np.int64)
+    if (unit < 0).any():
+        raise DataError(f"{int((unit < 0).sum())} draws name units without labels: {head(listed[unit < 0])}")
+    undrawn = np.setdiff1d(np.arange(len(units)), unit)
+    if len(undrawn):
+        raise DataError(f"{len(undrawn)} labelled units were never drawn: {head(units.ids[undrawn])}")
+    return unit
+
+
+def theta_of(n: int, T: int, correction: Correction) -> float:
+    """Return θ of n draws without replacement from T, refusing one outside [0, 1]."""
+    need_object(correction, "__call__", "a correction is a function such as sampling_fraction")
+    return number(correction(n, T), f"correction({n}, {T})", lambda theta: 0 <= theta <= 1, "lie in [0, 1]")
+
+
+def single_stratum(n: int, population: int | None, correction: Correction) -> StratifiedDraws:
+    """Return the variance of n draws from one stratum, with replacement if `population` is None."""
+    if population is not None:
+        population = whole(population, "population")
+        if n > population:
+            raise DataError(f"{n} draws without replacement from a population of {population}")
+    theta = 1.0 if population is None else theta_of(n, population, correction) if population > 1 else 0.0
+    return StratifiedDraws(np.zeros(n, dtype=np.int64), np.array([theta]))
+
+
+def need_frame(records: int | None, units: Units, argument: str) -> None:
+    """Refuse a frame that has fewer records than the prediction."""
+    known = units.population
+    if records is None or known is None:
+        return
+    if whole(records, argument) < known:
+        raise DataError(
+            f"{argument} = {records}, but the prediction holds {known:.0f} records: restrict it to those "
+            "that were drawn from"
+        )
+
+
+def need_room(population: int | None, units: Units) -> None:
+    """Refuse a population of more units than the prediction has records for. Each unit has at least one."""
+    known = units.population
+    if population is None or known is None or units.unmatched:
+        return
+    room = len(units) + known - units.size.sum()
+    if whole(population, "population") > room:
+        raise DataError(
+            f"population = {population} units, but the prediction holds {known:.0f} records, which leaves "
+            f"room for {room:.0f} at most: pass the prediction of all records of the population, or the "
+            "number of its units"
+        )
+
+
+def need_distinct(unit: IntArray, units: Units, population: int | None) -> None:
+    """Refuse repeats, and too many units, in draws without replacement from `population`."""
+    if population is not None and (repeats := len(unit) - len(np.unique(unit))):
+        raise DataError(f"{repeats} units are listed twice, but the design has no repeats")
+    need_room(population, units)
+
+
+def numbers_by_id(values: Any, ids: pd.Index, what: str, owners: str) -> FloatArray:
+    """Return numbers that are keyed by id, in the order of `ids`."""
+    series = series_by_id(values, what)
+    if not series.index.is_unique:
+        raise DataError(f"{what}: {int(series.index.duplicated().sum())} {owners} are listed twice")
+    position = series.index.get_indexer(ids)
+    lacking = ids[position < 0]
+    if len(lacking):
+        raise DataError(f"{what} lack {len(lacking)} of {len(ids)} {owners}, such as {head(lacking)}")
+    return real_numbers(series, what)[position]
+
+
+def series_by_id(values: Any, what: str) -> pd.Series:
+    """Return a Series or a mapping as a Series, refusing anything else."""
+    if isinstance(values, pd.Series):
+        return values
+    if not isinstance(values, Mapping):
+        raise DataError(f"{what} must be a Series or a mapping by id, not {type(values).__name__}")
+    return pd.Series(list(values.values()), as_index(list(values)))
+
+
+def real_numbers(values: Any, what: str) -> FloatArray:
+    """Return real numbers as a float array, (n,), refusing anything else."""
+    array = np.asarray(values)
+    if array.dtype.kind in "cmM" or array.ndim != 1:
+        raise DataError(f"{what} must be one real number each, not {array.dtype} of shape {array.shape}")
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} must be numbers: {error}") from error
+
+
+def need_chance(p: FloatArray, unit: IntArray, units: Units) -> None:
+    """Refuse draws of units that have chance 0."""
+    never = np.unique(unit[p[unit] <= 0])
+    if len(never):
+        raise DataError(
+            f"{len(never)} drawn units have chance 0 under the design: {head(units.ids[never])}; the "
+            "prediction or the labels are not those that were drawn from"
+        )
+
+
+def imagined(size: Sequence[float] | FloatArray, by_entity: bool) -> Units:
+    """Make units of every kind whose records are all in predicted clusters of these sizes.
+
+    For each size m there is a unit that equals its predicted cluster, one of a single record, and units of
+    two and three records in as many predicted clusters.
+
+    Parameters
+    ----------
+    size : float array, (s,)
+    by_entity : bool
+        False if the units are predicted clusters. Each then is one entity, is as many entities as it has
+        records, or belongs to a larger entity.
+    """
+    n, N, m, pieces = [], [], [], []
+    for s in size:
+        if by_entity:
+            rows = [(s, s, 1), (1, 1, 1), (1, 2, 2), (1, 3, 3)]
+        else:
+            rows = [(s, s, 1), (1, 1, int(s)), (s, s + 1, 1)]
+        for in_piece, of_entity, number_of_pieces in rows:
+            pieces.append(number_of_pieces)
+            n += [in_piece] * number_of_pieces
+            N += [of_entity] * number_of_pieces
+            m += [s] * number_of_pieces
+    unit = np.repeat(np.arange(len(pieces)), pieces)
+    return Units(
+        ids=pd.RangeIndex(len(pieces)),
+        unit=unit,
+        group=unit,
+        n=np.array(n, dtype=float),
+        N=np.array(N, dtype=float),
+        m=np.array(m, dtype=float),
+        cluster=np.arange(len(n)),
+        known=None,
+        by_entity=by_entity,
+        imagined=True,
+    )
+
+
+def unreached(sizes: FloatArray, units: Units) -> Units | None:
+    """Return imagined units of the predicted sizes that are never drawn, or None if there is no such size."""
+    return imagined(sizes, units.by_entity) if len(sizes) else None

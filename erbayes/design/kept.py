@@ -1,0 +1,84 @@
+"""Weights that stay those of the prediction which was drawn from, if another one is judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..errors import DataError, Remedy, head, need
+from ..units import Units
+from .contract import Design, Expansion
+from .drawn import unreached
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptWeights:
+    """The draws of a design with their weights on the prediction that was drawn from.
+
+    The chance of an entity may depend on the predicted clusters of its records, as under
+    `erbayes.sampling.LinkEnds`. Another prediction of the same records has other clusters. It is judged by
+    the weights of the clusters that were drawn from.
+
+    Parameters
+    ----------
+    design : Design
+        The design of the draws.
+    drawn_from : Units
+        The same labels, measured on the prediction that was drawn from.
+
+    Raises
+    ------
+    DataError
+        In `expand`, if the prediction holds more records than the one that was drawn from, or if labelled
+        units are in one of the two only.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> old, new = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}, {1: "a", 2: "b", 3: "b", 4: "b", 5: "b"}
+    >>> labels = {1: "x", 2: "x", 3: "y"}
+    >>> design = eb.ByPredictedSize(eb.columns.RECORDS)
+    >>> eb.KeptWeights(design, eb.measure(old, labels)).expand(eb.measure(new, labels)).weight
+    array([1.25, 2.5 ])
+    """
+
+    design: Design
+    drawn_from: Units
+
+    def expand(self, units: Units) -> Expansion:
+        need(self.drawn_from, Units, "drawn_from is Units, as measure(prediction, labels) returns them")
+        expansion, known = self.design.expand(self.drawn_from), self.drawn_from.population
+        if known is not None and units.population is not None and units.population > known:
+            raise DataError(
+                f"the prediction holds {units.population:,.0f} records, and the one that was drawn from "
+                f"{known:,.0f}: records that could not be drawn must not count",
+                Remedy.FRAME,
+            )
+        single = units.ids.symmetric_difference(self.drawn_from.ids)
+        if len(single):
+            raise DataError(
+                f"{len(single)} labelled units are in the prediction or in the one that was drawn from, not "
+                f"in both, such as {head(single)}",
+                Remedy.MISSING,
+            )
+        position = units.ids.get_indexer(self.drawn_from.ids).astype(np.int64)
+        never = expansion.unreached
+        if never is not None and not _same(units, self.drawn_from):
+            # records that are never drawn may be in clusters of any size here
+            sizes = np.unique(units.m) if units.known is None else units.known.size
+            never = unreached(sizes, units)
+        return replace(expansion, unit=position[expansion.unit], unreached=never)
+
+
+def _same(units: Units, others: Units) -> bool:
+    """Return whether two predictions are equal, as far as their sizes and the labelled units show."""
+    if units.known is None or others.known is None:
+        return False
+    pairs = (
+        (units.known.size, others.known.size),
+        (units.known.count, others.known.count),
+        (units.n, others.n),
+        (units.m, others.m),
+    )
+    return all(np.array_equal(a, b) for a, b in pairs)

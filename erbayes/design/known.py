@@ -1,0 +1,420 @@
+"""Designs of draws with known chances: weights, functions of size, probabilities of records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..arrays import FloatArray
+from ..clustering import Clustering, as_index
+from ..errors import DataError, head, need, need_object, number
+from ..units import Units
+from ..variance import HartleyRaoDraws, JointDraws, PoissonDraws, Variance
+from .contract import Expansion
+from .drawn import (
+    Correction,
+    Ids,
+    need_chance,
+    need_distinct,
+    numbers_by_id,
+    real_numbers,
+    sampling_fraction,
+    single_stratum,
+    unit_of_draws,
+    unreached,
+)
+
+LARGEST = 1e100
+"""The largest weight. Squares of larger ones, or of weights below its inverse, leave the range of floats."""
+
+
+def _weights(units: Units, weights: Any) -> FloatArray:
+    """Return the weight of each unit, (units,), refusing those that are not positive and finite."""
+    values = numbers_by_id(weights, units.ids, "weights", "units")
+    bad = ~((values >= 1 / LARGEST) & (values <= LARGEST))
+    if bad.any():
+        raise DataError(
+            f"weights must lie between {1 / LARGEST:g} and {LARGEST:g}, positive and finite; "
+            f"{int(bad.sum())} are not, such as that of {head(units.ids[bad])}"
+        )
+    return values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownWeights:
+    """Units drawn with known chances; the weight of a unit is proportional to 1/chance.
+
+    With `population` the variance has the factor θ = 1 - n/T. It is right only for uniform draws whose
+    weights differ for another reason. Draws with unequal chances and without replacement have another
+    variance (Yates and Grundy), which needs the chance of each pair. For these omit `population`; standard
+    errors are then too large.
+
+    Parameters
+    ----------
+    weights : Series or mapping, unit id -> weight
+        Positive, finite, for every labelled unit.
+    draws, population, correction
+        As in `UniformClusters`.
+    absolute : bool
+        True if Σ weight × column over draws estimates the total itself, False if only up to a factor.
+
+    Raises
+    ------
+    DataError
+        In `expand`, if a labelled unit lacks a weight, or as in `UniformClusters`.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.KnownWeights({"x": 1.0, "y": 2.0}).expand(units).weight
+    array([1., 2.])
+    """
+
+    weights: pd.Series | Mapping[Any, float]
+    draws: Ids | None = None
+    population: int | None = None
+    correction: Correction = sampling_fraction
+    absolute: bool = False
+
+    def expand(self, units: Units) -> Expansion:
+        unit = unit_of_draws(units, self.draws)
+        need_distinct(unit, units, self.population)
+        return Expansion(
+            unit,
+            _weights(units, self.weights)[unit],
+            self.absolute,
+            single_stratum(len(unit), self.population, self.correction),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BySize:
+    """Units drawn with replacement, with a chance that is a known function of their size.
+
+    Parameters
+    ----------
+    probability : callable, sizes in records -> chance up to a factor
+        Vectorised, positive.
+    draws : sequence of unit ids, optional
+        The unit of each draw, with repeats. By default each labelled unit is one draw.
+
+    Raises
+    ------
+    DataError
+        In `expand`, if a chance is not positive and finite, or if draws and labelled units differ.
+
+    Examples
+    --------
+    A chance proportional to the square root of the size:
+
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "x", 4: "x"})
+    >>> eb.BySize(np.sqrt).expand(units).weight
+    array([0.5])
+    """
+
+    probability: Callable[[FloatArray], FloatArray]
+    draws: Ids | None = None
+
+    @property
+    def without_repeats(self) -> bool:
+        return False
+
+    @property
+    def fixed_size(self) -> bool:
+        return True
+
+    def selection(self, size: FloatArray, units: Units) -> FloatArray:
+        need_object(self.probability, "__call__", "probability is a function of sizes, such as numpy.sqrt")
+        try:
+            chance = np.asarray(self.probability(size), dtype=float)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"probability must return one number per size: {error}") from error
+        if chance.shape not in {(), size.shape}:
+            raise DataError(
+                f"probability returned {chance.size} chances for {size.size} sizes: it needs one per size"
+            )
+        chance = np.broadcast_to(chance, size.shape)
+        bad = ~(np.isfinite(chance) & (chance > 0))
+        if bad.any():
+            raise DataError(
+                f"probability must be positive and finite for every size; {int(bad.sum())} "
+                f"are not, such as that of size {head(size[bad])}"
+            )
+        return chance
+
+    def expand(self, units: Units) -> Expansion:
+        unit = unit_of_draws(units, self.draws)
+        return Expansion(
+            unit,
+            1 / self.selection(units.size[unit], units),
+            False,
+            single_stratum(len(unit), None, sampling_fraction),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightedRecords:
+    """Records drawn with known probabilities, each with its whole unit ([B22] lemma 1).
+
+    If a record of probability p_i leads to a unit of N_c records, the draw has weight 1/(n p_i N_c). If the
+    probabilities of all records of the unit are known, `WeightedRecords.of` makes the weight 1/(n p_c), with
+    p_c their sum (Hansen and Hurwitz 1943). For each unit, it is the mean of the other weight over the
+    records by which the unit may be drawn. Its variance is therefore the smaller one for every total.
+
+    Parameters
+    ----------
+    units : sequence of unit ids, (n,)
+        The unit of each drawn record, with repeats.
+    probability : sequence of float, (n,)
+        Probability p_i of that record at a single draw, above 0 and at most 1 if `absolute`. A Series needs
+        the index of `units`.
+    absolute : bool
+        True if the p_i of all records sum to 1, False if they are known only up to a factor.
+    summed : bool
+        True if each probability is p_c, that of the whole unit.
+
+    Raises
+    ------
+    DataError
+        In `expand`, if draws and labelled units differ, or if a probability is missing or out of range.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.WeightedRecords(["x", "y"], [0.25, 0.25], absolute=True).expand(units).weight
+    array([1., 2.])
+    """
+
+    units: Ids
+    probability: Sequence[float] | pd.Series | FloatArray
+    absolute: bool = False
+    summed: bool = False
+
+    @property
+    def weights_follow_labels(self) -> bool:
+        """True: a unit weighs less if labels give it more records (see `WithLaw`)."""
+        return True
+
+    @classmethod
+    def of(cls, labels: Any, drawn: Ids, probability: Any, absolute: bool = False) -> WeightedRecords:
+        """Make the design from the probability of every labelled record.
+
+        Parameters
+        ----------
+        labels : memberships
+            The unit of every labelled record: its entity, or its block.
+        drawn : sequence of record ids, (n,)
+            The drawn records, with repeats.
+        probability : Series or mapping, record id -> p
+            The probability of every labelled record at a single draw, 0 or more. Other records are ignored.
+            Estimates do not cover units whose records all have probability 0.
+        absolute : bool
+            True if the p of all records of the population sum to 1.
+
+        Returns
+        -------
+        WeightedRecords
+            With `summed=True`.
+
+        Raises
+        ------
+        DataError
+            If a drawn record has no label, if a labelled record has no probability, or if one is negative.
+
+        Examples
+        --------
+        Two records drawn with probability proportional to the size of their predicted cluster:
+
+        >>> labels = {1: "x", 2: "x", 3: "y"}
+        >>> design = WeightedRecords.of(labels, [2, 3], {1: 0.2, 2: 0.2, 3: 0.1, 4: 0.5}, absolute=True)
+        >>> design.probability.tolist()
+        [0.4, 0.1]
+        """
+        labels = Clustering.of(labels, "labels")
+        p = numbers_by_id(probability, labels.records, "probabilities", "labelled records")
+        bad = ~((p >= 0) & (p <= LARGEST))
+        if bad.any():
+            raise DataError(
+                f"probabilities must be 0 or more and finite; {int(bad.sum())} are not, such as that of "
+                f"{head(labels.records[bad])}"
+            )
+        listed = as_index(drawn)
+        position = labels.records.get_indexer(listed)
+        unlabelled = listed[position < 0]
+        if len(unlabelled):
+            raise DataError(f"{len(unlabelled)} drawn records have no label: {head(unlabelled)}")
+        unit = labels.codes[position]
+        return cls(labels.clusters[unit], np.bincount(labels.codes, p)[unit], absolute, summed=True)
+
+    def expand(self, units: Units) -> Expansion:
+        unit = unit_of_draws(units, self.units)
+        p = real_numbers(_in_order_of_draws(self.probability, self.units), "probabilities")
+        if len(p) != len(unit):
+            raise DataError(f"{len(p)} probabilities for {len(unit)} drawn records")
+        bad = ~((p >= 1 / LARGEST) & (p <= (1 + 1e-12 if self.absolute else LARGEST)))
+        if bad.any():
+            raise DataError(f"probabilities must lie in (0, 1]; {int(bad.sum())} do not: {head(p[bad])}")
+        records = 1.0 if self.summed else units.size[unit]
+        return Expansion(
+            unit,
+            1 / (len(unit) * p * records),
+            self.absolute,
+            single_stratum(len(unit), None, sampling_fraction),
+        )
+
+
+def _in_order_of_draws(probability: Any, units: Any) -> Any:
+    """Return probabilities in the order of the draws, refusing a Series on another index."""
+    if not isinstance(probability, pd.Series):
+        return probability
+    if isinstance(units, pd.Series) and units.index.is_unique and probability.index.is_unique:
+        if len(units) == len(probability) and not len(units.index.difference(probability.index)):
+            return probability.reindex(units.index)
+    elif isinstance(units, pd.Series) and units.index.equals(probability.index):
+        return probability
+    elif probability.index.equals(pd.RangeIndex(len(probability))):
+        return probability
+    raise DataError(
+        "the index of the probabilities is not that of units: pass both as Series on one index, or "
+        "probability.to_numpy() in the order of units"
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownChances:
+    """Units drawn with replacement, whose chances at one draw are known (Hansen and Hurwitz 1943).
+
+    A draw of a unit with chance p_c has weight 1/(n p_c).
+
+    Parameters
+    ----------
+    chance : Series or mapping, unit id -> p
+        The chance of every labelled unit, in [0, 1]. The chances of all units of the population sum to 1.
+    draws : sequence of unit ids, optional
+        The unit of each draw, with repeats. By default each labelled unit is one draw.
+    never : sequence of int
+        Sizes of predicted clusters whose records are never drawn.
+
+    Raises
+    ------
+    DataError
+        In `expand`, if a labelled unit lacks a chance, if a drawn one has chance 0, or if draws and labelled
+        units differ.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.KnownChances({"x": 0.5, "y": 0.25}).expand(units).weight
+    array([1., 2.])
+    """
+
+    chance: pd.Series | Mapping[Any, float]
+    draws: Ids | None = None
+    never: Sequence[int] = ()
+
+    def chances(self, units: Units) -> FloatArray:
+        p = numbers_by_id(self.chance, units.ids, "chances", "units")
+        bad = ~((p >= 0) & (p <= 1 + 1e-12))
+        if bad.any():
+            raise DataError(f"chances must lie in [0, 1]; {int(bad.sum())} do not: {head(p[bad])}")
+        return p
+
+    def undrawn_sizes(self, units: Units) -> FloatArray:
+        return np.asarray(self.never, dtype=float)
+
+    def expand(self, units: Units) -> Expansion:
+        unit, p = unit_of_draws(units, self.draws), self.chances(units)
+        need_chance(p, unit, units)
+        variance = single_stratum(len(unit), None, sampling_fraction)
+        never = unreached(self.undrawn_sizes(units), units)
+        return Expansion(unit, 1 / (len(unit) * p[unit]), True, variance, never)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownInclusion:
+    """Units drawn at most once, with known probabilities π_c to be in the sample (Horvitz and Thompson 1952).
+
+    A unit has weight 1/π_c. Four cases differ in the variance:
+
+    - a fixed number of units with joint probabilities π_cd of pairs: that of Yates and Grundy (1953);
+    - a fixed number of units without them: that of Hartley and Rao (1962), for systematic draws in random
+      order with probability proportional to size. It is close for other designs of large entropy;
+    - a random number of units with joint probabilities: that of Horvitz and Thompson;
+    - a random number of units without them: units are drawn independently (Poisson draws).
+
+    Parameters
+    ----------
+    inclusion : Series or mapping, unit id -> π
+        For every labelled unit, in (0, 1].
+    joint : DataFrame, optional
+        π_cd, with ids of units as index and as columns: symmetric, above 0, for every pair of labelled units.
+        The diagonal is not read.
+    fixed_size : bool
+        True if the design fixes the number of units.
+    squares : float, optional
+        Sum of π² over the population, for Hartley and Rao. By default the sum of π over the sample.
+    never : sequence of int
+        Sizes of predicted clusters whose records are never drawn.
+
+    Raises
+    ------
+    DataError
+        In `expand`, if a unit lacks a probability, if one is out of range, or if `joint` is not symmetric.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.KnownInclusion({"x": 1.0, "y": 0.5}).expand(units).weight
+    array([1., 2.])
+    """
+
+    inclusion: pd.Series | Mapping[Any, float]
+    joint: pd.DataFrame | None = None
+    fixed_size: bool = True
+    squares: float | None = None
+    never: Sequence[int] = ()
+
+    def expand(self, units: Units) -> Expansion:
+        p = numbers_by_id(self.inclusion, units.ids, "inclusion", "units")
+        bad = ~((p > 0) & (p <= 1))
+        if bad.any():
+            raise DataError(f"inclusion must lie in (0, 1]; {int(bad.sum())} do not: {head(p[bad])}")
+        never = unreached(np.asarray(self.never, dtype=float), units)
+        return Expansion(unit_of_draws(units, None), 1 / p, True, self._variance(p, units.ids), never)
+
+    def _variance(self, p: FloatArray, ids: pd.Index) -> Variance:
+        if self.joint is not None:
+            return JointDraws(p, _joint(self.joint, p, ids), self.fixed_size)
+        if not self.fixed_size:
+            return PoissonDraws(p)
+        squares = p.sum() if self.squares is None else self.squares
+        return HartleyRaoDraws(p, number(squares, "squares", lambda q: 0 < q < np.inf, "be above 0"))
+
+
+def _joint(joint: Any, p: FloatArray, ids: pd.Index) -> FloatArray:
+    """Return the joint probabilities of the units, (units, units)."""
+    need(joint, pd.DataFrame, "joint is a DataFrame with ids of units as index and as columns")
+    rows, columns = joint.index.get_indexer(ids), joint.columns.get_indexer(ids)
+    lacking = ids[(rows < 0) | (columns < 0)]
+    if len(lacking):
+        raise DataError(f"joint lacks {len(lacking)} of {len(ids)} units, such as {head(lacking)}")
+    values: FloatArray = joint.to_numpy(dtype=float)[np.ix_(rows, columns)]
+    values[np.diag_indices(len(p))] = p
+    bad = ~((values > 0) & (values <= np.minimum.outer(p, p) * (1 + 1e-12)))
+    if bad.any():
+        raise DataError(
+            f"joint probabilities must be above 0, and at most those of both units; {int(bad.sum())} are "
+            f"not: {head(values[bad])}"
+        )
+    if not np.allclose(values, values.T, rtol=1e-9, atol=0):
+        raise DataError("joint probabilities must be symmetric")
+    return values

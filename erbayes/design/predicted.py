@@ -1,0 +1,258 @@
+"""Designs of records whose chance depends on the size of their predicted cluster alone.
+
+A record in a predicted cluster of m records is drawn with probability φ(m) over the total of φ. The chance of
+a unit is the sum over its records. So it needs no more than the pieces of the unit and a column of the
+prediction: `RECORDS` for uniform records, `PREDICTED_LINKS` for the ends of predicted links.
+
+Sources: Hansen and Hurwitz (1943) for draws with replacement; Hájek (1964) for Poisson draws; Lavallée and
+Caron (2001), Survey Methodology 27, for units that are reached through their records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray
+from ..columns import ClusterSum
+from ..errors import DataError, NotIdentified, Remedy, head, need, number
+from ..units import KnownTotals, Units
+from ..variance import HartleyRaoDraws, PoissonDraws
+from .contract import Expansion
+from .drawn import Ids, need_chance, real_numbers, sampling_fraction, single_stratum, unit_of_draws, unreached
+
+
+def known_sizes(units: Units, drawn_from: KnownTotals | None) -> KnownTotals:
+    """Return the sizes of all predicted clusters.
+
+    Parameters
+    ----------
+    units : Units
+    drawn_from : KnownTotals or None
+        The sizes in the prediction that was drawn from, if they are to be compared.
+
+    Raises
+    ------
+    NotIdentified
+        If records that the prediction lacks were kept.
+    DataError
+        If the prediction is not the one that was drawn from.
+    """
+    known = units.known
+    if known is None or not known.singletons:
+        raise NotIdentified(
+            "labelled records that the prediction lacks were kept, but these records had no chance to be "
+            "drawn from it: use Missing.OMIT"
+        )
+    if drawn_from is not None and not (
+        np.array_equal(known.size, drawn_from.size) and np.array_equal(known.count, drawn_from.count)
+    ):
+        raise DataError(
+            f"chances are those of a prediction of {_in_words(drawn_from)}, but this one has "
+            f"{_in_words(known)}: pass the prediction that was drawn from",
+            Remedy.DRAWN_FROM,
+        )
+    return known
+
+
+def _in_words(known: KnownTotals) -> str:
+    return f"{known.size @ known.count:,.0f} records in {known.count.sum():,.0f} clusters"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByPredictedSize:
+    """Records drawn with replacement, with a chance that depends on the size of their predicted cluster.
+
+    A draw of a unit has weight 1/(n p_c). Its chance p_c is the sum of φ(m) over its records, divided by the
+    total of φ over all records (Hansen and Hurwitz 1943). With `columns.PREDICTED_LINKS`, records are the
+    ends of predicted links that are drawn uniformly. Pairwise precision is then a plain mean of numbers in
+    [0, 1].
+
+    Parameters
+    ----------
+    chance : ClusterSum
+        The column whose φ is the chance of a record, up to a factor: 0 or more.
+    draws : sequence of unit ids, optional
+        The unit of each drawn record, with repeats. By default each labelled unit is one draw.
+    drawn_from : KnownTotals, optional
+        Sizes of the prediction that was drawn from (`Units.known`). A prediction with other sizes is refused.
+
+    Raises
+    ------
+    DataError
+        In `expand`, if draws and labelled units differ, if a drawn unit has chance 0, or if the prediction is
+        not the one that was drawn from.
+    NotIdentified
+        In `expand`, if labelled records that the prediction lacks were kept.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.ByPredictedSize(eb.columns.PREDICTED_LINKS).expand(units).weight
+    array([2., 2.])
+    """
+
+    chance: ClusterSum
+    draws: Ids | None = None
+    drawn_from: KnownTotals | None = None
+
+    def chances(self, units: Units) -> FloatArray:
+        need_column(self.chance)
+        total = known_sizes(units, self.drawn_from).total(self.chance)
+        return np.asarray(units.column(self.chance) / total)
+
+    def undrawn_sizes(self, units: Units) -> FloatArray:
+        need_column(self.chance)
+        return undrawn_sizes(self.chance, known_sizes(units, self.drawn_from))
+
+    def expand(self, units: Units) -> Expansion:
+        return self.expand_draws(units, unit_of_draws(units, self.draws))
+
+    def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
+        """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
+        n, p = unit.shape[-1], self.chances(units)
+        need_chance(p, unit, units)
+        return Expansion(
+            unit,
+            1 / (n * p[unit]),
+            True,
+            single_stratum(n, None, sampling_fraction),
+            unreached(self.undrawn_sizes(units), units),
+        )
+
+
+def undrawn_sizes(chance: ClusterSum, known: KnownTotals) -> FloatArray:
+    """Return the predicted sizes whose records have chance 0."""
+    return np.asarray(known.size[chance.phi(known.size) == 0])
+
+
+def need_column(chance: object) -> None:
+    """Refuse a chance that is no column which the prediction fixes."""
+    need(chance, ClusterSum, "a chance is a ClusterSum, such as columns.PREDICTED_LINKS")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PoissonRecords:
+    """Records drawn independently, each at most once (Poisson draws), with a chance by predicted size.
+
+    A record has the probability π_i = min(1, n φ(m)/Σφ) to be drawn, for n expected records. An entity is in
+    the sample if one of its records is, with probability π_c = 1 - Π(1 - π_i). It then has weight 1/π_c.
+    Entities are independent, so that the variance of a total of y is Σ (1 - π_c) y_c²/π_c² over the sample.
+
+    The number of records is random, and so are estimated totals. Metrics are ratios of totals, in which this
+    cancels (Hájek 1964).
+
+    Parameters
+    ----------
+    chance : ClusterSum
+        The column whose φ is the chance of a record, up to a factor: 0 or more.
+    expected : float
+        Expected number n of drawn records, above 0.
+    drawn_from : KnownTotals, optional
+        Sizes of the prediction that was drawn from (`Units.known`). A prediction with other sizes is refused.
+
+    Raises
+    ------
+    DataError
+        In `expand`, if a labelled unit has chance 0, if `expected` is not above 0, or if the prediction is
+        not the one that was drawn from.
+    NotIdentified
+        In `expand`, if labelled records that the prediction lacks were kept.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.PoissonRecords(eb.columns.RECORDS, expected=2).expand(units).weight.round(3)
+    array([1.333, 2.   ])
+    """
+
+    chance: ClusterSum
+    expected: float
+    drawn_from: KnownTotals | None = None
+
+    def inclusion(self, known: KnownTotals) -> Callable[[FloatArray], FloatArray]:
+        """Return the function that gives π_i of a record by the size of its predicted cluster."""
+        number(self.expected, "expected", lambda n: 0 < n < np.inf, "be above 0 and finite")
+        need_column(self.chance)
+        factor = self.expected / known.total(self.chance)
+        return lambda m: np.minimum(factor * self.chance.phi(m), 1.0)
+
+    def included(self, units: Units) -> FloatArray:
+        """Return the probability π_c of each unit to be in the sample, (units,)."""
+        of_record = self.inclusion(known_sizes(units, self.drawn_from))
+
+        def log_missed(m: FloatArray) -> FloatArray:
+            with np.errstate(divide="ignore"):
+                return np.log1p(-of_record(m))
+
+        return np.asarray(-np.expm1(ClusterSum("log_missed", log_missed).count(units)))
+
+    def expand(self, units: Units) -> Expansion:
+        unit, p = unit_of_draws(units, None), self.included(units)
+        never = undrawn_sizes(self.chance, known_sizes(units, None))
+        need_chance(p, unit, units)
+        return Expansion(unit, 1 / p, True, PoissonDraws(p), unreached(never, units))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SystematicRecords:
+    """Records drawn without replacement, systematically in random order, with a chance by predicted size.
+
+    A record has the probability π_i = n φ(m)/Σφ to be drawn. A draw of a unit has weight 1/Π_c, with Π_c the
+    sum of π_i over the records of the unit. It is the expected number of its draws. Each total is then a
+    Horvitz-Thompson sum over records, and its variance that of Hartley and Rao (1962).
+
+    Parameters
+    ----------
+    chance : ClusterSum
+        The column whose φ is the chance of a record, up to a factor: 0 or more.
+    draws : sequence of unit ids, (n,)
+        The unit of each drawn record.
+    inclusion : sequence of float, (n,)
+        Probability π_i of each drawn record, in (0, 1].
+    drawn_from : KnownTotals, optional
+        Sizes of the prediction that was drawn from (`Units.known`). A prediction with other sizes is refused.
+
+    Raises
+    ------
+    DataError
+        In `expand`, if draws and labelled units differ, if a probability is missing or out of range, or if
+        the prediction is not the one that was drawn from.
+    NotIdentified
+        In `expand`, if labelled records that the prediction lacks were kept.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> design = eb.SystematicRecords(eb.columns.RECORDS, ["x", "y"], [0.5, 0.5])
+    >>> design.expand(units).weight
+    array([1., 2.])
+    """
+
+    chance: ClusterSum
+    draws: Ids
+    inclusion: Sequence[float] | FloatArray
+    drawn_from: KnownTotals | None = None
+
+    def expand(self, units: Units) -> Expansion:
+        need_column(self.chance)
+        unit, known = unit_of_draws(units, self.draws), known_sizes(units, self.drawn_from)
+        inclusion = real_numbers(self.inclusion, "inclusion")
+        if len(inclusion) != len(unit):
+            raise DataError(f"{len(inclusion)} probabilities for {len(unit)} drawn records")
+        bad = ~((inclusion > 0) & (inclusion <= 1))
+        if bad.any():
+            raise DataError(f"inclusion must lie in (0, 1]; {int(bad.sum())} do not: {head(inclusion[bad])}")
+        n, total = len(unit), known.total(self.chance)
+        of_size = n * self.chance.phi(known.size) / total
+        p = n * units.column(self.chance) / total
+        need_chance(p, unit, units)
+        never = undrawn_sizes(self.chance, known)
+        squares = float((known.size * known.count) @ of_size**2)
+        variance = HartleyRaoDraws(inclusion, squares)
+        return Expansion(unit, 1 / p[unit], True, variance, unreached(never, units))

@@ -1,0 +1,193 @@
+"""Designs of draws in strata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..arrays import FloatArray
+from ..clustering import as_index
+from ..errors import DataError, head, member, whole
+from ..units import Units
+from ..variance import StratifiedDraws
+from .contract import Expansion, WithChances
+from .drawn import (
+    Correction,
+    need_chance,
+    need_room,
+    sampling_fraction,
+    series_by_id,
+    theta_of,
+    unit_of_draws,
+    unreached,
+)
+
+
+class SingleUnit(Enum):
+    """Rules for the variance of a stratum with one draw."""
+
+    ERROR = "error"
+    """Refuse (the default)."""
+    CERTAINTY = "certainty"
+    """It adds nothing, since the unit was certain to be drawn."""
+    ADJUST = "adjust"
+    """It adds the squared distance of its draw from the mean of all draws, which is conservative."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stratified:
+    """Units drawn uniformly without replacement within strata.
+
+    Parameters
+    ----------
+    stratum : Series or mapping, unit id -> stratum
+        The stratum of every labelled unit.
+    population : mapping, stratum -> number of units
+        Every stratum of the population.
+    single_unit : SingleUnit
+        The rule for strata with one draw. A stratum whose only unit was drawn adds nothing under each rule.
+    correction : callable (n, T) -> θ
+        Finite-population correction, in [0, 1].
+
+    Raises
+    ------
+    DataError
+        In `expand`, if a unit has no stratum, or if a stratum has no size, no draw or too many. If a stratum
+        has one draw, under `SingleUnit.ERROR`.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> strata, population = {"x": "large", "y": "small"}, {"large": 1, "small": 2}
+    >>> design = eb.Stratified(strata, population, eb.SingleUnit.CERTAINTY)
+    >>> design.expand(units).weight
+    array([1., 2.])
+    """
+
+    stratum: pd.Series | Mapping[Any, Any]
+    population: Mapping[Any, int]
+    single_unit: SingleUnit = SingleUnit.ERROR
+    correction: Correction = sampling_fraction
+
+    @property
+    def weights_follow_labels(self) -> bool:
+        """False: weights do not depend on labels (see `WithLaw`)."""
+        return False
+
+    def expand(self, units: Units) -> Expansion:
+        member(self.single_unit, SingleUnit, "single_unit")
+        if not isinstance(self.population, Mapping | pd.Series):
+            raise DataError(f"population must map strata to numbers of units, not be {self.population!r}")
+        population = {h: whole(T, f"population of stratum {h!r}", 0) for h, T in self.population.items()}
+        strata = series_by_id(self.stratum, "strata")
+        if not strata.index.is_unique:
+            raise DataError(f"strata: {int(strata.index.duplicated().sum())} units are listed twice")
+        strata = strata.dropna()
+        position = strata.index.get_indexer(units.ids)
+        lacking = units.ids[position < 0]
+        if len(lacking):
+            raise DataError(f"{len(lacking)} units have no stratum, such as {head(lacking)}")
+        codes, names = pd.factorize(strata.array[position])
+        if empty := [h for h, T in population.items() if T and h not in set(names)]:
+            raise DataError(
+                f"{len(empty)} strata of {sum(population[h] for h in empty)} units hold no labelled "
+                f"unit, such as {head(empty)}: the sample has no information about them; merge strata, or "
+                "leave these out of the population and report that"
+            )
+        if unsized := [h for h in names if h not in population]:
+            raise DataError(f"{len(unsized)} strata have no population size: {head(unsized)}")
+        n = np.bincount(codes)
+        T = np.array([population[h] for h in names])
+        if (n > T).any():
+            raise DataError(f"more units drawn than there are in strata {head(names[n > T])}")
+        need_room(int(T.sum()), units)
+        single = (n == 1) & (T > 1)
+        if single.any() and self.single_unit is SingleUnit.ERROR:
+            raise DataError(
+                f"{int(single.sum())} strata hold a single draw, such as {head(names[single])}: "
+                "merge strata or choose a rule of SingleUnit"
+            )
+        theta = np.array(
+            [0.0 if t == k else theta_of(int(k), int(t), self.correction) for k, t in zip(n, T, strict=True)]
+        )
+        variance = StratifiedDraws(codes.astype(np.int64), theta, self.single_unit is SingleUnit.ADJUST)
+        return Expansion(np.arange(len(units)), (T / n)[codes], True, variance)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pooled:
+    """Independent draws of several parts, such as strata of records or rounds, pooled.
+
+    Each part draws with replacement and with chances of its own. A unit may be drawn in every part, as an
+    entity whose records are in several strata. Each draw of it has weight 1/Σ_t n_t p_c^(t), with n_t the
+    draws of part t, and p_c^(t) the chance of the unit at one of them.
+
+    Parameters
+    ----------
+    parts : sequence of designs
+        Designs with replacement and with known chances: `UniformRecords`, `ByPredictedSize` or `KnownChances`
+        (see `WithChances`). Each has its `draws`, two or more.
+
+    Raises
+    ------
+    DataError
+        If there is no part, or if a part is of another kind. In `expand`, if a part has fewer than two draws,
+        or if draws and labelled units differ.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> first = eb.UniformRecords(["x", "y"])
+    >>> second = eb.ByPredictedSize(eb.columns.PREDICTED_LINKS, ["x", "x"])
+    >>> eb.Pooled([first, second]).expand(units).weight
+    array([0.5, 1. , 0.5, 0.5])
+    """
+
+    parts: Sequence[WithChances]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.parts, WithChances) or not isinstance(self.parts, Sequence) or not self.parts:
+            raise DataError("parts must be a list of designs, one or more")
+        for part in self.parts:
+            if isinstance(part, type) or not isinstance(part, WithChances):
+                raise DataError(
+                    f"draws by {getattr(part, '__name__', type(part).__name__)} cannot be pooled: the chance "
+                    "of a unit at one draw must be known, as under UniformRecords, ByPredictedSize or "
+                    "KnownChances"
+                )
+            if part.draws is None:
+                raise DataError(f"{type(part).__name__} in a pool needs its draws")
+
+    def chances(self, units: Units) -> FloatArray:
+        """Return the expected number of draws of each unit, (units,), over that of all draws."""
+        n = np.array([len(part.draws) for part in self.parts])
+        return np.asarray(n @ np.array([part.chances(units) for part in self.parts]) / n.sum())
+
+    def expand(self, units: Units) -> Expansion:
+        kept = [as_index(part.draws) for part in self.parts]
+        kept = [draws[~draws.isin(units.omitted)] for draws in kept]
+        n = np.array([len(draws) for draws in kept])
+        if (n == 1).any():
+            raise DataError(
+                f"{int((n == 1).sum())} of {len(n)} parts hold a single draw: draw more, or merge them"
+            )
+        unit = unit_of_draws(units, [u for draws in kept for u in draws])
+        expected = n @ np.array([part.chances(units) for part in self.parts])
+        need_chance(expected, unit, units)
+        parts = np.flatnonzero(n)
+        stratum = np.repeat(np.arange(len(parts)), n[parts])
+        never = [set(self.parts[int(t)].undrawn_sizes(units).tolist()) for t in parts]
+        return Expansion(
+            unit,
+            1 / expected[unit],
+            True,
+            StratifiedDraws(stratum, np.ones(len(parts))),
+            unreached(np.array(sorted(set.intersection(*never))), units),
+        )

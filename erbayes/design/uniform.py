@@ -1,0 +1,238 @@
+"""Designs of uniform draws: records, their distinct entities, and units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray
+from ..columns import RECORDS
+from ..errors import DataError, NotIdentified, whole
+from ..units import Units
+from ..variance import DistinctDraws
+from .contract import Expansion
+from .drawn import (
+    Correction,
+    Ids,
+    need_distinct,
+    need_frame,
+    sampling_fraction,
+    single_stratum,
+    unit_of_draws,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UniformRecords:
+    """Records drawn uniformly, each with its whole unit: a chance proportional to size.
+
+    A draw of a unit of N_c records has weight N/(n N_c), for n draws from N records ([B22]).
+
+    Parameters
+    ----------
+    draws : sequence of unit ids, optional
+        The unit of each drawn record, with repeats. By default each labelled unit is one draw.
+    population : int, optional
+        Number of records in the frame, if they were drawn without replacement.
+    correction : callable (n, T) -> θ
+        Finite-population correction, in [0, 1].
+    records : int, optional
+        Number of records that were drawn from, if a prediction of more records is to be refused.
+
+    Raises
+    ------
+    DataError
+        In `expand`, if draws and labelled units differ, if `population` is not the number of records, or if
+        the prediction holds more than `records`.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.UniformRecords(draws=["x", "x", "y"]).expand(units).weight.round(3)
+    array([0.667, 0.667, 1.333])
+    """
+
+    draws: Ids | None = None
+    population: int | None = None
+    correction: Correction = sampling_fraction
+    records: int | None = None
+
+    @property
+    def weights_follow_labels(self) -> bool:
+        """True: a unit weighs less if labels give it more records (see `WithLaw`)."""
+        return True
+
+    @property
+    def without_repeats(self) -> bool:
+        return False
+
+    @property
+    def fixed_size(self) -> bool:
+        return True
+
+    def selection(self, size: FloatArray, units: Units) -> FloatArray:
+        return size
+
+    def chances(self, units: Units) -> FloatArray:
+        if self.population is not None:
+            raise DataError("draws without replacement have no chance of one draw: omit population")
+        if units.population is None:
+            raise NotIdentified("the number of records is not known: use Missing.OMIT")
+        return np.asarray(units.size / units.population)
+
+    def undrawn_sizes(self, units: Units) -> FloatArray:
+        return np.empty(0)
+
+    def expand(self, units: Units) -> Expansion:
+        need_frame(self.population, units, "population")
+        need_frame(self.records, units, "records")
+        frame, known = self.population, units.population
+        if frame is not None and known is not None and frame > known and not units.unmatched:
+            raise DataError(
+                f"population = {frame}, but the prediction holds {known:.0f} records: pass the "
+                "prediction of all records that were drawn from, or their number"
+            )
+        return self.expand_draws(units, unit_of_draws(units, self.draws))
+
+    def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
+        """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
+        records, n = units.population, unit.shape[-1]
+        scale = 1.0 if records is None else records
+        return Expansion(
+            unit,
+            scale / (n * units.size[unit]),
+            records is not None,
+            single_stratum(n, self.population, self.correction),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DistinctEntities:
+    """The distinct units of records drawn uniformly with replacement.
+
+    Labels have this design if they list each entity once, although some entities were drawn more than once.
+    Weights 1/N_c without the repeats bias precision. An entity of N_c among N records is in the sample with
+    probability π_c = 1 - (1 - N_c/N)^n, and has weight 1/π_c (Horvitz and Thompson 1952).
+
+    Parameters
+    ----------
+    draws : int
+        Number n of records drawn, repeats included.
+    records : int, optional
+        Number N of records in the population. By default those of the prediction.
+
+    Raises
+    ------
+    DataError
+        In `expand`, if there are more units than draws, or if `records` is unknown or too small.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.DistinctEntities(draws=2).expand(units).weight.round(3)
+    array([1.333, 2.286])
+    """
+
+    draws: int
+    records: int | None = None
+
+    @property
+    def weights_follow_labels(self) -> bool:
+        """True: a unit weighs less if labels give it more records (see `WithLaw`)."""
+        return True
+
+    @property
+    def without_repeats(self) -> bool:
+        return True
+
+    @property
+    def fixed_size(self) -> bool:
+        return False
+
+    def selection(self, size: FloatArray, units: Units) -> FloatArray:
+        return DistinctDraws(np.minimum(size / self._records(units), 1), self.draws).inclusion
+
+    def _records(self, units: Units) -> int:
+        if self.records is not None:
+            return whole(self.records, "records")
+        if units.known is None:
+            raise DataError("the number of records is not known: pass records=")
+        return int(units.known.total(RECORDS))
+
+    def expand(self, units: Units) -> Expansion:
+        if whole(self.draws, "draws", 0) < len(units):
+            raise DataError(f"{self.draws} draws cannot have found {len(units)} distinct units")
+        need_frame(self.records, units, "records")
+        records, size = self._records(units), units.size
+        if size.max() >= records:
+            raise DataError(f"a unit of {int(size.max())} records in a population of {records}")
+        variance = DistinctDraws(size / records, self.draws)
+        return Expansion(np.arange(len(units)), 1 / variance.inclusion, True, variance)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UniformClusters:
+    """Units drawn uniformly: entities, blocks or predicted clusters.
+
+    Each of n draws from T units has weight T/n, or 1/n if T is not known ([B22]).
+
+    Parameters
+    ----------
+    population : int, optional
+        Number of units in the population, if they were drawn without replacement. A sample of all units, a
+        census, then has standard error 0. The number cannot exceed the records of the prediction, since each
+        unit has one.
+    draws : sequence of unit ids, optional
+        The unit of each draw, with repeats, if units were drawn with replacement. By default each labelled
+        unit is one draw.
+    correction : callable (n, T) -> θ
+        Finite-population correction, in [0, 1].
+
+    Raises
+    ------
+    DataError
+        In `expand`, if draws and labelled units differ. If `population` is less than the draws, or more than
+        the records allow. If units repeat although `population` is passed.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.UniformClusters(population=3).expand(units).weight
+    array([1.5, 1.5])
+    """
+
+    population: int | None = None
+    draws: Ids | None = None
+    correction: Correction = sampling_fraction
+
+    @property
+    def weights_follow_labels(self) -> bool:
+        """False: weights do not depend on labels (see `WithLaw`)."""
+        return False
+
+    @property
+    def without_repeats(self) -> bool:
+        return self.population is not None
+
+    @property
+    def fixed_size(self) -> bool:
+        return True
+
+    def selection(self, size: FloatArray, units: Units) -> FloatArray:
+        return np.ones_like(size)
+
+    def expand(self, units: Units) -> Expansion:
+        unit = unit_of_draws(units, self.draws)
+        need_distinct(unit, units, self.population)
+        return self.expand_draws(units, unit)
+
+    def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
+        """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
+        n = unit.shape[-1]
+        variance = single_stratum(n, self.population, self.correction)
+        total = 1 if self.population is None else self.population
+        return Expansion(unit, np.full(unit.shape, total / n), self.population is not None, variance)

@@ -1,0 +1,255 @@
+"""Predictions that lie elsewhere, as sources of draws (see `erbayes.sampling.source`).
+
+Every database runs the same SQL of COUNT, GROUP BY, JOIN, IN and MD5. It returns the histogram of all
+predicted cluster sizes, the records near the start of a random order, and the members of the drawn clusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from hashlib import md5
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..arrays import IntArray
+from ..errors import DataError
+from ..units import KnownTotals
+from .database import Database
+from .duckdb import DuckDB
+from .frame import Limits, Listed, frame_sources
+from .frames import FrameTable
+from .scan import EMBEDDED, Prediction, chosen_columns, date_columns, inside_frame, refuse_kinds
+from .sources import opened
+
+DIGITS = 16
+"""Hexadecimal digits of a key, the first of the 32 digits of MD5. The first 4 of them are its bucket."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InDatabase:
+    """A prediction in a database, as a source of draws. `drawing` makes it.
+
+    Attributes
+    ----------
+    prediction : Prediction
+        The database, and the columns of records and of clusters.
+    rows : str
+        SQL of a table of ids: r of the record, c of its cluster, v of its value if there are values.
+    sizes : str
+        SQL of a table with c and m, the number of records of each cluster.
+    known : KnownTotals
+        Sizes of all predicted clusters.
+    by_cluster : bool
+        True if `rows` is `sizes`, with one row per cluster.
+    valued : bool
+        True if records have values.
+    """
+
+    prediction: Prediction
+    rows: str
+    sizes: str
+    known: KnownTotals
+    by_cluster: bool = False
+    valued: bool = False
+    _members: dict[tuple[Any, ...], pd.DataFrame] = field(default_factory=dict)
+
+    @property
+    def database(self) -> Database:
+        return self.prediction.database
+
+    @property
+    def value(self) -> list[str]:
+        return ["value"] if self.valued else []
+
+    def up_to(self, highest: Mapping[int, int], seed: int) -> pd.DataFrame:
+        """Return the records whose key is at most that of the size of their cluster."""
+        digits = {int(m): f"{int(key):0{DIGITS}x}".ljust(32, "f") for m, key in highest.items()}
+        limits = ", ".join(f"({m}, '{key}')" for m, key in digits.items())
+        if not limits:
+            return self._empty("record", "cluster", "size", "key", *self.value)
+        # records are joined with their sizes, so first without those that no size lets through
+        most = "1 = 1" if self.by_cluster else f"k <= '{max(digits.values())}'"
+        columns = "a.r, a.c, a.m, a.k" + ", a.v" * self.valued
+        sql = (
+            f"SELECT {columns} FROM ({self._sized(most, seed)}) AS a "
+            f"JOIN (VALUES {limits}) AS h(m, k) ON a.m = h.m WHERE a.k <= h.k"
+        )
+        return self._records(sql)
+
+    def in_buckets(self, buckets: IntArray, seed: int) -> pd.DataFrame:
+        """Return the records in the buckets."""
+        listed = ", ".join(f"'{int(bucket):04x}'" for bucket in buckets)
+        if not listed:
+            return self._empty("record", "cluster", "size", "key", *self.value)
+        columns = "r, c, m, k" + ", v" * self.valued
+        return self._records(
+            f"SELECT {columns} FROM ({self._sized(f'SUBSTR(k, 1, 4) IN ({listed})', seed)}) AS a"
+        )
+
+    def counts(self, seed: int) -> pd.DataFrame:
+        """Count records by bucket, size and value."""
+        by = "b, m" + ", v" * self.valued
+        columns = "SUBSTR(k, 1, 4) AS b, m" + ", v" * self.valued
+        select = f"SELECT {columns} FROM ({self._sized('1 = 1', seed)}) AS a"
+        sql = f"SELECT {by}, COUNT(*) FROM ({select}) AS g GROUP BY {by}"
+        table = self.database.fetched(sql, ["bucket", "size", *self.value, "records"])
+        digits = table["bucket"].astype("category")
+        numbers = np.array([int(bucket, 16) for bucket in digits.cat.categories], dtype=np.int64)
+        return table.assign(bucket=numbers[digits.cat.codes]).astype({"size": np.int64, "records": np.int64})
+
+    def members(self, clusters: pd.Index) -> pd.DataFrame:
+        """Return all records of predicted clusters.
+
+        Raises
+        ------
+        DataError
+            Duplicates among these records and a share of the others.
+        """
+        wanted = tuple(sorted(clusters))
+        if wanted not in self._members:  # of the last clusters, for which plans and `draw` ask both
+            self._members.clear()
+            self._members[wanted] = self._read_members(list(wanted))
+        return self._members[wanted]
+
+    def _read_members(self, clusters: list[Any]) -> pd.DataFrame:
+        if not clusters:
+            return self._empty("record", "cluster")
+        database, prediction = self.database, self.prediction
+        record, cluster = (database.id(column) for column in (prediction.record, prediction.cluster))
+        select = f"SELECT {record} AS r, {cluster} AS c FROM {prediction.source}"
+        parts, within = [], []
+        for inside in database.listed(clusters):
+            kept = database.keep(f"SELECT r, c FROM ({select}) AS p WHERE c IN ({inside})")
+            parts.append(database.fetched(f"SELECT r, c FROM {kept}", ["record", "cluster"]))
+            within.append(f"r IN (SELECT {database.key_of(prediction.record, 'r')} FROM {kept})")
+        table = pd.concat(parts, ignore_index=True)
+        prediction.refuse_duplicates(within, f"{len(clusters)} drawn clusters")
+        return table
+
+    def look_up(self, records: pd.Index) -> pd.DataFrame:
+        """Return those of these records that the prediction has."""
+        names = ["record", "cluster", "size"]
+        if not len(records):
+            return self._empty(*names)
+        found = [
+            self.database.fetched(
+                f"SELECT a.r, a.c, s.m FROM (SELECT r, c FROM {self.rows} WHERE r IN ({inside})) AS a "
+                f"JOIN (SELECT c, m FROM {self.sizes}) AS s ON a.c = s.c",
+                names,
+            )
+            for inside in self.database.listed(records.tolist())
+        ]
+        return pd.concat(found, ignore_index=True)
+
+    def of_clusters(self) -> InDatabase:
+        """Return the source whose records are the predicted clusters."""
+        rows = f"(SELECT c AS r, c, m FROM {self.sizes}) AS t"
+        return replace(self, rows=rows, by_cluster=True, valued=False)
+
+    def _sized(self, condition: str, seed: int) -> str:
+        """SQL of the rows whose key k meets a condition, with their sizes m."""
+        keyed = f"SELECT t.*, MD5(CONCAT('{int(seed)}:', r)) AS k FROM {self.rows}"
+        if self.by_cluster:
+            return f"SELECT * FROM ({keyed}) AS p WHERE {condition}"
+        columns = "p.r, p.c, p.k, s.m" + ", p.v" * self.valued
+        near = f"SELECT * FROM ({keyed}) AS q WHERE {condition}"
+        return f"SELECT {columns} FROM ({near}) AS p JOIN (SELECT c, m FROM {self.sizes}) AS s ON p.c = s.c"
+
+    def _records(self, sql: str) -> pd.DataFrame:
+        table = self.database.fetched(sql, ["record", "cluster", "size", "key", *self.value])
+        keys = np.array([int(key[:DIGITS], 16) for key in table["key"]], dtype=np.uint64)
+        return table.assign(size=table["size"].astype(np.int64), key=keys)
+
+    def _empty(self, *names: str) -> pd.DataFrame:
+        return pd.DataFrame({name: [] for name in names})
+
+
+@contextmanager
+def drawing(
+    source: Any,
+    *,
+    record: str | None = None,
+    cluster: str | None = None,
+    value: str | None = None,
+    frame: Any = None,
+    database: DuckDB = EMBEDDED,
+) -> Iterator[InDatabase]:
+    """Open a prediction that need not fit in memory, as a source of draws.
+
+    Parameters
+    ----------
+    source, record, cluster, frame, database
+        As in `erbayes.large.scan`. Records outside the frame are not drawn, and do not count.
+    value : str, optional
+        Column with a value per record, such as a stratum or a chance.
+
+    Yields
+    ------
+    InDatabase
+
+    Raises
+    ------
+    DataError
+        If the source cannot be read, if ids or values are missing, or if its database has no MD5.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> prediction = pa.table({"record": ["r1", "r2", "r3"], "cluster": ["a", "a", "b"], "year": [1, 1, 2]})
+    >>> with drawing(prediction, record="record", cluster="cluster") as opened_prediction:
+    ...     len(opened_prediction.members(pd.Index(["a"])))
+    2
+    """
+    others = (*date_columns(frame), *(() if value is None else (value,)))
+    with opened([source, *frame_sources(frame, [source])], database) as (table, *listed):
+        if isinstance(table, FrameTable):
+            table.codes = False
+        chosen = chosen_columns(table, record, cluster, others)
+        table.use(*chosen, *others)
+        refuse_kinds(*(table.kind(column) for column in chosen))
+        _refuse_other_md5(table)
+        rows = table.table
+        if frame is not None:
+            limit = Listed.of(listed[0], record) if listed else frame
+            rows = inside_frame(table, Limits.of(table, None, limit, chosen[0]), chosen[0])
+        keys, ids = ([of(column) for column in chosen] for of in (table.key, table.id))
+        keyed = f"(SELECT {keys[0]} AS r, {keys[1]} AS c FROM {rows}) AS keyed"
+        prediction = Prediction(table, *chosen, None, rows, {}, keyed)
+        counted = [table.quote(column) for column in (*chosen, *(() if value is None else (value,)))]
+        ((total, *present),) = table.rows(
+            f"SELECT COUNT(*), {', '.join(f'COUNT({column})' for column in counted)} FROM {rows}"
+        )
+        prediction.refuse_missing(int(total), int(present[0]), int(present[1]))
+        if present[-1] < total:
+            raise DataError(
+                f"values of the prediction: {total - present[-1]} of {total} are missing in column {value!r}"
+            )
+        sizes = table.keep(f"SELECT {ids[1]} AS c, COUNT(*) AS m FROM {rows} GROUP BY {ids[1]}")
+        counts = sorted(table.rows(f"SELECT m, COUNT(*) FROM {sizes} GROUP BY m"))
+        known = KnownTotals(*np.array(counts, dtype=float).reshape(-1, 2).T.copy())  # sums as in memory
+        _refuse_change(int(total), int(known.size @ known.count))
+        values = "" if value is None else f", {table.quote(value)} AS v"
+        records = f"(SELECT {ids[0]} AS r, {ids[1]} AS c{values} FROM {rows}) AS t"
+        yield InDatabase(prediction, records, sizes, known, valued=value is not None)
+
+
+def _refuse_change(before: int, now: int) -> None:
+    """Refuse numbers of records that differ. Statements may read the table anew, which may change."""
+    if before != now:
+        raise DataError(
+            f"the prediction changed while it was read: {before:,} records were counted, and then {now:,}. "
+            "Draw from a copy or a version of it"
+        )
+
+
+def _refuse_other_md5(database: Database) -> None:
+    """Refuse a database whose MD5 is not that of hexadecimal digits of UTF-8 text."""
+    text = "na\u00efve"
+    sql = f"SELECT MD5(CONCAT('{text}:', r)) FROM (SELECT 1 AS r) AS t"
+    ((found,),) = database.rows(sql)
+    if found != md5(f"{text}:1".encode(), usedforsecurity=False).hexdigest():
+        raise DataError("draws need a database whose MD5 returns hexadecimal digits, of text in UTF-8")

@@ -1,0 +1,274 @@
+"""Draws from a prediction: what was drawn, how, and the design to estimate by afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..clustering import Clustering, as_index
+from ..design import Design
+from ..errors import DataError, Remedy, head, need, need_object, whole
+from ..nonresponse import Responding, size_classes
+from ..units import KnownTotals
+from .plans import COLUMNS, Labelled, Plan, from_plain, to_plain
+from .source import change, fingerprint_of, opened
+
+
+def _no_members() -> pd.DataFrame:
+    return pd.DataFrame({"record": [], "cluster": []})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """Records drawn from a prediction, to be labelled.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row per draw, in the order of the draws, with repeats. Columns: record; cluster, the predicted
+        one; size, the records of that cluster; probability, that of the record at one draw, or to be in the
+        sample if it has no repeats; stratum or value, if the plan has them.
+    plan : Plan
+    n : int
+        Number of draws that was asked for. Under Poisson draws it is their mean.
+    seed : int
+    known : KnownTotals
+        Sizes of all predicted clusters.
+    fingerprint : str
+        Of the prediction: N, the number of clusters, and a digest of all sizes and of `members`.
+    members : DataFrame
+        record, cluster: all records of the predicted clusters of the draws.
+    values : Series or None, record -> value
+        The values of all records, if they were drawn by values in memory. They are not written.
+    """
+
+    table: pd.DataFrame
+    plan: Plan
+    n: int
+    seed: int
+    known: KnownTotals
+    fingerprint: str
+    members: pd.DataFrame = field(default_factory=_no_members)
+    values: pd.Series | None = None
+
+    @property
+    def records(self) -> int:
+        """Number of records N of the prediction."""
+        return int(self.known.size @ self.known.count)
+
+    def design(
+        self,
+        labels: Any,
+        values: Any = None,
+        prediction: Any = None,
+        *,
+        unresolved: Sequence[Any] | pd.Index = (),
+        classes: Any = None,
+    ) -> Design:
+        """Return the design of the draws, once their entities are labelled.
+
+        Parameters
+        ----------
+        labels : memberships
+            True entity of every record of each drawn entity.
+        values : Series or mapping, record -> value, optional
+            Needed for plans by values, if these are not in memory: the value of every labelled record.
+        unresolved : sequence of record ids
+            Drawn records whose entity nobody could tell. They stay in the data (see `erbayes.Responding`).
+        classes : Series or mapping, record -> class, optional
+            Class of every drawn record, if some are unresolved. By default the classes of predicted sizes
+            that `erbayes.size_classes` makes.
+        prediction : memberships or Source, optional
+            The prediction that was drawn from. Needed for strata of values, if chances depend on predicted
+            size.
+
+        Returns
+        -------
+        Design
+            `Responding`, if there are unresolved records.
+
+        Raises
+        ------
+        DataError
+            If a drawn record has no label and is not unresolved, or if values are needed. If an unresolved
+            record was not drawn, or if a drawn record has no class.
+
+        Examples
+        --------
+        >>> import erbayes as eb
+        >>> from erbayes.sampling import LinkEnds, draw
+        >>> prediction, labels = {1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"}
+        >>> design = draw(prediction, LinkEnds(), n=3, seed=1).design(labels)
+        >>> eb.estimate(prediction, labels, design, "pairwise-precision").estimate
+        array([1.])
+        """
+        given = self.values if values is None else values
+        if given is not None and not isinstance(given, pd.Series):
+            given = pd.Series(dict(given))
+        clustering = Clustering.of(labels, "labels")
+        records = pd.Index(self.table["record"])
+        lost = as_index(unresolved)
+        if len(foreign := lost.difference(records)):
+            raise DataError(f"{len(foreign)} unresolved records were not drawn: {head(foreign)}")
+        resolved = ~records.isin(lost)
+        if not resolved.any():
+            raise DataError(f"all {len(records)} draws are unresolved: nothing can be estimated")
+        table = self.table[resolved]
+        design = self.plan.design(Labelled(table, self.known, self.n, clustering, given, prediction))
+        if resolved.all():
+            return design
+        if classes is None:
+            return Responding(design, resolved, size_classes(self.table["size"], resolved))
+        return Responding(design, resolved, list(pd.Series(dict(classes)).reindex(records)))
+
+    def refuse_another(self, prediction: Any) -> None:
+        """Refuse a prediction that is not the one drawn from.
+
+        The sizes of all predicted clusters and the members of the drawn ones are compared.
+
+        Parameters
+        ----------
+        prediction : memberships, Source, or files and tables
+            As in `draw`.
+
+        Raises
+        ------
+        DataError
+            If its fingerprint is another.
+
+        Examples
+        --------
+        >>> from erbayes.sampling import Records, draw
+        >>> draw({1: "a", 2: "a"}, Records(), n=2, seed=1).refuse_another({2: "a", 1: "a"})
+        """
+        with opened(prediction) as source:
+            members = source.members(pd.Index(self.table["cluster"]).unique())
+            found = fingerprint_of(source.known, members)
+        if found != self.fingerprint:
+            raise DataError(
+                f"this is not the prediction that was drawn from: its fingerprint is {found}, not "
+                f"{self.fingerprint}",
+                Remedy.DRAWN_FROM,
+            )
+
+    def to_json(self) -> str:
+        """Return everything but the tables as JSON.
+
+        Raises
+        ------
+        DataError
+            If the plan is not one of `erbayes.sampling`.
+        """
+        values = {
+            "version": 1,
+            "plan": to_plain(self.plan),
+            "n": self.n,
+            "seed": self.seed,
+            "records": self.records,
+            "fingerprint": self.fingerprint,
+            "sizes": {str(int(s)): int(c) for s, c in zip(self.known.size, self.known.count, strict=True)},
+        }
+        return json.dumps(values, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame | None = None) -> Drawn:
+        """Make the draws again from what `to_json` wrote, and from their table.
+
+        Raises
+        ------
+        DataError
+            If the text is no such JSON, or if the table lacks columns.
+
+        Examples
+        --------
+        >>> from erbayes.sampling import Records, draw
+        >>> drawn = draw({1: "a", 2: "a", 3: "b"}, Records(), n=2, seed=1)
+        >>> Drawn.from_json(drawn.to_json(), drawn.table).plan
+        Records()
+        """
+        try:
+            values = json.loads(text)
+            sizes = {int(size): int(count) for size, count in values["sizes"].items()}
+            n, seed, fingerprint = int(values["n"]), int(values["seed"]), str(values["fingerprint"])
+            plan, version = values["plan"], values["version"]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"this is no description of draws: {error!r}") from error
+        if version != 1:
+            raise DataError(f"draws of version {version!r} cannot be read, only those of version 1")
+        lacking = [column for column in COLUMNS if column not in table]
+        if lacking:
+            raise DataError(f"the table of the draws lacks the columns {', '.join(lacking)}")
+        ordered = sorted(sizes)
+        known = KnownTotals(
+            np.array(ordered, dtype=float), np.array([sizes[s] for s in ordered], dtype=float)
+        )
+        members = _no_members() if members is None else members
+        return cls(table, from_plain(plan), n, seed, known, fingerprint, members)
+
+
+def _refuse_change(known: KnownTotals, table: pd.DataFrame, members: pd.DataFrame) -> None:
+    """Refuse drawn clusters of a size that is not known, or whose members are not as many as their size."""
+    size = table.drop_duplicates("cluster").set_index("cluster")["size"]
+    found = members["cluster"].value_counts().reindex(size.index, fill_value=0)
+    changed = size.index[~size.isin(known.size) | (size.to_numpy() != found.to_numpy())]
+    if len(changed):
+        raise change(changed)
+
+
+def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) -> Drawn:
+    """Draw records of a prediction, to be labelled.
+
+    The same seed draws the same records from the same prediction, wherever it lies.
+
+    Parameters
+    ----------
+    prediction : memberships, Source, or files and tables
+        Predicted cluster of every record of the population. Files and tables are those of
+        `erbayes.large.scan` with two columns. `erbayes.large.drawing` makes a source of others.
+    plan : Plan
+        Such as `LinkEnds()`.
+    n : int
+        Number of draws. A smaller n with the same seed gives the first of them, if the plan draws with
+        replacement.
+    seed : int
+        0 or more.
+    values : Series or mapping, record -> value, optional
+        The value of every record, for plans that need one: a chance or a stratum. For files and tables, the
+        name of the column that has it.
+
+    Returns
+    -------
+    Drawn
+
+    Raises
+    ------
+    DataError
+        If the prediction cannot be read, if the plan does not suit it, or if no record was drawn.
+
+    Examples
+    --------
+    >>> from erbayes.sampling import Records
+    >>> drawn = draw({"r1": "a", "r2": "a", "r3": "b"}, Records(), n=2, seed=1)
+    >>> drawn.records, len(drawn.table)
+    (3, 2)
+    """
+    need_object(plan, "draw", "a plan is an object such as LinkEnds()")
+    n, seed = whole(n, "n"), whole(seed, "seed", 0)
+    with opened(prediction, values) as source:
+        table = plan.draw(source, n, seed).reset_index(drop=True)
+        need(table, pd.DataFrame, "a plan draws a DataFrame")
+        if not len(table):
+            raise DataError(f"no record was drawn: {n} were expected; draw more, or choose another seed")
+        clusters = pd.Index(table["cluster"]).unique()
+        members = source.members(clusters).reset_index(drop=True)
+        _refuse_change(source.known, table, members)
+        given = None
+        if values is not None and not isinstance(values, str):
+            given = values if isinstance(values, pd.Series) else pd.Series(dict(values))
+        fingerprint = fingerprint_of(source.known, members)
+        return Drawn(table, plan, n, seed, source.known, fingerprint, members, given)

@@ -1,0 +1,310 @@
+"""The folder of a draw: sheets and pages for annotators, and all that an estimate needs of the draw."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from hashlib import sha256
+from html import escape
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
+
+from ..clustering import as_index, kind
+from ..errors import DataError, Remedy, head, need
+from ..files import refuse_output, terminable
+from .drawn import Drawn
+from .page import CANDIDATE, DRAWN, labelling_page
+from .plans import Plan, PredictedClusters
+from .sheets import HAS_XLSX, read_sheet, write_sheet
+from .tasks import ASKED, dealt
+
+VERSION = 1
+"""The version of the folder."""
+FACTS, DRAWS, TASKS = "drawn.json", "drawn.csv", "tasks.csv"
+"""Files of the draw."""
+GIVEN = "given-chances"
+"""The plan whose values are numbers."""
+DECIDED = "decided"
+"""The name of the sheet that decides what annotators dispute."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Folder:
+    """A folder with a draw and its labelling tasks. `write_folder` makes one, `read_folder` opens it.
+
+    Attributes
+    ----------
+    path : Path
+    drawn : Drawn
+    tasks : DataFrame
+        As `tasks` returns them, with attributes as text.
+    dealt : dict, annotator -> task numbers
+    fingerprint : str
+        A text that names this draw and its tasks. Pages write it into their files of answers.
+    facts : dict
+        What is known of the draw in words: its date, version of erbayes, and what the caller stated.
+    """
+
+    path: Path
+    drawn: Drawn
+    tasks: pd.DataFrame
+    dealt: Mapping[str, list[int]]
+    fingerprint: str
+    facts: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        return (
+            f"Folder({str(self.path)!r}: {len(self.drawn.table):,} draws, {self.tasks['task'].nunique():,} "
+            f"tasks, {len(self.tasks):,} records shown, annotators {', '.join(self.dealt)})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "folder": self.path,
+            "draws": f"{len(self.drawn.table):,}",
+            "tasks": f"{self.tasks['task'].nunique():,}",
+            "records shown": f"{len(self.tasks):,}",
+            **{f"tasks of {name}": f"{len(numbers):,}" for name, numbers in self.dealt.items()},
+            **self.facts,
+        }
+        cells = (f"<tr><td>{escape(str(k))}</td><td>{escape(str(v))}</td></tr>" for k, v in rows.items())
+        return f"Folder<table>{''.join(cells)}</table>"
+
+
+def write_folder(
+    path: str | Path,
+    drawn: Drawn,
+    tasks: pd.DataFrame,
+    *,
+    annotators: int = 1,
+    overlap: float = 0.2,
+    replace: bool = False,
+    facts: Mapping[str, Any] | None = None,
+) -> Folder:
+    """Write the folder of a draw: sheets and a labelling page for each annotator, and the draw itself.
+
+    Annotator A gets sheet-A.csv, sheet-A.xlsx (with the extra sheets) and label-A.html, all with the same
+    tasks. One of the three is to be filled. The files drawn.json, drawn.csv and tasks.csv hold the draw, and
+    must stay as they are. The folder appears once it is complete.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder to write.
+    drawn : Drawn
+        As `draw` returns it.
+    tasks : DataFrame
+        As `tasks` returns them.
+    annotators, overlap
+        As in `dealt`. The seed of the draw deals the tasks.
+    replace : bool
+        True replaces a folder of a draw that holds answers. They are lost.
+    facts : mapping, optional
+        What else is to be kept with the draw, such as the files that it was made from.
+
+    Returns
+    -------
+    Folder
+
+    Raises
+    ------
+    DataError
+        A path that holds something else than the folder of a draw, or answers without `replace`. Ids that no
+        sheet can hold. Draws of predicted clusters.
+
+    Examples
+    --------
+    >>> from erbayes.sampling import Records, draw, tasks
+    >>> drawn = draw({"r1": "a", "r2": "a", "r3": "b"}, Records(), n=2, seed=1)
+    >>> with TemporaryDirectory() as temporary:
+    ...     folder = write_folder(Path(temporary) / "to-label", drawn, tasks(drawn))
+    ...     sorted(path.name for path in folder.path.iterdir())[:3]
+    ['drawn.csv', 'drawn.json', 'label-A.html']
+    """
+    path = Path(path)
+    need(tasks, pd.DataFrame, "tasks are a DataFrame, as sampling.tasks returns them")
+    refuse_plan(drawn.plan)
+    refuse_folder(path, replace)
+    sheets = dealt(int(tasks["task"].max()), annotators, overlap, drawn.seed)
+    with _appearing(path) as new:
+        blank = [column for column in tasks.columns if column not in ASKED]
+        write_sheet(drawn.table, new / DRAWS, ("record", "cluster"))
+        values = {} if drawn.values is None else {"value": drawn.values.reindex(tasks["record"]).to_numpy()}
+        write_sheet(tasks[blank].assign(**values), new / TASKS, ("record",))
+        fingerprint = sha256((new / DRAWS).read_bytes() + (new / TASKS).read_bytes()).hexdigest()[:16]
+        about = {
+            "version": VERSION,
+            "erbayes": version("erbayes"),
+            "date": date.today().isoformat(),
+            "fingerprint": fingerprint,
+            **(facts or {}),
+            "overlap": overlap if annotators > 1 else 0.0,
+            "annotators": sheets,
+            "types": {c: kind(as_index(drawn.table[c])) for c in ("record", "cluster")},
+            "drawn": json.loads(drawn.to_json()),
+        }
+        lines = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in about.items())
+        (new / FACTS).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+        for annotator, numbers in sheets.items():
+            mine = tasks[tasks["task"].isin(numbers)].reset_index(drop=True)
+            page = labelling_page(mine, annotator, fingerprint)
+            (new / f"label-{annotator}.html").write_text(page, encoding="utf-8")
+            for suffix in (".csv", ".xlsx") if HAS_XLSX else (".csv",):
+                write_sheet(mine.assign(note=""), new / f"sheet-{annotator}{suffix}", ("record",))
+    return read_folder(path)
+
+
+def read_folder(path: str | Path) -> Folder:
+    """Open the folder of a draw.
+
+    Raises
+    ------
+    DataError
+        A folder that is not one of a draw, of another version, or whose draw was changed since.
+    """
+    path = Path(path)
+    try:
+        about = json.loads((path / FACTS).read_text(encoding="utf-8"))
+        content = [(path / name).read_bytes() for name in (DRAWS, TASKS)]
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} is no folder that erbayes draw has written: {error}") from error
+    if not isinstance(about, dict) or about.get("version") != VERSION:
+        raise DataError(f"{path / FACTS} is not of version {VERSION}: read it with the erbayes that wrote it")
+    if sha256(b"".join(content)).hexdigest()[:16] != about["fingerprint"]:
+        raise DataError(
+            f"{path}: {DRAWS} or {TASKS} has changed since the draw, perhaps in a spreadsheet program: "
+            "restore both; answers belong into the sheets"
+        )
+    table, shown = (read_sheet(path / name) for name in (DRAWS, TASKS))
+    for column, type in about["types"].items():
+        table[column] = _typed(table[column], type)
+    numeric = ["size", "probability", *(["value"] if about["drawn"]["plan"]["name"] == GIVEN else [])]
+    for name in table.columns.intersection(numeric):
+        table[name] = pd.to_numeric(table[name])
+    shown["record"] = _typed(shown["record"], about["types"]["record"])
+    shown["task"] = shown["task"].astype("int64")
+    shown = shown.reset_index(drop=True)
+    values = None
+    if "value" in shown:
+        column = shown.pop("value")
+        values = pd.Series(column.to_numpy(), pd.Index(shown["record"]))
+        values = values[~values.index.duplicated()]
+        if about["drawn"]["plan"]["name"] == GIVEN:
+            values = pd.to_numeric(values)
+    for name in ASKED:
+        shown[name] = ""
+    cluster = table.drop_duplicates("record").set_index("record")["cluster"]
+    inside = shown[shown["role"] != CANDIDATE]
+    mention = inside["record"].where(inside["role"] == DRAWN).ffill()
+    members = pd.DataFrame({"record": inside["record"], "cluster": cluster[mention].to_numpy()})
+    drawn = Drawn.from_json(
+        json.dumps(about["drawn"]), table.reset_index(drop=True), members.drop_duplicates("record")
+    )
+    drawn = dataclasses.replace(drawn, values=values)
+    stated = {
+        k: v for k, v in about.items() if k not in {"version", "fingerprint", "annotators", "types", "drawn"}
+    }
+    return Folder(path, drawn, shown, about["annotators"], about["fingerprint"], stated)
+
+
+def _typed(column: pd.Series, type: str) -> pd.Series:
+    """Return ids in the type that they had."""
+    return column.astype("int64") if type == "integer" else column
+
+
+def answer_files(path: Path) -> list[Path]:
+    """Return the files of a folder that may hold answers: sheets, and files that a page has saved."""
+    return sorted(
+        file
+        for file in path.iterdir()
+        if file.is_file()
+        and file.name not in {FACTS, DRAWS, TASKS}
+        and file.suffix.lower() in {".csv", ".xlsx", ".json", ".ods", ".xls", ".tsv", ".numbers"}
+        and not file.name.startswith((".", "~"))
+    )
+
+
+def _answered(path: Path) -> list[str]:
+    """Return the names of the files in a folder that hold answers or cannot be read."""
+    named = []
+    for file in answer_files(path):
+        if file.suffix.lower() in {".csv", ".xlsx"}:
+            try:
+                sheet = read_sheet(file)
+            except DataError:
+                named.append(file.name)
+                continue
+            asked = sheet.columns.intersection([*ASKED, "note"])
+            if not (sheet[asked] != "").to_numpy().any():
+                continue
+        named.append(file.name)
+    return named
+
+
+def refuse_plan(plan: Plan) -> None:
+    """Refuse draws of predicted clusters, whose labels are more than a task asks for.
+
+    Raises
+    ------
+    DataError
+    """
+    if isinstance(plan, PredictedClusters):
+        raise DataError(
+            "a task asks which records are of the entity of one drawn record, and predicted clusters need "
+            "the entity of each of their records: label Drawn.members yourself, for erbayes.measure_predicted"
+        )
+
+
+def refuse_folder(path: Path, replace: bool) -> None:
+    """Refuse to write a folder that `write_folder` could not write, or whose content must not be lost.
+
+    Raises
+    ------
+    DataError
+        As `write_folder`.
+    """
+    if path.exists() and not path.is_dir():
+        raise DataError(f"cannot write {path}: it is a file, not a folder")
+    refuse_output(path / FACTS if path.is_dir() else path)
+    if not path.is_dir() or not any(path.iterdir()):
+        return
+    own = re.compile(rf"{FACTS}|{DRAWS}|{TASKS}|sheet-.*\.(csv|xlsx)|label-.*\.html|.*\.json")
+    others = [file.name for file in path.iterdir() if not own.fullmatch(file.name)]
+    if not (path / FACTS).exists() or others:
+        raise DataError(
+            f"cannot write {path}: it holds other files, such as {head(others)}: name a new folder"
+        )
+    if (names := _answered(path)) and not replace:
+        raise DataError(
+            f"cannot write {path}: it holds answers, in {head(names)}: name a new folder", Remedy.REPLACE
+        )
+
+
+@contextmanager
+def _appearing(path: Path) -> Iterator[Path]:
+    """Make a new folder that takes the place of `path` if the block ends without error."""
+    target = path.resolve()
+    try:
+        with terminable(), TemporaryDirectory(dir=target.parent, prefix=".erbayes-") as temporary:
+            new, old = Path(temporary) / "new", Path(temporary) / "old"
+            new.mkdir()
+            yield new
+            if target.exists():
+                target.replace(old)
+            try:
+                new.replace(target)
+            except OSError:
+                if old.exists():
+                    old.replace(target)
+                raise
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror or error}") from error

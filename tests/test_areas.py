@@ -1,0 +1,160 @@
+"""Small-area estimates of domains."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import erbayes as eb
+from erbayes.areas import direct_estimates, eblup, small_areas
+from erbayes.engine import Resampled
+
+
+def by_parts(parts=20, draws=300, seed=0):
+    """Domains of very different sizes, with a true value of b3-recall each."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 6, 3000)
+    true = np.repeat(np.arange(3000), sizes)
+    share = rng.dirichlet(np.full(parts, 1.0))
+    part = rng.choice(parts, 3000, p=share)
+    chance = 1 / (1 + np.exp(-rng.normal(-1.5, 0.5, parts)))
+    pred = np.where(rng.random(len(true)) < chance[part[true]], true + 10_000, true)
+    picked = true[rng.integers(0, len(true), draws)]
+    units = eb.measure(pd.Series(pred), pd.Series(true)[np.isin(true, picked)])
+    sample = eb.Sample(units, eb.UniformRecords(list(picked)))
+    group = pd.Series(part[true], name="part")
+    pieces = pd.DataFrame({"true": true, "pred": pred, "part": group})
+    found = pieces.groupby(["true", "pred"])["part"].transform("size") / pieces.groupby("true")[
+        "part"
+    ].transform("size")
+    exact = found.groupby(group.astype(str)).mean()
+    return eb.by_domain(sample, group, ["b3-recall", "adjusted-rand"]), exact
+
+
+def test_independent_errors_shrink_one_by_one():
+    """The textbook's formulas for a diagonal V, domain by domain (Rao and Molina 2015, section 6.2)."""
+    rng = np.random.default_rng(1)
+    D = rng.uniform(0.05, 0.6, 15)
+    x = np.column_stack([np.ones(15), rng.normal(size=15)])
+    y = x @ [0.5, -0.3] + rng.normal(size=15) * np.sqrt(0.2 + D)
+    theta, mse, tau2, beta = eblup(y, np.diag(D), x, np.ones(15, dtype=bool))
+
+    def fitted(A):
+        w = 1 / (A + D)
+        S = sum(w[i] * np.outer(x[i], x[i]) for i in range(15))
+        b = np.linalg.solve(S, sum(w[i] * x[i] * y[i] for i in range(15)))
+        return w, S, b
+
+    grid = np.linspace(0.001, 3, 30_000)
+    values = []
+    for A in grid[::10]:
+        w, S, b = fitted(A)
+        values.append(
+            np.log(A)
+            + 0.5 * np.log(w).sum()
+            - 0.5 * np.log(np.linalg.det(S))
+            - 0.5 * (w * (y - x @ b) ** 2).sum()
+        )
+    assert tau2 == pytest.approx(grid[::10][int(np.argmax(values))], abs=0.002)
+    w, S, b = fitted(tau2)
+    W = np.diag(w) - (w[:, None] * x) @ np.linalg.inv(S) @ (w[:, None] * x).T
+    for i in range(15):
+        gamma = tau2 / (tau2 + D[i])
+        assert theta[i] == pytest.approx(gamma * y[i] + (1 - gamma) * x[i] @ b, rel=1e-9)
+        g1, g2 = gamma * D[i], (1 - gamma) ** 2 * x[i] @ np.linalg.inv(S) @ x[i]
+        g3 = D[i] ** 2 / (tau2 + D[i]) ** 3 * 2 / np.trace(W @ W)
+        assert mse[i] == pytest.approx(g1 + g2 + 2 * g3, rel=1e-9)
+    np.testing.assert_allclose(beta, b, rtol=1e-9)
+
+
+def test_correlated_errors_by_conditioning():
+    """With a flat prior for β, the predictor is a normal's conditional mean; β of variance 1e5 is nearly flat."""
+    rng = np.random.default_rng(2)
+    root = rng.normal(size=(9, 9)) / 5
+    V, X = root @ root.T + 0.1 * np.eye(9), np.column_stack([np.ones(10), rng.normal(size=10)])
+    there = np.arange(10) != 4
+    y = rng.normal(size=9)
+    theta, mse, tau2, _ = eblup(y, V, X, there)
+    prior = 1e5 * X @ X.T + tau2 * np.eye(10)
+    gain = prior[:, there] @ np.linalg.inv(prior[np.ix_(there, there)] + V)
+    np.testing.assert_allclose(theta, gain @ y, rtol=1e-4, atol=1e-4)
+    conditional = np.diagonal(prior - gain @ prior[there])
+    assert (mse > conditional - 1e-6).all() and mse[4] == pytest.approx(conditional[4], rel=0.01)
+
+
+def test_small_domains_come_nearer_to_the_truth():
+    direct, model, held = [], [], []
+    for seed in range(10):
+        result, exact = by_parts(seed=seed)
+        table = small_areas(result, "b3-recall").table().set_index("domain")
+        few = table.index[(table.n_eff < 10) & table.direct.notna()]
+        truth = exact[few]
+        direct += list((table.direct[few] - truth) ** 2)
+        model += list((table.estimate[few] - truth) ** 2)
+        held += list((table.lower <= exact[table.index]) & (exact[table.index] <= table.upper))
+    assert np.mean(model) < 0.4 * np.mean(direct)
+    assert np.mean(held) >= 0.93
+
+
+def test_direct_estimates_stay_beside_the_model():
+    result, _ = by_parts()
+    table = small_areas(result, "b3-recall").table()
+    own = result.table()
+    own = own[own.metric == "b3-recall"].reset_index()
+    np.testing.assert_array_equal(table.direct, own.estimate)
+    np.testing.assert_array_equal(table.n_eff, own.n_eff)
+
+
+def test_covariates():
+    result, exact = by_parts()
+    informed = small_areas(result, "b3-recall", pd.DataFrame({"truth": np.log(exact / (1 - exact))}))
+    plain = small_areas(result, "b3-recall")
+    assert informed.tau2 < plain.tau2 and informed.beta[1] > 0.5
+
+
+class TestBadInput:
+    def test_draws(self):
+        result, _ = by_parts()
+        group = pd.Series({r: i % 5 for i, r in enumerate(result.sample.units.piece_of.index)})
+        drawn = eb.by_domain(result.sample, group, "b3-recall", engine=Resampled(replicates=100), rng=1)
+        with pytest.raises(eb.DataError, match="closed form"):
+            small_areas(drawn, "b3-recall")
+
+    def test_metrics(self):
+        result, _ = by_parts()
+        with pytest.raises(eb.DataError, match="neither a logit nor a log scale"):
+            small_areas(result, "adjusted-rand")
+        with pytest.raises(eb.DataError, match="no 'b3-precision'; they have b3-recall"):
+            small_areas(result, "b3-precision")
+
+    def test_few_domains(self):
+        result, _ = by_parts(parts=3)
+        with pytest.raises(eb.DataError, match="needs 4 or more"):
+            small_areas(result, "b3-recall")
+
+    def test_covariates(self):
+        result, exact = by_parts()
+        with pytest.raises(eb.DataError, match="lack 1 of"):
+            small_areas(result, "b3-recall", pd.DataFrame({"x": exact[1:]}))
+        with pytest.raises(eb.DataError, match="the same for every domain"):
+            small_areas(result, "b3-recall", pd.DataFrame({"x": exact * 0}))
+        with pytest.raises(eb.DataError, match="must be numbers"):
+            small_areas(result, "b3-recall", pd.DataFrame({"x": exact.index + "x"}, index=exact.index))
+
+    def test_no_variance_to_borrow(self):
+        result, _ = by_parts(draws=25)
+        with pytest.raises(eb.DataError, match="no variance can be borrowed"):
+            direct_estimates(eb.by_domain(result.sample, "part", "b3-recall", fewest=1000), "b3-recall")
+
+
+def test_the_closed_form_and_pymc_agree():
+    from erbayes.bayes.areas import small_areas as drawn
+
+    result, _ = by_parts(parts=12)
+    closed = small_areas(result, "b3-recall").table()
+    fit = drawn(result, "b3-recall", draws=500, tune=500, chains=2, rng=1)
+    table = fit.table()
+    np.testing.assert_allclose(table.estimate, closed.estimate, atol=0.03)
+    np.testing.assert_allclose((table.upper - table.lower) / (closed.upper - closed.lower), 1, atol=0.45)
+    summary = fit.summary()
+    assert {"tau", "theta[0]"} <= set(summary.index) and "ess_bulk" in summary
+    assert not [p for p in fit.problems() if "diverged" in p]

@@ -1,0 +1,582 @@
+"""Estimates with the help of a second clustering: the full count, the weight, the guards, and who takes them."""
+
+import json
+from itertools import product
+
+import numpy as np
+import oracle
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from scipy.stats import t as student
+from test_census import population
+from test_cli import refused as refused_by_the_shell
+from test_cli import run
+
+import erbayes as eb
+from erbayes import columns as u
+from erbayes import engine, plots
+from erbayes import metrics as m
+from erbayes import simulate as sim
+from erbayes.assisted import CLEAR, FOLDS, MASS, cross_fitted
+from erbayes.report import report
+from erbayes.study import DrawClusters, DrawRecords, study
+
+SUMS = tuple(x for x in m.ALL if all(not isinstance(c, u.GroupMax) for c in x.columns))
+PR = (m.pairwise_precision, m.pairwise_recall)
+RNG = np.random.default_rng(5)
+TRUTH = sim.population(sim.LogNormal(0.5, 1.0), 4000, RNG)
+PREDICTION = pd.Series(sim.Misattribution(0.2).apply(TRUTH.to_numpy(), RNG), TRUTH.index)
+GOOD = pd.Series(sim.Misattribution(0.01).apply(TRUTH.to_numpy(), RNG), TRUTH.index)
+USELESS = pd.Series(RNG.permutation(TRUTH.to_numpy()), TRUTH.index)
+DRAWS = TRUTH.iloc[RNG.integers(len(TRUTH), size=150)].tolist()
+LABELS = TRUTH[TRUTH.isin(DRAWS)]
+DESIGN = eb.UniformRecords(DRAWS)
+SAMPLE = eb.Sample(eb.measure(PREDICTION, LABELS), DESIGN)
+
+
+def second(by=GOOD, prediction=PREDICTION, labels=LABELS, **options):
+    return eb.Second.of(prediction, labels, by, **options)
+
+
+def helped(by=GOOD, metrics=PR, sample=SAMPLE, **options):
+    return eb.Assisted(second(by), **options)(sample, metrics)
+
+
+# The full count
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_full_count_is_a_census_with_the_second_clustering_as_the_truth(seed):
+    pred, true = population(seed)
+    other = population(seed + 50)[1]
+    expected = oracle.truth(list(other), list(pred))
+    found = second(other, pred, true)
+    for metric in SUMS:
+        np.testing.assert_allclose(found.value(metric), expected[metric.name], rtol=1e-12, atol=1e-12)
+
+
+def small():
+    """Eight records: truth, prediction, second clustering, which none nests in another."""
+    records = list("abcdefgh")
+    return (pd.Series(list(x), records) for x in ("xxxyyzzw", "11223344", "pppqqqrs"))
+
+
+@pytest.mark.parametrize("design", [eb.UniformRecords, eb.UniformClusters])
+def test_every_total_of_the_second_clustering_is_unbiased(design):
+    """By enumeration of all samples of two draws. A correction with any fixed λ has mean 0 to first order."""
+    truth, prediction, by = small()
+    columns = [c for c in u.COLUMNS if not isinstance(c, u.GroupMax)]
+    whole = np.array([c.count(second(by, prediction, truth).whole).sum() for c in columns])
+    if design is eb.UniformRecords:
+        samples = list(product(truth, repeat=2))
+    else:
+        samples = list(product(truth.unique(), repeat=2))
+    found = np.zeros(len(columns))
+    for draws in samples:
+        labels = truth[truth.isin(draws)]
+        units = second(by, prediction, labels).units
+        scale = 1 if design is eb.UniformRecords else truth.nunique()
+        found += scale * eb.Sample(units, design(draws=list(draws))).contributions(columns).sum(axis=0)
+    np.testing.assert_allclose(found / len(samples), whole, rtol=1e-12)
+
+
+def test_records_of_a_unit_are_counted_by_brute_force():
+    truth, prediction, by = small()
+    units = second(by, prediction, truth[truth == "y"]).units  # d, e: both q; predicted 2, 3
+    assert units.counted.tolist() == [1, 1] and units.n.tolist() == [1, 2] and units.N.tolist() == [3, 3]
+    assert units.size.tolist() == [2]
+    np.testing.assert_allclose(units.column(u.COMMON_LINKS), [1 * (0 + 1) / 2])
+
+
+def test_blocks_and_frames_are_those_of_measure():
+    blocks = TRUTH % 7
+    kept = blocks.isin([2, 5])
+    units = second(labels=TRUTH[kept], blocks=blocks[kept]).units
+    other = eb.measure(PREDICTION, TRUTH[kept], blocks=blocks[kept])
+    assert units.ids.equals(other.ids)
+    np.testing.assert_allclose(units.size, other.size)
+    frame = LABELS.index.union(TRUTH.index[:2500])
+    inside = second(frame=frame)
+    again = second(GOOD[frame], PREDICTION[frame])
+    pd.testing.assert_frame_equal(inside.units.table(), again.units.table())
+    np.testing.assert_allclose(inside.value(m.pairwise_recall), again.value(m.pairwise_recall))
+
+
+# Out of reach
+
+
+def joined(codes):
+    """Two of the largest clusters as one."""
+    first, other = codes.value_counts().index[:2]
+    return codes.replace(other, first)
+
+
+def versions(metric, by, prediction, touched):
+    """The three values of a metric by brute force, from whole clusters of records."""
+    size = by.map(by.value_counts())
+    cut = by.astype(str) + "/" + prediction.astype(str)
+    beyond = size > size[by.isin(touched)].max()
+    free = pd.unique(by[~beyond & ~by.isin(touched)])
+    plain = sim.Population.of(prediction, by)
+
+    def value(codes):
+        return sim.Population.of(prediction, codes).value(metric)
+
+    moves = {c: abs(value(cut.where(by == c, by.astype(str))) - plain.value(metric)) for c in free}
+    replaced = ("as predicted " + prediction.astype(str)).where(beyond, by.astype(str))
+    if moves:
+        worst = max(moves, key=moves.get)
+        replaced = cut.where(by == worst, replaced)
+    return plain.value(metric), value(replaced), beyond
+
+
+@pytest.mark.parametrize("metric", [m.pairwise_recall, m.b3_recall, m.pairwise_precision])
+def test_the_reference_by_brute_force(metric):
+    pred, true = population(3, 90)
+    by = population(9, 90)[1]
+    by.index = pred.index = true.index
+    away = ~true.isin(true[by.isin(by.value_counts().index[:3])])
+    labelled = true[away]
+    assert len(labelled)
+    counted = second(by, pred, labelled)
+    position = counted.position(eb.measure(pred, labelled))
+    found = counted.reference(metric, position).values
+    whole, replaced, beyond = versions(metric, by, pred, set(by[labelled.index]))
+    assert beyond.any()
+    np.testing.assert_allclose(found[[0, 2]], [whole, replaced], rtol=1e-12)
+    units = counted.whole
+    inside = ~np.isin(units.N, by.map(by.value_counts())[beyond])
+    top, bottom = (
+        (c.term(units.n, units.N, units.m) if hasattr(c, "term") else units.n * c.phi(units.m))[inside].sum()
+        for c in metric.columns
+    )
+    np.testing.assert_allclose(found[1], top / bottom, rtol=1e-12)
+
+
+def test_a_hidden_merge_of_two_giants_stays_inside_the_interval():
+    sizes = [300, 200] + [4] * 600
+    truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
+    prediction = truth.where(truth.index % 5 != 0, -truth.index)
+    drawn = list(range(50, 150))
+    labels, design = truth[truth.isin(drawn)], eb.UniformClusters()
+    sample = eb.Sample(eb.measure(prediction, labels), design)
+    true = sim.Population(prediction, truth).value(m.pairwise_recall)
+    found = eb.Assisted(second(joined(truth), prediction, labels))(sample, [m.pairwise_recall])
+    assert found.weights[0, 0] > 0.9 and found.out_of_reach[0] > 0.9
+    low, high = found.interval()[0]
+    assert low < true < high
+    whole = second(joined(truth), prediction, labels).value(m.pairwise_recall)
+    assert not found.mean[0] - 2 * found.sd[0] / 4 < whole, (
+        "what it says of the giants is not believed as it is"
+    )
+    *_, alarm = found.alarms(sample, [m.pairwise_recall])
+    assert alarm.startswith("Up to 97% of the second clustering is out of reach for pairwise-recall")
+    with pytest.warns(eb.Alarm, match="out of reach"):
+        eb.assisted(prediction, labels, design, [m.pairwise_recall], by=joined(truth))
+
+
+def test_nothing_is_out_of_reach_once_the_largest_cluster_is_touched_and_nothing_is_cut():
+    truth = pd.Series(np.repeat(np.arange(60), [9] + [3] * 59))
+    prediction = truth.where(truth != 0, -truth.index)
+    labels = truth[truth < 20]
+    counted = second(truth, prediction, labels)
+    reference = counted.reference(m.pairwise_recall, counted.position(eb.measure(prediction, labels)))
+    assert reference.range == 0.0 and reference.out_of_reach == 0.0
+    assert reference.centre == counted.value(m.pairwise_recall)
+
+
+# The weight
+
+
+def test_weights_are_in_the_unit_interval():
+    effect = np.random.default_rng(1).normal(size=200)
+    unit = np.arange(200)
+    for slope, expected in ((0.5, 0.5), (3.0, 1.0), (-1.0, 0.0)):
+        np.testing.assert_allclose(cross_fitted(slope * effect, effect[:, None], unit), expected, rtol=1e-12)
+
+
+def test_a_weight_does_not_come_from_its_own_draws():
+    """One draw alone would choose a weight that helps that draw only."""
+    rng = np.random.default_rng(2)
+    effect, target = 1e-3 * rng.normal(size=100), 1e-3 * rng.normal(size=100)
+    effect[7] = target[7] = 1.0
+    assert np.sum(effect * target) / np.sum(effect**2) > 0.99, "the textbook's weight"
+    assert not cross_fitted(target, effect[:, None], np.arange(100)).any()
+
+
+def test_draws_of_one_unit_share_a_fold():
+    rng = np.random.default_rng(2)
+    effect, target = 1e-3 * rng.normal(size=100), 1e-3 * rng.normal(size=100)
+    unit = np.arange(100)
+    unit[40:50], effect[40:50], target[40:50] = 40, 1.0, 1.0
+    assert not cross_fitted(target, effect[:, None], unit).any()
+
+
+def test_a_gain_that_is_not_clear_is_none():
+    rng = np.random.default_rng(3)
+    effect = rng.normal(size=4000)
+    noise = rng.normal(size=4000)
+    for share, used in ((CLEAR / 2, False), (CLEAR * 2, True)):
+        target = np.sqrt(share) * effect + np.sqrt(1 - share) * noise
+        assert cross_fitted(target, effect[:, None], np.arange(4000)).any() == used
+
+
+def test_an_interval_that_does_not_get_shorter_is_not_taken():
+    """Precision near 1: the pseudo-draws and the few draws that show an error outweigh the gain."""
+    rng = np.random.default_rng(1)
+    splits, merges = sim.Splits(0.25), sim.Merges(0.02)
+    world = sim.simulate(sim.LogNormal(0.7, 0.9), sim.Chain([splits, merges]), 20_000, rng)
+    refused = 0
+    for rate in (0.005, 0.01):
+        by = pd.Series(sim.Misattribution(rate).apply(world.true.to_numpy(), rng), world.true.index)
+        for _ in range(5):
+            drawn = world.true.sample(150, replace=True, random_state=rng)
+            labels, design = world.true[world.true.isin(drawn)], eb.UniformRecords(list(drawn))
+            sample = eb.Sample(eb.measure(world.pred, labels), design)
+            counted = second(by, world.pred, labels)
+            plain = engine.Taylor()(sample, [m.pairwise_precision])
+            found = eb.Assisted(counted)(sample, [m.pairwise_precision])
+            refused += found.notes == ("the gain is not clear",)
+            reference = counted.reference(m.pairwise_precision, counted.position(sample.units))
+            within = found.cov[0, 0] - found.weights[0, 0] ** 2 * reference.range**2 / 12
+            lengths = [
+                np.sqrt(v) * student.ppf(0.975, df)
+                for v, df in ((within, found.df[0]), (plain.cov[0, 0], plain.df[0]))
+            ]
+            assert lengths[0] <= lengths[1] + 1e-9
+    assert refused
+
+
+def test_of_several_the_best_is_first_and_others_need_a_clear_gain():
+    rng = np.random.default_rng(4)
+    target = rng.normal(size=500)
+    near, far = target + 0.3 * rng.normal(size=500), target + 2 * rng.normal(size=500)
+    weights = cross_fitted(target, np.column_stack([far, near]), np.arange(500))
+    assert (weights[:, 0] == 0).all() and (weights[:, 1] > 0.8).all()
+    both = [target + 0.5 * rng.normal(size=500) for _ in range(2)]
+    weights = cross_fitted(target, np.column_stack(both), np.arange(500))
+    assert (weights > 0.2).all() and (weights.sum(axis=1) <= 1).all()
+    left = [
+        np.sum((target - (w * e).sum(axis=1)) ** 2)
+        for w, e in (
+            (weights, np.column_stack(both)),
+            (cross_fitted(target, both[0][:, None], np.arange(500)), both[0][:, None]),
+        )
+    ]
+    assert left[0] < 0.9 * left[1]
+
+
+def test_folds_hold_large_effects_alike():
+    effect = np.arange(1.0, 11.0)
+    weights = cross_fitted(effect * np.linspace(0.5, 0.6, 10), effect[:, None], np.arange(10))
+    assert len(np.unique(weights)) == FOLDS and np.allclose(weights[:5], weights[5:])
+
+
+# The estimate and its error
+
+
+def census_of(by, metric):
+    return sim.Population.of(PREDICTION, by).value(metric)
+
+
+def test_an_estimate_with_weight_one_is_the_full_count_plus_the_difference():
+    found = helped(TRUTH)
+    assert (found.weights == 1).all()
+    counted = second(TRUTH)
+    references = [counted.reference(x, counted.position(SAMPLE.units)) for x in PR]
+    np.testing.assert_allclose(found.mean, [r.centre for r in references], rtol=1e-12)
+
+
+def test_the_truth_as_second_clustering_leaves_pseudo_draws_and_what_is_out_of_reach():
+    plain, found, counted = engine.Taylor()(SAMPLE, PR), helped(TRUTH), second(TRUTH)
+    for j, metric in enumerate(PR):
+        values = counted.reference(metric, counted.position(SAMPLE.units)).values
+        pseudo = MASS * np.sum(plain.extremes[j] ** 2) / (len(DRAWS) * plain.effective[j])
+        np.testing.assert_allclose(found.cov[j, j], pseudo + np.ptp(values) ** 2 / 12, rtol=1e-9)
+    assert found.cov[0, 1] == pytest.approx(0, abs=1e-15)
+
+
+def test_the_variance_is_that_of_the_jackknife_if_that_is_larger():
+    """Leaving out each draw of both estimates by hand, from their totals."""
+    by = pd.Series(sim.Splits(0.3).apply(TRUTH.to_numpy(), np.random.default_rng(8)), TRUTH.index)
+    wider = 0
+    for start in range(0, 300, 30):
+        drawn = list(range(start, start + 30))
+        labels = TRUTH[TRUTH.isin(drawn)]
+        sample = eb.Sample(eb.measure(PREDICTION, labels), eb.UniformClusters())
+        counted = second(by, PREDICTION, labels)
+        found = eb.Assisted(counted, fewest=0)(sample, [m.pairwise_recall])
+        weight = found.weights[0, 0]
+        if weight != 1:
+            continue
+        z = [
+            eb.Sample(x, sample.design).contributions(m.pairwise_recall.columns)
+            for x in (sample.units, counted.units)
+        ]
+        own, other = (
+            np.array([np.delete(y, s, 0)[:, 0].sum() / np.delete(y, s, 0)[:, 1].sum() for s in range(30)])
+            - y[:, 0].sum() / y[:, 1].sum()
+            for y in z
+        )
+        jack = 29 / 30 * np.sum((own - other) ** 2)
+        ratio = [(y[:, 0] - y[:, 0].sum() / y[:, 1].sum() * y[:, 1]) / y[:, 1].sum() for y in z]
+        plain = 30 / 29 * np.sum((ratio[0] - ratio[1]) ** 2)
+        reference = counted.reference(m.pairwise_recall, counted.position(sample.units))
+        fit = engine.Taylor()(sample, [m.pairwise_recall])
+        draws = [y[:, 1].sum() ** 2 / np.sum(y[:, 1] ** 2) for y in z]
+        rest = MASS * np.sum(fit.extremes**2) / (30 * min(draws)) + reference.range**2 / 12
+        np.testing.assert_allclose(found.cov[0, 0], max(jack, plain) + rest, rtol=1e-6)
+        wider += jack > plain
+    assert wider
+
+
+def test_degrees_of_freedom_follow_the_effects_that_remain():
+    plain = engine.Taylor()(SAMPLE, PR)
+    noisy = pd.Series(sim.Misattribution(0.3).apply(TRUTH.to_numpy(), np.random.default_rng(1)), TRUTH.index)
+    assert (helped(noisy).df <= plain.df).all()
+    once = TRUTH.copy()  # wrong about a single drawn entity
+    size = LABELS.value_counts()
+    odd = size.index[size > 5][0]
+    once[once == odd] = -once.index[once == odd]
+    found = helped(once, [m.b3_recall])
+    assert found.weights[0, 0] > 0.9 and found.df[0] < 4 < plain.df.min()
+
+
+def test_pseudo_draws_of_the_default_fade_with_what_is_left():
+    plain, found = engine.Taylor()(SAMPLE, PR), helped(TRUTH)
+    assert (np.abs(plain.extremes).sum(axis=1) > 0.1).all()
+    np.testing.assert_allclose(found.extremes, 0, atol=1e-6)
+
+
+def test_a_metric_without_help_is_the_default():
+    plain, found = engine.Taylor()(SAMPLE, (*PR, m.inverse_purity)), helped(USELESS, (*PR, m.inverse_purity))
+    assert not found.weights.any() and not found.worth.any()
+    assert found.notes[:2] == ("the gain is not clear",) * 2
+    assert found.notes[2] == "'largest_piece' is no sum over records"
+    np.testing.assert_allclose(found.mean, plain.mean)
+    np.testing.assert_array_equal(found.cov, plain.cov)
+    np.testing.assert_allclose(found.interval(), plain.interval())
+    table = found.table()
+    assert table["note"].tolist() == list(found.notes) and table["correlation"].isna().all()
+
+
+def test_the_prediction_itself_has_no_variation_to_help_with():
+    assert set(helped(PREDICTION).notes) == {"the sample shows no variation with 'second' as the truth"}
+
+
+def test_few_effective_draws_are_refused():
+    assert not helped().notes[0]
+    found = helped(fewest=1000)
+    assert "effective draws with 'second' as the truth, fewer than 1000" in found.notes[0]
+    draws = engine.Taylor()(eb.Sample(second().units, DESIGN), PR).effective
+    assert not helped(fewest=draws[1] - 0.01).notes[1] and helped(fewest=draws[1] + 0.01).notes[1]
+
+
+def test_few_draws_and_a_census_are_the_default():
+    labels = TRUTH[TRUTH < 6]
+    sample = eb.Sample(eb.measure(PREDICTION, labels), eb.UniformClusters())
+    found = eb.Assisted(second(labels=labels))(sample, [m.b3_recall])
+    assert found.notes == ("6 draws are fewer than 10",)
+    everyone = eb.UniformClusters(population=TRUTH.nunique())
+    found = eb.assisted(PREDICTION, TRUTH, everyone, PR, by=GOOD)
+    assert set(found.notes) == {"the sample holds every unit"} and (found.sd == 0).all()
+
+
+def test_the_table_tells_the_gain():
+    plain, found = engine.Taylor()(SAMPLE, PR), helped()
+    table = found.table()
+    heads = ["estimate", "se", "df", "lower", "upper", "level", "kind", "lambda", "correlation", "worth"]
+    assert list(table.columns) == [*heads, "out_of_reach"]
+    np.testing.assert_allclose(table["worth"], np.round(150 * ((plain.sd / found.sd) ** 2 - 1)))
+    assert (table["worth"] > 300).all() and (table["correlation"] > 0.9).all()
+    one = found.part([1])
+    assert one.names == ("pairwise-recall",) and one.table().equals(table.iloc[[1]])
+    several = eb.assisted(PREDICTION, LABELS, DESIGN, PR, by={"good": GOOD, "useless": USELESS}).table()
+    assert several["lambda of good"].min() > 0.8 and (several["lambda of useless"] == 0).all()
+
+
+@pytest.mark.parametrize("plan", [DrawRecords(), DrawClusters()])
+def test_a_good_second_clustering_shortens_intervals_that_keep_their_promise(plan):
+    truth = pd.Series(TRUTH.to_numpy())
+    people = sim.Population(pd.Series(PREDICTION.to_numpy()), truth)
+    good = eb.Assisted(eb.Second.of(people.pred, truth, pd.Series(GOOD.to_numpy())))
+    runs = study(
+        {"p": people},
+        {"plan": plan},
+        [100],
+        {"default": engine.Taylor(), "assisted": good},
+        (*PR, m.b3_recall, m.cluster_recall),
+        repetitions=80,
+        seed=1,
+        progress=False,
+    )
+    table = runs.table().pivot(
+        index="metric", columns="estimator", values=["coverage", "interval_score", "rmse"]
+    )
+    assert (table["coverage", "assisted"] >= 0.93).all()
+    assert (table["interval_score", "assisted"] < 0.6 * table["interval_score", "default"]).all()
+    assert (table["rmse", "assisted"] < 0.7 * table["rmse", "default"]).all()
+
+
+# Who takes them
+
+
+def test_comparisons_take_them():
+    both = {
+        "a": PREDICTION,
+        "b": pd.Series(
+            sim.Misattribution(0.1).apply(TRUTH.to_numpy(), np.random.default_rng(6)), TRUTH.index
+        ),
+    }
+    plain = eb.compare(both, LABELS, DESIGN, PR)
+    third = eb.compare(both, LABELS, DESIGN, PR, engine=eb.Assisted.of(both, LABELS, by={"third": GOOD}))
+    assert (third.joint.sd < 0.7 * plain.joint.sd).all()
+    difference = third.differences()
+    assert (difference["se"] < 0.9 * plain.differences()["se"]).all()
+    truth = [census(both["b"], x) - census(both["a"], x) for x in PR]
+    assert ((difference["lower"] < truth) & (truth < difference["upper"])).all()
+    alone = eb.Assisted(eb.Second.of(both["b"], LABELS, GOOD))(
+        eb.Sample(eb.measure(both["b"], LABELS), DESIGN), PR
+    )
+    np.testing.assert_allclose(third.joint.mean[2:], alone.mean)
+    np.testing.assert_allclose(third.joint.cov[2:, 2:], alone.cov)
+    other = eb.Assisted.of(both, LABELS)
+    assert [s.name for s in other.seconds] == ["b", "a"]
+    assert eb.compare(both, LABELS, DESIGN, PR, engine=other).table()["estimate"].notna().all()
+
+
+def census(prediction, metric):
+    return sim.Population(prediction, TRUTH).value(metric)
+
+
+def test_pictures_reports_and_tables_take_them():
+    one, found = eb.Assisted(second()), helped()
+    table = engine.side_by_side({"default": eb.taylor(SAMPLE, PR), "assisted": found}, PR).table()
+    np.testing.assert_allclose(table[table["method"] == "assisted"]["sd"], found.sd)
+    assert "<th>assisted</th>" in report(SAMPLE, PR, engines={"assisted": one})
+    plots.forest(found, ax=Figure().subplots())
+    assert (found.interval(kind=eb.WALD) != found.interval()).all()
+    assert repr(one) == repr(eb.Assisted(second())) != repr(eb.Assisted(second(TRUTH)))
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        eb.DistinctEntities(200),
+        eb.KnownWeights(1 / LABELS.value_counts()),
+        eb.Stratified({i: i % 2 for i in LABELS.unique()}, {0: 1500, 1: 1500}),
+        eb.Calibrated(eb.UniformRecords(DRAWS)),
+    ],
+)
+def test_other_designs(design):
+    sample = eb.Sample(eb.measure(PREDICTION, LABELS), design)
+    found, plain = helped(TRUTH, sample=sample), engine.Taylor()(sample, PR)
+    assert (found.weights > 0.95).all() and (found.sd < 0.6 * plain.sd).all()
+
+
+# Refusals
+
+
+def test_refusals():
+    with pytest.raises(eb.DataError, match="'second' lacks 3,990 of 4,000 records of the prediction"):
+        second(GOOD[:10])
+    with pytest.raises(eb.DataError, match="of type string"):
+        second({str(i): c for i, c in GOOD.items()})
+    with pytest.raises(eb.DataError, match=r"choose Missing\.OMIT"):
+        second(missing=eb.Missing.SINGLETON)
+    with pytest.raises(eb.DataError, match="labelled records"):
+        second(prediction=PREDICTION.drop(LABELS.index[:5]))
+    with pytest.raises(eb.DataError, match="no second clustering: pass one"):
+        eb.Assisted(())
+    with pytest.raises(eb.DataError, match=r"counted by Second\.of"):
+        eb.Assisted((GOOD,))
+    large = LABELS.index[LABELS == LABELS.value_counts().index[0]]
+    for other in (
+        second(prediction=GOOD),
+        second(labels=LABELS[LABELS != DRAWS[0]]),
+        second(labels=LABELS.drop(large[:1])),
+    ):
+        with pytest.raises(
+            eb.DataError, match="no second clustering was counted with the prediction and the labels"
+        ):
+            eb.Assisted(other)(SAMPLE, PR)
+    with pytest.raises(eb.DataError, match="needs the prediction in memory"):
+        eb.assisted(
+            eb.large.Files("p.parquet")
+            if hasattr(eb, "large")
+            else __import__("erbayes.large").large.Files("p.parquet"),
+            LABELS,
+            DESIGN,
+            PR,
+            by=GOOD,
+        )
+
+
+def test_a_frame_leaves_newer_records_out():
+    frame = LABELS.index.union(TRUTH.index[:2500])
+    found = eb.assisted(PREDICTION, LABELS, DESIGN, PR, by=GOOD, frame=frame)
+    again = eb.assisted(PREDICTION[frame], LABELS, DESIGN, PR, by=GOOD)
+    assert (found.weights > 0.8).all()
+    np.testing.assert_allclose(found.mean, again.mean)
+    np.testing.assert_allclose(found.cov, again.cov)
+
+
+def test_omitted_records_leave_both():
+    prediction = PREDICTION.drop(LABELS.index[:5])
+    found = eb.assisted(prediction, LABELS, DESIGN, PR, by=GOOD, missing=eb.Missing.OMIT)
+    assert (found.weights > 0.8).all()
+
+
+# In the shell
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, codes in (("p", PREDICTION), ("good", GOOD), ("bad", USELESS), ("labels", LABELS)):
+        pd.DataFrame({"record": codes.index, "cluster": codes}).to_csv(f"{name}.csv", index=False)
+    pd.DataFrame({"record": GOOD.index, "a": PREDICTION, "b": GOOD}).to_csv("both.csv", index=False)
+    pd.DataFrame({"unit": DRAWS}).to_csv("drawn.csv", index=False)
+    return tmp_path
+
+
+SHELL = (
+    "estimate",
+    "p.csv",
+    "labels.csv",
+    "--design",
+    "uniform-records",
+    "--drawn",
+    "drawn.csv",
+    "--metrics",
+    "pairwise-precision,pairwise-recall",
+)
+
+
+@pytest.mark.parametrize(
+    "files", [("good.csv",), ("both.csv", "--assist-cluster", "b", "--record", "record")]
+)
+def test_the_shell_is_python(folder, files):
+    shown = run(*SHELL, "--format", "json", "--assist", *files)
+    assert shown.exit_code == 0, shown.output
+    rows = json.loads(shown.stdout)
+    found = helped().table()
+    assert [row["method"] for row in rows] == ["assisted"] * 2
+    for name in ("estimate", "lower", "upper", "lambda", "worth"):
+        np.testing.assert_allclose([row[name] for row in rows], found[name])
+    assert "assist: read 4,000 records" in shown.stderr
+
+
+def test_several_in_the_shell(folder):
+    shown = run(*SHELL, "--assist", "good.csv", "--assist", "bad.csv")
+    assert shown.exit_code == 0 and "lambda of good" in shown.stdout and "lambda of bad" in shown.stdout
+
+
+def test_refusals_of_the_shell(folder):
+    assert "--assist-cluster needs --assist" in refused_by_the_shell(*SHELL, "--assist-cluster", "b")
+    said = refused_by_the_shell(*SHELL, "--assist", "good.csv", "--memory-limit", "1GB")
+    assert "p.csv is scanned where it lies" in said and "leave out --table and --memory-limit" in said
+    said = refused_by_the_shell(*SHELL, "--assist", "good.csv", "--output", "good.csv")
+    assert "cannot write good.csv" in said
+    assert "must differ" in refused_by_the_shell(*SHELL, "--assist", "good.csv", "--assist", "good.csv")

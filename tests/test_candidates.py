@@ -1,0 +1,273 @@
+"""Candidates of drawn records, against definitions written a second time."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from erbayes import datasets
+from erbayes.errors import DataError
+from erbayes.sampling import (
+    Drawn,
+    Records,
+    by_text,
+    candidate_counts,
+    candidates,
+    draw,
+    from_clustering,
+    from_pairs,
+    interleaved,
+    labelling_page,
+    tasks,
+)
+
+COLUMNS = ["record", "candidate", "score", "why"]
+rng = np.random.default_rng(8)
+IDS = [f"r{i}" for i in range(60)]
+PREDICTION = pd.Series(rng.integers(0, 25, 60), index=IDS)
+DRAWN = draw(PREDICTION, Records(), n=12, seed=4)
+QUERIES = list(dict.fromkeys(DRAWN.table["record"]))
+WORDS = ["Mueller", "Müller", "Miller", "mueller", "Lee", "Li", "O'Brien", "", None, "Smith Jones"]
+TABLE = pd.DataFrame(
+    {
+        "record": IDS,
+        "name": rng.choice(np.array(WORDS, dtype=object), 60),
+        "year": rng.choice([1967.0, 1976.0, np.nan], 60),
+        "town": rng.choice(["Leeds", "Bonn", "Lee"], 60),
+    }
+)
+
+
+def indel(a, b):
+    """1 - insertions and deletions / characters, by the table of longest common subsequences."""
+    row = [0] * (len(b) + 1)
+    for x in a:
+        row, before = [0], row
+        for j, y in enumerate(b):
+            row.append(before[j] + 1 if x == y else max(row[j], before[j + 1]))
+    return 2 * row[-1] / (len(a) + len(b))
+
+
+def words(value):
+    if value is None or value != value:
+        return ""
+    text = str(int(value)) if isinstance(value, float) else str(value)
+    return "".join(c if c.isalnum() else " " for c in text).strip().lower()
+
+
+def brute(record, table):
+    """Score of each record for a drawn one, in the order of the table."""
+    texts = {c: [words(x) for x in table[c]] for c in table.columns[1:]}
+    i = table["record"].tolist().index(record)
+    scores = np.zeros(len(table))
+    for column in texts.values():
+        alike = [round(100 * indel(column[i], x)) if column[i] and x else None for x in column]
+        for j, s in enumerate(alike):
+            if s:
+                q = sum(t is not None and t >= s for t in alike) / len(table)
+                scores[j] += (s / 100) ** 3 * np.log(1 / q)
+    return scores
+
+
+def expected(record, scores, limit):
+    """The best records outside the predicted cluster, as (candidate, score)."""
+    own = PREDICTION == PREDICTION[record]
+    order = sorted(range(60), key=lambda j: (-scores[j], j))
+    return [(IDS[j], scores[j]) for j in order if scores[j] > 1e-12 and not own[IDS[j]]][:limit]
+
+
+@pytest.mark.parametrize("cells", [candidates.CELLS, 70])
+def test_by_text_against_brute_force(cells, monkeypatch):
+    """Whole, and in batches of a few rows."""
+    pytest.importorskip("rapidfuzz")
+    monkeypatch.setattr(candidates, "CELLS", cells)
+    found = by_text(DRAWN, TABLE, limit=7)
+    assert list(found.columns) == COLUMNS and set(found["why"]) == {"text"}
+    assert list(dict.fromkeys(found["record"])) == QUERIES
+    for record in QUERIES:
+        wanted = expected(record, brute(record, TABLE), 7)
+        got = found[found["record"] == record]
+        assert got["candidate"].tolist() == [c for c, _ in wanted]
+        assert got["score"].to_numpy() == pytest.approx([s for _, s in wanted])
+
+
+@pytest.mark.parametrize("kind", ["arrow", "duckdb", "polars"])
+def test_by_text_streams_tables_of_other_libraries(kind, tmp_path):
+    pytest.importorskip("rapidfuzz")
+    table = pa.Table.from_pandas(TABLE, preserve_index=False)
+    if kind == "duckdb":
+        TABLE.to_parquet(tmp_path / "table.parquet", index=False)
+        table = pytest.importorskip("duckdb").sql(f"from '{tmp_path}/table.parquet'")
+    if kind == "polars":
+        table = pytest.importorskip("polars").from_arrow(table)
+    pd.testing.assert_frame_equal(by_text(DRAWN, table), by_text(DRAWN, TABLE), check_dtype=False)
+
+
+def test_by_text_compares_the_columns_that_are_named():
+    pytest.importorskip("rapidfuzz")
+    chosen = by_text(DRAWN, TABLE, ["town", "name"])
+    pd.testing.assert_frame_equal(chosen, by_text(DRAWN, TABLE[["record", "town", "name"]]))
+
+
+def test_values_that_are_lists_are_text():
+    pytest.importorskip("rapidfuzz")
+    listed = TABLE.assign(town=[["Leeds", "Bonn"][: i % 3] or None for i in range(60)])
+    texts = listed.assign(town=[None if t is None else str(t) for t in listed["town"]])
+    pd.testing.assert_frame_equal(by_text(DRAWN, listed), by_text(DRAWN, texts))
+
+
+def test_a_sample_tells_rare_values_in_a_long_table(monkeypatch):
+    """Every second, fourth, … row of the table, however it comes in batches."""
+    pytest.importorskip("rapidfuzz")
+    monkeypatch.setattr(candidates, "STOCK", 10)
+    monkeypatch.setattr(candidates, "CELLS", 7 * len(QUERIES))
+    _, asked, stock = candidates._first_reading(pd.Index(QUERIES), TABLE.assign(n=range(60)), ["n"], 7)
+    assert stock["n"].tolist() == list(range(0, 60, 4))
+    assert asked["record"].tolist() == QUERIES
+    assert len(by_text(DRAWN, TABLE))
+
+
+def test_large_integers_are_not_taken_for_each_other():
+    """Ids and clusters beyond 53 bits, which a float would round."""
+    base = 2**60
+    prediction = pd.Series([base, base, base + 1, base + 2], index=base + np.arange(4))
+    drawn = draw(prediction, Records(), n=8, seed=1)
+    found = from_clustering(drawn, pd.Series(0, index=prediction.index))
+    own = prediction.to_dict()
+    pairs = {(r, c) for r in drawn.table["record"] for c in prediction.index if own[r] != own[c]}
+    assert set(zip(found["record"], found["candidate"], strict=True)) == pairs
+
+
+def test_from_a_looser_clustering():
+    looser = PREDICTION // 5
+    found = from_clustering(DRAWN, looser)
+    assert list(found.columns) == COLUMNS and set(found["why"]) == {"looser clustering"}
+    for record in QUERIES:
+        wanted = [r for r in IDS if looser[r] == looser[record] and PREDICTION[r] != PREDICTION[record]]
+        assert found.loc[found["record"] == record, "candidate"].tolist() == wanted
+    counts = candidate_counts(DRAWN, found)
+    assert list(counts.index) == QUERIES and counts.sum() == len(found)
+
+
+def test_from_scored_pairs():
+    ends = rng.choice(IDS, (400, 2))
+    pairs = pd.DataFrame({"left": ends[:, 0], "score": rng.integers(0, 50, 400) / 7, "right": ends[:, 1]})
+    found = from_pairs(DRAWN, pairs, "score", limit=3)
+    for record in QUERIES:
+        best = {}
+        for left, score, right in pairs.itertuples(index=False):
+            for one, other in ((left, right), (right, left)):
+                if one == record and PREDICTION[other] != PREDICTION[record]:
+                    best[other] = max(score, best.get(other, -1))
+        got = found[found["record"] == record]
+        assert got["score"].tolist() == sorted(best.values(), reverse=True)[:3]
+        assert all(best[c] == s for c, s in zip(got["candidate"], got["score"], strict=True))
+        assert got["candidate"].is_unique
+
+
+def test_interleaved_tables_take_turns():
+    one = pd.DataFrame([("a", "x", 9.0, "1"), ("a", "y", 8.0, "1"), ("b", "z", 7.0, "1")], columns=COLUMNS)
+    two = pd.DataFrame([("c", "x", 1.0, "2"), ("a", "w", 1.0, "2"), ("a", "x", 0.5, "2")], columns=COLUMNS)
+    merged = interleaved(one, two)
+    assert merged[["record", "candidate", "why"]].values.tolist() == [
+        ["a", "x", "1"],
+        ["a", "w", "2"],
+        ["a", "y", "1"],
+        ["b", "z", "1"],
+        ["c", "x", "2"],
+    ]
+    assert interleaved(one, two, limit=1)["candidate"].tolist() == ["x", "z", "x"]
+    pd.testing.assert_frame_equal(interleaved(one), one)
+
+
+def test_a_missing_match_is_found():
+    """RLdata10000 under a poor matcher: nearly every match that it missed is among ten candidates."""
+    pytest.importorskip("rapidfuzz")
+    data, clusters = datasets.rldata10000(), datasets.rldata10000_example1()
+    torn = clusters["true"][clusters.groupby("true")["pred"].transform("nunique") > 1]
+    drawn = draw(clusters["pred"], Records(), n=3000, seed=2)
+    missed = [r for r in dict.fromkeys(drawn.table["record"]) if r in torn.index]
+    table = data.drop(columns="identity").reset_index()
+    found = by_text(drawn, table, limit=10)
+    partner = {r: set(torn.index[torn == torn[r]]) - {r} for r in missed}
+    near = found.groupby("record")["candidate"].agg(set)
+    shares = [len(partner[r] & near[r]) / len(partner[r]) for r in missed]
+    assert len(missed) > 50 and np.mean(shares) > 0.98
+
+
+def test_candidates_become_tasks_and_a_page():
+    found = from_clustering(DRAWN, PREDICTION // 5)
+    rows = tasks(DRAWN, TABLE, found)
+    shown = rows[rows["role"] == "candidate"].groupby("task")["record"].agg(list)
+    wanted = found.groupby("record", sort=False)["candidate"].agg(list)
+    numbers = rows[rows["role"] == "drawn"].set_index("record")["task"]
+    assert shown.to_dict() == {numbers[record]: listed for record, listed in wanted.items()}
+    page = labelling_page(rows, "Ada", "print")
+    assert "looser clustering" not in page and '"attributes":["name","year","town"]' in page
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: by_text(DRAWN, TABLE, ["nom"]), "no column 'nom'"),
+        (lambda: by_text(DRAWN, TABLE[["record"]]), "no column but 'record', the record"),
+        (lambda: by_text(DRAWN, TABLE.iloc[:0]), "has no rows"),
+        (
+            lambda: by_text(DRAWN, TABLE[TABLE["record"] != QUERIES[0]]),
+            f"1 of .* have no attributes, such as '{QUERIES[0]}'",
+        ),
+        (
+            lambda: by_text(DRAWN, pd.concat([TABLE, TABLE])),
+            f"{len(QUERIES)} drawn records have several rows",
+        ),
+        (
+            lambda: by_text(DRAWN, TABLE.assign(record=range(60))),
+            "of type integer, drawn records of type string",
+        ),
+        (lambda: by_text(DRAWN, TABLE.to_dict()), "a DataFrame or an Arrow table, not dict"),
+        (lambda: by_text(DRAWN, TABLE, limit=0), "limit must be a whole number"),
+        (lambda: by_text("r1", TABLE), "candidates need draws.*not str"),
+        (
+            lambda: from_clustering(DRAWN, PREDICTION.drop(QUERIES[0])),
+            f"lacks 1 of .* such as '{QUERIES[0]}'",
+        ),
+        (
+            lambda: from_clustering(DRAWN, pd.Series(0, index=range(9))),
+            "of type integer, drawn records of type string",
+        ),
+        (lambda: from_pairs(DRAWN, TABLE[["record", "name", "year"]], "p"), "no column 'p'"),
+        (lambda: from_pairs(DRAWN, TABLE, "year"), "two columns of records beside 'year'"),
+        (
+            lambda: from_pairs(DRAWN, TABLE[["record", "town", "year"]], "year"),
+            "scores 'year' are no numbers: nan",
+        ),
+        (lambda: from_pairs(DRAWN, TABLE[["record", "town", "name"]], "name"), "no numbers: '"),
+        (lambda: interleaved(), "no candidates to merge"),
+        (lambda: interleaved(TABLE), "no column 'candidate', 'score', 'why'"),
+    ],
+)
+def test_other_input_is_refused(call, said):
+    pytest.importorskip("rapidfuzz")
+    with pytest.raises(DataError, match=said):
+        call()
+
+
+def test_a_table_that_can_be_read_once_is_refused():
+    pytest.importorskip("rapidfuzz")
+    once = pa.Table.from_pandas(TABLE, preserve_index=False).to_reader()
+    with pytest.raises(DataError, match="only once"):
+        by_text(DRAWN, once)
+
+
+def test_draws_without_members_are_refused():
+    bare = Drawn.from_json(DRAWN.to_json(), DRAWN.table)
+    with pytest.raises(DataError, match=f"members lack {len(QUERIES)} of {len(QUERIES)} drawn records"):
+        from_clustering(bare, PREDICTION)
+
+
+def test_without_rapidfuzz_the_remedy_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rapidfuzz", None)
+    with pytest.raises(DataError, match=r"pip install 'erbayes\[search\]'"):
+        by_text(DRAWN, TABLE)

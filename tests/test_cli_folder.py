@@ -1,0 +1,325 @@
+"""The way in the shell: erbayes draw, answers, erbayes labels, and commands that take the folder as LABELS."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_cli import refused, run
+from test_folder import HOSTILE, answered, fill, world
+
+import erbayes as eb
+from erbayes import sampling
+from erbayes.cli import REMEDIES
+from erbayes.cli.drawing import PlanName
+from erbayes.errors import Remedy
+from erbayes.labelling import read_labels
+from erbayes.sampling import PLANS, read_folder
+from erbayes.sampling.sheets import read_sheet
+
+PRED, TRUE, ATTRIBUTES = world()
+DRAW = ("draw", "p.csv", "--n", 40, "--seed", 3)
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A prediction, another one, attributes, and pairs of records; also the current folder."""
+    monkeypatch.chdir(tmp_path)
+    PRED.rename_axis("record").rename("cluster").to_csv("p.csv")
+    other = PRED.copy()
+    other.iloc[::4] = "c1"
+    other.rename_axis("record").rename("cluster").to_csv("q.csv")
+    ATTRIBUTES.to_csv("a.csv", index=False)
+    ATTRIBUTES.to_parquet("a.parquet")
+    pairs = [
+        (r, s) for p in TRUE.unique() for r in TRUE.index[TRUE == p] for s in TRUE.index[TRUE == p] if r < s
+    ]
+    pd.DataFrame(pairs, columns=["left", "right"]).to_csv("pairs.csv", index=False)
+    return tmp_path
+
+
+def done(*args):
+    shown = run(*args)
+    assert shown.exit_code == 0, shown.output
+    return shown
+
+
+def drawn(*options, to="f", design="uniform-records"):
+    return done(*DRAW, "--design", design, "--candidates", "pairs.csv", "--output", to, *options)
+
+
+def labelled(*options, to="f", design="uniform-records"):
+    drawn(*options, to=to, design=design)
+    fill(read_folder(to), TRUE)
+    return read_labels(to)
+
+
+def rows(*args):
+    return pd.DataFrame(json.loads(done(*args, "--format", "json").stdout))
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        "uniform-records",
+        "predicted-links",
+        "mixture",
+        "root-size",
+        "poisson",
+        "pps",
+        "stratified --starts 1,3",
+    ],
+)
+def test_an_estimate_from_the_folder_needs_no_option(files, design):
+    name, *options = design.split()
+    labels = labelled(*options, design=name)
+    found = rows("estimate", "p.csv", "f", "--metrics", "pairwise-precision").iloc[0]
+    plan = PLANS[name](starts=(1, 3)) if options else PLANS[name]()
+    draws = sampling.draw(PRED, plan, 40, 3)
+    typed = TRUE[TRUE.isin(TRUE[draws.table["record"]])]
+    wanted = eb.estimate(PRED, typed, draws.design(typed), "pairwise-precision").table().iloc[0]
+    for column in ("estimate", "se", "lower", "upper"):
+        assert found[column] == pytest.approx(wanted[column], rel=1e-9)
+    assert not len(labels.problems)
+
+
+def test_the_folder_says_how_it_was_made(files):
+    shown = drawn("--attributes", "a.csv", "--annotators", 2, "--overlap", 0.5)
+    assert "read 200 records in " in shown.stderr
+    assert "wrote f: 40 draws, " in shown.stdout and "A: " in shown.stdout and "label-B.html" in shown.stdout
+    about = json.loads((files / "f" / "drawn.json").read_text())
+    assert about["prediction"] == "p.csv" and about["attributes"] == "a.csv" and about["overlap"] == 0.5
+    assert about["read"].endswith("(record, cluster of p.csv)")
+
+
+@pytest.mark.parametrize("attributes", ["a.csv", "a.parquet"])
+def test_annotators_see_the_attributes(files, attributes):
+    drawn("--attributes", attributes)
+    tasks = read_folder("f").tasks
+    names = ATTRIBUTES.set_index("record")["name"]
+    shown = tasks["name"].str.replace("\\u202e", "\u202e")
+    assert (shown.to_numpy() == names[tasks["record"]].to_numpy()).all()
+
+
+def test_candidates_of_a_looser_clustering_and_of_a_search(files):
+    done(*DRAW, "--design", "uniform-records", "--looser", "q.csv", "--output", "g")
+    assert set(read_folder("g").tasks["why"]) == {"", "looser clustering"}
+    pytest.importorskip("rapidfuzz")
+    done(*DRAW, "--design", "uniform-records", "--attributes", "a.csv", "--search", 2, "--output", "h")
+    assert (read_folder("h").tasks["role"] == "candidate").sum() > 10
+
+
+def test_a_prediction_that_is_scanned_gives_the_same_folder(files):
+    pytest.importorskip("duckdb")
+    for design in ("uniform-records", "mixture", "poisson"):
+        drawn(to="f", design=design)
+        drawn("--memory-limit", "1GB", to="g", design=design)
+        assert (files / "f" / "drawn.csv").read_bytes() == (files / "g" / "drawn.csv").read_bytes()
+        assert (files / "f" / "tasks.csv").read_text().split() != []
+        assert read_folder("f").drawn.fingerprint == read_folder("g").drawn.fingerprint
+    fill(read_folder("f"), TRUE)
+    ways = [rows("estimate", "p.csv", "f", *more) for more in ((), ("--memory-limit", "1GB"))]
+    assert ways[0]["estimate"].to_numpy() == pytest.approx(ways[1]["estimate"].to_numpy(), rel=1e-12)
+    assert "this is not the prediction that was drawn from: its fingerprint is " in refused(
+        "estimate", "q.csv", "f", "--memory-limit", "1GB"
+    )
+    other = rows("estimate", "q.csv", "f", "--memory-limit", "1GB", "--drawn-from", "p.csv")
+    assert other["estimate"].to_numpy() == pytest.approx(
+        rows("estimate", "q.csv", "f", "--drawn-from", "p.csv")["estimate"].to_numpy()
+    )
+
+
+def test_another_prediction_needs_the_one_that_was_drawn_from(files):
+    labels = labelled(design="root-size")
+    assert REMEDIES[Remedy.DRAWN_FROM] in refused("estimate", "q.csv", "f")
+    found = rows("estimate", "q.csv", "f", "--drawn-from", "p.csv", "--metrics", "b3-recall")
+    other = pd.read_csv("q.csv", dtype=str, keep_default_na=False).set_index("record")["cluster"]
+    wanted = eb.estimate(other, labels.labels, labels.design(drawn_from=PRED), "b3-recall")
+    assert found["estimate"][0] == pytest.approx(wanted.estimate[0], rel=1e-12)
+    assert "this is not the prediction that was drawn from: its fingerprint is " in refused(
+        "estimate", "p.csv", "f", "--drawn-from", "q.csv"
+    )
+    assert REMEDIES[Remedy.DRAWN_FROM] in refused("compare", "p.csv", "q.csv", "f")
+    compared = rows("compare", "p.csv", "q.csv", "f", "--drawn-from", "p.csv", "--metrics", "b3-recall")
+    own = eb.estimate(PRED, labels.labels, labels.design(), "b3-recall")
+    assert compared["estimate"][0] == pytest.approx(wanted.estimate[0] - own.estimate[0], rel=1e-9)
+
+
+def test_a_prediction_with_the_same_sizes_is_noticed(files):
+    labels = labelled(design="root-size")
+    members = labels.folder.drawn.members
+    one, other = members.drop_duplicates("cluster")["record"].iloc[:2]
+    swapped = PRED.copy()
+    swapped[[one, other]] = PRED[[other, one]].to_numpy()
+    swapped.rename_axis("record").rename("cluster").to_csv("s.csv")
+    assert "this is not the prediction that was drawn from" in refused("estimate", "s.csv", "f")
+    assert "this is not the prediction that was drawn from" in refused("compare", "s.csv", "p.csv", "f")
+
+
+def test_uniform_records_judge_another_prediction_with_a_note(files):
+    labelled()
+    assert (
+        "note: q.csv is not the prediction that was drawn from: it has 200 records in"
+        in done("estimate", "q.csv", "f").stderr
+    )
+    assert "note" not in done("estimate", "p.csv", "f").stderr
+    with open("more.csv", "w") as file:
+        file.write((files / "p.csv").read_text() + "new,c1\n")
+    assert "records = 200, but the prediction holds 201" in refused("estimate", "more.csv", "f")
+    assert rows("estimate", "more.csv", "f", "--frame", "p.csv").equals(rows("estimate", "p.csv", "f"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "plan p.csv f --half-width 0.1",
+        "report p.csv f",
+        "check p.csv f --min-precision 0.1",
+        "compare p.csv q.csv f",
+    ],
+)
+def test_every_command_takes_a_folder(files, command):
+    labelled()
+    assert run(*command.split()).exit_code in ((0, 3) if command.startswith("check") else (0,))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--design uniform-records",
+        "--drawn p.csv",
+        "--blocks p.csv",
+        "--entity e",
+        "--draws 3",
+        "--single-unit adjust",
+    ],
+)
+def test_a_folder_has_its_design(files, options):
+    labelled()
+    assert f"the folder f says how its records were drawn: leave out {options.split()[0]}" in refused(
+        "estimate", "p.csv", "f", *options.split()
+    )
+
+
+def test_labels_in_a_file_need_a_design(files):
+    assert "--design is needed, one of uniform-records, " in refused("estimate", "p.csv", "p.csv")
+    assert "--drawn-from needs a folder" in refused(
+        "estimate", "p.csv", "p.csv", "--design", "uniform-records", "--drawn-from", "q.csv"
+    )
+    (files / "empty").mkdir()
+    assert "empty is no folder that erbayes draw has written" in refused("estimate", "p.csv", "empty")
+
+
+def test_labels_shows_what_came_back_and_writes_it(files):
+    drawn("--annotators", 2, "--overlap", 0.5)
+    folder = read_folder("f")
+
+    def wrong(annotator, sheet):
+        at = sheet.index[(sheet["role"] == "cluster")]
+        if annotator == "B":
+            sheet.loc[at, "same"] = np.where(sheet.loc[at, "same"] == "y", "n", "y")
+        return sheet
+
+    fill(folder, TRUE, change=wrong)
+    shown = done("labels", "f", "--problems", "problems.csv", "--decide").stdout
+    for text in (
+        "40 draws; answers in sheet-A.csv, sheet-B.csv",
+        "annotators differ on the record",
+        "identical-entities",
+        "wrote problems.csv",
+        "wrote f/sheet-decided",
+    ):
+        assert text in shown
+    listed = read_sheet(files / "problems.csv")
+    assert list(listed) == ["where", "annotator", "task", "record", "fault"]
+    assert len(listed) == len(read_labels("f").problems)
+    message = refused("estimate", "p.csv", "f")
+    assert (
+        "annotators differ on the record; such as task" in message.replace("\n", " ") or "times:" in message
+    )
+    assert REMEDIES[Remedy.DECIDE] in message
+    failed = run("labels", "f", "--output", "l.csv")
+    assert failed.exit_code == 2 and not (files / "l.csv").exists()
+    assert "it is there already" in run("labels", "f", "--decide").stderr
+    for path in (files / "f").glob("sheet-decided*"):
+        path.unlink()
+    fill(folder, TRUE)
+    done("labels", "f", "--output", "l.csv")
+    labels = pd.read_csv("l.csv", dtype=str, keep_default_na=False).set_index("record")["entity"]
+    assert labels.to_dict() == read_labels("f").labels.to_dict()
+    assert "cannot write f/l.csv: it is read as f" in refused("labels", "f", "--output", "f/l.csv")
+
+
+def test_unresolved_draws_are_told(files):
+    drawn()
+    folder = read_folder("f")
+    first = folder.tasks["record"].iloc[0]
+
+    def doubts(annotator, sheet):
+        here = sheet["task"] == "1"
+        sheet.loc[here, "same"] = ""
+        sheet.loc[here & (sheet["role"] == "drawn"), "cannot_tell"] = "x"
+        return sheet[~(here & (sheet["role"] == ""))]
+
+    fill(folder, TRUE, change=doubts)
+    times = (folder.drawn.table["record"] == first).sum()
+    message = done("estimate", "p.csv", "f").stderr
+    assert f"note: {times} of 40 draws have no complete answer: {times} cannot tell" in message
+    assert "1 tasks without a complete answer: 1 cannot tell" in done("labels", "f").stdout
+
+
+REFUSED = {
+    "--design mixture --share 2": "alpha",
+    "--design uniform-records --share 0.5": "--design uniform-records does not take --share",
+    "--design root-size --of mixture": "--design root-size does not take --of",
+    "--design poisson --starts 1,2": "--design poisson does not take --starts",
+    "--design stratified": "--design stratified needs --values or --starts",
+    "--design stratified --starts 1,x": "--starts 1,x: write whole numbers with commas",
+    "--design stratified --starts 1,3 --values p.csv": "--design stratified does not take --values",
+    "--design given-chances": "--design given-chances needs --values",
+    "--design given-chances --values p.csv": "p.csv: 200 of 200 are not numbers",
+    "--design predicted-clusters": "predicted clusters need the entity of each of their records",
+    "--design uniform-records --search 3": "--search needs --attributes",
+    "--design uniform-records --candidates four.csv": "four.csv has 4 columns",
+    "--design uniform-records --attributes short.csv": "shown records have no attributes",
+    "--design uniform-records --attributes p.csv --record id": "has no column 'id'",
+    "--design uniform-records --output p.csv": "cannot write p.csv: it is a file, not a folder",
+    "--design uniform-records --output .": "cannot write .: it holds other files",
+}
+
+
+@pytest.mark.parametrize("options", REFUSED)
+def test_draws_that_cannot_be_made_are_refused(files, options):
+    (files / "four.csv").write_text("a,b,c,d\n1,2,3,4\n")
+    (files / "short.csv").write_text("record,name\nr1,Ann\n")
+    before = sorted(path.name for path in files.iterdir())
+    more = options.split()
+    assert REFUSED[options] in refused(*DRAW, *more, *([] if "--output" in more else ["--output", "f"]))
+    assert sorted(path.name for path in files.iterdir()) == before
+
+
+def test_answers_are_not_lost_by_a_new_draw(files):
+    labelled()
+    assert REMEDIES[Remedy.REPLACE] in refused(*DRAW, "--design", "uniform-records", "--output", "f")
+    drawn("--replace")
+    assert len(read_labels("f").unresolved)
+
+
+def test_values_of_records_travel_with_the_folder(files):
+    rng = np.random.default_rng(1)
+    chances = pd.Series(rng.integers(1, 5, 200), PRED.index)
+    chances.rename_axis("record").rename("chance").to_csv("chances.csv")
+    labels = labelled("--values", "chances.csv", "--looser", "q.csv", design="given-chances")
+    draws = sampling.draw(PRED, sampling.GivenChances(), 40, 3, values=chances)
+    typed = labels.labels
+    known = set(labels.folder.tasks["record"])
+    assert set(typed.index) <= known
+    wanted = eb.estimate(PRED, typed, draws.design(typed), "b3-recall").estimate[0]
+    assert rows("estimate", "p.csv", "f", "--metrics", "b3-recall")["estimate"][0] == pytest.approx(
+        wanted, rel=1e-12
+    )
+
+
+def test_the_options_of_design_are_the_plans():
+    assert [name.value for name in PlanName] == list(PLANS)
+    assert HOSTILE and answered

@@ -1,0 +1,524 @@
+"""Metrics by domain: against brute force over records and pairs, which shares no code with the library."""
+
+from itertools import combinations
+from math import log
+
+import numpy as np
+import pandas as pd
+import pytest
+from oracle import truth
+
+import erbayes as eb
+from erbayes import datasets, sampling
+from erbayes import metrics as m
+from erbayes.columns import (
+    COLUMNS,
+    COMMON_LINKS,
+    ENTITIES,
+    PREDICTED_LINKS,
+    RECORDS,
+    TRUE_LINKS,
+    Between,
+    Domain,
+    InDomain,
+    Known,
+    Links,
+)
+from erbayes.domains import by_domain, by_pair, compare_by_domain, in_domain, simultaneous_level
+from erbayes.engine import Jackknife, Resampled
+from erbayes.grouping import Of
+
+VALUES = ["a", "b", "c"]
+
+
+def population(seed, records=70):
+    """True entities, predicted clusters and groups of records 0, 1, ..."""
+    rng = np.random.default_rng(seed)
+    true = rng.integers(0, records // 3, records)
+    pred = np.where(rng.random(records) < 0.8, true, rng.integers(0, records // 3, records))
+    return true.tolist(), pred.tolist(), [VALUES[g] for g in rng.choice(3, records, p=[0.5, 0.4, 0.1])]
+
+
+def census(true, pred):
+    units = eb.measure(dict(enumerate(pred)), dict(enumerate(true)))
+    return eb.Sample(units, eb.UniformClusters(population=len(units)))
+
+
+def shared(true, pred, group, g):
+    """Each metric of the records of g by sums over records: each has its share of every quantity."""
+    N, members = len(true), range(len(true))
+    C = {c: {i for i in members if true[i] == c} for c in set(true)}
+    K = {k: {i for i in members if pred[i] == k} for k in set(pred)}
+    G = [i for i in members if group[i] == g]
+    c, k = [C[t] for t in true], [K[p] for p in pred]
+    links = {"tp": 0.0, "t": 0.0, "p": 0.0}
+    for a, b in combinations(members, 2):
+        half = ((group[a] == g) + (group[b] == g)) / 2
+        links["t"] += half * (true[a] == true[b])
+        links["p"] += half * (pred[a] == pred[b])
+        links["tp"] += half * (true[a] == true[b] and pred[a] == pred[b])
+    tp, t, p = links["tp"], links["t"], links["p"]
+    r = len(G)
+    n = [len(c[i] & k[i]) for i in members]
+    ents = sum(1 / len(c[i]) for i in G)
+    clusters = sum(1 / len(k[i]) for i in G)
+    pieces = sum(1 / n[i] for i in G)
+    exact = sum(1 / len(c[i]) for i in G if c[i] == k[i])
+    ones = sum(1 for i in G if len(c[i]) == 1)
+    hc = sum(log(N / len(c[i])) for i in G) / r
+    hk = sum(log(N / len(k[i])) for i in G) / r
+    joint = sum(log(N / n[i]) for i in G) / r
+    pairs_all = r * (N - 1) / 2
+    chance = t * p / pairs_all
+    h, co = 1 - (joint - hk) / hc, 1 - (joint - hc) / hk
+    largest = sum(max(len(c[i] & x) for x in K.values()) / len(c[i]) for i in G)
+    closest = sum(max(len(c[i] & x) / len(c[i] | x) for x in K.values()) / len(c[i]) for i in G)
+    return {
+        "pairwise-precision": tp / p,
+        "pairwise-recall": tp / t,
+        "pairwise-f1": 2 * tp / (t + p),
+        "fowlkes-mallows": tp / (t * p) ** 0.5,
+        "jaccard": tp / (t + p - tp),
+        "rand": 1 - (t + p - 2 * tp) / pairs_all,
+        "adjusted-rand": (tp - chance) / ((t + p) / 2 - chance),
+        "cluster-precision": exact / clusters,
+        "cluster-recall": exact / ents,
+        "cluster-f1": 2 * exact / (ents + clusters),
+        "closest-cluster-recall": closest / ents,
+        "b3-precision": sum(n[i] / len(k[i]) for i in G) / r,
+        "b3-recall": sum(n[i] / len(c[i]) for i in G) / r,
+        "b3-precision-entities": sum(n[i] / len(k[i]) / len(c[i]) for i in G) / ents,
+        "b3-recall-entities": sum(n[i] / len(c[i]) ** 2 for i in G) / ents,
+        "inverse-purity": largest / r,
+        "split-rate": 1 - largest / r,
+        "homogeneity": h,
+        "completeness": co,
+        "v-measure1": 2 * h * co / (h + co),
+        "mutual-information": hc + hk - joint,
+        "variation-of-information": 2 * joint - hc - hk,
+        "splits": pieces - clusters,
+        "merges": pieces - ents,
+        "basic-merge-distance": 2 * pieces - clusters - ents,
+        "muc-precision": (r - pieces) / (r - clusters),
+        "muc-recall": (r - pieces) / (r - ents),
+        "talburt-wang": (ents * clusters) ** 0.5 / pieces,
+        "entities": ents,
+        "mean-cluster-size": r / ents,
+        "singleton-share": ones / ents,
+        "matching-rate": 1 - ones / r,
+        "hill1": r * 2.718281828459045 ** (-sum(log(len(c[i])) for i in G) / r),
+        "hill2": r * r / sum(len(c[i]) for i in G),
+    }
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("known", [False, True])
+def test_a_census_equals_brute_force(seed, known):
+    true, pred, group = population(seed)
+    found = by_domain(
+        census(true, pred),
+        dict(enumerate(group)),
+        eb.ALL,
+        name="g",
+        prediction=dict(enumerate(pred)) if known else None,
+    )
+    table = found.table().set_index(["domain", "metric"]).estimate
+    for g in VALUES:
+        expected = shared(true, pred, group, g)
+        assert set(expected) == {metric.name for metric in eb.ALL}
+        for name, value in expected.items():
+            assert table[g, name] == pytest.approx(value, rel=1e-11, abs=1e-12), name
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_links_inside_equal_the_clusterings_restricted_to_the_group(seed):
+    true, pred, group = population(seed, 90)
+    found = by_domain(
+        census(true, pred),
+        dict(enumerate(group)),
+        eb.ALL,
+        name="g",
+        prediction=dict(enumerate(pred)),
+        links=Links.INSIDE,
+    )
+    table = found.table().set_index(["domain", "metric"]).estimate
+    for g in VALUES[:2]:
+        some = [i for i in range(len(true)) if group[i] == g]
+        expected = truth([true[i] for i in some], [pred[i] for i in some])
+        for metric in eb.ALL:
+            assert table[g, metric.name] == pytest.approx(expected[metric.name], rel=1e-10, abs=1e-12), metric
+
+
+def test_columns_add_up_over_groups():
+    true, pred, group = population(3)
+    units = census(true, pred).units.grouped(
+        dict(enumerate(group)), name="g", prediction=dict(enumerate(pred))
+    )
+    domains = units.groupings[0].domains()
+    for column in COLUMNS:
+        if column.identified(units):
+            whole = sum(InDomain(column, d).count(units) for d in domains)
+            np.testing.assert_allclose(whole, column.count(units), rtol=1e-12, atol=1e-12)
+            rest = InDomain(column, Domain("g", ("a",), rest=True)).count(units)
+            np.testing.assert_allclose(
+                rest + InDomain(column, domains[0]).count(units), whole, rtol=1e-12, atol=1e-12
+            )
+    for column in (RECORDS, PREDICTED_LINKS):
+        assert sum(units.total(InDomain(column, d)) for d in domains) == pytest.approx(
+            units.total(column), rel=1e-12
+        )
+        for d in domains:
+            assert units.total(InDomain(column, d)) == pytest.approx(
+                InDomain(column, d).count(units).sum(), rel=1e-12
+            )
+    for column in (COMMON_LINKS, TRUE_LINKS, PREDICTED_LINKS):
+        pairs = [
+            Between(column, domains[i], domains[j]).count(units).sum() for i in range(3) for j in range(i, 3)
+        ]
+        assert sum(pairs) == pytest.approx(column.count(units).sum(), rel=1e-12)
+
+
+def test_links_between_groups_by_brute_force():
+    true, pred, group = population(4)
+    found = by_pair(census(true, pred), dict(enumerate(group)), name="g", prediction=dict(enumerate(pred)))
+    table = found.table().set_index(["domain", "metric"]).estimate
+    for a, b in [("a", "a"), ("a", "b"), ("b", "b")]:
+        pairs = [(i, j) for i, j in combinations(range(len(true)), 2) if {group[i], group[j]} == {a, b}]
+        tp = sum(true[i] == true[j] and pred[i] == pred[j] for i, j in pairs)
+        assert table[f"{a} with {b}", "pairwise-precision"] == pytest.approx(
+            tp / sum(pred[i] == pred[j] for i, j in pairs)
+        )
+        assert table[f"{a} with {b}", "pairwise-recall"] == pytest.approx(
+            tp / sum(true[i] == true[j] for i, j in pairs)
+        )
+
+
+def test_a_variable_of_entities_equals_one_of_their_records():
+    true, pred, _ = population(5)
+    kind = {c: VALUES[c % 3] for c in set(true)}
+    records = by_domain(census(true, pred), {i: kind[c] for i, c in enumerate(true)}, eb.ALL, name="kind")
+    entities = by_domain(census(true, pred), kind, eb.ALL, name="kind", of=Of.ENTITIES)
+    pd.testing.assert_frame_equal(records.table(), entities.table())
+
+
+def drawn(seed=0, draws=150, groups=3):
+    """A sample of uniform records of a larger population, its variable and its memberships."""
+    rng = np.random.default_rng(seed)
+    true = rng.integers(0, 500, 2000)
+    pred = np.where(rng.random(2000) < 0.85, true, rng.integers(0, 500, 2000))
+    group = pd.Series(rng.integers(0, groups, 2000), name="g").map("g{}".format)
+    picked = true[rng.integers(0, 2000, draws)]
+    labels = pd.Series(true)[np.isin(true, picked)]
+    units = eb.measure(pd.Series(pred), labels)
+    return eb.Sample(units, eb.UniformRecords(list(picked))), group, pd.Series(pred), pd.Series(true)
+
+
+def test_all_records_as_one_domain_give_the_plain_estimates():
+    sample, group, pred, _ = drawn()
+    plain = eb.taylor(sample, eb.ALL).apply(eb.ALL)
+    for known in (None, pred):
+        one = by_domain(sample, group.map(lambda _: "x"), eb.ALL, prediction=known)
+        np.testing.assert_allclose(one.joint.mean, plain.mean, rtol=1e-9)
+        if known is not None:
+            np.testing.assert_allclose(one.joint.sd, plain.sd, rtol=1e-7)
+            np.testing.assert_allclose(one.joint.interval(), plain.interval(), rtol=1e-7)
+
+
+def test_weights_and_sizes_stay_those_of_whole_units():
+    sample, group, _, _ = drawn()
+    found = by_domain(sample, group, [m.b3_recall])
+    assert found.sample.expansion is sample.expansion
+    np.testing.assert_array_equal(found.sample.units.size, sample.units.size)
+
+
+@pytest.mark.parametrize("engine", [Jackknife(), Resampled(replicates=200)])
+def test_other_engines(engine):
+    sample, group, _, _ = drawn()
+    taylor, other = (by_domain(sample, group, engine=e, rng=1).table() for e in (None, engine))
+    np.testing.assert_allclose(other.estimate, taylor.estimate, atol=0.02)
+    np.testing.assert_allclose((other.upper - other.lower) / (taylor.upper - taylor.lower), 1, atol=0.4)
+    differences = by_domain(sample, group, engine=engine, rng=1).differences()
+    assert len(differences) == 3 * len(eb.USUAL)
+
+
+def test_differences_are_paired():
+    sample, group, _, _ = drawn()
+    found = by_domain(sample, group, [m.pairwise_recall])
+    cov = found.joint.cov
+    table = found.differences(simultaneous=False).set_index("difference")
+    assert table.estimate["g1 - g0"] == pytest.approx(found.joint.mean[1] - found.joint.mean[0])
+    assert table.se["g1 - g0"] == pytest.approx(np.sqrt(cov[0, 0] + cov[1, 1] - 2 * cov[0, 1]))
+    ratio = found.ratios("g0", simultaneous=False).set_index("ratio")
+    x = found.joint.mean
+    J = np.array([-x[1] / x[0] ** 2, 1 / x[0], 0.0])
+    assert ratio.estimate["g1 / g0"] == pytest.approx(x[1] / x[0])
+    assert ratio.se["g1 / g0"] == pytest.approx(np.sqrt(J @ cov @ J))
+
+
+def test_the_rest_is_all_other_records():
+    sample, group, _, _ = drawn()
+    found = by_domain(sample, group, [m.pairwise_recall, m.b3_precision])
+    two = by_domain(
+        sample, (group == "g1").map({True: "in", False: "not in"}), [m.pairwise_recall, m.b3_precision]
+    )
+    rest = found.against_rest(simultaneous=False).set_index(["difference", "metric"])
+    both = two.differences(simultaneous=False).set_index("metric")
+    for metric in ("pairwise-recall", "b3-precision"):
+        assert rest.estimate["g1 - rest", metric] == pytest.approx(-both.estimate[metric])
+        assert rest.se["g1 - rest", metric] == pytest.approx(both.se[metric])
+
+
+def test_intervals_of_differences():
+    """From Wald's intervals of both follows Wald's of the difference, estimate ± z se. By hand for others."""
+    sample, group, *_ = drawn()
+    found = by_domain(sample, group, ["b3-recall", "entities"])
+    for table in (
+        found.differences(kind=eb.WALD, simultaneous=False),
+        found.against_rest(kind=eb.WALD, simultaneous=False),
+    ):
+        np.testing.assert_allclose(table.lower, table.estimate - 1.959963984540054 * table.se, rtol=1e-9)
+        np.testing.assert_allclose(table.upper, table.estimate + 1.959963984540054 * table.se, rtol=1e-9)
+    single = found.table().query("metric == 'b3-recall'").set_index("domain")
+    row = (
+        found.differences(simultaneous=False)
+        .set_index(["difference", "metric"])
+        .loc[("g1 - g0", "b3-recall")]
+    )
+    a, b = single.loc["g1"], single.loc["g0"]
+    r = (a.se**2 + b.se**2 - row.se**2) / (2 * a.se * b.se)
+    down, up = a.estimate - a.lower, b.upper - b.estimate
+    assert row.lower == pytest.approx(row.estimate - np.sqrt(down**2 + up**2 - 2 * r * down * up))
+    wide = found.differences().set_index(["difference", "metric"]).loc[("g1 - g0", "b3-recall")]
+    assert wide.lower < row.lower and wide.upper > row.upper
+
+
+def test_a_subgroup_has_its_number_of_entities_and_no_alarm():
+    """Filtered labels, the mistake that domains replace, have neither."""
+    rng = np.random.default_rng(3)
+    true = np.repeat(np.arange(1500), rng.integers(1, 6, 1500))
+    pred = np.where(rng.random(len(true)) < 0.9, true, true + 5000)
+    old = {c: "old" if c % 5 == 0 else "new" for c in range(1500)}
+    units = eb.measure(pd.Series(pred), pd.Series(true))
+    estimates, alarms = {"filtered": [], "domain": []}, {"filtered": 0, "domain": 0}
+    for _ in range(30):
+        drawn = true[rng.integers(0, len(true), 300)]
+        for way, some in (("filtered", [c for c in drawn if old[c] == "old"]), ("domain", list(drawn))):
+            part = units.take(units.ids.get_indexer(pd.Index(sorted(set(some)))))
+            sample = eb.Sample(part, eb.UniformRecords(some))
+            alarms[way] += any("balance" in a for a in eb.alarms(sample, "entities"))
+            if way == "domain":
+                table = by_domain(sample, old, "entities", of=Of.ENTITIES).table().set_index("domain")
+                estimates[way].append(table.estimate["old"])
+            else:
+                estimates[way].append(eb.taylor(sample, "entities").apply("entities").mean[0])
+    assert np.mean(estimates["domain"]) == pytest.approx(300, rel=0.1) and alarms["domain"] == 0
+    assert np.mean(estimates["filtered"]) > 1200
+
+
+def test_simultaneous_intervals_of_independent_components():
+    """For k independent ones the level is that of Sidak, 0.95^(1/k)."""
+    fit = eb.Normal(tuple("abcdefgh"), np.ones(8), np.eye(8), np.full(8, 50.0), ((0.0, np.inf),) * 8)
+    assert simultaneous_level(fit, 0.95) == pytest.approx(0.95 ** (1 / 8), abs=0.0015)
+    same = eb.Normal(("a", "b"), np.ones(2), np.ones((2, 2)), np.full(2, 50.0), ((0.0, np.inf),) * 2)
+    assert simultaneous_level(same, 0.95) == pytest.approx(0.95, abs=0.006)
+
+
+def test_few_draws_have_no_interval():
+    sample, group, *_ = drawn()
+    rare = group.where(group.index >= 15, "rare")
+    found = by_domain(sample, rare, [m.b3_recall]).table().set_index("domain")
+    assert (
+        found.n_eff["rare"] < 10
+        and np.isnan(found.lower["rare"])
+        and "effective draws" in found.reason["rare"]
+    )
+    assert found.estimate["rare"] > 0 and (found.lower[["g0", "g1", "g2"]] > 0).all()
+    everything = by_domain(sample, rare, [m.b3_recall], fewest=0).table()
+    assert everything.lower.notna().all()
+
+
+def test_a_group_without_draws_is_named():
+    sample, group, pred, _ = drawn()
+    unseen = group.where(~group.index.isin(pred.index.difference(sample.units.piece_of.index)[:5]), "unseen")
+    found = by_domain(sample, unseen, [m.b3_recall, m.entities]).table().set_index("domain")
+    assert found.estimate["unseen"].isna().all() and set(found.reason["unseen"]) == {
+        "no labelled record is in this domain"
+    }
+    assert by_domain(sample, unseen, [m.b3_recall]).differences()["reason"].str.contains("no labelled").any()
+
+
+class TestBadInput:
+    def test_lacking_values(self):
+        sample, group, _, _ = drawn()
+        first = sample.units.piece_of.index[:3]
+        with pytest.raises(
+            eb.DataError, match=f"'g' has no value for 3 of .* labelled records, such as {first[0]}.*unknown"
+        ):
+            by_domain(sample, group.drop(first))
+        with pytest.raises(eb.DataError, match="'g' has no value for 3"):
+            by_domain(sample, group.mask(group.index.isin(first)))
+
+    def test_several_values(self):
+        sample, _, _, true = drawn()
+        table = pd.DataFrame({"entity": true, "kind": ["old", "new"] * 1000})
+        with pytest.raises(eb.DataError, match="entities have several values of 'kind'"):
+            by_domain(sample, table, of=Of.ENTITIES)
+
+    def test_many_values(self):
+        sample, group, _, _ = drawn()
+        with pytest.raises(eb.DataError, match=r"has .* values among the labelled records, more than 200"):
+            by_domain(sample, pd.Series(group.index, group.index, name="id"))
+
+    def test_numbers(self):
+        sample, *_ = drawn()
+        with pytest.raises(eb.DataError, match=r"not whole.*pandas\.cut"):
+            by_domain(sample, pd.Series(np.linspace(0, 1, 2000), name="score"))
+
+    def test_another_prediction(self):
+        sample, group, pred, true = drawn()
+        with pytest.raises(eb.DataError, match="not the one that the sample was counted on"):
+            by_domain(sample, group, prediction=true)
+        with pytest.raises(eb.DataError, match="1,990 records, but the population of the sample is 2,000"):
+            by_domain(sample, group, prediction=pred[10:])
+        with pytest.raises(eb.DataError, match="'g' has no value for 1 of 2,000 records of the prediction"):
+            outside = pred.index.difference(sample.units.piece_of.index)[:1]
+            by_domain(sample, group.drop(outside), prediction=pred)
+
+    def test_links_inside_need_the_prediction(self):
+        sample, group, _, _ = drawn()
+        with pytest.raises(eb.NotIdentified, match="pass prediction"):
+            by_domain(sample, group, links=Links.INSIDE)
+
+    def test_ids_of_another_type(self):
+        sample, group, _, _ = drawn()
+        with pytest.raises(eb.DataError, match="of type string"):
+            by_domain(sample, group.rename(str))
+
+    def test_blocks_have_no_entities(self):
+        true, pred, _ = population(6)
+        units = eb.measure(
+            dict(enumerate(pred)), dict(enumerate(true)), blocks={i: c % 4 for i, c in enumerate(true)}
+        )
+        with pytest.raises(eb.DataError, match="units are blocks"):
+            by_domain(eb.Sample(units, eb.UniformClusters()), {c: "x" for c in true}, of=Of.ENTITIES)
+
+    def test_metrics_that_are_no_metrics_of_links(self):
+        sample, group, pred, _ = drawn()
+        with pytest.raises(eb.NotIdentified, match="'exact' counts no links"):
+            by_pair(sample, group, [m.cluster_recall], prediction=pred)
+
+    def test_an_unknown_variable(self):
+        sample, *_ = drawn()
+        with pytest.raises(eb.DataError, match="not grouped by 'country'"):
+            by_domain(sample, "country")
+
+
+def test_blocks_and_predicted_clusters():
+    true, pred, group = population(7)
+    groups = dict(enumerate(group))
+    blocks = eb.measure(
+        dict(enumerate(pred)), dict(enumerate(true)), blocks={i: c % 9 for i, c in enumerate(true)}
+    )
+    by_blocks = by_domain(
+        eb.Sample(blocks, eb.UniformClusters(population=9)), groups, eb.ALL, name="g"
+    ).table()
+    by_entities = by_domain(census(true, pred), groups, eb.ALL, name="g").table()
+    np.testing.assert_allclose(by_blocks.estimate, by_entities.estimate, rtol=1e-9)
+    units = eb.measure_predicted(dict(enumerate(pred)), dict(enumerate(true)), sorted(set(pred)))
+    predicted = eb.Sample(units, eb.UniformClusters(population=len(units)))
+    names = ["pairwise-precision", "pairwise-recall", "b3-recall", "closest-cluster-precision"]
+    by_clusters = (
+        by_domain(predicted, groups, names, name="g").table().set_index(["domain", "metric"]).estimate
+    )
+    of_entities = by_entities.set_index(["domain", "metric"]).estimate
+    for g in VALUES:
+        for name in names[:3]:
+            assert by_clusters[g, name] == pytest.approx(of_entities[g, name])
+
+
+def test_the_balance_of_domains():
+    sample, group, pred, true = drawn(draws=400)
+    found = by_domain(sample, group, ["b3-recall"], prediction=pred)
+    table = found.balance()
+    sizes = pred.map(pred.value_counts())
+    np.testing.assert_allclose(table.known, ((sizes - 1) / 2).groupby(group).sum())
+    np.testing.assert_allclose(table.ratio, 1, atol=0.3)
+    assert found.alarms() == [] == by_domain(sample, group, ["b3-recall"]).alarms()
+    with pytest.raises(eb.NotIdentified, match="pass prediction"):
+        by_domain(sample, group, ["b3-recall"]).balance()
+    merged = pred.copy()
+    hidden = pred.index.difference(sample.units.piece_of.index)
+    merged[hidden[pred[hidden].map(~pred.isin(pred[sample.units.piece_of.index]))]] = -1
+    units = eb.measure(merged, true[true.isin(sample.units.ids)])
+    other = group.where(merged != -1, "g2")
+    unreached = by_domain(eb.Sample(units, sample.design), other, ["b3-recall"], prediction=merged)
+    (alarm,) = unreached.alarms()
+    assert "predicted links of g2" in alarm and "do not trust" in alarm
+
+
+def test_taking_units_takes_their_groups():
+    true, pred, group = population(8)
+    units = census(true, pred).units.grouped(
+        dict(enumerate(group)), name="g", prediction=dict(enumerate(pred))
+    )
+    chosen = np.array([5, 2, 9])
+    column = InDomain(COMMON_LINKS, Domain("g", ("a",)), Links.INSIDE)
+    np.testing.assert_array_equal(units.take(chosen).column(column), column.count(units)[chosen])
+    np.testing.assert_array_equal(column.count(units.take(chosen)), column.count(units)[chosen])
+    assert list(units.take(chosen).piece_of.index) == [
+        i for i in units.piece_of.index if true[i] in set(units.ids[chosen])
+    ]
+
+
+def test_a_comparison_by_domain():
+    sample, group, pred, true = drawn()
+    labels = true[true.isin(sample.units.ids)]
+    other = pred.where(pred.index % 7 > 0, -pred.index)
+    comparison = eb.compare({"a": pred, "b": other}, labels, sample.design)
+    found = compare_by_domain(comparison, group).table()
+    whole = compare_by_domain(comparison, group.map(lambda _: "all")).table().set_index("metric")
+    plain = comparison.differences().set_index("metric")
+    np.testing.assert_allclose(whole.estimate, plain.estimate, rtol=1e-9)
+    np.testing.assert_allclose(whole.se, plain.se, rtol=1e-7)
+    assert list(found["domain"].unique()) == ["g0", "g1", "g2"]
+    single = by_domain(comparison.samples[0], group, [m.b3_recall]).joint.mean
+    second = by_domain(comparison.samples[1], group, [m.b3_recall]).joint.mean
+    np.testing.assert_allclose(found[found.metric == "b3-recall"].estimate, second - single, rtol=1e-9)
+
+
+def test_a_size_model_refuses_by_name():
+    from erbayes.bayes import Modelled
+
+    sample, group, _, _ = drawn()
+    with pytest.raises(eb.NotIdentified, match="in g g0"):
+        by_domain(sample, group, ["cluster-recall"], engine=Modelled(draws=100))
+
+
+def test_estimated_and_known_numbers_of_records():
+    sample, group, pred, true = drawn(draws=400)
+    entities = {}
+    for known in (None, pred):
+        fit = by_domain(sample, group, ["entities"], prediction=known)
+        entities[known is not None] = fit.joint
+    sizes = true.map(true.value_counts())
+    exact = (1 / sizes).groupby(group).sum()
+    for fit in entities.values():
+        np.testing.assert_allclose(fit.mean, exact, rtol=0.15)
+    assert (entities[True].sd < entities[False].sd).all()
+    metric = in_domain(m.entities, Domain("g", ("g0",)), known=True)
+    assert metric.columns[2] == Known(InDomain(RECORDS, Domain("g", ("g0",))))
+    assert metric.columns[0] == InDomain(ENTITIES, Domain("g", ("g0",)))
+
+
+def test_domains_of_draws_that_never_reach_some_records():
+    """Ends of links identify precision by domain, and refuse recall by domain as they refuse it overall."""
+    example = datasets.people()
+    drawn = sampling.draw(example.prediction, sampling.LinkEnds(), 200, 1)
+    labels = example.truth[example.truth.isin(example.truth[drawn.table["record"]])]
+    sample = eb.Sample(eb.measure(example.prediction, labels), drawn.design(labels))
+    groups = example.truth.index.str[-1].isin(list("012"))
+    groups = pd.Series(np.where(groups, "a", "b"), example.truth.index)
+    table = eb.by_domain(sample, groups, ["pairwise-precision"]).table()
+    assert table["estimate"].between(0.7, 0.99).all()
+    with pytest.raises(eb.NotIdentified, match="have chance 0"):
+        eb.by_domain(sample, groups, ["pairwise-recall"])

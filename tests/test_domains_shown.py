@@ -1,0 +1,176 @@
+"""Domains in the shell, in pictures and in reports."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_cli import DRAWN, LABELS, PRED, folder, refused, run, write  # noqa: F401
+
+import erbayes as eb
+from erbayes import plots
+from erbayes.columns import Links
+from erbayes.domains import compare_by_domain
+from erbayes.grouping import Of
+from erbayes.report import report
+
+GROUP = pd.Series(
+    ["north" if i % 3 else "south" for i in range(len(PRED))], PRED.index.astype(str), name="region"
+)
+KIND = pd.Series(["x" if i % 2 else "y" for i in range(LABELS.nunique())], LABELS.unique(), name="kind")
+METRICS = ["pairwise-precision", "entities"]
+DESIGN = eb.UniformRecords(DRAWN)
+
+
+@pytest.fixture
+def files(folder):  # noqa: F811
+    write("a.csv", record=GROUP.index, region=GROUP, other=1)
+    write("k.csv", entity=KIND.index, kind=KIND)
+    write("p3.csv", record=PRED.index, cluster=PRED, region=GROUP.to_numpy())
+    return folder
+
+
+def shown(*args, command="estimate", prediction=("p.csv",)):
+    always = (
+        "--design",
+        "uniform-records",
+        "--drawn",
+        "drawn.csv",
+        "--metrics",
+        ",".join(METRICS),
+        "--format",
+        "json",
+    )
+    found = run(command, *prediction, "l.parquet", *always, *args)
+    assert found.exit_code == 0, found.output
+    return pd.DataFrame(json.loads(found.stdout)), found.stderr
+
+
+def sample():
+    pred = PRED.set_axis(PRED.index.astype(str))
+    return eb.Sample(eb.measure(pred, LABELS.set_axis(LABELS.index.astype(str))), DESIGN), pred
+
+
+def same(table, expected):
+    columns = ["domain", "metric", "estimate", "se", "n_eff"]
+    pd.testing.assert_frame_equal(table[columns], expected[columns], check_dtype=False)
+
+
+def test_a_table_of_attributes(files):
+    own, pred = sample()
+    table, notes = shown("--by", "region", "--attributes", "a.csv")
+    same(table, eb.by_domain(own, GROUP, METRICS, prediction=pred).table())
+    assert list(table.columns[:3]) == ["domain", "metric", "method"]
+    assert f"read {len(PRED)} values of region (2 groups; record, region of a.csv)" in notes
+
+
+def test_a_column_of_the_prediction(files):
+    own, pred = sample()
+    names = ("--record", "record", "--cluster", "cluster")
+    table, _ = shown("--by", "region", *names, prediction=("p3.csv",))
+    same(table, eb.by_domain(own, GROUP, METRICS, prediction=pred).table())
+    inside, _ = shown("--by", "region", "--links-inside", *names, prediction=("p3.csv",))
+    same(inside, eb.by_domain(own, GROUP, METRICS, prediction=pred, links=Links.INSIDE).table())
+
+
+def test_records_without_a_value(files):
+    own, _ = sample()
+    outside = [i for i in GROUP.index if i not in set(LABELS.index.astype(str))][:2]
+    write("a.csv", record=GROUP.index, region=GROUP.mask(GROUP.index.isin(outside)))
+    table, notes = shown("--by", "region", "--attributes", "a.csv")
+    assert "note: 2 records of PREDICTION have no region, so that its totals are estimated" in notes
+    same(table, eb.by_domain(own, GROUP, METRICS).table())
+    labelled = LABELS.index.astype(str)[:4]
+    write("a.csv", record=GROUP.index, region=GROUP.mask(GROUP.index.isin(labelled)))
+    text = refused(
+        "estimate",
+        "p.csv",
+        "l.parquet",
+        "--design",
+        "uniform-records",
+        "--by",
+        "region",
+        "--attributes",
+        "a.csv",
+    )
+    assert "'region' has no value for 4 of" in text and "labelled records" in text
+
+
+def test_a_variable_of_entities(files):
+    own, _ = sample()
+    table, _ = shown("--by", "kind", "--attributes", "k.csv", "--of-entities")
+    same(table, eb.by_domain(own, KIND, METRICS, of=Of.ENTITIES).table())
+
+
+def test_a_scanned_prediction(files):
+    pytest.importorskip("duckdb")
+    own, _ = sample()
+    table, _ = shown("--by", "region", "--attributes", "a.csv", "--memory-limit", "1GB")
+    same(table, eb.by_domain(own, GROUP, METRICS).table())
+    args = (
+        "estimate",
+        "p.csv",
+        "l.parquet",
+        "--design",
+        "uniform-records",
+        "--memory-limit",
+        "1GB",
+        "--by",
+        "region",
+    )
+    assert "--by is a column of --attributes if PREDICTION is scanned" in refused(*args)
+
+
+def test_a_comparison(files):
+    table, _ = shown(
+        "--by", "region", "--attributes", "a.csv", command="compare", prediction=("q.csv", "p.csv")
+    )
+    q = pd.read_csv("q.csv", dtype=str).set_index("record").cluster
+    _, pred = sample()
+    labels = LABELS.set_axis(LABELS.index.astype(str))
+    both = {"q": q, "p": pred.astype(str)}
+    expected = compare_by_domain(
+        eb.compare(both, labels, DESIGN, METRICS), GROUP, METRICS, predictions=both
+    ).table()
+    same(table, expected)
+    assert set(table.difference) == {"p - q"}
+
+
+@pytest.mark.parametrize(
+    "args, message",
+    [
+        (("--attributes", "a.csv"), "need --by"),
+        (("--by", "nothing", "--attributes", "a.csv"), "a.csv has no column 'nothing'; it has 'record'"),
+        (("--by", "region", "--of-entities"), "--of-entities needs --attributes"),
+    ],
+)
+def test_refused(files, args, message):
+    assert message in refused("estimate", "p.csv", "l.parquet", "--design", "uniform-records", *args)
+
+
+def test_a_picture():
+    from matplotlib.figure import Figure
+
+    own, pred = sample()
+    found = eb.by_domain(own, GROUP, METRICS, prediction=pred, fewest=0)
+    ax = plots.by_domain(found, ax=Figure().subplots())
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["pairwise-precision", "north", "south"]
+    (points,) = [line for line in ax.lines if line.get_marker() == "o"]
+    np.testing.assert_array_equal(
+        points.get_xdata(), found.table().query("metric == 'pairwise-precision'").estimate
+    )
+    few = eb.by_domain(own, GROUP, METRICS, fewest=1000)
+    ax = plots.by_domain(few, "entities", ax=Figure().subplots())
+    assert [len(line.get_xdata()) for line in ax.lines if line.get_marker() == "x"] == [2]
+    with pytest.raises(eb.DataError, match="these domains have no b3-recall"):
+        plots.by_domain(few, "b3-recall")
+
+
+def test_a_report(files):
+    own, _ = sample()
+    domains = eb.by_domain(own, GROUP.replace("south", "<south>"), METRICS, fewest=0)
+    page = report(domains, METRICS)
+    assert "<h2>By region</h2>" in page and "&lt;south&gt;" in page and "<south>" not in page
+    args = ("--design", "uniform-records", "--drawn", "drawn.csv", "--metrics", "entities", "--by", "region")
+    assert run("report", "p.csv", "l.parquet", *args, "--attributes", "a.csv").exit_code == 0
+    assert "By region" in (files / "report.html").read_text(encoding="utf-8")

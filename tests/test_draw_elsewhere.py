@@ -1,0 +1,435 @@
+"""Draws from files, tables and Spark: the same as in memory, whatever the database, and what is refused."""
+
+from collections import Counter
+from hashlib import md5
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from test_scan import KINDS, NASTY, SOURCES, duckdb, frame_of, population, spark, sqlite  # noqa: F401
+
+import erbayes as eb
+from erbayes.large import DatabaseTable, DuckDB, Files, RunSQL, Spark, backquoted, drawing
+from erbayes.sampling import (
+    GivenChances,
+    InMemory,
+    LinkEnds,
+    Mixture,
+    Poisson,
+    PredictedClusters,
+    Records,
+    RootSize,
+    Strata,
+    Systematic,
+    draw,
+)
+
+EXACT = DuckDB(one_in=1)
+NAMES = {"record": "record", "cluster": "cluster"}
+PLANS = {
+    "records": Records(),
+    "links": LinkEnds(),
+    "root": RootSize(),
+    "mixture": Mixture(0.3),
+    "poisson": Poisson(),
+    "poisson of links": Poisson(LinkEnds()),
+    "pps": Systematic(),
+    "clusters": PredictedClusters(),
+    "clusters by links": PredictedClusters(LinkEnds()),
+    "strata of size": Strata(starts=(1, 2, 4)),
+}
+LARGE = [2**53, 2**53 + 1, 2**63 - 1, -(2**63), 0, -7]
+
+
+def same_draw(found, wanted):
+    """The same records in the same order; members in any order."""
+    pd.testing.assert_frame_equal(found.table, wanted.table, check_dtype=False, check_column_type=False)
+    members = [
+        Counter(zip(drawn.members["record"], drawn.members["cluster"], strict=True))
+        for drawn in (found, wanted)
+    ]
+    assert members[0] == members[1]
+    assert (found.fingerprint, found.records) == (wanted.fingerprint, wanted.records)
+
+
+@pytest.mark.parametrize("source", [s for s in SOURCES if s not in {"sqlite", "reader"}])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_source_draws_what_memory_draws(source, kind, tmp_path):
+    prediction, _, _ = population(3, kind=kind)
+    elsewhere = SOURCES[source](frame_of(prediction), tmp_path)
+    with drawing(elsewhere, **NAMES) as opened:
+        for plan in (Mixture(0.3), Poisson(LinkEnds()), Systematic(), PredictedClusters(LinkEnds())):
+            same_draw(draw(opened, plan, 25, 7), draw(prediction, plan, 25, 7))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_hostile_ids(seed, tmp_path):
+    """Ids made of hostile parts, of any length, in files of every kind and in a table."""
+    rng = np.random.default_rng(seed)
+    parts = np.array([*NASTY, "x" * 70, "00", "0007", "\u0301"], dtype=object)
+    ids = {"".join(rng.choice(parts, size=rng.integers(1, 5))) for _ in range(150)} - {""}
+    prediction = pd.Series(rng.choice([*ids][:40], size=len(ids)), sorted(ids))
+    frame, plan = frame_of(prediction), [*PLANS.values()][seed % len(PLANS)]
+    wanted = draw(prediction, plan, 12, seed)
+    frame.to_parquet(tmp_path / "p.parquet", index=False)
+    same_draw(draw(tmp_path / "p.parquet", plan, 12, seed), wanted)
+    wanted.refuse_another(tmp_path / "p.parquet")
+    with duckdb.connect(tmp_path / "x.duckdb") as connection:
+        connection.register("f", frame)
+        connection.execute("CREATE TABLE p AS SELECT * FROM f")
+    same_draw(draw(DatabaseTable(tmp_path / "x.duckdb", "p"), plan, 12, seed), wanted)
+    plain = prediction[~prediction.index.str.contains(r"[\r\n]")]
+    plain = plain[~plain.str.contains(r"[\r\n]")]
+    for name in ("p.csv", "p.csv.gz", "p.tsv"):
+        separator = "\t" if "tsv" in name else ","
+        frame_of(plain).to_csv(tmp_path / name, index=False, sep=separator, quoting=1)
+        same_draw(draw(tmp_path / name, plan, 12, seed), draw(plain, plan, 12, seed))
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_integers_and_their_text_are_drawn_alike(plan, tmp_path):
+    """The key of an id is made of its text, so that CSV and Parquet draw alike."""
+    ids = [*LARGE, *range(100, 160)]
+    prediction = pd.Series(np.arange(len(ids)) // 3 * 2**40, ids)
+    frame_of(prediction).to_parquet(tmp_path / "p.parquet", index=False)
+    frame_of(prediction).to_csv(tmp_path / "p.csv", index=False)
+    wanted = draw(prediction, PLANS[plan], 15, 2)
+    same_draw(draw(tmp_path / "p.parquet", PLANS[plan], 15, 2), wanted)
+    text = draw(tmp_path / "p.csv", PLANS[plan], 15, 2)
+    same_draw(draw(Files(tmp_path / "p.parquet", text=True), PLANS[plan], 15, 2), text)
+    same_draw(draw(prediction.set_axis(prediction.index.astype(str)).astype(str), PLANS[plan], 15, 2), text)
+    assert text.table["record"].tolist() == wanted.table["record"].astype(str).tolist()
+
+
+def test_integers_beyond_64_bits(tmp_path):
+    ids = pa.array([10**30, 10**30 + 1, 5, -5, 10**37], pa.decimal128(38, 0))
+    pq.write_table(
+        pa.table({"record": ids, "cluster": ids.take(pa.array([0, 0, 1, 1, 1]))}), tmp_path / "p.parquet"
+    )
+    clusters = [10**30, 10**30, 10**30 + 1, 10**30 + 1, 10**30 + 1]
+    prediction = pd.Series(clusters, pd.Index([int(i.as_py()) for i in ids], dtype=object), dtype=object)
+    found, wanted = (draw(p, Records(), 9, 1).table for p in (tmp_path / "p.parquet", prediction))
+    assert found.to_numpy().tolist() == wanted.to_numpy().tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_spark_draws_what_memory_draws(spark, kind):  # noqa: F811
+    prediction, _, _ = population(4, 90, kind)
+    rows = list(zip(prediction.index.tolist(), prediction.tolist(), strict=True))
+    frame = spark.createDataFrame(rows, ["rec`ord", "clu ster"])
+    others = (Systematic(), PredictedClusters()) if kind == "hostile" else ()
+    for plan in (Mixture(0.3), Poisson(LinkEnds()), *others):
+        same_draw(draw(frame, plan, 12, 5), draw(prediction, plan, 12, 5))
+    assert not spark.catalog.listTables()
+
+
+def test_spark_refuses_what_a_scan_refuses(spark):  # noqa: F811
+    frame = spark.createDataFrame([("a", "x"), ("a", "y"), ("b", None)], "r string, c string")
+    with pytest.raises(eb.DataError, match="cluster ids of the prediction: 1 of 3 are missing"):
+        draw(frame, Records(), 5, 1)
+    with pytest.raises(eb.DataError, match="1 duplicates, such as 'a'"):
+        draw(Spark(frame.dropna(), one_in=1), Records(), 5, 1)
+    assert not spark.catalog.listTables()
+
+
+def test_the_same_text_through_spark_sql(spark):  # noqa: F811
+    prediction, _, _ = population(5, 90, "hostile")
+    spark.createDataFrame(list(prediction.items()), ["r", "c"]).createOrReplaceTempView("p")
+    table = RunSQL(lambda sql: spark.sql(sql).collect(), "p", backquoted, names=["r", "c"])
+    same_draw(draw(table, LinkEnds(), 12, 5), draw(prediction, LinkEnds(), 12, 5))
+    spark.catalog.dropTempView("p")
+
+
+# The questions that a source answers, by hand
+
+
+def by_hand(prediction, seed):
+    """Record, cluster, size and key, one by one."""
+    size = Counter(prediction)
+    return {
+        (record, cluster, size[cluster], int(md5(f"{seed}:{record}".encode()).hexdigest()[:16], 16))
+        for record, cluster in prediction.items()
+    }
+
+
+def rows_of(table, names=("record", "cluster", "size", "key")):
+    rows = list(table[list(names)].itertuples(index=False, name=None))
+    assert len(set(rows)) == len(rows)
+    return set(rows)
+
+
+@pytest.fixture(params=["memory", "duckdb", "not kept", "relation"])
+def source(request, tmp_path):
+    prediction, _, _ = population(6, kind="hostile")
+    if request.param == "memory":
+        yield prediction, InMemory.of(prediction)
+        return
+    frame = frame_of(prediction)
+    elsewhere = SOURCES["relation"](frame, tmp_path) if request.param == "relation" else frame
+    with drawing(elsewhere, database=DuckDB(keep=request.param != "not kept")) as opened:
+        yield prediction, opened
+
+
+def test_known_sizes(source):
+    prediction, opened = source
+    of_size = Counter(Counter(prediction).values())
+    assert dict(zip(opened.known.size, opened.known.count, strict=True)) == of_size
+
+
+def test_records_up_to_a_key_of_their_size(source):
+    prediction, opened = source
+    highest = {1: 2**63, 2: 2**64 - 1, 3: 0, 99: 2**64 - 1}
+    wanted = {row for row in by_hand(prediction, 11) if row[3] <= highest.get(row[2], -1)}
+    assert rows_of(opened.up_to(highest, 11)) == wanted
+    assert len(wanted) > 20
+    (row, *_) = sorted(wanted)
+    assert row in rows_of(opened.up_to({row[2]: row[3]}, 11))
+    assert row not in rows_of(opened.up_to({row[2]: row[3] - 1}, 11))
+    assert opened.up_to({}, 11).empty
+
+
+def test_buckets_and_their_counts(source):
+    prediction, opened = source
+    wanted = by_hand(prediction, 12)
+    buckets = sorted({key >> 48 for *_, key in wanted})[::3]
+    found = opened.in_buckets(np.array(buckets), 12)
+    assert rows_of(found) == {row for row in wanted if row[3] >> 48 in buckets}
+    counts = opened.counts(12)[["bucket", "size", "records"]].itertuples(index=False, name=None)
+    assert Counter({(b, m): k for b, m, k in counts}) == Counter((key >> 48, m) for _, _, m, key in wanted)
+
+
+def test_members_and_look_up(source):
+    prediction, opened = source
+    clusters = prediction.unique()[:5]
+    wanted = {(r, c) for r, c in prediction.items() if c in clusters}
+    assert rows_of(opened.members(pd.Index(clusters)), ("record", "cluster")) == wanted
+    records, size = prediction.index[::7], Counter(prediction)
+    found = opened.look_up(records.append(pd.Index(["unknown"])))
+    assert rows_of(found, ("record", "cluster", "size")) == {
+        (r, prediction[r], size[prediction[r]]) for r in records
+    }
+    assert opened.members(pd.Index([])).empty
+    assert opened.look_up(pd.Index([])).empty
+
+
+def test_clusters_as_records(source):
+    prediction, opened = source
+    clusters = opened.of_clusters()
+    size = Counter(prediction)
+    wanted = {(c, c, m, int(md5(f"3:{c}".encode()).hexdigest()[:16], 16)) for c, m in size.items()}
+    assert rows_of(clusters.up_to(dict.fromkeys(size.values(), 2**64 - 1), 3)) == wanted
+    assert clusters.counts(3)["records"].sum() == len(size)
+
+
+# Chances
+
+
+@pytest.mark.parametrize("plan", [Records(), LinkEnds(), RootSize(), Mixture(0.4)])
+def test_draws_have_their_chances_and_are_independent(plan):
+    """Counts over many seeds against chances, and pairs of draws against products of chances."""
+    prediction = {f"r{i}": f"c{c}" for i, c in enumerate([0, 0, 0, 0, 1, 1, 2, 2, 3])}
+    size = Counter(prediction.values())
+    phi = {
+        Records: lambda m: 1 / 9,
+        LinkEnds: lambda m: (m - 1) / 16,
+        RootSize: lambda m: m**0.5 / (8 + 2 * 2 * 2**0.5 + 1),
+        Mixture: lambda m: 0.4 / 9 + 0.6 * (m - 1) / 16,
+    }[type(plan)]
+    p = np.array([phi(size[c]) for c in prediction.values()])
+    assert p.sum() == pytest.approx(1)
+    position = {r: i for i, r in enumerate(prediction)}
+    seeds, n = 4, 20_000
+    pairs = np.zeros((9, 9))
+    for seed in range(seeds):
+        table = draw(prediction, plan, n, seed).table
+        at = table["record"].map(position).to_numpy()
+        np.add.at(pairs, (at[::2], at[1::2]), 1)
+        assert table["probability"].to_numpy() == pytest.approx(p[at])
+    expected = n / 2 * seeds * np.outer(p, p)
+    assert pairs[expected == 0].sum() == 0
+    z = (pairs - expected)[expected > 0] / np.sqrt(expected[expected > 0])
+    assert np.abs(z).max() < 4.5
+    assert (z**2).mean() == pytest.approx(1, abs=6 * (2 / len(z)) ** 0.5)
+
+
+def test_first_draws_follow_the_keys():
+    """Over many seeds, every record is the first as often: keys are a random order of the clusters."""
+    prediction = {f"r{i}": f"c{i // 2}" for i in range(8)}
+    first = Counter(draw(prediction, Records(), 1, seed).table["record"][0] for seed in range(240))
+    assert sum((k - 30) ** 2 / 30 for k in first.values()) < 24.3  # 99.9 % of chi-square with 7 degrees
+    assert len(first) == 8
+
+
+@pytest.mark.parametrize("plan", [Records(), LinkEnds(), Mixture(0.4)])
+def test_fewer_draws_are_the_first_of_more(plan):
+    prediction, _, _ = population(8)
+    more, fewer = draw(prediction, plan, 60, 1).table, draw(prediction, plan, 25, 1).table
+    pd.testing.assert_frame_equal(more[:25], fewer)
+
+
+def test_a_whole_size_drawn_many_times(tmp_path):
+    """More draws than clusters: every record is met, and a second look finds those that the first missed."""
+    prediction = pd.Series([f"c{i // 2}" for i in range(8)], [f"r{i}" for i in range(8)])
+    frame_of(prediction).to_parquet(tmp_path / "p.parquet")
+    found = draw(tmp_path / "p.parquet", Records(), 200, 1)
+    same_draw(found, draw(prediction, Records(), 200, 1))
+    assert set(found.table["record"]) == set(prediction.index)
+
+
+def test_a_second_look(monkeypatch):
+    """If too few clusters lie below the first guess, more are asked for, with the same draws."""
+    prediction = pd.Series(np.arange(4000) // 2)
+    wanted = draw(prediction, Records(), 50, 1)
+    asked = []
+    original = InMemory.up_to
+
+    def short(self, highest, seed):
+        asked.append(highest)
+        return original(self, {m: key // (40 if len(asked) == 1 else 1) for m, key in highest.items()}, seed)
+
+    monkeypatch.setattr(InMemory, "up_to", short)
+    same_draw(draw(prediction, Records(), 50, 1), wanted)
+    assert len(asked) > 1
+
+
+# Values, frames, estimates
+
+
+def test_values_are_a_column(tmp_path):
+    prediction, _, _ = population(9)
+    frame = frame_of(prediction)
+    frame["weight"] = 1.0 + np.arange(len(frame)) % 5
+    frame["region"] = np.where(np.arange(len(frame)) % 3, "it's north", "süd")
+    frame.to_parquet(tmp_path / "p.parquet", index=False)
+    for column, plan in (("weight", GivenChances()), ("region", Strata())):
+        with drawing(tmp_path / "p.parquet", **NAMES, value=column) as opened:
+            found = draw(opened, plan, 30, 4)
+        wanted = draw(prediction, plan, 30, 4, values=frame.set_index("record")[column])
+        same_draw(found, wanted)
+        frame[["record", "cluster", column]].to_parquet(tmp_path / "three.parquet", index=False)
+        same_draw(draw(tmp_path / "three.parquet", plan, 30, 4, values=column), wanted)
+    frame.loc[3, "weight"] = np.nan
+    with (
+        pytest.raises(
+            eb.DataError, match="values of the prediction: 1 of 300 are missing in column 'weight'"
+        ),
+        drawing(frame, **NAMES, value="weight"),
+    ):
+        pass
+    with pytest.raises(eb.DataError, match="are the name of a column"):
+        draw(tmp_path / "p.parquet", Strata(), 30, 4, values={"a": 1})
+
+
+@pytest.mark.parametrize("kind", ["dates", "ids"])
+def test_frames(kind, tmp_path):
+    prediction, _, _ = population(10)
+    frame = frame_of(prediction)
+    frame["year"] = 2019 + np.arange(len(frame)) % 3
+    frame.to_parquet(tmp_path / "p.parquet", index=False)
+    inside = prediction[frame.year.to_numpy() < 2021]
+    limit = eb.Dated("year", until=2020) if kind == "dates" else inside.index
+    with drawing(tmp_path / "p.parquet", **NAMES, frame=limit) as opened:
+        same_draw(draw(opened, LinkEnds(), 30, 4), draw(inside, LinkEnds(), 30, 4))
+
+
+@pytest.mark.parametrize("plan", [Records(), LinkEnds(), Poisson(Mixture(0.3)), Systematic()])
+def test_draws_estimate_the_file_that_they_are_from(plan, tmp_path):
+    prediction, _, _ = population(12, 600, lacking=0)
+    truth = pd.Series([f"e{int(r[1:]) // 4}" for r in prediction.index], prediction.index)
+    path = tmp_path / "p.parquet"
+    frame_of(prediction).to_parquet(path, index=False)
+    drawn = draw(path, plan, 60, 3)
+    labels = truth[truth.isin(truth[drawn.table["record"]])]
+    found = eb.estimate(path, labels, drawn.design(labels), "pairwise-precision")
+    memory = draw(prediction, plan, 60, 3)
+    wanted = eb.estimate(prediction, labels, memory.design(labels), "pairwise-precision")
+    columns = ["estimate", "se", "lower", "upper"]
+    np.testing.assert_allclose(found.table()[columns], wanted.table()[columns], rtol=1e-12)
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    "rows, message",
+    [
+        (
+            [("a", "x"), ("b", None)],
+            "cluster ids of the prediction: 1 of 2 are missing, such as where 'record' is 'b'",
+        ),
+        (
+            [("a", "x"), (None, "x")],
+            "record ids of the prediction: 1 of 2 are missing, such as where 'cluster' is 'x'",
+        ),
+        (
+            [("a", "x"), ("a", "x")],
+            "1 duplicates, such as 'a', among all records of the 1 drawn clusters and one in 64",
+        ),
+        ([], "the prediction holds no record"),
+    ],
+)
+def test_what_a_scan_refuses(rows, message, tmp_path):
+    table = pa.table({n: pa.array([r[i] for r in rows], pa.string()) for i, n in enumerate(NAMES)})
+    pq.write_table(table, tmp_path / "p.parquet")
+    with pytest.raises(eb.DataError, match=message):
+        draw(tmp_path / "p.parquet", Records(), 3, 1)
+
+
+def test_a_drawn_record_that_another_cluster_lists_too():
+    """The other cluster is not drawn, for it has no links."""
+    prediction = pd.DataFrame({"record": ["a", "b", "a"], "cluster": ["x", "x", "y"]})
+    with (
+        drawing(prediction) as opened,
+        pytest.raises(eb.DataError, match="1 duplicates, such as 'a', among all records of the 1 drawn"),
+    ):
+        draw(opened, LinkEnds(), 3, 1)
+
+
+def test_duplicates_among_records_that_are_not_drawn():
+    prediction = pd.DataFrame({"record": ["a", "b", "k", "k"], "cluster": ["x", "x", "y", "z"]})
+    with (
+        drawing(prediction, database=EXACT) as opened,
+        pytest.raises(eb.DataError, match="1 duplicates, such as 'k', among all record ids"),
+    ):
+        draw(opened, LinkEnds(), 3, 1)
+
+
+def test_ids_that_are_no_ids():
+    with (
+        pytest.raises(eb.DataError, match="record ids of the prediction must be all strings or all integers"),
+        drawing(pa.table({"r": [1.5], "c": ["x"]})),
+    ):
+        pass
+
+
+def test_databases_without_md5_are_told():
+    frame = pd.DataFrame({"record": ["a"], "cluster": ["x"]})
+    with pytest.raises(eb.DataError, match="refuses a statement"), drawing(sqlite(frame), **NAMES):
+        pass
+    table = sqlite(frame)
+    run = table.run
+
+    def other(sql):
+        return [("5D41402ABC4B2A76B9719D911017C592",)] if "MD5" in sql else run(sql)
+
+    with (
+        pytest.raises(eb.DataError, match="draws need a database whose MD5 returns hexadecimal digits"),
+        drawing(RunSQL(other, "p", literal=table.literal), **NAMES),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("plan", [Records(), Systematic()])
+def test_tables_that_change_are_told(plan):
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE p AS SELECT 'r' || i AS record, 'c' || (i // 3) AS cluster FROM range(90) AS t(i)"
+        )
+        with drawing(connection.table("p")) as opened:
+            connection.execute("DELETE FROM p WHERE record IN (SELECT MIN(record) FROM p GROUP BY cluster)")
+            with pytest.raises(
+                eb.DataError, match=r"the prediction changed while it was read: \d+ clusters or sizes"
+            ):
+                draw(opened, plan, 9, 1)

@@ -1,0 +1,718 @@
+"""From a draw to labels: tasks, sheets that nothing breaks, answers read back, and the estimate from them."""
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import erbayes as eb
+from erbayes import sampling
+from erbayes.errors import DataError
+from erbayes.labelling import HARMLESS, Fault, State, read_labels
+from erbayes.sampling.sheets import guarded, read_sheet, unguarded, write_sheet
+
+HOSTILE = [
+    "=1+1",
+    '=HYPERLINK("http://x";"y")',
+    "+49 30",
+    "-5",
+    "@SUM(A1)",
+    "＝1",
+    "\t=1",
+    " =1",
+    "'=1",
+    "''=1",
+    "'x",
+    "'",
+    "007",
+    "7",
+    "7.0",
+    "1E5",
+    "2020-01-01",
+    "1/2",
+    ".5",
+    "12345678901234567890",
+    "TRUE",
+    "nan",
+    "#N/A",
+    "a,b;c",
+    'q"u"',
+    "two\nlines",
+    " blanks ",
+    "é名\u202e",
+    "</script><b>",
+    "__proto__",
+    "y",
+    "r 1",
+]
+"""Ids that a spreadsheet program, a CSV reader or a browser may take for something else."""
+CONTROL = ["a\rb", "a\x00b", "a\x1b[2J"]
+"""Ids that CSV holds and XLSX does not."""
+SUFFIXES = (".csv", ".xlsx")
+PLANS = [
+    sampling.Records(),
+    sampling.LinkEnds(),
+    sampling.Mixture(0.4),
+    sampling.RootSize(),
+    sampling.Poisson(sampling.RootSize()),
+    sampling.Systematic(),
+    sampling.Strata(starts=(1, 3)),
+]
+METRICS = ["pairwise-precision"]
+
+
+def world(integers=False):
+    """A prediction of 200 records, the truth, and attributes. The first ids are hostile."""
+    rng = np.random.default_rng(5)
+    ids = list(range(200)) if integers else [*HOSTILE, *(f"r{i}" for i in range(200 - len(HOSTILE)))]
+    ids = [ids[i] for i in rng.permutation(200)]
+    person = rng.integers(0, 60, 200)
+    cluster = np.where(rng.random(200) < 0.2, rng.integers(60, 75, 200), person)
+    index = pd.Index(ids, dtype=object if not integers else None)
+    pred = pd.Series([f"c{c}" for c in cluster], index)
+    true = pd.Series([f"p{p}" for p in person], index)
+    attributes = pd.DataFrame({"record": ids, "name": [HOSTILE[i % len(HOSTILE)] for i in range(200)]})
+    return pred, true, attributes
+
+
+def candidates_of(drawn, true):
+    rows = [(r, c) for r in drawn.table["record"].unique() for c in true.index[true == true[r]]]
+    shown = [(r, c) for i, (r, c) in enumerate(rows) if i % 2 or str(c) != str(c).strip()]
+    return pd.DataFrame(
+        shown, columns=["record", "candidate"]
+    )  # others are added by hand, without outer blanks
+
+
+def made(path, plan=None, n=30, integers=False, **more):
+    pred, true, attributes = world(integers)
+    drawn = sampling.draw(pred, plan or sampling.Records(), n, 7)
+    tasks = sampling.tasks(drawn, attributes, candidates_of(drawn, true))
+    return sampling.write_folder(path, drawn, tasks, **more), pred, true
+
+
+def answered(sheet, true):
+    """A sheet as a perfect annotator fills it, with rows for records that it lacks."""
+    by_text = {str(r): p for r, p in true.items()}
+    drawn = sheet["record"].where(sheet["role"] == "drawn").ffill()
+    same = [by_text[r] == by_text[d] for r, d in zip(sheet["record"], drawn, strict=True)]
+    sheet = sheet.assign(same=np.where(same, "y", "n"))
+    added = [
+        {"task": task, "record": str(r), "same": "Y "}
+        for (task, d), rows in sheet.assign(drawn=drawn).groupby(["task", "drawn"], sort=False)
+        for r in true.index[true == by_text[d]]
+        if str(r) not in set(rows["record"])
+    ]
+    return pd.concat([sheet, pd.DataFrame(added, columns=["task", "record", "same"])]).fillna("")
+
+
+def saved(folder, annotator, sheet):
+    """The file of answers that the page of an annotator saves."""
+    answers = []
+    for task, rows in sheet.groupby("task", sort=False):
+        first, rest = rows.iloc[0], rows.iloc[1:]
+        shown, added = rest[rest["role"] != ""], rest[rest["role"] == ""]
+        answers.append(
+            {
+                "task": int(task),
+                "record": first["record"],
+                "same": shown["record"][shown["same"] == "y"].tolist(),
+                "different": shown["record"][shown["same"] == "n"].tolist(),
+                "added": added["record"].tolist(),
+                "cannot_tell": first["cannot_tell"] == "x",
+                "note": "",
+                "done": first["same"] == "y",
+            }
+        )
+    content = {"version": 1, "fingerprint": folder.fingerprint, "annotator": annotator, "answers": answers}
+    (folder.path / f"answers-{annotator}.json").write_text(json.dumps(content))
+
+
+def fill(folder, true, suffix=".csv", change=lambda annotator, sheet: sheet):
+    for annotator in folder.dealt:
+        path = folder.path / f"sheet-{annotator}.csv"
+        sheet = change(annotator, answered(read_sheet(path), true))
+        if suffix == ".json":
+            saved(folder, annotator, sheet)
+        else:
+            write_sheet(sheet, path.with_suffix(suffix))
+
+
+# sheets
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_hostile_text_is_read_back_unchanged(tmp_path, suffix):
+    table = pd.DataFrame({"record": HOSTILE, "name": HOSTILE, "same": ""}, dtype=object)
+    write_sheet(table, tmp_path / f"s{suffix}")
+    back = read_sheet(tmp_path / f"s{suffix}")
+    assert back["record"].tolist() == HOSTILE
+    assert back["name"].tolist() == HOSTILE[:-6] + [t.replace("\u202e", "\\u202e") for t in HOSTILE[-6:]]
+    assert (back["same"] == "").all()
+
+
+def test_no_cell_of_a_csv_sheet_begins_a_formula_or_changes_as_a_number(tmp_path):
+    write_sheet(pd.DataFrame({"record": HOSTILE}, dtype=object), tmp_path / "s.csv")
+    raw = pd.read_csv(tmp_path / "s.csv", dtype=str, keep_default_na=False)["record"]
+    assert not raw.str.match(r"\s*[=+\-@＝\t\r\n]").any()
+    plain = raw[raw.str.match(r"\s*[.\d]")]
+    assert plain.tolist() == ["7"]
+
+
+def test_every_cell_of_an_xlsx_sheet_is_text(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    write_sheet(
+        pd.DataFrame({"task": range(len(HOSTILE)), "record": HOSTILE}, dtype=object), tmp_path / "s.xlsx"
+    )
+    cells = [cell for row in openpyxl.load_workbook(tmp_path / "s.xlsx").active.iter_rows() for cell in row]
+    assert {cell.data_type for cell in cells} == {"s"}
+    assert {cell.number_format for cell in cells} == {"@"}
+
+
+def test_guards_are_taken_off_only_if_they_were_put_on():
+    rng = np.random.default_rng(1)
+    letters = list("'=+-@0123456789. \tab＝E/")
+    texts = ["".join(rng.choice(letters, rng.integers(1, 6))) for _ in range(5000)]
+    assert [unguarded(guarded(t)) for t in texts] == texts
+    assert len({guarded(t) for t in texts}) == len(set(texts))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("id", ["", "  ", "\ud800x", *CONTROL])
+def test_ids_that_a_file_cannot_hold_are_refused(tmp_path, suffix, id):
+    table = pd.DataFrame({"record": ["r1", id]}, dtype=object)
+    if suffix == ".csv" and id in CONTROL:
+        write_sheet(table, tmp_path / "s.csv")
+        assert read_sheet(tmp_path / "s.csv")["record"].tolist() == ["r1", id]
+        return
+    with pytest.raises(DataError, match=f"1 ids cannot be written to {suffix[1:].upper()} files"):
+        write_sheet(table, tmp_path / f"s{suffix}")
+
+
+def test_what_spreadsheet_programs_make_of_csv_files(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_bytes("task;record;same\r\n1;'007;y\r\n;;\r\n2.0;é;\r\n".encode())
+    table = read_sheet(path)
+    assert table.to_numpy().tolist() == [["1", "007", "y"], ["2.0", "é", ""]]
+    assert table.index.tolist() == [2, 4]
+    path.write_bytes("task,record\n1,é\n".encode("cp1252"))
+    with pytest.raises(DataError, match="not UTF-8; save it as"):
+        read_sheet(path)
+    path.write_text("task,record\n1,a,b\n")
+    with pytest.raises(DataError, match="1 rows have more cells than names, such as row 2"):
+        read_sheet(path)
+    path.write_text("")
+    with pytest.raises(DataError, match="it is empty"):
+        read_sheet(path)
+    (tmp_path / "s.xlsx").write_bytes(b"PK no")
+    with pytest.raises(DataError, match=r"cannot read .*s\.xlsx"):
+        read_sheet(tmp_path / "s.xlsx")
+
+
+def test_numbers_that_an_annotator_types_into_xlsx(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["task", "record", "same"], [1, 17, "y"], [1.0, None, True]):
+        book.active.append(row)
+    book.save(tmp_path / "s.xlsx")
+    assert read_sheet(tmp_path / "s.xlsx").to_numpy().tolist() == [["1", "17", "y"], ["1", "", "True"]]
+
+
+# tasks
+
+MEMBERS = pd.DataFrame({"record": ["a1", "a2", "b1"], "cluster": ["a", "a", "b"]})
+DRAWN = SimpleNamespace(table=MEMBERS.iloc[[1, 2, 1]], members=MEMBERS)
+
+
+def test_a_record_drawn_twice_is_one_task_and_candidates_are_shown_once():
+    candidates = pd.DataFrame(
+        {
+            "record": ["a2", "a2", "a2", "zz"],
+            "candidate": ["b1", "b1", "a1", "q"],
+            "why": ["name", "date", "x", "x"],
+        }
+    )
+    table = sampling.tasks(DRAWN, None, candidates)
+    assert table[["task", "record", "role"]].to_numpy().tolist() == [
+        [1, "a2", "drawn"],
+        [1, "a1", "cluster"],
+        [1, "b1", "candidate"],
+        [2, "b1", "drawn"],
+    ]
+    assert table["why"].fillna("").tolist() == ["", "", "name", ""]
+
+
+REFUSED_TASKS = {
+    "attributes without a column": (dict(attributes=MEMBERS[["record"]]), "needs a record and at least one column"),
+    "attributes that lack a record": (dict(attributes=MEMBERS.iloc[:1]), "2 of 3 shown records have no attributes: 'a2', 'b1'"),
+    "attributes twice": (dict(attributes=pd.concat([MEMBERS, MEMBERS])), "3 records have several rows of attributes"),
+    "a reserved name": (dict(attributes=MEMBERS.rename(columns={"cluster": "same"})), "attributes cannot be called 'same'"),
+    "other ids": (dict(attributes=MEMBERS.assign(record=[1, 2, 3])), "of type integer, and drawn records of type string"),
+    "candidates of other columns": (dict(candidates=pd.DataFrame(np.ones((1, 4)))), "table of candidates has no column 'record', 'candidate'"),
+    "candidates of nobody": (dict(candidates=pd.DataFrame({"record": ["x"], "candidate": ["y"]})), "none of the 1 candidates is for a drawn record"),
+    "candidates of other ids": (dict(candidates=pd.DataFrame({"record": [1], "candidate": [2]})), "are of type integer"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED_TASKS)
+def test_tables_that_do_not_fit_the_draws_are_refused(case):
+    tables, message = REFUSED_TASKS[case]
+    with pytest.raises(DataError, match=message):
+        sampling.tasks(DRAWN, **tables)
+
+
+@pytest.mark.parametrize("annotators", [1, 2, 3, 5])
+@pytest.mark.parametrize("overlap", [0, 0.2, 1])
+def test_tasks_are_dealt_evenly_and_the_share_of_overlap_to_two(annotators, overlap):
+    dealt = sampling.dealt(100, annotators, overlap, seed=4)
+    times = pd.Series([t for tasks in dealt.values() for t in tasks]).value_counts()
+    assert sorted(times.index) == list(range(1, 101))
+    assert times.max() <= 2 and (times == 2).sum() == (100 * overlap if annotators > 1 else 0)
+    sizes = [len(tasks) for tasks in dealt.values()]
+    assert max(sizes) - min(sizes) <= 2
+    assert all(tasks == sorted(tasks) for tasks in dealt.values())
+    assert dealt == sampling.dealt(100, annotators, overlap, seed=4)
+    if 0 < overlap < 1 and annotators > 1:
+        assert dealt != sampling.dealt(100, annotators, overlap, seed=5)
+
+
+def test_dealing_refuses_numbers_out_of_range():
+    for arguments, message in (((3, 4), "4 annotators for 3 tasks: at most 3"), ((3, 1, 1.5), "overlap must lie in"), ((100, 27), "at most 26")):  # fmt: skip
+        with pytest.raises(DataError, match=message):
+            sampling.dealt(*arguments)
+
+
+# the way there and back
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx", ".json"])
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: type(plan).__name__)
+def test_estimates_from_the_folder_are_those_of_labels_typed_in(tmp_path, plan, suffix):
+    folder, pred, true = made(tmp_path / "f", plan, annotators=2)
+    fill(folder, true, suffix)
+    labels = read_labels(tmp_path / "f")
+    assert not len(labels.problems) and not len(labels.unresolved)
+    drawn = sampling.draw(pred, plan, 30, 7)
+    typed = true[true.isin(true[drawn.table["record"]])]
+    wanted = eb.estimate(pred, typed, drawn.design(typed), METRICS)
+    found = eb.estimate(pred, labels.labels, labels.design(), METRICS)
+    assert found.estimate == pytest.approx(wanted.estimate, rel=1e-12)
+    assert found.sd == pytest.approx(wanted.sd, rel=1e-9, abs=1e-12)
+    assert set(labels.labels.index) == set(typed.index)
+
+
+def test_integers_stay_integers(tmp_path):
+    folder, _, true = made(tmp_path / "f", integers=True)
+    fill(folder, true)
+    labels = read_labels(folder).labels
+    assert labels.index.dtype == np.int64
+    assert set(labels.index) == set(true.index[true.isin(true[folder.drawn.table["record"]])])
+
+
+def test_a_folder_is_read_as_it_was_written(tmp_path):
+    folder, pred, _ = made(tmp_path / "f", sampling.Mixture(0.3), annotators=3, facts={"prediction": "p.csv"})
+    drawn = sampling.draw(pred, sampling.Mixture(0.3), 30, 7)
+    pd.testing.assert_frame_equal(folder.drawn.table, drawn.table, check_dtype=False, rtol=0, atol=0)
+    assert (folder.drawn.plan, folder.drawn.seed, folder.drawn.fingerprint) == (
+        drawn.plan,
+        7,
+        drawn.fingerprint,
+    )
+    assert set(map(tuple, folder.drawn.members.to_numpy())) == set(map(tuple, drawn.members.to_numpy()))
+    assert folder.facts["prediction"] == "p.csv" and folder.facts["overlap"] == 0.2
+    assert {"date", "erbayes"} <= folder.facts.keys()
+    assert list(folder.dealt) == ["A", "B", "C"]
+    assert "30 draws" in repr(folder) and "p.csv" in folder._repr_html_()
+    about = json.loads((tmp_path / "f" / "drawn.json").read_text())
+    assert about["drawn"]["plan"] == {"name": "mixture", "alpha": 0.3, "of": {"name": "predicted-links"}}
+
+
+def test_sheets_hold_what_the_tasks_show(tmp_path):
+    folder, *_ = made(tmp_path / "f", annotators=2)
+    for annotator, numbers in folder.dealt.items():
+        shown = folder.tasks[folder.tasks["task"].isin(numbers)]
+        for suffix in SUFFIXES:
+            sheet = read_sheet(tmp_path / "f" / f"sheet-{annotator}{suffix}")
+            assert list(sheet) == ["task", "record", "role", "name", "same", "cannot_tell", "note"]
+            assert sheet["record"].tolist() == shown["record"].tolist()
+        assert folder.fingerprint in (tmp_path / "f" / f"label-{annotator}.html").read_text()
+
+
+def test_nothing_half_written_takes_the_place_of_a_folder(tmp_path, monkeypatch):
+    made(tmp_path / "f")
+    before = {p.name: p.read_bytes() for p in (tmp_path / "f").iterdir()}
+
+    def fails(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("erbayes.sampling.folder.labelling_page", fails)
+    with pytest.raises(DataError, match=r"cannot write .*No space left"):
+        made(tmp_path / "f", n=10)
+    with pytest.raises(DataError, match=r"cannot write .*No space left"):
+        made(tmp_path / "g", n=10)
+    assert {p.name: p.read_bytes() for p in (tmp_path / "f").iterdir()} == before
+    assert [p.name for p in tmp_path.iterdir()] == ["f"]
+
+
+def test_only_folders_of_draws_without_answers_are_replaced(tmp_path):
+    made(tmp_path / "f")
+    folder, _, true = made(tmp_path / "f", n=10)
+    assert len(folder.drawn.table) == 10
+    fill(folder, true)
+    with pytest.raises(DataError, match=r"it holds answers, in 'sheet-A.csv'.*replace=True"):
+        made(tmp_path / "f", n=20)
+    made(tmp_path / "f", n=20, replace=True)
+    (tmp_path / "f" / "answers-A.json").write_text("{}")
+    with pytest.raises(DataError, match=r"it holds answers, in 'answers-A\.json'"):
+        made(tmp_path / "f", n=20)
+    (tmp_path / "f" / "answers-A.json").unlink()
+    (tmp_path / "f" / "notes.txt").write_text("mine")
+    with pytest.raises(DataError, match=r"it holds other files, such as 'notes\.txt'"):
+        made(tmp_path / "f", n=20, replace=True)
+    (tmp_path / "empty").mkdir()
+    made(tmp_path / "empty")
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(DataError, match="cannot write"):
+        made(tmp_path / "file")
+    with pytest.raises(DataError, match=r"cannot write .*No such file"):
+        made(tmp_path / "no" / "where")
+
+
+def test_a_draw_that_was_changed_is_refused(tmp_path):
+    made(tmp_path / "f")
+    table = read_sheet(tmp_path / "f" / "drawn.csv")
+    write_sheet(table.assign(probability="0.9"), tmp_path / "f" / "drawn.csv")
+    with pytest.raises(DataError, match="has changed since the draw"):
+        read_labels(tmp_path / "f")
+    with pytest.raises(DataError, match="is no folder that erbayes draw has written"):
+        read_labels(tmp_path)
+    (tmp_path / "f" / "drawn.json").write_text('{"version": 9}')
+    with pytest.raises(DataError, match="is not of version 1"):
+        read_labels(tmp_path / "f")
+
+
+# answers
+
+TASKS = pd.DataFrame(
+    [
+        (1, "a1", "drawn"),
+        (1, "a2", "cluster"),
+        (1, "x1", "candidate"),
+        (2, "b1", "drawn"),
+        (2, "b2", "cluster"),
+        (3, "s1", "drawn"),
+    ],
+    columns=["task", "record", "role"],
+)
+PRED = {"a1": "a", "a2": "a", "x1": "x", "b1": "b", "b2": "b", "s1": "s", "x2": "x", "q": "q"}
+GOOD = {1: {"a1": "y", "a2": "y", "x1": "n"}, 2: {"b1": "y", "b2": "n"}, 3: {"s1": "y"}}
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A folder of three tasks for two annotators, both of whom get all."""
+    drawn = sampling.draw(PRED, sampling.Records(), 3, 1)
+    table = pd.DataFrame(
+        {"record": ["a1", "b1", "s1"], "cluster": ["a", "b", "s"], "size": [2, 2, 1], "probability": 1 / 8}
+    )
+    members = pd.DataFrame({"record": ["a1", "a2", "b1", "b2", "s1"], "cluster": [*"aabbs"]})
+    drawn = replace(drawn, table=table, members=members)
+    tasks = TASKS.assign(same="", cannot_tell="")
+    return sampling.write_folder(tmp_path / "f", drawn, tasks, annotators=2, overlap=1)
+
+
+def write(folder, annotator, answers=GOOD, doubts=(), more=(), suffix=".csv"):
+    """Write a sheet: answers by task and record, tasks in doubt, and further rows."""
+    rows = [
+        (t, r, role, answers.get(t, {}).get(r, ""), "x" if t in doubts and role == "drawn" else "")
+        for t, r, role in TASKS.itertuples(index=False)
+    ]
+    rows = [row for row in rows if row[3] != "gone"]
+    table = pd.DataFrame(
+        [*rows, *more], columns=["task", "record", "role", "same", "cannot_tell"], dtype=object
+    )
+    write_sheet(table, folder.path / f"sheet-{annotator}{suffix}", ())
+
+
+def but(task, **changes):
+    return GOOD | {task: GOOD[task] | changes}
+
+
+CASES = {
+    "a blank row": (dict(answers=but(1, x1="")), [(1, "x1", Fault.BLANK)], {1: State.INCOMPLETE}),
+    "a task that is not done": (dict(answers=but(1, a1="")), [(1, "a1", Fault.BLANK)], {1: State.INCOMPLETE}),
+    "a blank task": (dict(answers={1: GOOD[1], 2: GOOD[2]}), [(3, "s1", Fault.UNANSWERED)], {3: State.UNANSWERED}),
+    "nobody can tell": (dict(answers={1: GOOD[1], 2: GOOD[2]}, doubts=(3,)), [], {3: State.CANNOT_TELL}),
+    "a doubt with answers": (dict(doubts=(1,)), [(1, "", Fault.YET_ANSWERED)], {1: State.CANNOT_TELL}),
+    "another word": (dict(answers=but(1, x1="maybe")), [(1, "x1", Fault.UNREADABLE), (1, "x1", Fault.BLANK)], {1: State.INCOMPLETE}),
+    "both": (dict(more=[(1, "x1", "candidate", "y", "")]), [(1, "x1", Fault.CONTRADICTED)], {1: State.INCOMPLETE}),
+    "the drawn record is not itself": (dict(answers=but(1, a1="n")), [(1, "a1", Fault.DRAWN_REJECTED)], {1: State.INCOMPLETE}),
+    "a row is gone": (dict(answers=but(1, x1="gone")), [(1, "x1", Fault.ROW_MISSING)], {1: State.INCOMPLETE}),
+    "no such task": (dict(more=[(9, "a1", "drawn", "y", "")]), [("9", "", Fault.UNKNOWN_TASK)], {}),
+    "no task": (dict(more=[("", "q", "", "y", "")]), [("", "", Fault.UNKNOWN_TASK)], {}),
+    "a task of another draw": (dict(more=[(2, "zz", "drawn", "y", "")]), [(2, "zz", Fault.OTHER_RECORD), (2, "b1", Fault.UNANSWERED)], {2: State.UNANSWERED}),
+    "a record that is not shown": (dict(more=[(1, "q", "", "", "")]), [(1, "q", Fault.NOT_SHOWN)], {}),
+    "an unknown record": (dict(more=[(1, "zz", "", "y", "")]), [(1, "zz", Fault.UNKNOWN_RECORD)], {}),
+    "two entities": (dict(answers=but(1, x1="y"), more=[(2, "x1", "", "y", "")]), [(1, "x1", Fault.IN_TWO_ENTITIES), (2, "x1", Fault.IN_TWO_ENTITIES)], {}),
+    "an intransitive answer": (dict(more=[(2, "a1", "", "y", ""), (2, "x1", "", "y", "")]), [(1, "x1", Fault.INTRANSITIVE)], {}),
+    "two drawn records": (dict(more=[(2, "a1", "", "y", ""), (1, "b1", "", "n", "")]), None, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_fault_is_listed_with_its_place(small, case):
+    arguments, wanted, states = CASES[case]
+    write(small, "A", **arguments)
+    labels = read_labels(small, PRED)
+    found = list(labels.problems[["task", "record", "fault"]].itertuples(index=False, name=None))
+    if wanted is None:
+        assert Fault.DIFFERING in {fault for *_, fault in found}
+    else:
+        assert sorted(map(str, found)) == sorted(map(str, wanted))
+    unresolved = dict(labels.unresolved[["task", "state"]].itertuples(index=False, name=None))
+    assert unresolved == states
+    faults = set(labels.problems["fault"])
+    if faults <= HARMLESS:
+        assert len(labels.labels)
+    else:
+        with pytest.raises(DataError, match=f"1 times: |2 times: .*{next(iter(faults - HARMLESS)).value}"):
+            _ = labels.labels
+        assert len(labels.disputed()) or faults == {Fault.UNKNOWN_TASK}
+
+
+def test_ids_that_are_no_integers_cannot_be_added(tmp_path):
+    folder, _, true = made(tmp_path / "f", integers=True)
+
+    def typed(annotator, sheet):
+        return pd.concat([sheet, pd.DataFrame({"task": ["1"], "record": ["r17"], "same": ["y"]})]).fillna("")
+
+    fill(folder, true, change=typed)
+    labels = read_labels(folder)
+    assert labels.problems["fault"].tolist() == [Fault.NO_ID]
+    assert labels.problems["where"].iloc[0].startswith("sheet-A.csv, row ")
+
+
+def test_annotators_who_agree_are_joined_and_those_who_differ_are_listed(small):
+    write(small, "A")
+    write(small, "B", {1: GOOD[1] | {"x1": "y"}, 3: {}}, doubts=(2,))
+    labels = read_labels(small)
+    assert labels.problems[["annotator", "task", "record", "fault"]].to_numpy().tolist() == [
+        ["A, B", 1, "x1", Fault.DISPUTED],
+        ["B", 2, "b1", Fault.ONE_CANNOT_TELL],
+    ]
+    assert labels.unresolved.to_numpy().tolist() == [[1, "a1", State.DISPUTED]]
+    assert labels.summary().to_numpy().tolist() == [["A", 3, 3, 0, 0, 0], ["B", 3, 1, 1, 0, 1]]
+    with pytest.raises(
+        DataError, match=r"1 times: annotators differ on the record; such as task 1, x1; see Labels\.prob"
+    ):
+        _ = labels.labels
+    assert labels.agreement()["tasks"].unique().tolist() == [1]
+
+
+def test_agreement_is_weighted_by_the_chances_of_the_draw(tmp_path):
+    folder, _, true = made(tmp_path / "f", sampling.RootSize(), annotators=2, overlap=1)
+
+    def flipped(annotator, sheet):
+        here = (annotator == "B") & (sheet["role"] == "cluster") & (sheet["task"].astype(int) % 3 == 0)
+        return sheet.assign(same=np.where(here, np.where(sheet["same"] == "y", "n", "y"), sheet["same"]))
+
+    fill(folder, true, change=flipped)
+    first = folder.drawn.table.drop_duplicates("record").set_index("record")["probability"]
+    top = bottom = 0.0
+    for task, rows in folder.tasks.groupby("task"):
+        record = rows["record"].iloc[0]
+        entity = set(true.index[true == true[record]])
+        cluster = set(rows["record"][rows["role"] == "cluster"])
+        other = entity ^ cluster if task % 3 == 0 else entity
+        size = (len(entity) + len(other)) / 2
+        top += (entity == other) / (first[record] * size)
+        bottom += 1 / (first[record] * size)
+    table = read_labels(folder).agreement().set_index("share")
+    assert table["estimate"]["identical-entities"] == pytest.approx(top / bottom, abs=0.02)
+    assert 0.3 < top / bottom < 0.95
+
+
+def test_disputes_are_decided_in_a_sheet(small):
+    write(small, "A")
+    write(small, "B", but(1, x1="y"), more=[(1, "q", "", "y", "")])
+    labels = read_labels(small)
+    path = labels.write_disputed()
+    sheet = read_sheet(path)
+    assert sheet[["record", "answer of A", "answer of B"]].to_numpy().tolist() == [
+        ["a1", "y", "y"],
+        ["a2", "y", "y"],
+        ["x1", "n", "y"],
+        ["q", "", "y"],
+    ]
+    with pytest.raises(DataError, match="it is there already"):
+        labels.write_disputed()
+    assert len(read_labels(small).unresolved) == 1  # the sheet is blank
+    write_sheet(sheet.assign(same=["y", "y", "y", "n"]), path)
+    decided = read_labels(small)
+    assert set(decided.labels[decided.labels == "a1"].index) == {"a1", "a2", "x1"}
+    assert not len(decided.problems)
+    with pytest.raises(DataError, match="no task needs a decision"):
+        decided.write_disputed()
+
+
+def test_files_of_one_annotator_are_read_as_one(small):
+    write(small, "A", {1: GOOD[1]})
+    write(small, "A", {2: GOOD[2], 3: GOOD[3]}, suffix=".xlsx")
+    assert not len(read_labels(small).problems)
+    write(small, "A", but(1, x1="y"), suffix=".xlsx")
+    labels = read_labels(small)
+    assert labels.problems[["task", "record", "fault"]].to_numpy().tolist() == [[1, "x1", Fault.CONTRADICTED]]
+    assert labels.files == ("sheet-A.csv", "sheet-A.xlsx")
+
+
+def test_files_that_cannot_be_read_are_listed_and_stop_labels(small):
+    write(small, "A")
+    (small.path / "answers.csv").write_text("task,record\n")
+    (small.path / "sheet-C.csv").write_text("task,record\n")
+    (small.path / "sheet-D.xlsx").write_text("no")
+    other = {"version": 1, "fingerprint": "other", "annotator": "B", "answers": []}
+    (small.path / "answers-B.json").write_text(json.dumps(other))
+    labels = read_labels(small)
+    assert set(labels.problems["fault"]) == {Fault.UNREAD}
+    said = "\n".join(labels.problems["where"])
+    for text in (
+        "files with answers are sheet-NAME",
+        "sheet-C.csv has no column 'role', 'same'",
+        "sheet-D.xlsx",
+        "belong to another draw",
+    ):
+        assert text in said
+    with pytest.raises(DataError, match="4 times: the file is not read"):
+        _ = labels.labels
+
+
+def test_a_sheet_of_another_draw_is_noticed(small, tmp_path):
+    other = TASKS.replace({"a1": "z1", "a2": "z2"})
+    write_sheet(other.assign(same="y", cannot_tell=""), small.path / "sheet-A.csv")
+    labels = read_labels(small)
+    assert labels.problems[["task", "record", "fault"]].to_numpy().tolist() == [
+        [1, "z1", Fault.OTHER_RECORD],
+        [1, "a1", Fault.UNANSWERED],
+    ]
+
+
+def test_labels_that_nobody_has_made_are_refused(small):
+    labels = read_labels(small)
+    assert labels.files == () and len(labels.unresolved) == 3
+    with pytest.raises(DataError, match="no task has a complete answer yet"):
+        _ = labels.labels
+    assert not len(labels.agreement())
+    assert "0 of 3 tasks" in repr(labels) and "<table" in labels._repr_html_()
+
+
+# designs
+
+
+def by_hand(true, original, judged, phi, drawn):
+    """Precision of `judged` by the draws, with chances from the clusters of `original` (no library code)."""
+    total = sum(phi(n) * n for n in original.value_counts())
+    size = original.map(original.value_counts())
+    top = bottom = 0.0
+    for record in drawn:
+        entity = true.index[true == true[record]]
+        p = sum(phi(size[r]) for r in entity) / total
+        pieces = judged[entity].value_counts()
+        sizes = judged.value_counts()[pieces.index]
+        top += (pieces * (pieces - 1) / 2).sum() / p
+        bottom += (pieces * (sizes - 1) / 2).sum() / p
+    return top / bottom
+
+
+def plain(prediction, labels, design, **more):
+    """Precision without the correction for bias."""
+    sample = eb.Sample(eb.measure(prediction, labels.labels, **more), design)
+    return eb.taylor(sample, METRICS).apply(METRICS, order=1).estimate[0]
+
+
+def test_another_prediction_is_judged_by_the_chances_of_the_draw(tmp_path):
+    folder, pred, true = made(tmp_path / "f", sampling.RootSize(), n=60)
+    fill(folder, true)
+    labels = read_labels(folder)
+    newer = pred.copy()
+    newer.iloc[::4] = "c1"
+    with pytest.raises(
+        DataError, match=r"pass the prediction that was drawn from; .*Labels.design\(drawn_from"
+    ):
+        eb.estimate(newer, labels.labels, labels.design(), METRICS)
+    wanted = by_hand(true, pred, newer, np.sqrt, folder.drawn.table["record"])
+    assert plain(newer, labels, labels.design(drawn_from=pred)) == pytest.approx(wanted, rel=1e-12)
+    wrong = by_hand(true, newer, newer, np.sqrt, folder.drawn.table["record"])
+    assert abs(wanted - wrong) > 1e-3
+    same = eb.estimate(pred, labels.labels, labels.design(drawn_from=pred), METRICS)
+    own = eb.estimate(pred, labels.labels, labels.design(), METRICS)
+    assert (same.estimate, same.sd) == (own.estimate, own.sd)
+    assert plain(pred, labels, labels.design()) == pytest.approx(
+        by_hand(true, pred, pred, np.sqrt, folder.drawn.table["record"]), rel=1e-12
+    )
+
+
+def test_uniform_records_judge_every_prediction_of_their_records(tmp_path):
+    folder, pred, true = made(tmp_path / "f", n=60)
+    fill(folder, true)
+    labels = read_labels(folder)
+    newer = pred.copy()
+    newer.iloc[::4] = "c1"
+    found = plain(newer, labels, labels.design())
+    wanted = by_hand(true, pred, newer, lambda m: 1, folder.drawn.table["record"])
+    assert found == pytest.approx(wanted, rel=1e-12)
+    more = pd.concat([newer, pd.Series({"new": "c1"})])
+    with pytest.raises(DataError, match="records = 200, but the prediction holds 201 records: restrict it"):
+        eb.estimate(more, labels.labels, labels.design(), METRICS)
+    assert plain(more, labels, labels.design(), frame=pred) == found
+
+
+def test_ends_of_links_of_one_prediction_do_not_identify_the_precision_of_another(tmp_path):
+    folder, pred, true = made(tmp_path / "f", sampling.LinkEnds(), n=60)
+    fill(folder, true)
+    labels = read_labels(folder)
+    newer = pred.copy()
+    newer.iloc[::4] = "c1"
+    design = labels.design(drawn_from=pred)
+    with pytest.raises(eb.NotIdentified, match="have chance 0"):
+        eb.estimate(newer, labels.labels, design, METRICS)
+    assert (
+        eb.estimate(pred, labels.labels, design, METRICS).estimate
+        == eb.estimate(pred, labels.labels, labels.design(), METRICS).estimate
+    )
+
+
+def test_kept_weights_need_the_same_records_and_units():
+    old, labels = {1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"}
+    design = eb.KeptWeights(eb.UniformRecords(), eb.measure(old, labels))
+    with pytest.raises(DataError, match="holds 4 records, and the one that was drawn from 3"):
+        design.expand(eb.measure(old | {4: "b"}, labels))
+    with pytest.raises(
+        DataError, match="1 labelled units are in the prediction or in the one that was drawn"
+    ):
+        design.expand(eb.measure({1: "a", 2: "a"}, labels, missing=eb.Missing.OMIT))
+    with pytest.raises(DataError, match="drawn_from is Units"):
+        eb.KeptWeights(eb.UniformRecords(), old).expand(eb.measure(old, labels))
+
+
+def test_draws_without_an_answer_stay_in_the_data_or_count_as_not_made(tmp_path):
+    folder, pred, true = made(tmp_path / "f", sampling.RootSize(), n=60)
+    lost = folder.drawn.table["record"].unique()[:9]
+
+    def blank(annotator, sheet):
+        drawn = sheet["task"].map(sheet[sheet["role"] == "drawn"].set_index("task")["record"])
+        doubt, not_begun = drawn.isin(lost[:6]), drawn.isin(lost[6:])
+        sheet.loc[doubt | not_begun, "same"] = ""
+        sheet.loc[doubt & (sheet["role"] == "drawn"), "cannot_tell"] = "x"
+        return sheet[(sheet["role"] != "") | ~(doubt | not_begun)]
+
+    fill(folder, true, change=blank)
+    labels = read_labels(folder)
+    assert labels.unresolved["state"].value_counts().to_dict() == {State.CANNOT_TELL: 6, State.UNANSWERED: 3}
+    design = labels.design()
+    records = folder.drawn.table["record"]
+    begun = records[~records.isin(lost[6:])]
+    assert isinstance(design, eb.Responding)
+    assert list(design.resolved) == list(~begun.isin(lost[:6]))
+    assert np.isfinite(eb.estimate(pred, labels.labels, design, METRICS).sd).all()

@@ -1,0 +1,276 @@
+"""Draws that nobody could resolve: weighting classes, worst cases, the alarm."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import erbayes as eb
+from erbayes import metrics as m
+from erbayes import simulate as sim
+from erbayes.engine import bootstrap, jackknife
+from erbayes.sampling import LinkEnds, Mixture, Poisson, draw, worst_cases
+
+P, R = m.pairwise_precision, m.pairwise_recall
+PEOPLE = sim.simulate(
+    sim.Zeta(2.3, 30), sim.Chain([sim.Splits(0.3), sim.Merges(0.05)]), 4000, np.random.default_rng(1)
+)
+CENSUS, SIZE = PEOPLE.units, PEOPLE.pred.map(PEOPLE.pred.value_counts()).to_numpy()
+UNIT = CENSUS.ids.get_indexer(PEOPLE.true)
+METRICS = [P, R, m.b3_recall]
+TRUTH = eb.taylor(eb.Sample(CENSUS, eb.UniformClusters(len(CENSUS))), METRICS).apply(METRICS, 1).mean
+
+
+def sampled(rng, n=300, chance=lambda record: np.where(SIZE[record] >= 6, 0.4, 0.9)):
+    """Draws of records, which of them are resolved, the sample of these, and its adjusted form."""
+    record = rng.integers(len(UNIT), size=n)
+    resolved = rng.random(n) < chance(record)
+    at = UNIT[record][resolved]
+    units, design = CENSUS.take(np.unique(at)), eb.UniformRecords(CENSUS.ids[at])
+    adjusted = eb.Responding(design, resolved, eb.size_classes(SIZE[record], resolved))
+    return record, resolved, eb.Sample(units, design), eb.Sample(units, adjusted)
+
+
+def test_weights_are_those_of_classes_by_hand():
+    units = eb.measure({i: i // 2 for i in range(40)}, {i: i // 4 for i in range(12)})
+    draws, resolved = [0, 1, 1, 2], [True, False, True, True, False, True, False]
+    design = eb.Responding(eb.UniformRecords(draws), resolved, list("aaabbbb"))
+    # class a: 3 draws, 2 resolved; class b: 4 draws, 2 resolved; N/(n N_c) = 40/(7 x 4)
+    np.testing.assert_allclose(design.expand(units).weight, 40 / 28 * np.array([3 / 2, 3 / 2, 2, 2]))
+
+
+def test_without_unresolved_draws_nothing_changes():
+    _, _, plain, _ = sampled(np.random.default_rng(2), chance=lambda record: np.ones(len(record)))
+    n = len(plain.expansion.unit)
+    same = eb.Sample(plain.units, eb.Responding(plain.design, np.ones(n, bool), np.arange(n) % 3))
+    for sample in (plain, same):
+        assert eb.taylor(sample, METRICS).apply(METRICS).sd == pytest.approx(
+            eb.taylor(plain, METRICS).apply(METRICS).sd
+        )
+    assert same.expansion.weight == pytest.approx(plain.expansion.weight)
+
+
+def two_phases(value, code, resolved):
+    """Textbook variance of Σ_g (n_g/n) ȳ_g: within classes, and between them (double sampling)."""
+    n = len(code)
+    mean, within = 0.0, 0.0
+    rows = np.zeros(n)
+    for g in set(code):
+        here = code == g
+        share, y = here.mean(), value[here & resolved]
+        mean += share * y.mean()
+        rows[here] = y.mean()
+        within += share**2 * ((y - y.mean()) ** 2).sum() / len(y) ** 2
+    between = ((rows - mean) ** 2).sum() / n**2
+    return mean, (within + between) * n / (n - 1)
+
+
+def test_the_variance_is_that_of_double_sampling():
+    record, resolved, _, adjusted = sampled(np.random.default_rng(3))
+    code = np.asarray(adjusted.design.classes)
+    assert len(set(code)) > 2
+    y = np.zeros(len(record))
+    y[resolved] = adjusted.units.column(eb.columns.B3_RECALL)[adjusted.expansion.unit]
+    y[resolved] *= len(UNIT) / adjusted.units.size[adjusted.expansion.unit]
+    mean, variance = two_phases(y, code, resolved)
+    total = eb.metrics.Metric("t", (eb.columns.B3_RECALL,), lambda t: t, m.PER_RECORD, m.POSITIVE, "")
+    fit = eb.taylor(adjusted, total).apply(total)
+    assert fit.mean[0] == pytest.approx(mean) and fit.sd[0] ** 2 == pytest.approx(variance)
+
+
+def test_the_jackknife_and_the_bootstrap_agree_with_the_closed_form():
+    _, _, plain, adjusted = sampled(np.random.default_rng(4), n=500)
+    closed = eb.taylor(adjusted, METRICS).apply(METRICS)
+    assert jackknife(adjusted, METRICS).sd == pytest.approx(closed.sd, rel=0.12)
+    boot = bootstrap(adjusted, METRICS, replicates=1500, rng=1)
+    assert boot.sd == pytest.approx(closed.sd, rel=0.15)
+    assert boot.estimate == pytest.approx(closed.mean, rel=0.02)
+    assert np.isfinite(eb.influence(adjusted, P)["influence"]).all()
+    assert eb.taylor(plain, METRICS).apply(METRICS).sd != pytest.approx(closed.sd, rel=0.01)
+
+
+def test_the_jackknife_leaves_out_each_draw_in_turn():
+    _, resolved, _, adjusted = sampled(np.random.default_rng(5), n=60)
+    design, ids = adjusted.design, adjusted.units.ids[adjusted.expansion.unit]
+    Z = adjusted.contributions([eb.columns.COMMON_LINKS])
+    change, scale = adjusted.expansion.variance.jackknife(Z)
+    assert len(change) == len(scale) == 60 and scale == pytest.approx(59 / 60)
+    position = np.cumsum(resolved) - 1
+    for s in (0, 7, 33, 59):
+        rest = np.delete(ids, position[s]) if resolved[s] else ids
+        fewer = eb.Responding(
+            eb.UniformRecords(rest), np.delete(resolved, s), np.delete(np.asarray(design.classes), s)
+        )
+        units = adjusted.units.take(np.flatnonzero(adjusted.units.ids.isin(rest)))
+        total = eb.Sample(units, fewer).contributions([eb.columns.COMMON_LINKS]).sum()
+        assert change[s, 0] == pytest.approx(total - Z.sum())
+
+
+def test_all_samples_and_all_responses_of_a_small_population():
+    """Exact, by enumeration: 3 draws from 4 records in two classes, of which all but one are resolved."""
+    prediction, truth = {1: 1, 2: 1, 3: 2, 4: 2}, {1: 5, 2: 5, 3: 6, 4: 7}
+    code, y = (
+        np.array([0, 0, 1, 1]),
+        np.array([1.0, 1.0, 0.5, 0.5]),
+    )  # n²/N of each record's entity, per record
+    estimates = []
+    for records in itertools.product(range(4), repeat=3):
+        for lost in range(3):
+            resolved = np.arange(3) != lost
+            drawn = np.array(records)
+            classes = code[drawn]
+            if set(classes[~resolved]) - set(classes[resolved]):
+                continue
+            entities = [truth[r + 1] for r in drawn[resolved]]
+            labels = {r: e for r, e in truth.items() if e in entities}
+            design = eb.Responding(eb.UniformRecords(entities), resolved, classes)
+            sample = eb.Sample(eb.measure(prediction, labels), design)
+            found = sample.contributions([eb.columns.B3_PRECISION]).sum()
+            of_class = [y[drawn[resolved & (classes == g)]] for g in (0, 1)]
+            wanted = sum(4 / 3 * (classes == g).sum() * v.mean() for g, v in enumerate(of_class) if len(v))
+            estimates.append(found)
+            assert found == pytest.approx(wanted)
+    assert len(estimates) > 100
+
+
+def test_estimates_are_right_if_response_depends_on_classes():
+    rng = np.random.default_rng(6)
+    errors, covered = {"plain": [], "adjusted": []}, []
+    for _ in range(300):
+        _, _, *samples = sampled(rng)
+        for name, sample in zip(errors, samples, strict=True):
+            fit = eb.taylor(sample, METRICS).apply(METRICS)
+            errors[name].append(fit.mean - TRUTH)
+        low, high = fit.interval().T
+        covered.append((low <= TRUTH) & (TRUTH <= high))
+    plain, adjusted = (np.mean(e, axis=0) for e in errors.values())
+    noise = np.std(errors["adjusted"], axis=0) / np.sqrt(300)
+    assert (np.abs(adjusted) < 4 * noise + 0.004).all()
+    assert plain[1] < -0.012 and abs(adjusted[1]) < 0.3 * abs(plain[1])
+    assert (np.mean(covered, axis=0) > 0.93 - 2 * np.sqrt(0.93 * 0.07 / 300)).all()
+
+
+def test_worst_cases_hold_the_estimate_of_full_response_and_the_truth():
+    """Whatever the response: here the larger and the broken entities are resolved less often."""
+    rng = np.random.default_rng(7)
+    broken = (PEOPLE.pred.groupby(PEOPLE.true).transform("nunique") > 1).to_numpy()
+    held = []
+    for _ in range(100):
+        record, resolved, _, adjusted = sampled(rng, 200, lambda r: np.where(broken[r], 0.3, 0.9))
+        table = worst_cases(adjusted, [m.b3_recall])
+        full = eb.Sample(CENSUS, eb.UniformRecords())
+        values = CENSUS.column(eb.columns.B3_RECALL) / CENSUS.size
+        assert len(full.units) == len(values)
+        everyone = values[UNIT[record]].mean()
+        row = table.iloc[0]
+        assert row.all_wrong - 1e-12 <= everyone <= row.all_right + 1e-12
+        assert row.all_right - row.all_wrong == pytest.approx(1 - resolved.mean())
+        held.append(row.lower <= TRUTH[2] <= row.upper)
+    assert np.mean(held) >= 0.95
+
+
+def test_worst_cases_of_precision_under_ends_of_links_and_mixtures():
+    for plan in (LinkEnds(), Mixture(0.4)):
+        drawn = draw(PEOPLE.pred, plan, 200, 1)
+        records = drawn.table["record"]
+        unresolved = list(records.unique()[::7])
+        labels = PEOPLE.true[PEOPLE.true.isin(PEOPLE.true[records[~records.isin(unresolved)]])]
+        design = drawn.design(labels, unresolved=unresolved)
+        table = worst_cases(eb.Sample(eb.measure(PEOPLE.pred, labels), design), [P])
+        row = table.iloc[0]
+        assert row.lower < row.all_wrong < row.all_right < row.upper
+        assert row.all_wrong < TRUTH[0] < row.all_right
+        assert "reason" not in table
+
+
+def test_metrics_without_bounds_have_a_reason():
+    _, _, plain, adjusted = sampled(np.random.default_rng(8))
+    table = worst_cases(adjusted, [P, m.b3_recall])
+    assert table["lower"].isna().tolist() == [True, False]
+    assert "single draws may hold over 2 times" in table["reason"].iloc[0] and not table["reason"].iloc[1]
+    with pytest.raises(eb.DataError, match="with the design Responding, not UniformRecords"):
+        worst_cases(plain, P)
+
+
+def test_the_alarm_of_unresolved_draws_on_both_sides_of_its_threshold():
+    for lost, alarmed in ((20, False), (21, True)):
+        resolved = np.ones(200, bool)
+        resolved[:lost] = False
+        at = UNIT[np.arange(0, 4000, 20)[resolved]]
+        units, design = CENSUS.take(np.unique(at)), eb.UniformRecords(CENSUS.ids[at])
+        said = eb.alarms(eb.Sample(units, eb.Responding(design, resolved)), METRICS)
+        assert any("of the draws are unresolved" in s and "worst_cases" in s for s in said) == alarmed
+
+
+def test_drawn_records_may_stay_unresolved():
+    drawn = draw(PEOPLE.pred, Mixture(0.5), 150, 1)
+    records = drawn.table["record"]
+    unresolved = list(records.iloc[[3, 50]])
+    gone = records.isin(unresolved)
+    labels = PEOPLE.true[PEOPLE.true.isin(PEOPLE.true[records[~gone]])]
+    with pytest.raises(eb.DataError, match="drawn records have no label"):
+        drawn.design(labels[~labels.index.isin(unresolved)])
+    design = drawn.design(labels, unresolved=unresolved)
+    np.testing.assert_array_equal(design.resolved, ~gone)
+    np.testing.assert_array_equal(design.classes, eb.size_classes(drawn.table["size"], ~gone))
+    assert np.isfinite(eb.estimate(PEOPLE.pred, labels, design, METRICS).interval()).all()
+    odd = {record: int(record) % 2 for record in records}
+    assert set(drawn.design(labels, unresolved=unresolved, classes=odd).classes) == {0, 1}
+    assert not isinstance(drawn.design(PEOPLE.true), eb.Responding)
+    with pytest.raises(eb.DataError, match="1 unresolved records were not drawn: 'stranger'"):
+        drawn.design(labels, unresolved=["stranger"])
+    with pytest.raises(eb.DataError, match="all 150 draws are unresolved"):
+        drawn.design(labels, unresolved=list(records))
+    with pytest.raises(eb.DataError, match="draws have no class"):
+        drawn.design(labels, unresolved=unresolved, classes={records[0]: 1})
+
+
+def test_classes_by_size_have_resolved_draws():
+    rng = np.random.default_rng(9)
+    for _ in range(50):
+        size, resolved = rng.zipf(1.6, 80).clip(max=500), rng.random(80) < rng.random()
+        resolved[0] = True
+        classes = eb.size_classes(size, resolved, 5)
+        counts = pd.Series(resolved).groupby(classes).sum()
+        assert len(counts) == 1 or (counts >= 5).all()
+        assert (classes <= size).all()
+        for least in counts.index[1:]:
+            assert np.log2(least) % 1 == 0 and ((size >= least) == (classes >= least)).all()
+
+
+@pytest.mark.parametrize(
+    "resolved, classes, problem",
+    [
+        ([True, False], None, "1 of 2 draws are resolved, but the design has 3 draws"),
+        ([True, True, True, False], list("aaab"), "1 classes hold no resolved draw, such as 'b': merge"),
+        ([True, True, True, False], list("aaa"), "3 classes for 4 draws"),
+        ([True, True, True, False], ["a", None, "a", "a"], "1 of 4 draws have no class"),
+        ([1, 1, 1, 0], None, "resolved holds True or False"),
+        ([False], None, "True for one or more"),
+    ],
+)
+def test_other_responses_are_refused(resolved, classes, problem):
+    units = eb.measure({1: 1, 2: 1, 3: 2, 4: 2}, {1: 5, 2: 5, 3: 6})
+    with pytest.raises(eb.DataError, match=problem):
+        eb.Responding(eb.UniformRecords([5, 5, 6]), resolved, classes).expand(units)
+
+
+def test_designs_whose_draws_are_not_alike_are_refused():
+    strata = eb.Stratified({i: i % 2 for i in CENSUS.ids}, dict(enumerate(np.bincount(CENSUS.ids % 2))))
+    for design in (strata, eb.DistinctEntities(9000)):
+        with pytest.raises(eb.DataError, match=f"{type(design).__name__} takes no unresolved draws"):
+            eb.Responding(design, [True] * len(CENSUS) + [False]).expand(CENSUS)
+    drawn = draw(PEOPLE.pred, Poisson(), 100, 1)
+    records = drawn.table["record"]
+    labels = PEOPLE.true[PEOPLE.true.isin(PEOPLE.true[records[1:]])]
+    design = drawn.design(labels, unresolved=[records[0]])
+    with pytest.raises(eb.DataError, match="PoissonRecords takes no unresolved draws"):
+        eb.Sample(eb.measure(PEOPLE.pred, labels), design)
+
+
+def test_a_design_with_unresolved_draws_can_be_calibrated():
+    _, _, _, adjusted = sampled(np.random.default_rng(10), n=600)
+    both = eb.Sample(adjusted.units, eb.Calibrated(adjusted.design, fewest=5))
+    fit = eb.taylor(both, METRICS).apply(METRICS)
+    assert np.isfinite(fit.sd).all() and jackknife(both, METRICS).sd == pytest.approx(fit.sd, rel=0.25)

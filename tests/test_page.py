@@ -1,0 +1,530 @@
+"""The labelling page in a real browser, and the file of answers that it saves."""
+
+import json
+import re
+import shutil
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import erbayes as eb
+from erbayes.errors import DataError
+from erbayes.labelling import read_stars
+from erbayes.sampling import labelling_page, read_answers
+
+CHROMIUM = shutil.which("chromium")
+PRINT = "print of the draw"
+BROKEN = "document.title='x'"
+HOSTILE = [
+    f"</script><script>{BROKEN}</script>",
+    f'<img src=x onerror="{BROKEN}">',
+    "<!--<script>",
+    "__proto__",
+    "constructor",
+    "{data} {policy} ${1+1} \\1 &lt;",
+    " blanks at both ends ",
+    "line\u2028two\u202eturned 名\x1b[2J",
+]
+HOME = {0: "a", 1: "a", 2: "b", 3: "c", 4: "c", 5: "c"}
+"""Predicted cluster of each of the six records of one task."""
+
+
+def population(names=()):
+    """Ten tasks of six records: a prediction, the truth, and attributes, under ids of which some are given.
+
+    Record 0 of each six is drawn. In odd tasks record 1 of its cluster is another person; in every third
+    task record 3, a candidate, is the same person; in the sixth record 5 is, which is no candidate.
+    """
+    ids = [*names, *(f"r{i}" for i in range(len(names), 60))]
+    rows = []
+    for i, record in enumerate(ids):
+        task, j = divmod(i, 6)
+        same = j == 0 or (j == 1 and task % 2 == 0) or (j == 3 and task % 3 == 0) or (j == 5 and task == 6)
+        rows.append((record, f"{HOME[j]}{task}", f"p{task}" if same else f"q{i}", f"Ann {ids[i - j]} {j}"))
+    table = pd.DataFrame(rows, columns=["record", "cluster", "person", "name"]).set_index("record")
+    table["town"] = ["Leeds" if i % 5 else None for i in range(60)]
+    return table
+
+
+def tasks_of(table):
+    rows = [
+        (task + 1, table.index[6 * task + j], role)
+        for task in range(len(table) // 6)
+        for j, role in [(0, "drawn"), (1, "cluster"), (2, "candidate"), (3, "candidate"), (4, "candidate")]
+    ]
+    return pd.DataFrame(rows, columns=["task", "record", "role"]).join(table[["name", "town"]], on="record")
+
+
+def entities(answers):
+    """Drawn record -> the records that are the same, by the table that `read_answers` returns."""
+    drawn = answers[answers["role"] == "drawn"].set_index("task")["record"]
+    same = answers[answers["same"] == "y"]
+    return {drawn[task]: set(group) for task, group in same.groupby("task")["record"]}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("needs the browser `chromium`, Debian's package of that name")
+    api = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra `test`")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A page in a window of its own, with everything that it asks for and complains about."""
+
+    def __init__(self, browser, file, **window):
+        self.context = browser.new_context(accept_downloads=True, **window)
+        self.requests, self.complaints = [], []
+        self.context.on("request", lambda request: self.requests.append(request.url))
+        self.page = self.context.new_page()
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.set_default_timeout(20_000)
+        self.page.goto(file.as_uri())
+
+    def keys(self, *keys):
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def current(self):
+        return int(re.match(r"Task (\d+)", self.page.inner_text("#question small"))[1])
+
+    def count(self):
+        return self.page.inner_text("#count")
+
+    def load(self, path, then):
+        """Load a file, and wait until the page shows what the selector `then` names."""
+        self.page.set_input_files("#file", path)
+        self.page.wait_for_selector(then)
+
+    def save(self, path):
+        with self.page.expect_download() as download:
+            self.page.click("#save")
+        download.value.save_as(path)
+        return download.value.suggested_filename
+
+
+@pytest.fixture
+def visit(browser, tmp_path):
+    visits = []
+
+    def open_(tasks, annotator="Ada", fingerprint=PRINT, file="page.html", **window):
+        path = tmp_path / file
+        path.write_text(labelling_page(tasks, annotator, fingerprint), encoding="utf-8")
+        visits.append(Visit(browser, path, **window))
+        return visits[-1]
+
+    yield open_
+    for one in visits:
+        one.context.close()
+
+
+def label(visit, table, task):
+    """Answer one task by the truth, with keys alone; one answer is wrong first and taken back."""
+    here = table.iloc[6 * task : 6 * task + 6]
+    same = here["person"] == here["person"].iloc[0]
+    assert visit.current() == task + 1
+    if task == 4:
+        visit.keys("j", "n", "u")
+        assert visit.page.locator("tr.other").count() == 0
+    for j, key in enumerate(["n" if not same.iloc[1] else "j", "j", "y" if same.iloc[3] else "n"]):
+        visit.keys(*(["j"] if j == 0 else []), key)
+    if same.iloc[5]:
+        visit.keys("a")
+        visit.page.keyboard.type(here.index[5])
+        visit.keys("Enter", "Escape")
+    visit.keys("Enter")
+
+
+def test_ten_tasks_a_reload_hostile_ids_and_back(visit, tmp_path):
+    """Labels from the browser give the entities, and the estimate, of labels typed in directly."""
+    table = population(HOSTILE)
+    tasks = tasks_of(table)
+    seen = visit(tasks)
+    for task in range(5):
+        label(seen, table, task)
+    seen.page.fill("#note", HOSTILE[0])
+    before = seen.count()
+    seen.page.reload()
+    assert seen.count() == before == "5 of 10 done"
+    assert seen.current() == 6 and seen.page.input_value("#note") == HOSTILE[0]
+    for task in range(5, 10):
+        label(seen, table, task)
+    assert "All tasks are done" in seen.page.inner_text("#notice")
+    assert seen.save(tmp_path / "answers.json") == "answers-Ada.json"
+
+    answers = read_answers(tmp_path / "answers.json", tasks, PRINT)
+    drawn = table.index[::6]
+    typed = {record: set(table.index[table["person"] == table["person"][record]]) for record in drawn}
+    assert entities(answers) == typed
+    assert answers.loc[answers["role"] == "drawn", "note"].tolist() == ["", *[""] * 4, HOSTILE[0], *[""] * 4]
+    assert set(answers["annotator"]) == {"Ada", ""}
+    stars = [
+        read_stars(
+            pd.DataFrame([(d, r, True) for d, records in e.items() for r in sorted(records)]),
+            drawn,
+            left=0,
+            right=1,
+            answer=2,
+        )
+        for e in (entities(answers), typed)
+    ]
+    from_page, directly = (
+        eb.estimate(
+            table["cluster"], s.labels, eb.UniformRecords(s.draws), ["pairwise-precision", "pairwise-recall"]
+        )
+        for s in stars
+    )
+    pd.testing.assert_frame_equal(from_page.table(), directly.table())
+
+    assert seen.page.title() == "Which records are the same?"
+    assert seen.complaints == []
+    assert all(url.startswith(("file:", "blob:")) for url in seen.requests)
+
+
+def test_the_policy_lets_no_request_out_and_no_other_script_in(visit):
+    """A server beside the page hears nothing, and hears a page without the policy."""
+    seen = visit(tasks_of(population(HOSTILE)))
+    probe = """async address => {
+        const seen = [];
+        document.addEventListener("securitypolicyviolation", e => seen.push(e.effectiveDirective));
+        await fetch(address + "fetched").catch(() => {});
+        new Image().src = address + "image.png";
+        const script = document.createElement("script");
+        try { script.append("document.title = 'x'"); document.body.append(script); } catch {}
+        try { document.querySelector("main").innerHTML = "<b>x</b>"; } catch { seen.push("HTML of text"); }
+        await new Promise(resolve => setTimeout(resolve, 300));
+        return seen;
+    }"""
+    heard = []
+
+    class Server(BaseHTTPRequestHandler):
+        def do_GET(self):
+            heard.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<!doctype html><main></main>")
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/"
+        blocked = seen.page.evaluate(probe, address)
+        assert not heard and seen.page.title() != "x"
+        seen.page.goto(address)
+        assert seen.page.evaluate(probe, address) == []
+        assert {"/fetched", "/image.png"} <= set(heard)
+        assert seen.page.title() == "x"
+        server.shutdown()
+    assert {"connect-src", "img-src", "HTML of text"} <= set(blocked)
+
+
+def test_text_of_the_data_is_shown_as_it_is(visit):
+    table = population(HOSTILE)
+    seen = visit(tasks_of(table))
+    named = [seen.page.text_content(f"tbody tr.record:nth-child({i}) th") for i in (2,)]
+    assert named == [HOSTILE[1]]
+    seen.keys("ArrowRight")
+    shown = seen.page.locator("#top .name").text_content()
+    assert shown == HOSTILE[6]
+    assert seen.page.locator("#cluster .name").text_content() == "line\u2028two\ufffdturned 名\ufffd[2J"
+
+
+def test_marks_show_what_differs(visit):
+    rows = [
+        (1, "a", "drawn", "MUELLER", 1970.0, None),
+        (1, "b", "candidate", "MUENLER", 1970.0, "Bonn"),
+        (1, "c", "candidate", "mueller ", np.nan, "Bonn"),
+        (1, "d", "candidate", "Schmidt", 1971.0, None),
+    ]
+    seen = visit(pd.DataFrame(rows, columns=["task", "record", "role", "name", "year", "town"]))
+    kinds = [
+        [cell.get_attribute("class") for cell in row.locator("td:not(.answer)").all()]
+        for row in seen.page.locator("#candidates tr.record").all()
+    ]
+    assert kinds == [["differs", "agrees", None], ["agrees", "lacks", None], ["differs", "differs", "lacks"]]
+    assert seen.page.locator("mark").all_inner_texts() == ["N", "1"]
+    assert seen.page.locator("#top td .value").all_inner_texts() == ["MUELLER", "1970", "–"]
+
+
+def test_search_narrows_the_records_as_one_types(visit, tmp_path):
+    table = population()
+    seen = visit(tasks_of(table))
+    seen.keys("/")
+    seen.page.keyboard.type("ANN 3")
+    assert seen.page.locator("tr.record:visible:not(.drawn) .name").all_inner_texts() == ["r3"]
+    seen.keys("Enter", "y", "Escape")
+    assert seen.page.locator("tr.same .name").all_inner_texts() == ["r3"]
+    seen.keys("/", "Escape")
+    assert seen.page.locator("tr.record:visible:not(.drawn)").count() == 4
+    seen.keys("Enter")
+    seen.save(tmp_path / "answers.json")
+    assert entities(read_answers(tmp_path / "answers.json", tasks_of(table), PRINT))["r0"] == {
+        "r0",
+        "r1",
+        "r3",
+    }
+
+
+def test_undo_takes_back_each_kind_of_answer(visit):
+    seen = visit(tasks_of(population()))
+    seen.keys("j", "n", "y", "Enter", "?", "a")
+    assert seen.current() == 3 and seen.count() == "2 of 10 done"
+    seen.page.keyboard.type("z1")
+    seen.keys("Enter", "Escape")
+    seen.page.click("tr:has-text('z1') >> text=Remove")
+    seen.keys("u")
+    assert seen.page.locator("#added .name").inner_text() == "z1"
+    seen.keys("u", "u")
+    assert seen.current() == 2 and seen.count() == "1 of 10 done"
+    seen.keys("Control+z")
+    assert seen.current() == 1 and seen.count() == "0 of 10 done"
+    assert seen.page.locator("tr.same, tr.other").count() == 2
+    seen.keys("u", "u", "u")
+    assert seen.page.locator("tr.same, tr.other").count() == 0
+    assert seen.page.inner_text("#said") == "Nothing to undo."
+
+
+def test_cannot_tell_and_open_tasks_are_told_apart(visit, tmp_path):
+    tasks = tasks_of(population())
+    seen = visit(tasks)
+    seen.keys("Enter", "?", "j", "y")
+    seen.save(tmp_path / "answers.json")
+    assert "8 tasks are open" in seen.page.inner_text("#notice")
+    drawn = read_answers(tmp_path / "answers.json", tasks, PRINT)[lambda t: t["role"] == "drawn"]
+    assert drawn["same"].tolist() == ["y", *[""] * 9]
+    assert drawn["cannot_tell"].tolist() == ["", "x", *[""] * 8]
+    states = [b.get_attribute("aria-label").rsplit(", ")[-1] for b in seen.page.locator("#all button").all()]
+    assert states == ["done", "cannot tell", "started", *["open"] * 7]
+
+
+def test_answers_can_be_loaded_elsewhere_and_overwrite_only_after_a_question(visit, tmp_path):
+    tasks, path = tasks_of(population()), tmp_path / "answers.json"
+    here = visit(tasks)
+    here.keys("Enter", "Enter", "j", "y")
+    here.save(path)
+    there = visit(tasks)
+    there.load(path, "text=Loaded answers of 3 tasks")
+    assert there.current() == 3 and there.count() == "2 of 10 done"
+    assert there.page.locator("tr.same .name").all_inner_texts() == ["r13"]
+    there.keys("n")
+    there.keys("ArrowLeft", "j", "n")
+    there.load(path, "text=2 tasks have other answers")
+    there.page.click("#no")
+    there.page.wait_for_selector("text=Nothing was loaded")
+    assert there.page.locator("tr.other .name").first.inner_text() == "r7"
+    there.load(path, "dialog[open]")
+    there.page.click("#yes")
+    there.page.wait_for_selector("text=Loaded answers")
+    assert there.current() == 3
+    there.keys("ArrowLeft")
+    assert there.page.locator("#cluster tr.same").count() == 1
+    there.keys("u")
+    assert there.page.locator("#cluster tr.other").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"version": 2}, "no file of answers"),
+        ({"fingerprint": "other"}, "another draw"),
+        ({"annotator": "Bo"}, "answers of Bo"),
+        ({"answers": [{"task": 1, "record": "r6"}]}, "1 task of this file is not in this page"),
+        ("not JSON", "no file of answers"),
+    ],
+)
+def test_other_files_are_not_loaded(visit, tmp_path, changed, said):
+    good = {"version": 1, "fingerprint": PRINT, "annotator": "Ada", "answers": []}
+    path = tmp_path / "other.json"
+    path.write_text(changed if isinstance(changed, str) else json.dumps(good | changed))
+    seen = visit(tasks_of(population()))
+    seen.load(path, f"text={said}")
+    assert seen.count() == "0 of 10 done"
+
+
+def test_a_browser_that_keeps_nothing_is_told(browser, tmp_path):
+    file = tmp_path / "page.html"
+    file.write_text(labelling_page(tasks_of(population()), "Ada", PRINT), encoding="utf-8")
+    context = browser.new_context()
+    context.add_init_script(
+        "Object.defineProperty(window, 'localStorage', {get() { throw new Error('blocked') }})"
+    )
+    page = context.new_page()
+    page.goto(file.as_uri())
+    assert "keeps no progress" in page.inner_text("#notice")
+    page.keyboard.press("Enter")
+    assert page.inner_text("#count") == "1 of 10 done"
+    context.close()
+
+
+def test_progress_belongs_to_one_annotator_and_one_draw(browser, tmp_path):
+    """In one browser, whose pages of files share their storage."""
+    tasks = tasks_of(population())
+    context = browser.new_context()
+    page = context.new_page()
+    for name, (annotator, fingerprint, count) in {
+        "a": ("Ada", PRINT, "0 of 10 done"),
+        "b": ("Bo", PRINT, "0 of 10 done"),
+        "c": ("Ada", "another", "0 of 10 done"),
+        "d": ("Ada", PRINT, "1 of 10 done"),
+    }.items():
+        file = tmp_path / f"{name}.html"
+        file.write_text(labelling_page(tasks, annotator, fingerprint), encoding="utf-8")
+        page.goto(file.as_uri())
+        assert page.inner_text("#count") == count
+        page.keyboard.press("Enter")
+    context.close()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_is_wider_than_the_window(visit, width):
+    seen = visit(tasks_of(population(["a-long-id" * 12, *HOSTILE])), viewport={"width": width, "height": 800})
+    beyond = "e => e.scrollWidth - e.clientWidth"
+    for _ in range(2):
+        assert seen.page.locator("html").evaluate(beyond) == 0
+        assert seen.page.locator("main").evaluate(beyond) == 0
+        seen.keys("Enter")
+
+
+def test_five_thousand_tasks(visit):
+    table = population()
+    one = tasks_of(table)
+    many = pd.concat(
+        [one.assign(task=one["task"] + 10 * i, record=one["record"] + f"-{i}") for i in range(500)]
+    )
+    seen = visit(many)
+    assert seen.count() == "0 of 5,000 done"
+    seen.keys(*["Enter"] * 20)
+    seen.page.reload()
+    assert seen.count() == "20 of 5,000 done" and seen.current() == 21
+
+
+# ---- without a browser
+
+
+def saved(answers=(), **changed):
+    return json.dumps(
+        {"version": 1, "fingerprint": PRINT, "annotator": "Ada", "answers": list(answers)} | changed
+    )
+
+
+def answer(**changed):
+    whole = {"task": 1, "record": "r0", "same": ["r1"], "different": ["r2", "r3", "r4"], "added": []}
+    return whole | {"cannot_tell": False, "note": "", "done": True} | changed
+
+
+def test_integer_ids_come_back_as_integers():
+    tasks = pd.DataFrame({"task": [1, 1], "record": [2**60 + 1, 7], "role": ["drawn", "cluster"]})
+    one = answer(record=str(2**60 + 1), same=["7"], different=[], added=["9007199254740993"])
+    read = read_answers(saved([one]), tasks, PRINT)
+    assert read["record"].tolist() == [2**60 + 1, 7, 9007199254740993]
+    assert read["record"].dtype == np.int64 and read["task"].tolist() == [1, 1, 1]
+    with pytest.raises(DataError, match="added id 'x' is no integer"):
+        read_answers(saved([one | {"added": ["x"]}]), tasks, PRINT)
+    page = labelling_page(tasks, "Ada", PRINT)
+    assert f'["{2**60 + 1}"]' in page, "a number of JavaScript has 53 bits"
+
+
+def test_tasks_that_nobody_has_opened_are_blank():
+    read = read_answers(saved(), tasks_of(population()), PRINT)
+    assert len(read) == 50 and (read[["same", "cannot_tell", "note", "annotator"]] == "").all(axis=None)
+
+
+def test_a_file_is_read_as_its_text(tmp_path):
+    path = tmp_path / "answers.json"
+    path.write_text(saved([answer(added=["r9"])]), encoding="utf-8")
+    tasks = tasks_of(population())
+    read = read_answers(path, tasks, PRINT)
+    pd.testing.assert_frame_equal(read, read_answers(path.read_text(), tasks, PRINT))
+    assert read.iloc[5][["task", "record", "role", "same"]].tolist() == [1, "r9", "added", "y"]
+    assert read["task"].is_monotonic_increasing
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("answers.json", "cannot read the answers.*a file needs its Path"),
+        ("[]", "no file of answers"),
+        ("{}", "no file of answers"),
+        (saved(version=2), "version 2; this erbayes reads 1"),
+        (saved(fingerprint="x"), "another draw or another prediction.*'x'"),
+        (saved(annotator=None), "names no annotator"),
+        (saved([7]), "answer 1 is int"),
+        (saved([{"task": 1}]), "answer 1 lacks 'record', 'same'"),
+        (saved([answer(same="r1")]), "'same' is 'r1', not texts"),
+        (saved([answer(same=[1])]), r"'same' is \[1\], not texts"),
+        (saved([answer(cannot_tell=1)]), "'cannot_tell' is 1, not bool"),
+        (saved([answer(task="1")]), "'task' is '1', not int"),
+        (saved([answer(task=11)]), "task 11 of record 'r0' is not among the 10 tasks"),
+        (saved([answer(record="r6")]), "task 1 of record 'r6' is not among"),
+        (saved([answer(), answer()]), "task 1 is answered twice"),
+        (saved([answer(same=["r1", "r2"])]), "more than one answer about records 'r2'"),
+        (saved([answer(different=["r2", "r2", "r3", "r4"])]), "more than one answer about records 'r2'"),
+        (saved([answer(same=["r1", "r99"])]), "task 1 does not show records 'r99'"),
+        (saved([answer(same=["r1", "r0"])]), "task 1 does not show records 'r0'"),
+        (saved([answer(different=["r2", "r3"], added=["r4"])]), "shows records 'r4', which cannot be added"),
+        (saved([answer(added=["r0"])]), "shows records 'r0', which cannot be added"),
+        (saved([answer(different=["r2"])]), "1 tasks are said to be done and lack answers about 2 records"),
+    ],
+)
+def test_other_answers_are_refused(text, said):
+    with pytest.raises(DataError, match=said):
+        read_answers(text, tasks_of(population()), PRINT)
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(DataError, match=r"cannot read .*none\.json"):
+        read_answers(tmp_path / "none.json", tasks_of(population()), PRINT)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda t: t.drop(columns="role"), "no column 'role'"),
+        (lambda t: t.iloc[:0], "no tasks"),
+        (lambda t: t.assign(task=t["task"].astype(str)), "must be integers"),
+        (lambda t: t.assign(role=t["role"].replace("cluster", "home")), "10 rows .* such as 'home'"),
+        (
+            lambda t: t[t["role"] != "drawn"],
+            "10 tasks do not have one drawn record each, such as task 1 with 0",
+        ),
+        (
+            lambda t: pd.concat([t, t.iloc[[1, 1]]]),
+            "2 rows repeat a record of their task, such as 'r1' in task 1",
+        ),
+        (lambda t: t.assign(record=t["record"].where(t["record"] != "r1")), "1 of 50 are missing"),
+        (lambda t: t.assign(same="y"), "hold answers in 50 cells"),
+        (lambda t: pd.concat([t, t[["name"]]], axis=1), "columns 'name' twice"),
+        (lambda t: t.to_dict(), "tasks are a DataFrame"),
+    ],
+)
+def test_other_tables_of_tasks_are_refused(change, said):
+    with pytest.raises(DataError, match=said):
+        labelling_page(change(tasks_of(population())), "Ada", PRINT)
+
+
+def test_an_annotator_needs_a_name():
+    with pytest.raises(DataError, match="the annotator has no text"):
+        labelling_page(tasks_of(population()), " ", PRINT)
+    with pytest.raises(DataError, match="the fingerprint is a str, not int"):
+        labelling_page(tasks_of(population()), "Ada", 7)
+
+
+def test_the_page_needs_no_other_file():
+    page = labelling_page(tasks_of(population(HOSTILE)), "Ada <b>", PRINT, title="<title> & {data}")
+    assert "://" not in page and "<link" not in page and " src=" not in page.split('id="data"')[0]
+    assert "<title>&lt;title&gt; &amp; {data}</title>" in page
+    (data,) = re.findall(r'id="data">(.*?)</script>', page, re.DOTALL)
+    assert not set("<>&\u2028") & set(data)
+    assert json.loads(data)["file"] == "answers-Ada-b.json"
+    assert Path(json.loads(data)["file"]).name == json.loads(data)["file"]

@@ -1,0 +1,565 @@
+"""Draws: which records, with which probability, and estimates that are unbiased over all of them."""
+
+import hashlib
+import json
+from fractions import Fraction
+from functools import cache
+from itertools import pairwise, permutations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import erbayes as eb
+from erbayes import metrics as m
+from erbayes import sampling as sa
+from erbayes.sampling.places import Line, at_equal_distances, at_points, in_order, ordered_counts
+from erbayes.sampling.plans import PLANS, from_plain, to_plain
+from erbayes.sampling.source import keys_of
+
+PRED = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b", 6: "c", 7: "d", 8: "d", 9: "e"}
+TRUE = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y", 6: "z", 7: "u", 8: "v", 9: "v"}
+M = {r: list(PRED.values()).count(k) for r, k in PRED.items()}
+KIND = {r: "odd" if r % 2 else "even" for r in PRED}
+ODDS = {r: float(r) for r in PRED}
+LARGER = {f"r{i}": f"k{int(i**0.6)}" for i in range(2000)}
+P = m.pairwise_precision
+
+
+def shares(weight):
+    total = sum(weight.values())
+    return {r: w / total for r, w in weight.items()}
+
+
+def uniform():
+    return dict.fromkeys(PRED, 1.0)
+
+
+CHANCES = {
+    sa.Records(): shares(uniform()),
+    sa.LinkEnds(): shares({r: s - 1 for r, s in M.items()}),
+    sa.RootSize(): shares({r: s**0.5 for r, s in M.items()}),
+    sa.Mixture(0.3): {r: 0.3 / 9 + 0.7 * (s - 1) / sum(k - 1 for k in M.values()) for r, s in M.items()},
+    sa.Mixture(0.5, sa.RootSize()): {
+        r: 0.5 / 9 + 0.5 * s**0.5 / sum(k**0.5 for k in M.values()) for r, s in M.items()
+    },
+    sa.GivenChances(): shares(ODDS),
+}
+"""The chance of each record under each plan with replacement, in plain Python."""
+
+
+def values_of(plan):
+    return (
+        {sa.GivenChances: ODDS, sa.Strata: KIND}.get(type(plan))
+        if getattr(plan, "starts", None) is None
+        else None
+    )
+
+
+# Which records
+
+
+def in_key_order(ids, seed):
+    """Ids in the order of their keys, in plain Python."""
+    return sorted(ids, key=lambda i: (hashlib.md5(f"{seed}:{i}".encode()).hexdigest()[:16], str(i)))
+
+
+def on_a_line(chance, n, seed):
+    """Records laid end to end in the order of their keys, each as long as its chance."""
+    ordered = in_key_order(PRED, seed)
+    ends = np.cumsum([chance[r] for r in ordered])
+    return [
+        ordered[int(np.searchsorted(ends, p, side="right"))] for p in np.random.default_rng(seed).random(n)
+    ]
+
+
+def by_size(chance, n, seed):
+    """A size, a cluster of this size, a record of this cluster: each by one random number."""
+    clusters = {s: in_key_order({k for r, k in PRED.items() if M[r] == s}, seed) for s in set(M.values())}
+    ends = np.cumsum([sum(p for r, p in chance.items() if M[r] == s) for s in sorted(clusters)])
+    found, met = [], {}
+    for a, b, c in np.random.default_rng(seed).random((n, 3)):
+        s = sorted(clusters)[int(np.searchsorted(ends, a, side="right"))]
+        place = (s, int(b * len(clusters[s])))
+        met.setdefault(place, sum(size == s for size, _ in met))
+        cluster = clusters[s][met[place]]
+        found.append(in_key_order([r for r, k in PRED.items() if k == cluster], seed)[int(c * s)])
+    return found
+
+
+@pytest.mark.parametrize("plan", CHANCES, ids=repr)
+@pytest.mark.parametrize("seed", [0, 7])
+def test_draws_are_those_made_by_hand(plan, seed):
+    drawn = sa.draw(PRED, plan, 30, seed, values=values_of(plan))
+    wanted = (on_a_line if isinstance(plan, sa.GivenChances) else by_size)(CHANCES[plan], 30, seed)
+    assert drawn.table["record"].tolist() == wanted
+    assert drawn.table["cluster"].tolist() == [PRED[r] for r in wanted]
+    assert drawn.table["size"].tolist() == [M[r] for r in wanted]
+    np.testing.assert_allclose(drawn.table["probability"], [CHANCES[plan][r] for r in wanted], rtol=1e-12)
+    inside = {k for r, k in PRED.items() if r in set(wanted)}
+    assert dict(drawn.members.to_numpy().tolist()) == {r: k for r, k in PRED.items() if k in inside}
+
+
+@pytest.mark.parametrize("plan", CHANCES, ids=repr)
+def test_every_record_is_drawn_with_its_chance(plan):
+    """30 draws each from 40 seeds; repeats of records are as frequent as with replacement."""
+    source = sa.InMemory.of(PRED, values_of(plan))
+    tables = [plan.draw(source, 30, seed)["record"] for seed in range(40)]
+    found = pd.concat(tables).value_counts().reindex(PRED).fillna(0) / 1200
+    p = pd.Series(CHANCES[plan])
+    assert (np.abs(found - p) <= 4.5 * np.sqrt(p * (1 - p) / 1200)).all()
+    repeated = np.mean(
+        [table[0] == table[1] for table in tables for table in table.to_numpy().reshape(-1, 2)]
+    )
+    chance = (p**2).sum()
+    assert abs(repeated - chance) < 4.5 * np.sqrt(chance * (1 - chance) / 600)
+
+
+@pytest.mark.parametrize("plan", [sa.Records(), sa.LinkEnds(), sa.Mixture(0.3)], ids=repr)
+def test_every_record_has_its_share_of_the_line(plan):
+    source = sa.InMemory.of(LARGER)
+    phi = plan.column(source.known).phi
+    total = phi(source.size.astype(float)).sum()
+    line = Line(lambda rows: phi(rows["size"].to_numpy(dtype=float)) / total, at_equal_distances(10**6, 3))
+    (rows,) = at_points(source, ordered_counts(source, 5), [line], 5)
+    found = rows["record"].value_counts().reindex(source.records).fillna(0) / 1e6
+    np.testing.assert_allclose(found, phi(source.size.astype(float)) / total, atol=1.01e-6)
+
+
+def test_a_smaller_number_of_draws_gives_the_first_of_them():
+    many = sa.draw(LARGER, sa.RootSize(), 50, 4).table
+    few = sa.draw(LARGER, sa.RootSize(), 20, 4).table
+    pd.testing.assert_frame_equal(few, many.iloc[:20])
+
+
+def test_the_order_of_rows_and_the_type_of_table_do_not_matter():
+    shuffled = pd.Series(LARGER).sample(frac=1, random_state=1)
+    frame = pd.DataFrame({"id": shuffled.index, "k": shuffled.to_numpy()})
+    for plan in (sa.Mixture(), sa.Poisson(), sa.Systematic(), sa.PredictedClusters(sa.Records())):
+        first = sa.draw(LARGER, plan, 40, 9)
+        for same in (shuffled, frame, sa.InMemory.of(frame)):
+            again = sa.draw(same, plan, 40, 9)
+            pd.testing.assert_frame_equal(again.table, first.table)
+            assert again.fingerprint == first.fingerprint
+
+
+def test_ids_that_are_numbers_draw_as_their_texts_do():
+    numbers = sa.draw(PRED, sa.Records(), 20, 1).table["record"]
+    texts = sa.draw({str(r): k for r, k in PRED.items()}, sa.Records(), 20, 1).table["record"]
+    assert numbers.astype(str).tolist() == texts.tolist()
+
+
+def test_records_of_one_key_are_ordered_by_their_texts():
+    rows = pd.DataFrame({"record": ["b", "é", "a", "c"], "key": np.array([5, 5, 5, 1], dtype=np.uint64)})
+    assert in_order(rows)["record"].tolist() == ["c", "a", "b", "é"]
+
+
+def test_the_fingerprint_is_that_of_the_documentation_and_notices_changes():
+    drawn = sa.draw(PRED, sa.Records(), 20, 1)
+    assert set(drawn.table["cluster"]) == set("abcde")
+    lines = sorted(f"{r}\t{k}".encode() for r, k in PRED.items())
+    digest = hashlib.md5(b"\n".join([b"1:2,2:2,3:1", *lines])).hexdigest()[:16]
+    assert drawn.fingerprint == f"9-5-{digest}"
+    drawn.refuse_another(dict(reversed(PRED.items())))
+    for other in (
+        PRED | {9: "d"},
+        {r: k for r, k in PRED.items() if r != 9},
+        PRED | {1: "b", 3: "a"},
+        PRED | {9: "f"},
+    ):
+        with pytest.raises(eb.DataError, match="this is not the prediction that was drawn from: its finger"):
+            drawn.refuse_another(other)
+
+
+def test_poisson_draws_are_records_whose_numbers_are_below_their_chances():
+    for plan, n in ((sa.Poisson(), 100), (sa.Poisson(sa.LinkEnds()), 400)):
+        source = sa.InMemory.of(LARGER)
+        phi = plan.of.column(source.known).phi(source.size.astype(float))
+        inclusion = np.minimum(n * phi / phi.sum(), 1)
+        number = [int(hashlib.md5(f"6:{r}".encode()).hexdigest()[:16], 16) / 2**64 for r in LARGER]
+        wanted = {r for r, u, p in zip(LARGER, number, inclusion, strict=True) if u < p}
+        table = sa.draw(LARGER, plan, n, 6).table
+        assert set(table["record"]) == wanted and table["record"].is_unique
+        p = dict(zip(LARGER, inclusion, strict=True))
+        np.testing.assert_allclose(table["probability"], [p[r] for r in table["record"]], rtol=1e-12)
+    fewer = sa.draw(LARGER, sa.Poisson(), 50, 6).table["record"]
+    assert set(fewer) <= set(sa.draw(LARGER, sa.Poisson(), 100, 6).table["record"])
+
+
+def test_poisson_draws_stay_if_the_prediction_grows():
+    old = {r: k for r, k in LARGER.items() if int(r[1:]) < 1500}
+    n_old, n_new = 150, 200  # the same probability, .1
+    before, after = (
+        set(sa.draw(p, sa.Poisson(), n, 2).table["record"]) for p, n in ((old, n_old), (LARGER, n_new))
+    )
+    assert before == after & set(old)
+
+
+def test_systematic_draws_have_no_repeats_and_their_probabilities():
+    counts = dict.fromkeys(PRED, 0)
+    p = shares({r: s**0.5 for r, s in M.items()})
+    source = sa.InMemory.of(PRED)
+    for seed in range(150):
+        table = sa.Systematic().draw(source, 3, seed)
+        assert table["record"].is_unique and len(table) == 3
+        for r in table["record"]:
+            counts[r] += 1
+    np.testing.assert_allclose(table["probability"], [3 * p[r] for r in table["record"]], rtol=1e-12)
+    found = np.array([counts[r] / 150 for r in PRED])
+    wanted = np.array([3 * p[r] for r in PRED])
+    assert (np.abs(found - wanted) < 4.5 * np.sqrt(wanted * (1 - wanted) / 150)).all()
+
+
+def test_predicted_clusters_have_no_repeats_and_their_probabilities():
+    size = {k: list(PRED.values()).count(k) for k in PRED.values()}
+    cases = [
+        (sa.PredictedClusters(), 2, dict.fromkeys(size, 2 / 5)),
+        (sa.PredictedClusters(sa.Records()), 2, {k: 2 * s / 9 for k, s in size.items()}),
+        (sa.PredictedClusters(sa.Records()), 4, {"a": 1, "b": 1, "d": 1, "c": 0.5, "e": 0.5}),
+        (sa.PredictedClusters(sa.LinkEnds()), 2, {"a": 0.5, "b": 1, "d": 0.5, "c": 0, "e": 0}),
+    ]
+    for plan, n, wanted in cases:
+        counts = dict.fromkeys(size, 0)
+        for seed in range(60):
+            table = plan.draw(sa.InMemory.of(PRED), n, seed)
+            assert table["cluster"].is_unique and len(table) == n
+            assert [PRED[r] for r in table["record"]] == table["cluster"].tolist()
+            for k in table["cluster"]:
+                counts[k] += 1
+        np.testing.assert_allclose(table["probability"], [wanted[k] for k in table["cluster"]], rtol=1e-12)
+        for k, p in wanted.items():
+            assert abs(counts[k] / 60 - p) <= 4.5 * np.sqrt(p * (1 - p) / 60)
+
+
+def test_strata_draw_their_allocation_inside_themselves():
+    drawn = sa.draw(LARGER, sa.Strata((1, 15, 25), {"1": 5, "15": 7, "25": 3}), 15, 1).table
+    assert drawn["stratum"].tolist() == ["1"] * 5 + ["15"] * 7 + ["25"] * 3
+    of = np.searchsorted([1, 15, 25], drawn["size"], side="right") - 1
+    assert np.array(["1", "15", "25"])[of].tolist() == drawn["stratum"].tolist()
+    size = pd.Series(LARGER).map(pd.Series(LARGER).value_counts())
+    records = {"1": (size < 15).sum(), "15": ((size >= 15) & (size < 25)).sum(), "25": (size >= 25).sum()}
+    np.testing.assert_allclose(drawn["probability"], [1 / records[h] for h in drawn["stratum"]])
+    default = sa.draw(LARGER, sa.Strata((1, 15, 25)), 50, 1).table["stratum"].value_counts()
+    for h, n in records.items():
+        assert abs(default[h] - 50 * n / 2000) < 1 or default[h] == 2
+    values = {r: int(r[1:]) % 3 for r in LARGER}
+    table = sa.draw(LARGER, sa.Strata(of=sa.RootSize()), 30, 1, values=values).table
+    assert [values[r] for r in table["record"]] == table["stratum"].tolist()
+
+
+# Estimates: unbiased over all draws of a plan, with the design that it makes itself
+
+SIZES = pd.Series(M)
+LABELS = pd.Series(TRUE)
+CENSUS = eb.taylor(eb.Sample(eb.measure(PRED, TRUE), eb.UniformClusters(5)), eb.ALL)
+
+
+def known():
+    return eb.measure(PRED, TRUE).known
+
+
+SOURCE = sa.InMemory.of(PRED)
+
+
+@cache
+def units_of(entities):
+    return eb.measure(PRED, LABELS[LABELS.isin(entities)])
+
+
+def designed(plan, records, probability, **columns):
+    """The sample of these draws, by the design that the plan makes of their table."""
+    table = pd.DataFrame(
+        {"record": records, "cluster": [PRED[r] for r in records], "size": [M[r] for r in records]}
+        | {"probability": probability}
+        | columns
+    )
+    drawn = sa.Drawn(table, plan, len(records), 0, known(), "")
+    labels = LABELS[LABELS.isin(LABELS[records])]
+    values = values_of(plan)
+    values = None if values is None else {r: values[r] for r in labels.index}
+    return eb.Sample(units_of(frozenset(labels)), drawn.design(labels, values, SOURCE))
+
+
+def unbiased(chance, samples, columns):
+    """Check totals of columns, and their variances, over all samples."""
+    wanted = np.array([c.count(eb.measure(PRED, TRUE)).sum() for c in columns])
+    mean, variance = [], []
+    for sample in samples:
+        Z = sample.contributions(columns)
+        mean.append(Z.sum(axis=0))
+        variance.append(sample.expansion.variance.covariance(Z).diagonal())
+    mean, variance = np.array(mean), np.array(variance)
+    assert sum(chance) == pytest.approx(1)
+    np.testing.assert_allclose(chance @ mean, wanted, rtol=1e-12)
+    np.testing.assert_allclose(chance @ variance, chance @ (mean - wanted) ** 2, rtol=1e-9, atol=1e-9)
+
+
+ANY = [c for c in eb.columns.COLUMNS if c.identified(eb.measure(PRED, TRUE))]
+
+
+@pytest.mark.parametrize("plan", CHANCES, ids=repr)
+def test_totals_are_unbiased_over_all_draws(plan):
+    p, chance, samples = CHANCES[plan], [], []
+    for records in product(PRED, repeat=2):
+        if p[records[0]] * p[records[1]]:
+            extra = {"value": [ODDS[r] for r in records]} if isinstance(plan, sa.GivenChances) else {}
+            chance.append(p[records[0]] * p[records[1]])
+            samples.append(designed(plan, list(records), [p[r] for r in records], **extra))
+    columns = [eb.columns.COMMON_LINKS, eb.columns.PREDICTED_LINKS] if plan == sa.LinkEnds() else ANY
+    unbiased(np.array(chance), samples, columns)
+
+
+STRATA = {
+    sa.Strata((1, 2)): (lambda r: "1" if M[r] == 1 else "2", lambda r: 1.0),
+    sa.Strata((1, 3), of=sa.RootSize()): (lambda r: "1" if M[r] < 3 else "3", lambda r: M[r] ** 0.5),
+    sa.Strata(): (lambda r: KIND[r], lambda r: 1.0),
+    sa.Strata(of=sa.RootSize()): (lambda r: KIND[r], lambda r: M[r] ** 0.5),
+}
+
+
+@pytest.mark.parametrize("plan", STRATA, ids=repr)
+def test_totals_are_unbiased_over_all_draws_in_strata(plan):
+    stratum, weight = STRATA[plan]
+    names = sorted({stratum(r) for r in PRED})
+    p = [shares({r: weight(r) for r in PRED if stratum(r) == h}) for h in names]
+    chance, samples = [], []
+    for records in product(p[0], p[0], p[1], p[1]):
+        of = [p[0], p[0], p[1], p[1]]
+        single = [q[r] for q, r in zip(of, records, strict=True)]
+        chance.append(np.prod(single))
+        samples.append(designed(plan, list(records), single, stratum=[stratum(r) for r in records]))
+    unbiased(np.array(chance), samples, ANY)
+
+
+def systematic(p, order, start):
+    """Positions that points at equal distances choose from elements in an order, (n,)."""
+    return order[np.searchsorted(np.cumsum(p[order]), start + np.arange(round(p.sum())), side="right")]
+
+
+def test_systematic_totals_are_unbiased_in_every_order():
+    p, y = np.array([0.25, 0.75, 0.5, 0.9, 0.6]), np.array([3.0, 1.0, 0.0, 2.0, 5.0])
+    for order in map(np.array, permutations(range(5))):
+        cuts = np.unique(np.concatenate([[0, 1], np.cumsum(p[order]) % 1]).round(12))
+        mean = 0.0
+        for low, high in pairwise(cuts):
+            taken = systematic(p, order, (low + high) / 2)
+            mean += (high - low) * (y / p)[taken].sum()
+        assert mean == pytest.approx(y.sum(), rel=1e-9)
+
+
+def test_hartley_and_rao_are_close_in_random_order():
+    rng = np.random.default_rng(1)
+    size = rng.gamma(1.5, size=300) + 0.1
+    p, y = 12 * size / size.sum(), size * rng.uniform(0.5, 1.5, 300)
+    assert p.max() < 1
+    estimates, variances = [], []
+    for _ in range(6000):
+        taken = systematic(p, rng.permutation(300), rng.random())
+        z = (y / p)[taken]
+        estimates.append(z.sum())
+        variance = eb.variance.HartleyRaoDraws(p[taken], float((p**2).sum()))
+        variances.append(variance.covariance(z[:, None])[0, 0])
+    assert np.mean(estimates) == pytest.approx(y.sum(), rel=0.01)
+    assert np.mean(variances) == pytest.approx(np.var(estimates), rel=0.08)
+
+
+def test_predicted_clusters_are_estimated_by_their_own_design():
+    prediction, truth = pd.Series(LARGER), pd.Series({r: i // 7 for i, r in enumerate(LARGER)})
+    census = eb.measure_predicted(prediction, truth, prediction.unique())
+    wanted = census.column(eb.columns.COMMON_LINKS).sum() / census.column(eb.columns.PREDICTED_LINKS).sum()
+    for plan in (
+        sa.PredictedClusters(),
+        sa.PredictedClusters(sa.Records()),
+        sa.PredictedClusters(sa.LinkEnds()),
+    ):
+        found = []
+        for seed in range(20):
+            drawn = sa.draw(prediction, plan, 30, seed)
+            labels = truth[truth.isin(truth[drawn.members["record"]])]
+            units = eb.measure_predicted(prediction, labels, drawn.table["cluster"])
+            fit = eb.taylor(eb.Sample(units, drawn.design(labels)), [P]).apply([P])
+            found.append((fit.mean[0] - wanted) / fit.sd[0])
+        assert abs(np.mean(found)) < 0.6 and np.std(found) < 1.6
+
+
+def test_squares_of_predicted_clusters_are_those_of_the_population():
+    size = pd.Series(LARGER).value_counts()
+    for plan, weight in (
+        (sa.PredictedClusters(sa.Records()), size),
+        (sa.PredictedClusters(sa.LinkEnds()), size**2 - size),
+    ):
+        drawn = sa.draw(LARGER, plan, 20, 1)
+        inclusion = 20 * weight / weight.sum()
+        assert inclusion.max() < 1
+        design = drawn.design({r: r for r in LARGER})
+        assert design.squares == pytest.approx((inclusion**2).sum(), rel=1e-12)
+        assert list(design.never) == ([1] if (weight == 0).any() else [])
+
+
+# Identified or refused
+
+ENDS = eb.ByPredictedSize(eb.columns.PREDICTED_LINKS)
+
+
+def test_ends_of_links_identify_only_totals_that_vanish_on_predicted_singletons():
+    """By brute force: an entity wholly of predicted singletons has chance 0, whatever it counts."""
+    sample = eb.Sample(eb.measure(PRED, {r: e for r, e in TRUE.items() if e in "xy"}), ENDS)
+    alone = eb.measure({1: 1, 2: 2, 3: 3, 4: 4}, {1: "a", 2: "a", 3: "a", 4: "b"})
+    kept = {c.name for c in ANY if not alone.column(c).any()}
+    assert {"common_links", "predicted_links"} <= kept and not kept & {
+        "true_links",
+        "records",
+        "entities",
+        "exact",
+    }
+    for column in ANY:
+        if column.name in kept:
+            sample.contributions([column])
+        else:
+            with pytest.raises(
+                eb.NotIdentified, match=f"'{column.name}' is not identified: records of predicted single"
+            ):
+                sample.contributions([column])
+
+
+@pytest.mark.parametrize("metric", [m.pairwise_recall, m.b3_precision, m.entities, m.cluster_recall])
+def test_ends_of_links_refuse_recall_with_the_remedy(metric):
+    with pytest.raises(eb.NotIdentified, match="mix the design with uniform records"):
+        eb.estimate(PRED, {r: e for r, e in TRUE.items() if e in "xy"}, ENDS, [metric])
+
+
+def test_ends_of_links_identify_all_if_no_cluster_is_a_singleton():
+    prediction = {r: k if M[r] > 1 else "f" for r, k in PRED.items()}
+    found = eb.taylor(eb.Sample(eb.measure(prediction, TRUE), ENDS), eb.ALL)
+    assert np.isfinite(found.mean).all()
+
+
+def test_a_mixture_identifies_all():
+    labels = {r: e for r, e in TRUE.items() if e in "xyv"}
+    drawn = sa.Drawn(
+        pd.DataFrame({"record": [1, 4, 8], "cluster": ["a", "b", "d"], "size": [2, 3, 2], "probability": [0.1] * 3}),
+        sa.Mixture(0.1), 3, 0, known(), "",
+    )  # fmt: skip
+    assert np.isfinite(
+        eb.taylor(eb.Sample(eb.measure(PRED, labels), drawn.design(labels)), eb.ALL).mean
+    ).all()
+
+
+def test_precision_by_ends_of_links_is_a_plain_mean():
+    labels = {r: e for r, e in TRUE.items() if e in "xyv"}
+    units = eb.measure(PRED, labels)
+    share = units.column(eb.columns.COMMON_LINKS) / units.column(eb.columns.PREDICTED_LINKS)
+    found = eb.taylor(eb.Sample(units, ENDS), [P]).apply([P])
+    assert found.mean[0] == pytest.approx(share.mean(), rel=1e-12)
+    assert found.sd[0] == pytest.approx(share.std(ddof=1) / 3**0.5, rel=1e-12)
+
+
+def test_another_prediction_than_the_one_drawn_from_is_refused():
+    drawn = sa.draw(PRED, sa.Mixture(), 5, 1)
+    labels = LABELS[LABELS.isin(LABELS[drawn.table["record"]])]
+    design = drawn.design(labels)
+    assert np.isfinite(eb.Sample(eb.measure(PRED, labels), design).expansion.weight).all()
+    other = PRED | {9: "d"}
+    with pytest.raises(
+        eb.DataError, match="of 9 records in 5 clusters, but this one has 9 records in 4 clusters"
+    ):
+        eb.Sample(eb.measure(other, labels), design)
+
+
+def test_labelled_records_that_the_prediction_lacks():
+    labels = {1: "x", 2: "x", 99: "x"}
+    for missing in (eb.Missing.SINGLETON, eb.Missing.TOGETHER):
+        with pytest.raises(eb.NotIdentified, match=r"had no chance to be drawn from it: use Missing\.OMIT"):
+            eb.Sample(eb.measure(PRED, labels, missing=missing), ENDS)
+    units = eb.measure(PRED, labels, missing=eb.Missing.OMIT)
+    np.testing.assert_allclose(eb.Sample(units, ENDS).expansion.weight, [10 / 2])
+
+
+# Files
+
+
+@pytest.mark.parametrize(
+    "plan", [*CHANCES, *STRATA, sa.Poisson(sa.RootSize()), sa.PredictedClusters(sa.Records())], ids=repr
+)
+def test_what_was_drawn_is_read_back(plan):
+    values = values_of(plan)
+    drawn = sa.draw(PRED, plan, 5, 3, values=values)
+    text = drawn.to_json()
+    again = sa.Drawn.from_json(text, drawn.table, drawn.members)
+    assert again.plan == plan and again.to_json() == text
+    assert (again.n, again.seed, again.records, again.fingerprint) == (5, 3, 9, drawn.fingerprint)
+    assert json.loads(text)["sizes"] == {"1": 2, "2": 2, "3": 1}
+    if not isinstance(plan, sa.PredictedClusters):
+        labels = LABELS[LABELS.isin(LABELS[drawn.table["record"]])]
+        units = eb.measure(PRED, labels)
+        weights = [d.design(labels, values, PRED).expand(units).weight for d in (drawn, again)]
+        np.testing.assert_array_equal(*weights)
+
+
+@pytest.mark.parametrize(
+    "plan", [sa.Mixture(0.5, sa.RootSize()), sa.Strata((1, 4), {"1": 3, "4": 5}), sa.PredictedClusters()]
+)
+def test_plans_are_written_and_read(plan):
+    assert from_plain(json.loads(json.dumps(to_plain(plan)))) == plan
+
+
+def test_every_plan_has_a_name():
+    plans = {value for value in vars(sa).values() if isinstance(value, type) and hasattr(value, "draw")}
+    assert plans - {sa.Plan} == set(PLANS.values())
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: sa.draw(PRED, sa.Records, 5, 1), "Records is a class: pass an object of it"),
+        (lambda: sa.draw(PRED, "uniform", 5, 1), "a plan is an object such as LinkEnds"),
+        (lambda: sa.draw(PRED, sa.Records(), 0, 1), "n must be a whole number, 1 or more"),
+        (lambda: sa.draw(PRED, sa.Records(), 5, -1), "seed must be a whole number, 0 or more"),
+        (lambda: sa.draw({}, sa.Records(), 5, 1), "the prediction holds no record"),
+        (lambda: sa.draw({1: 1, 2: 2}, sa.LinkEnds(), 5, 1), "the total of 'predicted_links' is 0; draw Records"),
+        (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1), "GivenChances needs a value of every record"),
+        (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1, values={1: 1}), "values lack 8 of 9 records, such as 2, 3, 4"),
+        (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1, values=ODDS | {1: 0}), "above 0 and finite; 1 of them are not"),
+        (lambda: sa.draw(PRED, sa.GivenChances(), 5, 1, values=KIND), "chances must be numbers"),
+        (lambda: sa.draw(PRED, sa.Strata(), 5, 1), "Strata needs a value of every record"),
+        (lambda: sa.draw(PRED, sa.Strata((1, 2)), 3, 1), "3 draws do not give each of 2 strata two draws"),
+        (lambda: sa.draw(PRED, sa.Strata((1, 2), {"1": 2, "3": 2}), 4, 1), "must name the strata that have a chance, '1', '2'"),
+        (lambda: sa.draw(PRED, sa.Strata((1, 2), {"1": 2, "2": 2}), 5, 1), "the allocation is of 4 draws, not of 5"),
+        (lambda: sa.draw(PRED, sa.Strata((1, 2), {"1": 1, "2": 4}), 5, 1), "two draws, such as '1'"),
+        (lambda: sa.Strata((2, 3)), "must rise from 1"),
+        (lambda: sa.Strata((1, 3, 3)), "must rise from 1"),
+        (lambda: sa.Mixture(0), r"alpha must lie in \(0, 1\), not 0"),
+        (lambda: sa.Mixture(0.5, sa.GivenChances()), "of must be a plan whose chances depend on predicted size"),
+        (lambda: sa.Poisson(sa.Records), "of must be a plan whose chances depend on predicted size"),
+        (lambda: sa.draw(PRED, sa.Systematic(sa.LinkEnds()), 6, 1), "records of clusters of 3 records or more a probability"),
+        (lambda: sa.draw(PRED, sa.PredictedClusters(), 6, 1), "6 draws without replacement of 5 predicted clusters"),
+        (lambda: sa.draw(PRED, sa.PredictedClusters(sa.LinkEnds()), 4, 1), "of 3 predicted clusters with a chance"),
+        (lambda: sa.draw(PRED, sa.Poisson(), 1, 4), "no record was drawn: 1 were expected"),
+        (lambda: sa.draw(PRED, sa.Records(), 3, 1).design({1: "x"}), "drawn records have no label"),
+        (lambda: sa.Drawn.from_json("{}", pd.DataFrame()), "this is no description of draws: KeyError"),
+        (lambda: sa.Drawn.from_json("[1]", pd.DataFrame()), "this is no description of draws"),
+        (lambda: from_plain({"name": "magic"}), "no plan of erbayes.sampling is written as"),
+        (lambda: to_plain(object()), "only the plans of erbayes.sampling can be written, not object"),
+        (lambda: eb.Pooled([]), "parts must be a list of designs, one or more"),
+        (lambda: eb.Pooled([eb.UniformRecords()]), "UniformRecords in a pool needs its draws"),
+        (lambda: eb.Pooled([eb.UniformClusters(draws=["x"])]), "draws by UniformClusters cannot be pooled"),
+        (lambda: eb.Pooled([eb.UniformRecords(["x"])]).expand(eb.measure(PRED, {1: "x"})), "1 of 1 parts hold a single draw"),
+    ],
+)  # fmt: skip
+def test_bad_input(call, message):
+    with pytest.raises(eb.DataError, match=message):
+        call()
+
+
+def test_weights_are_fractions_of_the_known_total():
+    """Every weight 1/(n p_c) in rational numbers."""
+    drawn = sa.draw(PRED, sa.LinkEnds(), 6, 2)
+    labels = LABELS[LABELS.isin(LABELS[drawn.table["record"]])]
+    found = drawn.design(labels).expand(eb.measure(PRED, labels))
+    owners = [TRUE[r] for r in drawn.table["record"]]
+    p = {e: sum(Fraction(M[r] - 1, 10) for r in TRUE if TRUE[r] == e) for e in set(owners)}
+    np.testing.assert_allclose(found.weight, [float(1 / (6 * p[e])) for e in owners], rtol=1e-14)
+    assert isinstance(keys_of(["a"], 1)[0], np.uint64)

@@ -1,0 +1,515 @@
+"""Confidence sequences, and checks of minima: when to stop labelling."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.stats import beta, binom
+from test_cli import folder, refused, run  # noqa: F401
+
+import erbayes as eb
+from erbayes import metrics as m
+from erbayes import simulate as sim
+from erbayes.engine import (
+    AnytimeBetting,
+    Betting,
+    BoundedMeans,
+    betting,
+    draws_of,
+)
+from erbayes.engine.betting import fixed, unending
+from erbayes.sampling import (
+    ONCE,
+    REPEATED,
+    LinkEnds,
+    Mixture,
+    Rule,
+    Verdict,
+    check,
+    draw,
+)
+
+P, R = m.pairwise_precision, m.pairwise_recall
+PACES = {fixed: lambda n, s: n, unending: lambda n, s: s * math.log(1 + s)}
+
+# Bets
+
+
+def wealth(x, u, p, pace, alpha):
+    """The largest wealth of a gambler for p too low, one draw at a time."""
+    n, money, most = len(x), 1.0, 1.0
+    right, total, squares = 0.5, 1.0, 0.25
+    for s, (xs, us) in enumerate(zip(x, u, strict=True), start=1):
+        bet = min(math.sqrt(2 * math.log(2 / alpha) / (squares / s * PACES[pace](n, s))), 0.75 / p)
+        money *= 1 + bet * us * (xs - p)
+        most = max(most, money)
+        right, total = right + us * xs, total + us
+        squares += (us * (xs - right / total)) ** 2
+    return most
+
+
+def brute(x, u, pace, alpha):
+    """The values on a fine grid that neither gambler refutes."""
+    grid = np.arange(1, 400) / 400
+    kept = [
+        p
+        for p in grid
+        if wealth(x, u, p, pace, alpha) < 2 / alpha and wealth(1 - x, u, 1 - p, pace, alpha) < 2 / alpha
+    ]
+    return min(kept), max(kept)
+
+
+@pytest.mark.parametrize("pace", PACES)
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_bets_are_those_of_a_plain_loop(pace, level):
+    rng = np.random.default_rng(3)
+    for x in (rng.random(40), (rng.random(30) < 0.9) * 1.0, rng.beta(5, 1, 60)):
+        for u in (np.ones(len(x)), rng.random(len(x))):
+            low, high = betting(x, level, pace, u)
+            least, most = brute(x, u, pace, 1 - level)
+            assert least - 1 / 400 <= low <= least and most <= high <= most + 1 / 400
+
+
+INDEX = np.arange(60)
+EXAMPLES = {
+    "right": np.where(INDEX % 12 == 5, 0.0, 1.0),
+    "shares": ((7 * INDEX) % 11) / 10,
+    "late": np.where(INDEX < 40, 1.0, 0.25),
+}
+
+
+@pytest.mark.parametrize(
+    "name, once, anytime",
+    [
+        ("right", (0.78225, 0.99025), (0.77550, 0.99325)),
+        ("shares", (0.39200, 0.60625), (0.37100, 0.62000)),
+        ("late", (0.88550, 0.91500), (0.88600, 0.95725)),
+    ],
+)
+def test_intervals_are_those_of_the_authors(name, once, anytime):
+    """confseq 0.0.11 of Waudby-Smith, on a grid of 1/4000, with c = 3/4 and the running intersection."""
+    x = EXAMPLES[name]
+    np.testing.assert_allclose(betting(x), once, atol=3 / 8000)
+    np.testing.assert_allclose(betting(x, pace=unending), anytime, atol=3 / 8000)
+
+
+@pytest.mark.parametrize("pace", PACES)
+@pytest.mark.parametrize("p", [0.03, 0.3, 0.5, 0.8, 0.97])
+def test_every_sequence_of_right_and_wrong_is_covered_with_its_probability(pace, p):
+    """Exact, by enumeration: 2^13 sequences of 13 draws, each with its probability."""
+    x = np.array(list(itertools.product([0.0, 1.0], repeat=13)))
+    ends = betting(x, 0.8, pace)
+    chance = np.prod(np.where(x == 1, p, 1 - p), axis=1)
+    assert chance.sum() == pytest.approx(1)
+    low, high = chance @ (ends[:, 0] > p), chance @ (ends[:, 1] < p)
+    assert low <= 0.1 and high <= 0.1
+
+
+def test_every_sequence_of_unequal_shares_is_covered_with_its_probability():
+    """Draws of three kinds: ratio and share (1, .25), (.5, 1), (0, .5), with E[u (x - p)] = 0."""
+    kinds, chances = np.array([[1, 0.25], [0.5, 1], [0, 0.5]]), np.array([0.5, 0.3, 0.2])
+    at = np.array(list(itertools.product(range(3), repeat=8)))
+    p = chances @ kinds.prod(axis=1) / (chances @ kinds[:, 1])
+    ends = betting(kinds[at, 0], 0.8, unending, kinds[at, 1])
+    chance = chances[at].prod(axis=1)
+    assert chance @ (ends[:, 0] > p) <= 0.1 and chance @ (ends[:, 1] < p) <= 0.1
+    assert chance @ ((ends[:, 0] > 0.2) | (ends[:, 1] < 0.9)) > 0.5, "intervals are not trivial"
+
+
+def test_intervals_are_not_much_wider_than_exact_binomial_ones():
+    rng = np.random.default_rng(2)
+    for p in (0.5, 0.9):
+        x = (rng.random((400, 100)) < p) * 1.0
+        k = x.sum(axis=1)
+        exact = beta.ppf(0.975, k + 1, 100 - k) - np.nan_to_num(beta.ppf(0.025, k, 101 - k))
+        widths = [np.diff(betting(x, 0.95, pace)).mean() / exact.mean() for pace in PACES]
+        assert 1 < widths[0] < widths[1] < 1.75
+
+
+def test_a_sequence_gets_shorter_and_looks_agree():
+    x = (np.random.default_rng(4).random(300) < 0.9) * 1.0
+    looks = np.array([betting(x[:n], pace=unending) for n in range(10, 301, 10)])
+    assert (np.diff(looks[:, 0]) >= 0).all() and (np.diff(looks[:, 1]) <= 0).all()
+
+
+def test_both_sides_are_alike_and_order_counts():
+    x = np.random.default_rng(5).beta(4, 1, 50)
+    np.testing.assert_allclose(betting(x), 1 - betting(1 - x)[::-1])
+    assert abs(betting(x) - betting(np.sort(x))).max() > 1e-4
+
+
+def test_draws_that_no_mean_explains_have_an_interval_all_the_same():
+    x = np.r_[np.ones(300), np.zeros(300)]
+    low, high = betting(x, pace=unending)
+    assert 0 <= low <= high <= 1
+
+
+@pytest.mark.parametrize(
+    "values, problem",
+    [
+        ([0.5, 1.2], r"values must lie in \[0, 1\]; 1 of 2 do not"),
+        ([0.5, np.nan], r"values must lie in \[0, 1\]; 1 of 2"),
+        ([], "one draw or more"),
+        (["a"], "values"),
+    ],
+)
+def test_bets_refuse_other_values(values, problem):
+    with pytest.raises(eb.DataError, match=problem):
+        betting(values)
+
+
+def test_bets_refuse_other_shares_levels_and_paces():
+    with pytest.raises(eb.DataError, match=r"shares must lie in \[0, 1\]"):
+        betting([0.5], shares=[2.0])
+    with pytest.raises(eb.DataError, match="level must lie"):
+        betting([0.5], 1.0)
+    with pytest.raises(eb.DataError, match="pace"):
+        betting([0.5], pace="fixed")
+
+
+# Metrics that are means of bounded numbers
+
+PEOPLE = sim.simulate(sim.Zeta(2.3, 30), sim.Misattribution(0.15), 3000, np.random.default_rng(1))
+CENSUS = PEOPLE.units
+
+
+def of_links(seed=1, n=200, plan=None):
+    drawn = draw(PEOPLE.pred, plan or LinkEnds(), n, seed)
+    entities = PEOPLE.true[drawn.table["record"]]
+    labels = PEOPLE.true[PEOPLE.true.isin(entities)]
+    return eb.Sample(eb.measure(PEOPLE.pred, labels), drawn.design(labels)), entities
+
+
+def brute_ratio(entity):
+    """Share of the predicted links with an end in the entity, half for each end, that are right."""
+    here = PEOPLE.pred[PEOPLE.true == entity]
+    sizes = PEOPLE.pred.value_counts()[here].to_numpy()
+    right = sum(k * (k - 1) / 2 for k in here.value_counts())
+    return right / ((sizes - 1) / 2).sum()
+
+
+def test_precision_is_the_plain_mean_over_ends_of_predicted_links():
+    sample, entities = of_links()
+    values, shares = draws_of(sample, P)
+    np.testing.assert_allclose(values, [brute_ratio(e) for e in entities])
+    np.testing.assert_allclose(shares, 1)
+    found = BoundedMeans()(sample, [P])
+    assert found.mean[0] == pytest.approx(values.mean())
+    assert found.sd[0] == pytest.approx(values.std(ddof=1) / np.sqrt(200))
+    np.testing.assert_allclose(found.interval()[0], betting(values))
+    np.testing.assert_allclose(found.interval(0.9, AnytimeBetting())[0], betting(values, 0.9, unending))
+
+
+def test_a_mixture_has_bounded_shares_of_mean_one():
+    sample, entities = of_links(plan=Mixture(0.4), n=2000)
+    values, shares = draws_of(sample, P)
+    sizes = PEOPLE.pred.map(PEOPLE.pred.value_counts())
+    links = (sizes - 1).groupby(PEOPLE.true).sum() / (sizes - 1).sum()
+    chance = 0.4 * PEOPLE.true.value_counts() / len(sizes) + 0.6 * links
+    most = (
+        (sizes - 1) / (sizes - 1).sum() / (0.4 / len(sizes) + 0.6 * (sizes - 1) / (sizes - 1).sum())
+    ).max()
+    np.testing.assert_allclose(shares, (links / chance)[entities] / most, atol=1e-12)
+    assert most < 1 / 0.6
+    assert (shares @ values) / shares.sum() == pytest.approx(BoundedMeans()(sample, [P]).mean[0])
+
+
+@pytest.mark.parametrize(
+    "design, metric, problem",
+    [
+        (eb.UniformRecords(), P, "may hold over 2 times the mean share of predicted_links"),
+        (eb.UniformRecords(), m.entities, "no ratio of totals"),
+        (eb.UniformRecords(), m.fowlkes_mallows, "no ratio of totals"),
+        (eb.UniformRecords(), m.rand, "no ratio of totals"),
+        (eb.UniformRecords(), R, "mean share of true_links"),
+        (eb.UniformRecords(population=3000), m.b3_recall, "independent draws with replacement"),
+        (eb.DistinctEntities(9000), m.b3_recall, "independent draws with replacement"),
+        (eb.UniformClusters(), m.b3_recall, "mean share of records"),
+    ],
+)
+def test_other_metrics_and_designs_have_no_exact_interval(design, metric, problem):
+    with pytest.raises(eb.NotIdentified, match=problem):
+        draws_of(eb.Sample(CENSUS, design), metric)
+
+
+@pytest.mark.parametrize(
+    "design, metric",
+    [
+        (eb.UniformRecords(), m.b3_recall),
+        (eb.UniformRecords(), m.b3_precision),
+        (eb.UniformClusters(), m.cluster_recall),
+    ],
+)
+def test_records_and_entities_have_exact_intervals_too(design, metric):
+    found = BoundedMeans()(eb.Sample(CENSUS, design), [metric])
+    assert found.mean[0] == pytest.approx(eb.taylor(eb.Sample(CENSUS, design), metric).apply(metric).mean[0])
+    assert found.interval(0.95, Betting())[0] @ [1, -1] < 0
+
+
+def test_units_that_are_alike_by_chance_are_no_proof():
+    """All sampled entities are exact and of two records, but the population has others."""
+    prediction = {i: i // 2 for i in range(60)} | {i: 99 for i in range(60, 90)}
+    labels = {i: i // 2 for i in range(40)}
+    units = eb.measure(prediction, labels)
+    for design in (
+        eb.UniformRecords(),
+        eb.WeightedRecords(list(range(20)), np.full(20, 2 / 90), absolute=True),
+    ):
+        with pytest.raises(eb.NotIdentified, match="over 2 times the mean share"):
+            draws_of(eb.Sample(units, design), P)
+
+
+# Large-sample sequences
+
+
+def robbins(n, alpha, tuned):
+    """The boundary of Waudby-Smith et al. (2024), proposition 5.3 in the number of standard errors."""
+
+    def half(log_rho2, n):
+        x = n * math.exp(log_rho2)
+        return math.sqrt(2 * (x + 1) / (n * x) * math.log(math.sqrt(x + 1) / alpha))
+
+    best = minimize_scalar(half, (-8, 0), args=(tuned,), tol=1e-14).x
+    return math.sqrt(n) * half(best, n)
+
+
+@pytest.mark.parametrize("alpha", [0.3, 0.05, 0.001])
+@pytest.mark.parametrize("n", [10.0, 150.0, 4000.0])
+def test_the_boundary_is_that_of_robbins(alpha, n):
+    assert eb.Anytime(150).quantile(np.array(n), alpha) == pytest.approx(robbins(n, alpha, 150), rel=1e-6)
+
+
+def fit(x, sd, effective, support=m.UNIT):
+    return eb.Normal(("x",), np.array([x]), np.array([[sd**2]]), np.array([np.inf]), (support,), effective)
+
+
+def test_a_sequence_is_a_longer_interval_of_the_kind_at_each_look():
+    wald = fit(0.5, 0.01, 100.0).interval(0.95, eb.Anytime(100, eb.WALD))[0]
+    np.testing.assert_allclose(wald, 0.5 + 0.01 * robbins(100, 0.05, 100) * np.array([-1, 1]), rtol=1e-6)
+    for kind in (eb.BetaGamma(), eb.Symmetric()):
+        inner, outer = (fit(0.9, 0.02, 80.0).interval(0.95, k)[0] for k in (kind, eb.Anytime(kind=kind)))
+        assert outer[0] < inner[0] < inner[1] < outer[1]
+
+
+def test_a_sequence_needs_an_effective_number_of_draws():
+    with pytest.raises(eb.DataError, match="effective number of draws, which these estimates lack"):
+        fit(0.5, 0.01, np.inf).interval(0.95, eb.Anytime())
+    np.testing.assert_array_equal(fit(0.5, 0.0, np.inf).interval(0.95, eb.Anytime()), [[0.5, 0.5]])
+
+
+@pytest.mark.parametrize("wrong", [0, -1, np.inf, "many", True])
+def test_the_tuning_of_a_sequence_is_checked(wrong):
+    with pytest.raises(eb.DataError, match="draws of a confidence sequence must be above 0"):
+        eb.Anytime(wrong)
+
+
+def test_a_sequence_is_made_of_an_interval_in_closed_form():
+    with pytest.raises(eb.DataError, match="kind is one of the intervals in closed form"):
+        eb.Anytime(kind=eb.EqualTailed())
+
+
+@pytest.mark.parametrize("effective", [0.5, 1.0, 2.0, 3.0, 5.0])
+@pytest.mark.parametrize("support", [m.UNIT, m.POSITIVE, (-np.inf, np.inf)])
+def test_a_sequence_of_very_few_draws_is_the_whole_range(effective, support):
+    """The tail is then so small that 1 - tail is 1, whose quantile is no number."""
+    for sd in (0.0, 0.3):
+        low, high = fit(0.9, sd, effective, support).interval(0.95, eb.Anytime())[0]
+        assert low <= 0.9 <= high
+        assert ((low, high) == support) == (effective < 3)
+
+
+def test_differences_have_sequences_too():
+    found = eb.compare({"a": PEOPLE.pred, "b": PEOPLE.true}, PEOPLE.true[:600], eb.UniformClusters(), [R])
+    table = found.differences(0.95, eb.Anytime())
+    assert (table["upper"] > table["lower"]).all() and table["kind"].tolist() == ["t at any time"]
+
+
+# Checks
+
+
+def test_verdicts_follow_from_intervals():
+    sample, _ = of_links(n=150)
+    exact = BoundedMeans()(sample, [P]).interval(0.95, AnytimeBetting())[0]
+    for minimum, verdict in (
+        (exact[0] - 1e-6, Verdict.HOLDS),
+        (exact[0] + 1e-6, Verdict.OPEN),
+        (exact[1] - 1e-6, Verdict.OPEN),
+        (exact[1] + 1e-6, Verdict.FAILS),
+    ):
+        found = check(sample, {P: minimum})
+        assert found.verdict is verdict
+        np.testing.assert_allclose(found.interval[0], exact)
+    once = check(sample, {P: 0.5}, ONCE)
+    np.testing.assert_allclose(once.interval[0], BoundedMeans()(sample, [P]).interval(0.95, Betting())[0])
+
+
+def test_several_metrics_share_the_level():
+    sample, _ = of_links(plan=Mixture(0.4))
+    found = check(sample, {P: 0.5, "pairwise-recall": 0.5}, Rule(0.9))
+    assert found.level == pytest.approx(0.95)
+    wanted = eb.taylor(sample, R).apply(R).interval(0.95, eb.Anytime())[0]
+    np.testing.assert_allclose(found.interval[1], wanted)
+    assert found.kinds == ("betting at any time", "Beta at any time")
+    assert found.table()["level"].tolist() == pytest.approx([0.95, 0.95])
+
+
+@pytest.mark.parametrize(
+    "verdicts, whole",
+    [("HHH", "HOLDS"), ("HOH", "OPEN"), ("HOF", "FAILS"), ("FHH", "FAILS")],
+)
+def test_one_verdict_for_all(verdicts, whole):
+    sample, _ = of_links(plan=Mixture(0.4))
+    least = {"H": 0.01, "O": None, "F": 0.9999}
+    names = ["pairwise-precision", "pairwise-recall", "b3-recall"]
+    estimates = eb.taylor(sample, names).apply(names).mean
+    minimum = {
+        name: least[v] or estimate for name, v, estimate in zip(names, verdicts, estimates, strict=True)
+    }
+    found = check(sample, minimum)
+    assert [v.name[0] for v in found.verdicts] == list(verdicts) and found.verdict is Verdict[whole]
+
+
+def repeated(sample, total):
+    """A sample whose draws are those of another, again and again, up to a number."""
+    ids = sample.units.ids[np.resize(sample.expansion.unit, total)]
+    return eb.Sample(sample.units, eb.ByPredictedSize(sample.design.chance, ids))
+
+
+@pytest.mark.parametrize("plan", [LinkEnds(), Mixture(0.5)])
+@pytest.mark.parametrize("off", [-0.05, 0.05])
+@pytest.mark.parametrize("rule", [REPEATED, ONCE])
+def test_further_draws_are_those_that_decide_if_draws_repeat(plan, off, rule):
+    sample, _ = of_links(3, 60, plan)
+    minimum = BoundedMeans()(sample, [P]).mean[0] + off
+    (more,) = check(sample, {P: minimum}, rule).further
+    assert more > 0
+    assert check(repeated(sample, 60 + more), {P: minimum}, rule).verdict is not Verdict.OPEN
+    assert check(repeated(sample, 59 + more), {P: minimum}, rule).verdict is Verdict.OPEN
+
+
+def test_further_draws_of_the_closed_form_are_about_right():
+    sample, _ = of_links(3, 150, Mixture(0.5))
+    minimum = check(repeated(sample, 450), {R: 0.6}).interval[0, 0]
+    (more,) = check(sample, {R: minimum}).further
+    assert more == pytest.approx(300, rel=0.1)
+
+
+def test_further_draws_are_0_if_decided_and_unknown_at_the_estimate():
+    sample, _ = of_links()
+    estimate = float(eb.taylor(sample, P).apply(P, 1).mean[0])
+    assert check(sample, {P: 0.01}).further == (0,)
+    found = check(sample, {P: estimate})
+    assert found.further == (None,)
+    assert "100,000 draws would not decide" in found.sentences()[0]
+
+
+@pytest.mark.parametrize(
+    "minimum, problem",
+    [
+        ({}, "nothing to check"),
+        ({"pairwise-precision": 1.0}, "minimum of pairwise-precision must lie between 0 and 1"),
+        ({"pairwise-precision": "0.9"}, "must lie between 0 and 1"),
+        ({"pairwise": 0.9}, "no metric 'pairwise'"),
+        ([("pairwise-precision", 0.9)], "minimum maps metrics to numbers"),
+    ],
+)
+def test_a_check_refuses_other_minima(minimum, problem):
+    with pytest.raises(eb.DataError, match=problem):
+        check(of_links()[0], minimum)
+
+
+def test_a_check_refuses_other_rules_and_lone_draws():
+    with pytest.raises(eb.DataError, match="a rule is an object such as REPEATED"):
+        check(of_links()[0], {P: 0.5}, "once")
+    with pytest.raises(eb.DataError, match="level"):
+        Rule(95)
+    with pytest.raises(eb.DataError, match="Anytime is a class"):
+        Rule(kind=eb.Anytime)
+    lone = eb.Sample(eb.measure({1: "a", 2: "a"}, {1: "x", 2: "x"}), eb.UniformClusters())
+    with pytest.raises(eb.DataError, match="no standard error in this sample: label more units"):
+        check(lone, {P: 0.5})
+
+
+def test_false_passes_are_rare_at_every_look():
+    """The minimum is just above the truth: no more than 5 % of samples pass at any of 20 looks."""
+    design = eb.ByPredictedSize(eb.columns.PREDICTED_LINKS)
+    truth = float(eb.taylor(eb.Sample(CENSUS, eb.UniformClusters(len(CENSUS))), P).apply(P, 1).mean[0])
+    rng = np.random.default_rng(8)
+    at = rng.choice(len(CENSUS), p=design.chances(CENSUS), size=(400, 200))
+    passed, once = np.zeros(400, bool), np.zeros(400, bool)
+    for look in range(10, 201, 10):
+        sample = eb.Sample(CENSUS, design, design.expand_draws(CENSUS, at[:, :look]))
+        found = BoundedMeans()(sample, [P])
+        passed |= found.interval(0.95, AnytimeBetting())[:, 0, 0] > truth
+        once |= found.interval(0.95, eb.WALD)[:, 0, 0] > truth
+    assert passed.mean() <= binom.ppf(0.999, 400, 0.025) / 400
+    assert once.mean() > 0.1, "an interval for one look passes far too often"
+
+
+# The command line
+
+CHECK = ("check", "p.csv", "l.parquet", "--design", "uniform-records", "--drawn", "drawn.csv")
+LARGE = ("check", "pred.csv", "true.csv", "--design", "uniform-clusters")
+
+
+@pytest.mark.parametrize(
+    "options, status",
+    [
+        (["--min-precision", "0.3"], 0),
+        (["--min-recall", "0.99"], 1),
+        (["--min-precision", "0.3", "--min-recall", "0.7"], 3),
+        (["--min-precision", "0.68", "--min-recall", "0.99"], 1),
+        (["--min", "b3-recall=0.3", "--once"], 0),
+    ],
+)
+def test_the_exit_status_is_the_verdict(tmp_path, monkeypatch, options, status):
+    monkeypatch.chdir(tmp_path)
+    PEOPLE.pred.rename_axis("record").rename("cluster").to_csv("pred.csv")
+    PEOPLE.true.rename_axis("record").rename("entity").to_csv("true.csv")
+    shown = run(*LARGE, *options)
+    assert shown.exit_code == status, shown.output
+    assert shown.stdout.count("\n") == len([o for o in options if o.startswith("--min")])
+
+
+def test_the_shell_checks_what_python_checks(folder):  # noqa: F811
+    from test_cli import DRAWN, LABELS, PRED
+
+    sample = eb.Sample(eb.measure(PRED, LABELS), eb.UniformRecords(DRAWN))
+    minimum = {P: 0.5, R: 0.6, m.b3_recall: 0.7}
+    words = ("--min-precision", 0.5, "--min-recall", 0.6, "--min", "b3-recall = 0.7", "--level", 0.9)
+    for once, rule in (
+        ((), Rule(0.9, REPEATED.kind, REPEATED.exact)),
+        (("--once",), Rule(0.9, ONCE.kind, ONCE.exact)),
+    ):
+        wanted = check(sample, minimum, rule)
+        assert run(*CHECK, *words, *once).stdout.splitlines() == wanted.sentences()
+        rows = json.loads(run(*CHECK, *words, *once, "--format", "json").stdout)
+        table = wanted.table().reset_index()
+        assert [row["verdict"] for row in rows] == table["verdict"].tolist()
+        assert [row["lower"] for row in rows] == pytest.approx(table["lower"].tolist())
+        assert [row["further"] for row in rows] == [None if pd.isna(x) else x for x in table["further"]]
+
+
+@pytest.mark.parametrize(
+    "options, problem",
+    [
+        ([], "nothing to check: give --min-precision, --min-recall or --min METRIC=VALUE"),
+        (["--min", "b3-recall"], "--min b3-recall: write METRIC=VALUE"),
+        (["--min", "b3-recall=high"], "--min b3-recall=high: write METRIC=VALUE"),
+        (["--min", "b3=0.5"], "no metric 'b3'"),
+        (
+            ["--min-recall", "1.5"],
+            "the minimum of pairwise-recall must lie between 0 and 1, both excluded, not 1.5",
+        ),
+        (
+            ["--min-recall", ".5", "--min", "pairwise-recall=0.6"],
+            "1 metrics have two minima, such as 'pairwise-recall'",
+        ),
+    ],
+)
+def test_the_shell_refuses_other_minima(folder, options, problem):  # noqa: F811
+    assert problem in refused(*CHECK, *options)
