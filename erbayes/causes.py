@@ -369,12 +369,15 @@ class Split:
     at : float
     below, above : Split or int
         What follows for units whose feature is at most `at`, and for the others. An int is a leaf.
+    indicator : bool
+        True if the feature is 0 or 1.
     """
 
     feature: str
     at: float
     below: Split | int
     above: Split | int
+    indicator: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -521,27 +524,33 @@ def _grown(
     X = table.to_numpy()
     some = line.part > 0  # other draws have no part in what the metric averages over
     grown = DecisionTreeRegressor(max_leaf_nodes=most, min_samples_leaf=least, random_state=0)
+    binary = np.isin(X, (0, 1)).all(axis=0)
     grown.fit(X[unit[some]], (line.effect[some] / line.part[some]), sample_weight=line.part[some])
     nodes, rules, leaf = grown.tree_, list[str](), np.zeros(len(table), dtype=np.int64)
 
-    def follow(node: int, inside: BoolArray, bounds: dict[str, tuple[float, float]]) -> Split | int:
+    def follow(
+        node: int, inside: BoolArray, bounds: dict[tuple[str, bool], tuple[float, float]]
+    ) -> Split | int:
         if nodes.children_left[node] < 0:
-            rules.append(" and ".join(_in_words(f, *b) for f, b in bounds.items()) or "all units")
+            rules.append(" and ".join(_in_words(*b) for b in bounds.items()) or "all units")
             leaf[inside] = len(rules)
             return len(rules)
         j, at = int(nodes.feature[node]), float(nodes.threshold[node])
-        name, low = str(table.columns[j]), X[:, j] <= at
-        down, up = bounds.get(name, (-np.inf, np.inf))
-        below = follow(nodes.children_left[node], inside & low, bounds | {name: (down, at)})
-        above = follow(nodes.children_right[node], inside & ~low, bounds | {name: (at, up)})
-        return Split(name, at, below, above)
+        column, low = (str(table.columns[j]), bool(binary[j])), X[:, j] <= at
+        down, up = bounds.get(column, (-np.inf, np.inf))
+        below = follow(nodes.children_left[node], inside & low, bounds | {column: (down, at)})
+        above = follow(nodes.children_right[node], inside & ~low, bounds | {column: (at, up)})
+        return Split(column[0], at, below, above, column[1])
 
     root = follow(0, np.ones(len(table), dtype=bool), {})
     return root, tuple(rules), leaf
 
 
-def _in_words(feature: str, low: float, high: float) -> str:
-    """Return the bounds of a feature, low < feature ≤ high, as text."""
+def _in_words(column: tuple[str, bool], bounds: tuple[float, float]) -> str:
+    """Return the bounds of a feature, low < feature ≤ high, as text. An indicator is there or not."""
+    (feature, indicator), (low, high) = column, bounds
+    if indicator:
+        return feature if np.isinf(high) else f"not {feature}"
     if np.isinf(low):
         return f"{feature} ≤ {high:.4g}"
     return f"{feature} > {low:.4g}" if np.isinf(high) else f"{low:.4g} < {feature} ≤ {high:.4g}"

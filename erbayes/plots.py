@@ -296,7 +296,7 @@ def tree(
 ) -> Axes:
     """Draw an honest tree from left to right. Leaves have their estimates and intervals.
 
-    The upper branch of a split is for units whose feature is at most the number, the lower one for others.
+    A split is a question. Units whose feature is at most the number, or which lack it, are above.
 
     Parameters
     ----------
@@ -321,9 +321,8 @@ def tree(
     table = result.table(level, kind, simultaneous=simultaneous)
     ax = _axes(ax, _height(2 * len(table)))
     shown = [
-        f"{row.leaf}: {row.estimate:.3f} "
-        + ("" if np.isnan(row.lower) else f"[{row.lower:.3f}, {row.upper:.3f}]")
-        for row in table.itertuples()
+        f"{leaf}: {estimate:.3f}" + ("" if np.isnan(lower) else f" [{lower:.3f}, {upper:.3f}]")
+        for leaf, estimate, lower, upper in table[["leaf", "estimate", "lower", "upper"]].to_numpy()
     ]
 
     def height(node: Split | int) -> float:
@@ -332,10 +331,12 @@ def tree(
     def draw(node: Split | int, depth: int) -> None:
         at = height(node)
         if isinstance(node, int):
-            ax.text(depth, at, shown[node - 1].strip(), va="center", bbox={"facecolor": "0.92"})
+            ax.text(depth, at, shown[node - 1], va="center", bbox={"facecolor": "0.92"})
             return
-        ax.text(depth, at, f"{node.feature} ≤ {node.at:.4g}?", va="center", bbox={"facecolor": "white"})
-        for answer, child in (("yes", node.below), ("no", node.above)):
+        question = node.feature if node.indicator else f"{node.feature} ≤ {node.at:.4g}"
+        ax.text(depth, at, f"{question}?", va="center", bbox={"facecolor": "white"})
+        answers = ("no", "yes") if node.indicator else ("yes", "no")
+        for answer, child in zip(answers, (node.below, node.above), strict=True):
             end = height(child)
             ax.plot([depth + 0.1, depth + 1], [at, end], color="0.5", linewidth=1, zorder=0)
             ax.text(depth + 0.8, at + 0.7 * (end - at) / 0.9, answer, ha="center", fontsize="small")

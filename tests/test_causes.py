@@ -280,7 +280,12 @@ def test_the_picture_of_a_tree_shows_its_table():
     for row in found.table(0.8).itertuples():
         bounds = "" if np.isnan(row.lower) else f" [{row.lower:.3f}, {row.upper:.3f}]"
         assert f"{row.leaf}: {row.estimate:.3f}{bounds}" in texts
-    assert sum(t == "yes" for t in texts) == len(found.rules) - 1
+    assert sum(t == "yes" for t in texts) == sum(t == "no" for t in texts) == len(found.rules) - 1
+    assert (
+        texts[:2] == ["old?", "no"]
+        and found.rules[-1].startswith("old")
+        and found.rules[0].startswith("not old")
+    )
     assert ax.get_title() == "pairwise-recall, estimate and 80 % interval"
 
 
