@@ -197,8 +197,8 @@ def patentsview_mentions() -> pd.DataFrame:
 
     Examples
     --------
-    >>> patentsview_mentions().loc["US5828387-4"].tolist()
-    ['Haruhiko', 'Takahashi', 1998]
+    >>> patentsview_mentions().loc["US5828387-4"].to_dict()
+    {'first': 'Haruhiko', 'last': 'Takahashi', 'year': 1998}
     """
     names = {"raw_inventor_name_first": "first", "raw_inventor_name_last": "last"}
     columns = ["mention_id", *names, "patent_date"]

@@ -247,6 +247,24 @@ def test_leaves_cover_the_truth_although_they_were_searched_for():
     assert abs(np.mean(best)) < 0.01
 
 
+def test_designs_with_a_variance_of_their_own_take_causes():
+    true, pred, old = population(34, 1000)
+    rng = np.random.default_rng(35)
+    drawn = true[rng.integers(len(true), size=300)]
+    labels = {int(i): int(true[i]) for i in np.flatnonzero(np.isin(true, drawn))}
+    units = eb.measure(dict(enumerate(pred.tolist())), labels)
+    table = pd.DataFrame({"old": old}, index=np.arange(len(old)))
+    groups = pd.Series(np.where(old, "old", "new"), table.index)[units.ids]
+    for design in (eb.DistinctEntities(300), eb.Calibrated(eb.UniformRecords(drawn.tolist()))):
+        sample = eb.Sample(units, design)
+        found = causes.regression(sample, "b3-recall", table).joint
+        one = by_domain(sample, groups, "b3-recall", of=Of.ENTITIES, engine=eb.engine.Taylor(order=1))
+        expected = one.result("b3-recall").contrast([[1, 0], [-1, 1]], ["new", "old - new"])
+        np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-8)
+        np.testing.assert_allclose(found.cov, expected.cov, rtol=1e-6)
+        assert len(causes.tree(sample, "b3-recall", table, rng=1).table()) == 2
+
+
 def test_trees_that_cannot_be_grown_are_refused(monkeypatch):
     true, pred, _ = population(17)
     sample = sampled(true, pred, 70, np.random.default_rng(18))
