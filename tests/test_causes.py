@@ -1,0 +1,422 @@
+"""Causes of error: against weighted least squares by hand, replicates, brute force and er-evaluation."""
+
+import sys
+from dataclasses import replace
+from importlib.util import find_spec
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+import erbayes as eb
+from erbayes import causes, plots
+from erbayes.domains import by_domain
+from erbayes.grouping import Of
+
+
+def population(seed, entities=300, bad=0.4):
+    """True entities of 1 to 8 records; those of a source "old" are split more often, and some are merged."""
+    rng = np.random.default_rng(seed)
+    size = rng.integers(1, 9, entities)
+    true = np.repeat(np.arange(entities), size)
+    old = rng.random(entities) < 0.5
+    half = (rng.random(entities) < np.where(old, bad, 0.05))[true] & (rng.random(len(true)) < 0.5)
+    into = np.where(rng.random(entities) < 0.1, rng.integers(0, entities, entities), np.arange(entities))
+    pred = into[true] + entities * half
+    return true, pred, old
+
+
+def census(true, pred):
+    units = eb.measure(dict(enumerate(pred.tolist())), dict(enumerate(true.tolist())))
+    return eb.Sample(units, eb.UniformClusters(population=len(units)))
+
+
+def sampled(true, pred, draws, rng):
+    """Records drawn with replacement, and all records of their entities."""
+    drawn = true[rng.integers(len(true), size=draws)]
+    some = np.isin(true, drawn)
+    labels = {int(i): int(true[i]) for i in np.flatnonzero(some)}
+    units = eb.measure(dict(enumerate(pred.tolist())), labels)
+    return eb.Sample(units, eb.UniformRecords(drawn.tolist()))
+
+
+def links_by_entity(true, pred):
+    """True and common links of each entity, by pairs."""
+    found = {int(c): [0, 0] for c in true}
+    for c in found:
+        for i, j in combinations(np.flatnonzero(true == c), 2):
+            found[c][0] += 1
+            found[c][1] += int(pred[i] == pred[j])
+    return pd.DataFrame.from_dict(found, orient="index", columns=["true", "common"])
+
+
+def test_coefficients_of_a_census_are_weighted_least_squares_of_the_recall_of_entities():
+    true, pred, old = population(1)
+    links = links_by_entity(true, pred)
+    table = pd.DataFrame({"records": np.bincount(true), "old": old})
+    found = causes.regression(census(true, pred), "pairwise-recall", table).table()["estimate"]
+    some = links["true"].to_numpy() > 0
+    y = (links["common"] / links["true"])[some].to_numpy()
+    root = np.sqrt(links["true"].to_numpy()[some])
+    X = np.column_stack([np.ones(some.sum()), table[some].to_numpy(dtype=float)])
+    expected = np.linalg.lstsq(X * root[:, None], y * root, rcond=None)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["pairwise-precision", "pairwise-f1", "b3-recall", "mean-cluster-size"])
+def test_indicators_give_the_differences_between_domains(metric):
+    true, pred, old = population(2, 500)
+    sample = sampled(true, pred, 150, np.random.default_rng(3))
+    source = pd.Series(np.where(old, "old", "new"), name="source")
+    found = causes.regression(sample, metric, source.to_frame())
+    groups = source[sample.units.ids]
+    domains = by_domain(sample, groups, metric, of=Of.ENTITIES, engine=eb.engine.Taylor(order=1))
+    fit = domains.result(metric)
+    assert found.joint.names == ("intercept", "source old")
+    expected = fit.contrast([[1, 0], [-1, 1]], ["new", "old - new"])
+    np.testing.assert_allclose(found.joint.mean, expected.mean, rtol=1e-8)
+    np.testing.assert_allclose(found.joint.cov, expected.cov, rtol=1e-6)
+
+
+@pytest.mark.parametrize("metric", ["pairwise-recall", "fowlkes-mallows", "hill1", "entities"])
+def test_standard_errors_are_those_of_derivatives_by_the_weights_of_draws(metric):
+    """Each weight is moved a little, and everything is estimated anew: the infinitesimal jackknife."""
+    true, pred, old = population(4, 500)
+    sample = sampled(true, pred, 60, np.random.default_rng(5))
+    table = pd.DataFrame({"records": np.bincount(true), "old": old})
+
+    def fitted(weight):
+        expansion = replace(sample.expansion, weight=weight)
+        return causes.regression(eb.Sample(sample.units, sample.design, expansion), metric, table).joint
+
+    weight, n, h = sample.expansion.weight, len(sample.expansion.weight), 1e-5
+    slope = np.array(
+        [
+            (
+                fitted(weight * (1 + h * (np.arange(n) == s))).mean
+                - fitted(weight * (1 - h * (np.arange(n) == s))).mean
+            )
+            / (2 * h)
+            for s in range(n)
+        ]
+    )
+    about = slope - slope.mean(axis=0)
+    cov = n / (n - 1) * about.T @ about
+    found = fitted(weight)
+    assert (np.diagonal(cov) > 0).all()
+    np.testing.assert_allclose(found.cov, cov, rtol=1e-4, atol=1e-6 * np.diagonal(cov).max())
+
+
+def test_the_scale_of_a_feature_changes_its_coefficient_alone():
+    true, pred, old = population(6, 500)
+    sample = sampled(true, pred, 100, np.random.default_rng(7))
+    table = pd.DataFrame({"records": np.bincount(true), "old": old})
+    one = causes.regression(sample, "b3-recall", table).joint
+    other = causes.regression(sample, "b3-recall", table * [1e6, 1]).joint
+    np.testing.assert_allclose(other.mean * [1, 1e6, 1], one.mean, rtol=1e-8)
+    np.testing.assert_allclose(other.sd * [1, 1e6, 1], one.sd, rtol=1e-8)
+    np.testing.assert_allclose(other.df, one.df, rtol=1e-8)
+
+
+def test_coefficients_cover_those_of_the_census():
+    true, pred, old = population(8, 3000)
+    table = pd.DataFrame({"records": np.bincount(true), "old": old})
+    truth = causes.regression(census(true, pred), "pairwise-recall", table).joint
+    assert (truth.sd == 0).all()
+    rng, held = np.random.default_rng(9), []
+    for _ in range(200):
+        fit = causes.regression(sampled(true, pred, 100, rng), "pairwise-recall", table).joint
+        low, high = fit.interval().T
+        held.append((low <= truth.mean) & (truth.mean <= high))
+    assert (np.mean(held, axis=0) > 0.91).all()  # .95 less 2.6 standard errors of the study
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (lambda t: t.drop(index=t.index[:2]), "no row for 2 of"),
+        (lambda t: t.set_index(t.index.astype(str)), "convert one of them"),
+        (lambda t: pd.concat([t, t.head(1)]), "several rows for 1 labelled units"),
+        (lambda t: t.assign(x=np.nan), "'x' has no value for"),
+        (lambda t: t.assign(x=np.inf), "not finite"),
+        (lambda t: t.assign(x=1), "leave out features"),
+        (lambda t: t.assign(x=2 * t["records"] + 1), "leave out features"),
+        (lambda t: t[[]], "a column or more"),
+        (lambda t: t["records"], "features are a DataFrame"),
+    ],
+)
+def test_bad_features_are_refused(table, words):
+    true, pred, _ = population(10)
+    sample = census(true, pred)
+    with pytest.raises(eb.DataError, match=words):
+        causes.regression(sample, "b3-recall", table(causes.features(sample)[["records"]]))
+
+
+def test_features_and_attributes_by_brute_force():
+    true, pred, _ = population(11, 60)
+    sample = census(true, pred)
+    size, made = np.bincount(pred), causes.features(sample)
+    names = pd.DataFrame({"name": [f"n{i % 7}" for i in range(len(true))], "year": np.arange(len(true)) % 13})
+    found = causes.aggregated(
+        sample, names.sample(frac=1, random_state=1), {"name": pd.Series.nunique, "year": np.max}
+    )
+    mean = causes.aggregated(sample, names[["year"]])
+    for c in sample.units.ids:
+        mine = np.flatnonzero(true == c)
+        clusters = set(pred[mine].tolist())
+        assert made.loc[c].tolist() == [len(mine), len(clusters), max(size[k] for k in clusters)]
+        assert found.loc[c].tolist() == [len({i % 7 for i in mine}), max(i % 13 for i in mine)]
+        assert mean.loc[c, "year"] == pytest.approx(np.mean([i % 13 for i in mine]))
+    with pytest.raises(eb.DataError, match="choose rule="):
+        causes.aggregated(sample, names)
+    with pytest.raises(eb.DataError, match="no column 'age'"):
+        causes.aggregated(sample, names, {"age": np.max})
+
+
+def test_leaves_of_a_census_equal_the_metric_of_their_entities():
+    true, pred, old = population(12)
+    sample = census(true, pred)
+    links = links_by_entity(true, pred)
+    table = pd.DataFrame({"records": np.bincount(true), "source": np.where(old, "old", "new")})
+    found = causes.tree(sample, "pairwise-recall", table, most=3, rng=1)
+    shown = found.table()
+    assert found.chose.all() and len(shown) == 3
+    assert (shown["se"] == 0).all()
+    for number, estimate in zip(shown["leaf"], shown["estimate"], strict=True):
+        mine = links[(found.leaf == int(number)).to_numpy()]
+        assert estimate == pytest.approx(mine["common"].sum() / mine["true"].sum(), rel=1e-12)
+    assert isinstance(found.root, causes.Split) and found.root.feature.startswith("source")
+
+
+def followed(node, row):
+    """The leaf of a row of features, from the splits."""
+    while isinstance(node, causes.Split):
+        node = node.below if row[node.feature] <= node.at else node.above
+    return node
+
+
+def test_a_tree_is_honest():
+    """Leaves come from one half of the units and estimates from the other; both follow the splits."""
+    true, pred, old = population(13, 2000)
+    sample = sampled(true, pred, 400, np.random.default_rng(14))
+    table = pd.DataFrame({"records": np.bincount(true), "old": old.astype(float)})
+    found = causes.tree(sample, "pairwise-recall", table, rng=2)
+    rows = table.loc[sample.units.ids]
+    assert found.leaf.tolist() == [followed(found.root, row) for _, row in rows.iterrows()]
+    assert found.chose.sum() == len(sample.units) // 2
+    kept = pd.Series(np.where(found.chose, "no", found.leaf.astype(str)), index=sample.units.ids)
+    direct = (
+        by_domain(sample, kept, "pairwise-recall", of=Of.ENTITIES, name="leaf")
+        .table()
+        .query("domain != 'no'")
+    )
+    shown = found.table()
+    for column in ("estimate", "se", "df", "n_eff", "lower", "upper"):
+        np.testing.assert_allclose(shown[column], direct[column], rtol=1e-12)
+    again = causes.tree(sample, "pairwise-recall", table, rng=2)
+    assert again.rules == found.rules and again.table().equals(shown)
+    moved = pred.copy()
+    theirs = np.isin(true, sample.units.ids[~found.chose])
+    moved[theirs] = 10**6 + np.flatnonzero(theirs)
+    units = eb.measure(
+        dict(enumerate(moved.tolist())), {int(i): int(true[i]) for i in sample.units.piece_of.index}
+    )
+    other = causes.tree(eb.Sample(units, sample.design), "pairwise-recall", table, rng=2)
+    assert other.root == found.root
+    assert (other.table()["estimate"].dropna() == 0).all() and (shown["estimate"] > 0.4).all()
+
+
+def test_leaves_cover_the_truth_although_they_were_searched_for():
+    true, pred, _ = population(15, 3000, bad=0.05)
+    rng, held, best = np.random.default_rng(16), [], []
+    noise = pd.DataFrame(rng.random((3000, 6)), columns=list("abcdef"))
+    links = links_by_entity(true, pred)
+    for _ in range(60):
+        found = causes.tree(sampled(true, pred, 200, rng), "pairwise-recall", noise, rng=rng)
+        leaf = np.array([followed(found.root, row) for row in noise.to_dict("records")])
+        for number, row in found.table().set_index("leaf").iterrows():
+            if not np.isnan(row.lower):
+                mine = links[leaf == int(number)]
+                value = mine["common"].sum() / mine["true"].sum()
+                held.append(row.lower <= value <= row.upper)
+                best.append(row.estimate - value)
+    assert len(held) > 150
+    assert np.mean(held) > 0.91
+    assert abs(np.mean(best)) < 0.01
+
+
+def test_designs_with_a_variance_of_their_own_take_causes():
+    true, pred, old = population(34, 1000)
+    rng = np.random.default_rng(35)
+    drawn = true[rng.integers(len(true), size=300)]
+    labels = {int(i): int(true[i]) for i in np.flatnonzero(np.isin(true, drawn))}
+    units = eb.measure(dict(enumerate(pred.tolist())), labels)
+    table = pd.DataFrame({"old": old}, index=np.arange(len(old)))
+    groups = pd.Series(np.where(old, "old", "new"), table.index)[units.ids]
+    for design in (eb.DistinctEntities(300), eb.Calibrated(eb.UniformRecords(drawn.tolist()))):
+        sample = eb.Sample(units, design)
+        found = causes.regression(sample, "b3-recall", table).joint
+        one = by_domain(sample, groups, "b3-recall", of=Of.ENTITIES, engine=eb.engine.Taylor(order=1))
+        expected = one.result("b3-recall").contrast([[1, 0], [-1, 1]], ["new", "old - new"])
+        np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-8)
+        np.testing.assert_allclose(found.cov, expected.cov, rtol=1e-6)
+        assert len(causes.tree(sample, "b3-recall", table, rng=1).table()) == 2
+
+
+def test_trees_that_cannot_be_grown_are_refused(monkeypatch):
+    true, pred, _ = population(17)
+    sample = sampled(true, pred, 70, np.random.default_rng(18))
+    table = causes.features(sample)
+    with pytest.raises(eb.DataError, match="70 draws are too few"):
+        causes.tree(sample, "b3-recall", table)
+    with pytest.raises(eb.NotIdentified, match="entities counts something"):
+        causes.tree(sample, "entities", table, least=5)
+    with pytest.raises(eb.DataError, match="one metric, not of 2"):
+        causes.tree(sample, ["b3-recall", "b3-precision"], table)
+    monkeypatch.setitem(sys.modules, "sklearn.tree", None)
+    with pytest.raises(eb.DataError, match=r"pip install 'erbayes\[trees\]'"):
+        causes.tree(sample, "b3-recall", table, least=5)
+
+
+def test_a_tree_without_a_split_is_one_leaf():
+    true, pred, _ = population(19)
+    sample = sampled(true, pred, 100, np.random.default_rng(20))
+    found = causes.tree(sample, "b3-recall", pd.DataFrame({"x": 1}, index=sample.units.ids), rng=1)
+    assert (found.root, found.rules) == (1, ("all units",))
+    assert [t.get_text()[:2] for t in plots.tree(found, ax=Figure().subplots()).texts] == ["1:"]
+
+
+def test_the_picture_of_a_tree_shows_its_table():
+    true, pred, old = population(13, 2000)
+    sample = sampled(true, pred, 400, np.random.default_rng(14))
+    table = pd.DataFrame({"records": np.bincount(true), "old": old.astype(float)})
+    found = causes.tree(sample, "pairwise-recall", table, rng=2)
+    ax = plots.tree(found, level=0.8, ax=Figure().subplots())
+    texts = [t.get_text() for t in ax.texts]
+    for row in found.table(0.8).itertuples():
+        bounds = "" if np.isnan(row.lower) else f" [{row.lower:.3f}, {row.upper:.3f}]"
+        assert f"{row.leaf}: {row.estimate:.3f}{bounds}" in texts
+    assert sum(t == "yes" for t in texts) == sum(t == "no" for t in texts) == len(found.rules) - 1
+    assert (
+        texts[:2] == ["old?", "no"]
+        and found.rules[-1].startswith("old")
+        and found.rules[0].startswith("not old")
+    )
+    assert ax.get_title() == "pairwise-recall, estimate and 80 % interval"
+
+
+def named(true, seed):
+    rng = np.random.default_rng(seed)
+    usual = rng.integers(0, 200, true.max() + 1)[true]
+    return pd.Series(np.where(rng.random(len(true)) < 0.1, usual + 1000, usual).astype(str), name="name")
+
+
+def rates(true, names):
+    """Shares of entities with several names, and with a name that another entity has, by sets."""
+    own = {c: set(names[true == c]) for c in set(true.tolist())}
+    varied = np.mean([len(x) > 1 for x in own.values()])
+    shared = np.mean([any(own[c] & own[d] for d in own if d != c) for c in own])
+    return varied, shared
+
+
+def test_rates_of_names_in_a_census():
+    true, pred, _ = population(21, 150)
+    names = named(true, 22)
+    sample, varied = causes.name_variation(census(true, pred), names)
+    sample, shared = causes.homonymy(sample, names, dict(enumerate(pred.tolist())))
+    found = eb.taylor(sample, [varied, shared]).apply([varied, shared])
+    np.testing.assert_allclose(found.mean, rates(true, names), rtol=1e-12)
+    assert found.names == ("name-variation-rate", "homonymy-rate")
+
+
+@pytest.mark.skipif(find_spec("er_evaluation") is None, reason="er-evaluation is not installed")
+@pytest.mark.filterwarnings("ignore")
+def test_rates_of_names_are_those_of_er_evaluation():
+    from er_evaluation.summary import homonymy_rate, name_variation_rate
+
+    true, pred, _ = population(23, 150)
+    names, membership = named(true, 24), pd.Series(true)
+    sample, varied = causes.name_variation(census(true, pred), names)
+    sample, shared = causes.homonymy(sample, names, dict(enumerate(pred.tolist())))
+    found = eb.taylor(sample, [varied, shared]).apply([varied, shared]).mean
+    np.testing.assert_allclose(
+        found, [name_variation_rate(membership, names), homonymy_rate(membership, names)]
+    )
+
+
+def test_rates_of_names_cover_the_truth():
+    true, pred, _ = population(25, 2000)
+    names = named(true, 26)
+    prediction = dict(enumerate(pred.tolist()))
+    count = {n: set() for n in names}
+    for c, n in zip(true.tolist(), names, strict=True):
+        count[n].add(c)
+    own = pd.DataFrame({"c": true, "n": names}).drop_duplicates()
+    truth = [
+        (own.groupby("c").size() > 1).mean(),
+        own.assign(s=[len(count[n]) > 1 for n in own["n"]]).groupby("c")["s"].max().mean(),
+    ]
+    rng, held = np.random.default_rng(27), []
+    for _ in range(100):
+        sample, varied = causes.name_variation(sampled(true, pred, 100, rng), names)
+        sample, shared = causes.homonymy(sample, names, prediction)
+        low, high = eb.taylor(sample, [varied, shared]).apply([varied, shared]).interval().T
+        held.append((low <= truth) & (truth <= high))
+    assert (np.mean(held, axis=0) >= 0.89).all()  # .95 less 2.7 standard errors of the study
+
+
+def test_a_sample_in_which_all_names_vary_does_not_prove_it():
+    labels = {i: i // 2 for i in range(40)}
+    sample = eb.Sample(eb.measure(labels, labels), eb.UniformClusters())
+    for names, value in ([f"n{i}" for i in range(40)], 1), ([f"n{i // 2}" for i in range(40)], 0):
+        named, rate = causes.name_variation(sample, dict(enumerate(names)))
+        found = eb.taylor(named, rate).apply(rate)
+        low, high = found.interval()[0]
+        assert found.mean[0] == value and high - low > 0.05
+
+
+def test_names_that_are_not_known_are_refused():
+    true, pred, _ = population(28, 80)
+    sample, prediction = sampled(true, pred, 30, np.random.default_rng(29)), dict(enumerate(pred.tolist()))
+    names = named(true, 30)
+    beyond = [i for i in names.index if i not in set(sample.units.piece_of.index)][:3]
+    causes.name_variation(sample, names.drop(beyond))
+    with pytest.raises(eb.DataError, match="no value for 3 of"):
+        causes.homonymy(sample, names.drop(beyond), prediction)
+    with pytest.raises(eb.DataError, match="the population of the sample is"):
+        causes.homonymy(sample, names, {i: prediction[i] for i in prediction if i not in beyond})
+    with pytest.raises(eb.DataError, match="no value for 1 of"):
+        causes.name_variation(sample, names.drop(sample.units.piece_of.index[0]))
+    clusters = eb.measure_predicted(
+        prediction, {i: int(true[i]) for i in prediction}, sorted(set(prediction.values()))
+    )
+    with pytest.raises(eb.NotIdentified, match="whole entities"):
+        causes.name_variation(eb.Sample(clusters, eb.UniformClusters()), names)
+
+
+def test_review_lists_the_records_of_the_most_influential_entities(tmp_path):
+    true, pred, _ = population(31, 120)
+    sample = sampled(true, pred, 50, np.random.default_rng(32))
+    attributes = pd.DataFrame({"name": named(true, 33), "year": np.arange(len(true))})
+    found = causes.review(sample, "b3-recall", attributes, most=5)
+    worst = eb.influence(sample, "b3-recall").head(5)
+    assert list(dict.fromkeys(found["unit"])) == worst.index.tolist()
+    size = np.bincount(pred)
+    for c, rows in found.groupby("unit"):
+        mine = np.flatnonzero(true == c)
+        assert sorted(rows["record"]) == mine.tolist()
+        assert (rows["influence"] == worst["influence"][c]).all()
+        assert rows["piece"].is_monotonic_increasing and rows["piece"].max() == len(set(pred[mine]))
+        assert rows["piece"].value_counts().sort_index().is_monotonic_decreasing
+        for row in rows.itertuples():
+            assert row.cluster_size == size[pred[row.record]]
+            assert (row.name, row.year) == tuple(attributes.loc[row.record])
+            assert len({pred[i] for i in rows.loc[rows["piece"] == row.piece, "record"]}) == 1
+    found.to_csv(tmp_path / "review.csv", index=False)
+    assert len(pd.read_csv(tmp_path / "review.csv")) == len(found)
+    with pytest.raises(eb.DataError, match="attributes have columns 'piece'"):
+        causes.review(sample, "b3-recall", attributes.rename(columns={"year": "piece"}))
+    with pytest.raises(eb.DataError, match="no row for"):
+        causes.review(sample, "b3-recall", attributes.iloc[:3])
