@@ -62,8 +62,9 @@ def test_a_fixed_weight_is_unbiased_and_its_variance_too():
 
 
 def _recalls(clusters, prediction):
-    """B-cubed recall of each record: the share of its cluster in its predicted cluster."""
-    return np.array([np.mean(prediction[clusters == clusters[r]] == prediction[r]) for r in clusters.index])
+    """What each record is worth as a draw: the mean, over its cluster, of the shares in predicted clusters."""
+    inside = [prediction[clusters == clusters[r]] for r in clusters.index]
+    return np.array([np.mean([np.mean(piece == own) for own in piece]) for piece in inside])
 
 
 # The estimate
