@@ -98,6 +98,11 @@ def test_the_estimate_and_its_error_by_hand():
     assert found.cov[0, 0] < plain.cov[0, 0]
 
 
+def test_weights_of_a_part_estimate_the_same_totals():
+    part = subsample(sample_of(CHEAP, RECORDS), np.arange(100, 250))
+    np.testing.assert_allclose(part.contributions([eb.columns.RECORDS]).sum(), len(TRUTH), rtol=1e-12)
+
+
 def test_careful_draws_may_be_anywhere_among_the_cheap_ones():
     order = np.random.default_rng(1).permutation(600)
     first = eb.TwoPhase(sample_of(CHEAP, RECORDS))(sample_of(TRUTH, RECORDS[:150]), PR)
