@@ -179,8 +179,8 @@ class Assisted:
         if not helpers:
             raise DataError(
                 "no second clustering was counted with the prediction and the labels of this sample: make "
-                "both from the same, with Second.of(prediction, labels, by) and measure(prediction, labels). In "
-                "a sensitivity analysis, labels by Restored() are others: use Corrected()"
+                "both from the same, with Second.of(prediction, labels, by) and measure(prediction, labels). "
+                "In a sensitivity analysis, labels by Restored() are others: use Corrected()"
             )
         return judge(own, helpers, self.fewest, sample.expansion.variance)
 
