@@ -1,10 +1,11 @@
 """How good is my entity resolution? Honest estimates from a small labelled sample."""
 
 from . import columns, metrics
-from .assisted import Assisted, AssistedEstimates, assisted
+from .assisted import Assisted, assisted
 from .calibration import ByGroup, Calibrated, linear, links_by_size, links_out_of_reach, raking
 from .clustering import Clustering
 from .compare import Comparison, Differing, compare
+from .correction import AssistedEstimates
 from .design import (
     ByPredictedSize,
     BySize,
@@ -44,6 +45,7 @@ from .intervals import (
 )
 from .metrics import ALL, USUAL
 from .nonresponse import Responding, size_classes
+from .phases import TwoPhase, two_phase
 from .sample import Sample
 from .second import Second
 from .uncertain import Draws, Normal, Totals
@@ -91,6 +93,7 @@ __all__ = [
     "Symmetric",
     "SystematicRecords",
     "Totals",
+    "TwoPhase",
     "UniformClusters",
     "UniformRecords",
     "Units",
@@ -120,4 +123,5 @@ __all__ = [
     "sampling_fraction",
     "size_classes",
     "taylor",
+    "two_phase",
 ]

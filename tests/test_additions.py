@@ -252,7 +252,9 @@ class TestDesign:
 
 # Engines
 
+OTHER = pd.Series(sim.Misattribution(0.05).apply(TRUTH.to_numpy(), np.random.default_rng(2)), TRUTH.index)
 ENGINES = {
+    eb.Assisted: eb.Assisted.of({"a": PREDICTION, "b": TRUTH}, TRUTH, by={"other": OTHER}),
     engine.Taylor: engine.Taylor(),
     engine.Jackknife: engine.Jackknife(),
     engine.Resampled: engine.Resampled(replicates=40),
@@ -265,7 +267,7 @@ ENGINES = {
     sensitivity.BiasAdjusted: sensitivity.BiasAdjusted(Beta(2, 8), 0.0, imputations=5),
     sensitivity.RestoredAdjusted: sensitivity.RestoredAdjusted(Annotator(), imputations=5),
 }
-PAIRED = {engine.Taylor, engine.Jackknife, engine.Resampled}
+PAIRED = {eb.Assisted, engine.Taylor, engine.Jackknife, engine.Resampled}
 
 
 BOUNDED = (m.b3_precision, m.b3_recall)
@@ -282,16 +284,27 @@ def own(sample, metrics, rng):
 
 
 def test_every_engine_has_an_example():
-    rooms = {**vars(engine), **vars(sensitivity)}
+    rooms = {**vars(eb), **vars(engine), **vars(sensitivity)}
     found = {
         value
         for name, value in rooms.items()
-        if name in {*engine.__all__, *sensitivity.__all__}
+        if name in {*eb.__all__, *engine.__all__, *sensitivity.__all__}
         and inspect.isclass(value)
         and is_dataclass(value)
         and "__call__" in vars(value)
     }
-    assert found - {sensitivity.Corrected, sensitivity.Restored} == set(ENGINES)
+    other = {
+        eb.ByGroup,
+        eb.TwoPhase,
+    }  # totals of groups; cheap labels of one sample, which no study draws again
+    assert found - {sensitivity.Corrected, sensitivity.Restored} - other == set(ENGINES)
+
+
+def test_restored_labels_have_no_second_clustering():
+    with pytest.raises(eb.DataError, match=r"labels by Restored\(\) are others: use Corrected\(\)"):
+        sensitivity.grid(
+            SAMPLE, [0.0], [0.1], PR, adjust=sensitivity.Restored(draws=2), engine=ENGINES[eb.Assisted], rng=1
+        )
 
 
 @pytest.mark.parametrize("one", [*ENGINES.values(), own], ids=lambda one: type(one).__name__)

@@ -18,7 +18,7 @@ from erbayes import columns as u
 from erbayes import engine, plots
 from erbayes import metrics as m
 from erbayes import simulate as sim
-from erbayes.assisted import CLEAR, FOLDS, MASS, cross_fitted
+from erbayes.correction import CLEAR, FOLDS, MASS, cross_fitted
 from erbayes.report import report
 from erbayes.study import DrawClusters, DrawRecords, study
 

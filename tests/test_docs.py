@@ -77,6 +77,16 @@ INNER = {
         "units_of",
     },
     "erbayes.uncertain": {"Tabled", "derivatives", "gradient", "positions", "reason_column"},
+    "erbayes.correction": {
+        "Effects",
+        "Help",
+        "Helper",
+        "Judged",
+        "StandIn",
+        "covariance_of",
+        "judge",
+        "nested",
+    },
     "erbayes.diagnostics": {"look_older", "out_of_balance"},
     "erbayes.errors": {"head", "member", "need", "need_object", "number", "printable", "whole"},
 }

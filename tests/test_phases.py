@@ -1,0 +1,215 @@
+"""Two phases: cheap labels of many draws, careful ones of some: all samples, hand formulas, coverage, refusals."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+import erbayes as eb
+from erbayes import engine, plots
+from erbayes import metrics as m
+from erbayes import simulate as sim
+from erbayes.correction import MASS, nested
+from erbayes.engine.closed_form import effects
+from erbayes.phases import of_phases, subsample
+from erbayes.report import report
+
+PR = (m.pairwise_precision, m.pairwise_recall)
+RNG = np.random.default_rng(5)
+TRUTH = sim.population(sim.LogNormal(0.5, 1.0), 4000, RNG)
+PREDICTION = pd.Series(sim.Misattribution(0.2).apply(TRUTH.to_numpy(), RNG), TRUTH.index)
+CHEAP = pd.Series(sim.Misattribution(0.03).apply(TRUTH.to_numpy(), RNG), TRUTH.index)
+USELESS = pd.Series(RNG.permutation(TRUTH.to_numpy()), TRUTH.index)
+RECORDS = RNG.integers(len(TRUTH), size=600)
+
+
+def labelled(clusters, records):
+    """The entities of drawn records by some labels, and the design of the draws."""
+    draws = clusters.iloc[records].tolist()
+    return clusters[clusters.isin(draws)], eb.UniformRecords(draws)
+
+
+def sample_of(clusters, records, prediction=PREDICTION):
+    labels, design = labelled(clusters, records)
+    return eb.Sample(eb.measure(prediction, labels), design)
+
+
+# All samples
+
+
+def test_a_fixed_weight_is_unbiased_and_its_variance_too():
+    """B-cubed recall under uniform records is a mean over draws: nothing is a matter of first order."""
+    truth, prediction, cheap = (pd.Series(list(x), list("abcd")) for x in ("xxxy", "1122", "pqqq"))
+    position, metric, weights = np.array([3, 1]), [m.b3_recall], np.array([0.0, 0.6, 1.0])
+    found, variances = [], []
+    for records in product(range(4), repeat=4):
+        records = np.array(records)
+        every = sample_of(cheap, records, prediction)
+        samples = (sample_of(truth, records[position], prediction), subsample(every, position), every)
+        own, second, first = (x.contributions(m.b3_recall.columns).sum(axis=0) for x in samples)
+        found.append(own[0] / own[1] + weights * (first[0] / first[1] - second[0] / second[1]))
+        careful, part, whole = (effects(x, metric) for x in samples)
+        left = np.pad(careful, ((0, 2), (0, 0))) - weights * nested(part, whole, position)
+        variances.append(np.diag(of_phases(2, 4).covariance(left)))
+    share, other = (_recalls(clusters, prediction) for clusters in (truth, cheap))
+    np.testing.assert_allclose(np.mean(found, axis=0), share.mean(), rtol=1e-12)
+    left = [share - weight * other for weight in weights]
+    neyman = [np.var(share) / 4 + (1 / 2 - 1 / 4) * np.var(x) for x in left]
+    np.testing.assert_allclose(np.var(found, axis=0), neyman, rtol=1e-12)
+    np.testing.assert_allclose(np.mean(variances, axis=0), neyman, rtol=1e-12)
+
+
+def _recalls(clusters, prediction):
+    """What each record is worth as a draw: the mean, over its cluster, of the shares in predicted clusters."""
+    inside = [prediction[clusters == clusters[r]] for r in clusters.index]
+    return np.array([np.mean([np.mean(piece == own) for own in piece]) for piece in inside])
+
+
+# The estimate
+
+
+def test_the_truth_as_cheap_labels_is_the_sample_of_all_draws():
+    sample, every = sample_of(TRUTH, RECORDS[:150]), sample_of(TRUTH, RECORDS)
+    found, plain = eb.TwoPhase(every)(sample, PR), engine.Taylor()(sample, PR)
+    whole = engine.Taylor()(every, PR)
+    assert (found.weights == 1).all() and (found.correlation > 0.999).all()
+    np.testing.assert_allclose(found.mean, whole.mean, rtol=1e-12)
+    pseudo = MASS * np.sum(plain.extremes**2, axis=1) / (150 * plain.effective)
+    np.testing.assert_allclose(found.sd**2 - pseudo, whole.sd**2, rtol=0.1)
+    assert (found.worth > 0).all() and (found.worth < 450).all()
+
+
+def test_the_estimate_and_its_error_by_hand():
+    """The textbook's right side, V(d)/n' + (1/n - 1/n') V(d - λe), from the careful draws alone."""
+    sample, every = sample_of(TRUTH, RECORDS[:200]), sample_of(CHEAP, RECORDS)
+    metric = [m.b3_recall]
+    found, plain = eb.TwoPhase(every)(sample, metric), engine.Taylor()(sample, metric)
+    part = sample_of(CHEAP, RECORDS[:200])
+    second, first = (engine.Taylor()(x, metric).mean for x in (part, every))
+    weight = found.weights[0, 0]
+    assert 0.5 < weight <= 1
+    np.testing.assert_allclose(found.mean, plain.mean + weight * (first - second), rtol=1e-12)
+    d, e = 200 * effects(sample, metric)[:, 0], 200 * effects(part, metric)[:, 0]
+    neyman = d.var(ddof=1) / 600 + (1 / 200 - 1 / 600) * (d - weight * e).var(ddof=1)
+    pseudo = MASS * np.sum(plain.extremes**2) / (200 * min(plain.effective[0], 200))
+    np.testing.assert_allclose(found.cov[0, 0] - pseudo, neyman, rtol=0.1)
+    assert found.cov[0, 0] < plain.cov[0, 0]
+
+
+def test_weights_of_a_part_estimate_the_same_totals():
+    part = subsample(sample_of(CHEAP, RECORDS), np.arange(100, 250))
+    np.testing.assert_allclose(part.contributions([eb.columns.RECORDS]).sum(), len(TRUTH), rtol=1e-12)
+
+
+def test_careful_draws_may_be_anywhere_among_the_cheap_ones():
+    order = np.random.default_rng(1).permutation(600)
+    first = eb.TwoPhase(sample_of(CHEAP, RECORDS))(sample_of(TRUTH, RECORDS[:150]), PR)
+    place = np.argsort(order)[:150]
+    again = eb.TwoPhase(sample_of(CHEAP, RECORDS[order]), place)(sample_of(TRUTH, RECORDS[:150]), PR)
+    np.testing.assert_allclose(again.mean, first.mean, rtol=1e-12)
+    np.testing.assert_allclose(again.cov, first.cov, rtol=1e-9)
+
+
+def test_useless_cheap_labels_leave_the_default():
+    sample = sample_of(TRUTH, RECORDS[:150])
+    plain, found = engine.Taylor()(sample, PR), eb.TwoPhase(sample_of(USELESS, RECORDS))(sample, PR)
+    assert set(found.notes) == {"the gain is not clear"} and not found.weights.any()
+    np.testing.assert_array_equal(found.cov, plain.cov)
+    np.testing.assert_allclose(found.interval(), plain.interval())
+    own = pd.Series(np.arange(len(TRUTH)), TRUTH.index)  # cheap labels without any link: recall is 0/0
+    notes = eb.TwoPhase(sample_of(own, RECORDS))(sample, [m.pairwise_recall]).notes
+    assert notes == ("it is 0/0 with 'cheap' as the truth",)
+
+
+def coverage(records, n, draws, repetitions, cheap, seed):
+    """Coverage, mean width over the default's, and coverage of the default, by metric."""
+    metrics, rng = (*PR, m.b3_recall, m.cluster_recall), np.random.default_rng(seed)
+    truth = np.array([sim.Population(PREDICTION, TRUTH).value(x) for x in metrics])
+    units = TRUTH.unique()
+    held, width = np.zeros((2, len(metrics))), []
+    for _ in range(repetitions):
+        if records:
+            drawn = rng.integers(len(TRUTH), size=draws)
+            sample, every = sample_of(TRUTH, drawn[:n]), sample_of(cheap, drawn)
+        else:  # entities: the machine labels the first record of each
+            drawn = rng.choice(units, size=draws)
+            labels = TRUTH[TRUTH.isin(drawn[:n])]
+            sample = eb.Sample(eb.measure(PREDICTION, labels), eb.UniformClusters(draws=list(drawn[:n])))
+            answers = cheap[~TRUTH.duplicated()].set_axis(units)[drawn].tolist()
+            every = eb.Sample(
+                eb.measure(PREDICTION, cheap[cheap.isin(answers)]), eb.UniformClusters(draws=answers)
+            )
+        both = [engine.Taylor()(sample, metrics).interval(), eb.TwoPhase(every)(sample, metrics).interval()]
+        held += [(x[:, 0] <= truth) & (truth <= x[:, 1]) for x in both]
+        width.append(np.diff(both[1])[:, 0] / np.diff(both[0])[:, 0])
+    return held[1] / repetitions, np.mean(width, axis=0), held[0] / repetitions
+
+
+@pytest.mark.parametrize("records", [True, False])
+def test_intervals_are_shorter_and_keep_their_promise(records):
+    held, width, _ = coverage(records, 80, 400, 60, CHEAP, 1)
+    assert held.mean() >= 0.93 and held.min() >= 0.9
+    assert (width < 0.9).all()
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("records", [True, False])
+@pytest.mark.parametrize("n, draws", [(100, 200), (100, 1000), (300, 900)])
+@pytest.mark.parametrize("cheap", [CHEAP, USELESS], ids=["good", "useless"])
+def test_coverage_of_two_phases(records, n, draws, cheap):
+    held, width, default = coverage(records, n, draws, 300, cheap, 2)
+    assert held.mean() >= min(0.93, default.mean()) and (held >= np.minimum(0.92, default - 0.02)).all()
+    assert (width <= 1.01).all()
+
+
+# Who takes them, and refusals
+
+
+def test_the_door_reports_and_pictures_take_them():
+    (labels, design), (cheap, cheap_design) = labelled(TRUTH, RECORDS[:150]), labelled(CHEAP, RECORDS)
+    found = eb.two_phase(PREDICTION, labels, design, PR, cheap=cheap, cheap_design=cheap_design)
+    one = eb.TwoPhase(sample_of(CHEAP, RECORDS))
+    sample = sample_of(TRUTH, RECORDS[:150])
+    pd.testing.assert_frame_equal(found.table(), one(sample, PR).table())
+    assert {"lambda", "correlation", "worth"} <= set(found.table())
+    assert "<th>two phases</th>" in report(sample, PR, engines={"two phases": one})
+    plots.forest(found, ax=Figure().subplots())
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"careful": [0, 1]}, "2 positions, and the sample has 150 draws"),
+        ({"careful": [0.5] * 150}, "whole numbers from 0"),
+        ({"careful": [0] * 150}, "150 of the 600 draws"),
+        ({"careful": range(500, 650)}, "150 of the 600 draws"),
+        ({"careful": range(-1, 149)}, "150 of the 600 draws"),
+        (
+            {"cheap_design": eb.UniformRecords()},
+            "the cheap design UniformRecords does not say in which order",
+        ),
+        ({"design": eb.UniformRecords()}, "the careful design UniformRecords does not say in which order"),
+        ({"cheap_design": eb.DistinctEntities(600)}, "independent draws of one stratum"),
+        ({"cheap_design": eb.Calibrated(labelled(CHEAP, RECORDS)[1])}, "independent draws of one stratum"),
+        ({"cheap": TRUTH, "cheap_design": "census"}, "leave out population= of the cheap design"),
+        ({"cheap": "the same"}, "0 draws have cheap labels only"),
+    ],
+)
+def test_refusals(change, message):
+    (labels, design), (cheap, cheap_design) = labelled(TRUTH, RECORDS[:150]), labelled(CHEAP, RECORDS)
+    arguments = {"labels": labels, "design": design, "cheap": cheap, "cheap_design": cheap_design} | change
+    if arguments["cheap_design"] == "census":
+        arguments["cheap_design"] = eb.UniformRecords(TRUTH.tolist(), population=len(TRUTH))
+    if isinstance(arguments["cheap"], str):
+        arguments |= {"cheap": labels, "cheap_design": design}
+    with pytest.raises(eb.DataError, match=message):
+        eb.two_phase(PREDICTION, metrics=PR, **arguments)
+
+
+def test_another_prediction_is_refused():
+    with pytest.raises(eb.DataError, match="counted with other predictions"):
+        eb.TwoPhase(sample_of(CHEAP, RECORDS, TRUTH))(sample_of(TRUTH, RECORDS[:150]), PR)
+    with pytest.raises(eb.DataError, match="a Sample is needed"):
+        eb.TwoPhase(CHEAP)
