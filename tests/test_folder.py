@@ -456,6 +456,15 @@ def test_clusters_without_a_complete_answer_are_left_out(two):
             _ = answers_of(folder, {1: ("yyny",)}).labels
 
 
+def test_a_task_of_another_drawn_cluster_settles_nothing(two):
+    """Whether a cluster counts must depend on its own tasks alone, or early clusters choose late ones."""
+    folder, pred = two
+    labels = answers_of(folder, {1: ("yyyy", "s")})
+    assert labels.lost.tolist() == [State.UNANSWERED]
+    assert labels.units(pred).ids.tolist() == ["A"]
+    assert labels.units(pred).N[0] == 5
+
+
 def test_unresolved_clusters_drawn_by_size_leave_estimates_of_totals_unbiased(tmp_path):
     folder, pred, true = made(tmp_path / "f", CLUSTERS[1], n=20)
     table = folder.drawn.table
@@ -471,6 +480,13 @@ def test_unresolved_clusters_drawn_by_size_leave_estimates_of_totals_unbiased(tm
     assert labels.lost.tolist() == [State.CANNOT_TELL] and table["record"].iloc[0] == first
     weight = labels.design().expand(labels.units(pred)).weight
     assert weight == pytest.approx((20 / 19 / table["probability"].to_numpy())[1:], rel=1e-12)
+
+
+def test_drawn_clusters_are_not_taken_for_entities(two):
+    folder, pred = two
+    labels = answers_of(folder, {1: ("yyyy",), 5: ("y",)})
+    with pytest.raises(DataError, match="draw"):
+        eb.estimate(pred, labels.labels, labels.design())
 
 
 def test_drawn_clusters_judge_their_own_prediction_only(two):

@@ -349,15 +349,16 @@ class Labels:
         --------
         >>> from tempfile import TemporaryDirectory
         >>> from erbayes.sampling import PredictedClusters, draw, tasks, write_folder
-        >>> prediction = {"r1": "a", "r2": "b"}
+        >>> prediction = {"r1": "a", "r2": "a"}
         >>> drawn = draw(prediction, PredictedClusters(), n=1, seed=1)
         >>> with TemporaryDirectory() as temporary:
         ...     folder = write_folder(Path(temporary) / "to-label", drawn, tasks(drawn))
         ...     sheet = folder.tasks.assign(same="y")
         ...     sheet.to_csv(folder.path / "sheet-A.csv", index=False)
         ...     read_labels(folder).units(prediction).table()[["records", "predicted_links"]]
-           records  predicted_links
-        a      1.0              0.0
+                 records  predicted_links
+        cluster
+        a            2.0              1.0
         """
         if not self.of_clusters:
             count = scan if lies_elsewhere(prediction) else measure
