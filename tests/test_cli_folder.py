@@ -278,7 +278,6 @@ REFUSED = {
     "--design stratified --starts 1,3 --values p.csv": "--design stratified does not take --values",
     "--design given-chances": "--design given-chances needs --values",
     "--design given-chances --values p.csv": "p.csv: 200 of 200 are not numbers",
-    "--design predicted-clusters": "predicted clusters need the entity of each of their records",
     "--design uniform-records --search 3": "--search needs --attributes",
     "--design uniform-records --candidates four.csv": "four.csv has 4 columns",
     "--design uniform-records --attributes short.csv": "shown records have no attributes",
@@ -296,6 +295,43 @@ def test_draws_that_cannot_be_made_are_refused(files, options):
     more = options.split()
     assert REFUSED[options] in refused(*DRAW, *more, *([] if "--output" in more else ["--output", "f"]))
     assert sorted(path.name for path in files.iterdir()) == before
+
+
+@pytest.mark.parametrize("of", ["", "uniform-records", "predicted-links"])
+def test_drawn_clusters_go_the_same_way(files, of):
+    options = ["--n", 15, *(["--of", of] if of else [])]
+    labelled(*options, design="predicted-clusters")
+    metric = ("--metrics", "pairwise-precision")
+    found = rows("estimate", "p.csv", "f", *metric).iloc[0]
+    plan = sampling.PredictedClusters(PLANS[of]() if of else None)
+    draws = sampling.draw(PRED, plan, 15, 3)
+    typed = TRUE[TRUE.isin(TRUE[draws.members["record"]])]
+    units = eb.measure_predicted(PRED, typed, draws.table["cluster"])
+    wanted = eb.taylor(eb.Sample(units, draws.design(typed)), ["pairwise-precision"])
+    wanted = wanted.apply(["pairwise-precision"]).table().iloc[0]
+    for name in ("estimate", "se", "lower", "upper"):
+        assert found[name] == pytest.approx(wanted[name], rel=1e-9)
+    where = rows("estimate", "p.csv", "f", *metric, "--memory-limit", "1GB").iloc[0]
+    assert where["estimate"] == pytest.approx(found["estimate"], rel=1e-12)
+    assert where["se"] == pytest.approx(found["se"], rel=1e-9)
+
+
+def test_what_commands_make_of_drawn_clusters(files):
+    labelled("--n", 15, "--annotators", 2, design="predicted-clusters")
+    assert "15 of 15 draws" in done("labels", "f").stdout
+    assert "settled" in done("labels", "f").stdout
+    assert run("check", "p.csv", "f", "--min-precision", 0.2).exit_code in {0, 1, 3}
+    done("report", "p.csv", "f", "--metrics", "pairwise-precision,b3-recall")
+    ATTRIBUTES.assign(country="x").to_csv("by.csv", index=False)
+    assert (
+        rows("estimate", "p.csv", "f", "--by", "country", "--attributes", "by.csv")["estimate"].notna().any()
+    )
+    assert "not the prediction that was drawn from" in refused("estimate", "q.csv", "f")
+    own = "judge only the prediction that they were drawn from"
+    assert own in refused("compare", "p.csv", "q.csv", "f")
+    assert own in refused("estimate", "q.csv", "f", "--drawn-from", "p.csv")
+    assert "f takes no --frame" in refused("estimate", "p.csv", "f", "--frame", "p.csv")
+    assert "leave it out" in refused("estimate", "p.csv", "f", "--assist", "q.csv")
 
 
 def test_answers_are_not_lost_by_a_new_draw(files):

@@ -79,7 +79,9 @@ def world(integers=False):
 
 
 def candidates_of(drawn, true):
-    rows = [(r, c) for r in drawn.table["record"].unique() for c in true.index[true == true[r]]]
+    clusters = isinstance(drawn.plan, sampling.PredictedClusters)
+    records = (drawn.members if clusters else drawn.table)["record"].unique()
+    rows = [(r, c) for r in records for c in true.index[true == true[r]]]
     shown = [(r, c) for i, (r, c) in enumerate(rows) if i % 2 or str(c) != str(c).strip()]
     return pd.DataFrame(
         shown, columns=["record", "candidate"]
@@ -223,7 +225,7 @@ def test_numbers_that_an_annotator_types_into_xlsx(tmp_path):
 # tasks
 
 MEMBERS = pd.DataFrame({"record": ["a1", "a2", "b1"], "cluster": ["a", "a", "b"]})
-DRAWN = SimpleNamespace(table=MEMBERS.iloc[[1, 2, 1]], members=MEMBERS)
+DRAWN = SimpleNamespace(table=MEMBERS.iloc[[1, 2, 1]], members=MEMBERS, plan=sampling.Records())
 
 
 def test_a_record_drawn_twice_is_one_task_and_candidates_are_shown_once():
@@ -303,6 +305,208 @@ def test_estimates_from_the_folder_are_those_of_labels_typed_in(tmp_path, plan, 
     assert set(labels.labels.index) == set(typed.index)
 
 
+# drawn predicted clusters
+
+CLUSTERS = [
+    sampling.PredictedClusters(),
+    sampling.PredictedClusters(sampling.Records()),
+    sampling.PredictedClusters(sampling.LinkEnds()),
+]
+
+
+def lazy(pred, true):
+    """An annotator who leaves blank whatever another task of the predicted cluster settles."""
+    cluster, person = ({str(r): x for r, x in memberships.items()} for memberships in (pred, true))
+
+    def change(annotator, sheet):
+        drawn = sheet[sheet["role"] == "drawn"]
+        seen = pd.DataFrame({"c": drawn["record"].map(cluster), "p": drawn["record"].map(person)})
+        settled = sheet["task"].isin(drawn["task"][seen.duplicated()])
+        assert settled.any()
+        return sheet.assign(same=sheet["same"].where(~settled, ""))[~settled | (sheet["role"] != "")]
+
+    return change
+
+
+@pytest.mark.parametrize("eager", [True, False])
+@pytest.mark.parametrize("suffix", [".csv", ".json"])
+@pytest.mark.parametrize("plan", CLUSTERS, ids=["uniform", "by records", "by links"])
+def test_drawn_clusters_are_estimated_as_from_labels_typed_in(tmp_path, plan, suffix, eager):
+    folder, pred, true = made(tmp_path / "f", plan, n=15, annotators=2)
+    fill(folder, true, suffix, **({} if eager else {"change": lazy(pred, true)}))
+    labels = read_labels(tmp_path / "f", pred)
+    assert not len(labels.problems) and not len(labels.unresolved) and not len(labels.lost)
+    counts = labels.summary()
+    assert (counts["settled"].sum() == 0) == eager and counts["unanswered"].sum() == 0
+    drawn = sampling.draw(pred, plan, 15, 7)
+    typed = true[true.isin(true[drawn.members["record"]])]
+    units = eb.measure_predicted(pred, typed, drawn.table["cluster"])
+    metrics = METRICS if plan.of == sampling.LinkEnds() else eb.USUAL  # under links, no recall
+    metrics = eb.metrics.chosen(metrics)
+    wanted = eb.taylor(eb.Sample(units, drawn.design(typed)), metrics).apply(metrics)
+    found = eb.taylor(eb.Sample(labels.units(pred), labels.design()), metrics).apply(metrics)
+    assert ((wanted.estimate > 0) & (wanted.estimate <= 1)).all()
+    assert found.estimate == pytest.approx(wanted.estimate, rel=1e-12)
+    assert found.sd == pytest.approx(wanted.sd, rel=1e-9, abs=1e-12)
+    assert set(labels.labels.index) == set(typed.index)
+
+
+def test_every_record_of_a_drawn_cluster_is_a_task_that_shows_later_ones(two):
+    folder, _ = two
+    assert folder.tasks[["task", "record", "role"]].to_numpy().tolist() == [
+        *[[1, f"r{r}", "drawn" if r == 1 else "cluster"] for r in (1, 2, 3, 4)],
+        *[[2, f"r{r}", "drawn" if r == 2 else "cluster"] for r in (2, 3, 4)],
+        *[[3, f"r{r}", "drawn" if r == 3 else "cluster"] for r in (3, 4)],
+        [4, "r4", "drawn"],
+        [5, "s", "drawn"],
+    ]
+
+
+def test_tasks_of_a_drawn_cluster_go_to_the_same_annotators(tmp_path):
+    folder, pred, _ = made(tmp_path / "f", CLUSTERS[0], n=12, annotators=3, overlap=0.5)
+    own = folder.tasks[folder.tasks["role"] == "drawn"].set_index("task")["record"].map(pred)
+    has = pd.DataFrame({name: own.index.isin(numbers) for name, numbers in folder.dealt.items()}, own.index)
+    assert (has.groupby(own).nunique() == 1).all(axis=None)
+    assert has.groupby(own).first().sum(axis=1).value_counts().to_dict() == {1: 6, 2: 6}
+    pd.testing.assert_frame_equal(
+        folder.drawn.members.sort_values("record", ignore_index=True),
+        sampling.draw(pred, CLUSTERS[0], 12, 7).members.sort_values("record", ignore_index=True),
+        check_dtype=False,
+    )
+
+
+@pytest.fixture
+def two(tmp_path):
+    """A folder of two drawn predicted clusters: A of four records, tasks 1 to 4, and B of one, task 5."""
+    pred = {"r1": "A", "r2": "A", "r3": "A", "r4": "A", "s": "B", "z": "C"}
+    seed = next(
+        i
+        for i in range(100)
+        if sampling.draw(pred, CLUSTERS[0], 2, i).table["record"].tolist() == ["r1", "s"]
+    )
+    drawn = sampling.draw(pred, CLUSTERS[0], 2, seed)
+    folder = sampling.write_folder(tmp_path / "f", drawn, sampling.tasks(drawn))
+    return folder, pred
+
+
+def answers_of(folder, rows):
+    """Write sheet-A: by task, the answers to its rows in their order, and ids that are added."""
+    table = folder.tasks[["task", "record", "role"]].assign(same="", cannot_tell="")
+    more = []
+    for task, (marks, *added) in rows.items():
+        here = table["task"] == task
+        if marks == "?":
+            table.loc[here & (table["role"] == "drawn"), "cannot_tell"] = "x"
+        else:
+            table.loc[here, "same"] = list(marks)
+        more += [{"task": task, "record": r, "role": "", "same": "y", "cannot_tell": ""} for r in added]
+    write_sheet(
+        pd.concat([table, pd.DataFrame(more, columns=table.columns)]), folder.path / "sheet-A.csv", ()
+    )
+    return read_labels(folder)
+
+
+def test_what_settles_a_task_of_a_drawn_cluster(two):
+    folder, pred = two
+    cases = {
+        "y for all": ({1: ("yyyy",), 5: ("y",)}, 1),
+        "two entities": ({1: ("yyny",), 3: ("yn",), 5: ("y",)}, 2),
+        "a record of elsewhere": ({1: ("yyyy", "z"), 5: ("y",)}, 1),
+    }
+    for case, (rows, entities) in cases.items():
+        labels = answers_of(folder, rows)
+        assert not len(labels.lost) and not len(labels.problems), case
+        assert labels.labels[["r1", "r2", "r3", "r4"]].nunique() == entities, case
+    states = labels.states.set_index("task")["state"]
+    assert [states[t] for t in range(1, 6)] == [State.ANSWERED, *[State.SETTLED] * 3, State.ANSWERED]
+    units = labels.units(pred).table().loc["A"]
+    assert (units["records"], units["common_links"]) == (4, 6)
+    assert labels.units(pred).N[0] == 5
+
+
+def test_contradictions_between_tasks_of_a_drawn_cluster_are_told(two):
+    folder, _ = two
+    cases = {
+        "r4 in two entities": ({1: ("yyny",), 3: ("yy",), 5: ("y",)}, Fault.IN_TWO_ENTITIES),
+        "joined and not": ({1: ("yyny",), 3: ("yn", "r1"), 5: ("y",)}, Fault.DIFFERING),
+        "by a chain": ({1: ("yyny",), 2: ("yyn",), 3: ("yn",), 5: ("y",)}, Fault.INTRANSITIVE),
+    }
+    for case, (rows, fault) in cases.items():
+        labels = answers_of(folder, rows)
+        assert fault in set(labels.problems["fault"]), case
+        with pytest.raises(DataError, match=fault.value):
+            labels.units({})
+
+
+def test_clusters_without_a_complete_answer_are_left_out(two):
+    folder, pred = two
+    cases = {
+        "a blank task that no other settles": ({1: ("yyny",), 5: ("y",)}, State.INCOMPLETE),
+        "half a task": ({1: ("yyn ",), 5: ("y",)}, State.INCOMPLETE),
+        "nobody can tell": ({1: ("yyny",), 3: ("?",), 5: ("y",)}, State.CANNOT_TELL),
+        "a doubt beside a y": ({1: ("yyyy",), 3: ("?",), 5: ("y",)}, State.CANNOT_TELL),
+        "not begun": ({5: ("y",)}, State.UNANSWERED),
+    }
+    for case, (rows, state) in cases.items():
+        labels = answers_of(folder, rows)
+        assert labels.lost.tolist() == [state], case
+        assert labels.labels.to_dict() == {"s": "s"}, case
+        assert labels.units(pred).ids.tolist() == ["B"], case
+        with pytest.raises(DataError, match="no drawn predicted cluster has a complete answer yet"):
+            _ = answers_of(folder, {1: ("yyny",)}).labels
+
+
+def test_a_task_of_another_drawn_cluster_settles_nothing(two):
+    """Whether a cluster counts must depend on its own tasks alone, or early clusters choose late ones."""
+    folder, pred = two
+    labels = answers_of(folder, {1: ("yyyy", "s")})
+    assert labels.lost.tolist() == [State.UNANSWERED]
+    assert labels.units(pred).ids.tolist() == ["A"]
+    assert labels.units(pred).N[0] == 5
+
+
+def test_unresolved_clusters_drawn_by_size_leave_estimates_of_totals_unbiased(tmp_path):
+    folder, pred, true = made(tmp_path / "f", CLUSTERS[1], n=20)
+    table = folder.drawn.table
+    first = folder.tasks["record"].iloc[0]
+
+    def doubts(annotator, sheet):
+        here = sheet["task"] == "1"
+        sheet.loc[here & (sheet["role"] == "drawn"), "cannot_tell"] = "x"
+        return sheet[~here | (sheet["role"] != "")]
+
+    fill(folder, true, change=doubts)
+    labels = read_labels(folder)
+    assert labels.lost.tolist() == [State.CANNOT_TELL] and table["record"].iloc[0] == first
+    weight = labels.design().expand(labels.units(pred)).weight
+    assert weight == pytest.approx((20 / 19 / table["probability"].to_numpy())[1:], rel=1e-12)
+
+
+def test_drawn_clusters_are_not_taken_for_entities(two):
+    folder, pred = two
+    labels = answers_of(folder, {1: ("yyyy",), 5: ("y",)})
+    with pytest.raises(DataError, match="draw"):
+        eb.estimate(pred, labels.labels, labels.design())
+
+
+def test_drawn_clusters_judge_their_own_prediction_only(two):
+    folder, pred = two
+    labels = answers_of(folder, {1: ("yyyy", "new"), 5: ("y",)})
+    with pytest.raises(DataError, match="this is not the prediction that was drawn from") as error:
+        labels.units(pred | {"z": "B"})
+    assert not error.value.remedies
+    with pytest.raises(DataError, match="judge only the prediction that they were drawn from"):
+        labels.design(drawn_from=pred)
+    with pytest.raises(DataError, match="1 labelled records are not in the prediction, such as 'new'"):
+        labels.units(pred)
+    sizes = {missing: labels.units(pred, missing=missing).N[0] for missing in list(eb.Missing)[1:]}
+    assert sizes == {
+        eb.Missing.SINGLETON: 5,
+        eb.Missing.TOGETHER: 5,
+        eb.Missing.OMIT: 4,
+    }
+
+
 def test_integers_stay_integers(tmp_path):
     folder, _, true = made(tmp_path / "f", integers=True)
     fill(folder, true)
@@ -344,7 +548,7 @@ def test_nothing_half_written_takes_the_place_of_a_folder(tmp_path, monkeypatch)
     made(tmp_path / "f")
     before = {p.name: p.read_bytes() for p in (tmp_path / "f").iterdir()}
 
-    def fails(*args):
+    def fails(*args, **more):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("erbayes.sampling.folder.labelling_page", fails)

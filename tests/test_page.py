@@ -116,9 +116,9 @@ class Visit:
 def visit(browser, tmp_path):
     visits = []
 
-    def open_(tasks, annotator="Ada", fingerprint=PRINT, file="page.html", **window):
+    def open_(tasks, annotator="Ada", fingerprint=PRINT, file="page.html", settling=False, **window):
         path = tmp_path / file
-        path.write_text(labelling_page(tasks, annotator, fingerprint), encoding="utf-8")
+        path.write_text(labelling_page(tasks, annotator, fingerprint, settling=settling), encoding="utf-8")
         visits.append(Visit(browser, path, **window))
         return visits[-1]
 
@@ -255,6 +255,42 @@ def test_marks_show_what_differs(visit):
     assert kinds == [["differs", "agrees", None], ["agrees", "lacks", None], ["differs", "differs", "lacks"]]
     assert seen.page.locator("mark").all_inner_texts() == ["N", "1"]
     assert seen.page.locator("#top td .value").all_inner_texts() == ["MUELLER", "1970", "–"]
+
+
+def clusters():
+    """A drawn predicted cluster of two entities, c1 c3 and c2 c4, and another of one record."""
+    rows = [(t, f"c{r}", "drawn" if r == t else "cluster") for t in range(1, 5) for r in range(t, 5)]
+    return pd.DataFrame([*rows, (5, "d1", "drawn")], columns=["task", "record", "role"])
+
+
+def test_tasks_of_a_drawn_cluster_that_are_settled_are_passed(visit, tmp_path):
+    seen = visit(clusters(), settling=True)
+    seen.keys("j", "n", "j", "y", "n", "Enter")
+    assert (seen.current(), seen.count()) == (2, "2 of 5 done")
+    assert seen.page.inner_text("#sum") == "1 same, 1 different"  # c3 belongs to task 1
+    seen.keys("Enter")
+    assert (seen.current(), seen.count()) == (5, "4 of 5 done")
+    seen.page.reload()
+    assert (seen.current(), seen.count()) == (5, "4 of 5 done")
+    seen.keys("ArrowLeft")
+    assert "Settled by task 2: it needs no answer." in seen.page.inner_text("#question")
+    seen.keys("ArrowRight", "Enter")
+    seen.save(tmp_path / "saved.json")
+    answers = read_answers(tmp_path / "saved.json", clusters(), PRINT)
+    assert entities(answers) == {"c1": {"c1", "c3"}, "c2": {"c2", "c4"}, "d1": {"d1"}}
+    assert set(answers["task"][answers["annotator"] == "Ada"]) == {1, 2, 5}
+    assert not seen.complaints
+
+
+def test_a_settled_task_is_open_again_if_its_answer_is_taken_back(visit):
+    seen = visit(clusters(), settling=True)
+    seen.keys("Enter")
+    assert (seen.current(), seen.count()) == (5, "4 of 5 done")
+    seen.keys("u")
+    assert (seen.current(), seen.count()) == (1, "0 of 5 done")
+    alone = visit(clusters(), file="records.html")
+    alone.keys("Enter")
+    assert (alone.current(), alone.count()) == (2, "1 of 5 done")
 
 
 def test_search_narrows_the_records_as_one_types(visit, tmp_path):

@@ -25,12 +25,13 @@ from ..errors import DataError
 from ..files import refuse_output, replacing
 from ..intervals import EqualTailed
 from ..labelling import read_labels
+from ..labelling.returned import OWN
 from ..metrics import ALL, Metric
 from ..planning import forecast
 from ..report import report
 from ..sample import Sample
 from ..sampling import ONCE, REPEATED, Verdict, check, draw, write_folder
-from ..sampling.folder import refuse_folder, refuse_plan
+from ..sampling.folder import refuse_folder
 from ..sampling.sheets import HAS_XLSX, write_sheet
 from ..units import Missing
 from .assist import Assist
@@ -91,6 +92,8 @@ def draw_command(
       pps                 Without repeats, by default by the root of size.
       stratified          In classes of predicted size (--starts 1,2,5) or in strata (--values FILE).
       given-chances       With chances of your own (--values FILE).
+      predicted-clusters  Predicted clusters without repeats, each with the same chance, or by their
+                          records (--of uniform-records) or links (--of predicted-links).
 
     The folder holds a task per drawn record: the record, its predicted cluster, and candidates for
     records that the cluster misses (--candidates). Each annotator gets sheet-NAME.csv, sheet-NAME.xlsx (with
@@ -103,7 +106,9 @@ def draw_command(
       n  It is another one.
     A record that is missing gets a new row with the number of the task, its id, and y. A task that
     nobody can answer gets an x in "cannot_tell". The page asks the same and saves a file of answers, which
-    belongs into the folder. Then: erbayes labels FOLDER, and erbayes estimate PREDICTION FOLDER.
+    belongs into the folder. If predicted clusters are drawn, each of their records is a task. The task
+    stays blank if an earlier task of its cluster has y for the record. Then: erbayes labels FOLDER, and
+    erbayes estimate PREDICTION FOLDER.
 
     \b
     Examples:
@@ -113,7 +118,6 @@ def draw_command(
           --candidates pairs.csv --annotators 2 --overlap 0.2 --output to-label
     """
     plan = planned.plan()
-    refuse_plan(plan)
     refuse_folder(output, replace_answers)
     values = planned.values_of_records()
     with inputs.reading.opened(inputs.part) as (prediction, read):
@@ -258,6 +262,8 @@ def estimate_command(
     metrics = asked.chosen_metrics()
     if domains.by is not None and helped.assist:
         raise DataError("--by takes no second clustering: leave out --assist, or estimate without --by")
+    if inputs.of_clusters and helped.assist:
+        raise DataError("--assist needs drawn records, and the folder has predicted clusters: leave it out")
     sample, _ = inputs.sample()
     engine = helped.engine(inputs) if helped.assist else None
     if sample.units.unmatched:
@@ -302,6 +308,8 @@ def compare_command(*, inputs: Several, asked: Asked, domains: Domains, printing
     """
     refuse_output_over(printing.output, inputs)
     metrics = asked.chosen_metrics()
+    if inputs.of_clusters:
+        raise DataError(f"{inputs.labels}: {OWN}")
     design = inputs.design()
     predictions, shared = inputs.predictions()
     note_unresolved(inputs.returned)

@@ -34,6 +34,7 @@ from ..files import is_database, read_columns
 from ..frame import Dated
 from ..intervals import DEFAULT, WALD, Anytime, Kind, Symmetric
 from ..labelling import Labels, read_labels
+from ..labelling.returned import OWN
 from ..large import DatabaseTable, DuckDB, Files, Scanned, drawing, scan, scan_common
 from ..large.files import FOREIGN, PACKED, unpacks
 from ..metrics import ALL, USUAL, Metric, chosen, pairwise_precision, pairwise_recall
@@ -264,11 +265,10 @@ def note_unresolved(labels: Labels | None) -> None:
     """Print how many draws of a folder have no complete answer, if there are any."""
     if labels is None or not len(labels.unresolved):
         return
-    records = labels.folder.drawn.table["record"]
-    states = labels.unresolved.set_index("record")["state"]
-    lost = states.reindex(records[records.isin(states.index)]).map(lambda state: state.value).value_counts()
+    lost = labels.lost.map(lambda state: state.value).value_counts()
     kinds = ", ".join(f"{n:,} {state}" for state, n in lost.items())
-    message(f"note: {lost.sum():,} of {len(records):,} draws have no complete answer: {kinds}")
+    draws = len(labels.folder.drawn.table)
+    message(f"note: {lost.sum():,} of {draws:,} draws have no complete answer: {kinds}")
 
 
 def _unlike(units: Units, drawn: Drawn) -> str | None:
@@ -558,6 +558,11 @@ class Inputs:
             )
         return read_labels(self.labels)
 
+    @property
+    def of_clusters(self) -> bool:
+        """True if LABELS is a folder with predicted clusters that were drawn."""
+        return self.returned is not None and self.returned.of_clusters
+
     def design(self) -> Design:
         """The design, by options or of a folder."""
         return self.drawing.read() if self.returned is None else self.returned.design()
@@ -624,6 +629,8 @@ class One(Predicted, Inputs):
     def sample(self) -> tuple[Sample, str]:
         """Read or scan the prediction and make its sample, with a sentence about what was read."""
         design, part = self.design(), self.part
+        if self.returned is not None and self.of_clusters:
+            return self._of_clusters(self.returned, design)
         units: Units
         prediction: Any = None
         if self.reading.scanned([part], self.framed.frame):
@@ -639,6 +646,20 @@ class One(Predicted, Inputs):
         note_unresolved(self.returned)
         self.notice_another(str(part.path), units, prediction if isinstance(prediction, Clustering) else part)
         return Sample(units, self.fitted(design, shared)), read
+
+    def _of_clusters(self, returned: Labels, design: Design) -> tuple[Sample, str]:
+        """Make the sample of drawn predicted clusters, with a sentence about what was read."""
+        framed = self.framed.frame is not None or self.framed.dates is not None
+        if self.drawn_from is not None or framed:
+            option = "--frame" if framed else "--drawn-from"
+            raise DataError(f"{self.labels} takes no {option}: {OWN}")
+        labels = returned.labels
+        with self.reading.opened(self.part) as (prediction, read):
+            units = returned.units(prediction, missing=self.missing)
+        read = f"{read}; {_LABELS.format(len(labels), labels.nunique())} ({self.labels})"
+        message(f"read {read}")
+        note_unresolved(returned)
+        return Sample(units, design), read
 
     @cached_property
     def memory(self) -> tuple[Any, dict[str, Any], str]:

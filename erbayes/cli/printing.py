@@ -67,11 +67,11 @@ def _plain(table: pd.DataFrame, heads: Mapping[str, str] | None = None) -> str:
 
 def show_labels(labels: Labels) -> None:
     """Print what came back from annotators: their tasks, the faults in their answers, their agreement."""
-    records, drawn = labels.stars.answers, labels.folder.drawn.table["record"]
-    resolved = ~drawn.isin(labels.unresolved["record"])
+    records, draws = labels.stars.answers, len(labels.folder.drawn.table)
     typer.echo(
-        f"{len(records):,} records of {records['entity'].nunique():,} entities, by {resolved.sum():,} of "
-        f"{len(drawn):,} draws; answers in {', '.join(labels.files) or 'no file'}\n"
+        f"{len(records):,} records of {records['entity'].nunique():,} entities, by "
+        f"{draws - len(labels.lost):,} of {draws:,} draws; "
+        f"answers in {', '.join(labels.files) or 'no file'}\n"
     )
     typer.echo(_plain(labels.summary()))
     if len(labels.unresolved):

@@ -16,26 +16,39 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..arrays import FloatArray
+from ..arrays import BoolArray, FloatArray
 from ..clustering import Clustering, as_index, kind
 from ..design import Design, KeptWeights
 from ..errors import DataError, Remedy, head
 from ..files import replacing
 from ..large import lies_elsewhere, scan
-from ..sampling import Drawn, GivenChances, LinkEnds, Mixture, Poisson, Records, RootSize, Systematic
+from ..sampling import (
+    Drawn,
+    GivenChances,
+    LinkEnds,
+    Mixture,
+    Poisson,
+    PredictedClusters,
+    Records,
+    RootSize,
+    Systematic,
+)
 from ..sampling.folder import DECIDED, Folder, answer_files, read_folder
 from ..sampling.page import ADDED, DRAWN, read_answers
 from ..sampling.sheets import HAS_XLSX, read_sheet, write_sheet
-from ..sampling.tasks import ASKED
-from ..units import Missing, measure
+from ..sampling.source import opened
+from ..sampling.tasks import ASKED, asked
+from ..units import Missing, Units, measure, measure_predicted
 from .pairs import Pair
 from .sheets import NOT_CORRECT
 from .stars import Flaw, Stars, read_stars
 
 INDEPENDENT = (GivenChances, LinkEnds, Mixture, Records, RootSize)
 """Plans whose unresolved draws `erbayes.Responding` allows for."""
-WITHOUT_REPEATS = (Poisson, Systematic)
+WITHOUT_REPEATS = (Poisson, PredictedClusters, Systematic)
 """Plans whose table has probabilities to be in the sample."""
+OWN = "predicted clusters judge only the prediction that they were drawn from: draw records to judge others"
+"""Why another prediction is refused."""
 YES, NO = frozenset({"y", "yes"}), frozenset({"n", "no"})
 """Answers in the column `same`, in small letters."""
 
@@ -81,6 +94,8 @@ class State(Enum):
     CANNOT_TELL = "cannot tell"
     INCOMPLETE = "incomplete"
     UNANSWERED = "unanswered"
+    SETTLED = "settled"
+    """Blank, and another task of the drawn predicted cluster has y for its record."""
     DISPUTED = "disputed"
 
 
@@ -103,16 +118,19 @@ class Labels:
         The draw and its tasks.
     stars : Stars
         The entities of tasks with a complete answer. Drawn records that are judged the same have one entity.
+        Entities of predicted clusters whose tasks are not all answered or settled are left out.
     problems : DataFrame
         One row per fault: where, annotator, task, record and fault (of `Fault`).
     unresolved : DataFrame
-        One row per task without a complete answer: task, record (the drawn one) and state (of `State`).
+        One row per task without a complete answer that is not settled: task, record (the drawn one) and state
+        (of `State`).
     states : DataFrame
         One row per annotator and task: annotator, task, state.
     answers : DataFrame
         One row per answer: annotator, task, record, same (y or n).
     pairs : dict, (annotator, annotator) -> Pair
-        The tasks that both annotators have answered in full.
+        The tasks that both annotators have answered in full. There are none if predicted clusters were drawn,
+        as the tasks that an annotator answers then depend on the answers before.
     files : tuple of str
         Names of the files that hold answers.
     """
@@ -147,8 +165,35 @@ class Labels:
                 Remedy.DECIDE,
             )
         if not len(self.stars.answers):
-            raise DataError(f"{self.folder.path}: no task has a complete answer yet")
+            what = "drawn predicted cluster" if self.of_clusters else "task"
+            raise DataError(f"{self.folder.path}: no {what} has a complete answer yet")
         return self.stars.answers.set_index("record")["entity"]
+
+    @property
+    def of_clusters(self) -> bool:
+        """True if predicted clusters were drawn, False if records were."""
+        return isinstance(self.folder.drawn.plan, PredictedClusters)
+
+    @property
+    def lost(self) -> pd.Series:
+        """State of each draw without a complete answer, by its row in the table of draws.
+
+        A drawn predicted cluster has a complete answer if each of its tasks is answered or settled. Otherwise
+        it is unanswered if nobody has begun it, and else in the state of its first unresolved task that is
+        not unanswered, or incomplete.
+        """
+        table, states = self.folder.drawn.table, self.unresolved.set_index("record")["state"]
+        if not self.of_clusters:
+            return table["record"].map(states).dropna()
+        tasks = asked(self.folder.drawn)
+        tasks["state"] = tasks["record"].map(states)
+        worst = {}
+        for cluster, of_tasks in tasks.groupby("cluster", sort=False)["state"]:
+            if of_tasks.notna().any():
+                begun = [state for state in of_tasks.dropna() if state is not State.UNANSWERED]
+                untouched = (of_tasks == State.UNANSWERED).all()
+                worst[cluster] = State.UNANSWERED if untouched else [*begun, State.INCOMPLETE][0]
+        return table["cluster"].map(pd.Series(worst, dtype=object)).dropna()
 
     def summary(self) -> pd.DataFrame:
         """Count the tasks of each annotator: dealt, and in each state.
@@ -156,9 +201,11 @@ class Labels:
         Returns
         -------
         DataFrame
-            Columns annotator, tasks, answered, cannot tell, incomplete, unanswered.
+            Columns annotator, tasks, answered, cannot tell, incomplete, unanswered and, if predicted clusters
+            were drawn, settled.
         """
-        wanted = [state.value for state in State if state is not State.DISPUTED]
+        others = {State.DISPUTED} if self.of_clusters else {State.DISPUTED, State.SETTLED}
+        wanted = [state.value for state in State if state not in others]
         named = self.states.assign(state=[state.value for state in self.states["state"]])
         counts = pd.crosstab(named["annotator"], named["state"]).reindex(columns=wanted, fill_value=0)
         counts.insert(0, "tasks", counts.sum(axis=1))
@@ -237,7 +284,8 @@ class Labels:
         """Return the design of the draws.
 
         Draws of tasks that nobody has begun count as not made yet. Those of other unresolved tasks stay in
-        the data (see `erbayes.Responding`), if draws are independent. Otherwise they are left out as well.
+        the data (see `erbayes.Responding`), if draws are independent. Otherwise they are left out as well. So
+        are predicted clusters without a complete answer.
 
         Parameters
         ----------
@@ -257,9 +305,14 @@ class Labels:
         Raises
         ------
         DataError
-            As `labels`, or if `drawn_from` is not the prediction that was drawn from.
+            As `labels`, or if `drawn_from` is not the prediction that was drawn from. With `drawn_from` if
+            predicted clusters were drawn, since they judge their own prediction only.
         """
         labels, drawn = self.labels, self.folder.drawn
+        if self.of_clusters:
+            if drawn_from is not None:
+                raise DataError(OWN)
+            return _among(drawn, ~drawn.table.index.isin(self.lost.index)).design(labels)
         states = self.unresolved.set_index("record")["state"]
         begun = states.index[states != State.UNANSWERED]
         drawn = _among(drawn, ~drawn.table["record"].isin(states.index[states == State.UNANSWERED]))
@@ -271,6 +324,60 @@ class Labels:
             return design
         units = (scan if lies_elsewhere(drawn_from) else measure)(drawn_from, labels, missing=missing)
         return KeptWeights(design, units)
+
+    def units(self, prediction: Any, *, missing: Missing = Missing.ERROR) -> Units:
+        """Return the units of the draws, for `erbayes.Sample` with `design`.
+
+        Units are the labelled entities. If predicted clusters were drawn, units are those with a complete
+        answer (see `erbayes.measure_predicted`). Their entities are whole, since a task asks for records that
+        lie elsewhere as well, so precision and recall are identified.
+
+        Parameters
+        ----------
+        prediction : memberships, Source, or files and tables
+            A source is taken only if predicted clusters were drawn.
+        missing : Missing
+            What to do with labelled records that the prediction lacks, as in `erbayes.measure`. If predicted
+            clusters were drawn, SINGLETON and TOGETHER both count them in their entity.
+
+        Raises
+        ------
+        DataError
+            As `labels` and `erbayes.measure`. If predicted clusters were drawn, from another prediction.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from erbayes.sampling import PredictedClusters, draw, tasks, write_folder
+        >>> prediction = {"r1": "a", "r2": "a"}
+        >>> drawn = draw(prediction, PredictedClusters(), n=1, seed=1)
+        >>> with TemporaryDirectory() as temporary:
+        ...     folder = write_folder(Path(temporary) / "to-label", drawn, tasks(drawn))
+        ...     sheet = folder.tasks.assign(same="y")
+        ...     sheet.to_csv(folder.path / "sheet-A.csv", index=False)
+        ...     read_labels(folder).units(prediction).table()[["records", "predicted_links"]]
+                 records  predicted_links
+        cluster
+        a            2.0              1.0
+        """
+        if not self.of_clusters:
+            count = scan if lies_elsewhere(prediction) else measure
+            return count(prediction, self.labels, missing=missing)
+        labels, drawn = self.labels, self.folder.drawn
+        with opened(prediction) as source:
+            drawn.refuse_another(source)
+            there = labels.index.isin(source.look_up(labels.index)["record"])
+        if missing is Missing.ERROR and not there.all():
+            lacking = labels.index[~there]
+            raise DataError(
+                f"{len(lacking)} labelled records are not in the prediction, such as {head(lacking)}",
+                Remedy.MISSING,
+            )
+        if missing is Missing.OMIT:
+            labels = labels[there]
+        whole = drawn.table["cluster"][~drawn.table.index.isin(self.lost.index)]
+        members = drawn.members.set_index("record")["cluster"]
+        return replace(measure_predicted(members, labels, whole), known=drawn.known)
 
     def __repr__(self) -> str:
         tasks = self.folder.tasks["task"].nunique()
@@ -284,11 +391,11 @@ class Labels:
         return f"<p>{escape(repr(self))}</p>{self.summary().to_html(index=False)}"
 
 
-def _among(drawn: Drawn, kept: pd.Series) -> Drawn:
+def _among(drawn: Drawn, kept: pd.Series | BoolArray) -> Drawn:
     """Return some of the draws, as if no others had been made."""
     if kept.all():
         return drawn
-    table, share = drawn.table[kept].reset_index(drop=True), float(kept.mean())
+    table, share = drawn.table[kept].reset_index(drop=True), float(np.mean(kept))
     if isinstance(drawn.plan, WITHOUT_REPEATS):
         table = table.assign(probability=table["probability"] * share)
     return replace(drawn, table=table, n=round(drawn.n * share))
@@ -303,6 +410,9 @@ def read_labels(folder: str | Path | Folder, prediction: Any = None) -> Labels:
 
     No fault stops the reading: `Labels.problems` lists them all. Several files of one annotator are read as
     one. Answers of sheet-decided.csv (or .xlsx) replace those of the annotators.
+
+    If predicted clusters were drawn, a blank task is settled if another task of its cluster has y for its
+    record.
 
     Parameters
     ----------
@@ -346,6 +456,10 @@ class _Reader:
         self.drawn: dict[int, Any] = dict(
             tasks.loc[tasks["role"] == DRAWN, ["task", "record"]].itertuples(index=False, name=None)
         )
+        self.cluster: dict[int, Any] = {}  # of each task, if predicted clusters were drawn
+        if isinstance(folder.drawn.plan, PredictedClusters):
+            cluster = asked(folder.drawn).set_index("record")["cluster"]
+            self.cluster = {task: cluster[record] for task, record in self.drawn.items()}
         self.shown: dict[int, dict[str, Any]] = {
             int(str(task)): dict(zip(rows.map(str), rows, strict=True))
             for task, rows in tasks.groupby("task")["record"]
@@ -455,7 +569,17 @@ class _Reader:
         """Return the labels of all files together."""
         merged = {key: self._merged(*key, answers) for key, answers in self.answers.items()}
         verdicts = {task: self._verdict(task, merged) for task in self.drawn}
-        resolved = {task: a for task, a in verdicts.items() if a.state is State.ANSWERED}
+        for task in self._settled(verdicts):
+            verdicts[task] = _Answer(State.SETTLED)
+        blank = [task for task, answer in verdicts.items() if answer.state is State.UNANSWERED]
+        self.problems += [("", "", task, self.drawn[task], Fault.UNANSWERED) for task in blank]
+        closed = {State.ANSWERED, State.SETTLED}
+        partly = {self.cluster[task] for task in self.cluster if verdicts[task].state not in closed}
+        resolved = {
+            task: answer
+            for task, answer in verdicts.items()
+            if answer.state is State.ANSWERED and self.cluster.get(task) not in partly
+        }
         stars = self._stars(resolved)
         task_of = {record: task for task, record in self.drawn.items()}
         for sampled, record, flaw in stars.problems.itertuples(index=False, name=None):
@@ -467,9 +591,18 @@ class _Reader:
                     self.problems.append((where, annotator, task, record, Fault.UNKNOWN_RECORD))
         dealt = [(name, task) for name, tasks in self.folder.dealt.items() for task in tasks]
         keys = dict.fromkeys([*dealt, *(key for key in merged if key[0] != DECIDED)])
-        blank = _Answer(State.UNANSWERED)
-        states = [(name, task, merged.get((name, task), blank).state) for name, task in keys]
-        rest = [(task, self.drawn[task], a.state) for task, a in verdicts.items() if task not in resolved]
+        settled = {
+            (name, task)
+            for name in self.folder.dealt
+            for task in self._settled({t: answer for (n, t), answer in merged.items() if n == name})
+        }
+        states = [
+            (name, task, merged[name, task].state)
+            if (name, task) in merged
+            else (name, task, State.SETTLED if (name, task) in settled else State.UNANSWERED)
+            for name, task in keys
+        ]
+        rest = [(task, self.drawn[task], a.state) for task, a in verdicts.items() if a.state not in closed]
         return Labels(
             self.folder,
             stars,
@@ -482,6 +615,19 @@ class _Reader:
             self._pairs(merged),
             tuple(self.files),
         )
+
+    def _settled(self, answers: Mapping[int, _Answer]) -> list[int]:
+        """Return the blank tasks of drawn predicted clusters whose record has y in a task of the cluster."""
+        found: dict[Any, set[Any]] = {}
+        for task, answer in answers.items():
+            if answer.state is State.ANSWERED and task in self.cluster:
+                found.setdefault(self.cluster[task], set()).update(answer.same)
+        return [
+            task
+            for task, cluster in self.cluster.items()
+            if (task not in answers or answers[task].state is State.UNANSWERED)
+            and self.drawn[task] in found.get(cluster, ())
+        ]
 
     def _given(self) -> pd.DataFrame:
         """Return every answer: annotator, task, record, same."""
@@ -516,7 +662,6 @@ class _Reader:
         if not complete:
             states = {a.state for a in answers.values()}
             if not states:
-                self.problems.append(("", "", task, self.drawn[task], Fault.UNANSWERED))
                 return _Answer(State.UNANSWERED)
             return _Answer(State.CANNOT_TELL if State.CANNOT_TELL in states else State.INCOMPLETE)
         for name in doubts:
@@ -542,11 +687,13 @@ class _Reader:
             return Stars(pd.DataFrame(columns=["entity", "record"]), pd.Index([]), none)
         table = pd.DataFrame(pairs, columns=["drawn", "record", "same"], dtype=object)
         wanted = {self.drawn[task] for task in resolved}
-        draws = self.folder.drawn.table["record"]
+        draws = pd.Series(list(self.drawn.values())) if self.cluster else self.folder.drawn.table["record"]
         return read_stars(table, draws[draws.isin(wanted)], left="drawn", right="record", answer="same")
 
     def _pairs(self, merged: Mapping[tuple[str, int], _Answer]) -> dict[tuple[str, str], Pair]:
         """Return the tasks that two annotators have both answered in full."""
+        if self.cluster:
+            return {}
         complete: dict[str, dict[int, _Answer]] = {}
         for (name, task), answer in merged.items():
             if name != DECIDED and answer.state is State.ANSWERED:

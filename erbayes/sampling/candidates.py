@@ -20,6 +20,7 @@ from ..clustering import Clustering, as_index, ids, kind
 from ..errors import DataError, head, need, whole
 from ..tables import as_text, is_table, refuse_names, to_frame
 from .drawn import Drawn
+from .tasks import asked
 
 COLUMNS = ["record", "candidate", "score", "why"]
 """Columns of every table of candidates."""
@@ -268,9 +269,9 @@ def candidate_counts(drawn: Drawn, candidates: pd.DataFrame) -> pd.Series:
 
 
 def _queries(drawn: Drawn) -> pd.Index:
-    """The distinct drawn records, in the order of their first draw."""
+    """The records whose entity annotators tell, in the order of the tasks."""
     need(drawn, Drawn, "candidates need draws, as `draw` returns them")
-    return as_index(drawn.table["record"]).unique()
+    return as_index(asked(drawn)["record"])
 
 
 def _need_kind(records: pd.Index, queries: pd.Index, what: str) -> None:

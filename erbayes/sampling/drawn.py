@@ -15,7 +15,7 @@ from ..design import Design
 from ..errors import DataError, Remedy, head, need, need_object, whole
 from ..nonresponse import Responding, size_classes
 from ..units import KnownTotals
-from .plans import COLUMNS, Labelled, Plan, from_plain, to_plain
+from .plans import COLUMNS, Labelled, Plan, PredictedClusters, from_plain, to_plain
 from .source import change, fingerprint_of, opened
 
 
@@ -153,7 +153,7 @@ class Drawn:
             raise DataError(
                 f"this is not the prediction that was drawn from: its fingerprint is {found}, not "
                 f"{self.fingerprint}",
-                Remedy.DRAWN_FROM,
+                *([] if isinstance(self.plan, PredictedClusters) else [Remedy.DRAWN_FROM]),
             )
 
     def to_json(self) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ..clustering import as_index, kind
@@ -23,9 +24,9 @@ from ..errors import DataError, Remedy, head, need
 from ..files import refuse_output, terminable
 from .drawn import Drawn
 from .page import CANDIDATE, DRAWN, labelling_page
-from .plans import Plan, PredictedClusters
+from .plans import PredictedClusters
 from .sheets import HAS_XLSX, read_sheet, write_sheet
-from .tasks import ASKED, dealt
+from .tasks import ASKED, asked, dealt
 
 VERSION = 1
 """The version of the folder."""
@@ -94,7 +95,8 @@ def write_folder(
 
     Annotator A gets sheet-A.csv, sheet-A.xlsx (with the extra sheets) and label-A.html, all with the same
     tasks. One of the three is to be filled. The files drawn.json, drawn.csv and tasks.csv hold the draw, and
-    must stay as they are. The folder appears once it is complete.
+    must stay as they are. The folder appears once it is complete. All tasks of a drawn predicted cluster go
+    to the same annotators.
 
     Parameters
     ----------
@@ -119,7 +121,7 @@ def write_folder(
     ------
     DataError
         A path that holds something else than the folder of a draw, or answers without `replace`. Ids that no
-        sheet can hold. Draws of predicted clusters.
+        sheet can hold.
 
     Examples
     --------
@@ -132,9 +134,8 @@ def write_folder(
     """
     path = Path(path)
     need(tasks, pd.DataFrame, "tasks are a DataFrame, as sampling.tasks returns them")
-    refuse_plan(drawn.plan)
     refuse_folder(path, replace)
-    sheets = dealt(int(tasks["task"].max()), annotators, overlap, drawn.seed)
+    sheets = _dealt(drawn, int(tasks["task"].max()), annotators, overlap)
     with _appearing(path) as new:
         blank = [column for column in tasks.columns if column not in ASKED]
         write_sheet(drawn.table, new / DRAWS, ("record", "cluster"))
@@ -156,7 +157,9 @@ def write_folder(
         (new / FACTS).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
         for annotator, numbers in sheets.items():
             mine = tasks[tasks["task"].isin(numbers)].reset_index(drop=True)
-            page = labelling_page(mine, annotator, fingerprint)
+            page = labelling_page(
+                mine, annotator, fingerprint, settling=isinstance(drawn.plan, PredictedClusters)
+            )
             (new / f"label-{annotator}.html").write_text(page, encoding="utf-8")
             for suffix in (".csv", ".xlsx") if HAS_XLSX else (".csv",):
                 write_sheet(mine.assign(note=""), new / f"sheet-{annotator}{suffix}", ("record",))
@@ -205,7 +208,8 @@ def read_folder(path: str | Path) -> Folder:
     cluster = table.drop_duplicates("record").set_index("record")["cluster"]
     inside = shown[shown["role"] != CANDIDATE]
     mention = inside["record"].where(inside["role"] == DRAWN).ffill()
-    members = pd.DataFrame({"record": inside["record"], "cluster": cluster[mention].to_numpy()})
+    whole = mention.isin(cluster.index)  # of a drawn predicted cluster, only the first task shows all records
+    members = pd.DataFrame({"record": inside["record"][whole], "cluster": cluster[mention[whole]].to_numpy()})
     drawn = Drawn.from_json(
         json.dumps(about["drawn"]), table.reset_index(drop=True), members.drop_duplicates("record")
     )
@@ -214,6 +218,15 @@ def read_folder(path: str | Path) -> Folder:
         k: v for k, v in about.items() if k not in {"version", "fingerprint", "annotators", "types", "drawn"}
     }
     return Folder(path, drawn, shown, about["annotators"], about["fingerprint"], stated)
+
+
+def _dealt(drawn: Drawn, count: int, annotators: int, overlap: float) -> dict[str, list[int]]:
+    """Deal tasks to annotators as `dealt` does, those of a drawn predicted cluster together."""
+    if not isinstance(drawn.plan, PredictedClusters):
+        return dealt(count, annotators, overlap, drawn.seed)
+    cluster = 1 + pd.factorize(asked(drawn)["cluster"])[0]
+    hands = dealt(int(cluster.max()), annotators, overlap, drawn.seed)
+    return {name: (1 + np.flatnonzero(np.isin(cluster, numbers))).tolist() for name, numbers in hands.items()}
 
 
 def _typed(column: pd.Series, type: str) -> pd.Series:
@@ -248,20 +261,6 @@ def _answered(path: Path) -> list[str]:
                 continue
         named.append(file.name)
     return named
-
-
-def refuse_plan(plan: Plan) -> None:
-    """Refuse draws of predicted clusters, whose labels are more than a task asks for.
-
-    Raises
-    ------
-    DataError
-    """
-    if isinstance(plan, PredictedClusters):
-        raise DataError(
-            "a task asks which records are of the entity of one drawn record, and predicted clusters need "
-            "the entity of each of their records: label Drawn.members yourself, for erbayes.measure_predicted"
-        )
 
 
 def refuse_folder(path: Path, replace: bool) -> None:

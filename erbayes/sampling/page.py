@@ -50,6 +50,7 @@ def labelling_page(
     *,
     title: str = "Which records are the same?",
     question: str = "Which of the records below are the same person or thing as the one on top?",
+    settling: bool = False,
 ) -> str:
     """Make the HTML page on which an annotator answers the tasks.
 
@@ -66,6 +67,9 @@ def labelling_page(
         A text that names the draw. The page refuses answers with another one, and so does `read_answers`.
     title, question : str
         The name of the job, and the question that each task asks.
+    settling : bool
+        True if a record of a predicted cluster that is judged the same needs no answer in its own task. The
+        page then marks this task as settled, and goes past it.
 
     Returns
     -------
@@ -119,6 +123,7 @@ def labelling_page(
             "annotator": annotator,
             "fingerprint": fingerprint,
             "file": f"answers-{re.sub(r'[^\w.-]+', '-', annotator).strip('-.') or 'annotator'}.json",
+            "settling": settling,
             "integers": kind(pd.Index(frame["record"])) == "integer",
             "attributes": [str(c) for c in attributes],
             "rows": rows.to_numpy().tolist(),

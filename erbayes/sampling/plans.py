@@ -662,7 +662,7 @@ class PredictedClusters:
     def design(self, drawn: Labelled) -> Design:
         known = drawn.known
         if self.of is None:
-            return UniformClusters(population=int(known.count.sum()))
+            return UniformClusters(int(known.count.sum()), drawn.table["cluster"].tolist())
         inclusion = self._inclusion(drawn.n, known)
         of_cluster = drawn.table.set_index("cluster")["probability"]
         never = known.size[inclusion == 0].astype(int).tolist()

@@ -12,6 +12,7 @@ from ..clustering import as_index, ids, kind
 from ..errors import DataError, head, number, whole
 from ..tables import refuse_names, to_frame
 from .page import ANSWERS, CANDIDATE, CLUSTER, DRAWN, KEYS
+from .plans import Plan, PredictedClusters
 
 ASKED = ("same", "cannot_tell")
 """The last columns of a table of tasks, which annotators fill."""
@@ -28,20 +29,41 @@ class Draws(Protocol):
         One row per draw, with columns record and cluster.
     members : DataFrame
         Columns record, cluster: all records of the predicted clusters that were drawn.
+    plan : Plan
     """
 
     @property
     def table(self) -> pd.DataFrame: ...
     @property
     def members(self) -> pd.DataFrame: ...
+    @property
+    def plan(self) -> Plan: ...
+
+
+def asked(drawn: Draws) -> pd.DataFrame:
+    """Return the records whose entity annotators tell: record, cluster.
+
+    They are the distinct drawn records in the order of the first draw. If predicted clusters were drawn, they
+    are all records of these, cluster by cluster, and the record that the table names is the first.
+    """
+    first = drawn.table.drop_duplicates("record")[["record", "cluster"]]
+    if isinstance(drawn.plan, PredictedClusters):
+        order = pd.Series(range(len(first)), first["cluster"])
+        rows = pd.concat([first, drawn.members[["record", "cluster"]]]).drop_duplicates("record")
+        first = rows.iloc[np.argsort(rows["cluster"].map(order).to_numpy(), kind="stable")]
+    return first.reset_index(drop=True)
 
 
 def tasks(drawn: Draws, attributes: Any = None, candidates: Any = None) -> pd.DataFrame:
-    """Make the table of labelling tasks, one per drawn record.
+    """Make the table of labelling tasks, one per drawn record, or per record of a drawn predicted cluster.
 
     A task shows the drawn record, the other records of its predicted cluster, and candidates from elsewhere.
     The annotator says of each whether it belongs to the entity of the drawn record. A record that was drawn
     several times is one task.
+
+    If predicted clusters were drawn, each of their records is a task, and later tasks show no record of the
+    cluster that an earlier one has shown on top. Once a task has y for a record, the task of this record is
+    settled and may stay blank: a cluster of one entity takes one answer.
 
     Parameters
     ----------
@@ -57,7 +79,7 @@ def tasks(drawn: Draws, attributes: Any = None, candidates: Any = None) -> pd.Da
     Returns
     -------
     DataFrame
-        One row per record shown: task (1, 2, … in order of the first draw), record, role (drawn, cluster or
+        One row per record shown: task (1, 2, … in the order of the draws), record, role (drawn, cluster or
         candidate), why (if candidates have it), the attributes, same and cannot_tell. The last two are blank.
 
     Raises
@@ -69,8 +91,9 @@ def tasks(drawn: Draws, attributes: Any = None, candidates: Any = None) -> pd.Da
     Examples
     --------
     >>> from types import SimpleNamespace
+    >>> from erbayes.sampling import Records
     >>> members = pd.DataFrame({"record": ["a1", "a2"], "cluster": "a"})
-    >>> drawn = SimpleNamespace(table=members.iloc[[1, 1]], members=members)
+    >>> drawn = SimpleNamespace(table=members.iloc[[1, 1]], members=members, plan=Records())
     >>> names = pd.DataFrame({"record": ["a1", "a2", "b1"], "name": ["Ann", "Anne", "Anna"]})
     >>> tasks(drawn, names, pd.DataFrame({"record": ["a2"], "candidate": ["b1"]}))
        task record       role  name same cannot_tell
@@ -78,13 +101,16 @@ def tasks(drawn: Draws, attributes: Any = None, candidates: Any = None) -> pd.Da
     1     1     a1    cluster   Ann
     2     1     b1  candidate  Anna
     """
-    first = drawn.table.drop_duplicates("record")[["record", "cluster"]].reset_index(drop=True)
+    first = asked(drawn)
     mentions = first.assign(task=np.arange(1, len(first) + 1))
     shown = mentions.rename(columns={"record": "mention"}).merge(drawn.members, on="cluster")
     shown["role"] = np.where(shown["record"] == shown["mention"], DRAWN, CLUSTER)
     lacking = first["record"][~first["record"].isin(shown["record"][shown["role"] == DRAWN])]
     if len(lacking):
         raise DataError(f"{len(lacking)} drawn records are not among the members: {head(lacking.tolist())}")
+    if isinstance(drawn.plan, PredictedClusters):
+        own = mentions.set_index("record")["task"]
+        shown = shown[shown["record"].map(own) >= shown["task"]]
     parts = [shown[["task", "record", "role"]]]
     if candidates is not None:
         parts.append(_candidates(candidates, mentions))
