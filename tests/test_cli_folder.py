@@ -374,7 +374,7 @@ def test_faults_to_decide_have_a_next_step(files):
     sheet.loc[sheet.index[1], "same"] = "maybe"
     write_sheet(sheet, files / "f" / "sheet-A.csv")
     shown = done("labels", "f")
-    assert "note: before an estimate, decide" in shown.stderr and "(1 rows above)" in shown.stderr
+    assert "note: before an estimate, decide" in shown.stderr and "(1 faults)" in shown.stderr
     assert shown.stdout.count("not for this record") == 0
 
 

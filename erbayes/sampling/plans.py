@@ -189,8 +189,8 @@ def _positive_total(column: ClusterSum, known: KnownTotals) -> float:
     total = known.total(column)
     if not total > 0:
         raise DataError(
-            f"no record has a chance to be drawn: the total of '{column.name}' is 0 in this prediction, as if "
-            "it had no links; draw uniform records instead"
+            f"no record has a chance to be drawn: the total of '{column.name}' is 0 in this prediction, "
+            "as if it had no links; draw uniform records instead"
         )
     return total
 
