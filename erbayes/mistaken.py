@@ -198,7 +198,8 @@ def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArr
             f"{number:,} of them are ids of its clusters: are its columns in the other order, or its rows "
             "pairs of records?"
         )
-    if 2 * (number := int(labels.clusters.isin(records).sum())) >= len(labels.clusters):
+    number = int(labels.clusters.isin(records).sum())
+    if 2 * len(unmatched) >= len(labels.records) and 2 * number >= len(labels.clusters):
         reasons.append(
             f"{number:,} of {len(labels.clusters):,} entities are records of the prediction: are the columns "
             "of the labels in the other order?"

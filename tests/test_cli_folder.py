@@ -15,7 +15,7 @@ from erbayes.cli.drawing import PlanName
 from erbayes.errors import Remedy
 from erbayes.labelling import read_labels
 from erbayes.sampling import PLANS, read_folder
-from erbayes.sampling.sheets import read_sheet
+from erbayes.sampling.sheets import read_sheet, write_sheet
 
 PRED, TRUE, ATTRIBUTES = world()
 DRAW = ("draw", "p.csv", "--n", 40, "--seed", 3)
@@ -139,7 +139,8 @@ def test_another_prediction_needs_the_one_that_was_drawn_from(files):
     assert "this is not the prediction that was drawn from: its fingerprint is " in refused(
         "estimate", "p.csv", "f", "--drawn-from", "q.csv"
     )
-    assert REMEDIES[Remedy.DRAWN_FROM] in refused("compare", "p.csv", "q.csv", "f")
+    q_and_r = (files / "r.csv").write_text((files / "q.csv").read_text())
+    assert q_and_r and REMEDIES[Remedy.DRAWN_FROM] in refused("compare", "q.csv", "r.csv", "f")
     compared = rows("compare", "p.csv", "q.csv", "f", "--drawn-from", "p.csv", "--metrics", "b3-recall")
     own = eb.estimate(PRED, labels.labels, labels.design(), "b3-recall")
     assert compared["estimate"][0] == pytest.approx(wanted.estimate[0] - own.estimate[0], rel=1e-9)
@@ -153,7 +154,9 @@ def test_a_prediction_with_the_same_sizes_is_noticed(files):
     swapped[[one, other]] = PRED[[other, one]].to_numpy()
     swapped.rename_axis("record").rename("cluster").to_csv("s.csv")
     assert "this is not the prediction that was drawn from" in refused("estimate", "s.csv", "f")
-    assert "this is not the prediction that was drawn from" in refused("compare", "s.csv", "p.csv", "f")
+    other = files / "t.csv"
+    other.write_text((files / "s.csv").read_text())
+    assert "this is not the prediction that was drawn from" in refused("compare", "s.csv", "t.csv", "f")
 
 
 def test_uniform_records_judge_another_prediction_with_a_note(files):
@@ -359,3 +362,71 @@ def test_values_of_records_travel_with_the_folder(files):
 def test_the_options_of_design_are_the_plans():
     assert [name.value for name in PlanName] == list(PLANS)
     assert HOSTILE and answered
+
+
+def test_one_of_the_compared_predictions_may_be_the_one_drawn_from(files):
+    """Then --drawn-from adds nothing, whichever comes first, in memory and in a scan."""
+    labelled(design="mixture")
+    more = ("--metrics", "pairwise-recall,b3-recall")
+    for order, ways in ((("p.csv", "q.csv"), ((), ("--memory-limit", "1GB"))), (("q.csv", "p.csv"), ((),))):
+        wanted = rows("compare", *order, "f", "--drawn-from", "p.csv", *more)
+        for way in ways:
+            if way:
+                pytest.importorskip("duckdb")
+            found = rows("compare", *order, "f", *more, *way)
+            assert found["estimate"].to_numpy() == pytest.approx(wanted["estimate"].to_numpy(), rel=1e-12)
+            assert found["se"].to_numpy() == pytest.approx(wanted["se"].to_numpy(), rel=1e-9)
+
+
+def test_candidates_of_a_task_have_a_limit(files):
+    PRED.rename("cluster").rename_axis("record").to_frame().assign(cluster=1).to_csv("all.csv")
+    more = ("--design", "uniform-records", "--looser", "all.csv")
+    long = done(*DRAW, *more, "--output", "g")
+    assert "note: a task shows up to 19" in long.stderr and "--limit shows fewer" in long.stderr
+    short = done(*DRAW, *more, "--candidates", "pairs.csv", "--limit", 7, "--output", "h")
+    tasks = read_folder("h").tasks
+    assert "--limit" not in short.stderr
+    assert set((tasks["role"] == "candidate").groupby(tasks["task"]).sum()) == {7}
+    assert set(tasks["why"]) == {"", "scored pair", "looser clustering"}
+    assert "--limit needs candidates" in refused(
+        *DRAW, "--design", "uniform-records", "--limit", 7, "--output", "i"
+    )
+
+
+def test_an_added_record_that_the_prediction_lacks_is_named(files):
+    labelled()
+    sheet = read_sheet(files / "f" / "sheet-A.csv")
+    typed = sheet.iloc[[0]].assign(record="typo", role="", same="y")
+    write_sheet(pd.concat([sheet, typed]), files / "f" / "sheet-A.csv")
+    message = refused("estimate", "p.csv", "f")
+    assert f"sheet-A.csv, row {len(sheet) + 2}, task {sheet['task'].iloc[0]}: the prediction lacks" in message
+    assert "'typo'" in message and "other order" not in message
+
+
+def test_faults_to_decide_have_a_next_step(files):
+    labelled()
+    assert "--decide" not in done("labels", "f").stderr
+    sheet = read_sheet(files / "f" / "sheet-A.csv")
+    sheet.loc[sheet.index[1], "same"] = "maybe"
+    write_sheet(sheet, files / "f" / "sheet-A.csv")
+    shown = done("labels", "f")
+    assert "note: before an estimate, decide" in shown.stderr and "(1 faults)" in shown.stderr
+    assert shown.stdout.count("not for this record") == 0
+
+
+def test_uniform_records_notice_other_members_of_clusters_of_the_same_sizes(files):
+    labels = labelled()
+    one, other = labels.folder.drawn.members.drop_duplicates("cluster")["record"].iloc[:2]
+    swapped = PRED.copy()
+    swapped[[one, other]] = PRED[[other, one]].to_numpy()
+    swapped.rename_axis("record").rename("cluster").to_csv("s.csv")
+    assert "note: s.csv is not the prediction that was drawn from: its clusters hold other records" in (
+        done("estimate", "s.csv", "f").stderr
+    )
+
+
+def test_a_prediction_without_links_draws_uniform_records(files):
+    pd.DataFrame({"record": ["a", "b"], "cluster": ["a", "b"]}).to_csv("s.csv", index=False)
+    for design in ("mixture", "predicted-links"):
+        message = refused("draw", "s.csv", "--n", 2, "--seed", 1, "--design", design, "--output", "g")
+        assert "no record has a chance to be drawn" in message and "draw uniform records" in message

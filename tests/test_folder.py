@@ -650,7 +650,7 @@ CASES = {
     "a blank task": (dict(answers={1: GOOD[1], 2: GOOD[2]}), [(3, "s1", Fault.UNANSWERED)], {3: State.UNANSWERED}),
     "nobody can tell": (dict(answers={1: GOOD[1], 2: GOOD[2]}, doubts=(3,)), [], {3: State.CANNOT_TELL}),
     "a doubt with answers": (dict(doubts=(1,)), [(1, "", Fault.YET_ANSWERED)], {1: State.CANNOT_TELL}),
-    "another word": (dict(answers=but(1, x1="maybe")), [(1, "x1", Fault.UNREADABLE), (1, "x1", Fault.BLANK)], {1: State.INCOMPLETE}),
+    "another word": (dict(answers=but(1, x1="maybe")), [(1, "x1", Fault.UNREADABLE)], {1: State.INCOMPLETE}),
     "both": (dict(more=[(1, "x1", "candidate", "y", "")]), [(1, "x1", Fault.CONTRADICTED)], {1: State.INCOMPLETE}),
     "the drawn record is not itself": (dict(answers=but(1, a1="n")), [(1, "a1", Fault.DRAWN_REJECTED)], {1: State.INCOMPLETE}),
     "a row is gone": (dict(answers=but(1, x1="gone")), [(1, "x1", Fault.ROW_MISSING)], {1: State.INCOMPLETE}),

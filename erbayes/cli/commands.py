@@ -25,7 +25,7 @@ from ..errors import DataError
 from ..files import refuse_output, replacing
 from ..intervals import EqualTailed
 from ..labelling import read_labels
-from ..labelling.returned import OWN
+from ..labelling.returned import HARMLESS, OWN
 from ..metrics import ALL, Metric
 from ..planning import forecast
 from ..report import report
@@ -142,6 +142,9 @@ def draw_command(
     for annotator, numbers in folder.dealt.items():
         files = sorted(file.name for file in output.glob(f"*-{annotator}.*"))
         typer.echo(f"{annotator}: {len(numbers):,} tasks in {' or '.join(files)}")
+    longest = (table["role"] == "candidate").groupby(table["task"]).sum().max()
+    if longest > MANY:
+        message(f"note: a task shows up to {longest:,} candidates, each to be answered; --limit shows fewer")
     if not HAS_XLSX:
         message("note: no XLSX sheets, which need: pip install 'erbayes[sheets]'")
 
@@ -179,6 +182,12 @@ def labels_command(
             refuse_output(path, [folder])
     labels = read_labels(folder)
     show_labels(labels)
+    wrong = int((~labels.problems["fault"].isin(HARMLESS)).sum())
+    if wrong and not decide:
+        message(
+            f"note: before an estimate, decide what {wrong:,} faults leave open: in the sheets, or "
+            "together in the sheet that --decide writes"
+        )
     if problems is not None:
         faults = labels.problems.assign(fault=[fault.value for fault in labels.problems["fault"]])
         with replacing(problems) as new:
@@ -421,6 +430,8 @@ def plan_command(
     printing.show(table.astype(object).where(table.notna(), None))
 
 
+MANY = 100
+"""Candidates of a task that are many for an annotator."""
 STATUS = {Verdict.HOLDS: 0, Verdict.FAILS: 1, Verdict.OPEN: 3}
 """Exit status of each verdict."""
 

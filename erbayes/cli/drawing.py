@@ -100,6 +100,10 @@ class Shown:
         int | None,
         typer.Option(min=1, help="Candidates per drawn record, by a search through --attributes."),
     ] = None
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="At most this many candidates per drawn record, of all kinds in turn."),
+    ] = None
     annotators: Annotated[int, typer.Option(min=1, max=26, help="Number of annotators.")] = 1
     overlap: Annotated[
         float, typer.Option(min=0, max=1, help="Share of tasks that two annotators get, if there are two.")
@@ -108,6 +112,8 @@ class Shown:
     def __post_init__(self) -> None:
         if self.search is not None and self.attributes is None:
             raise DataError("--search needs --attributes, which it searches")
+        if self.limit is not None and {self.candidates, self.looser, self.search} == {None}:
+            raise DataError("--limit needs candidates: --search, --candidates or --looser")
 
     def tasks(self, drawn: Drawn, record: str | None) -> pd.DataFrame:
         """The table of tasks, with candidates, and with attributes of the records that it shows."""
@@ -119,7 +125,7 @@ class Shown:
         if self.looser is not None:
             table = read_columns(self.looser, {"record": record, "cluster": None})
             found.append(from_clustering(drawn, table))
-        candidates = interleaved(*found) if found else None
+        candidates = interleaved(*found, limit=self.limit) if found else None
         shown = tasks(drawn, None, candidates)
         if self.attributes is None:
             return shown

@@ -33,7 +33,7 @@ from ..errors import DataError, Remedy, head
 from ..files import is_database, read_columns
 from ..frame import Dated
 from ..intervals import DEFAULT, WALD, Anytime, Kind, Symmetric
-from ..labelling import Labels, read_labels
+from ..labelling import Fault, Labels, read_labels
 from ..labelling.returned import OWN
 from ..large import DatabaseTable, DuckDB, Files, Scanned, drawing, scan, scan_common
 from ..large.files import FOREIGN, PACKED, unpacks
@@ -80,6 +80,8 @@ TAKES = {
     DesignName.STRATIFIED: ["strata", "populations", "single-unit"],
 }
 """Options of each design."""
+NAMED = 3
+"""Added records that the prediction lacks, named at most."""
 LARGE = 2**28
 """Bytes from which a file is scanned rather than read, if DuckDB is installed."""
 
@@ -567,13 +569,23 @@ class Inputs:
         """The design, by options or of a folder."""
         return self.drawing.read() if self.returned is None else self.returned.design()
 
+    @cached_property
+    def origin(self) -> Part | None:
+        """The prediction that was drawn from, if --drawn-from names it."""
+        if self.returned is None or self.drawn_from is None:
+            return None
+        return Part(self.drawn_from, None, self.cluster if isinstance(self.cluster, str) else None)
+
     def notice_another(self, name: str, units: Units, prediction: Clustering | Part) -> None:
         """Refuse a prediction that is not the one drawn from, or say so if chances are the same."""
-        if self.returned is None or self.drawn_from is not None:
+        if self.returned is None or self.origin is not None:
             return
         drawn = self.returned.folder.drawn
         if isinstance(drawn.plan, FREE):
-            if (unlike := _unlike(units, drawn)) is not None:
+            unlike = _unlike(units, drawn)
+            if unlike is None and isinstance(prediction, Clustering) and not drawn.is_from(prediction):
+                unlike = "its clusters hold other records"
+            if unlike is not None:
                 message(f"note: {name} is not the prediction that was drawn from: {unlike}")
         elif units.frame is None:
             if isinstance(prediction, Clustering):
@@ -582,11 +594,21 @@ class Inputs:
             with self.reading.opened(prediction) as (source, _):
                 drawn.refuse_another(source)
 
+    def name_added(self, prediction: Clustering) -> None:
+        """Print where annotators have added records that a prediction lacks."""
+        if self.returned is None or self.missing is not Missing.ERROR:
+            return
+        if self.returned.labels.index.isin(prediction.records).all():
+            return
+        problems = read_labels(self.returned.folder, prediction).problems
+        unknown = problems[problems["fault"] == Fault.UNKNOWN_RECORD]
+        for where, task, record in unknown[["where", "task", "record"]].head(NAMED).itertuples(index=False):
+            message(f"note: {where}, task {task}: {Fault.UNKNOWN_RECORD.value}: {record!r}")
+
     def fitted(self, design: Design, shared: dict[str, Any]) -> Design:
-        """The design with the chances of the prediction that was drawn from, if --drawn-from names it."""
-        if self.returned is None or self.drawn_from is None:
+        """The design with the chances of the prediction that was drawn from, if `origin` is there."""
+        if self.returned is None or (part := self.origin) is None:
             return design
-        part = Part(self.drawn_from, None, self.cluster if isinstance(self.cluster, str) else None)
         policy = Missing.OMIT if self.missing is Missing.OMIT else Missing.ERROR
         shared = shared | {"frame": None, "missing": policy}
         units: Units
@@ -667,6 +689,7 @@ class One(Predicted, Inputs):
         prediction, read = self.reading.read(self.part, "prediction", self.framed.dates)
         shared, labels_read = self.labelled(scanned=False)
         message(f"read {read}; {labels_read}")
+        self.name_added(prediction)
         return prediction, shared, f"{read}; {labels_read}"
 
 
@@ -708,6 +731,20 @@ class Several(Inputs):
             raise DataError(f"predictions go by their files' names, which must differ: {head(names, 20)}")
         return dict(zip(names, parts, strict=True))
 
+    @cached_property
+    def origin(self) -> Part | None:
+        """The prediction that was drawn from: that of --drawn-from, or one of those that are compared."""
+        if self.returned is None or self.drawn_from is not None:
+            return super().origin
+        drawn = self.returned.folder.drawn
+        if isinstance(drawn.plan, FREE):
+            return None
+        for part in self.parts().values():
+            with self.reading.opened(part) as (prediction, _):
+                if drawn.is_from(prediction):
+                    return part
+        return None
+
     def predictions(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Read or scan the predictions, by name, with the arguments that they share."""
         parts = self.parts()
@@ -719,6 +756,7 @@ class Several(Inputs):
             for name, part in parts.items():
                 predictions[name], read = self.reading.read(part, f"prediction {name!r}", self.framed.dates)
                 message(f"{name}: read {read}")
+                self.name_added(predictions[name])
         elif self.framed.differing is Differing.COMMON:
             predictions = scan_common(
                 {name: self.reading.source(part) for name, part in parts.items()},

@@ -36,7 +36,7 @@ REMEDIES = {
     Remedy.SCORE: "name those of the two records and of scores: --left, --right, --score with --threshold",
     Remedy.REPLACE: "or --replace, and they are lost",
     Remedy.DECIDE: "erbayes labels FOLDER lists them: decide them in the sheets, or all together by --decide",
-    Remedy.DRAWN_FROM: "to judge another prediction of its records, give it: --drawn-from",
+    Remedy.DRAWN_FROM: "to judge another prediction of the records, name the one drawn from: --drawn-from",
     Remedy.FRAME: "--frame with the older prediction counts its records only",
     Remedy.DATABASE: "name its table: --table NAME",
 }

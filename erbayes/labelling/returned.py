@@ -506,7 +506,7 @@ class _Reader:
             note(Fault.OTHER_RECORD, first, others.iloc[0])
             return
         marks: dict[Any, set[str]] = {record: set() for record in shown.values()}
-        cannot_tell, seen, usable = False, set(), True
+        cannot_tell, seen, unread, usable = False, set(), set(), True
         for where, text, same, doubt in rows[["where", "record", "same", "cannot_tell"]].itertuples(
             index=False, name=None
         ):
@@ -524,6 +524,8 @@ class _Reader:
                 usable = False
                 continue
             seen.add(record)
+            if answer and not mark:
+                unread.add(record)
             if record not in marks and not mark and not answer:
                 note(Fault.NOT_SHOWN, where, record)
             if mark:
@@ -547,7 +549,7 @@ class _Reader:
         if "n" in marks[drawn]:
             note(Fault.DRAWN_REJECTED, first, drawn)
             usable = False
-        for record in [r for r, values in marks.items() if not values and r in seen]:
+        for record in [r for r, values in marks.items() if not values and r in seen - unread]:
             note(Fault.BLANK, first, record)
             usable = False
         same, different = (frozenset(r for r in marks if mark in marks[r]) for mark in "yn")

@@ -146,15 +146,30 @@ class Drawn:
         >>> from erbayes.sampling import Records, draw
         >>> draw({1: "a", 2: "a"}, Records(), n=2, seed=1).refuse_another({2: "a", 1: "a"})
         """
-        with opened(prediction) as source:
-            members = source.members(pd.Index(self.table["cluster"]).unique())
-            found = fingerprint_of(source.known, members)
+        found = self._fingerprint(prediction)
         if found != self.fingerprint:
             raise DataError(
                 f"this is not the prediction that was drawn from: its fingerprint is {found}, not "
                 f"{self.fingerprint}",
                 *([] if isinstance(self.plan, PredictedClusters) else [Remedy.DRAWN_FROM]),
             )
+
+    def is_from(self, prediction: Any) -> bool:
+        """Whether a prediction is the one drawn from, as `refuse_another` compares them.
+
+        Examples
+        --------
+        >>> from erbayes.sampling import Records, draw
+        >>> drawn = draw({1: "a", 2: "a"}, Records(), n=2, seed=1)
+        >>> drawn.is_from({2: "a", 1: "a"}), drawn.is_from({1: "a", 2: "b"})
+        (True, False)
+        """
+        return self._fingerprint(prediction) == self.fingerprint
+
+    def _fingerprint(self, prediction: Any) -> str:
+        with opened(prediction) as source:
+            members = source.members(pd.Index(self.table["cluster"]).unique())
+            return fingerprint_of(source.known, members)
 
     def to_json(self) -> str:
         """Return everything but the tables as JSON.

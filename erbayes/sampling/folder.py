@@ -178,6 +178,9 @@ def read_folder(path: str | Path) -> Folder:
     try:
         about = json.loads((path / FACTS).read_text(encoding="utf-8"))
         content = [(path / name).read_bytes() for name in (DRAWS, TASKS)]
+    except FileNotFoundError as error:
+        lacking = Path(error.filename).name
+        raise DataError(f"{path} is no folder that erbayes draw has written: it has no {lacking}") from error
     except (OSError, ValueError) as error:
         raise DataError(f"{path} is no folder that erbayes draw has written: {error}") from error
     if not isinstance(about, dict) or about.get("version") != VERSION:

@@ -180,12 +180,19 @@ def chances(plan: BySize, known: KnownTotals) -> Chance:
         If no record has a chance, as under `LinkEnds` if all predicted clusters are singletons.
     """
     column = plan.column(known)
+    total = _positive_total(column, known)
+    return lambda rows: np.asarray(column.phi(rows["size"].to_numpy(dtype=float)) / total)
+
+
+def _positive_total(column: ClusterSum, known: KnownTotals) -> float:
+    """Return the known total of the chances of all records, and refuse one of 0."""
     total = known.total(column)
     if not total > 0:
         raise DataError(
-            f"no record has a chance to be drawn: the total of '{column.name}' is 0; draw Records() instead"
+            f"no record has a chance to be drawn: the total of '{column.name}' is 0 in this prediction, "
+            "as if it had no links; draw uniform records instead"
         )
-    return lambda rows: np.asarray(column.phi(rows["size"].to_numpy(dtype=float)) / total)
+    return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +283,7 @@ class Mixture(_WithReplacement):
 
     def column(self, known: KnownTotals) -> ClusterSum:
         other = self.of.column(known)
-        uniform, rest = self.alpha / known.total(RECORDS), (1 - self.alpha) / known.total(other)
+        uniform, rest = self.alpha / known.total(RECORDS), (1 - self.alpha) / _positive_total(other, known)
         return ClusterSum(f"mixture_{other.name}", lambda m: uniform + rest * other.phi(m))
 
 
