@@ -37,7 +37,9 @@ from ..errors import Alarm, NotIdentified, need_object
 from ..files import replacing
 from ..metrics import Metric, Wanted, pairwise_precision, pairwise_recall
 from ..sample import Sample
+from .contract import ALL_DATA
 from .evidence import Evidence
+from .explained import explained
 from .importance import KHAT
 from .joined import Joined, joined
 from .laws import laws, weighed
@@ -124,9 +126,13 @@ class Fit(Posterior):
     def pymc(self) -> pm.Model:
         """The tied parts as one PyMC model with frozen data, to inspect, to change and to sample.
 
-        `pm.sample(model=fit.pymc)` draws parameters and quantities by size. The observed variables are
-        counts of the sampled entities by bins of size, which are sufficient for the parameters. Their log
-        densities leave out terms that depend on the counts alone. The model lacks two things:
+        `pm.sample(model=fit.pymc)` draws parameters and quantities by size, and `pm.do` replaces any of them
+        by a value. Data and parameters of priors are constants without names. `pm.do` refuses their names by
+        a KeyError, and `pm.model_to_graphviz` shows only variables.
+
+        The observed variables are counts of the sampled entities by bins of size, which are sufficient for
+        the parameters. Their log densities leave out terms that depend on the counts alone. The model lacks
+        two things:
 
         - the chances that the prediction makes no error of one kind, `unbroken` of `Retention` and `unmet`
           of `Leakage`. Both are 0 here, as they are in the fit if a sampled entity has such an error.
@@ -135,7 +141,12 @@ class Fit(Posterior):
         """
         model = self.model.build(self.evidence)
         switches = {v.name: 0 for v in model.free_RVs if v.dtype == "int64"}
-        return freeze_dims_and_data(pm.do(model, switches))
+        frozen = freeze_dims_and_data(pm.do(model, switches))
+        for datum in list(frozen.data_vars):
+            frozen.data_vars.remove(datum)
+            del frozen.named_vars[datum.name]
+            frozen.named_vars_to_dims.pop(datum.name, None)
+        return frozen
 
     @cached_property
     def exact(self) -> FloatArray:
@@ -346,6 +357,39 @@ class Fit(Posterior):
         )
         return [" ".join([*sentences, remedy])]
 
+    def explain(self, level: float = 0.95) -> str:
+        """Return in words what pairwise precision and recall rest on.
+
+        The paragraphs are facts of this fit, on these subjects:
+
+        - the sample: its sizes, its broken entities, and its share of the true links
+        - the prediction: its known number of links, and how many lie in clusters larger than sampled entities
+        - the priors: probabilities of the laws, and for both metrics the share of links in entities of sizes
+          that no draw has seen, the largest `prior_shift`, and the range over the laws
+
+        The picture that belongs to it is `erbayes.plots.retention`.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+            Level of the intervals of metrics.
+
+        Returns
+        -------
+        str
+            Paragraphs with an empty line between them.
+
+        Examples
+        --------
+        >>> import erbayes as eb
+        >>> from erbayes import bayes, datasets
+        >>> case = datasets.people()
+        >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
+        >>> bayes.fast(sample, rng=1).explain()[:14]
+        'The sample has'
+        """
+        return explained(self, level)
+
     def problems(self) -> list[str]:
         """Return the reasons not to rely on the draws, with remedies; an empty list if there are none."""
         problems, total = list(self.draws.problems), self.draws.khat["total"]
@@ -420,7 +464,8 @@ class Fit(Posterior):
         """Return groups of arrays as a tree by ArviZ's conventions, with dimensions and coordinates."""
         ids = self.sample.units.ids.astype(str).to_numpy()
         of_entity = ("outcome", "links", "foreign", "draws", "records_of_entity")
-        dims: dict[str, Any] = dict(self.pymc.named_vars_to_dims)
+        dims: dict[str, Any] = {name: datum.dims for name, datum in ALL_DATA.items()}
+        dims |= self.pymc.named_vars_to_dims
         dims |= {"metrics": ("metric",), "totals": ("column",), **dict.fromkeys(of_entity, ("entity",))}
         dims |= {name: (DIMS[name],) for name in self.factors}
         labels = {k: np.asarray(v) for k, v in self.pymc.coords.items() if v is not None}
