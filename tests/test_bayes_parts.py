@@ -543,7 +543,9 @@ def test_the_page_runs():
     for block in re.findall(r"```python\n(.*?)```", PAGE, re.S):
         exec(block, page)
         fits.append(page["fit"])
-    by_family, by_outcome = fits
+    by_family, by_outcome, by_laws = fits
+    assert list(by_laws.by_law)[:2] == ["predicted, default", "predicted, same share"]
+    assert list(by_laws.model.retention.probability.values()) == pytest.approx([2 / 3, 1 / 3])
     assert isinstance(by_family.model.sizes, page["Weibull"])
     s, grid = by_family.evidence.grid.size, by_family.evidence.grid
     scale = np.exp(by_family.evidence.data["log_biased_mean"] + by_family.draws.parameters["log_scale"])

@@ -59,7 +59,7 @@ def test_the_command_gives_the_same_figures(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     example = people()
     example.write(".")
-    (command,) = re.findall(r"^erbayes (.*)$", "".join(block("sh")).replace("\\\n", ""), re.M)
+    (command,) = re.findall(r"^erbayes (estimate .* labels.csv .*)$", "".join(block("sh")), re.M)
     shown = CliRunner().invoke(app, [*shlex.split(command), "--format", "csv"])
     assert shown.exit_code == 0, shown.output
     printed = pd.read_csv(io.StringIO(shown.stdout), index_col="metric")
@@ -68,6 +68,29 @@ def test_the_command_gives_the_same_figures(tmp_path, monkeypatch):
     assert list(printed.index[:2]) == ["pairwise-precision", "pairwise-recall"]
     figures = ["estimate", "lower", "upper"]
     np.testing.assert_allclose(printed[figures], found[figures], rtol=1e-9)
+
+
+def test_the_commands_from_a_prediction_to_labels(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    example = people()
+    example.write(".")
+    names = pd.DataFrame({"name": "customer " + example.truth.str[1:]}, example.truth.index)
+    names.to_csv("customers.csv")
+    commands = re.findall(r"^erbayes (.*to-label)$", "".join(block("sh")).replace("\\\n", ""), re.M)
+    assert [command.split()[0] for command in commands] == ["draw", "labels", "estimate"]
+    for command in commands:
+        shown = CliRunner().invoke(app, shlex.split(command))
+        assert shown.exit_code == 0, shown.output
+        if command.startswith("draw"):
+            sheet = pd.read_csv("to-label/sheet-A.csv", dtype=str, keep_default_na=False)
+            drawn = sheet["record"].where(sheet["role"] == "drawn").ffill()
+            same = example.truth[sheet["record"]].to_numpy() == example.truth[drawn].to_numpy()
+            sheet.assign(same=np.where(same, "y", "n")).to_csv("to-label/sheet-A.csv", index=False)
+    population = Population(example.prediction, example.truth)
+    printed = re.findall(r"^(pairwise-precision|pairwise-recall) +([\d.]+)", shown.stdout, re.M)
+    assert len(printed) == 2
+    for name, estimate in printed:
+        assert float(estimate) == pytest.approx(population.value(name), abs=0.05)
 
 
 def test_links_work_on_a_package_index():
