@@ -435,6 +435,16 @@ def test_pictures_of_predictions(checks, fit):
 # PyMC
 
 
+def test_the_seed_has_two_names(fit):
+    one, other = (
+        bayes.fast(fit.sample, ONE_LAW, draws=60, **seed) for seed in ({"rng": 3}, {"random_seed": 3})
+    )
+    np.testing.assert_array_equal(one.apply(R).values, other.apply(R).values)
+    for door in (bayes.fast, bayes.nuts):
+        with pytest.raises(eb.DataError, match="both rng and random_seed were given"):
+            door(fit.sample, ONE_LAW, rng=3, random_seed=0)
+
+
 def test_the_graph_of_pymc_has_only_variables(fit):
     """Nodes are parameters, quantities by size and observations; an arrow leads to what depends on it."""
     text, model = pm.model_to_mermaid(fit.pymc), fit.pymc
@@ -449,7 +459,7 @@ def test_the_graph_of_pymc_has_only_variables(fit):
 
 def test_do(fit):
     """An intervention changes the quantities that follow; data have no name, and are refused."""
-    whole = pm.do(fit.pymc, {"break_level": -30.0})
+    whole = pm.do(fit.pymc, {"break_level": -60.0})
     usual, kept = (
         pm.draw(model["kept_by_size"], 20, random_seed=1, mode=Mode("py", None))
         for model in (fit.pymc, whole)

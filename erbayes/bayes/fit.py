@@ -33,7 +33,7 @@ from ..columns import (
     pairs,
 )
 from ..diagnostics import out_of_balance
-from ..errors import Alarm, NotIdentified, need_object
+from ..errors import Alarm, DataError, NotIdentified, need_object
 from ..files import replacing
 from ..metrics import Metric, Wanted, pairwise_precision, pairwise_recall
 from ..sample import Sample
@@ -575,6 +575,7 @@ def fast(
     *,
     draws: int = 1000,
     rng: np.random.Generator | int | None = None,
+    random_seed: np.random.Generator | int | None = None,
 ) -> Fit:
     """Fit a size model by importance sampling.
 
@@ -590,8 +591,8 @@ def fast(
         By default `SizeModel()`.
     draws : int
         Posterior draws, 50 or more.
-    rng : Generator, int or None
-        A generator or its seed (`random_seed` in PyMC). None is a new seed at each call.
+    rng, random_seed : Generator, int or None
+        A generator or its seed, under the name of this package or of PyMC. None is a new seed at each call.
 
     Returns
     -------
@@ -600,7 +601,8 @@ def fast(
     Raises
     ------
     DataError
-        Too few draws, or a part that breaks its contract (see `erbayes.bayes.contract`).
+        Too few draws, both rng and random_seed, or a part that breaks its contract (see
+        `erbayes.bayes.contract`).
     NotIdentified
         Units, a design or a prediction that a size model cannot use (see `Evidence.of`).
 
@@ -621,7 +623,7 @@ def fast(
     >>> fit.table().loc["pairwise-precision", "estimate"].round(2)
     np.float64(0.82)
     """
-    return _fitted(sample, model, Importance(draws), rng)
+    return _fitted(sample, model, Importance(draws), _one_seed(rng, random_seed))
 
 
 def nuts(
@@ -636,6 +638,7 @@ def nuts(
     rng: np.random.Generator | int | None = None,
     progressbar: bool = True,
     nuts_sampler: str | None = None,
+    random_seed: np.random.Generator | int | None = None,
 ) -> Fit:
     """Fit a size model by NUTS, in coordinates in which its posterior is nearly standard normal.
 
@@ -653,8 +656,8 @@ def nuts(
     draws, tune, chains, cores, target_accept, progressbar, nuts_sampler
         Arguments of `pymc.sample`, with 50 draws or more. nutpie draws if it is installed and `nuts_sampler`
         names no other package. It compiles a model once for all data and parameters of priors.
-    rng : Generator, int or None
-        A generator or its seed (`random_seed` in PyMC). None is a new seed at each call.
+    rng, random_seed : Generator, int or None
+        A generator or its seed, under the name of this package or of PyMC. None is a new seed at each call.
 
     Returns
     -------
@@ -663,8 +666,8 @@ def nuts(
     Raises
     ------
     DataError
-        Too few draws, a sampler that is unknown or not installed, or a part that breaks its contract (see
-        `erbayes.bayes.contract`).
+        Too few draws, both rng and random_seed, a sampler that is unknown or not installed, or a part that
+        breaks its contract (see `erbayes.bayes.contract`).
     NotIdentified
         Units, a design or a prediction that a size model cannot use (see `Evidence.of`).
 
@@ -677,15 +680,20 @@ def nuts(
         fewer than 100 effective draws per chain, of a parameter or of pairwise precision or recall.
     """
     sampler = NUTS(draws, tune, chains, cores, target_accept, progressbar, nuts_sampler)
-    return _fitted(sample, model, sampler, rng)
+    return _fitted(sample, model, sampler, _one_seed(rng, random_seed))
 
 
-def _fitted(
-    sample: Sample, model: SizeModel | None, sampler: Sampler, rng: np.random.Generator | int | None
-) -> Fit:
+def _one_seed(rng: Any, random_seed: Any) -> np.random.Generator:
+    """Return the generator of the one seed that is not None."""
+    if rng is not None and random_seed is not None:
+        raise DataError("both rng and random_seed were given, which are two names of the seed: give one")
+    return generator(rng if random_seed is None else random_seed)
+
+
+def _fitted(sample: Sample, model: SizeModel | None, sampler: Sampler, rng: np.random.Generator) -> Fit:
     """Fit a model by a sampler, and warn of problems."""
     need_draws(sampler.draws)
-    rng, model, evidence = generator(rng), SizeModel() if model is None else model, Evidence.of(sample)
+    model, evidence = SizeModel() if model is None else model, Evidence.of(sample)
     need_object(model, "tied", "a model is an object such as SizeModel()")
     tied = {place: laws(part) for place, part in model.tied.items()}
     compiled = [CompiledPart.of(law, evidence.data) for part in tied.values() for law in part.laws.values()]
