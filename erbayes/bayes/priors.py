@@ -22,7 +22,7 @@ TAIL = 3.0
 """Degrees of freedom of priors whose scale is itself uncertain."""
 
 Prior = Callable[[str], Any]
-"""A prior of one number: a distribution of PyMC, or a callable that creates a variable.
+"""A prior of one number, a distribution of PyMC or a callable that creates a variable.
 
 Distributions have no name yet, as ``pm.Normal.dist(0, 1)``. A callable takes a name and creates a variable of
 that name in the current PyMC model. Examples are `Level`, `Slope` and ``lambda name: pm.Normal(name, 0, 1)``.
