@@ -331,7 +331,7 @@ REFUSED = {
     "a forecast of half a draw": (lambda: plan().half_widths([2.5]), "the number of draws must be a whole number, 0 or more, not 2.5"),
     "a forecast of nan draws": (lambda: plan().half_widths([np.nan]), "the number of draws must be a whole number"),
     "a forecast from units": (lambda: planning.forecast(SAMPLE.units, PR, {"r": eb.UniformRecords()}), "a forecast starts from a Sample or a Population, not from Units"),
-    "planned strata": (lambda: plan(eb.Stratified({}, {})), "r: Stratified cannot be planned; UniformRecords, UniformClusters and BySize can"),
+    "planned strata": (lambda: plan(eb.Stratified({}, {})), "r: Stratified cannot be planned; UniformRecords, UniformClusters, BySize and ByPredictedSize can"),
     "planned weights": (lambda: plan(eb.KnownWeights(WEIGHTS)), "KnownWeights cannot be planned"),
     "planned chances": (lambda: plan(eb.WeightedRecords([*"xyz"], [0.1, 0.2, 0.3])), "WeightedRecords cannot be planned"),
     "planned calibration": (lambda: plan(eb.Calibrated(eb.UniformRecords())), "Calibrated cannot be planned"),
