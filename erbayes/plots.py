@@ -742,6 +742,10 @@ def size_distribution(fit: Fit, *, ax: Axes | None = None) -> Axes:
 def retention(fit: Fit, *, ax: Axes | None = None) -> Axes:
     """Draw the share of an entity's links that the prediction has: its mean by size, and sampled entities.
 
+    Ticks at the bottom mark the sizes that the sample shows, and a dotted line its largest entity. At other
+    sizes the band follows from the smoothness that priors expect, and from the known number of predicted
+    links. `erbayes.bayes.Fit.explain` has the share of the true links at such sizes.
+
     Parameters
     ----------
     fit : erbayes.bayes.Fit
@@ -751,6 +755,10 @@ def retention(fit: Fit, *, ax: Axes | None = None) -> Axes:
     grid, entities = fit.evidence.grid, fit.evidence.entities
     several = entities.several
     ax = _band(_axes(ax), grid.size[1:], fit.by_size["kept"][..., 1:])
+    size = np.unique(entities.size[several])
+    bottom: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "label": "sampled sizes"}
+    ax.plot(size, np.full(len(size), 0.03), "|", color="black", markersize=7, **bottom)
+    ax.axvline(entities.size.max(), color="0.45", linestyle=":", label="largest sampled entity")
     size = entities.size[several]
     _entities(ax, size, entities.links[several] / (size * (size - 1) / 2))
     ax.set_ylabel("share of links kept")

@@ -23,7 +23,7 @@ from . import digits, plots
 from .arrays import Seed, generator
 from .diagnostics import alarms, balance, influence
 from .domains import ByDomain
-from .engine import Doubting, Engine, Jackknife, Resampled, Taylor
+from .engine import Doubting, Engine, Explaining, Jackknife, Resampled, Taylor
 from .errors import DataError, NotIdentified
 from .intervals import EqualTailed, Kind, check_level, suitable
 from .metrics import UNIT, USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
@@ -136,7 +136,8 @@ def report(
     engines : mapping, name -> Engine, optional
         The first makes the column to quote. By default they are the closed form, the jackknife and the
         bootstrap. If an engine raises DataError, the page shows its message. Alarms of engines, such as those
-        of the size model, are shown with those of the sample.
+        of the size model, are shown with those of the sample. If an engine can explain its fit, as the size
+        model can, the explanation is a section.
     kinds : sequence of Kind
         Each result has intervals of the first kind that suits it, and of its own kind if none does.
     rng : Generator, int or None
@@ -173,7 +174,7 @@ def report(
     if engines is None:
         engines = {"closed form": Taylor(), "jackknife": Jackknife(), "bootstrap": Resampled(replicates=2000)}
     results: dict[str, Normal | Draws] = {}
-    refusals, doubts = [], list[str]()
+    refusals, doubts, explained = [], list[str](), list[str]()
     for name, engine in engines.items():
         try:
             result = engine(sample, metrics, deepcopy(seed))
@@ -189,6 +190,8 @@ def report(
             results[name] = result
         if isinstance(engine, Doubting):
             doubts += [f"{name}: {alarm}" for alarm in engine.alarms(sample, metrics, deepcopy(seed))]
+        if isinstance(engine, Explaining):
+            explained += _explained(name, engine.fitted(sample, deepcopy(seed)), level)
     warnings = [*alarms(sample, metrics), *doubts]
     body = [
         f"<h1>{escape(title)}</h1>",
@@ -207,6 +210,7 @@ def report(
         _quoting(list(results), bool(warnings)),
         _beside(_estimates(results, metrics, level, kinds), _forest(results, level, kinds), kind="first"),
         *([] if domains is None else _domains(domains, level, kinds)),
+        *explained,
         "<h2>Balance</h2>",
         _text(
             "Some totals of the prediction are known without labels. The sample should estimate them well."
@@ -396,6 +400,17 @@ def _quoting(engines: Sequence[str], doubted: bool) -> str:
             if name in ROLES
         ]
     return _text(" ".join(filter(None, sentences)))
+
+
+def _explained(name: str, fit: Any, level: float) -> list[str]:
+    """What the answers of an engine rest on, in words, and the picture of links kept by size."""
+    words = "".join(_text(paragraph) for paragraph in fit.explain(level).split("\n\n"))
+    picture = _picture(
+        lambda ax: plots.retention(fit, ax=ax),
+        4,
+        "Share of links kept by size, with the sampled sizes marked",
+    )
+    return [f"<h2>What the {escape(name)} rests on</h2>", _beside(words, picture)]
 
 
 def _forest(results: Mapping[str, Normal | Draws], level: float, kinds: Sequence[Kind]) -> str:

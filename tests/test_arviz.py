@@ -435,6 +435,41 @@ def test_pictures_of_predictions(checks, fit):
 # PyMC
 
 
+def test_the_seed_has_two_names(fit):
+    one, other = (
+        bayes.fast(fit.sample, ONE_LAW, draws=60, **seed) for seed in ({"rng": 3}, {"random_seed": 3})
+    )
+    np.testing.assert_array_equal(one.apply(R).values, other.apply(R).values)
+    for door in (bayes.fast, bayes.nuts):
+        with pytest.raises(eb.DataError, match="both rng and random_seed were given"):
+            door(fit.sample, ONE_LAW, rng=3, random_seed=0)
+
+
+def test_the_graph_of_pymc_has_only_variables(fit):
+    """Nodes are parameters, quantities by size and observations; an arrow leads to what depends on it."""
+    text, model = pm.model_to_mermaid(fit.pymc), fit.pymc
+    arrows = set(re.findall(r"^(\w+) --> (\w+)$", text, re.M))
+    nodes = set(re.findall(r"^(\w+)@", text, re.M))
+    assert nodes == {v.name for v in (*model.free_RVs, *model.deterministics, *model.observed_RVs)}
+    assert len(nodes) < 40 and "Data" not in text
+    tied = {"entities_by_size", *(f"{k}{q}_by_size" for k in ("kept", "foreign") for q in ("", "_square"))}
+    assert {a for a, b in arrows if b == "log_predicted_links"} == tied
+    assert ("break_slope", "kept_by_size") in arrows and ("break_slope", "broken_entities") in arrows
+
+
+def test_do(fit):
+    """An intervention changes the quantities that follow; data have no name, and are refused."""
+    whole = pm.do(fit.pymc, {"break_level": -60.0})
+    usual, kept = (
+        pm.draw(model["kept_by_size"], 20, random_seed=1, mode=Mode("py", None))
+        for model in (fit.pymc, whole)
+    )
+    assert kept.min() > 1 - 1e-6 and usual.min() < 0.9
+    assert {v.name for v in fit.pymc.free_RVs} - {v.name for v in whole.free_RVs} == {"break_level"}
+    with pytest.raises(KeyError, match="records"):
+        pm.do(fit.pymc, {"records": 1.0})
+
+
 def test_the_model_of_pymc(fit):
     """No switch, no mutable data: parts' densities, and that of the known total."""
     model = fit.pymc

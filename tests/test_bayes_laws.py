@@ -1,7 +1,9 @@
 """Several laws for one part: their evidence, the draws of each, the range over them, and the alarm."""
 
+import re
 from dataclasses import replace
 from functools import cache
+from html import escape
 
 import numpy as np
 import pytest
@@ -19,9 +21,9 @@ from erbayes.bayes.model import Sizes
 from erbayes.bayes.parts import CompiledPart, PartDraws
 from erbayes.bayes.samplers import Importance
 from erbayes.bayes.sizes import PredictionInformed
-from erbayes.engine import Doubting
+from erbayes.engine import Doubting, Explaining, Taylor
 from erbayes.report import report
-from erbayes.simulate import Population, Zeta, population
+from erbayes.simulate import Chain, Merges, Population, Splits, Zeta, population, simulate
 
 pytestmark = pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged", "ignore::erbayes.Alarm")
 P, R = m.pairwise_precision, m.pairwise_recall
@@ -207,6 +209,106 @@ def test_a_report_shows_the_alarm_of_its_engine(clusters):
     assert "size model: pairwise-recall rests on entities that the sample lacks" in page
     assert "Do not quote a number of this page yet" in page and alarm[-40:] in page
     assert engine.alarms(clusters.sample, [P], 1) == []
+
+
+def number(text, pattern):
+    """The numbers that a pattern finds in a text."""
+    (found,) = re.findall(pattern, text)
+    return [float(x.replace(",", "")) for x in (found if isinstance(found, tuple) else (found,))]
+
+
+@cache
+def leaky():
+    """A population with false links and lost ones."""
+    return simulate(Zeta(2.1, 300), Chain([Splits(0.3), Merges(0.05)]), 8_000, 3)
+
+
+@pytest.mark.parametrize("make", [cut, leaky])
+def test_the_explanation_has_facts_of_the_fit(make):
+    """Its figures, counted again from the units, the prediction and the draws by plain loops."""
+    clusters = bayes.fast(sample(eb.UniformClusters(), pop=make()), draws=400, rng=1)
+    sizes, pred = clusters.sample.units.size, make().pred
+    shown, told, laws_, precision, recall = clusters.explain().split("\n\n")
+    draws, entities, least, most = number(
+        shown, r"has (\d+) draws of (\d+) entities, of (\d+) to (\d+) records"
+    )
+    assert (draws, entities, least, most) == (80, 80, min(sizes), max(sizes))
+    units = clusters.sample.units.table()
+    several = units[units.records > 1]
+    broken = int((several.common_links < several.true_links).sum())
+    assert f"{broken} of {len(several)} with two records or more are broken" in shown
+    assert f"{int((units.predicted_links > units.common_links).sum())} of 80 meet a foreign record" in shown
+
+    m_ = pred.value_counts().to_numpy()
+    links = m_ * (m_ - 1) / 2
+    assert number(told, r"has ([\d,]+) records in ([\d,]+) clusters of up to ([\d,]+)") == [
+        len(pred),
+        len(m_),
+        m_.max(),
+    ]
+    assert number(told, r"([\d,]+) links\.") == [links.sum()]
+    beyond = 100 * links[m_ > most].sum() / links.sum()
+    assert number(told, r"links\. (.+) % of its") == pytest.approx([beyond], abs=0.5, rel=0.05)
+
+    grid, population = clusters.evidence.grid, clusters.population
+    bins = {sum(lower <= s for lower in grid.lower) - 1 for s in sizes}
+    C2 = grid.size * (grid.size - 1) / 2
+    unseen, larger, false = [], [], []
+    for d in range(400):
+        n, foreign = population.number[0, d], clusters.by_size["foreign"][0, d]
+        every = sum(n * C2) + sum(s * (s - 1) / 2 for s in sizes)
+        unseen.append(sum(n[j] * C2[j] for j in range(len(n)) if j not in bins) / every)
+        larger.append(
+            sum(n[j] * C2[j] for j in range(len(n)) if j not in bins and grid.size[j] > most) / every
+        )
+        met = sum(n * grid.size * foreign) + clusters.evidence.entities.foreign.sum()
+        at_unseen = sum(n[j] * grid.size[j] * foreign[j] for j in range(len(n)) if j not in bins)
+        false.append(at_unseen / met if met else 0.0)
+    share = r"(\S+) % \(95 %: (\S+) % to (\S+) %\) of the "
+    for text, pattern, wanted in (
+        (recall, share + "true links are expected in entities of sizes", unseen),
+        (recall, r"and (\S+) % \(95 %: (\S+) % to (\S+) %\) in entities of more than", larger),
+        (precision, share + "false links belong", false),
+    ):
+        three = [100 * np.mean(wanted), *(100 * np.quantile(wanted, [0.025, 0.975]))]
+        assert number(text, pattern) == pytest.approx(three, abs=0.51), pattern
+
+    for place, names in (("sizes", ("predicted", "giants")), ("retention", ("usual", "uneven", "bounded"))):
+        law = clusters.draws.parameters[f"{place}_law"]
+        for i, name in enumerate(names):
+            after, before = number(laws_, rf"'{name}' (\S+) \(before the sample (\d\.\d\d)\)")
+            assert after == pytest.approx((law == i).mean(), abs=0.0051)
+            assert before == getattr(clusters.model, place).probability[name]
+    table = clusters.table(metrics=[P, R])
+    shift = clusters.prior_shift(clusters.apply([P, R]))
+    for text, name in ((precision, P.name), (recall, R.name)):
+        row = table.loc[name]
+        assert number(text, r" is (\S+), 95 % interval (\S+) to (\S+)\. ") == pytest.approx(
+            [row.estimate, row.lower, row.upper], abs=6e-4
+        )
+        assert number(
+            text, r"move by (\S+) \(sizes\), (\S+) \(retention\), (\S+) \(leakage\)"
+        ) == pytest.approx(list(shift.loc[name]), abs=0.006)
+        assert number(text, r"reach from (\S+) to (\d\.\d+)\.") == pytest.approx(
+            [row.law_lower, row.law_upper], abs=6e-4
+        )
+
+
+def test_one_law_is_explained_without_a_range(clusters):
+    model = bayes.SizeModel(bayes.PredictionInformed(), bayes.Retention())
+    text = bayes.fast(clusters.sample, model, draws=200, rng=1).explain(0.9)
+    assert "Probabilities" not in text and "combinations" not in text and "90 % interval" in text
+
+
+def test_a_report_explains_the_fit_of_its_engine(clusters):
+    engine = bayes.Modelled(draws=400)
+    assert isinstance(engine, Explaining) and not isinstance(Taylor(), Explaining)
+    page = report(clusters.sample, [R], engines={"size <model>": engine}, rng=1)
+    assert "<h2>What the size &lt;model&gt; rests on</h2>" in page
+    for paragraph in engine.fitted(clusters.sample, 1).explain().split("\n\n"):
+        assert f"<p>{escape(paragraph)}</p>" in page
+    assert 'alt="Share of links kept by size, with the sampled sizes marked"' in page
+    assert "rests on</h2>" not in report(clusters.sample, [R], engines={"closed form": Taylor()})
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from erbayes.bayes.grid import RANK
 from erbayes.bayes.joined import joined
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.outcomes import BETWEEN
-from erbayes.bayes.parts import CompiledPart, PartDraws, Program, content
+from erbayes.bayes.parts import CompiledPart, PartDraws, Program, content, drawn_from_prior
 from erbayes.bayes.priors import smooth
 from erbayes.columns import PIECES
 from erbayes.simulate import Misattribution, Population, Zeta, simulate
@@ -381,16 +381,39 @@ def test_families_that_break_their_contract(weights, message, data, interpreted)
         (lambda name: pm.Normal("other"), "the prior of 'share_level' created no variable of that name"),
         (lambda name: pm.Normal.dist(0, 1), "the prior of 'share_level' created no variable of that name"),
         (lambda name: pm.Normal(name, shape=3), "the prior of 'share_level' created 1 dimensions"),
+        (pm.Normal.dist(0, 1, shape=3), "the prior of 'share_level' created 1 dimensions"),
         (
-            pm.Normal.dist(0, 1),
-            "the prior of 'share_level' is a TensorVariable: it must be called with a name",
+            2 * pm.Normal.dist(0, 1),
+            r"the prior of 'share_level' is a TensorVariable: it must be a distribution as pm\.Normal\.dist",
         ),
-        (0.5, "the prior of 'share_level' is a float: it must be called with a name and create a variable"),
+        (
+            0.5,
+            "the prior of 'share_level' is a float: it must be a distribution .*, or be called with a name",
+        ),
     ],
 )
 def test_priors_that_are_none(prior, message, data, interpreted):
     with pytest.raises(eb.DataError, match=message):
         CompiledPart.of(bayes.Retention(share_level=prior), data)
+
+
+def test_a_distribution_of_pymc_is_a_prior(data, interpreted):
+    """The same density as by a callable. One distribution serves two fits, and two priors independently."""
+    usual, other = pm.Normal.dist(0.3, 2.0), pm.Normal.dist(0.3, 0.5)
+    by_name = CompiledPart.of(bayes.Exactness(level=lambda name: pm.Normal(name, 0.3, 2.0)), data)
+    thetas = np.random.default_rng(1).normal(size=(5, len(by_name.start)))
+    for prior, same in ((usual, True), (usual, True), (other, False)):
+        found = CompiledPart.of(bayes.Exactness(level=prior), data).log_densities(thetas)
+        assert np.allclose(found, by_name.log_densities(thetas), rtol=1e-12) == same
+    both = drawn_from_prior(
+        bayes.Retention(break_level=usual, share_level=usual), data, 400, np.random.default_rng(2)
+    )
+    a, b = (both.parameters[k].ravel() for k in ("break_level", "share_level"))
+    assert abs(np.corrcoef(a, b)[0, 1]) < 0.2
+    assert stats.kstest(a, stats.norm(0.3, 2.0).cdf).pvalue > 1e-4
+    positive = CompiledPart.of(bayes.Exactness(level=pm.Exponential.dist(1.0)), data)
+    assert "stain_level_log__" in positive.coordinates
+    assert usual.name is None, "the distribution of the user is unchanged"
 
 
 def test_any_callable_is_a_prior(data, interpreted):

@@ -516,7 +516,9 @@ def test_sampled_sizes_are_weighted_by_the_design(fit):
 def test_retention(ax, fit):
     plots.retention(fit, ax=ax)
     grid, units = fit.evidence.grid, SAMPLE.units.table()
-    median, sampled = ax.lines
+    median, ticks, largest, sampled = ax.lines
+    np.testing.assert_array_equal(ticks.get_xdata(), sorted({s for s in units["records"] if s > 1}))
+    assert set(largest.get_xdata()) == {units["records"].max()}
     np.testing.assert_array_equal(median.get_xdata(), grid.size[1:])
     np.testing.assert_allclose(median.get_ydata(), 101 / 201 / grid.size[1:])
     low, high = band(ax)

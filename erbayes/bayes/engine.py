@@ -9,7 +9,7 @@ from ..arrays import Seed
 from ..metrics import Metric, pairwise_recall
 from ..sample import Sample
 from ..uncertain import Draws
-from .fit import fast
+from .fit import Fit, fast
 from .model import SizeModel
 
 
@@ -35,10 +35,12 @@ class Modelled:
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Draws:
         """Return posterior draws of metrics, (1, draws, k)."""
-        return fast(sample, self.model, draws=self.draws, rng=rng).apply(metrics)
+        return self.fitted(sample, rng).apply(metrics)
+
+    def fitted(self, sample: Sample, rng: Seed = None) -> Fit:
+        """Return the fit of a sample."""
+        return fast(sample, self.model, draws=self.draws, rng=rng)
 
     def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[str]:
         """Return the alarms of the fit of these draws (see `Fit.alarms`) if recall is among the metrics."""
-        if pairwise_recall not in metrics:
-            return []
-        return fast(sample, self.model, draws=self.draws, rng=rng).alarms
+        return self.fitted(sample, rng).alarms if pairwise_recall in metrics else []

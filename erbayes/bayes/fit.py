@@ -33,11 +33,13 @@ from ..columns import (
     pairs,
 )
 from ..diagnostics import out_of_balance
-from ..errors import Alarm, NotIdentified, need_object
+from ..errors import Alarm, DataError, NotIdentified, need_object
 from ..files import replacing
 from ..metrics import Metric, Wanted, pairwise_precision, pairwise_recall
 from ..sample import Sample
+from .contract import ALL_DATA
 from .evidence import Evidence
+from .explained import explained
 from .importance import KHAT
 from .joined import Joined, joined
 from .laws import laws, weighed
@@ -124,9 +126,13 @@ class Fit(Posterior):
     def pymc(self) -> pm.Model:
         """The tied parts as one PyMC model with frozen data, to inspect, to change and to sample.
 
-        `pm.sample(model=fit.pymc)` draws parameters and quantities by size. The observed variables are
-        counts of the sampled entities by bins of size, which are sufficient for the parameters. Their log
-        densities leave out terms that depend on the counts alone. The model lacks two things:
+        `pm.sample(model=fit.pymc)` draws parameters and quantities by size, and `pm.do` replaces any of them
+        by a value. Data and parameters of priors are constants without names. `pm.do` refuses their names by
+        a KeyError, and `pm.model_to_graphviz` shows only variables.
+
+        The observed variables are counts of the sampled entities by bins of size, which are sufficient for
+        the parameters. Their log densities leave out terms that depend on the counts alone. The model lacks
+        two things:
 
         - the chances that the prediction makes no error of one kind, `unbroken` of `Retention` and `unmet`
           of `Leakage`. Both are 0 here, as they are in the fit if a sampled entity has such an error.
@@ -135,7 +141,12 @@ class Fit(Posterior):
         """
         model = self.model.build(self.evidence)
         switches = {v.name: 0 for v in model.free_RVs if v.dtype == "int64"}
-        return freeze_dims_and_data(pm.do(model, switches))
+        frozen = freeze_dims_and_data(pm.do(model, switches))
+        for datum in list(frozen.data_vars):
+            frozen.data_vars.remove(datum)
+            del frozen.named_vars[datum.name]
+            frozen.named_vars_to_dims.pop(datum.name, None)
+        return frozen
 
     @cached_property
     def exact(self) -> FloatArray:
@@ -346,6 +357,39 @@ class Fit(Posterior):
         )
         return [" ".join([*sentences, remedy])]
 
+    def explain(self, level: float = 0.95) -> str:
+        """Return in words what pairwise precision and recall rest on.
+
+        The paragraphs are facts of this fit, on these subjects:
+
+        - the sample: its sizes, its broken entities, and its share of the true links
+        - the prediction: its known number of links, and how many lie in clusters larger than sampled entities
+        - the priors: probabilities of the laws, and for both metrics the share of links in entities of sizes
+          that no draw has seen, the largest `prior_shift`, and the range over the laws
+
+        The picture that belongs to it is `erbayes.plots.retention`.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+            Level of the intervals of metrics.
+
+        Returns
+        -------
+        str
+            Paragraphs with an empty line between them.
+
+        Examples
+        --------
+        >>> import erbayes as eb
+        >>> from erbayes import bayes, datasets
+        >>> case = datasets.people()
+        >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
+        >>> bayes.fast(sample, rng=1).explain()[:14]
+        'The sample has'
+        """
+        return explained(self, level)
+
     def problems(self) -> list[str]:
         """Return the reasons not to rely on the draws, with remedies; an empty list if there are none."""
         problems, total = list(self.draws.problems), self.draws.khat["total"]
@@ -420,7 +464,8 @@ class Fit(Posterior):
         """Return groups of arrays as a tree by ArviZ's conventions, with dimensions and coordinates."""
         ids = self.sample.units.ids.astype(str).to_numpy()
         of_entity = ("outcome", "links", "foreign", "draws", "records_of_entity")
-        dims: dict[str, Any] = dict(self.pymc.named_vars_to_dims)
+        dims: dict[str, Any] = {name: datum.dims for name, datum in ALL_DATA.items()}
+        dims |= self.pymc.named_vars_to_dims
         dims |= {"metrics": ("metric",), "totals": ("column",), **dict.fromkeys(of_entity, ("entity",))}
         dims |= {name: (DIMS[name],) for name in self.factors}
         labels = {k: np.asarray(v) for k, v in self.pymc.coords.items() if v is not None}
@@ -530,6 +575,7 @@ def fast(
     *,
     draws: int = 1000,
     rng: np.random.Generator | int | None = None,
+    random_seed: np.random.Generator | int | None = None,
 ) -> Fit:
     """Fit a size model by importance sampling.
 
@@ -545,8 +591,8 @@ def fast(
         By default `SizeModel()`.
     draws : int
         Posterior draws, 50 or more.
-    rng : Generator, int or None
-        A generator or its seed (`random_seed` in PyMC). None is a new seed at each call.
+    rng, random_seed : Generator, int or None
+        A generator or its seed, under the name of this package or of PyMC. None is a new seed at each call.
 
     Returns
     -------
@@ -555,7 +601,8 @@ def fast(
     Raises
     ------
     DataError
-        Too few draws, or a part that breaks its contract (see `erbayes.bayes.contract`).
+        Too few draws, both rng and random_seed, or a part that breaks its contract (see
+        `erbayes.bayes.contract`).
     NotIdentified
         Units, a design or a prediction that a size model cannot use (see `Evidence.of`).
 
@@ -576,7 +623,7 @@ def fast(
     >>> fit.table().loc["pairwise-precision", "estimate"].round(2)
     np.float64(0.82)
     """
-    return _fitted(sample, model, Importance(draws), rng)
+    return _fitted(sample, model, Importance(draws), _one_seed(rng, random_seed))
 
 
 def nuts(
@@ -591,6 +638,7 @@ def nuts(
     rng: np.random.Generator | int | None = None,
     progressbar: bool = True,
     nuts_sampler: str | None = None,
+    random_seed: np.random.Generator | int | None = None,
 ) -> Fit:
     """Fit a size model by NUTS, in coordinates in which its posterior is nearly standard normal.
 
@@ -608,8 +656,8 @@ def nuts(
     draws, tune, chains, cores, target_accept, progressbar, nuts_sampler
         Arguments of `pymc.sample`, with 50 draws or more. nutpie draws if it is installed and `nuts_sampler`
         names no other package. It compiles a model once for all data and parameters of priors.
-    rng : Generator, int or None
-        A generator or its seed (`random_seed` in PyMC). None is a new seed at each call.
+    rng, random_seed : Generator, int or None
+        A generator or its seed, under the name of this package or of PyMC. None is a new seed at each call.
 
     Returns
     -------
@@ -618,8 +666,8 @@ def nuts(
     Raises
     ------
     DataError
-        Too few draws, a sampler that is unknown or not installed, or a part that breaks its contract (see
-        `erbayes.bayes.contract`).
+        Too few draws, both rng and random_seed, a sampler that is unknown or not installed, or a part that
+        breaks its contract (see `erbayes.bayes.contract`).
     NotIdentified
         Units, a design or a prediction that a size model cannot use (see `Evidence.of`).
 
@@ -632,15 +680,20 @@ def nuts(
         fewer than 100 effective draws per chain, of a parameter or of pairwise precision or recall.
     """
     sampler = NUTS(draws, tune, chains, cores, target_accept, progressbar, nuts_sampler)
-    return _fitted(sample, model, sampler, rng)
+    return _fitted(sample, model, sampler, _one_seed(rng, random_seed))
 
 
-def _fitted(
-    sample: Sample, model: SizeModel | None, sampler: Sampler, rng: np.random.Generator | int | None
-) -> Fit:
+def _one_seed(rng: Any, random_seed: Any) -> np.random.Generator:
+    """Return the generator of the one seed that is not None."""
+    if rng is not None and random_seed is not None:
+        raise DataError("both rng and random_seed were given, which are two names of the seed: give one")
+    return generator(rng if random_seed is None else random_seed)
+
+
+def _fitted(sample: Sample, model: SizeModel | None, sampler: Sampler, rng: np.random.Generator) -> Fit:
     """Fit a model by a sampler, and warn of problems."""
     need_draws(sampler.draws)
-    rng, model, evidence = generator(rng), SizeModel() if model is None else model, Evidence.of(sample)
+    model, evidence = SizeModel() if model is None else model, Evidence.of(sample)
     need_object(model, "tied", "a model is an object such as SizeModel()")
     tied = {place: laws(part) for place, part in model.tied.items()}
     compiled = [CompiledPart.of(law, evidence.data) for part in tied.values() for law in part.laws.values()]

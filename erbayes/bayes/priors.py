@@ -9,6 +9,12 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pymc.distributions.distribution import SymbolicRandomVariable
+from pytensor import shared
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import graph_inputs
+from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.random.type import RandomType
 
 from ..errors import DataError
 
@@ -16,31 +22,46 @@ TAIL = 3.0
 """Degrees of freedom of priors whose scale is itself uncertain."""
 
 Prior = Callable[[str], Any]
-"""A prior of one number, a callable that takes a name and creates a variable in the current PyMC model.
+"""A prior of one number, a distribution of PyMC or a callable that creates a variable.
 
-Examples are `Level`, `Slope` and ``lambda name: pm.Normal(name, 0, 1)``. The variable must have that name.
+Distributions have no name yet, as ``pm.Normal.dist(0, 1)``. A callable takes a name and creates a variable of
+that name in the current PyMC model. Examples are `Level`, `Slope` and ``lambda name: pm.Normal(name, 0, 1)``.
 """
 
 
-def variable(prior: Prior, name: str) -> Any:
+def variable(prior: Any, name: str) -> Any:
     """Create the variable of a prior in the current PyMC model, and return it.
 
     Raises
     ------
     DataError
-        A prior that is not callable, that creates no variable of this name, or a variable of several numbers.
+        An object that is no prior, a callable that creates no variable of this name, or a variable of several
+        numbers.
     """
-    if not callable(prior):
+    if not callable(prior) and not is_distribution(prior):
         raise DataError(
-            f"the prior of '{name}' is a {type(prior).__name__}: it must be called with a name and create a "
-            "variable of that name, as Level(0, 1) or lambda name: pm.Normal(name, 0, 1)"
+            f"the prior of '{name}' is a {type(prior).__name__}: it must be a distribution as "
+            "pm.Normal.dist(0, 1), or be called with a name and create a variable of it, as Level(0, 1)"
         )
-    number = prior(name)
+    number = prior(name) if callable(prior) else registered(prior, name)
     if name not in pm.modelcontext(None).named_vars:
         raise DataError(f"the prior of '{name}' created no variable of that name in the model")
     if number.ndim:
         raise DataError(f"the prior of '{name}' created {number.ndim} dimensions: it must create one number")
     return number
+
+
+def is_distribution(value: Any) -> bool:
+    """Return True for a random variable that stands in no model, as ``pm.Normal.dist(0, 1)``."""
+    node = getattr(value, "owner", None)
+    return node is not None and isinstance(node.op, RandomVariable | SymbolicRandomVariable)
+
+
+def registered(distribution: Any, name: str) -> Any:
+    """Add a copy of a distribution to the current PyMC model, with a stream of random numbers of its own."""
+    streams = [v for v in graph_inputs([distribution]) if isinstance(v.type, RandomType)]
+    own: dict[Any, Any] = {v: shared(np.random.default_rng()) for v in streams}
+    return pm.modelcontext(None).register_rv(clone_replace(distribution, own), name)
 
 
 def need_positive(what: str, value: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from ..arrays import Seed
 from ..errors import DataError, need_object
@@ -52,6 +52,21 @@ class Doubting(Engine, Protocol):
 
     def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[str]:
         """Return one sentence for each such metric, with its remedy.
+
+        Raises
+        ------
+        DataError
+            If the engine does not suit this sample.
+        """
+        ...
+
+
+@runtime_checkable
+class Explaining(Engine, Protocol):
+    """An engine whose fit can be explained, and drawn by `erbayes.plots.retention`."""
+
+    def fitted(self, sample: Sample, rng: Seed = None) -> Any:
+        """Return the fit of a sample, such as a `Fit`: its method `explain(level)` returns paragraphs.
 
         Raises
         ------

@@ -1,0 +1,147 @@
+"""What a fit rests on, in words: the sample, the prediction and the priors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..columns import TRUE_LINKS, pairs
+from ..metrics import pairwise_precision, pairwise_recall
+from .laws import OneOf
+
+if TYPE_CHECKING:
+    from .fit import Fit
+
+RESTS = 0.3
+"""Shift of a mean, in posterior standard deviations, above which an answer rests on a prior."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unseen:
+    """Shares of links in entities of sizes that no draw has seen, (chain, draw) each.
+
+    A size is seen if a sampled entity lies in its bin of `SizeGrid`. Up to 15 records each size has a bin.
+
+    Attributes
+    ----------
+    true_between, true_larger : float array
+        Shares of the true links: in entities of such sizes up to the largest sampled one, and beyond it.
+    false : float array
+        Share of the false links, 0 if there are none. Half of each belongs to either of its two entities.
+    """
+
+    true_between: FloatArray
+    true_larger: FloatArray
+    false: FloatArray
+
+    @classmethod
+    def of(cls, fit: Fit) -> Unseen:
+        """Add up the links of the completed populations by size. False links are those expected by size."""
+        data, number, s = fit.evidence.data, fit.population.number, fit.size
+        seen = np.isin(np.arange(len(s)), data["sampled"])
+        larger = s > fit.evidence.entities.size.max()
+        true, false = number * pairs(s), number * s * fit.by_size["foreign"]
+        all_true = np.maximum(true.sum(-1) + data["sampled_true_links"], 1.0)
+        all_false = np.maximum(false.sum(-1) + data["sampled_foreign"], 1e-300)
+        return cls(
+            true[..., ~seen & ~larger].sum(-1) / all_true,
+            true[..., ~seen & larger].sum(-1) / all_true,
+            false[..., ~seen].sum(-1) / all_false,
+        )
+
+
+def explained(fit: Fit, level: float) -> str:
+    """Return the text of `Fit.explain`."""
+    return "\n\n".join([*_sample(fit), *_prediction(fit), *_priors(fit, level)])
+
+
+def _sample(fit: Fit) -> list[str]:
+    e, several = fit.evidence.entities, fit.evidence.entities.several
+    known = fit.evidence.data["sampled_true_links"] / np.maximum(fit.total(TRUE_LINKS), 1.0)
+    shown = (
+        f"The sample has {_count(int(e.draws.sum()), 'draw')} of {_count(len(e.size), 'entity')}, of "
+        f"{e.size.min():,.0f} to {e.size.max():,.0f} records. They hold {_percent(known)} of the true links. "
+        f"{(e.broken & several).sum():,} of {several.sum():,} with two records or more are broken, and "
+        f"{(e.foreign > 0).sum():,} of {len(e.size):,} meet a foreign record."
+    )
+    return [shown]
+
+
+def _prediction(fit: Fit) -> list[str]:
+    evidence, known = fit.evidence, fit.sample.units.known
+    assert known is not None  # a fit needs the sizes of predicted clusters
+    links, largest = known.count * pairs(known.size), evidence.entities.size.max()
+    beyond = links[known.size > largest].sum() / max(links.sum(), 1.0)
+    return [
+        f"The prediction has {evidence.records:,.0f} records in {known.count.sum():,.0f} clusters of up to "
+        f"{known.size.max():,.0f} records, and {links.sum():,.0f} links. {_share(beyond)} of its links are "
+        f"in clusters of more than {largest:,.0f} records, the size of the largest sampled entity. "
+        "The right and the false links of every posterior draw add up to this number of links."
+    ]
+
+
+def _priors(fit: Fit, level: float) -> list[str]:
+    unseen, largest = Unseen.of(fit), fit.evidence.entities.size.max()
+    draws = fit.apply([pairwise_precision, pairwise_recall])
+    shift = fit.prior_shift(draws)
+    ranges = fit.laws([pairwise_precision, pairwise_recall], level).query("not rejected")
+    filled = {
+        pairwise_precision.name: (
+            f"{_percent(unseen.false)} of the false links belong to entities of sizes that no draw has seen"
+        ),
+        pairwise_recall.name: (
+            f"{_percent(unseen.true_between + unseen.true_larger)} of the true links are expected in "
+            f"entities of sizes that no draw has seen, and {_percent(unseen.true_larger)} in entities "
+            f"of more than {largest:,.0f} records"
+        ),
+    }
+    paragraphs = [" ".join(["Priors and laws fill in the rest.", *_laws(fit)])]
+    for name, mean, (lower, upper) in zip(draws.names, draws.mean, draws.interval(level), strict=True):
+        moves = ", ".join(f"{x:.2f} ({part})" for part, x in shift.loc[name].items())
+        sentences = [
+            f"{name} is {mean:.3f}, {100 * level:g} % interval {lower:.3f} to {upper:.3f}.",
+            f"{filled[name]}.",
+            f"If the prior of one part counted twice, the mean would move by {moves} posterior standard "
+            f"deviations. Above {RESTS:g} an answer rests on that prior.",
+        ]
+        if len(ranges):
+            under = ranges.loc[[name]]
+            sentences.append(
+                f"The intervals under the {len(under)} combinations of laws that the sample does not reject "
+                f"reach from {under.lower.min():.3f} to {under.upper.max():.3f}."
+            )
+        paragraphs.append(" ".join(sentences))
+    return paragraphs
+
+
+def _laws(fit: Fit) -> list[str]:
+    """One sentence for each part with several laws: their probabilities with and without the sample."""
+    sentences = []
+    for place, part in fit.model.tied.items():
+        law: Any = fit.draws.parameters.get(f"{place}_law")
+        if not isinstance(part, OneOf) or law is None:
+            continue
+        weights = (
+            f"'{name}' {np.mean(law == i):.2f} (before the sample {before:.2f})"
+            for i, (name, before) in enumerate(part.probability.items())
+        )
+        sentences.append(f"Probabilities of the laws of {place} are {', '.join(weights)}.")
+    return sentences
+
+
+def _percent(shares: FloatArray) -> str:
+    """Mean and middle 95 % of posterior draws of a share."""
+    low, high = np.quantile(shares, [0.025, 0.975])
+    return f"{_share(shares.mean())} (95 %: {_share(low)} to {_share(high)})"
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.0f} %" if share == 0 or share >= 0.01 else f"{100 * share:.2g} %"
+
+
+def _count(number: int, noun: str) -> str:
+    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else several}"
