@@ -168,9 +168,10 @@ def composed(
     unknown = {of: int(number) for of, number in found}
     alike = database.keep(f"SELECT {v}c, {database.alike()} AS f FROM {counted} GROUP BY {v}c")
     first, second = (f"SELECT {v}c, {x} FROM {y}" for x, y in (("g, n", counted), ("f", alike)))
-    kinds = rows(
+    kinds = database.fetched(
         f"SELECT {b}a.f, b.g, b.n, COUNT(*) FROM ({first} WHERE g IS NOT NULL) AS b JOIN ({second}) AS a "
-        f"ON a.c = b.c{' AND a.v = b.v' if release else ''} GROUP BY {b}a.f, b.g, b.n"
+        f"ON a.c = b.c{' AND a.v = b.v' if release else ''} GROUP BY {b}a.f, b.g, b.n",
+        [*(["release"] if release else []), "kind", "group", "records", "clusters"],
     )
     of_touched = [
         row
@@ -180,26 +181,25 @@ def composed(
     ]
     database.forget(alike)
     database.forget(counted)
-    by_release: dict[Any, list[Any]] = defaultdict(list)
     places: dict[Any, dict[Any, Any]] = defaultdict(dict)
-    for of, *row in kinds:
-        by_release[of].append(row)
     for of, cluster, f in of_touched:
         places[of][cluster] = f
     return {
-        of: Composed(number, None, {}) if number else _composed(by_release[of], places[of], groups.codes)
+        of: Composed(number, None, {})
+        if number
+        else _composed(kinds[kinds["release"] == of] if release else kinds, places[of], groups.codes)
         for of, number in unknown.items()
     }
 
 
-def _composed(rows: list[Any], of_touched: dict[Any, Any], codes: dict[Any, int]) -> Composed:
-    """Make rows (kind of cluster, group, records of the group, clusters of the kind) one `Predicted`."""
-    code: dict[Any, int] = {}
-    cluster = np.array([code.setdefault(f, len(code)) for f, *_ in rows], dtype=np.int64)
-    group = np.array([codes[g] for _, g, *_ in rows], dtype=np.int64)
-    n, clusters = np.array([row[2:] for row in rows], dtype=float).reshape(-1, 2).T
-    count = np.zeros(len(code))
-    count[cluster] = clusters
+def _composed(kinds: pd.DataFrame, of_touched: dict[Any, Any], codes: dict[Any, int]) -> Composed:
+    """Make one `Predicted` of kinds of clusters, each with the records of a group and its clusters."""
+    cluster, found = pd.factorize(kinds["kind"])
+    code = {f: i for i, f in enumerate(found.tolist())}
+    of_group, keys = pd.factorize(kinds["group"])
+    group = np.array([codes[g] for g in keys.tolist()], dtype=np.int64)[of_group]
+    n, count = kinds["records"].to_numpy(dtype=float), np.zeros(len(code))
+    count[cluster] = kinds["clusters"].to_numpy(dtype=float)
     none = np.zeros(0, dtype=np.int64)
     predicted = Predicted(cluster, group, n, np.bincount(cluster, n), count, none)
     return Composed(0, predicted, {key: code[f] for key, f in of_touched.items()})
