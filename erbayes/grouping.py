@@ -101,7 +101,7 @@ class Variable:
             )
         there = column.notna().to_numpy()
         keys = ids(keys[there], f"ids of {of.value} that have a value of {what!r}")
-        codes, values = pd.factorize(_discrete(column[there], what), sort=True)
+        codes, values = pd.factorize(discrete(column[there], what), sort=True)
         table = pd.DataFrame({"key": keys, "code": codes}).drop_duplicates()
         again = table["key"].duplicated(keep=False)
         if again.any():
@@ -137,7 +137,7 @@ class Variable:
         return np.asarray(self.codes[position])
 
 
-def _discrete(column: pd.Series, what: str) -> pd.Series:
+def discrete(column: pd.Series, what: str) -> pd.Series:
     """Return values that can be groups: text, whole numbers, or anything else as its text."""
     if pd.api.types.is_bool_dtype(column):
         return column.astype(str)
@@ -192,6 +192,8 @@ def piece_values(variable: Variable, of: Of, units: Grouped) -> FloatArray:
 class Predicted:
     """The records of each group in each predicted cluster.
 
+    Predicted clusters with as many records of each group may be one row, with their number as its `count`.
+
     Attributes
     ----------
     cluster, group : int arrays, (t,)
@@ -200,6 +202,8 @@ class Predicted:
         Records of this group in this cluster.
     m : float array, (clusters,)
         Records of each predicted cluster.
+    count : float array, (clusters,)
+        Number of predicted clusters that are like this one.
     place : int array, (p,)
         Predicted cluster of each piece.
     """
@@ -208,6 +212,7 @@ class Predicted:
     group: IntArray
     n: FloatArray
     m: FloatArray
+    count: FloatArray
     place: IntArray
 
     @classmethod
@@ -215,7 +220,7 @@ class Predicted:
         """Count records, each of which has a predicted cluster and a group."""
         key, n = np.unique(cluster * groups + group, return_counts=True)
         m = np.bincount(cluster).astype(float)
-        return cls(key // groups, key % groups, n.astype(float), m, place)
+        return cls(key // groups, key % groups, n.astype(float), m, np.ones(len(m)), place)
 
     def inside(self, member: BoolArray) -> FloatArray:
         """Return the records of each predicted cluster whose group is a member, (clusters,)."""
@@ -236,12 +241,15 @@ class Grouping:
         Records of each group in each piece.
     predicted : Predicted or None
         Records of each group in each predicted cluster; None if the variable is not known for all records.
+    unknown : int
+        Number of records of a scanned prediction without a value. Unless it is 0, `predicted` is None.
     """
 
     variable: str
     values: pd.Index
     counted: FloatArray
     predicted: Predicted | None = None
+    unknown: int = 0
 
     def take(self, piece: IntArray) -> Grouping:
         """Take the pieces at these positions."""
@@ -257,7 +265,8 @@ class Grouping:
         group, piece = np.nonzero(self.counted)
         place = np.unique(cluster, return_inverse=True)[1]
         n = self.counted[group, piece]
-        return replace(self, predicted=Predicted(place[piece], group, n, np.bincount(place[piece], n), place))
+        m = np.bincount(place[piece], n)
+        return replace(self, predicted=Predicted(place[piece], group, n, m, np.ones(len(m)), place))
 
     def domains(self) -> list[Domain]:
         """Return each value as a domain."""
@@ -277,6 +286,11 @@ class Grouping:
         return np.asarray(self.counted[self._member(domain)].sum(axis=0))
 
     def _all_records(self) -> Predicted:
+        if self.unknown:
+            raise NotIdentified(
+                f"totals by {self.variable}, and links inside its groups, need the value of each record, and "
+                f"{self.unknown:,} of the prediction have none: give them one of their own, such as 'unknown'"
+            )
         if self.predicted is None:
             raise NotIdentified(
                 f"totals by {self.variable}, and links inside its groups, need the prediction and the value "
@@ -299,7 +313,8 @@ class Grouping:
         predicted = self._all_records()
         inside = predicted.inside(self._member(domain))
         some = inside > 0
-        return (predicted.m if links is Links.SHARED else inside)[some], inside[some]
+        m = predicted.m if links is Links.SHARED else inside
+        return m[some], (inside * predicted.count)[some]
 
     def table(self, units: Grouped) -> pd.DataFrame:
         """Return the labelled records, pieces and units of each group, one row per value."""

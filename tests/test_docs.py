@@ -88,6 +88,7 @@ INNER = {
         "nested",
     },
     "erbayes.diagnostics": {"look_older", "out_of_balance"},
+    "erbayes.grouping": {"discrete"},
     "erbayes.errors": {"head", "member", "need", "need_object", "number", "printable", "whole"},
 }
 """Functions that rooms have for each other, and users do not need."""

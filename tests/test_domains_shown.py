@@ -102,23 +102,53 @@ def test_a_variable_of_entities(files):
     same(table, eb.by_domain(own, KIND, METRICS, of=Of.ENTITIES).table())
 
 
+SCANNED = ("--memory-limit", "1GB")
+
+
 def test_a_scanned_prediction(files):
     pytest.importorskip("duckdb")
+    own, pred = sample()
+    pd.read_csv("a.csv", dtype=str).to_parquet("a.parquet")
+    pd.read_csv("a.csv", dtype=str).to_csv("a.csv.bz2", index=False)
+    names = ("--record", "record", "--cluster", "cluster")
+    for inside in (False, True):
+        links = Links.INSIDE if inside else Links.SHARED
+        wanted = eb.by_domain(own, GROUP, METRICS, prediction=pred, links=links).table()
+        args = (*SCANNED, "--by", "region", *["--links-inside"] * inside)
+        for path in ("a.csv", "a.parquet", "a.csv.bz2"):
+            table, notes = shown(*args, "--attributes", path)
+            same(table, wanted)
+            assert f"2 groups of region scanned (region of {path})" in notes
+        table, notes = shown(*args, *names, prediction=("p3.csv",))
+        same(table, wanted)
+    table, _ = shown(*SCANNED, "--by", "kind", "--attributes", "k.csv", "--of-entities")
+    same(table, eb.by_domain(own, KIND, METRICS, of=Of.ENTITIES).table())
+
+
+def test_scanned_records_without_a_value(files):
+    pytest.importorskip("duckdb")
     own, _ = sample()
-    table, _ = shown("--by", "region", "--attributes", "a.csv", "--memory-limit", "1GB")
+    outside = [i for i in GROUP.index if i not in set(LABELS.index.astype(str))][:2]
+    write("a.csv", record=GROUP.index, region=GROUP.mask(GROUP.index.isin(outside)))
+    table, notes = shown(*SCANNED, "--by", "region", "--attributes", "a.csv")
+    assert "note: 2 records of PREDICTION have no region, so that its totals are estimated" in notes
     same(table, eb.by_domain(own, GROUP, METRICS).table())
-    args = (
-        "estimate",
-        "p.csv",
-        "l.parquet",
-        "--design",
-        "uniform-records",
-        "--memory-limit",
-        "1GB",
-        "--by",
-        "region",
-    )
-    assert "--by is a column of --attributes if PREDICTION is scanned" in refused(*args)
+    write("a.csv", record=GROUP.index, region=GROUP.mask(GROUP.index.isin(LABELS.index.astype(str)[:4])))
+    given = ("--design", "uniform-records", *SCANNED, "--by", "region", "--attributes", "a.csv")
+    assert "'region' has no value for 4 of" in refused("estimate", "p.csv", "l.parquet", *given)
+
+
+def test_scanned_predictions_compared(files):
+    pytest.importorskip("duckdb")
+    args = ("--by", "region", "--attributes", "a.csv")
+    tables = [
+        shown(*args, *scan, command="compare", prediction=("q.csv", "p.csv"))[0] for scan in ((), SCANNED)
+    ]
+    same(*tables)
+    common = ("--differing", "common", *SCANNED)
+    same(shown(*args, *common, command="compare", prediction=("q.csv", "p.csv"))[0], tables[0])
+    given = ("--design", "uniform-records", "--drawn", "drawn.csv", "--by", "region", *common)
+    assert "is scanned with --differing common" in refused("compare", "q.csv", "p.csv", "l.parquet", *given)
 
 
 def test_a_comparison(files):

@@ -15,7 +15,7 @@ import pandas as pd
 import typer
 
 from ..clustering import Clustering
-from ..compare import compare
+from ..compare import Differing, compare
 from ..demo import demo
 from ..design import UniformClusters, UniformRecords
 from ..diagnostics import alarms
@@ -273,7 +273,7 @@ def estimate_command(
         raise DataError("--by takes no second clustering: leave out --assist, or estimate without --by")
     if inputs.of_clusters and helped.assist:
         raise DataError("--assist needs drawn records, and the folder has predicted clusters: leave it out")
-    sample, _ = inputs.sample()
+    sample, _ = inputs.sample(**domains.of_scan(inputs, [inputs.part]))
     engine = helped.engine(inputs) if helped.assist else None
     if sample.units.unmatched:
         message(
@@ -296,7 +296,7 @@ def estimate_command(
 
 def _by_domain(inputs: One, domains: Domains, sample: Sample, metrics: Sequence[Metric]) -> ByDomain:
     """The metrics of each group that --by names."""
-    groups = domains.groups(inputs, [inputs.part])
+    groups = domains.groups(inputs, [inputs.part], [sample.units])
     known = domains.known(inputs, {"": inputs.part}, groups)
     return by_domain(sample, groups, metrics, prediction=known.get(""), **domains.settings)
 
@@ -320,7 +320,8 @@ def compare_command(*, inputs: Several, asked: Asked, domains: Domains, printing
     if inputs.of_clusters:
         raise DataError(f"{inputs.labels}: {OWN}")
     design = inputs.design()
-    predictions, shared = inputs.predictions()
+    together = inputs.framed.differing is Differing.COMMON
+    predictions, shared = inputs.predictions(**domains.of_scan(inputs, inputs.parts().values(), together))
     note_unresolved(inputs.returned)
     design = inputs.fitted(design, shared)
     comparison = compare(
@@ -336,7 +337,7 @@ def compare_command(*, inputs: Several, asked: Asked, domains: Domains, printing
         message(f"warning: {comparison.left_out} labelled records, which a prediction lacks, are left out")
     table = comparison.differences(inputs.level, asked.kind)
     if domains.by is not None:
-        groups = domains.groups(inputs, inputs.parts().values())
+        groups = domains.groups(inputs, inputs.parts().values(), [s.units for s in comparison.samples])
         known = domains.known(inputs, inputs.parts(), groups)
         by = compare_by_domain(comparison, groups, metrics, predictions=known, **domains.settings)
         table = by.table(inputs.level, asked.kind)
@@ -376,7 +377,7 @@ def report_command(
     """
     refuse_output_over(output, inputs)
     metrics = asked.chosen_metrics()
-    sample, read = inputs.sample()
+    sample, read = inputs.sample(**domains.of_scan(inputs, [inputs.part]))
     names = {"prediction": "PREDICTION", "labels": "LABELS"}
     about = {names.get(name, name): _identity(path) for name, path in files_of(inputs)} | {"read": read}
     if sample.units.unmatched:

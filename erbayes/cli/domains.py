@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,8 +15,12 @@ from ..columns import Links
 from ..errors import DataError
 from ..files import read_columns
 from ..grouping import Of
+from ..units import Units
 from .inputs import Inputs, Part, in_words
 from .options import file_option, message
+
+SPARE = 10_000
+"""Number of other columns that a table of groups may have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,16 +60,40 @@ class Domains:
             "name": self.by,
         }
 
-    def groups(self, inputs: Inputs, parts: Iterable[Part]) -> pd.Series:
-        """Read the group of each record or entity."""
+    def of_scan(self, inputs: Inputs, parts: Iterable[Part], together: bool = False) -> dict[str, Any]:
+        """Return arguments of a scan that counts by group; none if groups are read into memory.
+
+        `together` is True if predictions are scanned on the records that they share, which has no groups.
+        """
+        reading = inputs.reading
+        scanned = self.by is not None and reading.scanned(parts, inputs.framed.frame)
+        if not scanned or together or self.of_entities:
+            return {}
+        found: dict[str, Any] = {"groups": self.by}
+        if self.attributes is not None:
+            columns = {"record": reading.record, "group": self.by}
+            found["attributes"] = reading.source_of(self.attributes, columns, spare=SPARE)
+        return found
+
+    def groups(self, inputs: Inputs, parts: Iterable[Part], units: Sequence[Units]) -> pd.Series | str:
+        """Read the group of each record or entity; the name of the variable if a scan has read it."""
         parts = list(parts)
         path = self.attributes or parts[0].path
         reading = inputs.reading
+        for own in units:
+            for grouping in own.groupings:
+                message(f"{len(grouping.values):,} groups of {self.by} scanned ({self.by} of {path})")
+                self._note(grouping.unknown)
+        if units[0].groupings:
+            return units[0].groupings[0].variable
         scanned = reading.scanned(parts, inputs.framed.frame)
         if self.attributes is None and (scanned or reading.links.edges):
-            raise DataError("--by is a column of --attributes if PREDICTION is scanned, or is links")
+            raise DataError(
+                "--by is a column of --attributes if PREDICTION is links, or if it is scanned with "
+                "--differing common"
+            )
         key = {"entity": inputs.entity} if self.of_entities else {"record": reading.record}
-        table = read_columns(path, key | {"group": self.by}, spare=10_000)
+        table = read_columns(path, key | {"group": self.by}, spare=SPARE)
         column = table.iloc[:, 1]
         message(
             f"read {column.notna().sum():,} values of {self.by} ({column.nunique():,} groups; "
@@ -73,18 +101,25 @@ class Domains:
         )
         return column.set_axis(pd.Index(table.iloc[:, 0]))
 
-    def known(self, inputs: Inputs, parts: Mapping[str, Part], groups: pd.Series) -> dict[str, Clustering]:
+    def _note(self, lacking: int) -> None:
+        """Print how many records of a prediction have no group, if there are any."""
+        if lacking:
+            message(
+                f"note: {lacking:,} records of PREDICTION have no {self.by}, so that its totals are estimated"
+            )
+
+    def known(
+        self, inputs: Inputs, parts: Mapping[str, Part], groups: pd.Series | str
+    ) -> dict[str, Clustering]:
         """Read the predictions again if totals by group are known: if every record of theirs has a group."""
         framed = inputs.framed.frame is not None or inputs.framed.dates is not None
-        if self.of_entities or framed or inputs.reading.scanned(parts.values()):
+        scanned = inputs.reading.scanned(parts.values())
+        if isinstance(groups, str) or self.of_entities or framed or scanned:
             return {}
         predictions = {
             n: Clustering.of(inputs.reading.read(p, n)[0], f"prediction {n!r}") for n, p in parts.items()
         }
         there = groups.index[groups.notna()]
         lacking = max(int((~p.records.isin(there)).sum()) for p in predictions.values())
-        if lacking:
-            message(
-                f"note: {lacking:,} records of PREDICTION have no {self.by}, so that its totals are estimated"
-            )
+        self._note(lacking)
         return {} if lacking else predictions

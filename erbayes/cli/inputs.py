@@ -456,9 +456,11 @@ class Reading:
         """The source to scan. A file that DuckDB cannot unpack is read into memory."""
         if part.table is not None:
             return DatabaseTable(part.path, part.table, text=True)
-        if not unpacks(part.path):
-            return read_columns(part.path, {"record": self.record, "cluster": part.cluster})
-        return Files(part.path, text=True)
+        return self.source_of(part.path, {"record": self.record, "cluster": part.cluster})
+
+    def source_of(self, path: Path, columns: dict[str, str | None], spare: int = 0) -> Any:
+        """The source to scan in a file, of which `columns` are read if it cannot be unpacked."""
+        return Files(path, text=True) if unpacks(path) else read_columns(path, columns, spare)
 
     def read(self, part: Part, what: str, dates: Dated | None = None) -> tuple[Any, str]:
         """Read a prediction, with the dates that its frame needs and a sentence about what was read."""
@@ -648,8 +650,11 @@ class Inputs:
 class One(Predicted, Inputs):
     """Options of a command on one prediction."""
 
-    def sample(self) -> tuple[Sample, str]:
-        """Read or scan the prediction and make its sample, with a sentence about what was read."""
+    def sample(self, **grouped: Any) -> tuple[Sample, str]:
+        """Read or scan the prediction and make its sample, with a sentence about what was read.
+
+        `grouped` are further arguments of a scan.
+        """
         design, part = self.design(), self.part
         if self.returned is not None and self.of_clusters:
             return self._of_clusters(self.returned, design)
@@ -658,7 +663,7 @@ class One(Predicted, Inputs):
         if self.reading.scanned([part], self.framed.frame):
             shared, labels_read = self.labelled(scanned=True)
             message(f"read {labels_read}")
-            units = scanned = self.reading.scan(part, shared)
+            units = scanned = self.reading.scan(part, shared | grouped)
             _note_scan(scanned, part.path)
             read = f"{_counted(scanned)} ({in_words(scanned.columns, part.path)}); {labels_read}"
         else:
@@ -745,8 +750,11 @@ class Several(Inputs):
                     return part
         return None
 
-    def predictions(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Read or scan the predictions, by name, with the arguments that they share."""
+    def predictions(self, **grouped: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Read or scan the predictions, by name, with the arguments that they share.
+
+        `grouped` are further arguments of a scan.
+        """
         parts = self.parts()
         scanned = self.reading.scanned(parts.values(), self.framed.frame)
         shared, labels_read = self.labelled(scanned)
@@ -766,7 +774,7 @@ class Several(Inputs):
                 **shared,
             )
         else:
-            predictions = {name: self.reading.scan(part, shared) for name, part in parts.items()}
+            predictions = {name: self.reading.scan(part, shared | grouped) for name, part in parts.items()}
         if scanned:
             for name, units in predictions.items():
                 _note_scan(units, parts[name].path, f"{name}: ")

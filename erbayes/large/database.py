@@ -92,6 +92,10 @@ class Database(Protocol):
         """SQL of a number that differs between sets of keys; NULL if there is none."""
         return "NULL"
 
+    def alike(self) -> str:
+        """SQL that is equal for the clusters c whose rows have equal pairs (g, n), or differs for each c."""
+        return "MIN(c)"
+
 
 class Hashing(Database, Protocol):
     """A database in which 64-bit hashes stand for string ids, which take more memory to group.
@@ -120,6 +124,10 @@ class Hashing(Database, Protocol):
 
     def digest(self, key: str) -> str:
         return f"BIT_XOR({self.hash}(CAST({key} AS {self.widest})))"
+
+    def alike(self) -> str:
+        # the hash of a pair may be a sum of two, which would not tell (g, n), (h, k) from (g, k), (h, n)
+        return f"BIT_XOR({self.hash}({self.hash}(g, n)))"
 
 
 def legible(error: Exception) -> str:

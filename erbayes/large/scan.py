@@ -17,12 +17,14 @@ import pandas as pd
 from ..clustering import Clustering, kind
 from ..errors import DataError, Remedy, head
 from ..frame import Dated, FrameFacts
+from ..grouping import Grouping, Of, Variable, piece_values
 from ..mistaken import position_in_labels, refuse_edges
 from ..tables import refuse_names
 from ..units import KnownTotals, Missing, Units, assemble, same_kind, sampled_labels
 from .database import Database
 from .duckdb import DuckDB, united
 from .frame import Limit, Limits, Listed, frame_sources
+from .groups import Composed, GroupColumn, composed
 from .sources import has_own_database, opened, opened_together
 
 EMBEDDED = DuckDB()
@@ -61,6 +63,8 @@ def scan(
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
     frame: Any = None,
+    groups: str | None = None,
+    attributes: Any = None,
     database: DuckDB = EMBEDDED,
 ) -> Scanned:
     """Make units as `erbayes.measure` does, from a prediction that need not fit in memory.
@@ -76,6 +80,12 @@ def scan(
         in its first. A source with a database of its own takes `erbayes.Dated` only.
     record, cluster : str, optional
         Columns of `source`; by default its only two.
+    groups : str, optional
+        Column with the group of each record, for `erbayes.by_domain(sample, groups)`. Totals of groups are
+        then known. If records have no group, their number is in `Grouping.unknown`, and totals are estimated.
+    attributes : source, optional
+        A second table, which has the column `groups`. Record ids are in its column `record`, or else in its
+        first. A source with a database of its own takes none.
     database : DuckDB
         The database that reads files, database tables, frames and datasets. A relation, a Spark DataFrame and
         `RunSQL` have databases of their own.
@@ -88,7 +98,8 @@ def scan(
     ------
     DataError
         As `erbayes.measure`. Duplicate record ids are looked for among all records of the clusters
-        that the labels touch, and among a share of the others (`Scanned.checked`).
+        that the labels touch, and among a share of the others (`Scanned.checked`). If labelled records have
+        no group, or records several groups.
 
     Examples
     --------
@@ -108,6 +119,8 @@ def scan(
         blocks=blocks,
         missing=missing,
         frame=frame,
+        groups=groups,
+        attributes=attributes,
         database=database,
     ).values()
     return units
@@ -123,6 +136,8 @@ def scan_releases(
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
     frame: Any = None,
+    groups: str | None = None,
+    attributes: Any = None,
     common: bool = False,
     database: DuckDB = EMBEDDED,
 ) -> dict[Any, Scanned]:
@@ -136,7 +151,7 @@ def scan_releases(
     common : bool
         True restricts the predictions to the records that they share (`erbayes.Differing.COMMON`). Other
         labelled records are left out.
-    source, labels, record, cluster, blocks, missing, frame, database
+    source, labels, record, cluster, blocks, missing, frame, groups, attributes, database
         As in `scan`.
 
     Returns
@@ -153,12 +168,28 @@ def scan_releases(
     {1: 1.0, 2: 0.0}
     """
     labels = sampled_labels(labels)
-    others = tuple(name for name in (release, *date_columns(frame)) if name is not None)
-    with opened([source, *frame_sources(frame, [source])], database) as (table, *ids):
-        limit = Listed.of(ids[0], record) if ids else frame
+    if attributes is not None and groups is None:
+        raise DataError("attributes have the column of groups: name it, groups=...")
+    own_groups = groups if attributes is None else None
+    others = tuple(name for name in (release, own_groups, *date_columns(frame)) if name is not None)
+    others = tuple(dict.fromkeys(others))
+    ids = frame_sources(frame, [source])
+    second = [] if attributes is None else [attributes]
+    if second and any(map(has_own_database, [source, attributes])):
+        raise DataError(
+            "a table with a database of its own takes no second table of attributes: make a view of the "
+            "prediction that has the column of groups"
+        )
+    with opened([source, *ids, *second], database) as (table, *further):
+        limit = Listed.of(further[0], record) if ids else frame
         chosen = chosen_columns(table, record, cluster, others)
         table.use(*chosen, *others)
-        prediction = Prediction.of(table, labels, *chosen, release, limit=limit)
+        variable = None
+        if groups is not None and second:
+            variable = GroupColumn.of_attributes(further[-1], groups, record, (table, chosen[0]))
+        elif groups is not None:
+            variable = GroupColumn.of(table, groups)
+        prediction = Prediction.of(table, labels, *chosen, release, limit=limit, groups=variable)
         return prediction.units(labels, blocks, missing, common)
 
 
@@ -322,7 +353,9 @@ class Prediction:
     frames : dict, release -> FrameFacts
         Counts of what the frame leaves of each release; empty without a frame.
     table : str
-        SQL of the keys of these rows: r of the record, c of the cluster and, if there are releases, v.
+        SQL of the keys of these rows: r of the record, c of the cluster and, if there are releases, v, or
+        groups, g.
+    groups : GroupColumn or None
     """
 
     database: Database
@@ -332,6 +365,7 @@ class Prediction:
     source: str
     frames: dict[Any, FrameFacts]
     table: str
+    groups: GroupColumn | None = None
 
     @classmethod
     def of(
@@ -343,22 +377,29 @@ class Prediction:
         release: str | None = None,
         *,
         limit: Limit = None,
+        groups: GroupColumn | None = None,
     ) -> Prediction:
         refuse_kinds(database.kind(record), database.kind(cluster))
         refuse_another_kind(labels, database.kind(record))
-        version = "" if release is None else f", {database.quote(release)} AS v"
-        select = f"SELECT {database.key(record)} AS r, {database.key(cluster)} AS c{version}"
+        columns = "r, c" if release is None else "r, c, v"
+        own = "" if groups is None else groups.select
+        select = f"SELECT {database.key(record)} AS r, {database.key(cluster)} AS c"
+        select += ("" if release is None else f", {database.quote(release)} AS v") + own
+
+        def kept(select: str) -> str:
+            return database.keep(select if groups is None else groups.join(select, columns))
+
         if limit is None:
-            table = database.keep(f"{select} FROM {database.table}")
-            return cls(database, record, cluster, release, database.table, {}, table)
+            table = kept(f"{select} FROM {database.table}")
+            return cls(database, record, cluster, release, database.table, {}, table, groups)
         limits = Limits.of(database, labels, limit, record)
         flagged = database.keep(f"{select}, {limits.flags} FROM {database.table}")
-        frames = limits.facts(database, flagged, "v, " if version else "")
+        frames = limits.facts(database, flagged, "" if release is None else "v, ")
         # records without an id are in no frame; they stay, to be refused later
-        columns = "r, c, v" if version else "r, c"
-        table = database.keep(f"SELECT {columns} FROM {flagged} WHERE i = 1 OR r IS NULL")
+        inside = f"SELECT {columns}{', g' if own else ''} FROM {flagged} WHERE i = 1 OR r IS NULL"
+        table, source = kept(inside), inside_frame(database, limits, record)
         database.forget(flagged)
-        return cls(database, record, cluster, release, inside_frame(database, limits, record), frames, table)
+        return cls(database, record, cluster, release, source, frames, table, groups)
 
     @property
     def by(self) -> str:
@@ -384,8 +425,12 @@ class Prediction:
         which = f"{len(touched)} predicted clusters that the labels touch"
         checked = self.refuse_duplicates(within, which)
         sizes = self.sizes(touched)
+        values = self.groups_of(labels.records.tolist(), records)
         self.database.forget(self.table, "r")
         known = self.histogram(records)
+        compositions = {}
+        if self.groups is not None:
+            compositions = composed(self.database, self.table, bool(self.by), self.groups, touched)
         for v, (rows, _) in records.items():
             self.refuse_changes(rows, set(clusters[v].values()), sizes[v], known[v])
         keys = self.database.keys(self.record, labels.records.tolist())
@@ -402,8 +447,13 @@ class Prediction:
             if missing is Missing.ERROR:
                 self.refuse_other_writing(labels.records[cluster < 0])
             counted = assemble(labels, cluster, size, known[v], blocks=blocks, missing=missing)
+            groupings = counted.groupings
+            if self.groups is not None:
+                predicted = compositions[v]
+                kinds = np.array([*(predicted.place.get(c, -1) for c in code), -1], dtype=np.int64)[cluster]
+                groupings = (self.grouping(counted, values[v], predicted, pd.Series(kinds, labels.records)),)
             units[v] = Scanned(
-                **counted.__getstate__() | {"frame": self.frames.get(v)},
+                **counted.__getstate__() | {"frame": self.frames.get(v), "groupings": groupings},
                 rows=rows,
                 checked=checked,
                 digest=digest,
@@ -455,7 +505,8 @@ class Prediction:
     def common(self, releases: int) -> Prediction:
         """The prediction on the records that every release covers."""
         inside = f"SELECT r FROM {self.table} GROUP BY r HAVING COUNT(DISTINCT v) = {releases}"
-        table = self.database.keep(f"SELECT r, c, v FROM {self.table} WHERE r IN ({inside})")
+        columns = "r, c, v" if self.groups is None else "r, c, v, g"
+        table = self.database.keep(f"SELECT {columns} FROM {self.table} WHERE r IN ({inside})")
         self.database.forget(self.table)
         return replace(self, table=table)
 
@@ -487,6 +538,48 @@ class Prediction:
                     )
                 clusters[v][position[keys[r]]] = c
         return clusters
+
+    def groups_of(self, ids: list[Any], releases: Iterable[Any]) -> dict[Any, dict[Any, int]]:
+        """Group of each labelled record that has one, by release and by record."""
+        groups: dict[Any, dict[Any, int]] = {v: {} for v in releases}
+        if self.groups is None:
+            return groups
+        joined = self.groups.joined  # has records that the prediction lacks, too
+        by, table = (self.by, self.table) if joined is None else ("", joined)
+        keys = self.database.keys(self.record, ids)
+        for inside in self.database.listed(list(keys)):
+            sql = f"SELECT DISTINCT {by}r, g FROM {table} WHERE g IS NOT NULL AND r IN ({inside})"
+            for *v, r, g in self.database.rows(sql):
+                for release in groups if joined is not None else v or [None]:
+                    groups[release][keys[r]] = self.groups.codes[g]
+        return groups
+
+    def grouping(
+        self, units: Units, values: Mapping[Any, int], found: Composed, kinds: pd.Series
+    ) -> Grouping:
+        """How the group variable splits the pieces of units; `kinds` are of the labelled records' clusters.
+
+        Raises
+        ------
+        DataError
+            If labelled records have no group, or the table changed.
+        """
+        assert self.groups is not None and units.piece_of is not None
+        name = self.groups.name
+        codes = np.array(list(values.values()), dtype=np.int64)
+        variable = Variable(name, pd.Index(list(values)), codes, self.groups.values)
+        counted, predicted = piece_values(variable, Of.RECORDS, units), None
+        if found.predicted is not None and units.population is not None:
+            place = np.zeros(len(units.n), dtype=np.int64)
+            place[units.piece_of] = kinds.loc[units.piece_of.index]
+            predicted = replace(found.predicted, place=place)
+            same = predicted.m @ predicted.count == units.population
+            if not same or (predicted.m[place] != units.m).any():
+                raise DataError(
+                    "the prediction changed while it was scanned: groups do not add up to its clusters. "
+                    "Scan a copy or a version of it, or all in one transaction of isolation REPEATABLE READ"
+                )
+        return Grouping(name, self.groups.values, counted, predicted, found.unknown)
 
     def sizes(self, touched: list[Any]) -> dict[Any, dict[Any, int]]:
         """Number of records of each touched cluster, by release and key."""

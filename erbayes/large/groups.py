@@ -1,0 +1,205 @@
+"""A group variable of a scan: a column of the scanned table, or of a second one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..errors import DataError, head
+from ..grouping import Predicted, discrete
+from ..tables import refuse_names
+from ..units import same_kind
+from .database import Database
+from .frames import FrameTable
+
+LARGEST = 10_000
+"""Largest number of values of a group variable that a scan reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupColumn:
+    """A column with the group of each record.
+
+    Attributes
+    ----------
+    name : str
+    key : str
+        SQL of the key of a value, in a row of the table that has the column.
+    joined : str or None
+        SQL of a second table with keys: r of the record and g of its value. None for a column of the
+        prediction.
+    values : Index, (G,)
+        Distinct values, sorted.
+    codes : dict, key -> int
+        Position of each key in `values`.
+    """
+
+    name: str
+    key: str
+    joined: str | None
+    values: pd.Index
+    codes: dict[Any, int]
+
+    @classmethod
+    def of(cls, database: Database, name: str) -> GroupColumn:
+        """Take a column of the prediction, after `Database.use`.
+
+        Raises
+        ------
+        DataError
+            Too many values, or numbers that are not whole.
+        """
+        value = _value(database, name)
+        key = database.key_of(name, value)
+        found = f"SELECT DISTINCT {key} AS g, {value} AS x FROM {database.table} WHERE {value} IS NOT NULL"
+        rows = database.rows(f"SELECT g, x FROM ({found}) AS s LIMIT {LARGEST + 1}")
+        if len(rows) > LARGEST:
+            raise DataError(
+                f"{name!r} has more than {LARGEST:,} values: a group variable has few; join values to classes"
+            )
+        column = discrete(pd.Series([x for _, x in rows]), name)
+        codes, values = pd.factorize(column, sort=True)
+        return cls(name, key, None, pd.Index(values), dict(zip((g for g, _ in rows), codes, strict=True)))
+
+    @classmethod
+    def of_attributes(
+        cls, attributes: Database, name: str, record: str | None, prediction: tuple[Database, str]
+    ) -> GroupColumn:
+        """Take a column of a second table, whose records are in the column `record`, or else in its first.
+
+        Raises
+        ------
+        DataError
+            As `of`. Missing ids, ids of another type than the prediction's, or records with several values.
+        """
+        columns = attributes.columns()
+        refuse_names([name], columns, "the table of attributes")
+        others = [c for c in columns if c != name]
+        own = record if record in others else others[0] if others else name
+        refuse_names([own, name], columns, "the table of attributes")
+        if isinstance(attributes, FrameTable):
+            attributes.codes = False
+        attributes.use(own, name)
+        database, of_prediction = prediction
+        kinds = database.kind(of_prediction), attributes.kind(own)
+        if None not in kinds:
+            same_kind(str(kinds[0]), str(kinds[1]), "table of attributes")
+        column, r = cls.of(attributes, name), attributes.key(own)
+        rows = f"SELECT {r} AS r, {column.key} AS g FROM {attributes.table}"
+        joined = attributes.keep(
+            f"SELECT r, MIN(g) AS g, MAX(g) AS h FROM ({rows}) AS p WHERE g IS NOT NULL GROUP BY r"
+        )
+        unnamed, several, first = (
+            f"SELECT {what} FROM {joined} WHERE {where}"
+            for what, where in (("COUNT(*)", "r IS NULL"), ("COUNT(*)", "g <> h"), ("MIN(r)", "g <> h"))
+        )
+        ((lacking,), (twice,), (example,)) = (attributes.rows(sql)[0] for sql in (unnamed, several, first))
+        if lacking:
+            raise DataError(f"record ids of the table of attributes are missing in rows that have {name!r}")
+        if twice:
+            (inside,) = attributes.listed([example])
+            shown = (
+                f"SELECT DISTINCT {attributes.id(own)}, {_value(attributes, name)} FROM {attributes.table}"
+            )
+            ids, found = zip(*attributes.rows(f"{shown} WHERE {r} IN ({inside})"), strict=True)
+            raise DataError(
+                f"{twice:,} records have several values of {name!r}, such as {head(ids[:1])} with "
+                f"{head(sorted(x for x in found if x is not None))}: a variable has one value for each record"
+            )
+        return cls(column.name, column.key, joined, column.values, column.codes)
+
+    @property
+    def select(self) -> str:
+        """Column of SQL, g, in a row of the prediction; "" if it is joined."""
+        return "" if self.joined is not None else f", {self.key} AS g"
+
+    def join(self, select: str, columns: str) -> str:
+        """SQL of the prediction's keys, of which `select` has all but g."""
+        if self.joined is None:
+            return select
+        own = ", ".join(f"p.{column}" for column in columns.split(", "))
+        groups = f"SELECT r, g FROM {self.joined}"
+        return f"SELECT {own}, a.g FROM ({select}) AS p LEFT JOIN ({groups}) AS a ON p.r = a.r"
+
+
+def _value(database: Database, name: str) -> str:
+    """SQL of a value, which may be of any type."""
+    plain = database.kind(name) in {"string", "integer", None}
+    return database.id(name) if plain else database.quote(name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Composed:
+    """Predicted clusters of one release by their numbers of records of each group.
+
+    Attributes
+    ----------
+    unknown : int
+        Records without a group. Unless it is 0, there is no `predicted`.
+    predicted : Predicted or None
+        One row for all clusters that are alike, without places of pieces.
+    place : dict, key -> int
+        Row in `predicted` of each cluster that the labels touch.
+    """
+
+    unknown: int
+    predicted: Predicted | None
+    place: dict[Any, int]
+
+
+def composed(
+    database: Database, table: str, release: bool, groups: GroupColumn, touched: list[Any]
+) -> dict[Any, Composed]:
+    """Count the records of each group in each predicted cluster, by release.
+
+    The table has the keys c of clusters, g of groups and, if there are releases, v.
+    """
+    v, b, by = ("v, ", "b.v, ", " GROUP BY v") if release else ("", "", "")
+
+    def rows(sql: str) -> list[tuple[Any, ...]]:
+        return [row if release else (None, *row) for row in database.rows(sql)]
+
+    counted = database.keep(f"SELECT {v}c, g, COUNT(*) AS n FROM {table} GROUP BY {v}c, g")
+    found = rows(f"SELECT {v}SUM(CASE WHEN g IS NULL THEN n ELSE 0 END) FROM {counted}{by}")
+    unknown = {of: int(number) for of, number in found}
+    alike = database.keep(f"SELECT {v}c, {database.alike()} AS f FROM {counted} GROUP BY {v}c")
+    first, second = (f"SELECT {v}c, {x} FROM {y}" for x, y in (("g, n", counted), ("f", alike)))
+    kinds = database.fetched(
+        f"SELECT {b}a.f, b.g, b.n, COUNT(*) FROM ({first} WHERE g IS NOT NULL) AS b JOIN ({second}) AS a "
+        f"ON a.c = b.c{' AND a.v = b.v' if release else ''} GROUP BY {b}a.f, b.g, b.n",
+        [*(["release"] if release else []), "kind", "group", "records", "clusters"],
+    )
+    of_touched = [
+        row
+        for inside in database.listed(touched)
+        if touched
+        for row in rows(f"{second} WHERE c IN ({inside})")
+    ]
+    database.forget(alike)
+    database.forget(counted)
+    places: dict[Any, dict[Any, Any]] = defaultdict(dict)
+    for of, cluster, f in of_touched:
+        places[of][cluster] = f
+    return {
+        of: Composed(number, None, {})
+        if number
+        else _composed(kinds[kinds["release"] == of] if release else kinds, places[of], groups.codes)
+        for of, number in unknown.items()
+    }
+
+
+def _composed(kinds: pd.DataFrame, of_touched: dict[Any, Any], codes: dict[Any, int]) -> Composed:
+    """Make one `Predicted` of kinds of clusters, each with the records of a group and its clusters."""
+    cluster, found = pd.factorize(kinds["kind"])
+    code = {f: i for i, f in enumerate(found.tolist())}
+    of_group, keys = pd.factorize(kinds["group"])
+    group = np.array([codes[g] for g in keys.tolist()], dtype=np.int64)[of_group]
+    n, count = kinds["records"].to_numpy(dtype=float), np.zeros(len(code))
+    count[cluster] = kinds["clusters"].to_numpy(dtype=float)
+    none = np.zeros(0, dtype=np.int64)
+    predicted = Predicted(cluster, group, n, np.bincount(cluster, n), count, none)
+    return Composed(0, predicted, {key: code[f] for key, f in of_touched.items()})

@@ -1,0 +1,291 @@
+"""Group variables of scans: the same groupings, hence the same estimates by group, as in memory."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset
+import pytest
+from test_scan import SOURCES, frame_of, population, spark  # noqa: F401
+
+import erbayes as eb
+from erbayes.columns import Domain, Links
+from erbayes.domains import by_pair, compare_by_domain
+from erbayes.errors import DataError, NotIdentified
+from erbayes.large import DuckDB, Files, scan, scan_releases
+
+duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+USUAL = ["pairwise-precision", "pairwise-recall", "b3-precision", "b3-recall", "entities"]
+
+
+def variable(prediction, values=("FR", "US", "LU"), seed=1):
+    """A group of each record; records of one cluster differ."""
+    chosen = np.random.default_rng(seed).choice(len(values), len(prediction), p=[0.5, 0.3, 0.2])
+    return pd.Series(np.array(values)[chosen], prediction.index, name="country")
+
+
+def with_groups(prediction, groups):
+    return frame_of(prediction).assign(country=groups.to_numpy())
+
+
+def sampled(units):
+    return eb.Sample(units, eb.UniformClusters())
+
+
+def same(found, wanted, groups, prediction):
+    """The groupings say the same of every domain, of its rest, and of two groups together."""
+    wanted = wanted.grouped(groups, prediction=prediction)
+    own, other = found.grouping("country"), wanted.grouping("country")
+    np.testing.assert_array_equal(own.counted, other.counted)
+    assert own.values.tolist() == other.values.tolist()
+    assert own.predicted.count.sum() == other.predicted.count.sum()
+    assert own.unknown == other.unknown == 0
+    single = own.domains()
+    rest = [replace(domain, rest=True) for domain in single]
+    pairs = [Domain("country", (*a.values, *b.values)) for a, b in combinations(single, 2)]
+    for domain in [*single, *rest, *pairs]:
+        sizes = own.cluster_sizes(domain, found), other.cluster_sizes(domain, wanted)
+        np.testing.assert_array_equal(*sizes)
+        for links in Links:
+            totals = []
+            for grouping in (own, other):
+                m, records = grouping.known(domain, links)
+                totals.append(np.bincount(m.astype(int), records))
+            np.testing.assert_array_equal(*totals)
+
+
+def shown(units, groups, **options):
+    """Tables of all metrics by group, of one sort of links after the other."""
+    sample, tables = sampled(units), []
+    for links in Links:
+        found = eb.by_domain(sample, groups, eb.ALL, links=links, fewest=0, **options)
+        tables += [found.table(), found.balance().reset_index()]
+    tables.append(eb.by_domain(sample, groups, USUAL, fewest=0, **options).against_rest())
+    return [*tables, by_pair(sample, groups, fewest=0, **options).table()]
+
+
+@pytest.mark.parametrize("source", [s for s in SOURCES if s != "reader"])
+@pytest.mark.parametrize("kind", ["strings", "integers", "hostile"])
+def test_every_source_groups_as_memory_does(source, kind, tmp_path):
+    prediction, labels, _ = population(3, kind=kind)
+    groups = variable(prediction)
+    found = scan(
+        SOURCES[source](with_groups(prediction, groups), tmp_path),
+        labels,
+        record="record",
+        cluster="cluster",
+        missing=eb.Missing.OMIT,
+        groups="country",
+    )
+    wanted = eb.measure(prediction, labels, missing=eb.Missing.OMIT)
+    same(found, wanted, groups, prediction)
+
+
+def test_a_csv_file_and_a_second_table(tmp_path):
+    prediction, labels, _ = population(4, lacking=0)
+    groups = variable(prediction)
+    frame_of(prediction).to_csv(tmp_path / "p.csv", index=False)
+    with_groups(prediction, groups).to_csv(tmp_path / "both.csv", index=False)
+    attributes = groups.rename_axis("id").reset_index().assign(other=1).sample(frac=1, random_state=1)
+    attributes = pd.concat([attributes, attributes[:9]])  # equal rows count once
+    attributes.to_csv(tmp_path / "a.csv", index=False)
+    attributes.to_parquet(tmp_path / "a.parquet")
+    with duckdb.connect(tmp_path / "x.duckdb") as connection:
+        connection.register("f", attributes)
+        connection.execute("CREATE TABLE a AS SELECT * FROM f")
+    wanted = eb.measure(prediction, labels)
+    names = {"record": "record", "cluster": "cluster", "groups": "country"}
+    found = scan(tmp_path / "both.csv", labels, **names)
+    same(found, wanted, groups, prediction)
+    pairs = zip(shown(found, "country"), shown(wanted, groups, prediction=prediction), strict=True)
+    for one, other in pairs:
+        pd.testing.assert_frame_equal(one, other, rtol=1e-9, atol=1e-12, check_dtype=False)
+    tables = [
+        tmp_path / "a.csv",
+        tmp_path / "a.parquet",
+        eb.large.DatabaseTable(tmp_path / "x.duckdb", "a"),
+        attributes,
+        attributes.astype("category"),
+        pa.Table.from_pandas(attributes, preserve_index=False),
+        pa.dataset.dataset(tmp_path / "a.parquet"),
+    ]
+    for table in tables:
+        for database in (DuckDB(), DuckDB(keep=False)):
+            found = scan(tmp_path / "p.csv", labels, groups="country", attributes=table, database=database)
+            same(found, wanted, groups, prediction)
+    in_memory = scan(
+        prediction, labels, groups="country", attributes=groups.rename_axis("record").reset_index()
+    )
+    same(in_memory, wanted, groups, prediction)
+
+
+@pytest.mark.parametrize(
+    "values", [(1, 2, 3), (True, False, True), (1.0, 2.0, 5.0), pd.to_datetime(["2020-01-01"] * 3)]
+)
+def test_values_of_every_type(values):
+    prediction, labels, _ = population(5, lacking=0)
+    groups = variable(prediction, list(values))
+    found = scan(
+        with_groups(prediction, groups), labels, record="record", cluster="cluster", groups="country"
+    )
+    wanted = eb.measure(prediction, labels).grouped(groups, prediction=prediction).groupings[0]
+    assert found.groupings[0].values.tolist() == wanted.values.tolist()
+    np.testing.assert_array_equal(found.groupings[0].counted, wanted.counted)
+
+
+def test_a_frame_and_blocks():
+    prediction, labels, blocks = population(6, lacking=0)
+    groups = variable(prediction)
+    rng = np.random.default_rng(1)
+    frame = pd.Index([r for r in prediction.index if r in set(labels.index) or rng.random() < 0.6])
+    wanted = eb.measure(prediction, labels, blocks=blocks, frame=frame)
+    options = {"record": "record", "cluster": "cluster", "blocks": blocks, "groups": "country"}
+    found = scan(with_groups(prediction, groups), labels, frame=frame, **options)
+    same(found, wanted, groups, prediction[frame])
+    attributes = groups.rename_axis("record").reset_index()
+    found = scan(frame_of(prediction), labels, frame=frame, attributes=attributes, **options)
+    same(found, wanted, groups, prediction[frame])
+
+
+@pytest.mark.parametrize("common", [False, True])
+def test_releases(common):
+    prediction, labels, _ = population(7, lacking=0)
+    groups = variable(prediction)
+    new = pd.Series(np.roll(prediction.to_numpy(), 5), prediction.index)
+    old = (
+        prediction.drop([r for r in prediction.index if r not in set(labels.index)][:9])
+        if common
+        else prediction
+    )
+    table = pd.concat([frame_of(p).assign(release=name) for name, p in {"old": old, "new": new}.items()])
+    for options in (
+        {"attributes": groups.rename_axis("record").reset_index()},
+        {},
+    ):
+        source = table if options else table.assign(country=groups[table["record"]].to_numpy())
+        units = scan_releases(
+            source,
+            labels,
+            "release",
+            record="record",
+            cluster="cluster",
+            groups="country",
+            common=common,
+            **options,
+        )
+        shared = {"old": old, "new": new[old.index]}
+        for name, one in units.items():
+            same(one, eb.measure(shared[name], labels), groups, shared[name])
+    comparison = eb.compare(units, labels, eb.UniformClusters(), USUAL)
+    found = compare_by_domain(comparison, "country", USUAL, fewest=0).table()
+    memory = eb.compare(shared, labels, eb.UniformClusters(), USUAL)
+    wanted = compare_by_domain(memory, groups, USUAL, predictions=shared, fewest=0).table()
+    pd.testing.assert_frame_equal(found, wanted, rtol=1e-9, check_dtype=False)
+
+
+def test_records_without_a_group():
+    prediction, labels, _ = population(8, lacking=0)
+    groups = variable(prediction)
+    outside = [r for r in prediction.index if r not in set(labels.index)][:7]
+    names = {"record": "record", "cluster": "cluster", "groups": "country"}
+    gaps = groups.mask(groups.index.isin(outside))
+    for source, attributes in (
+        (with_groups(prediction, gaps), None),
+        (frame_of(prediction), gaps.rename_axis("record").reset_index()),
+        (frame_of(prediction), groups.drop(outside).rename_axis("record").reset_index()),
+    ):
+        units = scan(source, labels, attributes=attributes, **names)
+        assert units.groupings[0].unknown == 7 and units.groupings[0].predicted is None
+        wanted = eb.by_domain(sampled(eb.measure(prediction, labels)), groups, USUAL, fewest=0).table()
+        found = eb.by_domain(sampled(units), "country", USUAL, fewest=0)
+        pd.testing.assert_frame_equal(found.table(), wanted, rtol=1e-9)
+        with pytest.raises(NotIdentified, match="7 of the prediction have none: give them one of their own"):
+            eb.by_domain(sampled(units), "country", USUAL, links=Links.INSIDE)
+    with pytest.raises(DataError, match=r"'country' has no value for 2 of .* labelled records, such as"):
+        scan(with_groups(prediction, groups.mask(groups.index.isin(labels.index[:2]))), labels, **names)
+
+
+@pytest.mark.parametrize("missing", [eb.Missing.SINGLETON, eb.Missing.TOGETHER])
+def test_labelled_records_that_the_prediction_lacks(missing):
+    prediction, labels, _ = population(9)
+    every = pd.Series("FR", labels.index.union(prediction.index), name="country")
+    every[::2] = "US"
+    attributes = every.rename_axis("record").reset_index()
+    found = scan(frame_of(prediction), labels, missing=missing, groups="country", attributes=attributes)
+    assert found.groupings[0].predicted is None
+    wanted = eb.by_domain(
+        sampled(eb.measure(prediction, labels, missing=missing)), every, "b3-recall", fewest=0
+    )
+    by = eb.by_domain(sampled(found), "country", "b3-recall", fewest=0)
+    pd.testing.assert_frame_equal(by.table(), wanted.table())
+
+
+def test_clusters_that_exchange_their_groups_differ():
+    """Clusters of one record of A and two of B, and of two of A and one of B, are not alike."""
+    prediction = pd.Series(np.repeat(np.arange(200), 3), np.arange(600))
+    groups = pd.Series(["ABB" if c % 2 else "AAB" for c in range(200)]).map(list).explode()
+    groups = pd.Series(groups.to_numpy(), prediction.index, name="country")
+    found = scan(
+        with_groups(prediction, groups), prediction[:30], record="record", cluster="cluster", groups="country"
+    )
+    assert sorted(found.groupings[0].predicted.count) == [100, 100]
+    assert sorted(found.groupings[0].predicted.n) == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"groups": "land"}, "has no column 'land'; it has 'record', 'country'"),
+        (
+            {"attributes": pd.DataFrame({"record": ["r1", "r1"], "country": ["FR", "US"]})},
+            "1 records have several",
+        ),
+        ({"attributes": pd.DataFrame({"record": [1, 2], "country": ["FR", "US"]})}, "of type integer"),
+        ({"attributes": pd.DataFrame({"record": ["a", None], "country": ["F", "U"]})}, "are missing in rows"),
+        ({"attributes": pd.DataFrame({"record": ["a"], "country": [0.5]})}, "not whole, such as 0.5"),
+        ({"groups": None}, "name it, groups="),
+    ],
+)
+def test_what_is_wrong_with_attributes_is_said(change, message):
+    prediction, labels, _ = population(1, lacking=0)
+    attributes = variable(prediction).rename_axis("record").reset_index()
+    with pytest.raises(DataError, match=message):
+        scan(frame_of(prediction), labels, **({"groups": "country", "attributes": attributes} | change))
+
+
+def test_too_many_values_are_refused():
+    prediction = pd.Series(np.arange(20_000) // 2, np.arange(20_000))
+    ids = with_groups(prediction, pd.Series(np.arange(20_000)))
+    with pytest.raises(DataError, match="more than 10,000 values"):
+        scan(ids, prediction[:4], record="record", cluster="cluster", groups="country")
+    ids["country"] %= 300
+    with pytest.raises(DataError, match="300 values among the labelled records"):
+        scan(ids, prediction[:600], record="record", cluster="cluster", groups="country")
+
+
+def test_a_source_with_its_own_database_takes_no_second_table():
+    prediction, labels, _ = population(1, lacking=0)
+    relation = SOURCES["relation"](frame_of(prediction), None)
+    with pytest.raises(DataError, match="make a view of the prediction that has the column of groups"):
+        scan(relation, labels, groups="country", attributes=variable(prediction).reset_index())
+
+
+def test_spark(spark):  # noqa: F811
+    prediction, labels, _ = population(3, lacking=0)
+    groups = variable(prediction)
+    frame = spark.createDataFrame(with_groups(prediction, groups).to_dict("records"))
+    found = scan(frame, labels, record="record", cluster="cluster", groups="country")
+    same(found, eb.measure(prediction, labels), groups, prediction)
+
+
+def test_integers_of_files_as_text(tmp_path):
+    prediction, labels, _ = population(2, kind="integers", lacking=0)
+    groups = variable(prediction, (1, 2, 3))
+    with_groups(prediction, groups).to_parquet(tmp_path / "p.parquet")
+    text = labels.set_axis(labels.index.astype(str))
+    found = scan(
+        Files(tmp_path / "p.parquet", text=True), text, record="record", cluster="cluster", groups="country"
+    )
+    assert found.groupings[0].values.tolist() == ["1", "2", "3"]
