@@ -13,7 +13,8 @@ import typer
 from ..clustering import as_index
 from ..errors import DataError, head
 from ..files import read_columns, read_rows, read_table
-from ..sampling import PLANS, Drawn, Plan, by_text, from_clustering, from_pairs, interleaved, tasks
+from ..sampling import Drawn, Plan, by_text, from_clustering, from_pairs, interleaved, tasks
+from ..sampling.plans import PLANS
 from .inputs import keyed, numbers
 from .options import file_option
 

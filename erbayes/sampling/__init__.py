@@ -10,7 +10,6 @@ from .drawn import Drawn, draw
 from .folder import Folder, read_folder, write_folder
 from .page import labelling_page, read_answers
 from .plans import (
-    PLANS,
     GivenChances,
     LinkEnds,
     Mixture,
@@ -29,7 +28,6 @@ from .unresolved import worst_cases
 
 __all__ = [
     "ONCE",
-    "PLANS",
     "REPEATED",
     "Check",
     "Drawn",
