@@ -206,7 +206,11 @@ def test_errors_say_what_and_exit_2(folder, args, message):
             b'record,cluster\n"1",a\n"2" ,b\n',
             "cannot read blank.csv: line 3: ',' expected after '\"'; nothing, not even a blank, may stand",
         ),
-        ("cut.csv.gz", gzip.compress(b"record,cluster\n1,a\n" * 99, mtime=0)[:40], "cannot read cut.csv.gz: "),
+        (
+            "cut.csv.gz",
+            gzip.compress(b"record,cluster\n1,a\n" * 99, mtime=0)[:40],
+            "cannot read cut.csv.gz: ",
+        ),
         ("not.csv.gz", b"record,cluster\n1,a\n", "cannot read not.csv.gz: "),
     ],
 )
