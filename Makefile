@@ -5,7 +5,8 @@ BIN := .venv/bin
 
 # Tests of these compile models, start Spark or repeat long simulations.
 SLOW := $(wildcard tests/test_bayes*.py) erbayes/bayes \
-	$(patsubst %,tests/test_%.py,arviz labelling notebooks planning scan sensitivity study)
+	$(patsubst %,tests/test_%.py,arviz assisted causes domains draw_elsewhere folder labelling notebooks page \
+	phases planning sampling scan scan_groups sensitivity study)
 
 .PHONY: test check house quick demo study docs links
 test: house

@@ -14,7 +14,8 @@ from erbayes.cli import REMEDIES
 from erbayes.cli.drawing import PlanName
 from erbayes.errors import Remedy
 from erbayes.labelling import read_labels
-from erbayes.sampling import PLANS, read_folder
+from erbayes.sampling import read_folder
+from erbayes.sampling.plans import PLANS
 from erbayes.sampling.sheets import read_sheet, write_sheet
 
 PRED, TRUE, ATTRIBUTES = world()
@@ -410,7 +411,7 @@ def test_faults_to_decide_have_a_next_step(files):
     sheet.loc[sheet.index[1], "same"] = "maybe"
     write_sheet(sheet, files / "f" / "sheet-A.csv")
     shown = done("labels", "f")
-    assert "note: before an estimate, decide" in shown.stderr and "(1 faults)" in shown.stderr
+    assert "note: before an estimate, decide what the faults leave open (1 in all)" in shown.stderr
     assert shown.stdout.count("not for this record") == 0
 
 

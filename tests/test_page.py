@@ -441,8 +441,10 @@ def test_five_thousand_tasks(visit):
     seen = visit(many)
     assert seen.count() == "0 of 5,000 done"
     seen.keys(*["Enter"] * 20)
+    seen.page.get_by_text("20 of 5,000 done").wait_for()
     seen.page.reload()
-    assert seen.count() == "20 of 5,000 done" and seen.current() == 21
+    seen.page.get_by_text("20 of 5,000 done").wait_for()
+    assert seen.current() == 21
 
 
 # ---- without a browser

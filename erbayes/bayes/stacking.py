@@ -96,10 +96,10 @@ def stack(fits: Mapping[str, Fit], *, rng: np.random.Generator | int | None = No
     >>> from erbayes import bayes, datasets
     >>> case = datasets.people()
     >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
-    >>> models = {"default": bayes.SizeModel(), "power law": bayes.SizeModel(bayes.Zeta())}
+    >>> models = {"default": bayes.SizeModel(), "lognormal": bayes.SizeModel(bayes.LogNormal())}
     >>> mixture = bayes.stack({name: bayes.fast(sample, m, rng=1) for name, m in models.items()}, rng=1)
     >>> list(mixture.table().index)
-    ['default', 'power law']
+    ['lognormal', 'default']
     """
     if len(fits) < 2:
         raise DataError(f"stacking needs two fits or more, not {len(fits)}")

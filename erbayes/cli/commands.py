@@ -185,8 +185,8 @@ def labels_command(
     wrong = int((~labels.problems["fault"].isin(HARMLESS)).sum())
     if wrong and not decide:
         message(
-            f"note: before an estimate, decide what {wrong:,} faults leave open: in the sheets, or "
-            "together in the sheet that --decide writes"
+            f"note: before an estimate, decide what the faults leave open ({wrong:,} in all): in the "
+            "sheets, or together in the sheet that --decide writes"
         )
     if problems is not None:
         faults = labels.problems.assign(fault=[fault.value for fault in labels.problems["fault"]])
