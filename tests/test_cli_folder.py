@@ -379,6 +379,17 @@ def test_one_of_the_compared_predictions_may_be_the_one_drawn_from(files):
             assert found["se"].to_numpy() == pytest.approx(wanted["se"].to_numpy(), rel=1e-9)
 
 
+def test_clusters_are_not_taken_for_candidates(files):
+    pd.DataFrame({"record": PRED.index, "cluster": "k" + PRED.astype(str)}).to_csv("wide.csv", index=False)
+    found = refused(*DRAW, "--design", "uniform-records", "--candidates", "wide.csv", "--output", "g")
+    assert "candidates, such as 'k" in found and "--looser" in found and not (files / "g").exists()
+
+
+def test_a_draw_without_candidates_says_what_that_means(files):
+    shown = done(*DRAW, "--design", "uniform-records", "--output", "g")
+    assert "recall comes out too high" in shown.stderr
+
+
 def test_candidates_of_a_task_have_a_limit(files):
     PRED.rename("cluster").rename_axis("record").to_frame().assign(cluster=1).to_csv("all.csv")
     more = ("--design", "uniform-records", "--looser", "all.csv")

@@ -36,7 +36,7 @@ from ..sampling.sheets import HAS_XLSX, write_sheet
 from ..units import Missing
 from .assist import Assist
 from .domains import Domains
-from .drawing import Planned, Shown
+from .drawing import Planned, Shown, refuse_strange_candidates
 from .inputs import Asked, DesignName, Minima, One, Predicted, Several, note_frame, note_unresolved
 from .options import app, command, files_of, message, refuse_output_over
 from .printing import Printing, show_labels
@@ -123,11 +123,12 @@ def draw_command(
     with inputs.reading.opened(inputs.part) as (prediction, read):
         message(f"read {read}")
         drawn = draw(prediction, plan, planned.n, planned.seed, values=values)
+        table = shown.tasks(drawn, inputs.reading.record)
+        refuse_strange_candidates(table, prediction)
     facts = {name: str(path) for name, path in files_of(inputs)} | {"read": read}
     facts |= {name: str(path) for name, path in files_of(shown)} | {
         name: str(path) for name, path in files_of(planned)
     }
-    table = shown.tasks(drawn, inputs.reading.record)
     folder = write_folder(
         output,
         drawn,
@@ -142,6 +143,11 @@ def draw_command(
     for annotator, numbers in folder.dealt.items():
         files = sorted(file.name for file in output.glob(f"*-{annotator}.*"))
         typer.echo(f"{annotator}: {len(numbers):,} tasks in {' or '.join(files)}")
+    if not (table["role"] == "candidate").any():
+        message(
+            "note: no task shows a candidate. A record that an annotator does not find counts as not there, "
+            "and recall comes out too high: --search, --looser or --candidates show some"
+        )
     longest = (table["role"] == "candidate").groupby(table["task"]).sum().max()
     if longest > MANY:
         message(f"note: a task shows up to {longest:,} candidates, each to be answered; --limit shows fewer")

@@ -14,7 +14,9 @@ from ..clustering import as_index
 from ..errors import DataError, head
 from ..files import read_columns, read_rows, read_table
 from ..sampling import Drawn, Plan, by_text, from_clustering, from_pairs, interleaved, tasks
+from ..sampling.page import CANDIDATE
 from ..sampling.plans import PLANS
+from ..sampling.source import opened
 from .inputs import keyed, numbers
 from .options import file_option
 
@@ -132,6 +134,21 @@ class Shown:
             return shown
         attributes = read_rows(self.attributes, record, as_index(shown["record"].unique()))
         return tasks(drawn, attributes, candidates)
+
+
+def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
+    """Refuse tasks whose candidates the prediction lacks, such as clusters that were taken for records."""
+    candidates = pd.Index(table.loc[table["role"] == CANDIDATE, "record"].unique())
+    if not len(candidates):
+        return
+    with opened(prediction) as source:
+        there = source.look_up(candidates)["record"]
+    strange = candidates[~candidates.isin(there)]
+    if len(strange):
+        raise DataError(
+            f"PREDICTION lacks {len(strange):,} of {len(candidates):,} candidates, such as {head(strange)}: "
+            "--candidates are pairs of its records, and --looser a record and its cluster"
+        )
 
 
 def _of_pairs(drawn: Drawn, path: Path) -> pd.DataFrame:
