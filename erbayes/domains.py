@@ -694,12 +694,19 @@ class _Settings:
 def _estimated(sample: Sample, places: Sequence[Place], settings: _Settings) -> ByDomain:
     """Return all metrics of all domains, jointly. Domains without a draw are NaN."""
     metrics = settings.of_places(sample, places)
-    engine = settings.engine
-    counted = engine.effective_draws if isinstance(engine, Counting) else effective_draws
-    effective = counted(sample, metrics)
-    there = np.flatnonzero(~np.isnan(effective))
-    if not len(there):
+    engine, least = settings.engine, 0.0
+    if isinstance(engine, Counting):
+        effective, least = engine.effective_draws(sample, metrics), settings.fewest
+    else:
+        effective = effective_draws(sample, metrics)
+    there = np.flatnonzero(effective >= least)
+    if np.isnan(effective).all():
         raise DataError(f"no labelled record is in a domain of {settings.variable!r}")
+    if not len(there):
+        raise DataError(
+            f"no domain of {settings.variable!r} has {least:g} draws, which {type(engine).__name__} needs: "
+            f"join domains, or set fewest={np.nanmax(effective):g}"
+        )
     found = engine(sample, [metrics[i] for i in there], settings.rng)
     joint = _spread(found, there, metrics)
     shape = (len(places), len(settings.metrics))

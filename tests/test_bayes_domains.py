@@ -167,7 +167,12 @@ def test_draws_are_counted_and_few_give_no_interval():
     for value in ("A", "B", "rare"):
         assert table.loc[value, "n_eff"] == drawn_kinds[value]
     assert table.loc["rare", "kind"] == "none" and "fewer than 10" in table.loc["rare", "reason"]
-    assert np.isfinite(table.loc["rare", "estimate"])
+    assert np.isnan(table.loc["rare", "estimate"])
+    assert "rare" in found.differences().query("reason != ''")["difference"].str.cat()
+    low = by_domain(sample, rare, ["b3-recall"], prediction=predicted, engine=ENGINE, rng=1, fewest=2).table()
+    assert low.set_index("domain").loc["rare", ["lower", "upper"]].notna().all()
+    with pytest.raises(eb.DataError, match="no domain of 'kind' has 100 draws, which Modelled needs"):
+        by_domain(sample, kind, ["b3-recall"], prediction=predicted, engine=ENGINE, fewest=100)
     assert "no labelled record" in table.loc["unseen", "reason"]
     assert table.loc["A", ["lower", "upper"]].notna().all()
 

@@ -18,7 +18,7 @@ from .model import SizeModel
 from .posterior import applied
 
 Place = tuple[Domain | None, Links]
-"""A population that has a fit of its own: a domain and the meaning of its links, or all records."""
+"""A domain with a meaning of its links, or all records, which have a fit of their own."""
 WHOLE: Place = (None, Links.SHARED)
 
 

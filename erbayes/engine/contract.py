@@ -63,7 +63,10 @@ class Doubting(Engine, Protocol):
 
 @runtime_checkable
 class Counting(Engine, Protocol):
-    """An engine whose estimates by domain rest on other numbers of draws than the effective ones of Kish."""
+    """An engine whose estimates by domain rest on other numbers of draws than the effective ones of Kish.
+
+    It is not asked for domains with fewer than `fewest` draws (see `erbayes.by_domain`).
+    """
 
     def effective_draws(self, sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
         """Return the number of draws that each metric rests on, (k,); NaN if none is in its domain."""
