@@ -179,7 +179,7 @@ def modelled(rng: np.random.Generator) -> list[list[str]]:
         split = {
             k: simulate.Splits(p).apply(codes, rng) + i * 10**6 for i, (k, p) in enumerate(SPLIT.items())
         }
-        both = np.where(kind == "A", split["A"], split["B"])
+        both = pd.factorize(np.where(kind == "A", split["A"], split["B"]))[0]
         prediction = pd.Series(simulate.Misattribution(0.05).apply(both, rng), truth.index)
         units = eb.measure(prediction, truth).grouped(kind, prediction=prediction)
         exact = by_domain(
