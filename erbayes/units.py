@@ -256,14 +256,11 @@ class Units:
 
     def _predicted(self, variable: Variable, prediction: Any) -> Predicted:
         """Return the records of each group in each predicted cluster."""
-        clustering = Clustering.of(prediction, "prediction")
-        if self.population is None or self.population != len(clustering.records):
-            known = "not known" if self.population is None else f"{self.population:,.0f} records"
-            raise DataError(
-                f"this prediction has {len(clustering.records):,} records, but the population of the sample "
-                f"is {known}: totals by {variable.name} need the same records; leave out the prediction, or "
-                "restrict it to those"
-            )
+        clustering = self.whole_prediction(
+            prediction,
+            f"totals by {variable.name} need the same records; leave out the prediction, or restrict it to "
+            "those",
+        )
         codes = variable.codes_of(
             clustering.records, f"{len(clustering.records):,} records of the prediction"
         )
@@ -274,6 +271,29 @@ class Units:
         if (position < 0).any() or (clustering.sizes[place] != self.m).any():
             raise DataError("this prediction is not the one that the sample was counted on")
         return Predicted.of(clustering.codes, codes, len(variable.values), place)
+
+    def whole_prediction(self, prediction: Any, why: str) -> Clustering:
+        """Return a prediction as a clustering, refusing one of another number of records.
+
+        Parameters
+        ----------
+        prediction : memberships
+        why : str
+            What needs the records of the population, for the message.
+
+        Raises
+        ------
+        DataError
+            If the prediction has more or fewer records than the population, or if this number is not known.
+        """
+        clustering = Clustering.of(prediction, "prediction")
+        if self.population is None or self.population != len(clustering.records):
+            known = "not known" if self.population is None else f"{self.population:,.0f} records"
+            raise DataError(
+                f"this prediction has {len(clustering.records):,} records, but the population of the sample "
+                f"is {known}: {why}"
+            )
+        return clustering
 
     @cached_property
     def _parts(self) -> dict[tuple[Domain, Links], Units]:
