@@ -228,7 +228,7 @@ def holds(path: Path, magic: bytes, start: int = 0) -> bool:
 
 
 def is_database(path: Path) -> bool:
-    """Whether a file is a DuckDB database, by its first bytes."""
+    """Return whether a file is a DuckDB database, by its first bytes."""
     return holds(path, b"DUCK", 8)
 
 
@@ -264,7 +264,7 @@ def refuse_output(path: Path, inputs: Iterable[Path] = ()) -> None:
 
 
 def _target(path: Path) -> Path:
-    """The file that `path` names after all links. Devices are refused, which may lead on to a file."""
+    """Return the file that `path` names after all links. Devices are refused, which may lead on to a file."""
     link = path.absolute()
     for _ in range(LINKS):
         link = link.parent.resolve() / link.name

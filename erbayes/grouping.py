@@ -1,4 +1,4 @@
-"""How variables of records split pieces: the records of each group in each piece and predicted cluster."""
+"""Splits of pieces by variables of records: the records of each group in each piece and predicted cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST = 200
 
 
 class Of(Enum):
-    """What a variable describes."""
+    """Subject of a variable: records or entities."""
 
     RECORDS = "records"
     """Records, such as their source or year (the default)."""
@@ -230,7 +230,7 @@ class Predicted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouping:
-    """How a variable splits the pieces of units.
+    """Split of the pieces of units by a variable.
 
     Attributes
     ----------

@@ -82,7 +82,7 @@ def _cells(table: pd.DataFrame) -> pd.Series:
 
 
 def _bounded(support: Support, lower: float, upper: float) -> bool:
-    """Whether a metric goes on the axis of shares.
+    """Return whether a metric goes on the axis of shares.
 
     Its support decides. A difference has no bounds, and its interval decides.
     """
@@ -381,7 +381,7 @@ def _blocks(table: pd.DataFrame, names: Sequence[str], ax: Axes | None) -> Axes:
 
 
 def _is_share(name: str, rows: pd.DataFrame) -> bool:
-    """Whether a metric of a table goes on the axis of shares. The rows of an own metric decide."""
+    """Return whether a metric of a table goes on the axis of shares. The rows of an own metric decide."""
     support = NAMED[name].support if name in NAMED else (-np.inf, np.inf)
     ends = rows[["estimate", "lower", "upper"]].to_numpy(dtype=float)
     return _bounded(support, float(np.nanmin(ends)), float(np.nanmax(ends)))
@@ -855,7 +855,7 @@ def predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
 
 
 def _or_larger(size: FloatArray, grid: FloatArray) -> FloatArray:
-    """Number of sizes, of an array (..., k), in each bin of a grid or above it, (..., J)."""
+    """Return the number of sizes, of an array (..., k), in each bin of a grid or above it, (..., J)."""
     return np.stack([(size >= middle).sum(axis=-1) for middle in np.floor(grid)], axis=-1).astype(float)
 
 

@@ -68,7 +68,7 @@ class KnownTotals:
     singletons: bool = True
 
     def total(self, column: ClusterSum) -> float:
-        """The known total of a column, Σ_k m φ(m).
+        """Return the known total of a column, Σ_k m φ(m).
 
         Raises
         ------
@@ -140,7 +140,7 @@ class Units:
         return len(self.ids)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields, without the columns that are counted already."""
+        """Return the fields, without the columns that are counted already."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @cached_property
@@ -427,7 +427,7 @@ class Units:
 
     @cached_property
     def _usual_stock(self) -> Units:
-        """The stock of the default size, made once, as every estimate counts columns on it."""
+        """Return the stock of the default size, made once, as every estimate counts columns on it."""
         m = self.m if self.known is None else self.known.size
         records = self.n if self.known is None else m * self.known.count
         return self.stock(int(np.clip(round(float(np.average(m, weights=records))), 2, 1000)))
@@ -492,7 +492,7 @@ def same_kind(prediction: str, other: str, what: str = "labels", of: str = "pred
 
 
 def _joined(first: pd.Index, second: pd.Index) -> pd.Index:
-    """Two Indexes of one type of ids as one Index.
+    """Return two Indexes of one type of ids as one Index.
 
     `append` alone would make text of objects, which half of a surrogate pair is not.
     """

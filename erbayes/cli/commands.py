@@ -301,7 +301,7 @@ def estimate_command(
 
 
 def _by_domain(inputs: One, domains: Domains, sample: Sample, metrics: Sequence[Metric]) -> ByDomain:
-    """The metrics of each group that --by names."""
+    """Return the metrics of each group that --by names."""
     groups = domains.groups(inputs, [inputs.part], [sample.units])
     known = domains.known(inputs, {"": inputs.part}, groups)
     return by_domain(sample, groups, metrics, prediction=known.get(""), **domains.settings)

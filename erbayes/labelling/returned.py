@@ -88,7 +88,7 @@ OF_FLAW = {
 
 
 class State(Enum):
-    """What an annotator has made of a task."""
+    """State of a task after its annotator."""
 
     ANSWERED = "answered"
     CANNOT_TELL = "cannot tell"

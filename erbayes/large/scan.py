@@ -320,7 +320,7 @@ def refuse_another_kind(labels: Clustering, record: str | None) -> None:
 def chosen_columns(
     database: Database, record: str | None, cluster: str | None, others: tuple[str, ...]
 ) -> tuple[str, str]:
-    """The columns of records and of clusters: those named, or the only two that are not."""
+    """Return the columns of records and of clusters: those named, or the only two that are not."""
     columns = database.columns()
     named = [c for c in (record, cluster, *others) if c is not None]
     choices = dict.fromkeys((c for c in (record, cluster) if c is not None), Remedy.SCANNED_COLUMNS)
@@ -503,7 +503,7 @@ class Prediction:
             )
 
     def common(self, releases: int) -> Prediction:
-        """The prediction on the records that every release covers."""
+        """Return the prediction on the records that every release covers."""
         inside = f"SELECT r FROM {self.table} GROUP BY r HAVING COUNT(DISTINCT v) = {releases}"
         columns = "r, c, v" if self.groups is None else "r, c, v, g"
         table = self.database.keep(f"SELECT {columns} FROM {self.table} WHERE r IN ({inside})")
@@ -582,7 +582,7 @@ class Prediction:
         return Grouping(name, self.groups.values, counted, predicted, found.unknown)
 
     def sizes(self, touched: list[Any]) -> dict[Any, dict[Any, int]]:
-        """Number of records of each touched cluster, by release and key."""
+        """Return the number of records of each touched cluster, by release and key."""
         sizes: dict[Any, dict[Any, int]] = defaultdict(dict)
         select = f"SELECT {self.by}c, COUNT(*) FROM {self.table}"
         for inside in self.database.listed(touched) if touched else ():
