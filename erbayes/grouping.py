@@ -12,7 +12,7 @@ import pandas as pd
 
 from .arrays import BoolArray, FloatArray, IntArray
 from .clustering import ids, kind
-from .columns import Domain, Links
+from .columns import Domain, Links, Pieces
 from .errors import DataError, NotIdentified, Remedy, head
 from .tables import is_table, refuse_columns, to_frame
 
@@ -29,22 +29,13 @@ class Of(Enum):
     """Whole entities, such as a kind of customer. All records of an entity have its value."""
 
 
-class Grouped(Protocol):
-    """Units, as groupings need them."""
+class Grouped(Pieces, Protocol):
+    """Units, as groupings need them: pieces of units and of records with ids."""
 
     @property
     def ids(self) -> pd.Index: ...
     @property
-    def unit(self) -> IntArray: ...
-    @property
-    def group(self) -> IntArray: ...
-    @property
-    def n(self) -> FloatArray: ...
-    @property
-    def by_entity(self) -> bool: ...
-    @property
     def piece_of(self) -> pd.Series | None: ...
-    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
