@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
-from scipy.special import ndtr
+from scipy.special import ndtr, stdtrit
 
 from .arrays import FloatArray, IntArray, Seed
 from .columns import PREDICTED_LINKS, RECORDS, Between, Column, Domain, InDomain, Known, Links
@@ -314,7 +314,8 @@ class ByDomain(Tabled):
         Returns
         -------
         DataFrame
-            One row per domain. Columns: estimate, se, known, and their ratio, estimate / known.
+            One row per domain. Columns: estimate; se; df, its degrees of freedom, the effective draws of the
+            links less 1; known; and ratio, estimate / known.
 
         Raises
         ------
@@ -330,21 +331,30 @@ class ByDomain(Tabled):
         columns = [InDomain(PREDICTED_LINKS, d, self.settings.links) for d in places]
         known = np.array([self.sample.units.total(column) for column in columns])
         ratio = np.divide(fit.mean, known, out=np.full(len(known), np.nan), where=known > 0)
-        table = {"estimate": fit.mean, "se": fit.sd, "known": known, "ratio": ratio}
+        with np.errstate(invalid="ignore"):  # a domain without draws
+            df = np.maximum(kish(self.sample.contributions(columns)) - 1, 1)
+        table = {"estimate": fit.mean, "se": fit.sd, "df": df, "known": known, "ratio": ratio}
         return pd.DataFrame(table, index=pd.Index(list(map(str, places)), name="domain"))
 
     def alarms(self) -> list[str]:
-        """Return an alarm for each domain that is over 3 standard errors out of balance.
+        """Return an alarm for each domain that is out of balance.
+
+        A single domain is if it is over 3 standard errors off, as in `erbayes.alarms`. Several domains have
+        the same chance of a false alarm together (Bonferroni), and few draws count by Student's t. Domains
+        with too few effective draws for an interval are left out.
 
         The list is empty if there is none, or if predicted links by domain are not known.
         """
         if self.sample.units.grouping(self.variable).predicted is None:
             return []
+        table = self.balance()
+        table = table[table["df"] + 1 >= self.settings.fewest]
+        limit = -stdtrit(table["df"], ndtr(-3) / max(len(table), 1))
+        far = abs(table["estimate"] - table["known"]) > limit * table["se"] + 1e-9 * table["known"]
         return [
             f"Out of balance: the sample estimates {row.estimate:,.0f} predicted links of {domain} (se "
             f"{row.se:,.0f}), the prediction holds {row.known:,.0f}; do not trust intervals of this domain."
-            for domain, row in self.balance().iterrows()
-            if abs(row.estimate - row.known) > 3 * row.se + 1e-9 * row.known
+            for domain, row in table[far].iterrows()
         ]
 
     def ratios(self, to: Any, level: float = 0.95, *, simultaneous: bool = True) -> pd.DataFrame:
