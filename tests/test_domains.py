@@ -500,14 +500,6 @@ def test_a_comparison_by_domain():
     np.testing.assert_allclose(found[found.metric == "b3-recall"].estimate, second - single, rtol=1e-9)
 
 
-def test_a_size_model_refuses_by_name():
-    from erbayes.bayes import Modelled
-
-    sample, group, _, _ = drawn()
-    with pytest.raises(eb.NotIdentified, match="in g g0"):
-        by_domain(sample, group, ["cluster-recall"], engine=Modelled(draws=100))
-
-
 def test_estimated_and_known_numbers_of_records():
     sample, group, pred, true = drawn(draws=400)
     entities = {}

@@ -15,7 +15,7 @@ import pandas as pd
 import typer
 
 from ..clustering import Clustering
-from ..compare import Differing, compare
+from ..compare import compare
 from ..demo import demo
 from ..design import UniformClusters, UniformRecords
 from ..diagnostics import alarms
@@ -326,8 +326,7 @@ def compare_command(*, inputs: Several, asked: Asked, domains: Domains, printing
     if inputs.of_clusters:
         raise DataError(f"{inputs.labels}: {OWN}")
     design = inputs.design()
-    together = inputs.framed.differing is Differing.COMMON
-    predictions, shared = inputs.predictions(**domains.of_scan(inputs, inputs.parts().values(), together))
+    predictions, shared = inputs.predictions(**domains.of_scan(inputs, inputs.parts().values()))
     note_unresolved(inputs.returned)
     design = inputs.fitted(design, shared)
     comparison = compare(

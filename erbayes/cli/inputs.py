@@ -771,7 +771,7 @@ class Several(Inputs):
                 record=self.reading.record,
                 cluster={name: part.cluster for name, part in parts.items()},
                 database=DuckDB(self.reading.memory_limit),
-                **shared,
+                **shared | grouped,
             )
         else:
             predictions = {name: self.reading.scan(part, shared | grouped) for name, part in parts.items()}
