@@ -253,7 +253,8 @@ def estimate_command(
     counts half for each of its records, so that groups add up to all.
 
     Is there a second clustering of the same records: the next release, a slower matcher, a looser threshold?
-    --assist FILE shortens intervals if it is good. If it is not, estimates are those without it.
+    --assist FILE shortens intervals if it is good. If it is not, estimates are those without it. If it is a
+    column of PREDICTION, name that by --assist-cluster alone.
 
     \b
     Examples:
@@ -275,12 +276,12 @@ def estimate_command(
     refuse_output_over(printing.output, inputs)
     refuse_output_over(printing.output, helped)
     metrics = asked.chosen_metrics()
-    if domains.by is not None and helped.assist:
+    if domains.by is not None and helped.given:
         raise DataError("--by takes no second clustering: leave out --assist, or estimate without --by")
-    if inputs.of_clusters and helped.assist:
+    if inputs.of_clusters and helped.given:
         raise DataError("--assist needs drawn records, and the folder has predicted clusters: leave it out")
-    sample, _ = inputs.sample(**domains.of_scan(inputs, [inputs.part]))
-    engine = helped.engine(inputs) if helped.assist else None
+    sample, _ = inputs.sample(**domains.of_scan(inputs, [inputs.part]), **helped.of_scan(inputs))
+    engine = helped.engine(inputs, sample.units) if helped.given else None
     if sample.units.unmatched:
         message(
             f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing "
