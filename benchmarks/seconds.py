@@ -2,9 +2,9 @@
 
     python benchmarks/seconds.py 5 20      # million rows; needs the extra scale
 
-A table has text ids of records and three clusterings: the prediction, one of which 5 % of records are elsewhere,
-and a useless one. Every measurement is a process of its own, so that its peak memory is its own. Tables are written to a temporary
-folder and deleted.
+A table has text ids of records and three clusterings: the prediction, one that has 5 % of records elsewhere,
+and a useless one. Every measurement is a process of its own, so that its peak memory is its own. Tables are
+written to a temporary folder and deleted.
 """
 
 import argparse
@@ -28,14 +28,14 @@ def made(records: int, folder: Path) -> tuple[Path, pd.DataFrame]:
     import duckdb
 
     write(records, folder)
-    path, clusters = folder / "t.parquet", records // 4
+    path, source, clusters = folder / "t.parquet", folder / "prediction.parquet", records // 4
     other = (
         f"CASE WHEN hash(record, {{0}}) % 100 < {{1}} THEN 'x' || hash(record) % {clusters} ELSE cluster END"
     )
     with duckdb.connect() as connection:
         connection.execute(
-            f"COPY (SELECT record, cluster AS old, {other.format(3, 5)} AS new, {other.format(5, 100)} AS useless "
-            f"FROM '{folder / 'prediction.parquet'}') TO '{path}' (FORMAT parquet)"
+            f"COPY (SELECT record, cluster AS old, {other.format(3, 5)} AS new, "
+            f"{other.format(5, 100)} AS useless FROM '{source}') TO '{path}' (FORMAT parquet)"
         )
     return path, pd.read_parquet(folder / "labels.parquet")
 

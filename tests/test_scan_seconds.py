@@ -349,7 +349,7 @@ def test_what_is_wrong_is_said(work, message):
 
 
 def test_a_part_of_the_labelled_units_is_refused_if_larger_clusters_came_as_kinds():
-    sizes = [50, 40, 30, 20] + [2] * 40
+    sizes = [32, 31, 30, 20] + [2] * 40
     truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
     prediction = truth.where(truth.index % 5 != 0, -truth.index)
     labels = truth[truth.isin([2, 10, 11, 12])]
