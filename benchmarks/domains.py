@@ -46,7 +46,7 @@ def populations() -> dict[str, tuple[pd.Series, pd.Series]]:
 
 
 def groups(truth: pd.Series, of: str, rng: np.random.Generator) -> pd.Series:
-    """A group of every record, by record, by entity, or by order of ids."""
+    """Return a group of every record, by record, by entity, or by order of ids."""
     ends, names = np.cumsum(list(SHARES.values())), np.array(list(SHARES))
     if of == "records":
         place = rng.random(len(truth))
@@ -63,7 +63,7 @@ def groups(truth: pd.Series, of: str, rng: np.random.Generator) -> pd.Series:
 def coverage(
     prediction: pd.Series, truth: pd.Series, of: str, draws: int, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """Whether each interval holds the truth, with its effective draws, by sample, group and metric."""
+    """Return whether each interval holds the truth, with its effective draws, by sample, group and metric."""
     units = eb.measure(prediction, truth).grouped(groups(truth, of, rng), name="group", prediction=prediction)
     domains = units.groupings[0].domains()
     metrics = [*(in_domain(m, d, known=True) for d in domains for m in METRICS), *METRICS]
@@ -117,7 +117,7 @@ def flags(
 
 
 def filtered(rng: np.random.Generator) -> list[list[str]]:
-    """The number of old entities by filtered labels and as a domain, and rates of the alarm of balance."""
+    """Return the number of old entities by filtered labels and as a domain, and how often balance alarms."""
     releases = patentsview_releases()[["20190820", TRUTH]].dropna()
     prediction, truth = releases["20190820"], releases[TRUTH]
     era = releases.index.str.extract(r"US(\d+)")[0].astype(float).to_numpy() < 7_000_000

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
-from scipy.special import ndtr
+from scipy.special import ndtr, stdtrit
 
 from .arrays import FloatArray, IntArray, Seed
 from .columns import PREDICTED_LINKS, RECORDS, Between, Column, Domain, InDomain, Known, Links
@@ -318,7 +318,7 @@ class ByDomain(Tabled):
         return balance(self.sample, self._single, self.settings.links)
 
     def alarms(self) -> list[str]:
-        """Return an alarm for each domain that is over 3 standard errors out of balance.
+        """Return an alarm for each domain that is out of balance (see `out_of_balance` of this module).
 
         The list is empty if there is none, or if predicted links by domain are not known.
         """
@@ -326,7 +326,7 @@ class ByDomain(Tabled):
             return []
         return [
             f"{alarm}; do not trust intervals of this domain."
-            for alarm in out_of_balance(self.sample, self._single, self.settings.links)
+            for alarm in out_of_balance(self.sample, self._single, self.settings.links, self.settings.fewest)
         ]
 
     @property
@@ -385,7 +385,8 @@ def balance(sample: Sample, domains: Sequence[Domain], links: Links = Links.SHAR
     Returns
     -------
     DataFrame
-        One row per domain. Columns: estimate, se, known, and their ratio, estimate / known.
+        One row per domain. Columns: estimate; se; df, its degrees of freedom, the effective draws of the
+        links less 1; known; and ratio, estimate / known.
 
     Raises
     ------
@@ -407,22 +408,33 @@ def balance(sample: Sample, domains: Sequence[Domain], links: Links = Links.SHAR
     metric = Metric("links", (PREDICTED_LINKS, RECORDS, N), _scaled, PER_RECORD, POSITIVE, "N Σwy/Σw records")
     of_domains = [in_domain(metric, d, links, known=True) for d in domains]
     fit = taylor(sample, of_domains).apply(of_domains, order=1)
-    known = np.array([sample.units.total(InDomain(PREDICTED_LINKS, d, links)) for d in domains])
+    columns = [InDomain(PREDICTED_LINKS, d, links) for d in domains]
+    known = np.array([sample.units.total(column) for column in columns])
     ratio = np.divide(fit.mean, known, out=np.full(len(known), np.nan), where=known > 0)
-    table = {"estimate": fit.mean, "se": fit.sd, "known": known, "ratio": ratio}
+    with np.errstate(invalid="ignore"):  # a domain without draws
+        df = np.maximum(kish(sample.contributions(columns)) - 1, 1)
+    table = {"estimate": fit.mean, "se": fit.sd, "df": df, "known": known, "ratio": ratio}
     return pd.DataFrame(table, index=pd.Index(list(map(str, domains)), name="domain"))
 
 
-def out_of_balance(sample: Sample, domains: Sequence[Domain], links: Links = Links.SHARED) -> list[str]:
-    """Return a clause for each domain whose predicted links are over 3 standard errors off.
+def out_of_balance(
+    sample: Sample, domains: Sequence[Domain], links: Links = Links.SHARED, fewest: float = FEWEST
+) -> list[str]:
+    """Return a clause for each domain whose predicted links are far from their known number.
 
-    They are compared with their known number. Parameters and errors are those of `balance`.
+    A single domain is far if it is over 3 standard errors off, as in `erbayes.alarms`. Several domains have
+    the same chance of a false alarm together (Bonferroni), and few draws count by Student's t. Domains with
+    fewer than `fewest` effective draws have no interval to doubt, and are left out. Other parameters, and
+    errors, are those of `balance`.
     """
+    table = balance(sample, domains, links)
+    table = table[table["df"] + 1 >= fewest]
+    limit = -stdtrit(table["df"], ndtr(-3) / max(len(table), 1))
+    far = abs(table["estimate"] - table["known"]) > limit * table["se"] + 1e-9 * table["known"]
     return [
         f"Out of balance: the sample estimates {row.estimate:,.0f} predicted links of {domain} (se "
         f"{row.se:,.0f}), the prediction holds {row.known:,.0f}"
-        for domain, row in balance(sample, domains, links).iterrows()
-        if abs(row.estimate - row.known) > 3 * row.se + 1e-9 * row.known
+        for domain, row in table[far].iterrows()
     ]
 
 

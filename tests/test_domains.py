@@ -481,6 +481,20 @@ def test_the_balance_of_domains():
     assert "predicted links of g2" in alarm and "do not trust" in alarm
 
 
+def test_many_small_domains_raise_few_false_alarms_of_balance():
+    rng, records = np.random.default_rng(1), 9000
+    true, group = pd.Series(np.arange(records) // 3), pd.Series(rng.integers(0, 30, records))
+    wrong = rng.random(records) < 0.08
+    pred = true.where(~wrong, rng.integers(0, 3000, records))
+    raised = 0
+    for _ in range(60):
+        draws = true[rng.choice(records, 150)].tolist()
+        units = eb.measure(pred, true[true.isin(draws)])
+        found = by_domain(eb.Sample(units, eb.UniformRecords(draws)), group, "b3-recall", prediction=pred)
+        raised += bool(found.alarms())
+    assert raised <= 12  # without limits that allow for the number of domains and of draws: 31
+
+
 def test_taking_units_takes_their_groups():
     true, pred, group = population(8)
     units = census(true, pred).units.grouped(

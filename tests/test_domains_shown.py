@@ -174,6 +174,10 @@ def test_a_comparison(files):
     [
         (("--attributes", "a.csv"), "need --by"),
         (("--by", "nothing", "--attributes", "a.csv"), "a.csv has no column 'nothing'; it has 'record'"),
+        (
+            ("--by", "record", "--attributes", "a.csv"),
+            "a.csv: 'record' is its first column, which has the ids; name",
+        ),
         (("--by", "region", "--of-entities"), "--of-entities needs --attributes"),
     ],
 )

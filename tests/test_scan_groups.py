@@ -320,6 +320,10 @@ def test_clusters_that_exchange_their_groups_differ():
             "1 records have several",
         ),
         ({"attributes": pd.DataFrame({"record": [1, 2], "country": ["FR", "US"]})}, "of type integer"),
+        (
+            {"attributes": pd.DataFrame({"country": ["FR", "US"], "id": ["r1", "r2"]})},
+            "'country' is the first column",
+        ),
         ({"attributes": pd.DataFrame({"record": ["a", None], "country": ["F", "U"]})}, "are missing in rows"),
         ({"attributes": pd.DataFrame({"record": ["a"], "country": [0.5]})}, "not whole, such as 0.5"),
         ({"groups": None}, "name it, groups="),

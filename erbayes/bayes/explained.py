@@ -1,4 +1,4 @@
-"""What a fit rests on, in words: the sample, the prediction and the priors."""
+"""Words about what a fit rests on: the sample, the prediction and the priors."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _priors(fit: Fit, level: float) -> list[str]:
 
 
 def _laws(fit: Fit) -> list[str]:
-    """One sentence for each part with several laws: their probabilities with and without the sample."""
+    """Return a sentence for each part with several laws: their probabilities with and without the sample."""
     sentences = []
     for place, part in fit.model.tied.items():
         law: Any = fit.draws.parameters.get(f"{place}_law")

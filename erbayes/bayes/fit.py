@@ -127,7 +127,7 @@ class Fit(Posterior):
 
     @cached_property
     def pymc(self) -> pm.Model:
-        """The tied parts as one PyMC model with frozen data, to inspect, to change and to sample.
+        """Return the tied parts as one PyMC model with frozen data, to inspect, to change and to sample.
 
         `pm.sample(model=fit.pymc)` draws parameters and quantities by size, and `pm.do` replaces any of them
         by a value. Data and parameters of priors are constants without names. `pm.do` refuses their names by
@@ -246,7 +246,7 @@ class Fit(Posterior):
 
     @cached_property
     def by_law(self) -> dict[str, Fit]:
-        """The fit under each combination of the laws of its parts, the most usual first.
+        """Return the fit under each combination of the laws of its parts, the most usual first.
 
         The dictionary is empty if each part has one law.
         """
@@ -433,7 +433,7 @@ class Fit(Posterior):
 
     @cached_property
     def tree(self) -> xr.DataTree:
-        """The fit as a tree of groups, for ArviZ.
+        """Return the fit as a tree of groups, for ArviZ.
 
         - posterior: metrics, and parameters that vary between draws
         - by_size: quantities by size of entities

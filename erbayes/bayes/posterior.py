@@ -91,7 +91,7 @@ class Posterior(Tabled):
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """The metrics of `erbayes.ALL` that have draws."""
+        """Return the metrics of `erbayes.ALL` that have draws."""
         return tuple(m for m in ALL if self.identifies(m))
 
     def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
