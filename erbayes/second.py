@@ -160,7 +160,7 @@ class Second:
 
     @cached_property
     def content(self) -> str:
-        """A digest of all counts, which identifies the second clustering in files of studies."""
+        """Return a digest of all counts, which identifies the second clustering in files of studies."""
         digest = hashlib.sha256()
         for units in (self.units, self.whole):
             for array in (units.unit, units.group, units.n, units.m, units.cluster):
@@ -217,7 +217,7 @@ class Second:
 
     @cached_property
     def _cut(self) -> Units:
-        """The clusters of the second clustering, each cut apart as the prediction has it."""
+        """Return the clusters of the second clustering, each cut apart as the prediction has it."""
         return replace(self.whole, N=self.whole.n)
 
     def _by_influence(self, metric: Metric, column: list[Column]) -> IntArray:
@@ -331,12 +331,12 @@ class Reference:
 
     @property
     def centre(self) -> float:
-        """The middle between the least and the largest of the values."""
+        """Return the middle between the least and the largest of the values."""
         return float(np.nanmin(self.values) + np.nanmax(self.values)) / 2
 
     @property
     def range(self) -> float:
-        """The largest of the values less the least."""
+        """Return the largest of the values less the least."""
         return float(np.nanmax(self.values) - np.nanmin(self.values))
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 import typer
 
 from ..clustering import Clustering
-from ..compare import Differing, compare
+from ..compare import compare
 from ..demo import demo
 from ..design import UniformClusters, UniformRecords
 from ..diagnostics import alarms
@@ -314,7 +314,7 @@ def estimate_command(
 
 
 def _by_domain(inputs: One, domains: Domains, sample: Sample, metrics: Sequence[Metric]) -> ByDomain:
-    """The metrics of each group that --by names."""
+    """Return the metrics of each group that --by names."""
     groups = domains.groups(inputs, [inputs.part], [sample.units])
     known = domains.known(inputs, {"": inputs.part}, groups)
     return by_domain(sample, groups, metrics, prediction=known.get(""), **domains.settings)
@@ -339,8 +339,7 @@ def compare_command(*, inputs: Several, asked: Asked, domains: Domains, printing
     if inputs.of_clusters:
         raise DataError(f"{inputs.labels}: {OWN}")
     design = inputs.design()
-    together = inputs.framed.differing is Differing.COMMON
-    predictions, shared = inputs.predictions(**domains.of_scan(inputs, inputs.parts().values(), together))
+    predictions, shared = inputs.predictions(**domains.of_scan(inputs, inputs.parts().values()))
     note_unresolved(inputs.returned)
     design = inputs.fitted(design, shared)
     comparison = compare(

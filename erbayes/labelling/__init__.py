@@ -19,7 +19,8 @@ from .errors import (
 from .machine import MachineLabels, machine_labels
 from .pairs import PER_LINK, Audit, Pair, anchoring, answers
 from .rates import Beta, Rate, Recaptured, drawn
-from .returned import HARMLESS, Fault, Labels, State, read_labels
+from .reading import read_labels
+from .returned import HARMLESS, Fault, Labels, State
 from .sheets import Problem, Sheet, SheetColumns, read_sheet
 from .stars import Flaw, Stars, read_stars
 

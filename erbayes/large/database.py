@@ -35,7 +35,7 @@ class Database(Protocol):
         """'string', 'integer', or the name of another type; None if it is not known."""
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows that a statement returns.
+        """Return the rows that a statement returns.
 
         Raises
         ------
@@ -134,5 +134,5 @@ class Hashing(Database, Protocol):
 
 
 def legible(error: Exception) -> str:
-    """The message of a database error, without control characters from the data that it quotes."""
+    """Return the message of a database error, without control characters from the data that it quotes."""
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in str(error))

@@ -78,9 +78,11 @@ class GroupColumn:
         """
         columns = attributes.columns()
         refuse_names([name], columns, "the table of attributes")
-        others = [c for c in columns if c != name]
-        own = record if record in others else others[0] if others else name
-        refuse_names([own, name], columns, "the table of attributes")
+        own = columns[0] if record is None or record == name or record not in columns else record
+        if own == name:
+            raise DataError(
+                f"{name!r} is the first column of the table of attributes, which has the ids of records"
+            )
         if isinstance(attributes, FrameTable):
             attributes.codes = False
         attributes.use(own, name)

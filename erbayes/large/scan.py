@@ -181,16 +181,13 @@ def scan_releases(
     {1: 1.0, 2: 0.0}
     """
     labels = sampled_labels(labels)
-    if attributes is not None and groups is None:
-        raise DataError("attributes have the column of groups: name it, groups=...")
     own_groups = groups if attributes is None else None
     wanted = _need_seconds(seconds, release, missing)
     own_seconds = [second.cluster for second in wanted.values() if second.source is None]
     others = tuple(name for name in (release, own_groups, *date_columns(frame)) if name is not None)
     others = tuple(dict.fromkeys((*others, *(name for name in own_seconds if name is not None))))
-    ids = frame_sources(frame, [source])
-    tables = [] if attributes is None else [attributes]
-    if tables and any(map(has_own_database, [source, attributes])):
+    ids, tables = frame_sources(frame, [source]), second_table(groups, attributes)
+    if tables and has_own_database(source):
         raise DataError(
             "a table with a database of its own takes no second table of attributes: make a view of the "
             "prediction that has the column of groups"
@@ -252,6 +249,8 @@ def scan_common(
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
     frame: Any = None,
+    groups: str | None = None,
+    attributes: Any = None,
     database: DuckDB = EMBEDDED,
 ) -> dict[str, Scanned]:
     """Make units of several predictions, restricted to the records that they share.
@@ -263,7 +262,9 @@ def scan_common(
         for `scan_releases`.
     cluster : str, or mapping of name -> str, optional
         Cluster column of all predictions, or of each.
-    labels, record, blocks, missing, frame, database
+    groups : str, optional
+        Column with the group of each record, in the first prediction or in `attributes`.
+    labels, record, blocks, missing, frame, attributes, database
         As in `scan`. If predictions differ in their records, labelled records that not all of them have are
         left out.
 
@@ -290,27 +291,54 @@ def scan_common(
             "view with a column of releases, and use scan_releases with common=True"
         )
     labels, parts, frames = sampled_labels(labels), [], {}
-    with opened_together([*predictions.values(), *frame_sources(frame, [])], database) as tables:
-        ids = tables[len(predictions) :]
-        limit = Listed.of(ids[0], record) if ids else frame
+    ids, second = frame_sources(frame, []), second_table(groups, attributes)
+    with opened_together([*predictions.values(), *ids, *second], database) as tables:
+        limit = Listed.of(tables[len(predictions)], record) if ids else frame
+        variable = None
         for name, table in zip(predictions, tables, strict=False):
             column = cluster.get(name) if isinstance(cluster, Mapping) else cluster
-            chosen = chosen_columns(table, record, column, date_columns(frame))
+            others = date_columns(frame)
+            if groups is not None and not second and (variable is None or groups in table.columns()):
+                others = tuple(dict.fromkeys((*others, groups)))
+            chosen = chosen_columns(table, record, column, others)
             table.use(*chosen, *date_columns(frame))
             refuse_kinds(*(table.kind(column) for column in chosen))
             refuse_another_kind(labels, table.kind(chosen[0]))
+            if groups is not None and variable is None:
+                place = (tables[-1], record) if second else (replace(table), chosen[0])
+                variable = GroupColumn.of_attributes(place[0], groups, place[1], (table, chosen[0]))
             if limit is not None:
                 limits = Limits.of(table, labels, limit, chosen[0])
                 flagged = f"SELECT {table.key(chosen[1])} AS c, {limits.flags} FROM {table.table}"
                 frames[name] = limits.facts(table, f"({flagged}) AS p")[None]
                 table = replace(table, table=inside_frame(table, limits, chosen[0]))
             parts.append((table, *chosen))
-        whole = Prediction.of(united(parts), labels, "record", "cluster", "release")
+        whole = Prediction.of(united(parts), labels, "record", "cluster", "release", groups=variable)
         releases = whole.units(labels, blocks, missing, common=True)
     return {
         name: replace(releases[i], frame=frames.get(name), columns=parts[i][1:])
         for i, name in enumerate(predictions)
     }
+
+
+def second_table(groups: str | None, attributes: Any) -> list[Any]:
+    """Return the table of attributes as a list, which is empty if there is none.
+
+    Raises
+    ------
+    DataError
+        No column of groups is named, or the table has a database of its own.
+    """
+    if attributes is None:
+        return []
+    if groups is None:
+        raise DataError("attributes have the column of groups: name it, groups=...")
+    if has_own_database(attributes):
+        raise DataError(
+            "the table of attributes has a database of its own: give files, a table of a DuckDB database or "
+            "a frame, or make a view of the prediction that has the column of groups"
+        )
+    return [attributes]
 
 
 def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
@@ -370,7 +398,7 @@ def refuse_another_kind(labels: Clustering, record: str | None) -> None:
 def chosen_columns(
     database: Database, record: str | None, cluster: str | None, others: tuple[str, ...]
 ) -> tuple[str, str]:
-    """The columns of records and of clusters: those named, or the only two that are not."""
+    """Return the columns of records and of clusters: those named, or the only two that are not."""
     columns = database.columns()
     named = [c for c in (record, cluster, *others) if c is not None]
     choices = dict.fromkeys((c for c in (record, cluster) if c is not None), Remedy.SCANNED_COLUMNS)
@@ -571,7 +599,7 @@ class Prediction:
             )
 
     def common(self, releases: int) -> Prediction:
-        """The prediction on the records that every release covers."""
+        """Return the prediction on the records that every release covers."""
         inside = f"SELECT r FROM {self.table} GROUP BY r HAVING COUNT(DISTINCT v) = {releases}"
         columns = "r, c, v" if self.groups is None else "r, c, v, g"
         table = self.database.keep(f"SELECT {columns} FROM {self.table} WHERE r IN ({inside})")
@@ -713,7 +741,7 @@ class Prediction:
         return Grouping(name, self.groups.values, counted, predicted, found.unknown)
 
     def sizes(self, touched: list[Any]) -> dict[Any, dict[Any, int]]:
-        """Number of records of each touched cluster, by release and key."""
+        """Return the number of records of each touched cluster, by release and key."""
         sizes: dict[Any, dict[Any, int]] = defaultdict(dict)
         select = f"SELECT {self.by}c, COUNT(*) FROM {self.table}"
         for inside in self.database.listed(touched) if touched else ():
