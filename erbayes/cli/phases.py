@@ -90,14 +90,18 @@ class Cheap:
         assert self.cheap is not None and self.cheap_drawn is not None and self.cheap_threshold is not None
         table = read_columns(self.cheap, dict.fromkeys(("drawn", "record", "probability")))
         drawn = read_columns(self.cheap_drawn, {"drawn": None}).iloc[:, 0]
-        drawn_name, record, probability = (str(name) for name in table.columns)
-        machine = machine_labels(
-            table,
-            drawn,
-            prediction,
-            threshold=self.cheap_threshold,
-            columns=(drawn_name, record, probability),
-        )
+        first, second, third = (str(name) for name in table.columns)
+        untold = table[third].isna()
+        if prediction is None and untold.any():
+            raise DataError(
+                f"{self.cheap}: the machine cannot tell in {int(untold.sum()):,} of {len(table):,} answers, "
+                "and PREDICTION, which then decides, is scanned where it lies: fill in these answers, or leave "
+                "out --table and --memory-limit"
+            )
+        if isinstance(prediction, pd.DataFrame):  # with the dates of a frame
+            prediction = prediction.iloc[:, :2]
+        columns = (first, second, third)
+        machine = machine_labels(table, drawn, prediction, threshold=self.cheap_threshold, columns=columns)
         labels = Clustering.of(machine.labels, "cheap labels")
         read = (
             f"{len(table):,} answers ({in_words(table.columns, self.cheap)}); with a probability of "
