@@ -279,7 +279,7 @@ def as_text(codes):
         ((*SHELL, "--cheap-threshold", "0.5"), "--cheap-threshold needs --cheap"),
         ((*SHELL, *ANSWERED[:-1], "0"), "threshold must lie above 0"),
         ((*SHELL, *ANSWERED[:3], "careful-draws.csv", *ANSWERED[4:]), "drawn records have no answer"),
-        ((*SHELL, *ANSWERED, "--memory-limit", "1GB"), "fill in these answers, or leave out --table"),
+        ((*SHELL, *ANSWERED, "--memory-limit", "1GB"), "fill in these answers, or leave out --table and"),
         (
             (*SHELL[:4], "uniform-clusters", *SHELL[5:], *ANSWERED),
             "--cheap-threshold needs drawn records: --design uniform-records",

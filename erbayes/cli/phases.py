@@ -95,8 +95,8 @@ class Cheap:
         if prediction is None and untold.any():
             raise DataError(
                 f"{self.cheap}: the machine cannot tell in {int(untold.sum()):,} of {len(table):,} answers, "
-                "and PREDICTION, which then decides, is scanned where it lies: fill in these answers, or leave "
-                "out --table and --memory-limit"
+                "and PREDICTION, which then decides, is scanned where it lies: fill in these answers, or "
+                "leave out --table and --memory-limit"
             )
         if isinstance(prediction, pd.DataFrame):  # with the dates of a frame
             prediction = prediction.iloc[:, :2]
