@@ -21,6 +21,7 @@ import sys
 from collections.abc import Callable
 
 import markdown
+from heavy_tails import Capped, Even, Shattered
 import numpy as np
 import pandas as pd
 
@@ -137,6 +138,68 @@ def set_aside() -> dict[str, Case]:
         "Zeta, homonyms by looser": looser(
             "worse", sim.Zeta(2.2, 300), sim.Homonyms(20, 60, 0.5), sim.Merges(0.05), 15
         ),
+    }
+
+
+def modelled_on() -> dict[str, Case]:
+    """Cases on which the size model with a second clustering was chosen."""
+    earlier = releases("good", "20220630", "20191231", "20190820")
+    shattered = (sim.LogNormal(0.3, 1.6), sim.Chain((Shattered(0.5, 0.1), sim.Misattribution(0.01))))
+    noise = sim.Misattribution(0.02)
+    log_normal = simulated("good", *shattered, noise, 21)
+    return {
+        "2022-06-30 of 2019-08-20 by 2019-12-31": earlier,
+        "LogNormal shattered by .02 noise": log_normal,
+        "Zeta capped at 60 by .02 noise": simulated("good", sim.Zeta(2.1, 4000), Capped(60), noise, 22),
+        "2019-08-20 by 2021-12-30": releases("good", "20190820", "20211230"),
+        "2022-06-30 of 2019-08-20 by itself": itself(earlier),
+        "LogNormal shattered by random clusters": shuffled(log_normal),
+        "2019-08-20 by 2017-12-26": releases("worse", "20190820", "20171226"),
+        "2022-06-30 of 2019-08-20 by 2019-12-31, giants joined": joined(earlier),
+        "LogNormal shattered by looser": looser("worse", *shattered, sim.Merges(0.2), 23),
+    }
+
+
+def modelled_aside() -> dict[str, Case]:
+    """Cases on which it was judged."""
+    noise = sim.Misattribution(0.02)
+    early = releases("good", "20211230", "20180528", "20171226")
+    zeta = simulated(
+        "good", sim.Zeta(2.2, 5000), sim.Chain((sim.Misattribution(0.03), Capped(100))), noise, 31
+    )
+    giants = sim.Chain((Shattered(2.0, 0.4, 150), sim.Splits(0.05), sim.Misattribution(0.01)))
+    log_normal = simulated(
+        "good",
+        sim.LogNormal(0.5, 1.5),
+        giants,
+        sim.Chain((sim.Splits(0.05), sim.Misattribution(0.01))),
+        32,
+    )
+    pitman = (sim.PitmanYor(200.0, 0.5), sim.Chain((Shattered(1.0), sim.Merges(0.02))))
+    third = releases("good", "20181127", "20211230")
+    return {
+        "2021-12-30 of 2017-12-26 by 2018-05-28": early,
+        "2020-09-29 of 2017-10-03 by 2018-05-28": releases("good", "20200929", "20180528", "20171003"),
+        "Zeta capped at 100 by .02 noise": zeta,
+        "LogNormal giants shattered by splits and noise": log_normal,
+        "Pitman-Yor shattered by .02 noise": simulated("good", *pitman, noise, 33),
+        "Ewens, giants in ten by merges": simulated(
+            "good",
+            sim.PitmanYor(1500.0),
+            sim.Chain((Even(10, 200), sim.Splits(0.1))),
+            sim.Merges(0.02),
+            34,
+        ),
+        "2018-11-27 by 2021-12-30": third,
+        "log-normal, misattribution .2 by .01": simulated(
+            "good", sim.LogNormal(0.5, 1.2), sim.Misattribution(0.2), sim.Misattribution(0.01), 11
+        ),
+        "Zeta capped at 100 by random clusters": shuffled(zeta),
+        "2021-12-30 of 2017-12-26 by itself": itself(early),
+        "Pitman-Yor shattered by looser": looser("worse", *pitman, sim.Merges(0.1), 35),
+        "2018-11-27 by 2017-10-03": releases("worse", "20181127", "20171003"),
+        "LogNormal giants shattered, giants joined": joined(log_normal),
+        "2018-11-27 by 2021-12-30, third and fourth giants joined": joined(third, (2, 3)),
     }
 
 

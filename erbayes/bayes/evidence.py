@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,10 @@ from ..columns import COMMON_LINKS, PREDICTED_LINKS, RECORDS, pairs
 from ..design import SelectedBySize
 from ..errors import NotIdentified
 from ..sample import Sample, need_sample
+from ..second import Second
 from ..units import KnownTotals
 from .grid import INTRUSION, SizeGrid, basis, nearest
+from .matched import Matched
 
 REACH = 16.0
 """The grid of sizes ends at this many times the largest predicted cluster or sampled entity, or at N."""
@@ -44,6 +46,10 @@ class Entities:
     foreign: FloatArray
     draws: IntArray
     bin: IntArray
+
+    def take(self, chosen: Any) -> Entities:
+        """Return some of the entities."""
+        return Entities(*(getattr(self, f.name)[chosen] for f in fields(self)))
 
     @property
     def several(self) -> Any:
@@ -88,6 +94,8 @@ class Evidence:
         The data of the PyMC model (see `contract.DATA`).
     records, predicted_links : float
         Number of records N and of links \\|P\\| of the whole prediction.
+    matched : Matched or None
+        The second clustering of the model beside the sampled entities.
     """
 
     grid: SizeGrid
@@ -95,13 +103,21 @@ class Evidence:
     data: dict[str, Any]
     records: float
     predicted_links: float
+    matched: Matched | None = None
+
+    @property
+    def modelled(self) -> Any:
+        """True for sampled entities whose errors are data of the model: those that match no cluster, (u,)."""
+        return np.ones(len(self.entities.size), bool) if self.matched is None else ~self.matched.known
 
     @classmethod
-    def of(cls, sample: Sample) -> Evidence:
-        """Count the evidence of a sample of entities.
+    def of(cls, sample: Sample, second: Second | None = None) -> Evidence:
+        """Count the evidence of a sample of entities, beside a second clustering if there is one.
 
         Raises
         ------
+        DataError
+            If the second clustering was counted with another prediction or other labels.
         NotIdentified
             Units that are not single entities, unknown totals of the prediction, or a design under which
             the chance of an entity depends on more than its size.
@@ -125,11 +141,14 @@ class Evidence:
             )
         size, links = units.size, units.column(COMMON_LINKS)
         biased = known.size @ (known.size * known.count) / (known.size @ known.count)
-        largest = max(known.size.max(), size.max())
+        matched = None if second is None else Matched.of(sample, second)
+        largest = max(known.size.max(), size.max(), 0 if matched is None else matched.size.max())
         grid = SizeGrid.up_to(max(min(REACH * largest, known.total(RECORDS)), largest))
         draws = np.bincount(sample.expansion.unit, minlength=len(units))
         foreign = 2 * (units.column(PREDICTED_LINKS) - links)
-        entities = Entities(size, links, np.maximum(foreign, 0), draws, grid.bin(size))
+        modelled = np.ones(len(size), dtype=bool) if matched is None else ~matched.known
+        of_second = size if matched is None else np.where(modelled, size, matched.size[matched.cluster])
+        entities = Entities(size, links, np.maximum(foreign, 0), draws, grid.bin(of_second))
         records, predicted = known.total(RECORDS), known.total(PREDICTED_LINKS)
         shared = {
             "size": grid.size,
@@ -145,12 +164,29 @@ class Evidence:
             "fixed_size": 1.0 if design.fixed_size else 0.0,
         }
         intrusion = INTRUSION[: int(nearest(INTRUSION, known.size[-1:])[0]) + 2]
-        counted = _counted(grid, intrusion, entities) | _of_prediction(grid, intrusion, known)
-        return cls(grid, entities, shared | counted, records, predicted)
+        counted = _drawn(grid, entities) | _counted(grid, intrusion, entities.take(modelled))
+        of_prediction = _of_prediction(grid, intrusion, known)
+        if matched is not None:
+            of_prediction |= matched.data(sample, grid) | {
+                "sampled_entities": np.bincount(entities.bin, minlength=len(grid.size)),
+            }
+        return cls(grid, entities, shared | counted | of_prediction, records, predicted, matched)
+
+
+def _drawn(grid: SizeGrid, entities: Entities) -> dict[str, Any]:
+    """Count the draws of each size, and the links of the sampled entities."""
+    return {
+        "drawn": np.bincount(entities.bin, entities.draws, len(grid.size)).astype(np.int64),
+        "draws": int(entities.draws.sum()),
+        "sampled_records": float(entities.size.sum()),
+        "sampled_true_links": float(pairs(entities.size).sum()),
+        "sampled_common_links": float(entities.links.sum()),
+        "sampled_foreign": float(entities.foreign.sum()),
+    }
 
 
 def _counted(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[str, Any]:
-    """Count the sufficient statistics of the sampled entities, in each bin of size."""
+    """Count the sufficient statistics of the errors of entities, in each bin of size."""
     J, bins = len(grid.size), entities.bin
 
     def total(included: Any, weights: Any = None) -> Any:
@@ -167,8 +203,6 @@ def _counted(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[
     n = np.bincount(met_bin, minlength=len(intrusion))
     mean = np.bincount(met_bin, entities.rate[met], len(intrusion)) / np.maximum(n, 1)
     return {
-        "drawn": total(anyone, entities.draws.astype(float)).astype(np.int64),
-        "draws": int(entities.draws.sum()),
         "several": total(several),
         "intact": total(several & ~entities.broken),
         "broken": total(broken),
@@ -184,15 +218,11 @@ def _counted(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[
         "in_doubling": doubling,
         "doubling_x": np.arange(doubling[-1] + 1) + 0.5,
         "intrusion_value": np.where(n > 0, mean, intrusion),
-        "sampled_records": float(entities.size.sum()),
-        "sampled_true_links": float(pairs(entities.size).sum()),
-        "sampled_common_links": float(entities.links.sum()),
-        "sampled_foreign": float(entities.foreign.sum()),
     }
 
 
-def _of_prediction(grid: SizeGrid, intrusion: FloatArray, known: KnownTotals) -> dict[str, Any]:
-    """Smooth histograms of the prediction, as log weights: clusters by size, and records by intrusion."""
+def _clusters(grid: SizeGrid, known: KnownTotals) -> FloatArray:
+    """Return the log of the smoothed number of clusters by size, carried past the largest one, (J,)."""
     span = np.log2((grid.lower + grid.width) / grid.lower)
     clusters = _smoothed(grid.x, span, np.log2(known.size), known.count)
     predicted, density = grid.x <= np.log2(known.size.max()), clusters / span
@@ -204,7 +234,11 @@ def _of_prediction(grid: SizeGrid, intrusion: FloatArray, known: KnownTotals) ->
     # Past the largest predicted cluster the histogram falls on at this slope, a little steeper to be safe.
     edge = np.flatnonzero(predicted)[-1]
     beyond = max(density[edge], 1e-3) * np.exp((slope - 0.5) * (grid.x - grid.x[edge])) * span
-    clusters = np.where(predicted, np.maximum(clusters, 1e-6), np.maximum(beyond, 1e-12))
+    return np.log(np.where(predicted, np.maximum(clusters, 1e-6), np.maximum(beyond, 1e-12)))
+
+
+def _of_prediction(grid: SizeGrid, intrusion: FloatArray, known: KnownTotals) -> dict[str, Any]:
+    """Smooth histograms of the prediction, as log weights: clusters by size, and records by intrusion."""
     v, merged = np.log2(intrusion), known.size > 1
     neighbours, count = np.maximum(known.size[merged] - 1, 1), (known.size * known.count)[merged]
     exposure = _smoothed(v, np.where(v > -0.25, 1.0, 1e-9), np.log2(neighbours), count)
@@ -213,7 +247,7 @@ def _of_prediction(grid: SizeGrid, intrusion: FloatArray, known: KnownTotals) ->
     below = exposure[np.searchsorted(v, 0.0)] * 2 ** (v / 2)
     exposure = np.where(v < 0, below, np.maximum(exposure, exposure.sum() * 1e-6))
     return {
-        "log_predicted": np.log(clusters),
+        "log_predicted": _clusters(grid, known),
         "log_exposure": np.log(exposure),
         "log_intrusion": v - 3,
         "intrusion_basis": basis(v),

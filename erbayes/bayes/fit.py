@@ -25,6 +25,7 @@ from ..columns import (
     B3_RECALL_MEAN,
     COMMON_LINKS,
     EXACT,
+    RECORDS,
     TRUE_LINKS,
     ClusterSum,
     Column,
@@ -157,7 +158,9 @@ class Fit(Posterior):
     def between(self, column: Column) -> FloatArray:
         """Return the mean by size of a column that lies between bounds (`BETWEEN`), (chain, draw, J)."""
         between, size = BETWEEN[column], self.evidence.grid.size
-        counted = between.evidence(self.evidence.entities, self.sample.units.column(column), size)
+        modelled = self.evidence.modelled
+        entities, values = self.evidence.entities.take(modelled), self.sample.units.column(column)[modelled]
+        counted = between.evidence(entities, values, size)
         untied = self._untied("bounded", self.evidence.data | counted, 1 + list(BETWEEN).index(column))
         return between.expected(size, self, untied["bounded_mean"])
 
@@ -211,6 +214,9 @@ class Fit(Posterior):
                 "that need it, or add its mean among entities of each size to erbayes.bayes.EXPECTED"
             )
         sampled = self.sample.units.column(column).sum()
+        matched = self.evidence.matched
+        if matched is not None:
+            sampled = sampled + self.population.standing @ matched.mean(column, self.evidence.grid)
         return np.asarray(sampled + (self._unsampled * mean).sum(-1))
 
     def _links(self, column: Column) -> FloatArray:
@@ -231,6 +237,9 @@ class Fit(Posterior):
         """Unsampled entities of each size, (chain, draw, J). Their records and the sample's add to N."""
         number = self.population.number
         records = self.evidence.records - self.evidence.data["sampled_records"]
+        if self.evidence.matched is not None:
+            of_cluster = self.evidence.matched.mean(RECORDS, self.evidence.grid)
+            records = np.maximum(records - self.population.standing @ of_cluster, 0)
         return np.asarray(number * (records / np.maximum(number @ self.size, 1.0))[..., None])
 
     def identifies(self, metric: Metric) -> bool:
@@ -693,8 +702,9 @@ def _one_seed(rng: Any, random_seed: Any) -> np.random.Generator:
 def _fitted(sample: Sample, model: SizeModel | None, sampler: Sampler, rng: np.random.Generator) -> Fit:
     """Fit a model by a sampler, and warn of problems."""
     need_draws(sampler.draws)
-    model, evidence = SizeModel() if model is None else model, Evidence.of(sample)
+    model = SizeModel() if model is None else model
     need_object(model, "tied", "a model is an object such as SizeModel()")
+    evidence = Evidence.of(sample, model.second)
     tied = {place: laws(part) for place, part in model.tied.items()}
     compiled = [CompiledPart.of(law, evidence.data) for part in tied.values() for law in part.laws.values()]
     drawn = iter(sampler(compiled, rng))

@@ -9,13 +9,14 @@ from typing import Any
 import pymc as pm
 import pytensor.tensor as pt
 
+from ..second import Second
 from .contract import LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
 from .evidence import Evidence
 from .laws import OneOf, laws
-from .outcomes import Bounded, Exactness, Leakage, Retention
+from .outcomes import Bounded, Exactness, Leakage, Retention, line
 from .parts import COMPILER
 from .population import Links, unsampled
-from .priors import Level, Slope, counts, normalised
+from .priors import Level, Prior, Slope, counts, normalised, variable
 from .sizes import PredictionInformed, SizeFamily
 
 
@@ -42,6 +43,69 @@ class Sizes:
         counts("drawn_sizes", data["draws"], log_p, data["drawn"], dims="entity_size")
         of_records = normalised(weights + pt.log(data["size"]))
         return {"entities": data["records"] * pt.exp(of_records) / data["size"]}
+
+
+@dataclass(frozen=True, slots=True)
+class WithSecond:
+    """The part for sizes if there is a second clustering: clusters of it that stand for entities, and others.
+
+    A cluster of s records stands for an entity if more than half of the records of both are common. It does
+    so with a probability that depends on its size:
+
+        P(stands) = exp(-e^(h(s)))
+
+    h is a line in log2 s. All other records, a share ε of all, belong to entities for which no cluster
+    stands. A share 1 - ε of them lies in entities of the sizes of the clusters that do not stand for one, and
+    a share ε in entities whose sizes follow a family. So a second clustering that stands for no entity
+    leaves the family alone.
+
+    Parameters
+    ----------
+    family : SizeFamily
+    level : Prior
+        h at the mean log2 size of the sampled entities.
+    slope : Prior
+        Slope of h per doubling of size.
+    deviation : Prior
+        How links of entities differ from those of the clusters that stand for them, on average.
+    """
+
+    family: SizeFamily
+    level: Prior = Level(-1.5, 1.5)
+    slope: Prior = Slope(0.2, 0.2)
+    deviation: Prior = Slope(0.0, 0.1)
+
+    @property
+    def title(self) -> str:
+        """Name of the family in messages."""
+        return title(self.family)
+
+    def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Create the part in a PyMC model, and return its quantities by size (see `contract.Part`)."""
+        h = line("stands", self.level, variable(self.slope, "stands_slope"))
+        stands = pt.exp(-pt.exp(h(data)))
+        failing, size = data["second_records"] * (1 - stands), data["size"]
+        others = failing.sum() / data["records"]
+        weights = tensor(self.family.log_weights(data), "log_weights", self.title)
+        of_family = data["records"] * others * pt.exp(normalised(weights + pt.log(size)))
+        rest = (others * of_family + (1 - others) * failing) / size
+        standing = data["second"] * stands
+        entities = rest + standing
+        log_p = normalised(pt.log(entities) + pt.log(data["selection"]))
+        counts("drawn_sizes", data["draws"], log_p, data["drawn"], dims="entity_size")
+        chance = (standing / entities).clip(1e-12, 1 - 1e-12)
+        pm.Binomial("matched_entities", data["sampled_entities"], chance, observed=data["matched"])
+        differences = [variable(self.deviation, f"pair_{name}") for name in ("true", "kept", "foreign")]
+        mean, error = pt.stack(differences), data["pair_error"]
+        pm.Normal("pair_differences", mean, error, observed=data["pair_difference"])
+        true, kept, foreign = differences
+        return {
+            "entities": entities,
+            "stands": stands,
+            "stands_true": pt.exp(true) + 0 * size,
+            "stands_kept": pt.exp(kept) + 0 * size,
+            "stands_foreign": foreign + 0 * size,
+        }
 
 
 SIZES = OneOf(
@@ -111,6 +175,7 @@ class SizeModel:
     leakage: Part = field(default_factory=Leakage)
     exactness: Part = field(default_factory=Exactness)
     bounded: Part = field(default_factory=Bounded)
+    second: Second | None = None
 
     @property
     def tied(self) -> dict[str, Part]:
@@ -119,11 +184,12 @@ class SizeModel:
             place: self._placed(place, getattr(self, place)) for place in ("sizes", "retention", "leakage")
         }
 
-    @staticmethod
-    def _placed(place: str, part: Any) -> Part:
+    def _placed(self, place: str, part: Any) -> Part:
         """Return a part in its place. If it follows one of several laws, each is in that place."""
-        family = place == "sizes"
-        placed = {k: PlacedPart(place, Sizes(v) if family else v) for k, v in laws(part).laws.items()}
+        law: Any = lambda v: v
+        if place == "sizes":
+            law = Sizes if self.second is None else WithSecond
+        placed = {k: PlacedPart(place, law(v)) for k, v in laws(part).laws.items()}
         return OneOf(placed, part.weights) if isinstance(part, OneOf) else placed[""]
 
     @property
@@ -136,7 +202,8 @@ class SizeModel:
         with COMPILER, pm.Model(coords=coords(evidence.data), model=None) as model:
             data = as_pymc(evidence.data)
             by_size = {k: v for part in self.tied.values() for k, v in part.given_size(data).items()}
-            links = Links.of(unsampled(by_size["entities"], data), by_size, data)
+            rest = unsampled(by_size["entities"], data, by_size.get("stands"))
+            links = Links.of(rest, by_size, data)
             pm.Normal(
                 "log_predicted_links",
                 pt.log(links.predicted),
