@@ -112,6 +112,8 @@ SECOND_DATA: dict[str, Datum] = {
         ("pair",),
     ),
     "pair_error": Datum("standard errors of `pair_difference`", ("pair",)),
+    "pair_change": Datum("share of the records of matched entities by which these and their clusters differ"),
+    "pair_centre": Datum("mean log2 size of the entity of a true link of matched entities, in doublings"),
 }
 """The additional data of every part if the model has a second clustering."""
 

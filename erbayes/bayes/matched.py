@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from ..columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column
+from ..columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, pairs
 from ..errors import DataError
 from ..sample import Sample
 from ..second import Second
@@ -33,6 +33,8 @@ class Matched:
         Records of each cluster.
     cluster : int array, (u,)
         Cluster that each sampled entity matches, -1 if there is none.
+    common : float array, (u,)
+        Records that they have in common.
     left : bool array, (clusters,)
         True for clusters that can match an unsampled entity. The others match a sampled one, or sampled ones
         have half of their records.
@@ -41,6 +43,7 @@ class Matched:
     second: Second
     size: FloatArray
     cluster: IntArray
+    common: FloatArray
     left: BoolArray
 
     @classmethod
@@ -67,11 +70,11 @@ class Matched:
         key, pair = np.unique((entity * len(size) + units.group)[drawn], return_inverse=True)
         entity, cluster, common = key // len(size), key % len(size), np.bincount(pair, units.counted[drawn])
         matches = 3 * common > sample.units.size[entity] + size[cluster]
-        of_entity = np.full(len(position), -1)
-        of_entity[entity[matches]] = cluster[matches]
+        of_entity, in_both = np.full(len(position), -1), np.zeros(len(position))
+        of_entity[entity[matches]], in_both[entity[matches]] = cluster[matches], common[matches]
         left = np.bincount(cluster, common, len(size)) < size / 2
         left[cluster[matches]] = False
-        return cls(second, size, of_entity, left)
+        return cls(second, size, of_entity, in_both, left)
 
     @property
     def known(self) -> BoolArray:
@@ -106,7 +109,21 @@ class Matched:
             "matched": np.bincount(bins[self.cluster[self.known]], minlength=J),
             "pair_difference": difference,
             "pair_error": error,
+            "pair_change": self._change(sample),
+            "pair_centre": self._centre(sample),
         }
+
+    def _change(self, sample: Sample) -> float:
+        """Return the share of records by which matched entities and clusters differ, one more imagined."""
+        records = sample.units.size[self.known]
+        other = self.size[self.cluster[self.known]]
+        return float((1 + np.sum(records + other - 2 * self.common[self.known])) / (1 + records.sum()))
+
+    def _centre(self, sample: Sample) -> float:
+        """Return the mean log2 size of matched entities, weighted by their true links as drawn."""
+        records = sample.units.size[self.known]
+        weight = pairs(records) + 1e-9
+        return float(weight @ np.log2(records) / weight.sum()) if len(records) else 0.0
 
     def _differences(self, sample: Sample) -> tuple[FloatArray, FloatArray]:
         """Return how matched entities differ from their clusters, with standard errors, (3,) each.

@@ -13,7 +13,7 @@ from ..second import Second
 from .contract import LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
 from .evidence import Evidence
 from .laws import OneOf, laws
-from .outcomes import Bounded, Exactness, Leakage, Retention, line
+from .outcomes import Bounded, Exactness, Leakage, Retention, curve
 from .parts import COMPILER
 from .population import Links, unsampled
 from .priors import Level, Prior, Slope, counts, normalised, variable
@@ -72,8 +72,10 @@ class WithSecond:
 
     family: SizeFamily
     level: Prior = Level(-1.5, 1.5)
-    slope: Prior = Slope(0.2, 0.2)
+    slope: Prior = Slope(0.0, 0.3)
+    amplitude: float = 0.6
     deviation: Prior = Slope(0.0, 0.1)
+    change: Prior = Slope(0.0, 0.3)
 
     @property
     def title(self) -> str:
@@ -82,7 +84,7 @@ class WithSecond:
 
     def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Create the part in a PyMC model, and return its quantities by size (see `contract.Part`)."""
-        h = line("stands", self.level, variable(self.slope, "stands_slope"))
+        h = curve("stands", self.level, variable(self.slope, "stands_slope"), self.amplitude)
         stands = pt.exp(-pt.exp(h(data)))
         failing, size = data["second_records"] * (1 - stands), data["size"]
         others = failing.sum() / data["records"]
@@ -95,16 +97,20 @@ class WithSecond:
         counts("drawn_sizes", data["draws"], log_p, data["drawn"], dims="entity_size")
         chance = (standing / entities).clip(1e-12, 1 - 1e-12)
         pm.Binomial("matched_entities", data["sampled_entities"], chance, observed=data["matched"])
-        differences = [variable(self.deviation, f"pair_{name}") for name in ("true", "kept", "foreign")]
-        mean, error = pt.stack(differences), data["pair_error"]
+        at_pairs = [variable(self.deviation, f"pair_{name}") for name in ("true", "kept", "foreign")]
+        mean, error = pt.stack(at_pairs), data["pair_error"]
         pm.Normal("pair_differences", mean, error, observed=data["pair_difference"])
-        true, kept, foreign = differences
+        doublings = data["pair_change"] * (data["x"] - data["pair_centre"])
+        true, kept, foreign = (
+            level + variable(self.change, f"pair_{name}_slope") * doublings
+            for name, level in zip(("true", "kept", "foreign"), at_pairs, strict=True)
+        )
         return {
             "entities": entities,
             "stands": stands,
-            "stands_true": pt.exp(true) + 0 * size,
-            "stands_kept": pt.exp(kept) + 0 * size,
-            "stands_foreign": foreign + 0 * size,
+            "stands_true": pt.exp(true),
+            "stands_kept": pt.exp(kept),
+            "stands_foreign": foreign,
         }
 
 
