@@ -101,6 +101,7 @@ SECOND_DATA: dict[str, Datum] = {
     "second_records": Datum("their records", (BIN,)),
     "sampled_entities": Datum("distinct sampled entities", (BIN,)),
     "matched": Datum("distinct sampled entities that match one of these clusters", (BIN,)),
+    "out_of_reach": Datum("1 if no sampled entity of this size or larger matches a cluster, else 0", (BIN,)),
     "left": Datum("clusters that can match an unsampled entity", (BIN,)),
     "left_records": Datum("records of the clusters left", (BIN,)),
     "left_true": Datum("pairs of records in one cluster left", (BIN,)),

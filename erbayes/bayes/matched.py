@@ -101,6 +101,7 @@ class Matched:
         return {
             "second": np.bincount(bins, minlength=J),
             "second_records": np.bincount(bins, self.size, J).astype(float),
+            "out_of_reach": (np.arange(J) > bins[self.cluster[self.known]].max(initial=-1)).astype(float),
             "left": self._left(grid).astype(float),
             "left_records": self._total(self.size, grid),
             "left_true": self._total(whole.column(TRUE_LINKS), grid),

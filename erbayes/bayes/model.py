@@ -72,10 +72,11 @@ class WithSecond:
 
     family: SizeFamily
     level: Prior = Level(-1.5, 1.5)
-    slope: Prior = Slope(0.0, 0.3)
-    amplitude: float = 0.6
+    slope: Prior = Slope(-0.2, 0.2)
+    amplitude: float = 0.5
     deviation: Prior = Slope(0.0, 0.1)
     change: Prior = Slope(0.0, 0.3)
+    doubt: Prior = Level(-2.5, 1.0)
 
     @property
     def title(self) -> str:
@@ -85,7 +86,8 @@ class WithSecond:
     def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Create the part in a PyMC model, and return its quantities by size (see `contract.Part`)."""
         h = curve("stands", self.level, variable(self.slope, "stands_slope"), self.amplitude)
-        stands = pt.exp(-pt.exp(h(data)))
+        doubt = pm.math.sigmoid(variable(self.doubt, "stands_doubt"))
+        stands = pt.exp(-pt.exp(h(data))) * (1 - doubt * data["out_of_reach"])
         failing, size = data["second_records"] * (1 - stands), data["size"]
         others = failing.sum() / data["records"]
         weights = tensor(self.family.log_weights(data), "log_weights", self.title)
