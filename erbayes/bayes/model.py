@@ -71,7 +71,8 @@ class WithSecond:
     """
 
     family: SizeFamily
-    level: Prior = Level(-1.5, 1.5)
+    single: Prior = Level(-1.5, 2.0)
+    level: Prior = Level(-1.5, 2.0)
     slope: Prior = Slope(-0.2, 0.2)
     amplitude: float = 0.5
     deviation: Prior = Slope(0.0, 0.1)
@@ -85,9 +86,11 @@ class WithSecond:
 
     def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Create the part in a PyMC model, and return its quantities by size (see `contract.Part`)."""
-        h = curve("stands", self.level, variable(self.slope, "stands_slope"), self.amplitude)
-        doubt = pm.math.sigmoid(variable(self.doubt, "stands_doubt"))
-        stands = pt.exp(-pt.exp(h(data))) * (1 - doubt * data["out_of_reach"])
+        h = curve("fails", self.level, variable(self.slope, "fails_slope"), self.amplitude)
+        single = variable(self.single, "fails_single")
+        log_odds = pt.switch(data["size"] > 1, h(data), single)
+        doubt = pm.math.sigmoid(variable(self.doubt, "fails_out_of_reach"))
+        stands = pm.math.sigmoid(-log_odds) * (1 - doubt * data["out_of_reach"])
         failing, size = data["second_records"] * (1 - stands), data["size"]
         others = failing.sum() / data["records"]
         weights = tensor(self.family.log_weights(data), "log_weights", self.title)
