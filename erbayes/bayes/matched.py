@@ -17,6 +17,8 @@ from .grid import SizeGrid
 
 IMAGINED = 0.5
 """Number of matched pairs, among those of a sample, that are imagined to differ by all of their links."""
+FEWEST = 3
+"""Number of clusters of two records or more that sampled entities must match, or no cluster counts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +76,14 @@ class Matched:
         of_entity[entity[matches]], in_both[entity[matches]] = cluster[matches], common[matches]
         left = np.bincount(cluster, common, len(size)) < size / 2
         left[cluster[matches]] = False
+        if np.sum(size[cluster[matches]] > 1) < FEWEST:
+            of_entity, left = np.full(len(position), -1), np.zeros(len(size), dtype=bool)
         return cls(second, size, of_entity, in_both, left)
+
+    @property
+    def used(self) -> bool:
+        """False if so few sampled entities match that no cluster stands for any."""
+        return bool(self.known.any())
 
     @property
     def known(self) -> BoolArray:
@@ -99,8 +108,8 @@ class Matched:
         foreign = 2 * (whole.column(PREDICTED_LINKS) - common)
         difference, error = self._differences(sample)
         return {
-            "second": np.bincount(bins, minlength=J),
-            "second_records": np.bincount(bins, self.size, J).astype(float),
+            "second": self.used * np.bincount(bins, minlength=J),
+            "second_records": self.used * np.bincount(bins, self.size, J).astype(float),
             "out_of_reach": (np.arange(J) > bins[self.cluster[self.known]].max(initial=-1)).astype(float),
             "left": self._left(grid).astype(float),
             "left_records": self._total(self.size, grid),

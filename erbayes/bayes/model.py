@@ -91,12 +91,12 @@ class WithSecond:
         log_odds = pt.switch(data["size"] > 1, h(data), single)
         doubt = pm.math.sigmoid(variable(self.doubt, "fails_out_of_reach"))
         stands = pm.math.sigmoid(-log_odds) * (1 - doubt * data["out_of_reach"])
-        failing, size = data["second_records"] * (1 - stands), data["size"]
-        others = failing.sum() / data["records"]
+        size, standing = data["size"], data["second"] * stands
+        failing = data["second_records"] * (1 - stands)
+        others = 1 - (data["second_records"] * stands).sum() / data["records"]
         weights = tensor(self.family.log_weights(data), "log_weights", self.title)
         of_family = data["records"] * others * pt.exp(normalised(weights + pt.log(size)))
         rest = (others * of_family + (1 - others) * failing) / size
-        standing = data["second"] * stands
         entities = rest + standing
         log_p = normalised(pt.log(entities) + pt.log(data["selection"]))
         counts("drawn_sizes", data["draws"], log_p, data["drawn"], dims="entity_size")
