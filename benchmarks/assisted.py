@@ -27,9 +27,9 @@ import warnings
 from collections.abc import Callable
 
 import markdown
-from heavy_tails import Capped, Even, Shattered
 import numpy as np
 import pandas as pd
+from heavy_tails import Capped, Even, Shattered
 
 from erbayes import Assisted, Second
 from erbayes import metrics as m
@@ -335,7 +335,9 @@ def models(cases: dict[str, Case], file: str | None) -> int:
 
 if __name__ == "__main__":
     if "--model" in sys.argv:
-        warnings.simplefilter("ignore")  # fits of the size model alone often do not agree with the known links
+        warnings.simplefilter(
+            "ignore"
+        )  # fits of the size model alone often do not agree with the known links
         of = modelled_aside if "--others" in sys.argv else modelled_on
         sys.exit(models(of(), next((a for a in sys.argv[1:] if not a.startswith("--")), None)))
     paths = [a for a in sys.argv[1:] if not a.startswith("--")]

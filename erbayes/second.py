@@ -40,7 +40,7 @@ class Second:
     >>> prediction = {1: "a", 2: "a", 3: "a", 4: "b"}
     >>> second = Second.of(prediction, {1: "x", 2: "x"}, by={1: 1, 2: 1, 3: 1, 4: 2})
     >>> second
-    Second('second': 4 records in 2 clusters, 1 labelled units)
+    Second('second' ec1bd601e17d: 4 records in 2 clusters, 1 labelled units)
     >>> second.value("pairwise-precision")
     1.0
     """
@@ -134,8 +134,8 @@ class Second:
 
     def __repr__(self) -> str:
         return (
-            f"Second({self.name!r}: {self.whole.n.sum():,.0f} records in {len(self.whole):,} clusters, "
-            f"{len(self.units):,} labelled units)"
+            f"Second({self.name!r} {self.content[:12]}: {self.whole.n.sum():,.0f} records in "
+            f"{len(self.whole):,} clusters, {len(self.units):,} labelled units)"
         )
 
     @cached_property

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import BoolArray, FloatArray, IntArray
 from ..columns import COMMON_LINKS, PREDICTED_LINKS, RECORDS, pairs
 from ..design import SelectedBySize
 from ..errors import NotIdentified
@@ -38,7 +38,9 @@ class Entities:
     draws : int array, (u,)
         Number of draws of the entity.
     bin : int array, (u,)
-        Bin of its size on the grid.
+        Bin of its size on the grid, or of the size of the cluster of the second clustering that it matches.
+    matched : bool array, (u,)
+        True for those that match a cluster of the second clustering. Their errors are no data of the model.
     """
 
     size: FloatArray
@@ -46,6 +48,7 @@ class Entities:
     foreign: FloatArray
     draws: IntArray
     bin: IntArray
+    matched: BoolArray
 
     def take(self, chosen: Any) -> Entities:
         """Return some of the entities."""
@@ -105,11 +108,6 @@ class Evidence:
     predicted_links: float
     matched: Matched | None = None
 
-    @property
-    def modelled(self) -> Any:
-        """True for sampled entities whose errors are data of the model: those that match no cluster, (u,)."""
-        return np.ones(len(self.entities.size), bool) if self.matched is None else ~self.matched.known
-
     @classmethod
     def of(cls, sample: Sample, second: Second | None = None) -> Evidence:
         """Count the evidence of a sample of entities, beside a second clustering if there is one.
@@ -146,9 +144,11 @@ class Evidence:
         grid = SizeGrid.up_to(max(min(REACH * largest, known.total(RECORDS)), largest))
         draws = np.bincount(sample.expansion.unit, minlength=len(units))
         foreign = 2 * (units.column(PREDICTED_LINKS) - links)
-        modelled = np.ones(len(size), dtype=bool) if matched is None else ~matched.known
-        of_second = size if matched is None else np.where(modelled, size, matched.size[matched.cluster])
-        entities = Entities(size, links, np.maximum(foreign, 0), draws, grid.bin(of_second))
+        of_bin, by_second = size, np.zeros(len(size), dtype=bool)
+        if matched is not None:
+            by_second = matched.known
+            of_bin = np.where(by_second, matched.size[matched.cluster], size)
+        entities = Entities(size, links, np.maximum(foreign, 0), draws, grid.bin(of_bin), by_second)
         records, predicted = known.total(RECORDS), known.total(PREDICTED_LINKS)
         shared = {
             "size": grid.size,
@@ -164,7 +164,7 @@ class Evidence:
             "fixed_size": 1.0 if design.fixed_size else 0.0,
         }
         intrusion = INTRUSION[: int(nearest(INTRUSION, known.size[-1:])[0]) + 2]
-        counted = _drawn(grid, entities) | _counted(grid, intrusion, entities.take(modelled))
+        counted = _drawn(grid, entities) | _counted(grid, intrusion, entities.take(~entities.matched))
         of_prediction = _of_prediction(grid, intrusion, known)
         if matched is not None:
             of_prediction |= matched.data(sample, grid) | {

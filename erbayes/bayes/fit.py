@@ -48,7 +48,7 @@ from .likelihood import DIMS, Factor, factors
 from .model import SizeModel
 from .outcomes import BETWEEN
 from .parts import CompiledPart, PartDraws, drawn_from_prior
-from .population import Completed, completed
+from .population import Completed, completed, of_clusters
 from .posterior import Posterior, Saved
 from .samplers import NUTS, Importance, Sampler, need_draws, problems_of_chains
 
@@ -158,9 +158,9 @@ class Fit(Posterior):
     def between(self, column: Column) -> FloatArray:
         """Return the mean by size of a column that lies between bounds (`BETWEEN`), (chain, draw, J)."""
         between, size = BETWEEN[column], self.evidence.grid.size
-        modelled = self.evidence.modelled
-        entities, values = self.evidence.entities.take(modelled), self.sample.units.column(column)[modelled]
-        counted = between.evidence(entities, values, size)
+        every = self.evidence.entities
+        values = self.sample.units.column(column)[~every.matched]
+        counted = between.evidence(every.take(~every.matched), values, size)
         untied = self._untied("bounded", self.evidence.data | counted, 1 + list(BETWEEN).index(column))
         return between.expected(size, self, untied["bounded_mean"])
 
@@ -214,10 +214,10 @@ class Fit(Posterior):
                 "that need it, or add its mean among entities of each size to erbayes.bayes.EXPECTED"
             )
         sampled = self.sample.units.column(column).sum()
-        matched = self.evidence.matched
+        total, matched = sampled + (self._unsampled * mean).sum(-1), self.evidence.matched
         if matched is not None:
-            sampled = sampled + self.population.standing @ matched.mean(column, self.evidence.grid)
-        return np.asarray(sampled + (self._unsampled * mean).sum(-1))
+            total = total + self.population.standing @ matched.mean(column, self.evidence.grid)
+        return np.asarray(total)
 
     def _links(self, column: Column) -> FloatArray:
         """Return common or true links of the completed populations, scaled to the known predicted links.
@@ -320,6 +320,8 @@ class Fit(Posterior):
         DataFrame, one row per metric
             Columns of `Posterior.table`. If parts have several laws, law_lower and law_upper are the ends of
             the widest range of the intervals under the laws that the sample does not reject (see `laws`).
+            With a second clustering, by_second is the share of the true links that is taken from it (see
+            `by_second`).
 
         Raises
         ------
@@ -327,29 +329,44 @@ class Fit(Posterior):
             A metric whose columns have no draws.
         """
         table = super().table(level, metrics)
+        if self.evidence.matched is not None:
+            table = table.assign(by_second=self.by_second.sum(-1).mean())
         if not self.by_law:
             return table
         under = self.laws(list(table.index), level).query("not rejected").groupby("metric")
         return table.assign(law_lower=under.lower.min(), law_upper=under.upper.max())
 
     @property
+    def by_second(self) -> FloatArray:
+        """Share of the true links in clusters of the second clustering, by size, (chain, draw, J).
+
+        These clusters stand for entities outside the sample. Without a second clustering the shares are 0.
+        """
+        if self.evidence.matched is None:
+            return np.zeros_like(self.by_size["entities"])
+        (true, _, _), left = of_clusters(self.by_size, self.evidence.data), self.evidence.data["left"]
+        all_links = np.maximum(self.population.true, 1.0)[..., None]
+        return np.asarray(self.population.standing * true / np.maximum(left, 1) / all_links)
+
+    @property
     def unseen(self) -> FloatArray:
         """Share of the true links in entities larger than any sampled one, (chain, draw)."""
         size, largest = self.size, self.evidence.entities.size.max()
         links = self.population.number * pairs(size)
-        known = self.evidence.data["sampled_true_links"]
-        return np.asarray(links[..., size > largest].sum(-1) / np.maximum(links.sum(-1) + known, 1.0))
+        return np.asarray(links[..., size > largest].sum(-1) / np.maximum(self.population.true, 1.0))
 
     @cached_property
     def alarms(self) -> list[str]:
         """Sentences about metrics that rest on entities which the sample lacks, each with its remedy.
 
         There is one for recall if more than `UNSEEN` of the true links are expected in entities larger than
-        any sampled one. It has the range over the laws that the sample does not reject.
+        any sampled one. It has the range over the laws that the sample does not reject. There is one if as
+        many are in clusters of the second clustering that are larger than any that a sampled entity matches.
         """
         share, largest = self.unseen.mean(), self.evidence.entities.size.max()
+        alarms = self._by_second_alone()
         if share <= UNSEEN:
-            return []
+            return alarms
         sentences = [
             f"pairwise-recall rests on entities that the sample lacks: {100 * share:.0f} % of the true links "
             f"are expected in entities of more than {largest:,.0f} records, the largest in the sample."
@@ -360,11 +377,22 @@ class Fit(Posterior):
                 "Laws of sizes and errors that the sample does not tell apart put recall between "
                 f"{under.lower.min():.2f} and {under.upper.max():.2f}."
             )
-        remedy = (
-            "Draw records uniformly instead (UniformRecords), or entities with a chance that grows with "
-            "their size, such as its root (BySize(numpy.sqrt))."
-        )
-        return [" ".join([*sentences, remedy])]
+        return [" ".join([*sentences, REMEDY]), *alarms]
+
+    def _by_second_alone(self) -> list[str]:
+        """Return the alarm about clusters of the second clustering that are larger than any matched one."""
+        matched, data = self.evidence.matched, self.evidence.data
+        if matched is None:
+            return []
+        share = (self.by_second @ data["out_of_reach"]).mean()
+        if share <= UNSEEN:
+            return []
+        largest = matched.size[matched.cluster[matched.known]].max()
+        return [
+            f"pairwise-recall rests on the second clustering {matched.second.name!r}: {100 * share:.0f} % of "
+            f"the true links are taken from its clusters of more than {largest:,.0f} records, the largest "
+            f"that a sampled entity matches. {REMEDY}"
+        ]
 
     def explain(self, level: float = 0.95) -> str:
         """Return in words what pairwise precision and recall rest on.
@@ -423,7 +451,8 @@ class Fit(Posterior):
         """Return the log-likelihood of each distinct sampled entity, (chain, draw, entity).
 
         It is the sum of the terms of its size, of its links kept, and of the foreign records that it meets.
-        The first term counts once per draw, the others are given the size.
+        The first term counts once per draw, the others are given the size. With a second clustering there is
+        a term of whether one of its clusters matches the entity. A matched entity has no terms of errors.
 
         Notes
         -----
@@ -553,6 +582,11 @@ class Fit(Posterior):
 
 REJECTED = -4.6
 """Log Bayes factor against the best law, below which a sample rejects a law. It is 1/100."""
+REMEDY = (
+    "Draw records uniformly instead (UniformRecords), or entities with a chance that grows with "
+    "their size, such as its root (BySize(numpy.sqrt))."
+)
+"""What to do if the sample lacks the largest entities."""
 UNSEEN = 0.25
 """Largest share of the true links in entities beyond the sampled sizes for which there is no alarm."""
 LINKS = (COMMON_LINKS, TRUE_LINKS)

@@ -154,17 +154,16 @@ class Matched:
         found = (
             _jackknifed(lambda t, s: np.log(t / s), true, s_true),
             _jackknifed(lambda t, s, c, d: np.log(c / t * s / d), true, s_true, common, s_common),
-            _jackknifed(
-                lambda p, s, c, d: (p - c - s + d) / s, predicted, s_predicted, common, s_common
-            ),
+            _jackknifed(lambda p, s, c, d: (p - c - s + d) / s, predicted, s_predicted, common, s_common),
         )
         return np.array([value for value, _ in found]), np.array([error for _, error in found])
 
 
 def _jackknifed(formula: Callable[..., Any], *terms: FloatArray) -> tuple[float, float]:
-    """Return a formula of sums over pairs and its standard error by the jackknife; 0 ± 1 if it is not defined.
+    """Return a formula of sums over pairs, with its standard error by the jackknife.
 
-    `IMAGINED` pairs that differ by all of their links are added to the variance.
+    `IMAGINED` pairs that differ by all of their links are added to the variance. A formula that is not
+    defined is 0 ± 1.
     """
     n = len(terms[0])
     with np.errstate(divide="ignore", invalid="ignore"):

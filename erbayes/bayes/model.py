@@ -47,27 +47,43 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class WithSecond:
-    """The part for sizes if there is a second clustering: clusters of it that stand for entities, and others.
+    """The part for sizes if there is a second clustering: its clusters that stand for entities, and the rest.
 
-    A cluster of s records stands for an entity if more than half of the records of both are common. It does
-    so with a probability that depends on its size:
+    A cluster stands for an entity if more than half of their records, taken together, are in both. It does so
+    with a probability that depends on its size s:
 
-        P(stands) = exp(-e^(h(s)))
+        P(stands) = 1/(1 + e^(h(s)))
 
-    h is a line in log2 s. All other records, a share ε of all, belong to entities for which no cluster
-    stands. A share 1 - ε of them lies in entities of the sizes of the clusters that do not stand for one, and
-    a share ε in entities whose sizes follow a family. So a second clustering that stands for no entity
-    leaves the family alone.
+    h is a line in log2 s plus a smooth function. Single records have an h of their own. The sampled entities
+    that match a cluster show h. No sampled entity shows whether clusters larger than any that is matched
+    stand: their probability is lower by a share of its own, the doubt.
+
+    The other records are a share ε of all. The clusters that stand for no entity have these records. A share
+    1 - ε of them lies in entities of the sizes of these clusters, and a share ε in entities whose sizes
+    follow a family. So the family holds alone if no cluster stands for an entity.
+
+    An entity differs from the cluster that stands for it. Three differences describe its links: logs of the
+    ratios of true links and of kept shares, and the difference of foreign links as a share of the predicted.
+    Their means are known from matched pairs, with the error of the jackknife. They may change with size,
+    faster if entities and clusters differ by more records.
 
     Parameters
     ----------
     family : SizeFamily
+    single : Prior
+        h of single records.
     level : Prior
         h at the mean log2 size of the sampled entities.
     slope : Prior
         Slope of h per doubling of size.
-    deviation : Prior
-        How links of entities differ from those of the clusters that stand for them, on average.
+    amplitude : float
+        Prior scale of the smooth part of h. Above 0.
+    doubt : Prior
+        Logit of the doubt.
+    difference : Prior
+        Each of the three mean differences.
+    change : Prior
+        Change of each difference per doubling of size, if pairs differ by all of their records.
     """
 
     family: SizeFamily
@@ -75,9 +91,9 @@ class WithSecond:
     level: Prior = Level(-1.5, 2.0)
     slope: Prior = Slope(-0.2, 0.2)
     amplitude: float = 0.5
-    deviation: Prior = Slope(0.0, 0.1)
-    change: Prior = Slope(0.0, 0.3)
     doubt: Prior = Level(-2.5, 1.0)
+    difference: Prior = Slope(0.0, 0.1)
+    change: Prior = Slope(0.0, 0.3)
 
     @property
     def title(self) -> str:
@@ -102,7 +118,7 @@ class WithSecond:
         counts("drawn_sizes", data["draws"], log_p, data["drawn"], dims="entity_size")
         chance = (standing / entities).clip(1e-12, 1 - 1e-12)
         pm.Binomial("matched_entities", data["sampled_entities"], chance, observed=data["matched"])
-        at_pairs = [variable(self.deviation, f"pair_{name}") for name in ("true", "kept", "foreign")]
+        at_pairs = [variable(self.difference, f"pair_{name}") for name in ("true", "kept", "foreign")]
         mean, error = pt.stack(at_pairs), data["pair_error"]
         pm.Normal("pair_differences", mean, error, observed=data["pair_difference"])
         doublings = data["pair_change"] * (data["x"] - data["pair_centre"])
@@ -172,6 +188,10 @@ class SizeModel:
     bounded : Part
         Columns that lie between bounds if an entity errs: pieces, B³ precision and others of
         `outcomes.BETWEEN`.
+    second : Second, optional
+        A second clustering of the same records, counted by `Second.of` with the prediction and the labels of
+        the sample. Its clusters stand for entities with a chance that the sample teaches (`WithSecond`). The
+        other parts then describe the entities for which none stands.
 
     Examples
     --------
@@ -197,10 +217,11 @@ class SizeModel:
 
     def _placed(self, place: str, part: Any) -> Part:
         """Return a part in its place. If it follows one of several laws, each is in that place."""
-        law: Any = lambda v: v
+        placed_laws = laws(part).laws
         if place == "sizes":
-            law = Sizes if self.second is None else WithSecond
-        placed = {k: PlacedPart(place, law(v)) for k, v in laws(part).laws.items()}
+            sizes = Sizes if self.second is None else WithSecond
+            placed_laws = {name: sizes(family) for name, family in placed_laws.items()}
+        placed = {name: PlacedPart(place, law) for name, law in placed_laws.items()}
         return OneOf(placed, part.weights) if isinstance(part, OneOf) else placed[""]
 
     @property

@@ -147,17 +147,17 @@ class Completed:
     ----------
     number : float array, (..., J)
         Unsampled entities of each size, without those for which a cluster of the second clustering stands.
-    standing : float array, (..., J), or 0
+    standing : float array, (..., J)
         Clusters of the second clustering that stand for unsampled entities, by size.
     true, common, false : float arrays, (...)
         Number of true links, of common links, and of false predicted links.
     """
 
     number: FloatArray
+    standing: FloatArray
     true: FloatArray
     common: FloatArray
     false: FloatArray
-    standing: FloatArray | float = 0.0
 
 
 def completed(
@@ -168,7 +168,8 @@ def completed(
     The number of unsampled entities of each size is Poisson. Their mean share of links kept is normal, and
     their foreign links are gamma distributed, with the moments of the model. `tries` populations are drawn
     for each posterior draw. One of them is chosen at random: its weight is larger if its predicted links are
-    near \\|P\\|. Nothing is drawn if all entities are sampled.
+    near \\|P\\|. Nothing is drawn if all entities are sampled. With a second clustering, the number of its
+    clusters that stand for entities is binomial. Their links are known, up to the mean differences of pairs.
 
     Parameters
     ----------
@@ -184,37 +185,35 @@ def completed(
     -------
     Completed
     """
-    s, stands = data["size"], by_size.get("stands")
-    expected = unsampled(by_size["entities"], data, stands)
+    s, expected = data["size"], unsampled(by_size["entities"], data, by_size.get("stands"))
     c2 = s * (s - 1) / 2
     kept, foreign = by_size["kept"], by_size["foreign"]
     spread = np.sqrt(np.maximum(by_size["kept_square"] - kept**2, 0))
     shape = foreign**2 / np.maximum(by_size["foreign_square"] - foreign**2, 1e-12 * foreign**2 + 1e-300)
-    known, standing = np.zeros((3, 1)), 0.0
     expected = np.broadcast_to(expected, (tries, *expected.shape))
-    if stands is not None:
+    standing = np.zeros_like(expected)
+    known_true, known_common, known_foreign = np.zeros((3, 1))
+    if "stands" in by_size:
         left = data["left"].astype(np.int64)
-        standing = rng.binomial(left, stands, expected.shape).astype(float)
-        records = (standing - left * stands) @ (data["left_records"] / np.maximum(left, 1))
-        all_records = np.maximum(expected @ s, 1e-200)
-        expected = expected * (np.maximum(all_records - records, 0) / all_records)[..., None]
-        known = [
+        standing = rng.binomial(left, by_size["stands"], expected.shape).astype(float)
+        # Records of clusters that stand for no entity, beyond those expected, belong to other entities.
+        records = (left * by_size["stands"] - standing) @ (data["left_records"] / np.maximum(left, 1))
+        others = np.maximum(expected @ s, 1e-200)
+        expected = expected * (np.maximum(others + records, 0) / others)[..., None]
+        known_true, known_common, known_foreign = (
             np.einsum("...j,...j", standing, links / np.maximum(left, 1))
             for links in of_clusters(by_size, data)
-        ]
+        )
     number = rng.poisson(expected).astype(float)
     mean = kept + spread / np.sqrt(np.maximum(number, 1)) * rng.standard_normal(number.shape)
     gamma = rng.standard_gamma(number * shape)
     scale = s * foreign / np.where(shape > 0, shape, 1)
-    true = number @ c2 + data["sampled_true_links"] + known[0]
-    common = (number * np.clip(mean, 0, 1)) @ c2 + data["sampled_common_links"] + known[1]
-    false = (np.einsum("...j,...j", scale, gamma) + data["sampled_foreign"] + known[2]) / 2
+    true = number @ c2 + data["sampled_true_links"] + known_true
+    common = (number * np.clip(mean, 0, 1)) @ c2 + data["sampled_common_links"] + known_common
+    false = (np.einsum("...j,...j", scale, gamma) + data["sampled_foreign"] + known_foreign) / 2
     distance = (np.log(common + false) - np.log(data["predicted_links"])) / NEAR
     # The largest of log weights plus Gumbel noise is a draw with these weights.
     chosen = np.argmax(-0.5 * distance**2 + rng.gumbel(size=distance.shape), axis=0)[None]
-
-    def picked(values: FloatArray) -> FloatArray:
-        return np.asarray(np.take_along_axis(values, chosen[..., None], 0)[0])
-
-    links = (np.take_along_axis(v, chosen, 0)[0] for v in (true, common, false))
-    return Completed(picked(number), *links, standing if stands is None else picked(standing))
+    number, standing = (np.take_along_axis(v, chosen[..., None], 0)[0] for v in (number, standing))
+    true, common, false = (np.take_along_axis(v, chosen, 0)[0] for v in (true, common, false))
+    return Completed(number, standing, true, common, false)
