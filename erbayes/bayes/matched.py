@@ -39,7 +39,7 @@ class Matched:
         Records that they have in common.
     left : bool array, (clusters,)
         True for clusters that can match an unsampled entity. The others match a sampled one, or sampled ones
-        have half of their records.
+        have half of their records. After a scan an element stands for `Second.count` clusters.
     """
 
     second: Second
@@ -94,12 +94,15 @@ class Matched:
         """Return the mean of a column among the clusters left of each size, (J,); 0 if there are none."""
         return self._total(self.second.whole.column(column), grid) / np.maximum(self._left(grid), 1)
 
-    def _left(self, grid: SizeGrid) -> IntArray:
-        return np.bincount(grid.bin(self.size[self.left]), minlength=len(grid.size))
+    def _left(self, grid: SizeGrid) -> FloatArray:
+        return self._total(np.ones(len(self.size)), grid)
 
     def _total(self, values: FloatArray, grid: SizeGrid) -> FloatArray:
-        bins = grid.bin(self.size[self.left])
-        return np.bincount(bins, values[self.left], len(grid.size)).astype(float)
+        """Return the sum of values of the clusters left of each size, (J,)."""
+        return self._sum(values * self.left, grid)
+
+    def _sum(self, values: FloatArray, grid: SizeGrid) -> FloatArray:
+        return np.bincount(grid.bin(self.size), values * self.second.count, len(grid.size)).astype(float)
 
     def data(self, sample: Sample, grid: SizeGrid) -> dict[str, Any]:
         """Count the data of `contract.SECOND_DATA`, except of the entities."""
@@ -108,10 +111,10 @@ class Matched:
         foreign = 2 * (whole.column(PREDICTED_LINKS) - common)
         difference, error = self._differences(sample)
         return {
-            "second": self.used * np.bincount(bins, minlength=J),
-            "second_records": self.used * np.bincount(bins, self.size, J).astype(float),
+            "second": self.used * self._sum(np.ones(len(bins)), grid),
+            "second_records": self.used * self._sum(self.size, grid),
             "out_of_reach": (np.arange(J) > bins[self.cluster[self.known]].max(initial=-1)).astype(float),
-            "left": self._left(grid).astype(float),
+            "left": self._left(grid),
             "left_records": self._total(self.size, grid),
             "left_true": self._total(whole.column(TRUE_LINKS), grid),
             "left_common": self._total(common, grid),
