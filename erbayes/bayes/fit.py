@@ -25,6 +25,7 @@ from ..columns import (
     B3_RECALL_MEAN,
     COMMON_LINKS,
     EXACT,
+    RECORDS,
     TRUE_LINKS,
     ClusterSum,
     Column,
@@ -50,7 +51,7 @@ from .likelihood import DIMS, Factor, factors
 from .model import SizeModel
 from .outcomes import BETWEEN
 from .parts import CompiledPart, PartDraws, drawn_from_prior
-from .population import Completed, completed
+from .population import Completed, completed, of_clusters
 from .posterior import Posterior, Saved
 from .samplers import NUTS, Importance, Sampler, need_draws, problems_of_chains
 
@@ -160,7 +161,9 @@ class Fit(Posterior):
     def between(self, column: Column) -> FloatArray:
         """Return the mean by size of a column that lies between bounds (`BETWEEN`), (chain, draw, J)."""
         between, size = BETWEEN[column], self.evidence.grid.size
-        counted = between.evidence(self.evidence.entities, self.evidence.units.column(column), size)
+        every = self.evidence.entities
+        values = self.evidence.units.column(column)[~every.matched]
+        counted = between.evidence(every.take(~every.matched), values, size)
         untied = self._untied("bounded", self.evidence.data | counted, 1 + list(BETWEEN).index(column))
         return between.expected(size, self, untied["bounded_mean"])
 
@@ -215,7 +218,10 @@ class Fit(Posterior):
                 "that need it, or add its mean among entities of each size to erbayes.bayes.EXPECTED"
             )
         sampled = self.evidence.units.column(column).sum()
-        return np.asarray(sampled + (self._unsampled * mean).sum(-1))
+        total, matched = sampled + (self._unsampled * mean).sum(-1), self.evidence.matched
+        if matched is not None:
+            total = total + self.population.standing @ matched.mean(column, self.evidence.grid)
+        return np.asarray(total)
 
     def _links(self, column: Column) -> FloatArray:
         """Return common or true links of the completed populations, scaled to the known predicted links.
@@ -235,6 +241,9 @@ class Fit(Posterior):
         """Unsampled entities of each size, (chain, draw, J). Their records and the sample's add to N."""
         number = self.population.number
         records = self.evidence.records - self.evidence.data["sampled_records"]
+        if self.evidence.matched is not None:
+            of_cluster = self.evidence.matched.mean(RECORDS, self.evidence.grid)
+            records = np.maximum(records - self.population.standing @ of_cluster, 0)
         return np.asarray(number * (records / np.maximum(number @ self.size, 1.0))[..., None])
 
     def identifies(self, metric: Metric) -> bool:
@@ -315,6 +324,8 @@ class Fit(Posterior):
         DataFrame, one row per metric
             Columns of `Posterior.table`. If parts have several laws, law_lower and law_upper are the ends of
             the widest range of the intervals under the laws that the sample does not reject (see `laws`).
+            With a second clustering, by_second is the share of the true links that is taken from it (see
+            `by_second`).
 
         Raises
         ------
@@ -322,29 +333,44 @@ class Fit(Posterior):
             A metric whose columns have no draws.
         """
         table = super().table(level, metrics)
+        if self.evidence.matched is not None:
+            table = table.assign(by_second=self.by_second.sum(-1).mean())
         if not self.by_law:
             return table
         under = self.laws(list(table.index), level).query("not rejected").groupby("metric")
         return table.assign(law_lower=under.lower.min(), law_upper=under.upper.max())
 
     @property
+    def by_second(self) -> FloatArray:
+        """Share of the true links in clusters of the second clustering, by size, (chain, draw, J).
+
+        These clusters stand for entities outside the sample. Without a second clustering the shares are 0.
+        """
+        if self.evidence.matched is None:
+            return np.zeros_like(self.by_size["entities"])
+        (true, _, _), left = of_clusters(self.by_size, self.evidence.data), self.evidence.data["left"]
+        all_links = np.maximum(self.population.true, 1.0)[..., None]
+        return np.asarray(self.population.standing * true / np.maximum(left, 1) / all_links)
+
+    @property
     def unseen(self) -> FloatArray:
         """Share of the true links in entities larger than any sampled one, (chain, draw)."""
         size, largest = self.size, self.evidence.entities.size.max()
         links = self.population.number * pairs(size)
-        known = self.evidence.data["sampled_true_links"]
-        return np.asarray(links[..., size > largest].sum(-1) / np.maximum(links.sum(-1) + known, 1.0))
+        return np.asarray(links[..., size > largest].sum(-1) / np.maximum(self.population.true, 1.0))
 
     @cached_property
     def alarms(self) -> list[str]:
         """Sentences about metrics that rest on entities which the sample lacks, each with its remedy.
 
         There is one for recall if more than `UNSEEN` of the true links are expected in entities larger than
-        any sampled one. It has the range over the laws that the sample does not reject.
+        any sampled one. It has the range over the laws that the sample does not reject. There is one if as
+        many are in clusters of the second clustering that are larger than any that a sampled entity matches.
         """
         share, largest = self.unseen.mean(), self.evidence.entities.size.max()
+        alarms = self._by_second_alone()
         if share <= UNSEEN:
-            return []
+            return alarms
         sentences = [
             f"pairwise-recall rests on entities that the sample lacks: {100 * share:.0f} % of the true links "
             f"are expected in entities of more than {largest:,.0f} records, the largest in the sample."
@@ -355,11 +381,22 @@ class Fit(Posterior):
                 "Laws of sizes and errors that the sample does not tell apart put recall between "
                 f"{under.lower.min():.2f} and {under.upper.max():.2f}."
             )
-        remedy = (
-            "Draw records uniformly instead (UniformRecords), or entities with a chance that grows with "
-            "their size, such as its root (BySize(numpy.sqrt))."
-        )
-        return [" ".join([*sentences, remedy])]
+        return [" ".join([*sentences, REMEDY]), *alarms]
+
+    def _by_second_alone(self) -> list[str]:
+        """Return the alarm about clusters of the second clustering that are larger than any matched one."""
+        matched, data = self.evidence.matched, self.evidence.data
+        if matched is None:
+            return []
+        share = (self.by_second @ data["out_of_reach"]).mean()
+        if share <= UNSEEN:
+            return []
+        largest = matched.size[matched.cluster[matched.known]].max()
+        return [
+            f"pairwise-recall rests on the second clustering {matched.second.name!r}: {100 * share:.0f} % of "
+            f"the true links are taken from its clusters of more than {largest:,.0f} records, the largest "
+            f"that a sampled entity matches. {REMEDY}"
+        ]
 
     def explain(self, level: float = 0.95) -> str:
         """Return in words what pairwise precision and recall rest on.
@@ -418,7 +455,8 @@ class Fit(Posterior):
         """Return the log-likelihood of each distinct sampled entity, (chain, draw, entity).
 
         It is the sum of the terms of its size, of its links kept, and of the foreign records that it meets.
-        The first term counts once per draw, the others are given the size.
+        The first term counts once per draw, the others are given the size. With a second clustering there is
+        a term of whether one of its clusters matches the entity. A matched entity has no terms of errors.
 
         Notes
         -----
@@ -548,6 +586,11 @@ class Fit(Posterior):
 
 REJECTED = -4.6
 """Log Bayes factor against the best law, below which a sample rejects a law. It is 1/100."""
+REMEDY = (
+    "Draw records uniformly instead (UniformRecords), or entities with a chance that grows with "
+    "their size, such as its root (BySize(numpy.sqrt))."
+)
+"""What to do if the sample lacks the largest entities."""
 UNSEEN = 0.25
 """Largest share of the true links in entities beyond the sampled sizes for which there is no alarm."""
 COMPLETED = (COMMON_LINKS, TRUE_LINKS)
@@ -715,8 +758,9 @@ def _fitted(
 ) -> Fit:
     """Fit a model by a sampler, and warn of problems."""
     need_draws(sampler.draws)
-    model, evidence = SizeModel() if model is None else model, Evidence.of(sample, domain, links)
+    model = SizeModel() if model is None else model
     need_object(model, "tied", "a model is an object such as SizeModel()")
+    evidence = Evidence.of(sample, domain, links, model.second)
     tied = {place: laws(part) for place, part in model.tied.items()}
     compiled = [CompiledPart.of(law, evidence.data) for part in tied.values() for law in part.laws.values()]
     drawn = iter(sampler(compiled, rng))
