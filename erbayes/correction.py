@@ -506,9 +506,11 @@ def cross_fitted(target: FloatArray, effects: FloatArray, unit: IntArray) -> Flo
 def _step(target: FloatArray, effect: FloatArray, unit: IntArray) -> FloatArray:
     """Return Σ target effect / Σ effect² of the other folds, cut to [0, 1], for each draw, (n,).
 
-    Units are dealt to folds in order of their effects, so that each fold has its share of large ones.
+    Units are dealt to folds in order of their effects, so that each fold has its share of large ones. Effects
+    are rounded for this, or the order of equal ones would be that of errors of the last digit.
     """
-    order = np.lexsort((unit, np.abs(effect)))
+    size = np.abs(effect)
+    order = np.lexsort((unit, np.round(size / (size.max() or 1.0), 9)))
     first = np.diff(unit[order], prepend=-1) != 0
     fold = np.empty(len(unit), dtype=np.int64)
     fold[order] = (np.cumsum(first) - 1) % FOLDS

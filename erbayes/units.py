@@ -58,7 +58,8 @@ class KnownTotals:
     Attributes
     ----------
     size, count : float arrays, (h,)
-        Distinct sizes of predicted clusters, in records, and how many clusters have each.
+        Distinct sizes of predicted clusters, in records, and how many clusters have each. If the records of a
+        domain are counted alone, a cluster counts by the share of its records that the domain has.
     singletons : bool
         False if the number of predicted singletons is not known.
     """

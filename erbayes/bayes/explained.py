@@ -71,7 +71,7 @@ def _sample(fit: Fit) -> list[str]:
 
 
 def _prediction(fit: Fit) -> list[str]:
-    evidence, known = fit.evidence, fit.sample.units.known
+    evidence, known = fit.evidence, fit.evidence.units.known
     assert known is not None  # a fit needs the sizes of predicted clusters
     links, largest = known.count * pairs(known.size), evidence.entities.size.max()
     beyond = links[known.size > largest].sum() / max(links.sum(), 1.0)

@@ -246,7 +246,7 @@ def in_words(columns: Iterable[Any], path: Path) -> str:
 
 
 CLUSTERS = "{:,} records in {:,} clusters"
-_LABELS = "{:,} labelled records of {:,} entities"
+LABELLED = "{:,} labelled records of {:,} entities"
 
 
 def clustering_of(table: pd.DataFrame, path: Path, what: str, sizes: str) -> tuple[Clustering, str]:
@@ -632,10 +632,10 @@ class Inputs:
             frame = read_columns(path, {"record": self.reading.record}, spare=1)
         if self.returned is not None:
             labels = Clustering.of(self.returned.labels, "labels")
-            read = f"{_LABELS.format(len(labels.records), len(labels.clusters))} ({self.labels})"
+            read = f"{LABELLED.format(len(labels.records), len(labels.clusters))} ({self.labels})"
         else:
             table = read_columns(self.labels, {"record": self.reading.record, "entity": self.entity})
-            labels, read = clustering_of(table, self.labels, "labels", _LABELS)
+            labels, read = clustering_of(table, self.labels, "labels", LABELLED)
         shared = {"frame": frame, "labels": labels, "blocks": None, "missing": self.missing}
         if self.blocks is not None:
             table = read_columns(self.blocks, {"record": self.reading.record, "block": None})
@@ -683,7 +683,7 @@ class One(Predicted, Inputs):
         labels = returned.labels
         with self.reading.opened(self.part) as (prediction, read):
             units = returned.units(prediction, missing=self.missing)
-        read = f"{read}; {_LABELS.format(len(labels), labels.nunique())} ({self.labels})"
+        read = f"{read}; {LABELLED.format(len(labels), labels.nunique())} ({self.labels})"
         message(f"read {read}")
         note_unresolved(returned)
         return Sample(units, design), read
@@ -771,7 +771,7 @@ class Several(Inputs):
                 record=self.reading.record,
                 cluster={name: part.cluster for name, part in parts.items()},
                 database=DuckDB(self.reading.memory_limit),
-                **shared,
+                **shared | grouped,
             )
         else:
             predictions = {name: self.reading.scan(part, shared | grouped) for name, part in parts.items()}

@@ -168,7 +168,7 @@ def composed(
     counted = database.keep(f"SELECT {v}c, g, COUNT(*) AS n FROM {table} GROUP BY {v}c, g")
     found = rows(f"SELECT {v}SUM(CASE WHEN g IS NULL THEN n ELSE 0 END) FROM {counted}{by}")
     unknown = {of: int(number) for of, number in found}
-    alike = database.keep(f"SELECT {v}c, {database.alike()} AS f FROM {counted} GROUP BY {v}c")
+    alike = database.keep(f"SELECT {v}c, {database.alike('c', 'g', 'n')} AS f FROM {counted} GROUP BY {v}c")
     first, second = (f"SELECT {v}c, {x} FROM {y}" for x, y in (("g, n", counted), ("f", alike)))
     kinds = database.fetched(
         f"SELECT {b}a.f, b.g, b.n, COUNT(*) FROM ({first} WHERE g IS NOT NULL) AS b JOIN ({second}) AS a "

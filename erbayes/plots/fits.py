@@ -33,7 +33,7 @@ def size_distribution(fit: Fit, *, ax: Axes | None = None) -> Axes:
     Heights are numbers of entities of one size. Circles estimate them from the sample alone: the draws of a
     bin are divided by the chance of its size, and scaled so that their records add up to N.
     """
-    evidence, known = fit.evidence, fit.sample.units.known
+    evidence, known = fit.evidence, fit.evidence.units.known
     assert known is not None  # a fit needs the sizes of predicted clusters
     grid, entities = evidence.grid, evidence.entities
     weighted = np.bincount(entities.bin, entities.draws, len(grid.size)) / evidence.data["selection"]
