@@ -770,7 +770,11 @@ def _fitted(
     population = completed(draws.by_size, evidence.data, rng)
     fit = Fit(sample, model, evidence, draws, population, int(rng.integers(2**31)), parts)
     if links_out_of_reach(evidence.units) < 0.1:
-        out = out_of_balance(sample) if domain is None else domains_out_of_balance(sample, [domain], links)
+        out = (
+            out_of_balance(sample)
+            if domain is None
+            else domains_out_of_balance(sample, [domain], links, fewest=0)
+        )
         for alarm in out:
             warnings.warn(f"{alarm} A size model relies on the known total.", Alarm, stacklevel=3)
     problems = fit.problems()
