@@ -262,34 +262,39 @@ def joint(
 def _joint(
     name: str, known: pd.DataFrame, kinds: pd.DataFrame, of_record: dict[Any, tuple[Any, Any]]
 ) -> Joint:
-    """Make the counts of clusters that are known one by one, and of kinds of all clusters, in order."""
+    """Make the counts of clusters that are known one by one, and of kinds of all clusters, in order.
+
+    The columns of `kinds` are taken out one by one, since they may be large.
+    """
     known = known.sort_values(["s", "c"])  # lists of ids came one by one
     own, keys = pd.factorize(known["s"])
     cluster, _ = pd.factorize(known["c"])
-    fingerprint = kinds["f"].to_numpy()
+    fingerprint = kinds.pop("f").to_numpy()
     begins = np.append(True, fingerprint[1:] != fingerprint[:-1])
-    kind, fingerprints = np.cumsum(begins) - 1, fingerprint[begins]
+    fingerprints, left = pd.Index(fingerprint[begins]), kinds.pop("count").to_numpy(dtype=float)[begins]
     first = np.unique(own, return_index=True)[1]
-    single = pd.Index(fingerprints).get_indexer(pd.Index(known["f"].iloc[first]))
-    left = np.zeros(len(fingerprints))
-    left[kind] = kinds["count"].to_numpy(dtype=float)
+    single = fingerprints.get_indexer(pd.Index(known["f"].iloc[first]))
     left -= np.bincount(single[single >= 0], minlength=len(left))
     if (single < 0).any() or (left < 0).any():
         raise DataError(CHANGED.format(name=name))
-    row = np.cumsum(left > 0) - 1 + len(keys)
-    used = np.repeat(np.arange(len(kinds)), kinds["k"].to_numpy(dtype=np.int64))
-    used = used[left[kind[used]] > 0]
     place = {pair: i for i, pair in enumerate(zip(known["s"].tolist(), known["c"].tolist(), strict=True))}
     piece_of = {record: place.get((s, c), -1) for record, (c, s) in of_record.items()}
     if -1 in piece_of.values():
         raise DataError(CHANGED.format(name=name))
+    kind = np.cumsum(begins) - 1
+    times = np.where(left[kind] > 0, kinds.pop("k").to_numpy(dtype=np.int64), 0)
+    row = np.cumsum(left > 0) - 1 + len(keys)
+    n, m = (
+        np.append(known[c].to_numpy(dtype=float), np.repeat(kinds.pop(c).to_numpy(dtype=float), times))
+        for c in ("n", "m")
+    )
     return Joint(
         name,
-        unit=np.concatenate([own, row[kind[used]]]),
-        cluster=np.concatenate([cluster, np.full(len(used), -1)]),
-        n=np.concatenate([known["n"].to_numpy(dtype=float), kinds["n"].to_numpy(dtype=float)[used]]),
-        m=np.concatenate([known["m"].to_numpy(dtype=float), kinds["m"].to_numpy(dtype=float)[used]]),
-        count=np.concatenate([np.ones(len(keys)), left[left > 0]]),
+        unit=np.append(own, np.repeat(row[kind], times)),
+        cluster=np.append(cluster, np.full(len(n) - len(cluster), -1)),
+        n=n,
+        m=m,
+        count=np.append(np.ones(len(keys)), left[left > 0]),
         piece_of=pd.Series(list(piece_of.values()), index=pd.Index(list(piece_of)), dtype=np.int64),
     )
 
