@@ -16,8 +16,8 @@ good, and of 1.03 where it is of no use.
 
 With `--model` it compares fast fits of the size model with and without a second clustering, under uniform
 clusters with 100 draws, 40 samples per cell. In most cases the prediction splits giants. `--model --others`
-takes the cases on which this was judged, and `--model --later` those of a first judgement. It exits 1 if the coverage of pairwise recall is below .93 on
-average over the cases with a good second clustering.
+takes the cases on which this was judged, and `--model --later` those of a first judgement. It exits 1 if
+the coverage of pairwise recall is below .93 on average over the cases with a good second clustering.
 
 With one core it takes a quarter of an hour for each group.
 """

@@ -141,8 +141,8 @@ class Matched:
     def _differences(self, sample: Sample) -> tuple[FloatArray, FloatArray]:
         """Return how matched entities differ from their clusters, with standard errors, (3,) each.
 
-        The differences are logs of the ratios of true links and of kept shares, and that of foreign links (see
-        `_more`). Standard errors are those of the jackknife over pairs.
+        The differences are logs of the ratios of true links and of kept shares, and that of foreign links
+        (see `_more`). Standard errors are those of the jackknife over pairs.
         """
         units, whole = sample.units, self.second.whole
         design: Any = sample.design
@@ -163,7 +163,7 @@ class Matched:
 
 
 def _more(foreign: Any, of_cluster: Any, predicted: Any) -> Any:
-    """Return the difference of foreign links: a share of a cluster's own if negative, else of its predicted."""
+    """Return the difference of foreign links: a share of a cluster's own if negative, else of predicted."""
     difference = foreign - of_cluster
     return np.where(difference < 0, difference / of_cluster, difference / predicted)
 
