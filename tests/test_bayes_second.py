@@ -136,8 +136,7 @@ def test_differences_of_pairs_by_leaving_each_out():
 
     def three(y):
         t, f, p, T, F, Q = y.sum(axis=0)
-        more = (p - f) - (Q - F)
-        return np.array([np.log(t / T), np.log(f / t) - np.log(F / T), more / (Q - F if more < 0 else Q)])
+        return np.array([np.log(t / T), np.log(f / t) - np.log(F / T), ((p - f) - (Q - F)) / Q])
 
     out = np.array([three(np.delete(x, i, axis=0)) for i in range(len(x))])
     variance = (len(x) - 1) * out.var(axis=0) + (0.5 / len(x)) ** 2
@@ -206,8 +205,7 @@ def one_by_one(draws):
         true = data["left_true"][j] / n * by["stands_true"][0, j]
         share = data["left_common"][j] / max(data["left_true"][j], 1) * by["stands_kept"][0, j]
         predicted = (2 * data["left_common"][j] + data["left_foreign"][j]) / n
-        more, foreign = by["stands_foreign"][0, j], data["left_foreign"][j] / n
-        foreign += more * (foreign if more < 0 else predicted)
+        foreign = max(data["left_foreign"][j] / n + by["stands_foreign"][0, j] * predicted, 0)
         for _ in range(int(n)):
             stands = rng.random(draws) < by["stands"][0, j]
             worth = np.array([true, true * min(share, 1), foreign / 2, data["left_records"][j] / n])

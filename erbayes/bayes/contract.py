@@ -109,8 +109,7 @@ SECOND_DATA: dict[str, Datum] = {
     "left_foreign": Datum("pairs of a record of a cluster left with a foreign one, predicted", (BIN,)),
     "pair_difference": Datum(
         "how matched entities differ from their clusters: logs of the ratios of true links and of kept "
-        "shares; difference of foreign links, as a share of the cluster's own if negative, of its predicted "
-        "links if positive",
+        "shares, and the difference of foreign links as a share of the predicted",
         ("pair",),
     ),
     "pair_error": Datum("standard errors of `pair_difference`", ("pair",)),

@@ -141,8 +141,8 @@ class Matched:
     def _differences(self, sample: Sample) -> tuple[FloatArray, FloatArray]:
         """Return how matched entities differ from their clusters, with standard errors, (3,) each.
 
-        The differences are logs of the ratios of true links and of kept shares, and that of foreign links
-        (see `_more`). Standard errors are those of the jackknife over pairs.
+        The differences are logs of the ratios of true links and of kept shares, and the difference of the
+        foreign links as a share of the predicted ones. Standard errors are those of the jackknife over pairs.
         """
         units, whole = sample.units, self.second.whole
         design: Any = sample.design
@@ -157,15 +157,9 @@ class Matched:
         found = (
             _jackknifed(lambda t, s: np.log(t / s), true, s_true),
             _jackknifed(lambda t, s, c, d: np.log(c / t * s / d), true, s_true, common, s_common),
-            _jackknifed(_more, predicted - common, s_predicted - s_common, s_predicted),
+            _jackknifed(lambda o, c, p: (o - c) / p, predicted - common, s_predicted - s_common, s_predicted),
         )
         return np.array([value for value, _ in found]), np.array([error for _, error in found])
-
-
-def _more(foreign: Any, of_cluster: Any, predicted: Any) -> Any:
-    """Return the difference of foreign links: a share of a cluster's own if negative, else of predicted."""
-    difference = foreign - of_cluster
-    return np.where(difference < 0, difference / of_cluster, difference / predicted)
 
 
 def _jackknifed(formula: Callable[..., Any], *terms: FloatArray) -> tuple[float, float]:

@@ -63,8 +63,7 @@ class WithSecond:
     stands for an entity.
 
     An entity differs from the cluster that stands for it. Three differences describe its links: logs of the
-    ratios of true links and of kept shares, and the difference of foreign links. This is a share of the
-    cluster's foreign links if it is negative, and of its predicted links if it is positive.
+    ratios of true links and of kept shares, and the difference of foreign links as a share of the predicted.
     Their means are known from matched pairs, with the error of the jackknife. They may change with size,
     faster if entities and clusters differ by more records.
 
@@ -81,8 +80,8 @@ class WithSecond:
         Prior scale of the smooth part of h. Above 0.
     doubt : Prior
         Logit of the doubt.
-    difference, of_foreign : Prior
-        Mean differences: each of the first two, and the third.
+    difference : Prior
+        Each of the three mean differences.
     change : Prior
         Change of each difference per doubling of size, if pairs differ by all of their records.
     """
@@ -94,7 +93,6 @@ class WithSecond:
     amplitude: float = 0.5
     doubt: Prior = Level(-2.0, 3.0)
     difference: Prior = Slope(0.0, 0.1)
-    of_foreign: Prior = Slope(0.0, 0.3)
     change: Prior = Slope(0.0, 0.3)
 
     @property
@@ -120,14 +118,14 @@ class WithSecond:
         counts("drawn_sizes", data["draws"], log_p, data["drawn"], dims="entity_size")
         chance = (standing / entities).clip(1e-12, 1 - 1e-12)
         pm.Binomial("matched_entities", data["sampled_entities"], chance, observed=data["matched"])
-        priors = {"true": self.difference, "kept": self.difference, "foreign": self.of_foreign}
-        at_pairs = [variable(prior, f"pair_{name}") for name, prior in priors.items()]
+        names = ("true", "kept", "foreign")
+        at_pairs = [variable(self.difference, f"pair_{name}") for name in names]
         mean, error = pt.stack(at_pairs), data["pair_error"]
         pm.Normal("pair_differences", mean, error, observed=data["pair_difference"])
         doublings = data["pair_change"] * (data["x"] - data["pair_centre"])
         true, kept, foreign = (
             level + variable(self.change, f"pair_{name}_slope") * doublings
-            for name, level in zip(priors, at_pairs, strict=True)
+            for name, level in zip(names, at_pairs, strict=True)
         )
         return {
             "entities": entities,

@@ -113,9 +113,8 @@ def of_clusters(by_size: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[An
     """
     true = data["left_true"] * by_size["stands_true"]
     kept = (data["left_common"] / data["left_true"].clip(1, np.inf) * by_size["stands_kept"]).clip(0, 1)
-    predicted, more = 2 * data["left_common"] + data["left_foreign"], by_size["stands_foreign"]
-    foreign = data["left_foreign"] * (1 + more.clip(-1, 0)) + predicted * more.clip(0, np.inf)
-    return true, true * kept, foreign
+    predicted = 2 * data["left_common"] + data["left_foreign"]
+    return true, true * kept, (data["left_foreign"] + by_size["stands_foreign"] * predicted).clip(0, np.inf)
 
 
 def unsampled(entities: Any, data: Mapping[str, Any], stands: Any = None) -> Any:
