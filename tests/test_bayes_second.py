@@ -70,7 +70,7 @@ def sets(clusters):
 
 def test_matches_and_clusters_left_are_those_of_sets_of_records():
     second, at = noisy(0.15), sample(3)
-    evidence = Evidence.of(at, eb.Second.of(world()[1], labels(3), second))
+    evidence = Evidence.of(at, second=eb.Second.of(world()[1], labels(3), second))
     entities, clusters, predicted = sets(labels(3)), sets(second), sets(world()[1])
     of_record = {r: k for k, records in predicted.items() for r in records}
     matched, left = {}, {}
@@ -118,7 +118,7 @@ def test_matches_and_clusters_left_are_those_of_sets_of_records():
 
 def test_differences_of_pairs_by_leaving_each_out():
     second, entities = noisy(0.1), sets(labels(3))
-    data = Evidence.of(sample(3), eb.Second.of(world()[1], labels(3), second)).data
+    data = Evidence.of(sample(3), second=eb.Second.of(world()[1], labels(3), second)).data
     clusters, predicted = sets(second), sets(world()[1])
     of_record = {r: k for k, records in predicted.items() for r in records}
     rows, changed, records_of = [], 1, 1
@@ -146,7 +146,7 @@ def test_differences_of_pairs_by_leaving_each_out():
 
 
 def test_the_data_are_those_of_the_dictionary():
-    data = Evidence.of(sample(3), eb.Second.of(world()[1], labels(3), noisy(0.1))).data
+    data = Evidence.of(sample(3), second=eb.Second.of(world()[1], labels(3), noisy(0.1))).data
     assert set(data) == set(DATA) | set(SECOND_DATA)
     lengths = {dim: len(values) for dim, values in coords(data).items()}
     for name, datum in SECOND_DATA.items():

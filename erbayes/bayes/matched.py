@@ -157,7 +157,7 @@ class Matched:
         found = (
             _jackknifed(lambda t, s: np.log(t / s), true, s_true),
             _jackknifed(lambda t, s, c, d: np.log(c / t * s / d), true, s_true, common, s_common),
-            _jackknifed(lambda p, s, c, d: (p - c - s + d) / s, predicted, s_predicted, common, s_common),
+            _jackknifed(lambda o, c, p: (o - c) / p, predicted - common, s_predicted - s_common, s_predicted),
         )
         return np.array([value for value, _ in found]), np.array([error for _, error in found])
 

@@ -58,9 +58,9 @@ class WithSecond:
     that match a cluster show h. No sampled entity shows whether clusters larger than any that is matched
     stand: their probability is lower by a share of its own, the doubt.
 
-    The other records are a share ε of all. The clusters that stand for no entity have these records. A share
-    1 - ε of them lies in entities of the sizes of these clusters, and a share ε in entities whose sizes
-    follow a family. So the family holds alone if no cluster stands for an entity.
+    The other records are a share ε of all. A share 1 - ε of them lies in entities of the sizes of predicted
+    clusters, and a share ε in entities whose sizes follow a family. So the family holds alone if no cluster
+    stands for an entity.
 
     An entity differs from the cluster that stands for it. Three differences describe its links: logs of the
     ratios of true links and of kept shares, and the difference of foreign links as a share of the predicted.
@@ -91,7 +91,7 @@ class WithSecond:
     level: Prior = Level(-1.5, 2.0)
     slope: Prior = Slope(-0.2, 0.2)
     amplitude: float = 0.5
-    doubt: Prior = Level(-2.5, 1.0)
+    doubt: Prior = Level(-2.0, 3.0)
     difference: Prior = Slope(0.0, 0.1)
     change: Prior = Slope(0.0, 0.3)
 
@@ -108,23 +108,24 @@ class WithSecond:
         doubt = pm.math.sigmoid(variable(self.doubt, "fails_out_of_reach"))
         stands = pm.math.sigmoid(-log_odds) * (1 - doubt * data["out_of_reach"])
         size, standing = data["size"], data["second"] * stands
-        failing = data["second_records"] * (1 - stands)
+        as_predicted = pt.exp(normalised(data["log_predicted"] + pt.log(size)))
         others = 1 - (data["second_records"] * stands).sum() / data["records"]
         weights = tensor(self.family.log_weights(data), "log_weights", self.title)
-        of_family = data["records"] * others * pt.exp(normalised(weights + pt.log(size)))
-        rest = (others * of_family + (1 - others) * failing) / size
+        of_family = pt.exp(normalised(weights + pt.log(size)))
+        rest = data["records"] * others * (others * of_family + (1 - others) * as_predicted) / size
         entities = rest + standing
         log_p = normalised(pt.log(entities) + pt.log(data["selection"]))
         counts("drawn_sizes", data["draws"], log_p, data["drawn"], dims="entity_size")
         chance = (standing / entities).clip(1e-12, 1 - 1e-12)
         pm.Binomial("matched_entities", data["sampled_entities"], chance, observed=data["matched"])
-        at_pairs = [variable(self.difference, f"pair_{name}") for name in ("true", "kept", "foreign")]
+        names = ("true", "kept", "foreign")
+        at_pairs = [variable(self.difference, f"pair_{name}") for name in names]
         mean, error = pt.stack(at_pairs), data["pair_error"]
         pm.Normal("pair_differences", mean, error, observed=data["pair_difference"])
         doublings = data["pair_change"] * (data["x"] - data["pair_centre"])
         true, kept, foreign = (
             level + variable(self.change, f"pair_{name}_slope") * doublings
-            for name, level in zip(("true", "kept", "foreign"), at_pairs, strict=True)
+            for name, level in zip(names, at_pairs, strict=True)
         )
         return {
             "entities": entities,
