@@ -167,8 +167,8 @@ def test_a_fit_has_each_combination_of_laws(clusters):
     told = clusters.laws([P, R])
     assert told.index.names == ["metric", "law"] and len(told) == 12
     assert told.log_evidence.max() == 0 and (told.rejected == (told.log_evidence < REJECTED)).all()
-    under = clusters.by_law["giants, bounded"].apply(R)
-    row = told.loc[("pairwise-recall", "giants, bounded")]
+    under = clusters.by_law["giants, threshold"].apply(R)
+    row = told.loc[("pairwise-recall", "giants, threshold")]
     assert [row.estimate, row.lower, row.upper] == pytest.approx([under.mean[0], *under.interval()[0]])
     table = clusters.table(metrics=[R, P])
     kept = told[~told.rejected]
@@ -273,7 +273,7 @@ def test_the_explanation_has_facts_of_the_fit(make):
         three = [100 * np.mean(wanted), *(100 * np.quantile(wanted, [0.025, 0.975]))]
         assert number(text, pattern) == pytest.approx(three, abs=0.51), pattern
 
-    for place, names in (("sizes", ("predicted", "giants")), ("retention", ("usual", "uneven", "bounded"))):
+    for place, names in (("sizes", ("predicted", "giants")), ("retention", ("usual", "uneven", "threshold"))):
         law = clusters.draws.parameters[f"{place}_law"]
         for i, name in enumerate(names):
             after, before = number(laws_, rf"'{name}' (\S+) \(before the sample (\d\.\d\d)\)")
