@@ -6,6 +6,7 @@ from functools import cache
 from html import escape
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import logsumexp
 
@@ -190,6 +191,21 @@ def test_recall_of_split_giants_raises_an_alarm_under_clusters_and_none_under_re
     assert records.alarms == []
     (lower, upper), *_ = records.apply(R).interval()
     assert lower <= truth <= upper
+
+
+def test_a_sample_of_records_finds_the_size_above_which_entities_are_cut():
+    pop = population(Zeta(1.9, 800), 12_000, 5)
+    cut_above = pop.groupby(pop).transform("size") > 60
+    third = pd.Series(np.random.default_rng(1).integers(3, size=len(pop)), pop.index)
+    world = Population(pop.astype(str) + "-" + third.where(cut_above, 0).astype(str), pop)
+    fit = bayes.fast(sample(eb.UniformRecords(), 120, 2, world), draws=400, rng=1)
+    law = fit.draws.parameters["retention_law"]
+    assert (law == list(bayes.RETENTION.laws).index("threshold")).mean() > 0.9
+    (drawn,) = fit.parts["retention"]["threshold"].parameters["threshold"]
+    place = np.log2(np.exp(fit.evidence.data["log_biased_mean"])) + drawn
+    assert abs(np.median(place) - np.log2(60)) < 1
+    (lower, upper), *_ = fit.apply(R).interval()
+    assert lower <= world.value(R) <= upper and upper - lower < 0.25
 
 
 def test_one_law_has_an_alarm_without_a_range(clusters):

@@ -199,7 +199,7 @@ class Threshold:
     threshold : Prior
         τ, less log2 of the mean size of a random record's predicted cluster.
     break_level, share_level, precision_level : Prior
-        i, m and d.
+        i, m and d. That of d has heavy tails: giants may be cut alike, as into three pieces of the same size.
     share_slope : Prior
         μ, the change of the logit of w per doubling of size. If pieces have the same size in all entities, it
         is -log 2.
@@ -216,7 +216,7 @@ class Threshold:
     break_level: Prior = Level(1.0, 1.0)
     share_level: Prior = Level(-0.5, 1.2)
     share_slope: Prior = Slope(-0.3, 0.3)
-    precision_level: Prior = Level(1.5, 1.0)
+    precision_level: Prior = Slope(1.5, 1.0)
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
         """Create the part in a PyMC model, and return its quantities by size (see `contract.Part`)."""
