@@ -456,6 +456,20 @@ def test_the_balance_of_domains():
     assert "predicted links of g2" in alarm and "do not trust" in alarm
 
 
+def test_many_small_domains_raise_few_false_alarms_of_balance():
+    rng, records = np.random.default_rng(1), 9000
+    true, group = pd.Series(np.arange(records) // 3), pd.Series(rng.integers(0, 30, records))
+    wrong = rng.random(records) < 0.08
+    pred = true.where(~wrong, rng.integers(0, 3000, records))
+    raised = 0
+    for _ in range(60):
+        draws = true[rng.choice(records, 150)].tolist()
+        units = eb.measure(pred, true[true.isin(draws)])
+        found = by_domain(eb.Sample(units, eb.UniformRecords(draws)), group, "b3-recall", prediction=pred)
+        raised += bool(found.alarms())
+    assert raised <= 12  # without limits that allow for the number of domains and of draws: 31
+
+
 def test_taking_units_takes_their_groups():
     true, pred, group = population(8)
     units = census(true, pred).units.grouped(
@@ -484,14 +498,6 @@ def test_a_comparison_by_domain():
     single = by_domain(comparison.samples[0], group, [m.b3_recall]).joint.mean
     second = by_domain(comparison.samples[1], group, [m.b3_recall]).joint.mean
     np.testing.assert_allclose(found[found.metric == "b3-recall"].estimate, second - single, rtol=1e-9)
-
-
-def test_a_size_model_refuses_by_name():
-    from erbayes.bayes import Modelled
-
-    sample, group, _, _ = drawn()
-    with pytest.raises(eb.NotIdentified, match="in g g0"):
-        by_domain(sample, group, ["cluster-recall"], engine=Modelled(draws=100))
 
 
 def test_estimated_and_known_numbers_of_records():

@@ -18,7 +18,8 @@ from .errors import (
 )
 from .pairs import PER_LINK, Pair, anchoring, answers
 from .rates import Beta, Rate, Recaptured, drawn
-from .returned import HARMLESS, Fault, Labels, State, read_labels
+from .reading import read_labels
+from .returned import HARMLESS, Fault, Labels, State
 from .sheets import Problem, Sheet, SheetColumns, read_sheet
 from .stars import Flaw, Stars, read_stars
 

@@ -183,7 +183,7 @@ class Pair:
         return cls(mentions, table, prediction, unmatched)
 
     def _sizes(self, chosen: BoolArray) -> FloatArray:
-        """Number of chosen rows of each mention, (n,)."""
+        """Return the number of chosen rows of each mention, (n,)."""
         return np.bincount(self.table["mention"], weights=chosen, minlength=len(self.mentions))
 
     def agreement(self, weight: Callable[[FloatArray], FloatArray] = PER_LINK) -> Normal:
