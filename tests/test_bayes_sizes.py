@@ -308,6 +308,7 @@ def outcome_data():
     return {
         "x": np.log2(SMALL),
         "centre": 1.5,
+        "log_biased_mean": np.log(15.0),
         "size": SMALL,
         "basis": np.cos(np.arange(J * RANK)).reshape(J, RANK),
         "several": np.full(J, 3),
