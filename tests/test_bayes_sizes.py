@@ -44,8 +44,6 @@ def data(size, width=None):
         "width": np.ones_like(size) if width is None else width,
         "x": x,
         "centre": 1.5,
-        "log_biased_mean": np.log(15.0),
-        "log_biased_mean": np.log(15.0),
         "basis": basis(x) if len(x) < 100 else np.full((len(x), RANK), np.nan),
         "log_biased_mean": np.log(BIASED),
         "log_predicted": np.sin(x) - 2 * x,
