@@ -6,6 +6,7 @@ the records, and the rest. They are drawn record by record, entity by entity, or
 
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from markdown import table
 import erbayes as eb
 from erbayes import simulate
 from erbayes.datasets import patentsview_benchmark, patentsview_release, patentsview_releases
-from erbayes.domains import by_domain, effective_draws, in_domain
+from erbayes.domains import by_domain, degrees, effective_draws, in_domain
 from erbayes.engine import Taylor
 from erbayes.grouping import Of
 
@@ -74,14 +75,14 @@ def coverage(
     for _ in range(SAMPLES // 20):
         drawn = at[rng.integers(len(at), size=(20, draws))]
         sample = eb.Sample(units, DESIGN, DESIGN.expand_draws(units, drawn))
-        bounds = eb.taylor(sample, metrics).apply(metrics).interval()
-        for s in range(20):
-            one = eb.Sample(units, DESIGN, DESIGN.expand_draws(units, drawn[s]))
-            held = (bounds[s, :, 0] <= exact * (1 + 1e-12)) & (exact <= bounds[s, :, 1] * (1 + 1e-12))
-            effective = effective_draws(one, metrics)
-            rows.append(
-                pd.DataFrame({"n_eff": effective, "held": np.where(np.isnan(bounds[s, :, 0]), False, held)})
-            )
+        fit = eb.taylor(sample, metrics).apply(metrics)
+        singles = [eb.Sample(units, DESIGN, DESIGN.expand_draws(units, d)) for d in drawn]
+        grouped = metrics[: -len(METRICS)]
+        df = np.stack([np.append(degrees(one, grouped), np.full(len(METRICS), np.inf)) for one in singles])
+        lower, upper = np.moveaxis(replace(fit, df=np.fmin(fit.df, df)).interval(), -1, 0)
+        held = (lower <= exact * (1 + 1e-12)) & (exact <= upper * (1 + 1e-12))
+        effective = [effective_draws(one, metrics) for one in singles]
+        rows += [pd.DataFrame({"n_eff": n, "held": h}) for n, h in zip(effective, held, strict=True)]
     names = pd.MultiIndex.from_product(
         [range(SAMPLES // 20 * 20), [*map(str, domains), "all records"], [m.name for m in METRICS]]
     )

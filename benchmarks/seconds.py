@@ -92,17 +92,22 @@ def measured(way: str, path: Path, labels: pd.DataFrame, folder: Path) -> dict[s
     }
 
 
+def in_own_process(work: Any, *args: Any) -> Any:
+    """Run in a new process. A process inherits the peak memory of its parent, which therefore stays small."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(work, *args).result()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("millions", nargs="+", type=int)
     for millions in parser.parse_args().millions:
         with TemporaryDirectory() as name:
             folder = Path(name)
-            path, labels = made(millions * 1_000_000, folder)
+            path, labels = in_own_process(made, millions * 1_000_000, folder)
             found: list[dict[str, Any]] = []
             for way in WAYS:
-                with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-                    found.append(pool.submit(measured, way, path, labels, folder).result())
+                found.append(in_own_process(measured, way, path, labels, folder))
                 print(millions, found[-1], flush=True)
         exact = found[1]["values"]
         for row in found[3:5]:

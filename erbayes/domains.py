@@ -24,7 +24,7 @@ from scipy.special import ndtr, stdtrit
 from .arrays import FloatArray, IntArray, Seed
 from .columns import PREDICTED_LINKS, RECORDS, Between, Column, Domain, InDomain, Known, Links
 from .compare import Comparison
-from .engine.closed_form import Taylor, columns_of, taylor
+from .engine.closed_form import Taylor, columns_of, effects, taylor
 from .engine.contract import Counting, Engine, need_engine, need_paired
 from .errors import DataError, head, member, need, number
 from .grouping import Grouping, Of
@@ -719,7 +719,10 @@ def _estimated(sample: Sample, places: Sequence[Place], settings: _Settings) -> 
             f"no domain of {settings.variable!r} has {least:g} draws, which {type(engine).__name__} needs: "
             f"join domains, or set fewest={np.nanmax(effective):g}"
         )
-    found = engine(sample, [metrics[i] for i in there], settings.rng)
+    asked = [metrics[i] for i in there]
+    found = engine(sample, asked, settings.rng)
+    if isinstance(found, Normal):
+        found = replace(found, df=np.fmin(found.df, degrees(sample, asked)))
     joint = _spread(found, there, metrics)
     shape = (len(places), len(settings.metrics))
     return ByDomain(sample, tuple(places), settings, joint, effective.reshape(shape))
@@ -743,6 +746,44 @@ def effective_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     for j, m in enumerate(metrics):
         if not np.isfinite(m.support).all():
             found[j] = min([found[j], *(single[at[c.name]] for c in m.columns if c.name in at)])
+    return found
+
+
+def degrees(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
+    """Return the degrees of freedom of standard errors of counts, (k,); infinite for shares.
+
+    A few draws may carry the variance of a count in a domain, such as those of small entities. Its effective
+    number of draws does not show this. Let e be the effects of the n draws, less their mean. The relative
+    variance of Σe² is about Σe⁴/(Σe²)² - 1/n, and its degrees of freedom are 2 over it. Intervals of shares
+    allow for errors that no draw has shown (see `erbayes.BetaGamma`), and keep theirs.
+
+    Parameters
+    ----------
+    sample : Sample
+    metrics : sequence of Metric, (k,)
+        Those that are bounded on both sides are shares.
+
+    Notes
+    -----
+    Source: Satterthwaite (1946), Biometrics Bulletin 2, 110-114, with the observed fourth moment in the place
+    of the normal one. For normal effects the degrees of freedom are n.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> labels = {i: i // 2 if i < 60 else i for i in range(80)}
+    >>> sample = eb.Sample(eb.measure({i: i for i in range(80)}, labels), eb.UniformRecords())
+    >>> degrees(sample, [eb.metrics.entities, eb.metrics.b3_recall]).round(0)
+    array([600.,  inf])
+    """
+    found = np.full(len(metrics), np.inf)
+    counts = [j for j, m in enumerate(metrics) if not np.isfinite(m.support).all()]
+    if counts:
+        e = effects(sample, [metrics[j] for j in counts])
+        e = e - e.mean(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            varied = (e**4).sum(axis=0) / (e**2).sum(axis=0) ** 2 - 1 / len(e)
+            found[counts] = np.where(varied > 1e-12, 2 / varied, np.inf)
     return found
 
 
@@ -875,6 +916,8 @@ def compare_by_domain(
     places = [d for d, n in zip(grouping.domains(), counted, strict=True) if n]
     by_metric = settings.of_places(samples[0], places)
     joint = paired.paired(samples, by_metric, rng)
+    if isinstance(joint, Normal):
+        joint = replace(joint, df=np.fmin(joint.df, np.concatenate([degrees(s, by_metric) for s in samples])))
     shape = (len(samples), len(places), len(settings.metrics))
     effective = np.array([effective_draws(s, by_metric) for s in samples]).reshape(shape)
     census = samples[0].expansion.variance.census

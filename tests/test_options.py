@@ -13,7 +13,7 @@ from test_cli import folder, refused  # noqa: F401
 from erbayes.cli import app, assist, commands, domains, inputs, phases, printing
 
 BY = {"by", "attributes", "of-entities", "links-inside"}
-CHEAP = {"cheap", "cheap-drawn"}
+CHEAP = {"cheap", "cheap-drawn", "cheap-threshold"}
 OWN = {
     "estimate": {"assist", "assist-cluster", "format", "output"} | BY | CHEAP,
     "compare": {"differing", "format", "output"} | BY,

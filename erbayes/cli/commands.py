@@ -84,7 +84,7 @@ def draw_command(
     \b
     What to draw? (--design)
       uniform-records     Records, each with the same chance: all metrics. The first choice.
-      predicted-links     Ends of predicted links: precision from a third of the labels. No recall.
+      predicted-links     Ends of predicted links: precision from fewer labels. No recall.
       mixture             Both: a share of uniform records (--share), otherwise predicted links.
       root-size           Records by the root of the size of their predicted cluster: precision
                           and recall alike.

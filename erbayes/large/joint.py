@@ -224,7 +224,8 @@ def joint(
     alike = database.keep(f"SELECT s, {database.alike('s', 'n', 'm', 'k')} AS f FROM {counts} GROUP BY s")
     kinds = database.fetched(
         f"SELECT a.f, b.n, b.m, b.k, COUNT(*) FROM (SELECT s, n, m, k FROM {counts}) AS b "
-        f"JOIN (SELECT s, f FROM {alike}) AS a ON a.s = b.s GROUP BY a.f, b.n, b.m, b.k",
+        f"JOIN (SELECT s, f FROM {alike}) AS a ON a.s = b.s GROUP BY a.f, b.n, b.m, b.k "
+        "ORDER BY a.f, b.n, b.m",
         ["f", "n", "m", "k", "count"],
     )
     database.forget(counts)
@@ -261,14 +262,13 @@ def joint(
 def _joint(
     name: str, known: pd.DataFrame, kinds: pd.DataFrame, of_record: dict[Any, tuple[Any, Any]]
 ) -> Joint:
-    """Make the counts of clusters that are known one by one, and of kinds of all clusters.
-
-    Databases return rows in any order, so they are sorted here.
-    """
-    known, kinds = known.sort_values(["s", "c"]), kinds.sort_values(["f", "n", "m"])
+    """Make the counts of clusters that are known one by one, and of kinds of all clusters, in order."""
+    known = known.sort_values(["s", "c"])  # lists of ids came one by one
     own, keys = pd.factorize(known["s"])
     cluster, _ = pd.factorize(known["c"])
-    kind, fingerprints = pd.factorize(kinds["f"])
+    fingerprint = kinds["f"].to_numpy()
+    begins = np.append(True, fingerprint[1:] != fingerprint[:-1])
+    kind, fingerprints = np.cumsum(begins) - 1, fingerprint[begins]
     first = np.unique(own, return_index=True)[1]
     single = pd.Index(fingerprints).get_indexer(pd.Index(known["f"].iloc[first]))
     left = np.zeros(len(fingerprints))
