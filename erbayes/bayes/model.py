@@ -13,7 +13,7 @@ from ..second import Second
 from .contract import LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
 from .evidence import Evidence
 from .laws import OneOf, laws
-from .outcomes import Bounded, Exactness, Leakage, Retention, curve
+from .outcomes import Bounded, Exactness, Leakage, Retention, Threshold, curve
 from .parts import COMPILER
 from .population import Links, unsampled
 from .priors import Level, Prior, Slope, counts, normalised, variable
@@ -148,28 +148,22 @@ RETENTION = OneOf(
     {
         "usual": Retention(),
         "uneven": Retention(
-            precision_level=Level(1.0, 0.8),
-            precision_slope=Slope(0.0, 0.15),
-            break_slope=Slope(0.1, 0.2),
-            share_slope=Slope(0.0, 0.3),
-            break_amplitude=0.4,
-            share_amplitude=0.6,
+            precision_level=Level(1.0, 1.0),
+            precision_slope=Slope(0.0, 0.3),
+            break_slope=Slope(0.1, 0.4),
+            share_slope=Slope(0.0, 0.5),
+            break_amplitude=1.0,
+            share_amplitude=1.0,
         ),
-        "bounded": Retention(
-            precision_level=Level(1.2, 0.8),
-            precision_slope=Slope(0.0, 0.1),
-            break_slope=Slope(0.5, 0.25),
-            share_slope=Slope(-0.6, 0.2),
-            break_amplitude=0.8,
-        ),
+        "threshold": Threshold(),
     },
-    {"usual": 0.88, "uneven": 0.1, "bounded": 0.02},
+    {"usual": 0.67, "uneven": 0.3, "threshold": 0.03},
 )
 """Default laws of retention.
 
 - usual: small entities show the links that large ones keep
 - uneven: large entities keep more or less than small ones show, and differ among each other
-- bounded: pieces are not larger in larger entities, so that giants keep next to nothing
+- threshold: entities above some size are cut, whatever happens below it
 """
 
 

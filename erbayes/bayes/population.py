@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, IntArray
 
 FLOOR = 0.01
 """Smallest relative standard deviation of the known number of predicted links. It keeps posteriors smooth."""
@@ -165,11 +165,12 @@ def completed(
 ) -> Completed:
     """Draw a finite population for each posterior draw.
 
-    The number of unsampled entities of each size is Poisson. Their mean share of links kept is normal, and
-    their foreign links are gamma distributed, with the moments of the model. `tries` populations are drawn
-    for each posterior draw. One of them is chosen at random: its weight is larger if its predicted links are
-    near \\|P\\|. Nothing is drawn if all entities are sampled. With a second clustering, the number of its
-    clusters that stand for entities is binomial. Their links are known, up to the mean differences of pairs.
+    The numbers of intact and of broken unsampled entities of each size are Poisson. Broken entities keep a
+    share of their links whose mean is beta distributed. Foreign links are gamma distributed. Both have the
+    moments of the model. `tries` populations are drawn for each posterior draw. One of them is chosen at
+    random: its weight is larger if its predicted links are near \\|P\\|. Nothing is drawn if all entities
+    are sampled. With a second clustering, the number of its clusters that stand for entities is binomial.
+    Their links are known, up to the mean differences of pairs.
 
     Parameters
     ----------
@@ -187,8 +188,7 @@ def completed(
     """
     s, expected = data["size"], unsampled(by_size["entities"], data, by_size.get("stands"))
     c2 = s * (s - 1) / 2
-    kept, foreign = by_size["kept"], by_size["foreign"]
-    spread = np.sqrt(np.maximum(by_size["kept_square"] - kept**2, 0))
+    intact, foreign = by_size["intact"], by_size["foreign"]
     shape = foreign**2 / np.maximum(by_size["foreign_square"] - foreign**2, 1e-12 * foreign**2 + 1e-300)
     expected = np.broadcast_to(expected, (tries, *expected.shape))
     standing = np.zeros_like(expected)
@@ -204,16 +204,39 @@ def completed(
             np.einsum("...j,...j", standing, links / np.maximum(left, 1))
             for links in of_clusters(by_size, data)
         )
-    number = rng.poisson(expected).astype(float)
-    mean = kept + spread / np.sqrt(np.maximum(number, 1)) * rng.standard_normal(number.shape)
+    whole = rng.poisson(expected * intact)
+    broken = rng.poisson(expected * (1 - intact))
+    number = (whole + broken).astype(float)
+    kept = whole + broken * _mean_share(broken, by_size, rng)
     gamma = rng.standard_gamma(number * shape)
     scale = s * foreign / np.where(shape > 0, shape, 1)
     true = number @ c2 + data["sampled_true_links"] + known_true
-    common = (number * np.clip(mean, 0, 1)) @ c2 + data["sampled_common_links"] + known_common
+    common = kept @ c2 + data["sampled_common_links"] + known_common
     false = (np.einsum("...j,...j", scale, gamma) + data["sampled_foreign"] + known_foreign) / 2
-    distance = (np.log(common + false) - np.log(data["predicted_links"])) / NEAR
+    distance = (np.log(np.maximum(common + false, 0.5)) - np.log(data["predicted_links"])) / NEAR
     # The largest of log weights plus Gumbel noise is a draw with these weights.
     chosen = np.argmax(-0.5 * distance**2 + rng.gumbel(size=distance.shape), axis=0)[None]
     number, standing = (np.take_along_axis(v, chosen[..., None], 0)[0] for v in (number, standing))
     true, common, false = (np.take_along_axis(v, chosen, 0)[0] for v in (true, common, false))
     return Completed(number, standing, true, common, false)
+
+
+MANY = 30
+"""Number of broken entities above which the mean of their shares is normal."""
+
+
+def _mean_share(broken: IntArray, by_size: Mapping[str, FloatArray], rng: np.random.Generator) -> FloatArray:
+    """Draw the mean share of links that a number of broken entities keep, (tries, ..., J).
+
+    The mean is beta distributed, or normal if there are many. Its mean is that of the model, and its variance
+    that of the model divided by the number. A single broken giant therefore keeps any share from 0 to 1.
+    """
+    intact = by_size["intact"]
+    mean = np.clip((by_size["kept"] - intact) / (1 - intact + 1e-300), 0, 1)
+    variance = np.maximum((by_size["kept_square"] - intact) / (1 - intact + 1e-300) - mean**2, 0)
+    share = mean + np.sqrt(variance / np.maximum(broken, 1)) * rng.standard_normal(broken.shape)
+    few = (broken > 0) & (broken <= MANY) & (variance > 1e-12)
+    mean, variance = (np.broadcast_to(v, broken.shape)[few] for v in (mean, variance))
+    precision = np.maximum(mean * (1 - mean) / variance * broken[few] - 1, 1e-6)
+    share[few] = rng.beta(np.maximum(mean * precision, 1e-9), np.maximum((1 - mean) * precision, 1e-9))
+    return np.clip(share, 0, 1)
