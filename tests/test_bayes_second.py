@@ -184,6 +184,7 @@ def by_hand():
     }
     by_size = {
         "entities": np.array([[300.0, 60.0, 36.0]]),
+        "intact": np.array([[1.0, 0.3, 0.2]]),
         "kept": np.array([[1.0, 0.7, 0.4]]),
         "kept_square": np.array([[1.0, 0.6, 0.3]]),
         "foreign": np.array([[0.1, 0.5, 0.8]]),
