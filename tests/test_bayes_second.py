@@ -298,6 +298,7 @@ def test_what_rests_on_the_second_clustering_is_said():
     text = fit.explain()
     assert "The second clustering 'second' has" in text and "match one: more than half of the" in text
     assert "by_second" not in bayes.fast(sample(2), rng=1).table()
+    assert any("take precision from SizeModel() alone" in a for a in fit.alarms)
     (alarm,) = [a for a in fit.alarms if "rests on the second clustering 'second'" in a]
     assert "UniformRecords" in alarm
 
