@@ -12,7 +12,7 @@ from ..arrays import FloatArray, IntArray
 from ..errors import DataError, head
 from ..tables import refuse_names
 from ..units import Missing, same_kind
-from .database import Database
+from .database import Database, KeyColumn
 
 CHANGED = (
     "the prediction changed while it was scanned: the pieces of the second clustering {name!r} do not add up "
@@ -61,20 +61,15 @@ class SecondSource:
 
 
 @dataclass(frozen=True, slots=True)
-class SecondColumn:
+class SecondColumn(KeyColumn):
     """The clusters of a second clustering, opened.
 
     Attributes
     ----------
     name : str
         The name that messages print.
-    key : str
-        SQL of the key of a cluster, in a row of the table that has it.
-    column : str
-        Name of the column of these keys in the table of the prediction's keys.
-    joined : str or None
-        SQL of a second table with keys: r of the record and s of its cluster. None for a column of the
-        prediction.
+    key, column, joined : str
+        As in `KeyColumn`.
     """
 
     name: str
@@ -127,22 +122,8 @@ class SecondColumn:
         if None not in kinds:
             same_kind(str(kinds[0]), str(kinds[1]), f"second clustering {name!r}")
         own = cls.of(table, name, cluster, number)
-        return cls(
-            name, own.key, own.column, f"(SELECT {table.key(record)} AS r, {own.key} AS s FROM {table.table})"
-        )
-
-    @property
-    def select(self) -> str:
-        """Column of SQL in a row of the prediction; "" if it is joined."""
-        return "" if self.joined is not None else f", {self.key} AS {self.column}"
-
-    def join(self, select: str, columns: str) -> str:
-        """SQL of the prediction's keys, of which `select` has `columns`."""
-        if self.joined is None:
-            return select
-        own = ", ".join(f"p.{column}" for column in columns.split(", "))
-        select = f"SELECT {own}, b.s AS {self.column} FROM ({select}) AS p"
-        return f"{select} LEFT JOIN {self.joined} AS b ON p.r = b.r"
+        keys = f"SELECT {table.key(record)} AS r, {own.key} AS {own.column} FROM {table.table}"
+        return cls(name, own.key, own.column, f"({keys}) AS q")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
