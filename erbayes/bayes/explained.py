@@ -89,7 +89,7 @@ def _prediction(fit: Fit) -> list[str]:
 
 
 def _second(fit: Fit) -> list[str]:
-    """What is taken from the second clustering, if there is one."""
+    """Return sentences about what is taken from the second clustering, if there is one."""
     matched, e = fit.evidence.matched, fit.evidence.entities
     if matched is None:
         return []

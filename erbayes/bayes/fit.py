@@ -593,7 +593,7 @@ REMEDY = (
     "Draw records uniformly instead (UniformRecords), or entities with a chance that grows with "
     "their size, such as its root (BySize(numpy.sqrt))."
 )
-"""What to do if the sample lacks the largest entities."""
+"""The remedy if the sample lacks the largest entities."""
 PRECISION_BY_SECOND = (
     "pairwise-precision by a size model with a second clustering held the truth in .65 of samples, not in "
     ".95: take precision from SizeModel() alone."
