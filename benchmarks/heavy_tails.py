@@ -41,7 +41,7 @@ from erbayes import metrics as m
 from erbayes import simulate as sim
 from erbayes.arrays import IntArray
 from erbayes.bayes import Modelled, fast
-from erbayes.datasets import rldata10000_example1
+from erbayes.datasets import patentsview_mentions, patentsview_release, rldata10000_example1
 from erbayes.engine import Estimator, Jackknife, OnCalibrated, OnDistinct, Resampled, Studentised, Taylor
 from erbayes.intervals import EqualTailed
 from erbayes.study import (
@@ -306,6 +306,42 @@ AGAIN = {
 }
 """Populations to judge laws on that were chosen with the help of those above."""
 
+POOLED_PAIRS = (("20220630", "20171226"), ("20200630", "20190820"))
+POOLED = {
+    "Zeta 2.1, capped at 40": (
+        sim.Zeta(2.1, 3000),
+        sim.Chain((sim.Misattribution(0.03), Capped(40))),
+    ),
+    "LogNormal 1.5, giants in five": (
+        sim.LogNormal(0.6, 1.5),
+        sim.Chain((Even(5, 120), sim.Merges(0.03))),
+    ),
+    "NegBinomial .3, giants shattered": (
+        sim.NegativeBinomial(12.0, 0.3),
+        sim.Chain((Shattered(3.0, 0.2, 60), sim.Splits(0.05))),
+    ),
+    "Ewens, eras .02": (sim.PitmanYor(800.0), sim.Chain((Eras(0.02), sim.Misattribution(0.01)))),
+    "Pitman-Yor .65, random pairs 4": (sim.PitmanYor(150.0, 0.65), Percolated(4.0)),
+    "Zeta 2.35, half of the giants in fragments": (
+        sim.Zeta(2.35, 5000),
+        sim.Chain((Fragmented(150, 0.5), sim.Splits(0.1))),
+    ),
+    "Zeta 2.7, splits and merges .02": (
+        sim.Zeta(2.7, 1000),
+        sim.Chain((sim.Splits(0.02), sim.Merges(0.02))),
+    ),
+    "LogNormal 1, misattribution .1": (sim.LogNormal(1.0, 1.0), sim.Misattribution(0.1)),
+    "NegBinomial 2, homonyms 15 x 30": (
+        sim.NegativeBinomial(5.0, 2.0),
+        sim.Chain((sim.Homonyms(15, 30, 0.5), sim.Splits(0.03))),
+    ),
+    "Ewens, 300 rare errors and splits .005": (
+        sim.PitmanYor(4000.0),
+        sim.Chain((sim.RareErrors(300), sim.Splits(0.005))),
+    ),
+}
+"""Populations to judge the linear pool on, set down before any fit to them."""
+
 
 OTHER_PAIRS = (
     ("20180528", "20220630"),
@@ -367,6 +403,26 @@ def judged_again() -> dict[str, sim.Population]:
         "customers, strict": matched(sim.Zeta(2.3, 3000), 1100, ("phone", "born"), ("email", "city")),
         "customers, loose": matched(
             sim.LogNormal(0.8, 1.3), 1101, ("phone",), ("email", "born"), ("given", "family", "born", "city")
+        ),
+    }
+
+
+def by_name(truth: str, years: int | None = None) -> sim.Population:
+    """Mentions of equal names, and of the same block of years if any, as the prediction of a release."""
+    mentions = patentsview_mentions()
+    key = mentions["last"].str.lower() + ", " + mentions["first"].str.lower()
+    if years:
+        key = key + " " + (mentions["year"] // years).astype(str)
+    return sim.Population.of(key.dropna(), patentsview_release(truth))
+
+
+def pooled() -> dict[str, sim.Population]:
+    """Populations on which the linear pool was judged."""
+    return further(POOLED_PAIRS, POOLED, 2000) | {
+        "names of 20211230": by_name("20211230"),
+        "names and five years of 20200929": by_name("20200929", 5),
+        "customers, three rules": matched(
+            sim.PitmanYor(2000.0, 0.3), 2100, ("phone", "city"), ("email",), ("given", "family", "born")
         ),
     }
 
@@ -516,6 +572,9 @@ if __name__ == "__main__":
         dest="people",
         const=judged_again,
         help="populations to judge laws on that were chosen with the help of --judged",
+    )
+    which.add_argument(
+        "--pooled", action="store_const", dest="people", const=pooled, help="populations to judge the pool on"
     )
     asked.add_argument("--alarms", action="store_true", help="alarms and ranges over laws, and nothing else")
     asked.add_argument("--samples", type=int, help="samples per cell; 200, or 100 of others and fresh ones")

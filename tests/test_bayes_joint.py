@@ -61,7 +61,10 @@ class World:
 
 
 def drawn(model, evidence, number, seed):
-    """Quantities by size of `number` draws from the prior; each from one of its laws."""
+    """Quantities by size of `number` draws from the prior; each from one of its laws.
+
+    Each law has a seed of its own. With one seed, variables of different parts would be the same numbers.
+    """
     values, g = {}, np.random.default_rng(seed)
     for part in model.tied.values():
         one_of = laws(part)
@@ -74,7 +77,12 @@ def drawn(model, evidence, number, seed):
                 dict(
                     zip(
                         by,
-                        pm.draw(list(by.values()), number, random_seed=seed, mode=Mode("py", None)),
+                        pm.draw(
+                            list(by.values()),
+                            number,
+                            random_seed=int(g.integers(2**31)),
+                            mode=Mode("py", None),
+                        ),
                         strict=True,
                     )
                 )
