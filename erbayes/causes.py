@@ -21,7 +21,8 @@ from .arrays import BoolArray, FloatArray, IntArray, Seed, generator
 from .clustering import kind
 from .columns import ENTITIES, PIECES, Column, Domain, Known, Links, Pieces
 from .diagnostics import influence
-from .domains import FEWEST, ByDomain, by_domain, in_domain
+from .domains import ByDomain, by_domain, in_domain
+from .domains.effective import FEWEST
 from .engine.closed_form import columns_of, taylor
 from .errors import DataError, NotIdentified, head, need, number, whole
 from .grouping import Grouping, Of, Variable
