@@ -350,7 +350,7 @@ def grouped(
     if isinstance(groups, str):
         return sample, sample.units.grouping(groups)
     units = sample.units.grouped(groups, of=of, prediction=prediction, name=name)
-    return Sample(units, sample.design, sample.expansion), units.groupings[-1]
+    return sample.with_units(units), units.groupings[-1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
