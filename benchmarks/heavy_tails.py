@@ -1,7 +1,7 @@
 """Coverage of intervals of the size model where sizes have heavy tails.
 
-    python benchmarks/heavy_tails.py [FILE] [--alarms]
-        [--others | --fresh | --choice | --judged | --judged-again]
+    python benchmarks/heavy_tails.py [FILE] [--alarms | --pool]
+        [--others | --fresh | --choice | --judged | --judged-again | --pooled]
 
 95 % intervals of pairwise precision (P) and recall (R) under uniform records and uniform clusters, 100
 and 400 draws: the model's fast fit, closed forms and bootstraps on the same 200 samples per cell. The
@@ -11,8 +11,9 @@ model's priors were chosen, 100 samples per cell; with --fresh those that were s
 final and had no part in it. In five or more populations each of --choice and --judged, predictions split the
 largest entities. These populations were set down before the laws of error were worked on: laws are chosen on
 --choice alone, and --judged is used once they are final. After that --judged served to choose further laws,
-and --judged-again, set down before those, to judge them. FILE keeps finished work, so that the study goes on
-there when stopped.
+and --judged-again, set down before those, to judge them. The linear pool of size model and
+closed form was chosen on these (--judged-again --pool), and --pooled judged it (--pooled --pool). FILE keeps
+finished work, so that the study goes on there when stopped.
 
 Exits 1 if a bar is missed by more than two Monte Carlo standard errors, for P or for R: coverage of
 .90 in every cell and of .93 on average over the cells of a design; the mean interval score of the
@@ -42,7 +43,16 @@ from erbayes import simulate as sim
 from erbayes.arrays import IntArray
 from erbayes.bayes import Modelled, fast
 from erbayes.datasets import patentsview_mentions, patentsview_release, rldata10000_example1
-from erbayes.engine import Estimator, Jackknife, OnCalibrated, OnDistinct, Resampled, Studentised, Taylor
+from erbayes.engine import (
+    Estimator,
+    Jackknife,
+    OnCalibrated,
+    OnDistinct,
+    Resampled,
+    Studentised,
+    Taylor,
+    taylor,
+)
 from erbayes.intervals import EqualTailed
 from erbayes.study import (
     DrawClusters,
@@ -59,7 +69,7 @@ RELEASES = {
 }
 PLANS = {"uniform records": DrawRecords(), "uniform clusters": DrawClusters()}
 METRICS = (m.pairwise_precision, m.pairwise_recall)
-MODEL, PERCENTILE = "size model", "percentile"
+MODEL, PERCENTILE, POOL = "size model", "percentile", "linear pool"
 ESTIMATORS = {
     MODEL: Modelled(),
     PERCENTILE: Estimator(Resampled(replicates=1000), EqualTailed()),
@@ -443,7 +453,8 @@ def decimals(x: float, digits: int) -> str:
 def shown(runs: pd.DataFrame, plan: str, metric: str) -> str:
     """Coverage and interval score as Markdown, one row per cell and one column per estimator."""
     cells = runs[(runs.plan == plan) & (runs.metric == metric)]
-    names = [e for e in ESTIMATORS if plan == "uniform records" or e not in DESIGNED_FOR_RECORDS]
+    asked = dict.fromkeys(cells.estimator)
+    names = [e for e in asked if plan == "uniform records" or e not in DESIGNED_FOR_RECORDS]
     by = cells.groupby(["population", "n", "estimator"], sort=False)
     mean = by[["covered", "score"]].mean().astype(float)
     failed = by.failed.sum()
@@ -537,6 +548,34 @@ def alarmed(people: dict[str, sim.Population], sizes: Sequence[int], samples: in
     return pd.DataFrame(rows).groupby(["plan", "population", "n"], sort=False).mean().reset_index()
 
 
+def beside(people: dict[str, sim.Population], sizes: Sequence[int], samples: int) -> Study:
+    """Return intervals of one fit per sample, of the closed form, and of their linear pool."""
+    rows = []
+    for (name, population), (plan, drawing), n in product(people.items(), PLANS.items(), sizes):
+        truth = [population.value(metric) for metric in METRICS]
+        rng = np.random.default_rng([77, *map(ord, f"{name}{plan}{n}")])
+        for i, sample in enumerate(drawing.draw(population.units, n, samples, rng).separate):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                fit = fast(sample, rng=i)
+            cell = {"population": name, "plan": plan, "n": n, "repetition": i, "warned": bool(caught)}
+            cell |= {"alarm": bool(fit.alarms), "failed": 0.0}
+            results = {
+                MODEL: fit.apply(METRICS),
+                "default": taylor(sample, METRICS).apply(METRICS),
+                POOL: fit.pooled(METRICS),
+            }
+            for estimator, result in results.items():
+                figures = zip(METRICS, truth, result.estimate, result.interval(), strict=True)
+                rows += [
+                    cell
+                    | {"estimator": estimator, "metric": metric.name, "truth": true}
+                    | {"estimate": estimate, "lower": lower, "upper": upper}
+                    for metric, true, estimate, (lower, upper) in figures
+                ]
+    return Study(pd.DataFrame(rows), 0.95)
+
+
 def as_markdown(table: pd.DataFrame) -> str:
     rows = [
         [decimals(x, 3) if isinstance(x, float) else str(x) for x in row]
@@ -577,9 +616,15 @@ if __name__ == "__main__":
         "--pooled", action="store_const", dest="people", const=pooled, help="populations to judge the pool on"
     )
     asked.add_argument("--alarms", action="store_true", help="alarms and ranges over laws, and nothing else")
+    asked.add_argument("--pool", action="store_true", help="size model, default and their linear pool alone")
     asked.add_argument("--samples", type=int, help="samples per cell; 200, or 100 of others and fresh ones")
     asked.add_argument("--sizes", type=int, nargs="+", default=[100, 400], help="numbers of draws")
     args = asked.parse_args()
+    if args.pool:
+        runs = scored(beside(args.people(), args.sizes, args.samples or 40))
+        for plan, metric in product(PLANS, METRICS):
+            print(f"\n{plan}, {metric.name}: coverage / interval score\n\n{shown(runs, plan, metric.name)}")
+        sys.exit()
     named = args.people is populations
     samples = args.samples or (200 if named else 100)
     if args.alarms:

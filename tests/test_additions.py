@@ -262,6 +262,7 @@ ENGINES = {
     engine.BoundedMeans: engine.BoundedMeans(),
     engine.OnDistinct: engine.OnDistinct(engine.Taylor()),
     engine.OnCalibrated: engine.OnCalibrated(engine.Taylor()),
+    engine.LinearPool: engine.LinearPool((engine.Taylor(), engine.Resampled(replicates=40)), draws=400),
     sensitivity.Mislabelled: sensitivity.Mislabelled(sensitivity.by_pieces(0.1, 0.1), engine.Taylor()),
     sensitivity.Adjusted: sensitivity.Adjusted(sensitivity.Restored(draws=2), 0.1, 0.1),
     sensitivity.BiasAdjusted: sensitivity.BiasAdjusted(Beta(2, 8), 0.0, imputations=5),

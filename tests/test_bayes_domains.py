@@ -270,3 +270,16 @@ def test_the_alarm_of_recall_names_the_domain():
     (alarm,) = ENGINE.alarms(few, [recall, precision], 1)
     assert alarm.startswith("kind B: pairwise-recall rests on entities that the sample lacks")
     assert ENGINE.alarms(few, [precision], 1) == []
+
+
+def test_the_pool_of_a_domain_has_the_closed_form_of_that_domain():
+    """Its mean is halfway between the posterior's and the closed form's of kind B, which is split often."""
+    sample = grouped(drawn()[0])
+    closed = in_domain(m.pairwise_recall, B, known=True)
+    apart = eb.taylor(sample, closed).apply(closed).estimate[0]
+    whole = eb.taylor(sample, m.pairwise_recall).apply(m.pairwise_recall).estimate[0]
+    fit = bayes.fast(sample, MODEL, domain=B, draws=200, rng=3)
+    pooled, posterior = fit.pooled(m.pairwise_recall), fit.apply(m.pairwise_recall).estimate[0]
+    assert abs(whole - apart) > 0.1 and pooled.names == ("pairwise-recall",)
+    assert pooled.estimate[0] == pytest.approx((posterior + apart) / 2, abs=0.02)
+    assert np.isfinite(fit.table()[["pooled_lower", "pooled_upper"]]).all(axis=None)

@@ -103,6 +103,8 @@ class Evidence:
         The records that the data are about; None for all.
     matched : Matched or None
         The second clustering of the model beside the sampled entities.
+    links : Links
+        How links between the domain and other records count.
     """
 
     units: Units
@@ -113,6 +115,7 @@ class Evidence:
     predicted_links: float
     domain: Domain | None = None
     matched: Matched | None = None
+    links: Links = Links.SHARED
 
     @property
     def where(self) -> str:
@@ -203,7 +206,7 @@ class Evidence:
                 "sampled_entities": np.bincount(entities.bin, minlength=len(grid.size)),
             }
         data = shared | counted | of_prediction
-        return cls(units, grid, entities, data, records, predicted, domain, matched)
+        return cls(units, grid, entities, data, records, predicted, domain, matched, links)
 
 
 def _drawn(grid: SizeGrid, entities: Entities) -> dict[str, Any]:

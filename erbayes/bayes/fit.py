@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from importlib.metadata import version
@@ -36,11 +37,14 @@ from ..columns import (
     pairs,
 )
 from ..diagnostics import out_of_balance
+from ..domains import in_domain
 from ..domains import out_of_balance as domains_out_of_balance
+from ..engine import linear_pool, taylor
 from ..errors import Alarm, DataError, NotIdentified, need_object
 from ..files import replacing
-from ..metrics import Metric, Wanted, pairwise_precision, pairwise_recall
+from ..metrics import USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
 from ..sample import Sample
+from ..uncertain import Draws
 from .contract import ALL_DATA
 from .evidence import Evidence
 from .explained import explained
@@ -263,12 +267,14 @@ class Fit(Posterior):
         if len(combinations) < 2:
             return {}
         fits, data = {}, self.evidence.data
-        for i, chosen in enumerate(combinations):
+        for i, combination in enumerate(combinations):
             rng = np.random.default_rng([self.seed, 1 + len(BETWEEN) + i])
-            draws = joined({place: d for place, (_, d) in zip(self.parts, chosen, strict=True)}, data, rng)
-            parts = {place: {name: d} for place, (name, d) in zip(self.parts, chosen, strict=True)}
+            draws = joined(
+                {place: d for place, (_, d) in zip(self.parts, combination, strict=True)}, data, rng
+            )
+            parts = {place: {name: d} for place, (name, d) in zip(self.parts, combination, strict=True)}
             population = completed(draws.by_size, data, rng)
-            name = ", ".join(name for name, _ in chosen if name)
+            name = ", ".join(name for name, _ in combination if name)
             fits[name] = replace(self, draws=draws, population=population, parts=parts)
         return fits
 
@@ -324,21 +330,72 @@ class Fit(Posterior):
         DataFrame, one row per metric
             Columns of `Posterior.table`. If parts have several laws, law_lower and law_upper are the ends of
             the widest range of the intervals under the laws that the sample does not reject (see `laws`).
-            With a second clustering, by_second is the share of the true links that is taken from it (see
-            `by_second`).
+            pooled_lower and pooled_upper are the interval of a linear pool with the closed form (see
+            `pooled`); NaN if the closed form lacks the metric. With a second clustering, by_second is the
+            share of the true links that is taken from it (see `by_second`).
 
         Raises
         ------
         NotIdentified
             A metric whose columns have no draws.
         """
+        metrics = chosen([x for x in USUAL if self.identifies(x)] if metrics is None else metrics)
         table = super().table(level, metrics)
+        bounds = np.full((len(table), 2), np.nan)
+        for i, metric in enumerate(metrics):
+            with suppress(NotIdentified):
+                bounds[i] = self.pooled(metric).interval(level)[0]
+        table = table.assign(pooled_lower=bounds[:, 0], pooled_upper=bounds[:, 1])
         if self.evidence.matched is not None:
             table = table.assign(by_second=self.by_second.sum(-1).mean())
         if not self.by_law:
             return table
-        under = self.laws(list(table.index), level).query("not rejected").groupby("metric")
+        under = self.laws(metrics, level).query("not rejected").groupby("metric")
         return table.assign(law_lower=under.lower.min(), law_upper=under.upper.max())
+
+    def pooled(self, metrics: Wanted) -> Draws:
+        """Return metrics by a linear pool of this fit and the closed form, with equal weights.
+
+        The posterior rests on laws for entities outside the sample. The closed form rests on the design alone
+        (see `erbayes.taylor`). Half of the draws come from each. The interval is therefore wide where the
+        closed form doubts what the laws say, and its ends are between those of both where they agree.
+
+        This is no posterior. `apply`, `tree` and the tools of ArviZ have the posterior.
+
+        Parameters
+        ----------
+        metrics : Metric or str, or several
+
+        Returns
+        -------
+        Draws, (1, 2 x chain x draw, k)
+
+        Raises
+        ------
+        NotIdentified
+            A metric that has no draws, or that the sample cannot estimate by the closed form.
+
+        Notes
+        -----
+        The distribution function of each metric is the mean of those of the posterior and of the closed form
+        (see `erbayes.engine.linear_pool`). Weights of one half are set before the data: the closed form has
+        no likelihood, so that the sample cannot weigh it against the laws.
+
+        Examples
+        --------
+        >>> import erbayes as eb
+        >>> from erbayes import bayes, datasets
+        >>> case = datasets.people()
+        >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
+        >>> bayes.fast(sample, rng=1).pooled("pairwise-recall").interval().round(2)
+        array([[0.88, 0.94]])
+        """
+        posterior, local = self.apply(metrics), chosen(metrics)
+        domain, links = self.evidence.domain, self.evidence.links
+        if domain is not None:
+            local = tuple(in_domain(metric, domain, links, known=True) for metric in local)
+        closed = replace(taylor(self.sample, local).apply(local), names=posterior.names)
+        return linear_pool([posterior, closed], draws=2 * len(posterior.flat), rng=self.seed)
 
     @property
     def by_second(self) -> FloatArray:

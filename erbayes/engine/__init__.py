@@ -13,6 +13,7 @@ from .closed_form import Taylor, taylor
 from .contract import Counting, Doubting, Engine, Estimator, Explaining, Paired
 from .jackknife import Jackknife, jackknife
 from .naive import Naive, P_naive, R_naive, naive
+from .pool import LinearPool, linear_pool
 from .schemes import Dirichlet, FixedReplicates, Multinomial, PseudoDraws, RaoWu, Scheme
 from .side_by_side import SideBySide, side_by_side
 from .wrapped import OnCalibrated, OnDistinct
@@ -32,6 +33,7 @@ __all__ = [
     "Explaining",
     "FixedReplicates",
     "Jackknife",
+    "LinearPool",
     "Means",
     "Multinomial",
     "Naive",
@@ -51,6 +53,7 @@ __all__ = [
     "bootstrap",
     "draws_of",
     "jackknife",
+    "linear_pool",
     "naive",
     "side_by_side",
     "taylor",
