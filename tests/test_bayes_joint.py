@@ -92,14 +92,19 @@ def drawn(model, evidence, number, seed):
 
 
 def world(by, evidence, n, g):
-    """Draw a finite population from quantities by size, and a sample of n of its entities."""
+    """Draw a finite population from quantities by size, and a sample of n of its entities.
+
+    Shares are those of the model, in (0, 1). If the links of small entities were cut to the possible ones,
+    shares would look more alike than they are, and the posterior would be too sure of their precision.
+    """
     s, grid = evidence.grid.size, evidence.grid
     at = np.repeat(np.arange(len(s)), g.poisson(by["entities"]))
     size, mean, precision = s[at], by["share_mean"][at], by["share_precision"][at]
     whole = g.random(len(at)) < by["intact"][at]
     share = g.beta(np.maximum(mean * precision, 1e-6), np.maximum((1 - mean) * precision, 1e-6))
+    share = np.clip(share, 1e-12, 1 - 1e-12)
     steps = np.maximum(size - 2, 0)
-    kept = np.clip((share * (steps + 1) - 0.5) / np.maximum(steps, 1), 0, 1)
+    kept = (share * (steps + 1) - 0.5) / np.maximum(steps, 1)
     links = np.where(whole, pairs(size), np.where(steps > 0, kept * pairs(size - 1), 0))
     links = np.where(size == 1, 0, links)
     chance = by["intrusion_chance"].cumsum(axis=1)[grid.doubling[at]]
@@ -113,6 +118,9 @@ def world(by, evidence, n, g):
     common, predicted = links.sum(), links.sum() + foreign.sum() / 2
     known = {"records": size.sum(), "predicted_links": max(predicted, 0.5)}
     counted = _drawn(grid, entities) | _counted(grid, INTRUSION[: chance.shape[1]], entities)
+    lost = entities.broken & (entities.size > 2)
+    logs = np.log(share[unit][lost]), np.log1p(-share[unit][lost])
+    counted["shares"] = np.column_stack([np.bincount(entities.bin[lost], v, len(s)) for v in logs])
     data = evidence.data | counted | known
     return World(data, np.array([common / predicted, common / pairs(size).sum()]))
 
@@ -123,7 +131,7 @@ def fitted(model, data, g):
     for place, part in model.tied.items():
         one_of = laws(part)
         compiled = [CompiledPart.of(law, data) for law in one_of.laws.values()]
-        of_laws = dict(zip(one_of.laws, Importance(500)(compiled, g), strict=True))
+        of_laws = dict(zip(one_of.laws, Importance(1000)(compiled, g), strict=True))
         parts[place] = weighed(place, one_of, of_laws, g)
     found = joined(parts, data, g)
     population = completed(found.by_size, data, g)
