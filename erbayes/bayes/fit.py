@@ -42,11 +42,11 @@ from .evidence import Evidence
 from .explained import explained
 from .importance import KHAT
 from .joined import Joined, joined
-from .laws import laws, weighed
+from .laws import OneOf, laws, weighed
 from .likelihood import DIMS, Factor, factors
 from .model import SizeModel
 from .outcomes import BETWEEN
-from .parts import CompiledPart, PartDraws, drawn_from_prior
+from .parts import CompiledPart, Drawn, drawn_from_prior
 from .population import Completed, completed
 from .posterior import Posterior, Saved
 from .samplers import NUTS, Importance, Sampler, need_draws, problems_of_chains
@@ -83,7 +83,7 @@ class Fit(Posterior):
         Completed populations, one per draw.
     seed : int
         Seed of the untied parts, which are fitted when a metric first needs them.
-    parts : dict, part -> dict, law -> PartDraws
+    parts : dict, part -> dict, law -> Drawn
         Draws of each law of the tied parts, before they are tied.
     untied : dict, stream -> dict
         Quantities by size of the untied parts that were fitted so far.
@@ -95,7 +95,7 @@ class Fit(Posterior):
     draws: Joined
     population: Completed
     seed: int
-    parts: dict[str, dict[str, PartDraws]] = field(default_factory=dict)
+    parts: dict[str, dict[str, Drawn]] = field(default_factory=dict)
     untied: dict[int, dict[str, FloatArray]] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -168,11 +168,12 @@ class Fit(Posterior):
         part = self.model.untied[place]
         chains, draws = self.population.true.shape
         rng = np.random.default_rng([self.seed, stream])
-        (part_draws,) = Importance(draws, chains)([CompiledPart.of(part, data)], rng)
-        if part_draws.problems:
-            warnings.warn(f"{place}: {'; '.join(part_draws.problems)}", NotConverged, stacklevel=4)
-        self.untied[stream] = part_draws.by_size
-        return part_draws.by_size
+        compiled = CompiledPart.of(part, data)
+        (drawn,) = Importance(draws, chains)([laws(compiled)], rng)[0].values()
+        if drawn.problems:
+            warnings.warn(f"{place}: {'; '.join(drawn.problems)}", NotConverged, stacklevel=4)
+        self.untied[stream] = compiled.evaluated(drawn).by_size
+        return self.untied[stream]
 
     @cached_property
     def _totals(self) -> dict[Column | Known, FloatArray]:
@@ -246,16 +247,23 @@ class Fit(Posterior):
 
         The dictionary is empty if each part has one law.
         """
-        combinations = list(product(*(of_laws.items() for of_laws in self.parts.values())))
+        combinations = list(product(*self.parts.values()))
         if len(combinations) < 2:
             return {}
-        fits, data = {}, self.evidence.data
-        for i, chosen in enumerate(combinations):
-            rng = np.random.default_rng([self.seed, 1 + len(BETWEEN) + i])
-            draws = joined({place: d for place, (_, d) in zip(self.parts, chosen, strict=True)}, data, rng)
-            parts = {place: {name: d} for place, (name, d) in zip(self.parts, chosen, strict=True)}
+        tied, fits, data = compiled_laws(self.model, self.evidence), {}, self.evidence.data
+        of_laws = {
+            place: {name: tied[place].laws[name].evaluated(d) for name, d in drawn.items()}
+            for place, drawn in self.parts.items()
+        }
+        for i, names in enumerate(combinations):
+            rng, chosen = (
+                np.random.default_rng([self.seed, 1 + len(BETWEEN) + i]),
+                dict(zip(tied, names, strict=True)),
+            )
+            draws = joined({place: of_laws[place][name] for place, name in chosen.items()}, data, rng)
+            parts = {place: {name: self.parts[place][name]} for place, name in chosen.items()}
             population = completed(draws.by_size, data, rng)
-            name = ", ".join(name for name, _ in chosen if name)
+            name = ", ".join(name for name in names if name)
             fits[name] = replace(self, draws=draws, population=population, parts=parts)
         return fits
 
@@ -683,6 +691,16 @@ def nuts(
     return _fitted(sample, model, sampler, _one_seed(rng, random_seed))
 
 
+def compiled_laws(model: SizeModel, evidence: Evidence) -> dict[str, OneOf]:
+    """Return the laws of each tied part, compiled and with data."""
+    return {
+        place: OneOf(
+            {name: CompiledPart.of(law, evidence.data) for name, law in part.laws.items()}, part.weights
+        )
+        for place, part in ((place, laws(part)) for place, part in model.tied.items())
+    }
+
+
 def _one_seed(rng: Any, random_seed: Any) -> np.random.Generator:
     """Return the generator of the one seed that is not None."""
     if rng is not None and random_seed is not None:
@@ -695,10 +713,8 @@ def _fitted(sample: Sample, model: SizeModel | None, sampler: Sampler, rng: np.r
     need_draws(sampler.draws)
     model, evidence = SizeModel() if model is None else model, Evidence.of(sample)
     need_object(model, "tied", "a model is an object such as SizeModel()")
-    tied = {place: laws(part) for place, part in model.tied.items()}
-    compiled = [CompiledPart.of(law, evidence.data) for part in tied.values() for law in part.laws.values()]
-    drawn = iter(sampler(compiled, rng))
-    parts = {place: {name: next(drawn) for name in part.laws} for place, part in tied.items()}
+    tied = compiled_laws(model, evidence)
+    parts = dict(zip(tied, sampler([*tied.values()], rng), strict=True))
     mixed = {place: weighed(place, tied[place], of_laws, rng) for place, of_laws in parts.items()}
     draws = joined(mixed, evidence.data, rng)
     population = completed(draws.by_size, evidence.data, rng)
