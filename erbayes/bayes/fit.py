@@ -42,11 +42,11 @@ from .evidence import Evidence
 from .explained import explained
 from .importance import KHAT
 from .joined import Joined, joined
-from .laws import OneOf, laws, weighed
+from .laws import compiled, weighed
 from .likelihood import DIMS, Factor, factors
 from .model import SizeModel
 from .outcomes import BETWEEN
-from .parts import CompiledPart, Drawn, drawn_from_prior
+from .parts import Drawn, drawn_from_prior
 from .population import Completed, completed
 from .posterior import Posterior, Saved
 from .samplers import NUTS, Importance, Sampler, need_draws, problems_of_chains
@@ -168,11 +168,11 @@ class Fit(Posterior):
         part = self.model.untied[place]
         chains, draws = self.population.true.shape
         rng = np.random.default_rng([self.seed, stream])
-        compiled = CompiledPart.of(part, data)
-        (drawn,) = Importance(draws, chains)([laws(compiled)], rng)[0].values()
+        only = compiled(part, data)
+        (drawn,) = Importance(draws, chains)([only], rng)[0].values()
         if drawn.problems:
             warnings.warn(f"{place}: {'; '.join(drawn.problems)}", NotConverged, stacklevel=4)
-        self.untied[stream] = compiled.evaluated(drawn).by_size
+        self.untied[stream] = only.usual.evaluated(drawn).by_size
         return self.untied[stream]
 
     @cached_property
@@ -250,7 +250,8 @@ class Fit(Posterior):
         combinations = list(product(*self.parts.values()))
         if len(combinations) < 2:
             return {}
-        tied, fits, data = compiled_laws(self.model, self.evidence), {}, self.evidence.data
+        fits, data = {}, self.evidence.data
+        tied = {place: compiled(part, data) for place, part in self.model.tied.items()}
         of_laws = {
             place: {name: tied[place].laws[name].evaluated(d) for name, d in drawn.items()}
             for place, drawn in self.parts.items()
@@ -691,16 +692,6 @@ def nuts(
     return _fitted(sample, model, sampler, _one_seed(rng, random_seed))
 
 
-def compiled_laws(model: SizeModel, evidence: Evidence) -> dict[str, OneOf]:
-    """Return the laws of each tied part, compiled and with data."""
-    return {
-        place: OneOf(
-            {name: CompiledPart.of(law, evidence.data) for name, law in part.laws.items()}, part.weights
-        )
-        for place, part in ((place, laws(part)) for place, part in model.tied.items())
-    }
-
-
 def _one_seed(rng: Any, random_seed: Any) -> np.random.Generator:
     """Return the generator of the one seed that is not None."""
     if rng is not None and random_seed is not None:
@@ -713,7 +704,7 @@ def _fitted(sample: Sample, model: SizeModel | None, sampler: Sampler, rng: np.r
     need_draws(sampler.draws)
     model, evidence = SizeModel() if model is None else model, Evidence.of(sample)
     need_object(model, "tied", "a model is an object such as SizeModel()")
-    tied = compiled_laws(model, evidence)
+    tied = {place: compiled(part, evidence.data) for place, part in model.tied.items()}
     parts = dict(zip(tied, sampler([*tied.values()], rng), strict=True))
     mixed = {place: weighed(place, tied[place], of_laws, rng) for place, of_laws in parts.items()}
     draws = joined(mixed, evidence.data, rng)

@@ -23,7 +23,7 @@ DF = 10.0
 """Degrees of freedom of proposals."""
 FIRST = 4
 """The first rounds of a law have this part of the draws that are asked for, later ones more."""
-MOST = 6
+MOST = 12
 """Largest number of points of a law, in multiples of the draws that are asked for."""
 EFFECTIVE = 0.5
 """Effective draws of a place that suffice, as a share of the draws that are asked for."""
@@ -191,9 +191,9 @@ class Adapted:
     def __init__(self, part: CompiledPart, rng: np.random.Generator, near: Adapted | None = None) -> None:
         self.part, self.rng = part, rng
         self.tails = LightTails(len(part.start), part.heavy_tails)
-        start = part.start if near is None else near.mode
+        start: FloatArray = part.start if near is None else near.mode
         self.centre, self.cov = self._laplace(start, near is not None)
-        self.mode = self.tails.theta(self.centre[None])[0][0]
+        self.mode: FloatArray = self.tails.theta(self.centre[None])[0][0]
         d = len(self.centre)
         self.proposals: list[tuple[Proposal, float]] = []
         self.points, self.thetas = np.empty((0, d)), np.empty((0, d))
@@ -251,7 +251,7 @@ class Adapted:
         self.thetas = np.concatenate([self.thetas, thetas])
         self.densities = np.concatenate([self.densities, densities])
         w = truncated(self.log_w)
-        self.effective = 1 / (w @ w)
+        self.effective = float(1 / (w @ w))
         self.centre, self.cov = moments(w, self.points, self.cov)
 
     @property
@@ -317,16 +317,16 @@ def approximated(
         adapted.append(Adapted(law, rng, next(alike, None)))
     waiting, first = adapted, -(-draws // FIRST)
     while waiting:
-        for law in waiting:
-            law.round(max(first, len(law.points) // 4))
+        for one in waiting:
+            one.round(max(first, len(one.points) // 4))
         log_joint = np.log(prior) + [law.log_evidence for law in adapted]
         probability = np.exp(log_joint - np.logaddexp.reduce(log_joint))
         waiting = [
-            law
-            for law, p in zip(adapted, probability, strict=True)
-            if len(law.points) < MOST * draws and law.unfinished(EFFECTIVE * draws * max(p, UNLIKELY))
+            one
+            for one, p in zip(adapted, probability, strict=True)
+            if len(one.points) < MOST * draws and one.unfinished(EFFECTIVE * draws * max(p, UNLIKELY))
         ]
-    return [law.approximation(draws) for law in adapted]
+    return [one.approximation(draws) for one in adapted]
 
 
 def moments(w: FloatArray, points: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:

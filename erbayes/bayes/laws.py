@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..errors import DataError
 from .importance import resampled
-from .parts import Drawn, PartDraws
+from .parts import CompiledPart, Drawn, PartDraws
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,12 @@ def laws(part: Any) -> OneOf:
     return part if isinstance(part, OneOf) else OneOf({"": part})
 
 
+def compiled(part: Any, data: Mapping[str, Any]) -> OneOf:
+    """Return the laws of a part, each a `CompiledPart` with these data."""
+    of_part = laws(part)
+    return replace(of_part, laws={name: CompiledPart.of(law, data) for name, law in of_part.laws.items()})
+
+
 def weighed(name: str, part: OneOf, draws: Mapping[str, Drawn], rng: np.random.Generator) -> PartDraws:
     """Mix the draws of the laws of a part by their posterior probabilities.
 
@@ -102,7 +108,8 @@ def weighed(name: str, part: OneOf, draws: Mapping[str, Drawn], rng: np.random.G
         Parameters and quantities that all laws have. Problems are those of laws with a draw.
     """
     if len(draws) == 1:
-        return part.usual.evaluated(*draws.values())
+        only: CompiledPart = part.usual
+        return only.evaluated(*draws.values())
     log_weights = np.log(list(part.probability.values()))
     log_joint = log_weights + [d.log_evidence for d in draws.values()]
     evidence = float(np.logaddexp.reduce(log_joint))
@@ -123,8 +130,9 @@ def weighed(name: str, part: OneOf, draws: Mapping[str, Drawn], rng: np.random.G
         names = [k for k in next(iter(fields.values())) if all(k in f for f in fields.values())]
         return {k: mixed({i: f[k] for i, f in fields.items()}) for k in names}
 
+    first: PartDraws = next(iter(of_law.values()))
     return replace(
-        next(iter(of_law.values())),
+        first,
         by_size=common("by_size"),
         parameters=common("parameters") | {f"{name}_law": law},
         log_prior=mixed({i: d.log_prior + log_weights[i] for i, d in of_law.items()}),

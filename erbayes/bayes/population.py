@@ -14,8 +14,6 @@ FLOOR = 0.01
 """Smallest relative standard deviation of the known number of predicted links. It keeps posteriors smooth."""
 CEILING = 0.5
 """Largest one. It is a cap if tails are heavy, so that the known number always has an influence."""
-MANY = 10.0
-"""Mean number of unsampled entities of one size above which their links are drawn as one sum with others."""
 NEAR = 0.05
 """Relative standard deviation by which the links of a completed population differ from the known number."""
 
@@ -133,9 +131,6 @@ def completed(
     for each posterior draw. One of them is chosen at random: its weight is larger if its predicted links are
     near \\|P\\|. Nothing is drawn if all entities are sampled.
 
-    Sizes with `MANY` entities vary little together. Their entities are drawn once for all tries, and their
-    links as one sum.
-
     Parameters
     ----------
     by_size : mapping, name -> float array, (..., J)
@@ -153,44 +148,17 @@ def completed(
     s, expected = data["size"], unsampled(by_size["entities"], data)
     c2 = s * (s - 1) / 2
     kept, foreign = by_size["kept"], by_size["foreign"]
-    kept_variance = np.maximum(by_size["kept_square"] - kept**2, 0)
-    foreign_variance = np.maximum(by_size["foreign_square"] - foreign**2, 1e-12 * foreign**2)
-    many = expected.mean(axis=tuple(range(expected.ndim - 1))) >= MANY
-    kept_mean, foreign_mean = kept[..., many], foreign[..., many]
-    n = rng.poisson(expected[..., many]).astype(float)
-    true, variance = n @ c2[many], (n * kept_variance[..., many]) @ c2[many] ** 2
-    common = (n * kept_mean) @ c2[many] + np.sqrt(variance) * rng.standard_normal(true.shape)
-    common = np.clip(common, 0, true)
-    met = gammas((n * foreign_mean) @ s[many], (n * foreign_variance[..., many]) @ s[many] ** 2, rng)
-    # Of other sizes a population often has none, for which nothing needs to be drawn.
-    number = rng.poisson(expected[..., ~many], (tries, *expected[..., ~many].shape)).astype(float)
-    cell = np.nonzero(number)
-    m, c2_few, s_few = number[cell], c2[~many][cell[-1]], s[~many][cell[-1]]
-    share, spread, rate, rate_variance = (
-        v[..., ~many][cell[1:]] for v in (kept, np.sqrt(kept_variance), foreign, foreign_variance)
-    )
-    share = np.clip(share + spread / np.sqrt(m) * rng.standard_normal(m.shape), 0, 1)
-    at = np.ravel_multi_index(cell[:-1], number.shape[:-1])
-
-    def added(links: FloatArray) -> FloatArray:
-        draws = number.shape[:-1]
-        return np.bincount(at, links, minlength=int(np.prod(draws))).reshape(draws)
-
-    true = true + added(m * c2_few) + data["sampled_true_links"]
-    common = common + added(m * c2_few * share) + data["sampled_common_links"]
-    met = met + added(gammas(m * s_few * rate, m * s_few**2 * rate_variance, rng))
-    false = (met + data["sampled_foreign"]) / 2
+    spread = np.sqrt(np.maximum(by_size["kept_square"] - kept**2, 0))
+    shape = foreign**2 / np.maximum(by_size["foreign_square"] - foreign**2, 1e-12 * foreign**2 + 1e-300)
+    number = rng.poisson(expected, (tries, *expected.shape)).astype(float)
+    mean = kept + spread / np.sqrt(np.maximum(number, 1)) * rng.standard_normal(number.shape)
+    gamma = rng.standard_gamma(number * shape)
+    scale = s * foreign / np.where(shape > 0, shape, 1)
+    true = number @ c2 + data["sampled_true_links"]
+    common = (number * np.clip(mean, 0, 1)) @ c2 + data["sampled_common_links"]
+    false = (np.einsum("...j,...j", scale, gamma) + data["sampled_foreign"]) / 2
     distance = (np.log(common + false) - np.log(data["predicted_links"])) / NEAR
     # The largest of log weights plus Gumbel noise is a draw with these weights.
     chosen = np.argmax(-0.5 * distance**2 + rng.gumbel(size=distance.shape), axis=0)[None]
-    every = np.empty(expected.shape)
-    every[..., many] = n
-    every[..., ~many] = np.take_along_axis(number, chosen[..., None], 0)[0]
-    return Completed(every, *(np.take_along_axis(v, chosen, 0)[0] for v in (true, common, false)))
-
-
-def gammas(mean: FloatArray, variance: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Draw gamma distributed numbers; those of mean 0 are 0."""
-    some = mean > 0
-    scale = np.where(some, variance / np.where(some, mean, 1), 0)
-    return rng.standard_gamma(np.where(some, mean / np.where(some, scale, 1), 0)) * scale
+    number = np.take_along_axis(number, chosen[..., None], 0)[0]
+    return Completed(number, *(np.take_along_axis(v, chosen, 0)[0] for v in (true, common, false)))
