@@ -32,11 +32,14 @@ from ..columns import (
     PieceSum,
     pairs,
 )
+from ..datasets import people
+from ..design import UniformRecords
 from ..diagnostics import out_of_balance
 from ..errors import Alarm, DataError, NotIdentified, need_object
 from ..files import replacing
 from ..metrics import Metric, Wanted, pairwise_precision, pairwise_recall
 from ..sample import Sample
+from ..units import measure
 from .contract import ALL_DATA
 from .evidence import Evidence
 from .explained import explained
@@ -690,6 +693,23 @@ def nuts(
     """
     sampler = NUTS(draws, tune, chains, cores, target_accept, progressbar, nuts_sampler)
     return _fitted(sample, model, sampler, _one_seed(rng, random_seed))
+
+
+def warm_up() -> None:
+    """Compile the default model and keep it on disk, so that the first fit of later processes is quick.
+
+    It fits the model to example data, and makes the table. Run it once after installation or an update, for
+    instance while an image is built. On an empty disk cache it needs a minute of processor time. Fits by NUTS
+    compile more, in the first call of each process.
+
+    Examples
+    --------
+    >>> from erbayes import bayes
+    >>> bayes.warm_up()
+    """
+    case = people()
+    sample = Sample(measure(case.prediction, case.labels), UniformRecords(case.drawn))
+    fast(sample, rng=1).table()
 
 
 def _one_seed(rng: Any, random_seed: Any) -> np.random.Generator:

@@ -21,8 +21,8 @@ from .priors import TAIL
 
 DF = 10.0
 """Degrees of freedom of proposals."""
-FIRST = 4
-"""The first rounds of a law have this part of the draws that are asked for, later ones more."""
+FIRST, SMALLEST = 4, 100
+"""The first rounds have this part of the draws that are asked for, later ones more; at least so many points."""
 MOST = 12
 """Largest number of points of a law, in multiples of the draws that are asked for."""
 EFFECTIVE = 0.5
@@ -315,7 +315,7 @@ def approximated(
     for law in laws:
         alike = (a for a in adapted if a.part.program is law.program)
         adapted.append(Adapted(law, rng, next(alike, None)))
-    waiting, first = adapted, -(-draws // FIRST)
+    waiting, first = adapted, max(draws // FIRST, SMALLEST)
     while waiting:
         for one in waiting:
             one.round(max(first, len(one.points) // 4))
