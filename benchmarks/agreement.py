@@ -1,4 +1,4 @@
-"""Do NUTS and the fast fit say the same?
+"""Agreement of NUTS and the fast fit.
 
     python benchmarks/agreement.py
 

@@ -1,4 +1,4 @@
-"""Does a second clustering shorten intervals, and do these keep their promise?
+"""Length and coverage of intervals that a second clustering assists.
 
     python benchmarks/assisted.py [FILE] [--others]
 
@@ -63,7 +63,7 @@ def itself(case: Case) -> Case:
 
 
 def noisy(case: Case, rate: float) -> Case:
-    """The truth with misattributed records: errors that the prediction does not share."""
+    """Return the truth with misattributed records: errors that the prediction does not share."""
     _, truth, prediction, _ = case
     return "similar", truth, prediction, sim.Misattribution(rate).apply(truth, np.random.default_rng(4))
 
@@ -75,14 +75,14 @@ def shuffled(case: Case) -> Case:
 
 
 def simulated(kind: str, law: sim.SizeLaw, errors: sim.Mechanism, second: sim.Mechanism, seed: int) -> Case:
-    """A simulated prediction, and a second clustering with errors of its own."""
+    """Return a simulated prediction, and a second clustering with errors of its own."""
     rng = np.random.default_rng(seed)
     truth = sim.population(law, 50_000, rng).to_numpy()
     return kind, truth, errors.apply(truth, rng), second.apply(truth, rng)
 
 
 def looser(kind: str, law: sim.SizeLaw, errors: sim.Mechanism, further: sim.Mechanism, seed: int) -> Case:
-    """A simulated prediction, and a second clustering with all its errors and more: a looser threshold."""
+    """Return a simulated prediction, and a looser clustering: with all its errors and more."""
     rng = np.random.default_rng(seed)
     truth = sim.population(law, 50_000, rng).to_numpy()
     prediction = errors.apply(truth, rng)
@@ -156,7 +156,7 @@ def run(cases: dict[str, Case], file: str | None) -> pd.DataFrame:
 
 
 def beside(table: pd.DataFrame) -> pd.DataFrame:
-    """One row per cell, with the default beside the assisted estimate."""
+    """Return one row per cell, with the default beside the assisted estimate."""
     cell = ["kind", "population", "plan", "n", "metric"]
     wide = table.pivot(
         index=cell, columns="estimator", values=["coverage", "interval_score", "rmse", "failures"]

@@ -1,4 +1,4 @@
-"""How long do fits of the size model take?
+"""Times of fits of the size model.
 
     python benchmarks/bayes.py [--cold]
 

@@ -1,4 +1,4 @@
-"""How many of the matches that a prediction misses are among the candidates that `by_text` finds.
+"""Shares of the matches missed by a prediction that are among the candidates of `by_text`.
 
 python benchmarks/candidates.py
 

@@ -6,6 +6,7 @@ the records, and the rest. They are drawn record by record, entity by entity, or
 
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,8 @@ from markdown import table
 import erbayes as eb
 from erbayes import simulate
 from erbayes.datasets import patentsview_benchmark, patentsview_release, patentsview_releases
-from erbayes.domains import by_domain, effective_draws, in_domain
+from erbayes.domains import by_domain, degrees, effective_draws, in_domain
+from erbayes.engine import Taylor
 from erbayes.grouping import Of
 
 TRUTH, SAMPLES, FLAGGED, EQUAL = "20220630", 400, 300, 10
@@ -24,6 +26,7 @@ SHARES = {"1 %": 0.01, "5 %": 0.05, "20 %": 0.2, "50 %": 0.5, "rest": 0.24}
 METRICS = (*eb.USUAL, eb.metrics.entities, eb.metrics.mean_cluster_size)
 DESIGN = eb.UniformRecords()
 ENOUGH, FEW = 30, 10
+MODELLED, SPLIT = 100, {"A": 0.05, "B": 0.5}
 
 
 def populations() -> dict[str, tuple[pd.Series, pd.Series]]:
@@ -43,7 +46,7 @@ def populations() -> dict[str, tuple[pd.Series, pd.Series]]:
 
 
 def groups(truth: pd.Series, of: str, rng: np.random.Generator) -> pd.Series:
-    """A group of every record, by record, by entity, or by order of ids."""
+    """Return a group of every record, by record, by entity, or by order of ids."""
     ends, names = np.cumsum(list(SHARES.values())), np.array(list(SHARES))
     if of == "records":
         place = rng.random(len(truth))
@@ -60,7 +63,7 @@ def groups(truth: pd.Series, of: str, rng: np.random.Generator) -> pd.Series:
 def coverage(
     prediction: pd.Series, truth: pd.Series, of: str, draws: int, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """Whether each interval holds the truth, with its effective draws, by sample, group and metric."""
+    """Return whether each interval holds the truth, with its effective draws, by sample, group and metric."""
     units = eb.measure(prediction, truth).grouped(groups(truth, of, rng), name="group", prediction=prediction)
     domains = units.groupings[0].domains()
     metrics = [*(in_domain(m, d, known=True) for d in domains for m in METRICS), *METRICS]
@@ -72,14 +75,14 @@ def coverage(
     for _ in range(SAMPLES // 20):
         drawn = at[rng.integers(len(at), size=(20, draws))]
         sample = eb.Sample(units, DESIGN, DESIGN.expand_draws(units, drawn))
-        bounds = eb.taylor(sample, metrics).apply(metrics).interval()
-        for s in range(20):
-            one = eb.Sample(units, DESIGN, DESIGN.expand_draws(units, drawn[s]))
-            held = (bounds[s, :, 0] <= exact * (1 + 1e-12)) & (exact <= bounds[s, :, 1] * (1 + 1e-12))
-            effective = effective_draws(one, metrics)
-            rows.append(
-                pd.DataFrame({"n_eff": effective, "held": np.where(np.isnan(bounds[s, :, 0]), False, held)})
-            )
+        fit = eb.taylor(sample, metrics).apply(metrics)
+        singles = [eb.Sample(units, DESIGN, DESIGN.expand_draws(units, d)) for d in drawn]
+        grouped = metrics[: -len(METRICS)]
+        df = np.stack([np.append(degrees(one, grouped), np.full(len(METRICS), np.inf)) for one in singles])
+        lower, upper = np.moveaxis(replace(fit, df=np.fmin(fit.df, df)).interval(), -1, 0)
+        held = (lower <= exact * (1 + 1e-12)) & (exact <= upper * (1 + 1e-12))
+        effective = [effective_draws(one, metrics) for one in singles]
+        rows += [pd.DataFrame({"n_eff": n, "held": h}) for n, h in zip(effective, held, strict=True)]
     names = pd.MultiIndex.from_product(
         [range(SAMPLES // 20 * 20), [*map(str, domains), "all records"], [m.name for m in METRICS]]
     )
@@ -114,7 +117,7 @@ def flags(
 
 
 def filtered(rng: np.random.Generator) -> list[list[str]]:
-    """The number of old entities by filtered labels and as a domain, and rates of the alarm of balance."""
+    """Return the number of old entities by filtered labels and as a domain, and how often balance alarms."""
     releases = patentsview_releases()[["20190820", TRUTH]].dropna()
     prediction, truth = releases["20190820"], releases[TRUTH]
     era = releases.index.str.extract(r"US(\d+)")[0].astype(float).to_numpy() < 7_000_000
@@ -153,6 +156,65 @@ def filtered(rng: np.random.Generator) -> list[list[str]]:
         ]
         for name, x in estimates.items()
     ]
+
+
+def modelled(rng: np.random.Generator) -> list[list[str]]:
+    """Coverage of size models of two groups of entities, one of which is split often, and of the closed form.
+
+    The groups hold 70 and 30 % of the entities. Wrong links join records of both.
+    """
+    from erbayes.bayes import Modelled, NotConverged
+
+    metrics = [
+        eb.metrics.pairwise_precision,
+        eb.metrics.pairwise_recall,
+        eb.metrics.b3_recall,
+        eb.metrics.entities,
+    ]
+    laws = {"negative binomial": simulate.NegativeBinomial(3, 1), "zeta": simulate.Zeta(2.5)}
+    engines, rows = {"size model": Modelled(draws=500), "closed form": Taylor()}, []
+    for name, law in laws.items():
+        truth = simulate.population(law, 20_000, rng)
+        codes, entities = pd.factorize(truth)
+        kind = pd.Series(np.where(rng.random(len(entities)) < 0.7, "A", "B")[codes], truth.index, name="kind")
+        split = {
+            k: simulate.Splits(p).apply(codes, rng) + i * 10**6 for i, (k, p) in enumerate(SPLIT.items())
+        }
+        both = pd.factorize(np.where(kind == "A", split["A"], split["B"]))[0]
+        prediction = pd.Series(simulate.Misattribution(0.05).apply(both, rng), truth.index)
+        units = eb.measure(prediction, truth).grouped(kind, prediction=prediction)
+        exact = by_domain(
+            eb.Sample(units, eb.UniformClusters(population=len(units))), "kind", metrics
+        ).joint.mean
+        at = units.ids.get_indexer(truth)
+        for design in (eb.UniformClusters, eb.UniformRecords):
+            held = {e: np.zeros((MODELLED, len(exact))) for e in engines}
+            length, doubted = {e: np.zeros_like(h) for e, h in held.items()}, 0
+            for i in range(MODELLED):
+                chosen = (
+                    rng.choice(len(units), 100)
+                    if design is eb.UniformClusters
+                    else at[rng.integers(len(at), size=100)]
+                )
+                used, place = np.unique(chosen, return_inverse=True)
+                part = units.take(used)
+                sample = eb.Sample(part, design(draws=part.ids[place]))
+                for e, engine in engines.items():
+                    with warnings.catch_warnings(record=True) as caught:
+                        warnings.simplefilter("always")
+                        found = by_domain(sample, "kind", metrics, engine=engine, rng=i, fewest=0).joint
+                    doubted += any(issubclass(w.category, NotConverged) for w in caught)
+                    lower, upper = found.interval().T
+                    held[e][i] = (lower <= exact) & (exact <= upper)
+                    length[e][i] = upper - lower
+            for j, (group, metric) in enumerate((g, m.name) for g in SPLIT for m in metrics):
+                cells = [f"{x[e][:, j].mean():.2f}" for x in (held,) for e in engines]
+                ratio = np.mean(length["size model"][:, j]) / np.mean(length["closed form"][:, j])
+                rows.append(
+                    [name, design.__name__, group, metric, f"{exact[j]:,.3g}", *cells, f"{ratio:.2f}"]
+                )
+            print(name, design.__name__, doubted, {e: h.mean().round(3) for e, h in held.items()}, flush=True)
+    return rows
 
 
 def speed() -> list[str]:
@@ -251,6 +313,17 @@ def main() -> None:
             filtered(np.random.default_rng(2)),
         ),
     )
+    columns = [
+        "population",
+        "design",
+        "group",
+        "metric",
+        "truth",
+        "size model",
+        "closed form",
+        "ratio of lengths",
+    ]
+    part("Size models of two groups", table(columns, modelled(np.random.default_rng(2))))
     part("Speed", table(["all records", "50 groups", "ratio"], [speed()]))
     (Path(__file__).parent / "domains.md").write_text("\n\n".join(text) + "\n")
 

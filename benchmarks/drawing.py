@@ -1,4 +1,4 @@
-"""What do designs by predicted size save? Labels for the same interval score, and variances of one draw.
+"""Savings by designs on predicted size: labels for the same interval score, and variances of one draw.
 
     python benchmarks/drawing.py [FILE]
 
@@ -35,7 +35,7 @@ PLANS = {"uniform records": Records(), "root of size": RootSize(), "mixture, α 
 
 
 def scores(populations, plans, sizes, metrics, repetitions, file):
-    """The table of a study."""
+    """Return the table of a study."""
     estimators = {"default": Taylor()}
     return study(
         populations, plans, sizes, estimators, metrics, repetitions=repetitions, seed=1, file=file
@@ -43,7 +43,7 @@ def scores(populations, plans, sizes, metrics, repetitions, file):
 
 
 def needed(curve: pd.DataFrame, score: float) -> float:
-    """The number of draws with this score, between the sizes of the curve on the log scale."""
+    """Return the number of draws with this score, between the sizes of the curve on the log scale."""
     order = curve.sort_values("interval_score")
     return float(np.exp(np.interp(np.log(score), np.log(order.interval_score), np.log(order.n))))
 

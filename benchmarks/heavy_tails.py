@@ -1,4 +1,4 @@
-"""Do intervals of the size model keep their promise where sizes have heavy tails?
+"""Coverage of intervals of the size model where sizes have heavy tails.
 
     python benchmarks/heavy_tails.py [FILE] [--others | --fresh | --choice | --judged] [--alarms]
 
@@ -270,7 +270,7 @@ def judged() -> dict[str, sim.Population]:
 
 
 def scored(found: Study) -> pd.DataFrame:
-    """Each run with its interval score and the direction in which the interval misses the truth."""
+    """Return each run with its interval score and the direction in which the interval misses the truth."""
     runs = found.runs
     below, above = np.maximum(runs.lower - runs.truth, 0), np.maximum(runs.truth - runs.upper, 0)
     score = runs.upper - runs.lower + 2 / (1 - found.level) * (below + above)
@@ -311,7 +311,7 @@ def shown(runs: pd.DataFrame, plan: str, metric: str) -> str:
 
 
 def bars(runs: pd.DataFrame) -> pd.DataFrame:
-    """Each bar: what was found, its Monte Carlo standard error, and whether it is missed by more than two."""
+    """Return each bar: the figure, its Monte Carlo error, and whether it is missed by more than two."""
     found = []
     for (plan, metric), cells in runs.groupby(["plan", "metric"], sort=False):
         model = cells[cells.estimator == MODEL]
@@ -353,7 +353,7 @@ def low(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def alarmed(people: dict[str, sim.Population], sizes: Sequence[int], samples: int) -> pd.DataFrame:
-    """How often a fit raises its alarm for recall, and how often the range over laws holds the truth."""
+    """Return how often a fit raises its alarm for recall, and how often the range over laws holds truth."""
     rows = []
     for (name, population), (plan, drawing), n in product(people.items(), PLANS.items(), sizes):
         truth = population.value(m.pairwise_recall)

@@ -1,4 +1,4 @@
-"""Which interval keeps its promise? All kinds, on real pairs of disambiguations and simulated populations.
+"""Coverage of all kinds of interval, on real pairs of disambiguations and simulated populations.
 
     python benchmarks/intervals.py [FILE]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A header, a rule and one line per row."""
+    """Return a header, a rule and one line per row."""
     lines = [header, *rows]
     cells = [f"| {' | '.join(line)} |" for line in lines]
     return "\n".join([cells[0], "|" + " --- |" * len(header), *cells[1:]])

@@ -96,7 +96,7 @@ def run(populations: dict[str, sim.Population], sizes: Sequence[int], file: str 
 
 
 def shown(letter: str, figure: str, tables: dict[str, pd.DataFrame]) -> str:
-    """One figure of each estimator in every cell, the paper's and ours, as Markdown."""
+    """Return one figure of each estimator in every cell, the paper's and ours, as Markdown."""
     cells = [f"{100 * rate:g} %, {n}" if n == SIZES[0] else str(n) for rate in RATES for n in SIZES]
     lines = []
     for estimator, printed in PRINTED[letter][figure].items():
@@ -111,7 +111,7 @@ def shown(letter: str, figure: str, tables: dict[str, pd.DataFrame]) -> str:
 
 
 def draw(found: Study, file: str, metric: m.Metric, estimators: Sequence[str]) -> None:
-    """A panel for each rate, as in the paper."""
+    """Return a panel for each rate, as in the paper."""
     from matplotlib import pyplot
 
     runs = found.runs[found.runs.estimator.isin(estimators)]

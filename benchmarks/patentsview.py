@@ -11,12 +11,12 @@ TRUTH = "20220630"
 
 
 def pair(prediction: str, truth: str = TRUTH) -> Population:
-    """One release as the prediction of another."""
+    """Return one release as the prediction of another."""
     return Population.of(patentsview_release(prediction), patentsview_release(truth))
 
 
 def noisy() -> Population:
-    """The true release with the paper's noise at rate .10 as its prediction."""
+    """Return the true release with the paper's noise at rate .10 as its prediction."""
     truth = patentsview_release(TRUTH)
     noise = Misattribution(0.1).apply(pd.factorize(truth)[0], np.random.default_rng(3))
     return Population(pd.Series(noise, truth.index), truth)

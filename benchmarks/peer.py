@@ -47,7 +47,7 @@ SAME = {
 
 
 def fresh(series: pd.Series) -> pd.Series:
-    """A copy that shares no hash table with earlier rounds, for either side."""
+    """Return a copy that shares no hash table with earlier rounds, for either side."""
     return pd.Series(series.array.copy(), pd.Index(series.index.array.copy()))
 
 

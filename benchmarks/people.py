@@ -19,7 +19,7 @@ RECORDS, DRAWS, SEED = 10_000, 200, 2
 
 
 def people(rng: np.random.Generator) -> pd.DataFrame:
-    """One row per record: its id, predicted cluster, true person, and how often it was drawn."""
+    """Return one row per record: its id, predicted cluster, true person, and how often it was drawn."""
     matcher = Chain((Misattribution(0.02), Merges(0.08), Splits(0.12)))
     made = simulate(LogNormal(0.8, 0.7), matcher, RECORDS, rng)
     drawn = np.bincount(rng.integers(RECORDS, size=DRAWS), minlength=RECORDS)

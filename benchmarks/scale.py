@@ -47,7 +47,7 @@ def by_hand(table: Any, labels: pd.DataFrame, key: str, limit: str | None, folde
 
 
 def counts(units: Any) -> tuple[int, ...]:
-    """The same counts, from units of erbayes."""
+    """Return the same counts, from units of erbayes."""
     return summary(zip(units.known.size, units.known.count, strict=True), zip(units.n, units.m, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""How often confidence sequences hold the truth at all looks together, and how wide they are.
+"""Coverage of confidence sequences at all looks together, and their width.
 
     python benchmarks/stopping.py
 

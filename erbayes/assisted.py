@@ -33,7 +33,7 @@ from .correction import AssistedEstimates, Effects, Helper, Judged, covariance_o
 from .design import Design
 from .engine.closed_form import columns_of, stacked
 from .errors import Alarm, DataError, NotIdentified, head, need, number
-from .large import lies_elsewhere
+from .large import SecondSource, lies_elsewhere, scan
 from .metrics import USUAL, Metric, Wanted, chosen
 from .sample import Sample, need_sample
 from .second import Second
@@ -154,6 +154,11 @@ class Assisted:
         """
         options = {"blocks": blocks, "missing": missing, "frame": frame}
         helpers = dict(predictions) if by is None else by
+        if elsewhere := [n for n, c in [*predictions.items(), *helpers.items()] if _elsewhere(c)]:
+            raise DataError(
+                f"{head(elsewhere)} lies in files or tables: scan each prediction by erbayes.large.scan(..., "
+                "seconds=...), pass Second.scanned of all scans to Assisted, and the scans to compare"
+            )
         seconds = tuple(
             Second.of(prediction, labels, helper, name=other, **options)
             for name, prediction in predictions.items()
@@ -222,7 +227,9 @@ def assisted(
         As in `erbayes.estimate`.
     by : memberships, or mapping of name -> memberships
         One or several second clusterings of the same records, such as the next release. None of them needs
-        to be good.
+        to be good. If one of them or the prediction lies in files or tables, a database counts them together.
+        They are then files (a mapping has a `pathlib.Path`), tables or frames of two columns, or
+        `erbayes.large.SecondSource`.
     missing : Missing
         `Missing.ERROR` or `Missing.OMIT`.
 
@@ -241,8 +248,7 @@ def assisted(
     Raises
     ------
     DataError
-        If the inputs cannot be used. If the second clustering lacks records of the prediction. If the
-        prediction lies in files or tables.
+        If the inputs cannot be used. If the second clustering lacks records of the prediction.
     NotIdentified
         If the sample cannot estimate a metric.
 
@@ -259,18 +265,18 @@ def assisted(
     pairwise-recall     0.503  0.018     1.0
     """
     metrics = chosen(metrics)
-    if lies_elsewhere(prediction):
-        raise DataError(
-            "an assisted estimate needs the prediction in memory: pass a DataFrame of records and clusters, "
-            "such as pandas.read_parquet(path)"
-        )
     options = {"blocks": blocks, "missing": missing, "frame": frame}
-    helpers = by if _named(by) else {"second": by}
-    engine = Assisted(
-        tuple(Second.of(prediction, labels, c, name=str(name), **options) for name, c in helpers.items())
-    )
-    sample = Sample(measure(prediction, labels, **options), design)
-    estimates = engine(sample, metrics)
+    helpers = {str(name): c for name, c in (by if _named(by) else {"second": by}).items()}
+    units: Units
+    if any(map(_elsewhere, [prediction, *helpers.values()])):
+        sources = {n: c if isinstance(c, SecondSource) else SecondSource(c) for n, c in helpers.items()}
+        units = scanned = scan(prediction, labels, seconds=sources, **options)
+        seconds = Second.scanned(scanned)
+    else:
+        seconds = tuple(Second.of(prediction, labels, c, name=n, **options) for n, c in helpers.items())
+        units = measure(prediction, labels, **options)
+    sample = Sample(units, design)
+    estimates = Assisted(seconds)(sample, metrics)
     for alarm in estimates.alarms(sample, metrics):
         warnings.warn(alarm, Alarm, stacklevel=2)
     return estimates
@@ -281,5 +287,15 @@ def _named(by: Any) -> bool:
     return (
         isinstance(by, Mapping)
         and len(by) > 0
-        and all(isinstance(c, Mapping | pd.Series | Clustering) or is_table(c) for c in by.values())
+        and all(
+            isinstance(c, Mapping | pd.Series | Clustering)
+            or is_table(c)
+            or (_elsewhere(c) and not isinstance(c, str))
+            for c in by.values()
+        )
     )
+
+
+def _elsewhere(clusters: Any) -> bool:
+    """Return whether a database counts a clustering."""
+    return isinstance(clusters, SecondSource) or lies_elsewhere(clusters)

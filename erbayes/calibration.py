@@ -32,7 +32,7 @@ def proportional_to_size(size: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Distance:
-    """How a factor of a weight follows from u = x'λ/v.
+    """Rule by which a factor of a weight follows from u = x'λ/v.
 
     Attributes
     ----------

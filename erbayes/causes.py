@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from .arrays import BoolArray, FloatArray, IntArray, Seed, generator
-from .clustering import Clustering, kind
+from .clustering import kind
 from .columns import ENTITIES, PIECES, Column, Domain, Known, Links, Pieces
 from .diagnostics import influence
 from .domains import FEWEST, ByDomain, by_domain, in_domain
@@ -698,14 +698,9 @@ def homonymy(sample: Sample, names: Any, prediction: Any) -> tuple[Sample, Metri
     array([0.5])
     """
     variable, codes, entity = _names(sample, names)
-    records = Clustering.of(prediction, "prediction").records
-    population = sample.units.population
-    if population is None or population != len(records):
-        known = "not known" if population is None else f"{population:,.0f} records"
-        raise DataError(
-            f"this prediction has {len(records):,} records, but the population of the sample is {known}: "
-            "whether a name is shared needs the same records"
-        )
+    records = sample.units.whole_prediction(
+        prediction, "whether a name is shared needs the same records"
+    ).records
     everywhere = np.bincount(
         variable.codes_of(records, f"{len(records):,} records of the prediction"),
         minlength=len(variable.values),

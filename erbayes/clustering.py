@@ -170,7 +170,7 @@ def _linked(frame: pd.DataFrame, score: str | None, threshold: float | None, wha
 
 
 def _all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.Index, IntArray]:
-    """All records, and the position among them of each record of the pairs."""
+    """Return all records, and the position among them of each record of the pairs."""
     listed = ids(records, f"all records of the {what}")
     if not _unique(listed):
         twice = listed[listed.duplicated()]
@@ -321,7 +321,7 @@ class Clustering:
 
     @property
     def sizes(self) -> IntArray:
-        """Number of records of each cluster, (K,)."""
+        """Return the number of records of each cluster, (K,)."""
         return np.bincount(self.codes, minlength=len(self.clusters))
 
     def restrict(self, records: pd.Index) -> Clustering:

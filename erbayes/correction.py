@@ -147,7 +147,7 @@ class Judged:
 
     @property
     def estimates(self) -> AssistedEstimates:
-        """The estimates of this sample, with their covariance and worth."""
+        """Return the estimates of this sample, with their covariance and worth."""
         helped = self.fit.weights.any(axis=1)
         cov = np.where(np.logical_or.outer(helped, helped), covariance_of([self]), self.fit.cov)
         before, after = np.diagonal(self.fit.cov), np.diagonal(cov)
@@ -205,7 +205,7 @@ def judge(own: Effects, helpers: Sequence[Helper], fewest: float, variance: Vari
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Effects:
-    """What each draw does to metrics.
+    """Effects of each draw on metrics.
 
     Attributes
     ----------
@@ -292,7 +292,7 @@ class Helper:
 
     @property
     def others(self) -> int:
-        """The number of draws of the stand-in beyond those of the sample."""
+        """Return the number of draws of the stand-in beyond those of the sample."""
         return (
             0 if self.first is None or self.position is None else len(self.first.linear) - len(self.position)
         )
@@ -506,9 +506,11 @@ def cross_fitted(target: FloatArray, effects: FloatArray, unit: IntArray) -> Flo
 def _step(target: FloatArray, effect: FloatArray, unit: IntArray) -> FloatArray:
     """Return Σ target effect / Σ effect² of the other folds, cut to [0, 1], for each draw, (n,).
 
-    Units are dealt to folds in order of their effects, so that each fold has its share of large ones.
+    Units are dealt to folds in order of their effects, so that each fold has its share of large ones. Effects
+    are rounded for this, or the order of equal ones would be that of errors of the last digit.
     """
-    order = np.lexsort((unit, np.abs(effect)))
+    size = np.abs(effect)
+    order = np.lexsort((unit, np.round(size / (size.max() or 1.0), 9)))
     first = np.diff(unit[order], prepend=-1) != 0
     fold = np.empty(len(unit), dtype=np.int64)
     fold[order] = (np.cumsum(first) - 1) % FOLDS

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
-from scipy.special import ndtr
+from scipy.special import ndtr, stdtrit
 
 from .arrays import FloatArray, IntArray, Seed
 from .columns import PREDICTED_LINKS, RECORDS, Between, Column, Domain, InDomain, Known, Links
 from .compare import Comparison
-from .engine.closed_form import Taylor, columns_of, taylor
-from .engine.contract import Engine, need_engine, need_paired
+from .engine.closed_form import Taylor, columns_of, effects, taylor
+from .engine.contract import Counting, Engine, need_engine, need_paired
 from .errors import DataError, head, member, need, number
 from .grouping import Grouping, Of
 from .intervals import Kind, Symmetric, check_level
@@ -185,7 +185,7 @@ class ByDomain(Tabled):
     joint : Normal or Draws
         All metrics of the first domain, then of the second, and so on, jointly.
     effective : float array, (d, k)
-        Effective number of draws of each estimate (Kish).
+        Effective number of draws of each estimate (Kish), or what the engine counts (`engine.contract`).
     """
 
     sample: Sample
@@ -308,44 +308,31 @@ class ByDomain(Tabled):
     def balance(self) -> pd.DataFrame:
         """Compare the estimated predicted links of each domain with their known number.
 
-        The estimate is N_g Σwy/Σw records of the domain. Far below the known number, the sample missed large
-        clusters that have records of the domain, and its other estimates are doubtful too.
-
-        Returns
-        -------
-        DataFrame
-            One row per domain. Columns: estimate, se, known, and their ratio, estimate / known.
+        See `balance` of this module.
 
         Raises
         ------
         NotIdentified
             If the number of predicted links by domain is not known.
         """
-        places = [d for d in self.domains if isinstance(d, Domain)]
-        links = Metric(
-            "links", (PREDICTED_LINKS, RECORDS, N), _scaled, PER_RECORD, POSITIVE, "N Σwy/Σw records"
-        )
-        of_places = [in_domain(links, d, self.settings.links, known=True) for d in places]
-        fit = taylor(self.sample, of_places).apply(of_places, order=1)
-        columns = [InDomain(PREDICTED_LINKS, d, self.settings.links) for d in places]
-        known = np.array([self.sample.units.total(column) for column in columns])
-        ratio = np.divide(fit.mean, known, out=np.full(len(known), np.nan), where=known > 0)
-        table = {"estimate": fit.mean, "se": fit.sd, "known": known, "ratio": ratio}
-        return pd.DataFrame(table, index=pd.Index(list(map(str, places)), name="domain"))
+        return balance(self.sample, self._single, self.settings.links)
 
     def alarms(self) -> list[str]:
-        """Return an alarm for each domain that is over 3 standard errors out of balance.
+        """Return an alarm for each domain that is out of balance (see `out_of_balance` of this module).
 
         The list is empty if there is none, or if predicted links by domain are not known.
         """
         if self.sample.units.grouping(self.variable).predicted is None:
             return []
         return [
-            f"Out of balance: the sample estimates {row.estimate:,.0f} predicted links of {domain} (se "
-            f"{row.se:,.0f}), the prediction holds {row.known:,.0f}; do not trust intervals of this domain."
-            for domain, row in self.balance().iterrows()
-            if abs(row.estimate - row.known) > 3 * row.se + 1e-9 * row.known
+            f"{alarm}; do not trust intervals of this domain."
+            for alarm in out_of_balance(self.sample, self._single, self.settings.links, self.settings.fewest)
         ]
+
+    @property
+    def _single(self) -> list[Domain]:
+        """Return the domains that are no pairs of groups."""
+        return [d for d in self.domains if isinstance(d, Domain)]
 
     def ratios(self, to: Any, level: float = 0.95, *, simultaneous: bool = True) -> pd.DataFrame:
         """Return the ratio of each domain to one of them, by metric, with intervals on the log scale.
@@ -380,6 +367,75 @@ class ByDomain(Tabled):
 def _scaled(y: Value, r: Value, N: Value) -> Value:
     """Return an estimated total as a ratio to records, times their known number."""
     return N * y / r
+
+
+def balance(sample: Sample, domains: Sequence[Domain], links: Links = Links.SHARED) -> pd.DataFrame:
+    """Compare the estimated predicted links of each domain with their known number.
+
+    The estimate is N_g Σwy/Σw records of the domain. Far below the known number, the sample missed large
+    clusters that have records of the domain, and its other estimates are doubtful too.
+
+    Parameters
+    ----------
+    sample : Sample
+        With units that are grouped by the variable, which is known for all records.
+    domains : sequence of Domain
+    links : Links
+
+    Returns
+    -------
+    DataFrame
+        One row per domain. Columns: estimate; se; df, its degrees of freedom, the effective draws of the
+        links less 1; known; and ratio, estimate / known.
+
+    Raises
+    ------
+    NotIdentified
+        If the number of predicted links by domain is not known.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> prediction = {i: i // 4 for i in range(120)}
+    >>> units = eb.measure(prediction, {i: i // 3 for i in range(120)})
+    >>> half = {i: "AB"[i // 60] for i in range(120)}
+    >>> sample = eb.Sample(units.grouped(half, name="half", prediction=prediction), eb.UniformClusters())
+    >>> balance(sample, [Domain("half", ("A",))])["known"]
+    domain
+    A    90.0
+    Name: known, dtype: float64
+    """
+    metric = Metric("links", (PREDICTED_LINKS, RECORDS, N), _scaled, PER_RECORD, POSITIVE, "N Σwy/Σw records")
+    of_domains = [in_domain(metric, d, links, known=True) for d in domains]
+    fit = taylor(sample, of_domains).apply(of_domains, order=1)
+    columns = [InDomain(PREDICTED_LINKS, d, links) for d in domains]
+    known = np.array([sample.units.total(column) for column in columns])
+    ratio = np.divide(fit.mean, known, out=np.full(len(known), np.nan), where=known > 0)
+    with np.errstate(invalid="ignore"):  # a domain without draws
+        df = np.maximum(kish(sample.contributions(columns)) - 1, 1)
+    table = {"estimate": fit.mean, "se": fit.sd, "df": df, "known": known, "ratio": ratio}
+    return pd.DataFrame(table, index=pd.Index(list(map(str, domains)), name="domain"))
+
+
+def out_of_balance(
+    sample: Sample, domains: Sequence[Domain], links: Links = Links.SHARED, fewest: float = FEWEST
+) -> list[str]:
+    """Return a clause for each domain whose predicted links are far from their known number.
+
+    A single domain is far if it is over 3 standard errors off, as in `erbayes.alarms`. Several domains have
+    the same chance of a false alarm together (Bonferroni), and few draws count by Student's t. Domains with
+    fewer than `fewest` effective draws have no interval to doubt, and are left out. Other parameters, and
+    errors, are those of `balance`.
+    """
+    table = balance(sample, domains, links)
+    table = table[table["df"] + 1 >= fewest]
+    limit = -stdtrit(table["df"], ndtr(-3) / max(len(table), 1))
+    far = abs(table["estimate"] - table["known"]) > limit * table["se"] + 1e-9 * table["known"]
+    return [
+        f"Out of balance: the sample estimates {row.estimate:,.0f} predicted links of {domain} (se "
+        f"{row.se:,.0f}), the prediction holds {row.known:,.0f}"
+        for domain, row in table[far].iterrows()
+    ]
 
 
 def _ratios(fit: Normal | Draws, others: Sequence[int], base: int) -> Normal | Draws:
@@ -650,11 +706,23 @@ class _Settings:
 def _estimated(sample: Sample, places: Sequence[Place], settings: _Settings) -> ByDomain:
     """Return all metrics of all domains, jointly. Domains without a draw are NaN."""
     metrics = settings.of_places(sample, places)
-    effective = effective_draws(sample, metrics)
-    there = np.flatnonzero(~np.isnan(effective))
-    if not len(there):
+    engine, least = settings.engine, 0.0
+    if isinstance(engine, Counting):
+        effective, least = engine.effective_draws(sample, metrics), settings.fewest
+    else:
+        effective = effective_draws(sample, metrics)
+    there = np.flatnonzero(effective >= least)
+    if np.isnan(effective).all():
         raise DataError(f"no labelled record is in a domain of {settings.variable!r}")
-    found = settings.engine(sample, [metrics[i] for i in there], settings.rng)
+    if not len(there):
+        raise DataError(
+            f"no domain of {settings.variable!r} has {least:g} draws, which {type(engine).__name__} needs: "
+            f"join domains, or set fewest={np.nanmax(effective):g}"
+        )
+    asked = [metrics[i] for i in there]
+    found = engine(sample, asked, settings.rng)
+    if isinstance(found, Normal):
+        found = replace(found, df=np.fmin(found.df, degrees(sample, asked)))
     joint = _spread(found, there, metrics)
     shape = (len(places), len(settings.metrics))
     return ByDomain(sample, tuple(places), settings, joint, effective.reshape(shape))
@@ -678,6 +746,44 @@ def effective_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     for j, m in enumerate(metrics):
         if not np.isfinite(m.support).all():
             found[j] = min([found[j], *(single[at[c.name]] for c in m.columns if c.name in at)])
+    return found
+
+
+def degrees(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
+    """Return the degrees of freedom of standard errors of counts, (k,); infinite for shares.
+
+    A few draws may carry the variance of a count in a domain, such as those of small entities. Its effective
+    number of draws does not show this. Let e be the effects of the n draws, less their mean. The relative
+    variance of Σe² is about Σe⁴/(Σe²)² - 1/n, and its degrees of freedom are 2 over it. Intervals of shares
+    allow for errors that no draw has shown (see `erbayes.BetaGamma`), and keep theirs.
+
+    Parameters
+    ----------
+    sample : Sample
+    metrics : sequence of Metric, (k,)
+        Those that are bounded on both sides are shares.
+
+    Notes
+    -----
+    Source: Satterthwaite (1946), Biometrics Bulletin 2, 110-114, with the observed fourth moment in the place
+    of the normal one. For normal effects the degrees of freedom are n.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> labels = {i: i // 2 if i < 60 else i for i in range(80)}
+    >>> sample = eb.Sample(eb.measure({i: i for i in range(80)}, labels), eb.UniformRecords())
+    >>> degrees(sample, [eb.metrics.entities, eb.metrics.b3_recall]).round(0)
+    array([600.,  inf])
+    """
+    found = np.full(len(metrics), np.inf)
+    counts = [j for j, m in enumerate(metrics) if not np.isfinite(m.support).all()]
+    if counts:
+        e = effects(sample, [metrics[j] for j in counts])
+        e = e - e.mean(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            varied = (e**4).sum(axis=0) / (e**2).sum(axis=0) ** 2 - 1 / len(e)
+            found[counts] = np.where(varied > 1e-12, 2 / varied, np.inf)
     return found
 
 
@@ -810,6 +916,8 @@ def compare_by_domain(
     places = [d for d, n in zip(grouping.domains(), counted, strict=True) if n]
     by_metric = settings.of_places(samples[0], places)
     joint = paired.paired(samples, by_metric, rng)
+    if isinstance(joint, Normal):
+        joint = replace(joint, df=np.fmin(joint.df, np.concatenate([degrees(s, by_metric) for s in samples])))
     shape = (len(samples), len(places), len(settings.metrics))
     effective = np.array([effective_draws(s, by_metric) for s in samples]).reshape(shape)
     census = samples[0].expansion.variance.census

@@ -54,7 +54,7 @@ def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) 
         Name of the column of each meaning. None stands for the next column, from the left, that is not named.
         The file must then have no other columns.
     spare : int
-        The number of other columns that the file may have all the same.
+        The number of other columns that the file may have all the same. None is then its first column.
 
     Returns
     -------
@@ -89,6 +89,9 @@ def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) 
         spare=spare,
         named=named,
     )
+    if spare and unnamed and frame.columns[0] in named:
+        said = f"{path}: {frame.columns[0]!r} is its first column, which has the ids"
+        raise DataError(said, *_choices(unnamed))
     free = (c for c in frame.columns if c not in named)
     chosen = frame[[c if c is not None else next(free) for c in columns.values()]]
     for name, column in chosen.items():
@@ -228,7 +231,7 @@ def holds(path: Path, magic: bytes, start: int = 0) -> bool:
 
 
 def is_database(path: Path) -> bool:
-    """Whether a file is a DuckDB database, by its first bytes."""
+    """Return whether a file is a DuckDB database, by its first bytes."""
     return holds(path, b"DUCK", 8)
 
 
@@ -264,7 +267,7 @@ def refuse_output(path: Path, inputs: Iterable[Path] = ()) -> None:
 
 
 def _target(path: Path) -> Path:
-    """The file that `path` names after all links. Devices are refused, which may lead on to a file."""
+    """Return the file that `path` names after all links. Devices are refused, which may lead on to a file."""
     link = path.absolute()
     for _ in range(LINKS):
         link = link.parent.resolve() / link.name

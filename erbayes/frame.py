@@ -66,7 +66,7 @@ class Dated:
 
     @property
     def last(self) -> Moment | None:
-        """The cut-off, as a day or a whole number; None without one."""
+        """Return the cut-off, as a day or a whole number; None without one."""
         until = self.until
         if (
             isinstance(until, datetime)
@@ -85,7 +85,7 @@ class Dated:
 
     @property
     def after(self) -> str:
-        """The first text beyond the cut-off."""
+        """Return the first text beyond the cut-off."""
         # '2019' and all numbers of four digits up to it come before '20190'
         return (self.last + timedelta(days=1)).isoformat() if isinstance(self.last, date) else f"{self.last}0"
 
@@ -95,7 +95,7 @@ class Dated:
         return "____-__-__%" if isinstance(self.last, date) else "_" * len(str(self.last))
 
     def newest(self, dates: Iterable[Any]) -> Dated | None:
-        """A frame of this column with the newest of some dates as cut-off; None if there are no dates."""
+        """Return a frame of this column with the newest of some dates as cut-off; None without dates."""
         newest = max(dates, default=None)
         if isinstance(newest, datetime):
             newest = newest.date()
@@ -131,7 +131,7 @@ class Dated:
 
 
 def _table(data: Any) -> pd.DataFrame | None:
-    """A table as a DataFrame; None if `data` is not a table."""
+    """Return a table as a DataFrame; None if `data` is not a table."""
     return to_frame(data) if is_table(data) and hasattr(data, "columns") else None
 
 
@@ -254,7 +254,7 @@ def frame_ids(frame: Any) -> pd.Index:
 
 
 def are_listed(records: pd.Index, listed: pd.Index) -> BoolArray:
-    """Whether each record is listed, (N,).
+    """Return whether each record is listed, (N,).
 
     Arrow looks up strings many times faster than pandas.
 
@@ -271,7 +271,7 @@ def are_listed(records: pd.Index, listed: pd.Index) -> BoolArray:
 
 
 def dates_of(prediction: Any, dated: Dated) -> tuple[pd.DataFrame, pd.Series]:
-    """The memberships of a table, and the dates of its records: whole numbers, times or text.
+    """Return the memberships of a table, and the dates of its records: whole numbers, times or text.
 
     Raises
     ------
@@ -302,7 +302,7 @@ def dates_of(prediction: Any, dated: Dated) -> tuple[pd.DataFrame, pd.Series]:
 
 
 def dated_inside(dates: pd.Series, dated: Dated) -> BoolArray:
-    """Whether each date is inside the frame, at or before the cut-off, (N,).
+    """Return whether each date is inside the frame, at or before the cut-off, (N,).
 
     Raises
     ------

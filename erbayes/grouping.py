@@ -1,4 +1,4 @@
-"""How variables of records split pieces: the records of each group in each piece and predicted cluster."""
+"""Splits of pieces by variables of records: the records of each group in each piece and predicted cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pandas as pd
 
 from .arrays import BoolArray, FloatArray, IntArray
 from .clustering import ids, kind
-from .columns import Domain, Links
+from .columns import Domain, Links, Pieces
 from .errors import DataError, NotIdentified, Remedy, head
 from .tables import is_table, refuse_columns, to_frame
 
@@ -21,7 +21,7 @@ MOST = 200
 
 
 class Of(Enum):
-    """What a variable describes."""
+    """Subject of a variable: records or entities."""
 
     RECORDS = "records"
     """Records, such as their source or year (the default)."""
@@ -29,22 +29,13 @@ class Of(Enum):
     """Whole entities, such as a kind of customer. All records of an entity have its value."""
 
 
-class Grouped(Protocol):
-    """Units, as groupings need them."""
+class Grouped(Pieces, Protocol):
+    """Units, as groupings need them: pieces of units and of records with ids."""
 
     @property
     def ids(self) -> pd.Index: ...
     @property
-    def unit(self) -> IntArray: ...
-    @property
-    def group(self) -> IntArray: ...
-    @property
-    def n(self) -> FloatArray: ...
-    @property
-    def by_entity(self) -> bool: ...
-    @property
     def piece_of(self) -> pd.Series | None: ...
-    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -230,7 +221,7 @@ class Predicted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouping:
-    """How a variable splits the pieces of units.
+    """Split of the pieces of units by a variable.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ EXAMINED = 10_000
 
 
 def first_entities(labels: Clustering) -> tuple[Clustering, IntArray]:
-    """The first entities, of `EXAMINED` records or somewhat more, and the positions of their records.
+    """Return the first entities, of `EXAMINED` records or somewhat more, and the positions of their records.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def first_entities(labels: Clustering) -> tuple[Clustering, IntArray]:
 def are_edges(
     group: IntArray, known: IntArray, namesake_group: IntArray, namesake_known: IntArray, share: FloatArray
 ) -> bool:
-    """Whether a clustering is edges (record, other record) or parents, as a known clustering shows.
+    """Return whether a clustering is edges (record, other record) or parents, as a known clustering shows.
 
     A group may have the id of one of its own records. Edges show by *hits*: the group's id is that of a
     record which has another row or none, and which is in the same known group as the row's record.
@@ -72,7 +72,7 @@ def are_edges(
     """
 
     def groups(rows: BoolArray) -> int:
-        """Number of known groups of some rows."""
+        """Return the number of known groups of some rows."""
         return len(np.unique(known[rows]))
 
     hit = namesake_known == known

@@ -47,7 +47,7 @@ class RespondingDraws:
 
     @property
     def classes(self) -> int:
-        """Number G of classes."""
+        """Return the number G of classes."""
         return int(self.code.max()) + 1
 
     @property

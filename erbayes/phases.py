@@ -24,11 +24,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .arrays import IntArray, Seed
 from .correction import AssistedEstimates, Effects, Helper, judge
-from .design import Design
-from .errors import Alarm, DataError, NotIdentified, number
+from .design import Design, UniformRecords
+from .errors import Alarm, DataError, NotIdentified, head, number
+from .large import lies_elsewhere, scan
 from .metrics import USUAL, Metric, Wanted, chosen
 from .sample import Sample, need_sample
 from .second import Reference
@@ -55,6 +57,7 @@ class TwoPhase:
     DataError
         When called, if draws are not independent, come from strata or from a frame without replacement, or
         have no order. If fewer than two draws have cheap labels only. If the samples have other predictions.
+        If records were drawn, and the two units of a draw have no record in common.
 
     Notes
     -----
@@ -95,6 +98,7 @@ class TwoPhase:
             _need_ordered(one, which)
         _need_one_prediction(sample, self.cheap)
         position = self._position(sample.expansion.unit.shape[-1])
+        _need_same_draws(sample, self.cheap, position)
         own, variance = Effects.of(sample, chosen(metrics)), sample.expansion.variance
         first = second = None
         with suppress(NotIdentified):  # every metric is 0/0 by the cheap labels
@@ -153,6 +157,26 @@ def _need_one_prediction(careful: Sample, cheap: Sample) -> None:
     sizes = [None if k is None else np.repeat(k.size, k.count.astype(int)) for k in known]
     if sizes[0] is None or sizes[1] is None or not np.array_equal(sizes[0], sizes[1]):
         raise DataError("careful and cheap labels were counted with other predictions: pass the same to both")
+
+
+def _need_same_draws(careful: Sample, cheap: Sample, position: IntArray) -> None:
+    """Refuse draws of records whose careful and cheap units do not share the record that was drawn."""
+    found, draws = [], (careful.expansion.unit, cheap.expansion.unit[position])
+    for sample in (careful, cheap):
+        piece_of = sample.units.piece_of
+        if piece_of is None or sample.units.unmatched or not isinstance(sample.design, UniformRecords):
+            return
+        found.append(pd.Series(sample.units.unit[piece_of], piece_of.index))
+    pairs = pd.concat(found, axis=1, join="inner").to_numpy()
+    width = len(cheap.units)
+    apart = np.flatnonzero(~np.isin(draws[0] * width + draws[1], pairs[:, 0] * width + pairs[:, 1]))
+    if len(apart):
+        own, other = (s.units.ids[d[apart[:1]]] for s, d in zip((careful, cheap), draws, strict=True))
+        raise DataError(
+            f"the careful and the cheap unit of a draw share the record that was drawn; in {len(apart):,} of "
+            f"{len(position):,} draws they share none, such as {head(own)} and {head(other)} of draw "
+            f"{apart[0] + 1}: bring both lists of draws into the order of drawing"
+        )
 
 
 def subsample(sample: Sample, position: IntArray) -> Sample:
@@ -246,8 +270,9 @@ def two_phase(
     """
     metrics = chosen(metrics)
     options = {"blocks": blocks, "frame": frame}
-    engine = TwoPhase(Sample(measure(prediction, cheap, **options), cheap_design), careful)
-    sample = Sample(measure(prediction, labels, **options), design)
+    count = scan if lies_elsewhere(prediction) else measure
+    engine = TwoPhase(Sample(count(prediction, cheap, **options), cheap_design), careful)
+    sample = Sample(count(prediction, labels, **options), design)
     estimates = engine(sample, metrics)
     for alarm in estimates.alarms(sample, metrics):
         warnings.warn(alarm, Alarm, stacklevel=2)

@@ -471,7 +471,7 @@ def _required(half_width: ArrayLike, metrics: int, level: float) -> FloatArray:
 
 
 def _numbers_of_draws(sizes: Any) -> Sequence[int]:
-    """A list of them, whose members `Outlook.half_widths` checks."""
+    """Return numbers of draws as a list, whose members `Outlook.half_widths` checks."""
     need(sizes, Iterable, "sizes are a list of numbers of draws")
     return list(sizes)
 

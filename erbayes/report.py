@@ -239,7 +239,7 @@ def _version(package: str) -> str:
 
 
 def _page(title: str, body: Iterable[str]) -> str:
-    """The whole HTML page."""
+    """Return the whole HTML page."""
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
     return "\n".join(
         [
@@ -320,7 +320,7 @@ def _headline(
     kinds: Sequence[Kind],
     doubts: Sequence[str],
 ) -> list[str]:
-    """Two sentences to quote, or the reason why there is nothing to quote."""
+    """Return two sentences to quote, or the reason why there is nothing to quote."""
     quoted = [m for m in metrics if m.name in IN_WORDS] or list(metrics[:2])
     if not results:
         return ["This sample has no estimate. The notes below give the reasons."]
@@ -349,7 +349,7 @@ def _headline(
 
 
 def _written(metric: Metric, value: float, error: float) -> Callable[[float], str]:
-    """A function that writes numbers of a metric in a sentence, shares as percentages."""
+    """Return a function that writes numbers of a metric in a sentence, shares as percentages."""
     if metric.support != UNIT:
         return lambda x: digits.text(x, digits.decimals(value, error))
     places = max(digits.decimals(100 * value, 100 * error) - 1, 0)
@@ -386,7 +386,7 @@ def _estimates(
 
 
 def _quoting(engines: Sequence[str], doubted: bool) -> str:
-    """A paragraph that names the column to quote and the use of the others."""
+    """Return a paragraph that names the column to quote and the use of the others."""
     if not engines:
         return ""
     first, *others = engines

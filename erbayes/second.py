@@ -15,11 +15,13 @@ from .arrays import BoolArray, FloatArray, IntArray
 from .clustering import Clustering, kind
 from .columns import PREDICTED_LINKS, RECORDS, Column
 from .engine.closed_form import columns_of
-from .errors import DataError, head
+from .errors import DataError
+from .large import Scanned
+from .large.joint import refuse_kept, refuse_lacking
 from .metrics import Metric, chosen
 from .mistaken import missing_records
 from .uncertain import positions
-from .units import Missing, Units, framed, histogram, same_kind, sampled_labels, units_of
+from .units import KnownTotals, Missing, Units, framed, histogram, same_kind, sampled_labels, units_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,7 +35,10 @@ class Second:
         The labelled units, with the second clustering in the place of the truth. A piece has the n records
         that a second and a predicted cluster share, of which `counted` are in the unit.
     whole : Units
-        All clusters of the second clustering as units: the full count.
+        All clusters of the second clustering as units: the full count. After a scan one unit stands for all
+        clusters whose pieces are alike.
+    count : float array, (clusters,)
+        Number of clusters that each unit of `whole` stands for.
 
     Examples
     --------
@@ -48,6 +53,7 @@ class Second:
     name: str
     units: Units
     whole: Units
+    count: FloatArray
     _known: dict[Metric, IntArray] = field(default_factory=dict, compare=False)
 
     @classmethod
@@ -86,11 +92,7 @@ class Second:
             If the second clustering lacks records of the prediction. If the prediction lacks labelled
             records, under `Missing.ERROR`. Under other policies than these two.
         """
-        if missing not in {Missing.ERROR, Missing.OMIT}:
-            raise DataError(
-                f"assisted estimates cannot keep labelled records that the prediction lacks, as "
-                f"{missing} does: choose Missing.OMIT"
-            )
+        refuse_kept(missing)
         labels = sampled_labels(labels)
         prediction, _ = framed(prediction, labels, frame)
         of_record = _codes(prediction, Clustering.of(by, f"second clustering {name!r}"), name)
@@ -104,47 +106,66 @@ class Second:
             of_record * clusters + prediction.codes, return_inverse=True, return_counts=True
         )
         group, cluster = key // clusters, key % clusters
-        N = np.bincount(of_record).astype(float)
         m, known = prediction.sizes.astype(float), histogram(prediction.sizes)
-        whole = Units(
-            ids=pd.RangeIndex(len(N)),
-            unit=group,
-            group=group,
-            n=n.astype(float),
-            N=N[group],
-            m=m[cluster],
-            cluster=cluster,
-            known=known,
-        )
-        used, unit = np.unique(code[labels.codes[~lacking]], return_inverse=True)
-        row, counted = np.unique(unit * len(key) + pair[position[~lacking]], return_counts=True)
-        unit, piece = row // len(key), row % len(key)
-        units = Units(
-            ids=unit_ids[used],
-            unit=unit,
-            group=group[piece],
-            n=whole.n[piece],
-            N=whole.N[piece],
-            m=whole.m[piece],
-            cluster=cluster[piece],
-            known=known,
-            counted=counted.astype(float),
-        )
-        return cls(name, units, whole)
+        whole = _whole(group, cluster, n.astype(float), m[cluster], known)
+        unit = code[labels.codes[~lacking]]
+        units = _labelled(unit_ids, unit, pair[position[~lacking]], whole)
+        return cls(name, units, whole, np.ones(len(whole)))
+
+    @classmethod
+    def scanned(cls, units: Scanned) -> tuple[Second, ...]:
+        """Make the second clusterings that a scan has counted together with the prediction.
+
+        Parameters
+        ----------
+        units : Scanned
+            The result of `erbayes.large.scan(..., seconds=...)`.
+
+        Returns
+        -------
+        tuple of Second
+            One per second clustering of the scan, in order.
+
+        Raises
+        ------
+        DataError
+            If the units are not scanned, or if the scan had no second clustering.
+
+        Examples
+        --------
+        >>> from erbayes.large import SecondSource, scan
+        >>> both = pd.DataFrame({"record": [1, 2, 3], "old": ["a", "a", "b"], "new": ["c", "c", "c"]})
+        >>> units = scan(both, {1: "x", 2: "x"}, record="record", cluster="old",
+        ...              seconds={"new": SecondSource(cluster="new")})
+        >>> Second.scanned(units)
+        (Second('new': 3 records in 1 clusters, 1 labelled units),)
+        """
+        if not isinstance(units, Scanned) or not units.seconds or units.piece_of is None:
+            raise DataError(
+                "no second clustering was counted with these units: scan them by erbayes.large.scan(source, "
+                "labels, seconds={'new': SecondSource('new.parquet')})"
+            )
+        unit, found = units.unit[units.piece_of], []
+        for joint in units.seconds:
+            whole = _whole(joint.unit, joint.cluster, joint.n, joint.m, units.known)
+            piece = joint.piece_of.loc[units.piece_of.index].to_numpy()
+            found.append(cls(joint.name, _labelled(units.ids, unit, piece, whole), whole, joint.count))
+        return tuple(found)
 
     def __repr__(self) -> str:
         return (
-            f"Second({self.name!r}: {self.whole.n.sum():,.0f} records in {len(self.whole):,} clusters, "
-            f"{len(self.units):,} labelled units)"
+            f"Second({self.name!r}: {self._sum(self.whole.size):,.0f} records in {self.count.sum():,.0f} "
+            f"clusters, {len(self.units):,} labelled units)"
         )
 
     @cached_property
     def content(self) -> str:
-        """A digest of all counts, which identifies the second clustering in files of studies."""
+        """Return a digest of all counts, which identifies the second clustering in files of studies."""
         digest = hashlib.sha256()
         for units in (self.units, self.whole):
             for array in (units.unit, units.group, units.n, units.m, units.cluster):
                 digest.update(np.ascontiguousarray(array))
+        digest.update(np.ascontiguousarray(self.count))
         return digest.hexdigest()
 
     def value(self, metric: Metric | str) -> float:
@@ -157,7 +178,7 @@ class Second:
         """
         metrics = chosen(metric)
         names, totals, known = self._totals(metrics)
-        return float(_value(metrics[0], names, np.append(totals.sum(axis=0), known)))
+        return float(_value(metrics[0], names, np.append(self._sum(totals), known)))
 
     def position(self, units: Units) -> IntArray | None:
         """Return the positions of a sample's units, (u,), or None if these were counted otherwise.
@@ -190,9 +211,13 @@ class Second:
         constants = np.array([self.whole.total(t.column) for t in known])
         return names, np.stack([self.whole.column(c) for c in counted], axis=1), constants
 
+    def _sum(self, values: FloatArray) -> FloatArray:
+        """Return the sum over all clusters of values of each unit, (clusters, ...)."""
+        return np.asarray((values.T * self.count).T.sum(axis=0))
+
     @cached_property
     def _cut(self) -> Units:
-        """The clusters of the second clustering, each cut apart as the prediction has it."""
+        """Return the clusters of the second clustering, each cut apart as the prediction has it."""
         return replace(self.whole, N=self.whole.n)
 
     def _by_influence(self, metric: Metric, column: list[Column]) -> IntArray:
@@ -201,11 +226,14 @@ class Second:
             names, totals, known = self._totals([metric])
             cut = np.flatnonzero(np.bincount(self.whole.unit) > 1)
             change = np.stack([self._cut.column(c) for c in column], axis=1)[cut] - totals[cut]
-            whole = totals.sum(axis=0)
+            whole = self._sum(totals)
             constants = np.tile(known, (len(cut), 1))
             moved = _value(metric, names, np.hstack([whole + change, constants]))
             influence = np.abs(moved - _value(metric, names, np.append(whole, known)))
-            self._known[metric] = cut[np.argsort(-influence, kind="stable")]
+            # clusters of equal influence come in an order that their numbers do not choose
+            largest = np.nanmax(influence, initial=0.0)
+            alike = np.round(influence / largest, 9) if largest > 0 else influence
+            self._known[metric] = cut[np.lexsort((-self._sized(metric, totals)[cut], -alike))]
         return self._known[metric]
 
     def _as_predicted(self, clusters: BoolArray, columns: list[Column]) -> FloatArray:
@@ -231,9 +259,14 @@ class Second:
         touched = self.touched(position)
         size = self.whole.size
         beyond = size > size[touched].max()
+        if (self.whole.cluster[beyond[self.whole.unit]] < 0).any():
+            raise DataError(
+                f"the scan of {self.name!r} has one by one only the clusters that all labelled units touch, "
+                "and larger ones. This sample has some of these units: scan for its labels alone"
+            )
         names, totals, known = self._totals([metric])
         columns, _ = columns_of([metric])
-        whole = totals.sum(axis=0)
+        whole = self._sum(totals)
         inside = whole - totals[beyond].sum(axis=0)
         predicted = inside + self._as_predicted(beyond, columns)
         candidates = self._by_influence(metric, columns)
@@ -243,9 +276,42 @@ class Second:
         versions = np.stack([whole, inside, predicted])
         values = _value(metric, names, np.hstack([versions, np.tile(known, (3, 1))]))
         beyond[alone] = True
+        sized = self._sized(metric, totals)
+        every = float(self._sum(sized))
+        return Reference(values, float(sized[beyond].sum()) / every if every else 0.0)
+
+    def _sized(self, metric: Metric, totals: FloatArray) -> FloatArray:
+        """Return the total that a metric averages over, of each cluster, (clusters,)."""
+        columns, _ = columns_of([metric])
         coefficients = [sum(share for sized, share in metric.size if sized.name == c.name) for c in columns]
-        sized = totals @ np.array(coefficients, dtype=float)
-        return Reference(values, float(sized[beyond].sum() / sized.sum()) if sized.sum() else 0.0)
+        return np.asarray(totals @ np.array(coefficients, dtype=float))
+
+
+def _whole(
+    group: IntArray, cluster: IntArray, n: FloatArray, m: FloatArray, known: KnownTotals | None
+) -> Units:
+    """Return clusters of the second clustering as units, from their pieces, (p,)."""
+    N = np.bincount(group, n)
+    ids = pd.RangeIndex(len(N))
+    return Units(ids=ids, unit=group, group=group, n=n, N=N[group], m=m, cluster=cluster, known=known)
+
+
+def _labelled(ids: pd.Index, unit: IntArray, piece: IntArray, whole: Units) -> Units:
+    """Return labelled units, from the unit and the piece of each labelled record, (labelled records,)."""
+    used, unit = np.unique(unit, return_inverse=True)
+    row, counted = np.unique(unit * len(whole.n) + piece, return_counts=True)
+    unit, piece = row // len(whole.n), row % len(whole.n)
+    return Units(
+        ids=ids[used],
+        unit=unit,
+        group=whole.group[piece],
+        n=whole.n[piece],
+        N=whole.N[piece],
+        m=whole.m[piece],
+        cluster=whole.cluster[piece],
+        known=whole.known,
+        counted=counted.astype(float),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -265,12 +331,12 @@ class Reference:
 
     @property
     def centre(self) -> float:
-        """The middle between the least and the largest of the values."""
+        """Return the middle between the least and the largest of the values."""
         return float(np.nanmin(self.values) + np.nanmax(self.values)) / 2
 
     @property
     def range(self) -> float:
-        """The largest of the values less the least."""
+        """Return the largest of the values less the least."""
         return float(np.nanmax(self.values) - np.nanmin(self.values))
 
 
@@ -280,12 +346,7 @@ def _codes(prediction: Clustering, second: Clustering, name: str) -> IntArray:
         same_kind(kind(prediction.records), kind(second.records), f"second clustering {name!r}")
     position = second.records.get_indexer(prediction.records)
     lacking = prediction.records[position < 0]
-    if len(lacking):
-        raise DataError(
-            f"the second clustering {name!r} lacks {len(lacking):,} of {len(prediction.records):,} records "
-            f"of the prediction, such as {head(lacking)}: it must cover all of them; restrict the prediction "
-            "to the records of both with frame=, or give the others clusters of their own"
-        )
+    refuse_lacking(len(lacking), len(prediction.records), name, lacking)
     return np.unique(second.codes[position], return_inverse=True)[1]
 
 

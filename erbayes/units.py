@@ -58,7 +58,8 @@ class KnownTotals:
     Attributes
     ----------
     size, count : float arrays, (h,)
-        Distinct sizes of predicted clusters, in records, and how many clusters have each.
+        Distinct sizes of predicted clusters, in records, and how many clusters have each. If the records of a
+        domain are counted alone, a cluster counts by the share of its records that the domain has.
     singletons : bool
         False if the number of predicted singletons is not known.
     """
@@ -68,7 +69,7 @@ class KnownTotals:
     singletons: bool = True
 
     def total(self, column: ClusterSum) -> float:
-        """The known total of a column, Σ_k m φ(m).
+        """Return the known total of a column, Σ_k m φ(m).
 
         Raises
         ------
@@ -140,7 +141,7 @@ class Units:
         return len(self.ids)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields, without the columns that are counted already."""
+        """Return the fields, without the columns that are counted already."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @cached_property
@@ -256,14 +257,11 @@ class Units:
 
     def _predicted(self, variable: Variable, prediction: Any) -> Predicted:
         """Return the records of each group in each predicted cluster."""
-        clustering = Clustering.of(prediction, "prediction")
-        if self.population is None or self.population != len(clustering.records):
-            known = "not known" if self.population is None else f"{self.population:,.0f} records"
-            raise DataError(
-                f"this prediction has {len(clustering.records):,} records, but the population of the sample "
-                f"is {known}: totals by {variable.name} need the same records; leave out the prediction, or "
-                "restrict it to those"
-            )
+        clustering = self.whole_prediction(
+            prediction,
+            f"totals by {variable.name} need the same records; leave out the prediction, or restrict it to "
+            "those",
+        )
         codes = variable.codes_of(
             clustering.records, f"{len(clustering.records):,} records of the prediction"
         )
@@ -274,6 +272,29 @@ class Units:
         if (position < 0).any() or (clustering.sizes[place] != self.m).any():
             raise DataError("this prediction is not the one that the sample was counted on")
         return Predicted.of(clustering.codes, codes, len(variable.values), place)
+
+    def whole_prediction(self, prediction: Any, why: str) -> Clustering:
+        """Return a prediction as a clustering, refusing one of another number of records.
+
+        Parameters
+        ----------
+        prediction : memberships
+        why : str
+            What needs the records of the population, for the message.
+
+        Raises
+        ------
+        DataError
+            If the prediction has more or fewer records than the population, or if this number is not known.
+        """
+        clustering = Clustering.of(prediction, "prediction")
+        if self.population is None or self.population != len(clustering.records):
+            known = "not known" if self.population is None else f"{self.population:,.0f} records"
+            raise DataError(
+                f"this prediction has {len(clustering.records):,} records, but the population of the sample "
+                f"is {known}: {why}"
+            )
+        return clustering
 
     @cached_property
     def _parts(self) -> dict[tuple[Domain, Links], Units]:
@@ -407,7 +428,7 @@ class Units:
 
     @cached_property
     def _usual_stock(self) -> Units:
-        """The stock of the default size, made once, as every estimate counts columns on it."""
+        """Return the stock of the default size, made once, as every estimate counts columns on it."""
         m = self.m if self.known is None else self.known.size
         records = self.n if self.known is None else m * self.known.count
         return self.stock(int(np.clip(round(float(np.average(m, weights=records))), 2, 1000)))
@@ -472,7 +493,7 @@ def same_kind(prediction: str, other: str, what: str = "labels", of: str = "pred
 
 
 def _joined(first: pd.Index, second: pd.Index) -> pd.Index:
-    """Two Indexes of one type of ids as one Index.
+    """Return two Indexes of one type of ids as one Index.
 
     `append` alone would make text of objects, which half of a surrogate pair is not.
     """

@@ -6,7 +6,7 @@ Z holds the contributions of draws to totals, one row per draw and one column pe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
@@ -153,8 +153,53 @@ class StratifiedDraws:
         return -centred * factor[:, None], self.theta[self.stratum] / factor
 
 
+class _OnceDrawn:
+    """Variance of units that are in the sample at most once, each with a known probability π to be in it."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:  # a field of some classes, a formula of others
+
+        @property
+        def inclusion(self) -> FloatArray: ...
+
+    dependent: ClassVar[str] = "draws without replacement and with unequal probabilities are not independent"
+    """Why no bootstrap resamples the draws."""
+    remedy: ClassVar[str] = "use taylor or the jackknife"
+    """What to do instead."""
+
+    @property
+    def lost(self) -> int:
+        return 1
+
+    @property
+    def census(self) -> bool:
+        return bool((self.inclusion == 1).all())
+
+    @property
+    def theta_mean(self) -> float:
+        return float((1 - self.inclusion).mean())
+
+    def residuals(self, Z: FloatArray) -> FloatArray:
+        return Z
+
+    @property
+    def independent(self) -> StratifiedDraws:
+        raise NotIdentified(f"{self.dependent}, so no bootstrap resamples them; {self.remedy}")
+
+    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
+        return np.asarray(multipliers @ Z)
+
+    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """As `Variance.jackknife`, unit by unit. A unit that is certain to be drawn has scale 0."""
+        n = len(Z)
+        if n == 1 and not self.census:
+            raise DataError("a single unit has no jackknife")
+        return -(Z - Z.mean(axis=0)) * n / max(n - 1, 1), (1 - self.inclusion) * (n - 1) / n
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class DistinctDraws:
+class DistinctDraws(_OnceDrawn):
     """Variance of distinct entities among records drawn with replacement (Horvitz and Thompson).
 
     Entity c is in the sample with probability π_c = 1 - (1-p_c)^n, and p_c = N_c/N is its share of the
@@ -172,20 +217,10 @@ class DistinctDraws:
     p: FloatArray
     draws: int
 
-    @property
-    def lost(self) -> int:
-        return 1
-
-    @property
-    def census(self) -> bool:
-        return bool((self.inclusion == 1).all())
-
-    @property
-    def theta_mean(self) -> float:
-        return float((1 - self.inclusion).mean())
-
-    def residuals(self, Z: FloatArray) -> FloatArray:
-        return Z
+    dependent: ClassVar[str] = "distinct entities are not independent draws"
+    remedy: ClassVar[str] = (
+        "keep the draws with their repeats (UniformRecords), or use taylor or the jackknife"
+    )
 
     @property
     def inclusion(self) -> FloatArray:
@@ -213,26 +248,9 @@ class DistinctDraws:
         same_size = exclusion[size, None] * residuals + within * (sums[size] - residuals)
         return np.asarray(sums.T @ between @ sums + residuals.T @ same_size)
 
-    @property
-    def independent(self) -> StratifiedDraws:
-        raise NotIdentified(
-            "distinct entities are not independent draws, so no bootstrap resamples them; keep the "
-            "draws with their repeats (UniformRecords), or use taylor or the jackknife"
-        )
-
-    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
-        return np.asarray(multipliers @ Z)
-
-    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """As `Variance.jackknife`, entity by entity. An entity that is certain to be drawn has scale 0."""
-        n = len(Z)
-        if n == 1:
-            raise DataError("a single entity has no jackknife")
-        return -(Z - Z.mean(axis=0)) * n / (n - 1), (1 - self.inclusion) * (n - 1) / n
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PoissonDraws:
+class PoissonDraws(_OnceDrawn):
     """Variance of units that enter the sample independently, each at most once (Poisson draws).
 
     Attributes
@@ -243,33 +261,11 @@ class PoissonDraws:
 
     inclusion: FloatArray
 
-    @property
-    def lost(self) -> int:
-        return 1
-
-    @property
-    def census(self) -> bool:
-        return bool((self.inclusion == 1).all())
-
-    @property
-    def theta_mean(self) -> float:
-        return float((1 - self.inclusion).mean())
-
-    def residuals(self, Z: FloatArray) -> FloatArray:
-        return Z
+    dependent: ClassVar[str] = "Poisson draws have no fixed number"
 
     def covariance(self, residuals: FloatArray) -> FloatArray:
         """Return the covariance of totals, (k, k): Σ (1 - π_c) z_c z_c', which is unbiased."""
         return np.asarray(residuals.T @ ((1 - self.inclusion)[:, None] * residuals))
-
-    @property
-    def independent(self) -> StratifiedDraws:
-        raise NotIdentified(
-            "Poisson draws have no fixed number, so no bootstrap resamples them; use taylor or the jackknife"
-        )
-
-    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
-        return np.asarray(multipliers @ Z)
 
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """As `Variance.jackknife`, unit by unit. The weights of the others stay as they are."""
@@ -279,7 +275,7 @@ class PoissonDraws:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HartleyRaoDraws:
+class HartleyRaoDraws(_OnceDrawn):
     """Variance of draws without replacement with unequal probabilities, by Hartley and Rao (1962).
 
     It is their approximation for systematic draws in random order, which needs no joint probabilities:
@@ -299,21 +295,6 @@ class HartleyRaoDraws:
     inclusion: FloatArray
     squares: float
 
-    @property
-    def lost(self) -> int:
-        return 1
-
-    @property
-    def census(self) -> bool:
-        return bool((self.inclusion == 1).all())
-
-    @property
-    def theta_mean(self) -> float:
-        return float((1 - self.inclusion).mean())
-
-    def residuals(self, Z: FloatArray) -> FloatArray:
-        return Z
-
     def covariance(self, residuals: FloatArray) -> FloatArray:
         """Return the covariance of totals, (k, k); NaN for a single uncertain draw."""
         chance = self.inclusion < 1
@@ -328,26 +309,9 @@ class HartleyRaoDraws:
         squares = z.T @ z
         return np.asarray((n * z.T @ (half[:, None] * z) + half.sum() * squares) / (n - 1))
 
-    @property
-    def independent(self) -> StratifiedDraws:
-        raise NotIdentified(
-            "draws without replacement and with unequal probabilities are not independent, so no bootstrap "
-            "resamples them; use taylor or the jackknife"
-        )
-
-    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
-        return np.asarray(multipliers @ Z)
-
-    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """As `Variance.jackknife`, draw by draw. A draw that was certain has scale 0."""
-        n = len(Z)
-        if n == 1 and not self.census:
-            raise DataError("a single draw has no jackknife")
-        return -(Z - Z.mean(axis=0)) * n / max(n - 1, 1), (1 - self.inclusion) * (n - 1) / n
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JointDraws:
+class JointDraws(_OnceDrawn):
     """Variance of units that are drawn at most once, with known joint probabilities of pairs.
 
     With a fixed number of units it is that of Yates and Grundy (1953), else that of Horvitz and Thompson:
@@ -369,21 +333,6 @@ class JointDraws:
     joint: FloatArray
     fixed_size: bool
 
-    @property
-    def lost(self) -> int:
-        return 1
-
-    @property
-    def census(self) -> bool:
-        return bool((self.inclusion == 1).all())
-
-    @property
-    def theta_mean(self) -> float:
-        return float((1 - self.inclusion).mean())
-
-    def residuals(self, Z: FloatArray) -> FloatArray:
-        return Z
-
     def covariance(self, residuals: FloatArray) -> FloatArray:
         """Return the covariance of totals, (k, k), which is unbiased; NaN for one unit of a fixed number."""
         k = residuals.shape[1]
@@ -394,20 +343,3 @@ class JointDraws:
             np.fill_diagonal(form, 0.0)
             np.fill_diagonal(form, -form.sum(axis=1))
         return np.asarray(residuals.T @ form @ residuals)
-
-    @property
-    def independent(self) -> StratifiedDraws:
-        raise NotIdentified(
-            "draws without replacement and with unequal probabilities are not independent, so no bootstrap "
-            "resamples them; use taylor or the jackknife"
-        )
-
-    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
-        return np.asarray(multipliers @ Z)
-
-    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """As `Variance.jackknife`, unit by unit. A unit that was certain has scale 0."""
-        n = len(Z)
-        if n == 1 and not self.census:
-            raise DataError("a single unit has no jackknife")
-        return -(Z - Z.mean(axis=0)) * n / max(n - 1, 1), (1 - self.inclusion) * (n - 1) / n

@@ -501,16 +501,6 @@ def test_refusals():
             eb.DataError, match="no second clustering was counted with the prediction and the labels"
         ):
             eb.Assisted(other)(SAMPLE, PR)
-    with pytest.raises(eb.DataError, match="needs the prediction in memory"):
-        eb.assisted(
-            eb.large.Files("p.parquet")
-            if hasattr(eb, "large")
-            else __import__("erbayes.large").large.Files("p.parquet"),
-            LABELS,
-            DESIGN,
-            PR,
-            by=GOOD,
-        )
 
 
 def test_a_frame_leaves_newer_records_out():
@@ -574,9 +564,8 @@ def test_several_in_the_shell(folder):
 
 
 def test_refusals_of_the_shell(folder):
-    assert "--assist-cluster needs --assist" in refused_by_the_shell(*SHELL, "--assist-cluster", "b")
-    said = refused_by_the_shell(*SHELL, "--assist", "good.csv", "--memory-limit", "1GB")
-    assert "p.csv is scanned where it lies" in said and "leave out --table and --memory-limit" in said
+    said = refused_by_the_shell(*SHELL, "--assist-cluster", "b", "--record", "record", "--cluster", "cluster")
+    assert "p.csv has no column 'b'" in said
     said = refused_by_the_shell(*SHELL, "--assist", "good.csv", "--output", "good.csv")
     assert "cannot write good.csv" in said
     assert "must differ" in refused_by_the_shell(*SHELL, "--assist", "good.csv", "--assist", "good.csv")

@@ -323,6 +323,10 @@ def test_missing_records():
         (lambda: totals("xy", eb.UniformClusters(5, ["x", "x", "y"])), "1 units are listed twice"),
         (lambda: totals("xy", eb.UniformClusters(draws=["x"])), "1 labelled units were never drawn"),
         (lambda: totals("x", eb.UniformClusters(draws=["x", "q"])), "1 draws name units without labels"),
+        (
+            lambda: totals("x", eb.UniformClusters(draws=[1])),
+            "1, which are labelled records; list the entity",
+        ),
         (lambda: totals("xyz", eb.UniformClusters(population=2)), "3 draws without replacement"),
         (lambda: totals("xyz", eb.DistinctEntities(2)), "cannot have found 3 distinct"),
         (lambda: eb.estimate(PRED, labels("z"), eb.UniformClusters(), [P]), "is 0/0 in this sample"),

@@ -1,5 +1,6 @@
 """Metrics by domain: against brute force over records and pairs, which shares no code with the library."""
 
+from dataclasses import replace
 from itertools import combinations
 from math import log
 
@@ -24,7 +25,7 @@ from erbayes.columns import (
     Known,
     Links,
 )
-from erbayes.domains import by_domain, by_pair, compare_by_domain, in_domain, simultaneous_level
+from erbayes.domains import by_domain, by_pair, compare_by_domain, degrees, in_domain, simultaneous_level
 from erbayes.engine import Jackknife, Resampled
 from erbayes.grouping import Of
 
@@ -221,7 +222,31 @@ def test_all_records_as_one_domain_give_the_plain_estimates():
         np.testing.assert_allclose(one.joint.mean, plain.mean, rtol=1e-9)
         if known is not None:
             np.testing.assert_allclose(one.joint.sd, plain.sd, rtol=1e-7)
-            np.testing.assert_allclose(one.joint.interval(), plain.interval(), rtol=1e-7)
+            share = np.isfinite([metric.support for metric in eb.ALL]).all(axis=1)
+            df = np.fmin(plain.df, degrees(sample, eb.ALL))
+            assert share.any() and (df[share] == plain.df[share]).all()
+            np.testing.assert_allclose(one.joint.df, df, rtol=1e-7)
+            expected = replace(plain, df=df).interval()
+            np.testing.assert_allclose(one.joint.interval(), expected, rtol=1e-7)
+
+
+def test_degrees_of_counts_by_plain_sums():
+    sample, group, pred, true = drawn(groups=4)
+    size, records = true.value_counts(), pd.Series(true.index, true.index).groupby(true)
+    inside = {c: sum(group[i] == "g1" for i in rows) for c, rows in records.groups.items()}
+    picked = list(sample.design.draws)
+    r = [inside[c] / size[c] for c in picked]
+    y = [inside[c] / size[c] ** 2 for c in picked]
+    ratio, known = sum(y) / sum(r), (group == "g1").sum()
+    e = [known * (b - ratio * a) / sum(r) for a, b in zip(r, y, strict=True)]
+    assert abs(sum(e)) < 1e-9
+    expected = 2 / (sum(x**4 for x in e) / sum(x**2 for x in e) ** 2 - 1 / len(e))
+    found = by_domain(sample, group, ["entities", "b3-recall"], prediction=pred, fewest=0)
+    metric = in_domain(m.entities, Domain("g", ("g1",)), known=True)
+    before = eb.taylor(found.sample, metric).apply(metric)
+    assert found.result("entities").df[1] == pytest.approx(expected, rel=1e-9) and expected < before.df[0]
+    table = found.table().set_index(["domain", "metric"]).loc[("g1", "entities")]
+    assert table.lower < before.interval()[0, 0] and table.upper > before.interval()[0, 1]
 
 
 def test_weights_and_sizes_stay_those_of_whole_units():
@@ -456,6 +481,20 @@ def test_the_balance_of_domains():
     assert "predicted links of g2" in alarm and "do not trust" in alarm
 
 
+def test_many_small_domains_raise_few_false_alarms_of_balance():
+    rng, records = np.random.default_rng(1), 9000
+    true, group = pd.Series(np.arange(records) // 3), pd.Series(rng.integers(0, 30, records))
+    wrong = rng.random(records) < 0.08
+    pred = true.where(~wrong, rng.integers(0, 3000, records))
+    raised = 0
+    for _ in range(60):
+        draws = true[rng.choice(records, 150)].tolist()
+        units = eb.measure(pred, true[true.isin(draws)])
+        found = by_domain(eb.Sample(units, eb.UniformRecords(draws)), group, "b3-recall", prediction=pred)
+        raised += bool(found.alarms())
+    assert raised <= 12  # without limits that allow for the number of domains and of draws: 31
+
+
 def test_taking_units_takes_their_groups():
     true, pred, group = population(8)
     units = census(true, pred).units.grouped(
@@ -484,14 +523,10 @@ def test_a_comparison_by_domain():
     single = by_domain(comparison.samples[0], group, [m.b3_recall]).joint.mean
     second = by_domain(comparison.samples[1], group, [m.b3_recall]).joint.mean
     np.testing.assert_allclose(found[found.metric == "b3-recall"].estimate, second - single, rtol=1e-9)
-
-
-def test_a_size_model_refuses_by_name():
-    from erbayes.bayes import Modelled
-
-    sample, group, _, _ = drawn()
-    with pytest.raises(eb.NotIdentified, match="in g g0"):
-        by_domain(sample, group, ["cluster-recall"], engine=Modelled(draws=100))
+    counts = compare_by_domain(comparison, group, "mean-cluster-size").joint
+    for i, own in enumerate(comparison.samples):
+        alone = by_domain(own, group, "mean-cluster-size").joint
+        np.testing.assert_allclose(counts.df[3 * i : 3 * i + 3], alone.df, rtol=1e-9)
 
 
 def test_estimated_and_known_numbers_of_records():

@@ -146,9 +146,12 @@ def test_scanned_predictions_compared(files):
     ]
     same(*tables)
     common = ("--differing", "common", *SCANNED)
-    same(shown(*args, *common, command="compare", prediction=("q.csv", "p.csv"))[0], tables[0])
-    given = ("--design", "uniform-records", "--drawn", "drawn.csv", "--by", "region", *common)
-    assert "is scanned with --differing common" in refused("compare", "q.csv", "p.csv", "l.parquet", *given)
+    table, notes = shown(*args, *common, command="compare", prediction=("q.csv", "p.csv"))
+    same(table, tables[0])
+    assert notes.count("2 groups of region scanned (region of a.csv)") == 2
+    names = ("--by", "region", "--record", "record", "--cluster", "cluster")
+    turned, _ = shown(*names, *common, command="compare", prediction=("p3.csv", "q.csv"))
+    same(turned.assign(estimate=-turned.estimate), tables[0])
 
 
 def test_a_comparison(files):
@@ -171,6 +174,10 @@ def test_a_comparison(files):
     [
         (("--attributes", "a.csv"), "need --by"),
         (("--by", "nothing", "--attributes", "a.csv"), "a.csv has no column 'nothing'; it has 'record'"),
+        (
+            ("--by", "record", "--attributes", "a.csv"),
+            "a.csv: 'record' is its first column, which has the ids; name",
+        ),
         (("--by", "region", "--of-entities"), "--of-entities needs --attributes"),
     ],
 )

@@ -10,14 +10,15 @@ import pytest
 import typer
 from test_cli import folder, refused  # noqa: F401
 
-from erbayes.cli import app, assist, commands, domains, inputs, printing
+from erbayes.cli import app, assist, commands, domains, inputs, phases, printing
 
 BY = {"by", "attributes", "of-entities", "links-inside"}
+CHEAP = {"cheap", "cheap-drawn", "cheap-threshold"}
 OWN = {
-    "estimate": {"assist", "assist-cluster", "format", "output"} | BY,
+    "estimate": {"assist", "assist-cluster", "format", "output"} | BY | CHEAP,
     "compare": {"differing", "format", "output"} | BY,
     "report": {"title", "output"} | BY,
-    "plan": {"half-width", "per-unit", "per-record", "format", "output"},
+    "plan": {"half-width", "per-unit", "per-record", "per-cheap", "budget", "format", "output"} | CHEAP,
     "check": {"min-precision", "min-recall", "min", "once", "format", "output"},
 }
 LACKS = {"check": {"metrics", "all", "interval"}}
@@ -54,6 +55,7 @@ def test_no_two_commands_declare_the_same_option():
         "inputs",
         "asked",
         "domains",
+        "cheap",
         "printing",
     }
 
@@ -62,7 +64,7 @@ def test_required_options_come_first():
     for command in OWN:
         required = [required for required, *_ in shown(command).values()]
         assert required == sorted(required, reverse=True)
-        assert sum(required) == 2 + (command == "plan")
+        assert sum(required) == 2
 
 
 @pytest.mark.parametrize(
@@ -89,6 +91,7 @@ def test_every_shared_option_is_read():
         inputs.SharedFrame,
         domains.Domains,
         assist.Assist,
+        phases.Cheap,
         printing.Printing,
     ]
     declared = {field.name for one in classes for field in fields(one)}

@@ -81,12 +81,7 @@ def test_the_gallery_shows_every_picture():
 
     text = (GUIDE / "gallery.md").read_text(encoding="utf-8")
     shown = set(re.findall(r"plots\.(\w+)\(", text))
-    public = {
-        name
-        for name, f in vars(plots).items()
-        if callable(f) and not name.startswith("_") and f.__module__ == plots.__name__
-    }
-    assert shown == public
+    assert shown == set(plots.__all__)
 
 
 def test_pictures_of_the_pages_are_small_files():

@@ -1,11 +1,14 @@
 """Two phases: cheap labels of many draws, careful ones of some: all samples, hand formulas, coverage, refusals."""
 
+import json
+from importlib.util import find_spec
 from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from test_cli import refused, run
 
 import erbayes as eb
 from erbayes import engine, plots
@@ -14,6 +17,7 @@ from erbayes import simulate as sim
 from erbayes.correction import MASS, nested
 from erbayes.engine.closed_form import effects
 from erbayes.phases import of_phases, subsample
+from erbayes.planning import phases
 from erbayes.report import report
 
 PR = (m.pairwise_precision, m.pairwise_recall)
@@ -213,3 +217,130 @@ def test_another_prediction_is_refused():
         eb.TwoPhase(sample_of(CHEAP, RECORDS, TRUTH))(sample_of(TRUTH, RECORDS[:150]), PR)
     with pytest.raises(eb.DataError, match="a Sample is needed"):
         eb.TwoPhase(CHEAP)
+
+
+def test_draws_in_another_order_are_refused():
+    (labels, design), (cheap, cheap_design) = labelled(TRUTH, RECORDS[:150]), labelled(CHEAP, RECORDS[::-1])
+    with pytest.raises(
+        eb.DataError, match=r"in 1\d\d of 150 draws they share none, such as .* of draw 1: bring"
+    ):
+        eb.two_phase(PREDICTION, labels, design, PR, cheap=cheap, cheap_design=cheap_design)
+    position = np.arange(600)[::-1][:150]
+    found = eb.two_phase(
+        PREDICTION, labels, design, PR, cheap=cheap, cheap_design=cheap_design, careful=position
+    )
+    np.testing.assert_allclose(found.mean, eb.TwoPhase(sample_of(CHEAP, RECORDS))(SAMPLE, PR).mean)
+
+
+# In the shell
+
+SAMPLE = sample_of(TRUTH, RECORDS[:150])
+SHELL = "p.csv careful.csv --design uniform-records --drawn careful-draws.csv".split()
+BOTH = ("--metrics", "pairwise-precision,pairwise-recall", "--format", "json")
+CHEAPLY = ("--cheap", "cheap.csv", "--cheap-drawn", "cheap-draws.csv")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"record": PREDICTION.index, "cluster": PREDICTION}).to_csv("p.csv", index=False)
+    for name, clusters, records in (("careful", TRUTH, RECORDS[:150]), ("cheap", CHEAP, RECORDS)):
+        labels, design = labelled(clusters, records)
+        pd.DataFrame({"record": labels.index, "entity": labels}).to_csv(f"{name}.csv", index=False)
+        pd.DataFrame({"unit": design.draws}).to_csv(f"{name}-draws.csv", index=False)
+        pd.DataFrame({"unit": design.draws[::-1]}).to_csv(f"{name}-turned.csv", index=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("scanned", [False, True])
+def test_the_shell_is_python(folder, scanned):
+    if scanned and find_spec("duckdb") is None:
+        pytest.skip("duckdb is not installed")
+    shown = run("estimate", *SHELL, *BOTH, *CHEAPLY, *(["--memory-limit", "1GB"] if scanned else []))
+    assert shown.exit_code == 0, shown.output
+    found = eb.TwoPhase(sample_of(CHEAP, RECORDS))(SAMPLE, PR).table()
+    rows = json.loads(shown.stdout)
+    assert [row["method"] for row in rows] == ["two phases"] * 2
+    for name in ("estimate", "lower", "upper", "lambda", "worth"):
+        np.testing.assert_allclose([row[name] for row in rows], found[name])
+    labels = CHEAP[CHEAP.isin(CHEAP.iloc[RECORDS])]
+    assert f"cheap: read {len(labels):,} labelled records of {labels.nunique():,} entities" in shown.stderr
+    assert "600 draws (cheap-draws.csv), the first 150 of them with careful labels" in shown.stderr
+
+
+def test_files_are_taken_in_python_too(folder):
+    pytest.importorskip("duckdb")
+    (labels, design), (cheap, cheap_design) = labelled(TRUTH, RECORDS[:150]), labelled(CHEAP, RECORDS)
+    labels, cheap = (x.set_axis(x.index.astype(str)) for x in (labels, cheap))
+    found = eb.two_phase("p.csv", labels, design, PR, cheap=cheap, cheap_design=cheap_design)
+    wanted = eb.TwoPhase(sample_of(CHEAP, RECORDS))(SAMPLE, PR).table()
+    pd.testing.assert_frame_equal(found.table(), wanted)
+
+
+def test_a_plan_splits_a_budget(folder):
+    costs = ("--budget", "2400", "--per-cheap", "0.1", "--per-unit", "4", "--per-record", "0.5")
+    shown = run("plan", *SHELL, *BOTH, *CHEAPLY, *costs)
+    assert shown.exit_code == 0, shown.output
+    rows, found = json.loads(shown.stdout), eb.TwoPhase(sample_of(CHEAP, RECORDS))(SAMPLE, PR)
+    cost = 4 + 0.5 * TRUTH.map(TRUTH.value_counts()).iloc[RECORDS[:150]].mean()
+    for row, correlation in zip(rows, found.correlation, strict=True):
+        best = phases(2400, correlation, careful=cost, cheap=0.1)
+        assert (row["careful"], row["cheap"], row["width"]) == (best.careful, best.cheap, best.width)
+        assert row["cheap"] > row["careful"] > 10 and row["width"] < 0.8
+        np.testing.assert_allclose(row["correlation"], correlation)
+
+
+def test_a_metric_that_cheap_labels_do_not_help_is_planned_alone(folder):
+    prediction = pd.DataFrame({"record": PREDICTION.index, "cluster": PREDICTION.index})
+    prediction.to_csv("p.csv", index=False)
+    shown = run(
+        "plan",
+        *SHELL,
+        *BOTH,
+        *CHEAPLY,
+        "--budget",
+        "100",
+        "--per-cheap",
+        "1",
+        "--per-record",
+        "0",
+        "--per-unit",
+        "1",
+    )
+    assert shown.exit_code == 0, shown.output
+    for row in json.loads(shown.stdout):
+        assert (row["careful"], row["cheap"], row["width"], row["correlation"]) == (100, 0, 1, None)
+        assert row["note"]
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (("estimate", *SHELL, "--cheap", "cheap.csv"), "--cheap and --cheap-drawn go together"),
+        (("estimate", *SHELL, *CHEAPLY, "--assist", "p.csv"), "--cheap goes with neither --by nor --assist"),
+        (("estimate", *SHELL, *CHEAPLY, "--by", "cluster"), "--cheap goes with neither --by nor --assist"),
+        (("estimate", *SHELL[:4], *CHEAPLY), "--cheap needs --drawn"),
+        (("estimate", *SHELL, "--population", "4000", *CHEAPLY), "leave out --population"),
+        (
+            ("estimate", *SHELL[:2], "--design", "distinct-entities", "--draws", "200", *CHEAPLY),
+            "--cheap needs independent draws in their order: --design uniform-records or uniform-clusters",
+        ),
+        (("estimate", *SHELL, *CHEAPLY, "--missing", "singleton"), "choose Missing.OMIT"),
+        (
+            ("estimate", *SHELL, "--cheap", "cheap.csv", "--cheap-drawn", "cheap-turned.csv"),
+            "bring both lists of draws into the order of drawing",
+        ),
+        (("estimate", *SHELL, *CHEAPLY, "--output", "cheap.csv"), "cannot write cheap.csv"),
+        (("plan", *SHELL), "a plan needs either --half-width, or --budget with --cheap"),
+        (("plan", *SHELL, "--half-width", "0.1", "--budget", "9"), "a plan needs either --half-width"),
+        (
+            ("plan", *SHELL, "--budget", "9", "--per-cheap", "1"),
+            "--cheap, --budget and --per-cheap go together",
+        ),
+        (("plan", *SHELL, *CHEAPLY, "--budget", "9"), "--cheap, --budget and --per-cheap go together"),
+        (("plan", *SHELL, *CHEAPLY, "--half-width", "0.1"), "--cheap, --budget and --per-cheap go together"),
+        (("plan", *SHELL, *CHEAPLY, "--budget", "5", "--per-cheap", "1"), "does not pay 2 careful draws"),
+    ],
+)
+def test_refusals_of_the_shell(folder, change, message):
+    assert message in refused(*change)

@@ -14,7 +14,7 @@ import erbayes as eb
 from erbayes.columns import Domain, Links
 from erbayes.domains import by_pair, compare_by_domain
 from erbayes.errors import DataError, NotIdentified
-from erbayes.large import DuckDB, Files, scan, scan_releases
+from erbayes.large import DuckDB, Files, scan, scan_common, scan_releases
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 USUAL = ["pairwise-precision", "pairwise-recall", "b3-precision", "b3-recall", "entities"]
@@ -185,6 +185,83 @@ def test_releases(common):
     pd.testing.assert_frame_equal(found, wanted, rtol=1e-9, check_dtype=False)
 
 
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("kind", ["strings", "integers"])
+def test_predictions_on_the_records_that_they_share(kind, keep, tmp_path):
+    """Groups are a column of the first prediction, or of a second table; those of other records do not count."""
+    prediction, labels, _ = population(7, kind=kind, lacking=0)
+    groups = variable(prediction)
+    new = pd.Series(np.roll(prediction.to_numpy(), 5), prediction.index)[9:]
+    old = prediction.drop([r for r in prediction.index if r not in set(labels.index)][-9:])
+    shared = {
+        name: p[p.index.isin(old.index.intersection(new.index))] for name, p in (("old", old), ("new", new))
+    }
+    held = labels[labels.index.isin(shared["old"].index)]
+    attributes = groups.rename_axis("id").reset_index().sample(frac=1, random_state=1)
+    with_groups(old, groups[old.index]).to_parquet(tmp_path / "old.parquet")
+    with_groups(new, groups[new.index].map({"FR": "x"})).to_parquet(tmp_path / "wrong.parquet")
+    frame_of(new).to_parquet(tmp_path / "new.parquet")
+    attributes.to_parquet(tmp_path / "a.parquet")
+    files = {"old": tmp_path / "old.parquet", "new": tmp_path / "new.parquet"}
+    frames = {"old": frame_of(old).astype({"cluster": "category"}), "new": frame_of(new)}
+    dated = {"record": "record", "cluster": "cluster"}
+    for sources, options in (
+        (files, dated),
+        ({**files, "new": tmp_path / "wrong.parquet"}, dated),
+        (frames | {"old": with_groups(old, groups[old.index]).astype({"cluster": "category"})}, dated),
+        (files | {"old": frames["old"]}, {"attributes": tmp_path / "a.parquet"}),
+        (frames, {"attributes": attributes}),
+        (frames | {"new": files["new"]}, {"attributes": attributes}),
+    ):
+        units = scan_common(sources, labels, groups="country", database=DuckDB(keep=keep), **options)
+        for name, one in units.items():
+            wanted = eb.measure(shared[name], labels, missing=eb.Missing.OMIT)
+            same(one, wanted, groups, shared[name])
+        comparison = eb.compare(units, labels, eb.UniformClusters(), USUAL)
+        found = compare_by_domain(comparison, "country", USUAL, fewest=0).table()
+        memory = eb.compare(shared, held, eb.UniformClusters(), USUAL)
+        table = compare_by_domain(memory, groups, USUAL, predictions=shared, fewest=0).table()
+        pd.testing.assert_frame_equal(found, table, rtol=1e-9, check_dtype=False)
+
+
+def test_common_records_in_a_frame_and_without_groups():
+    prediction, labels, _ = population(6, lacking=0)
+    groups = variable(prediction)
+    new = pd.Series(np.roll(prediction.to_numpy(), 5), prediction.index)
+    rng = np.random.default_rng(1)
+    frame = pd.Index([r for r in prediction.index if r in set(labels.index) or rng.random() < 0.6])
+    both = {"old": with_groups(prediction, groups), "new": frame_of(new)}
+    units = scan_common(both, labels, record="record", cluster="cluster", frame=frame, groups="country")
+    for name, one in units.items():
+        p = {"old": prediction, "new": new}[name]
+        same(one, eb.measure(p, labels, frame=frame), groups, p[frame])
+    outside = [r for r in frame if r not in set(labels.index)][:7]
+    gaps = groups.mask(groups.index.isin(outside))
+    both["old"] = with_groups(prediction, gaps)
+    units = scan_common(both, labels, record="record", cluster="cluster", frame=frame, groups="country")
+    assert {one.groupings[0].unknown for one in units.values()} == {7}
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"groups": "land"}, "has no column 'land'"),
+        ({"groups": None}, "name it, groups="),
+        ({"attributes": pd.DataFrame({"record": [1, 2], "country": ["FR", "US"]})}, "of type integer"),
+        ({"attributes": pd.DataFrame({"record": ["a"], "country": [0.5]})}, "not whole, such as 0.5"),
+    ],
+)
+def test_what_is_wrong_with_attributes_of_common_records_is_said(change, message):
+    prediction, labels, _ = population(1, lacking=0)
+    attributes = variable(prediction).rename_axis("record").reset_index()
+    both = {"old": frame_of(prediction), "new": frame_of(prediction)}
+    with pytest.raises(DataError, match=message):
+        scan_common(both, labels, **({"groups": "country", "attributes": attributes} | change))
+    relation = SOURCES["relation"](attributes, None)
+    with pytest.raises(DataError, match="the table of attributes has a database of its own"):
+        scan_common(both, labels, groups="country", attributes=relation)
+
+
 def test_records_without_a_group():
     prediction, labels, _ = population(8, lacking=0)
     groups = variable(prediction)
@@ -243,6 +320,10 @@ def test_clusters_that_exchange_their_groups_differ():
             "1 records have several",
         ),
         ({"attributes": pd.DataFrame({"record": [1, 2], "country": ["FR", "US"]})}, "of type integer"),
+        (
+            {"attributes": pd.DataFrame({"country": ["FR", "US"], "id": ["r1", "r2"]})},
+            "'country' is the first column",
+        ),
         ({"attributes": pd.DataFrame({"record": ["a", None], "country": ["F", "U"]})}, "are missing in rows"),
         ({"attributes": pd.DataFrame({"record": ["a"], "country": [0.5]})}, "not whole, such as 0.5"),
         ({"groups": None}, "name it, groups="),

@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..arrays import Seed
+import numpy as np
+
+from ..arrays import FloatArray, Seed, generator
+from ..columns import RECORDS, Between, Column, Domain, InDomain, Known, Links
+from ..errors import NotIdentified
 from ..metrics import Metric, pairwise_recall
 from ..sample import Sample
 from ..uncertain import Draws
 from .fit import Fit, fast
 from .model import SizeModel
+from .posterior import applied
+
+Place = tuple[Domain | None, Links]
+"""A domain with a meaning of its links, or all records, which have a fit of their own."""
+WHOLE: Place = (None, Links.SHARED)
 
 
 @dataclass(frozen=True, slots=True)
 class Modelled:
     """Engine that fits a size model by importance sampling (see `fast`).
+
+    Each domain has a fit of its own (see `Evidence.of`). Given their numbers of draws, the draws of domains
+    without a common entity are independent samples. Their posterior draws are independent too.
 
     Parameters
     ----------
@@ -35,12 +47,59 @@ class Modelled:
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Draws:
         """Return posterior draws of metrics, (1, draws, k)."""
-        return self.fitted(sample, rng).apply(metrics)
+        rng = generator(rng)
+        fits = {place: self._fit(sample, place, rng) for place in dict.fromkeys(_places(metrics))}
+
+        def total(column: Column | Known) -> FloatArray:
+            if isinstance(column, Known):
+                return np.full((1, self.draws), sample.known(column))
+            return fits[_place(column)].total(_whole(column))
+
+        return applied(metrics, total)
+
+    def _fit(self, sample: Sample, place: Place, rng: Seed) -> Fit:
+        """Return the fit of a domain, or of all records."""
+        domain, links = place
+        return fast(sample, self.model, domain=domain, links=links, draws=self.draws, rng=rng)
 
     def fitted(self, sample: Sample, rng: Seed = None) -> Fit:
         """Return the fit of a sample."""
-        return fast(sample, self.model, draws=self.draws, rng=rng)
+        return self._fit(sample, WHOLE, rng)
+
+    def effective_draws(self, sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
+        """Return the number of draws in the domain of each metric, (k,); NaN if there is none."""
+        domains = [next(iter(_places([m])), WHOLE)[0] for m in metrics]
+        records = [RECORDS if domain is None else InDomain(RECORDS, domain) for domain in domains]
+        draws = np.count_nonzero(sample.contributions(records), axis=0)
+        return np.where(draws > 0, draws, np.nan)
 
     def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[str]:
-        """Return the alarms of the fit of these draws (see `Fit.alarms`) if recall is among the metrics."""
-        return self.fitted(sample, rng).alarms if pairwise_recall in metrics else []
+        """Return the alarms of the fits of these draws (see `Fit.alarms`), if recall is among the metrics."""
+        rng, sentences = generator(rng), list[str]()
+        recalls = [m for m in metrics if tuple(map(_whole, m.columns)) == pairwise_recall.columns]
+        for place in dict.fromkeys(_places(recalls)):
+            fit = self._fit(sample, place, rng)
+            sentences += [f"{fit.evidence.where}{alarm}" for alarm in fit.alarms]
+        return sentences
+
+
+def _places(metrics: Sequence[Metric]) -> list[Place]:
+    """Return the population of each total that metrics need and that is not known."""
+    return [
+        _place(column) for metric in metrics for column in metric.columns if not isinstance(column, Known)
+    ]
+
+
+def _place(column: Column) -> Place:
+    """Return the population of a total."""
+    if isinstance(column, Between):
+        raise NotIdentified(
+            f"no part of the size model returns '{column.name}', links between groups: use taylor or the "
+            "bootstrap"
+        )
+    return (column.domain, column.links) if isinstance(column, InDomain) else WHOLE
+
+
+def _whole(column: Column | Known) -> Column | Known:
+    """Return the column that a domain counts."""
+    return column.column if isinstance(column, InDomain) else column

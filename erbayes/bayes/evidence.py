@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..arrays import FloatArray, IntArray
-from ..columns import COMMON_LINKS, PREDICTED_LINKS, RECORDS, pairs
+from ..columns import COMMON_LINKS, PREDICTED_LINKS, RECORDS, Domain, Links, pairs
 from ..design import SelectedBySize
-from ..errors import NotIdentified
+from ..errors import NotIdentified, head
 from ..sample import Sample, need_sample
-from ..units import KnownTotals
+from ..units import KnownTotals, Units
 from .grid import INTRUSION, SizeGrid, basis, nearest
 
 REACH = 16.0
@@ -82,32 +82,49 @@ class Evidence:
 
     Attributes
     ----------
+    units : Units
+        The sampled entities and the histogram of the prediction: all of the sample, or those of a domain.
     grid : SizeGrid
     entities : Entities
     data : dict, name -> array
         The data of the PyMC model (see `contract.DATA`).
     records, predicted_links : float
-        Number of records N and of links \\|P\\| of the whole prediction.
+        Number of records N and of links \\|P\\| of the prediction.
+    domain : Domain or None
+        The records that the data are about; None for all.
     """
 
+    units: Units
     grid: SizeGrid
     entities: Entities
     data: dict[str, Any]
     records: float
     predicted_links: float
+    domain: Domain | None = None
+
+    @property
+    def where(self) -> str:
+        """The domain at the start of a warning; "" if it is all records."""
+        return "" if self.domain is None else f"{self.domain.variable} {self.domain}: "
 
     @classmethod
-    def of(cls, sample: Sample) -> Evidence:
-        """Count the evidence of a sample of entities.
+    def of(cls, sample: Sample, domain: Domain | None = None, links: Links = Links.SHARED) -> Evidence:
+        """Count the evidence of a sample of entities, or of those in a domain.
+
+        Given their number, the draws that fell into a domain of whole entities are a sample of its entities
+        by the same design. In a predicted cluster of m records the domain has m_g. With `Links.SHARED` this
+        is the share m_g/m of a cluster of m records, so that the domain has Σ m_g (m - 1)/2 predicted links.
+        With `Links.INSIDE` it is a cluster of m_g records.
 
         Raises
         ------
         NotIdentified
-            Units that are not single entities, unknown totals of the prediction, or a design under which
-            the chance of an entity depends on more than its size.
+            Units that are not single entities, unknown totals of the prediction, a design under which the
+            chance of an entity depends on more than its size, or a domain without a draw, whose entities
+            have records outside, or whose records are not known.
         """
         need_sample(sample)
-        units, design, known = sample.units, sample.design, sample.units.known
+        units, design = sample.units, sample.design
         if not units.by_entity or len(np.unique(units.group)) != len(units):
             raise NotIdentified(
                 "a size model needs sampled true entities as units: use taylor or the bootstrap for blocks "
@@ -118,18 +135,22 @@ class Evidence:
                 f"under {type(design).__name__} the chance of an entity is no known function of its size; "
                 "a size model needs UniformRecords, UniformClusters, DistinctEntities or BySize"
             )
-        if known is None or not known.singletons:
+        if units.known is None or not units.known.singletons:
             raise NotIdentified(
                 "a size model needs the exact histogram of predicted cluster sizes, but labelled records "
                 "that the prediction lacks were kept: use Missing.OMIT"
             )
-        size, links = units.size, units.column(COMMON_LINKS)
+        draws = np.bincount(sample.expansion.unit, minlength=len(units))
+        if domain is not None:
+            inside, units = _of_domain(units, domain, links)
+            draws = draws[inside]
+        known, size, common = units.known, units.size, units.column(COMMON_LINKS)
+        assert known is not None
         biased = known.size @ (known.size * known.count) / (known.size @ known.count)
         largest = max(known.size.max(), size.max())
         grid = SizeGrid.up_to(max(min(REACH * largest, known.total(RECORDS)), largest))
-        draws = np.bincount(sample.expansion.unit, minlength=len(units))
-        foreign = 2 * (units.column(PREDICTED_LINKS) - links)
-        entities = Entities(size, links, np.maximum(foreign, 0), draws, grid.bin(size))
+        foreign = 2 * (units.column(PREDICTED_LINKS) - common)
+        entities = Entities(size, common, np.maximum(foreign, 0), draws, grid.bin(size))
         records, predicted = known.total(RECORDS), known.total(PREDICTED_LINKS)
         shared = {
             "size": grid.size,
@@ -140,13 +161,38 @@ class Evidence:
             "log_biased_mean": np.log(biased),
             "records": records,
             "predicted_links": max(predicted, 0.5),
-            "selection": np.asarray(design.selection(grid.size, units), dtype=float),
+            "selection": np.asarray(design.selection(grid.size, sample.units), dtype=float),
             "repeats": 0.0 if design.without_repeats else 1.0,
             "fixed_size": 1.0 if design.fixed_size else 0.0,
         }
         intrusion = INTRUSION[: int(nearest(INTRUSION, known.size[-1:])[0]) + 2]
         counted = _counted(grid, intrusion, entities) | _of_prediction(grid, intrusion, known)
-        return cls(grid, entities, shared | counted, records, predicted)
+        return cls(units, grid, entities, shared | counted, records, predicted, domain)
+
+
+def _of_domain(units: Units, domain: Domain, links: Links) -> tuple[IntArray, Units]:
+    """Return the positions of a domain's entities, and these as units of a population of their own."""
+    grouping, where = units.grouping(domain.variable), f"{domain.variable} {domain}"
+    if grouping.predicted is None and not grouping.unknown:
+        raise NotIdentified(
+            f"a size model of {where} needs the group of each record of the prediction: give groups of "
+            "records and prediction=..., or use taylor or the bootstrap"
+        )
+    counted = np.bincount(units.unit, grouping.records_of(domain), len(units))
+    crossing = (counted > 0) & (counted < units.size)
+    if crossing.any():
+        raise NotIdentified(
+            f"a size model of {where} needs whole entities, but {int(crossing.sum()):,} of {len(units):,} "
+            f"labelled ones have records inside and outside, such as {head(units.ids[crossing])}: use taylor "
+            "or the bootstrap"
+        )
+    inside = np.flatnonzero(counted)
+    if not len(inside):
+        raise NotIdentified(f"a size model of {where} needs a draw, but no labelled record is in this domain")
+    m, records = grouping.known(domain, links)
+    size, place = np.unique(m, return_inverse=True)
+    known = KnownTotals(size, np.bincount(place, records) / size)
+    return inside, replace(units.part(domain, links).take(inside), counted=None, known=known)
 
 
 def _counted(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a fit rests on, in words: the sample, the prediction and the priors."""
+"""Words about what a fit rests on: the sample, the prediction and the priors."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _sample(fit: Fit) -> list[str]:
 
 
 def _prediction(fit: Fit) -> list[str]:
-    evidence, known = fit.evidence, fit.sample.units.known
+    evidence, known = fit.evidence, fit.evidence.units.known
     assert known is not None  # a fit needs the sizes of predicted clusters
     links, largest = known.count * pairs(known.size), evidence.entities.size.max()
     beyond = links[known.size > largest].sum() / max(links.sum(), 1.0)
@@ -118,7 +118,7 @@ def _priors(fit: Fit, level: float) -> list[str]:
 
 
 def _laws(fit: Fit) -> list[str]:
-    """One sentence for each part with several laws: their probabilities with and without the sample."""
+    """Return a sentence for each part with several laws: their probabilities with and without the sample."""
     sentences = []
     for place, part in fit.model.tied.items():
         law: Any = fit.draws.parameters.get(f"{place}_law")

@@ -28,13 +28,16 @@ from ..columns import (
     TRUE_LINKS,
     ClusterSum,
     Column,
+    Domain,
     Known,
+    Links,
     PieceSum,
     pairs,
 )
 from ..datasets import people
 from ..design import UniformRecords
 from ..diagnostics import out_of_balance
+from ..domains import out_of_balance as domains_out_of_balance
 from ..errors import Alarm, DataError, NotIdentified, need_object
 from ..files import replacing
 from ..metrics import Metric, Wanted, pairwise_precision, pairwise_recall
@@ -127,7 +130,7 @@ class Fit(Posterior):
 
     @cached_property
     def pymc(self) -> pm.Model:
-        """The tied parts as one PyMC model with frozen data, to inspect, to change and to sample.
+        """Return the tied parts as one PyMC model with frozen data, to inspect, to change and to sample.
 
         `pm.sample(model=fit.pymc)` draws parameters and quantities by size, and `pm.do` replaces any of them
         by a value. Data and parameters of priors are constants without names. `pm.do` refuses their names by
@@ -160,7 +163,7 @@ class Fit(Posterior):
     def between(self, column: Column) -> FloatArray:
         """Return the mean by size of a column that lies between bounds (`BETWEEN`), (chain, draw, J)."""
         between, size = BETWEEN[column], self.evidence.grid.size
-        counted = between.evidence(self.evidence.entities, self.sample.units.column(column), size)
+        counted = between.evidence(self.evidence.entities, self.evidence.units.column(column), size)
         untied = self._untied("bounded", self.evidence.data | counted, 1 + list(BETWEEN).index(column))
         return between.expected(size, self, untied["bounded_mean"])
 
@@ -174,7 +177,8 @@ class Fit(Posterior):
         only = compiled(part, data)
         (drawn,) = Importance(draws, chains)([only], rng)[0].values()
         if drawn.problems:
-            warnings.warn(f"{place}: {'; '.join(drawn.problems)}", NotConverged, stacklevel=4)
+            problems = f"{self.evidence.where}{place}: {'; '.join(drawn.problems)}"
+            warnings.warn(problems, NotConverged, stacklevel=4)
         self.untied[stream] = only.usual.evaluated(drawn).by_size
         return self.untied[stream]
 
@@ -200,10 +204,10 @@ class Fit(Posterior):
 
     def _total(self, column: Column | Known) -> FloatArray:
         if isinstance(column, Known):
-            return np.full(self.population.true.shape, self.sample.known(column))
+            return np.full(self.population.true.shape, self.evidence.units.total(column.column))
         if isinstance(column, ClusterSum):
             return self._total(Known(column))
-        if column in LINKS:
+        if column in COMPLETED:
             return self._links(column)
         if column in EXPECTED:
             mean = EXPECTED[column](self)
@@ -214,7 +218,7 @@ class Fit(Posterior):
                 f"no part of the size model returns '{column.name}': use taylor or the bootstrap for metrics "
                 "that need it, or add its mean among entities of each size to erbayes.bayes.EXPECTED"
             )
-        sampled = self.sample.units.column(column).sum()
+        sampled = self.evidence.units.column(column).sum()
         return np.asarray(sampled + (self._unsampled * mean).sum(-1))
 
     def _links(self, column: Column) -> FloatArray:
@@ -240,13 +244,13 @@ class Fit(Posterior):
     def identifies(self, metric: Metric) -> bool:
         """Return True if the model produces all totals of a metric."""
         return all(
-            isinstance(c, Known | ClusterSum) or c in LINKS or c in EXPECTED or depends_on_size(c)
+            isinstance(c, Known | ClusterSum) or c in COMPLETED or c in EXPECTED or depends_on_size(c)
             for c in metric.columns
         )
 
     @cached_property
     def by_law(self) -> dict[str, Fit]:
-        """The fit under each combination of the laws of its parts, the most usual first.
+        """Return the fit under each combination of the laws of its parts, the most usual first.
 
         The dictionary is empty if each part has one law.
         """
@@ -441,7 +445,7 @@ class Fit(Posterior):
 
     @cached_property
     def tree(self) -> xr.DataTree:
-        """The fit as a tree of groups, for ArviZ.
+        """Return the fit as a tree of groups, for ArviZ.
 
         - posterior: metrics, and parameters that vary between draws
         - by_size: quantities by size of entities
@@ -474,7 +478,7 @@ class Fit(Posterior):
         self, groups: Mapping[str, Mapping[str, Any]], coords: Mapping[str, Any] | None = None
     ) -> xr.DataTree:
         """Return groups of arrays as a tree by ArviZ's conventions, with dimensions and coordinates."""
-        ids = self.sample.units.ids.astype(str).to_numpy()
+        ids = self.evidence.units.ids.astype(str).to_numpy()
         of_entity = ("outcome", "links", "foreign", "draws", "records_of_entity")
         dims: dict[str, Any] = {name: datum.dims for name, datum in ALL_DATA.items()}
         dims |= self.pymc.named_vars_to_dims
@@ -558,7 +562,7 @@ REJECTED = -4.6
 """Log Bayes factor against the best law, below which a sample rejects a law. It is 1/100."""
 UNSEEN = 0.25
 """Largest share of the true links in entities beyond the sampled sizes for which there is no alarm."""
-LINKS = (COMMON_LINKS, TRUE_LINKS)
+COMPLETED = (COMMON_LINKS, TRUE_LINKS)
 """Columns whose totals are those of the completed populations."""
 EXPECTED: dict[Column, Callable[[Fit], FloatArray]] = {
     B3_RECALL: lambda fit: 1 + (fit.size - 1) * fit.by_size["kept"],
@@ -585,6 +589,8 @@ def fast(
     sample: Sample,
     model: SizeModel | None = None,
     *,
+    domain: Domain | None = None,
+    links: Links = Links.SHARED,
     draws: int = 1000,
     rng: np.random.Generator | int | None = None,
     random_seed: np.random.Generator | int | None = None,
@@ -601,6 +607,11 @@ def fast(
         Sampled entities, under a design by which the chance of an entity depends only on its size.
     model : SizeModel, optional
         By default `SizeModel()`.
+    domain : Domain, optional
+        The group of whole entities that is the population; by default all records. The units must be grouped
+        by its variable, which must be known for all records of the prediction (see `Units.grouped`).
+    links : Links
+        How links between the domain and other records count (see `Evidence.of`).
     draws : int
         Posterior draws, 50 or more.
     rng, random_seed : Generator, int or None
@@ -616,7 +627,7 @@ def fast(
         Too few draws, both rng and random_seed, or a part that breaks its contract (see
         `erbayes.bayes.contract`).
     NotIdentified
-        Units, a design or a prediction that a size model cannot use (see `Evidence.of`).
+        Units, a design, a prediction or a domain that a size model cannot use (see `Evidence.of`).
 
     Warns
     -----
@@ -635,13 +646,15 @@ def fast(
     >>> fit.table().loc["pairwise-precision", "estimate"].round(2)
     np.float64(0.82)
     """
-    return _fitted(sample, model, Importance(draws), _one_seed(rng, random_seed))
+    return _fitted(sample, model, domain, links, Importance(draws), _one_seed(rng, random_seed))
 
 
 def nuts(
     sample: Sample,
     model: SizeModel | None = None,
     *,
+    domain: Domain | None = None,
+    links: Links = Links.SHARED,
     draws: int = 1000,
     tune: int = 1000,
     chains: int = 4,
@@ -665,6 +678,8 @@ def nuts(
         Sampled entities, as for `fast`.
     model : SizeModel, optional
         By default `SizeModel()`.
+    domain, links
+        As for `fast`.
     draws, tune, chains, cores, target_accept, progressbar, nuts_sampler
         Arguments of `pymc.sample`, with 50 draws or more. nutpie draws if it is installed and `nuts_sampler`
         names no other package. It compiles a model once for all data and parameters of priors.
@@ -681,7 +696,7 @@ def nuts(
         Too few draws, both rng and random_seed, a sampler that is unknown or not installed, or a part that
         breaks its contract (see `erbayes.bayes.contract`).
     NotIdentified
-        Units, a design or a prediction that a size model cannot use (see `Evidence.of`).
+        Units, a design, a prediction or a domain that a size model cannot use (see `Evidence.of`).
 
     Warns
     -----
@@ -692,7 +707,7 @@ def nuts(
         fewer than 100 effective draws per chain, of a parameter or of pairwise precision or recall.
     """
     sampler = NUTS(draws, tune, chains, cores, target_accept, progressbar, nuts_sampler)
-    return _fitted(sample, model, sampler, _one_seed(rng, random_seed))
+    return _fitted(sample, model, domain, links, sampler, _one_seed(rng, random_seed))
 
 
 def warm_up() -> None:
@@ -719,10 +734,17 @@ def _one_seed(rng: Any, random_seed: Any) -> np.random.Generator:
     return generator(rng if random_seed is None else random_seed)
 
 
-def _fitted(sample: Sample, model: SizeModel | None, sampler: Sampler, rng: np.random.Generator) -> Fit:
+def _fitted(
+    sample: Sample,
+    model: SizeModel | None,
+    domain: Domain | None,
+    links: Links,
+    sampler: Sampler,
+    rng: np.random.Generator,
+) -> Fit:
     """Fit a model by a sampler, and warn of problems."""
     need_draws(sampler.draws)
-    model, evidence = SizeModel() if model is None else model, Evidence.of(sample)
+    model, evidence = SizeModel() if model is None else model, Evidence.of(sample, domain, links)
     need_object(model, "tied", "a model is an object such as SizeModel()")
     tied = {place: compiled(part, evidence.data) for place, part in model.tied.items()}
     parts = dict(zip(tied, sampler([*tied.values()], rng), strict=True))
@@ -730,10 +752,11 @@ def _fitted(sample: Sample, model: SizeModel | None, sampler: Sampler, rng: np.r
     draws = joined(mixed, evidence.data, rng)
     population = completed(draws.by_size, evidence.data, rng)
     fit = Fit(sample, model, evidence, draws, population, int(rng.integers(2**31)), parts)
-    if links_out_of_reach(sample.units) < 0.1:
-        for alarm in out_of_balance(sample):
+    if links_out_of_reach(evidence.units) < 0.1:
+        out = out_of_balance(sample) if domain is None else domains_out_of_balance(sample, [domain], links)
+        for alarm in out:
             warnings.warn(f"{alarm} A size model relies on the known total.", Alarm, stacklevel=3)
     problems = fit.problems()
     if problems:
-        warnings.warn("; ".join(problems), NotConverged, stacklevel=3)
+        warnings.warn(evidence.where + "; ".join(problems), NotConverged, stacklevel=3)
     return fit

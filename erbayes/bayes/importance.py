@@ -22,7 +22,7 @@ from .priors import TAIL
 DF = 10.0
 """Degrees of freedom of proposals."""
 FIRST, SMALLEST = 4, 100
-"""The first rounds have this part of the draws that are asked for, later ones more; at least so many points."""
+"""Points of the first rounds: this part of the draws that are asked for, and not fewer than so many."""
 MOST = 12
 """Largest number of points of a law, in multiples of the draws that are asked for."""
 EFFECTIVE = 0.5

@@ -65,7 +65,7 @@ class OneOf:
 
     @property
     def usual(self) -> Any:
-        """The first law."""
+        """Return the first law."""
         return next(iter(self.laws.values()))
 
     @property

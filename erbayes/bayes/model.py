@@ -114,7 +114,7 @@ class SizeModel:
 
     @property
     def tied(self) -> dict[str, Part]:
-        """The parts that the known number of predicted links ties. Without it they are independent."""
+        """Return the parts that the known number of predicted links ties. Without it they are independent."""
         return {
             place: self._placed(place, getattr(self, place)) for place in ("sizes", "retention", "leakage")
         }
@@ -128,7 +128,7 @@ class SizeModel:
 
     @property
     def untied(self) -> dict[str, Part]:
-        """The parts that the known number of predicted links does not tie."""
+        """Return the parts that the known number of predicted links does not tie."""
         return {place: PlacedPart(place, getattr(self, place)) for place in ("exactness", "bounded")}
 
     def build(self, evidence: Evidence) -> pm.Model:

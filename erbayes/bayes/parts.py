@@ -188,7 +188,7 @@ class Graph:
 
     @property
     def sizes(self) -> list[int]:
-        """Number of coordinates of θ of each continuous parameter."""
+        """Return the number of coordinates of θ of each continuous parameter."""
         return [int(np.prod(shape)) for shape in self.shapes]
 
     def same(self, other: Graph) -> bool:

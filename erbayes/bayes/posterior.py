@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,24 @@ from ..uncertain import Draws, Tabled
 
 NAMED = {c.name: c for m in ALL for c in m.columns}
 """Totals that a saved fit may hold, by name."""
+
+
+Total = Callable[[Column | Known], FloatArray]
+"""A function of a column that returns posterior draws of its population total, (chain, draw)."""
+
+
+def totals(metrics: Wanted, total: Total) -> Draws:
+    """Return posterior draws of the totals that metrics need, (chain, draw, column)."""
+    columns = dict.fromkeys(c for m in chosen(metrics) for c in m.columns)
+    values = {c.name: total(c) for c in columns}
+    return Draws(tuple(values), np.stack(list(values.values()), axis=-1), ((0.0, np.inf),) * len(values))
+
+
+def applied(metrics: Wanted, total: Total) -> Draws:
+    """Return posterior draws of metrics, (chain, draw, k): see `Posterior.apply`."""
+    metrics = chosen(metrics)
+    draws = totals(metrics, total).apply(metrics)
+    return replace(draws, values=np.clip(draws.values, *np.transpose(draws.support)))
 
 
 class Posterior(Tabled):
@@ -48,9 +66,7 @@ class Posterior(Tabled):
 
     def totals(self, metrics: Wanted) -> Draws:
         """Return posterior draws of the totals that metrics need, (chain, draw, column)."""
-        columns = dict.fromkeys(c for m in chosen(metrics) for c in m.columns)
-        totals = {c.name: self.total(c) for c in columns}
-        return Draws(tuple(totals), np.stack(list(totals.values()), axis=-1), ((0.0, np.inf),) * len(totals))
+        return totals(metrics, self.total)
 
     def apply(self, metrics: Wanted) -> Draws:
         """Return posterior draws of metrics.
@@ -71,13 +87,11 @@ class Posterior(Tabled):
         NotIdentified
             A metric whose columns have no draws.
         """
-        metrics = chosen(metrics)
-        draws = self.totals(metrics).apply(metrics)
-        return replace(draws, values=np.clip(draws.values, *np.transpose(draws.support)))
+        return applied(metrics, self.total)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """The metrics of `erbayes.ALL` that have draws."""
+        """Return the metrics of `erbayes.ALL` that have draws."""
         return tuple(m for m in ALL if self.identifies(m))
 
     def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:

@@ -155,7 +155,7 @@ class Whitened:
 
     @property
     def values(self) -> list[Any]:
-        """The centre, the root and the data of all parts."""
+        """Return the centre, the root and the data of all parts."""
         return [self.centre, self.root, *(v for part in self.parts for v in part.data.values())]
 
     def packed_density(self, z: Any) -> tuple[Any, Packing]:

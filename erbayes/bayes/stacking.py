@@ -104,8 +104,8 @@ def stack(fits: Mapping[str, Fit], *, rng: np.random.Generator | int | None = No
     if len(fits) < 2:
         raise DataError(f"stacking needs two fits or more, not {len(fits)}")
     first, *others = fits.values()
-    if any(fit.sample is not first.sample for fit in others):
-        raise DataError("stacking compares models of one sample: these fits have several")
+    if any((fit.sample, fit.evidence.domain) != (first.sample, first.evidence.domain) for fit in others):
+        raise DataError("stacking compares models of one sample, or of one domain: these fits have several")
     contradicted = [name for name, fit in fits.items() if fit.khat["total"] > KHAT]
     if contradicted:
         raise DataError(

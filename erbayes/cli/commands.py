@@ -15,7 +15,7 @@ import pandas as pd
 import typer
 
 from ..clustering import Clustering
-from ..compare import Differing, compare
+from ..compare import compare
 from ..demo import demo
 from ..design import UniformClusters, UniformRecords
 from ..diagnostics import alarms
@@ -39,6 +39,7 @@ from .domains import Domains
 from .drawing import Planned, Shown, refuse_strange_candidates
 from .inputs import Asked, DesignName, Minima, One, Predicted, Several, note_frame, note_unresolved
 from .options import app, command, files_of, message, refuse_output_over
+from .phases import Cheap, split
 from .printing import Printing, show_labels
 
 __all__ = ["app"]
@@ -83,7 +84,7 @@ def draw_command(
     \b
     What to draw? (--design)
       uniform-records     Records, each with the same chance: all metrics. The first choice.
-      predicted-links     Ends of predicted links: precision from a third of the labels. No recall.
+      predicted-links     Ends of predicted links: precision from fewer labels. No recall.
       mixture             Both: a share of uniform records (--share), otherwise predicted links.
       root-size           Records by the root of the size of their predicted cluster: precision
                           and recall alike.
@@ -215,6 +216,7 @@ def estimate_command(
     asked: Asked,
     domains: Domains,
     helped: Assist,
+    cheap: Cheap,
     printing: Printing,
 ) -> None:
     """Estimate metrics of PREDICTION from a labelled sample.
@@ -253,7 +255,11 @@ def estimate_command(
     counts half for each of its records, so that groups add up to all.
 
     Is there a second clustering of the same records: the next release, a slower matcher, a looser threshold?
-    --assist FILE shortens intervals if it is good. If it is not, estimates are those without it.
+    --assist FILE shortens intervals if it is good. If it is not, estimates are those without it. If it is a
+    column of PREDICTION, name that by --assist-cluster alone.
+
+    Has a machine, or an earlier vendor, labelled many more draws? --cheap FILE --cheap-drawn FILE take its
+    labels, and LABELS has careful ones of the first of these draws. Its errors do not bend the estimates.
 
     \b
     Examples:
@@ -268,19 +274,25 @@ def estimate_command(
       erbayes estimate new.csv labels.csv --design uniform-records \\
           --frame-column created --frame-until 2021-06-30
       erbayes estimate old.csv labels.csv --design uniform-records --assist new.csv
+      erbayes estimate clusters.csv careful.csv --design uniform-records --drawn careful-draws.csv \\
+          --cheap machine.csv --cheap-drawn machine-draws.csv
 
     Warnings on stderr name what makes the estimates doubtful. Exit status: 0, or 2 if the input
     cannot be used.
     """
     refuse_output_over(printing.output, inputs)
     refuse_output_over(printing.output, helped)
+    refuse_output_over(printing.output, cheap)
     metrics = asked.chosen_metrics()
-    if domains.by is not None and helped.assist:
+    if domains.by is not None and helped.given:
         raise DataError("--by takes no second clustering: leave out --assist, or estimate without --by")
-    if inputs.of_clusters and helped.assist:
+    if inputs.of_clusters and helped.given:
         raise DataError("--assist needs drawn records, and the folder has predicted clusters: leave it out")
-    sample, _ = inputs.sample(**domains.of_scan(inputs, [inputs.part]))
-    engine = helped.engine(inputs) if helped.assist else None
+    if cheap.cheap is not None and (domains.by is not None or helped.given):
+        raise DataError("--cheap goes with neither --by nor --assist: leave out one of them")
+    cheap.refuse(inputs)
+    sample, _ = inputs.sample(**domains.of_scan(inputs, [inputs.part]), **helped.of_scan(inputs))
+    engine = helped.engine(inputs, sample.units) if helped.given else None
     if sample.units.unmatched:
         message(
             f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing "
@@ -289,8 +301,9 @@ def estimate_command(
     if domains.by is not None:
         by, method = _by_domain(inputs, domains, sample, metrics), "taylor"
         table, warned = by.table(inputs.level, asked.kind), [*by.alarms(), *alarms(sample, metrics)]
-    elif engine is not None:
-        helping, method = engine(sample, metrics), "assisted"
+    elif engine is not None or cheap.cheap is not None:
+        method = "two phases" if engine is None else "assisted"
+        helping = cheap.estimates(inputs, sample, metrics) if engine is None else engine(sample, metrics)
         table, warned = helping.table(inputs.level, asked.kind), helping.alarms(sample, metrics)
     else:
         found, method = taylor(sample, metrics).apply(metrics), "taylor"
@@ -301,7 +314,7 @@ def estimate_command(
 
 
 def _by_domain(inputs: One, domains: Domains, sample: Sample, metrics: Sequence[Metric]) -> ByDomain:
-    """The metrics of each group that --by names."""
+    """Return the metrics of each group that --by names."""
     groups = domains.groups(inputs, [inputs.part], [sample.units])
     known = domains.known(inputs, {"": inputs.part}, groups)
     return by_domain(sample, groups, metrics, prediction=known.get(""), **domains.settings)
@@ -326,8 +339,7 @@ def compare_command(*, inputs: Several, asked: Asked, domains: Domains, printing
     if inputs.of_clusters:
         raise DataError(f"{inputs.labels}: {OWN}")
     design = inputs.design()
-    together = inputs.framed.differing is Differing.COMMON
-    predictions, shared = inputs.predictions(**domains.of_scan(inputs, inputs.parts().values(), together))
+    predictions, shared = inputs.predictions(**domains.of_scan(inputs, inputs.parts().values()))
     note_unresolved(inputs.returned)
     design = inputs.fitted(design, shared)
     comparison = compare(
@@ -407,9 +419,16 @@ def plan_command(
     *,
     inputs: One,
     asked: Asked,
-    half_width: Annotated[float, typer.Option(help="Half the width that the interval should have: 0.03.")],
+    cheap: Cheap,
+    half_width: Annotated[
+        float | None, typer.Option(help="Half the width that the interval should have: 0.03.")
+    ] = None,
     per_unit: Annotated[float, typer.Option(help="Cost of labelling a unit, whatever its size.")] = 0.0,
     per_record: Annotated[float, typer.Option(help="Cost of each record of a unit, beside that.")] = 1.0,
+    per_cheap: Annotated[float | None, typer.Option(help="With --cheap, the cost of a cheap draw.")] = None,
+    budget: Annotated[
+        float | None, typer.Option(help="With --cheap, the cost of all labels, instead of --half-width.")
+    ] = None,
     printing: Printing,
 ) -> None:
     """Plan how many units to label for intervals of a certain width, from a pilot.
@@ -418,14 +437,35 @@ def plan_command(
     replacement. n is the number of draws, which a small pilot leaves uncertain; n_low and n_high are its
     bounds. The cost is the expected one. A unit that is drawn twice is labelled once.
 
+    With --cheap, the pilot has cheap labels too, and --budget is split: into careful draws and draws with
+    cheap labels, of which the careful ones are a part. A careful draw costs what those of the pilot cost on
+    average. width is that of the interval, over that of careful labels alone for the same budget.
+
     \b
-    Example: a unit takes four minutes, and each of its records half a minute more
+    Examples: a unit takes four minutes, and each of its records half a minute more
       erbayes plan clusters.csv pilot.csv --design uniform-records --half-width 0.03 \\
+          --per-unit 4 --per-record 0.5
+      erbayes plan clusters.csv pilot.csv --design uniform-records --drawn pilot-draws.csv \\
+          --cheap machine.csv --cheap-drawn machine-draws.csv --budget 2400 --per-cheap 0.1 \\
           --per-unit 4 --per-record 0.5
     """
     refuse_output_over(printing.output, inputs)
+    refuse_output_over(printing.output, cheap)
     metrics = asked.chosen_metrics()
+    if (half_width is None) == (budget is None):
+        raise DataError("a plan needs either --half-width, or --budget with --cheap")
+    if len({cheap.cheap is None, budget is None, per_cheap is None}) > 1:
+        raise DataError("--cheap, --budget and --per-cheap go together: a budget is split by the two costs")
+    cheap.refuse(inputs)
     pilot, _ = inputs.sample()
+    if budget is not None and per_cheap is not None:
+        found = cheap.estimates(inputs, pilot, metrics)
+        for alarm in found.alarms(pilot, metrics):
+            message(f"warning: {alarm}")
+        table = split(found, pilot, budget, per_unit, per_record, per_cheap)
+        printing.show(table.astype(object).where(table.notna(), None))
+        return
+    assert half_width is not None
     planned: dict[str, UniformRecords | UniformClusters] = {
         DesignName.UNIFORM_RECORDS.value: UniformRecords(),
         DesignName.UNIFORM_CLUSTERS.value: UniformClusters(),

@@ -60,14 +60,11 @@ class Domains:
             "name": self.by,
         }
 
-    def of_scan(self, inputs: Inputs, parts: Iterable[Part], together: bool = False) -> dict[str, Any]:
-        """Return arguments of a scan that counts by group; none if groups are read into memory.
-
-        `together` is True if predictions are scanned on the records that they share, which has no groups.
-        """
+    def of_scan(self, inputs: Inputs, parts: Iterable[Part]) -> dict[str, Any]:
+        """Return arguments of a scan that counts by group; none if groups are read into memory."""
         reading = inputs.reading
         scanned = self.by is not None and reading.scanned(parts, inputs.framed.frame)
-        if not scanned or together or self.of_entities:
+        if not scanned or self.of_entities:
             return {}
         found: dict[str, Any] = {"groups": self.by}
         if self.attributes is not None:
@@ -86,12 +83,8 @@ class Domains:
                 self._note(grouping.unknown)
         if units[0].groupings:
             return units[0].groupings[0].variable
-        scanned = reading.scanned(parts, inputs.framed.frame)
-        if self.attributes is None and (scanned or reading.links.edges):
-            raise DataError(
-                "--by is a column of --attributes if PREDICTION is links, or if it is scanned with "
-                "--differing common"
-            )
+        if self.attributes is None and reading.links.edges:
+            raise DataError("--by is a column of --attributes if PREDICTION is links")
         key = {"entity": inputs.entity} if self.of_entities else {"record": reading.record}
         table = read_columns(path, key | {"group": self.by}, spare=SPARE)
         column = table.iloc[:, 1]

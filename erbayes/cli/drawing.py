@@ -51,7 +51,7 @@ class Planned:
     ] = None
 
     def plan(self) -> Plan:
-        """The plan that the options name."""
+        """Return the plan that the options name."""
         name = self.design.value
         foreign = {
             "--share": self.share is not None and name != "mixture",
@@ -77,7 +77,7 @@ class Planned:
         return plan
 
     def values_of_records(self) -> pd.Series | None:
-        """The value of every record, if the plan needs one."""
+        """Return the value of every record, if the plan needs one."""
         if self.values is None:
             return None
         read = numbers if self.design.value == "given-chances" else keyed
@@ -119,7 +119,7 @@ class Shown:
             raise DataError("--limit needs candidates: --search, --candidates or --looser")
 
     def tasks(self, drawn: Drawn, record: str | None) -> pd.DataFrame:
-        """The table of tasks, with candidates, and with attributes of the records that it shows."""
+        """Return the table of tasks, with candidates, and with attributes of the records that it shows."""
         found = []
         if self.search is not None and self.attributes is not None:
             found.append(by_text(drawn, read_rows(self.attributes, record), limit=self.search))

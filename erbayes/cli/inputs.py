@@ -246,11 +246,11 @@ def in_words(columns: Iterable[Any], path: Path) -> str:
 
 
 CLUSTERS = "{:,} records in {:,} clusters"
-_LABELS = "{:,} labelled records of {:,} entities"
+LABELLED = "{:,} labelled records of {:,} entities"
 
 
 def clustering_of(table: pd.DataFrame, path: Path, what: str, sizes: str) -> tuple[Clustering, str]:
-    """The first two columns of a table as a clustering, with a sentence about what was read."""
+    """Return the first two columns of a table as a clustering, with a sentence about what was read."""
     clustering = Clustering.of(table.iloc[:, :2], what)
     read = sizes.format(len(clustering.records), len(clustering.clusters))
     return clustering, f"{read} ({in_words(table.columns, path)})"
@@ -337,7 +337,7 @@ class Frame:
 
     @property
     def dates(self) -> Dated | None:
-        """The frame by dates, if the options name a column of dates."""
+        """Return the frame by dates, if the options name a column of dates."""
         until = self.frame_until
         if self.frame_column is None:
             return None
@@ -375,11 +375,11 @@ class Asked:
 
     @property
     def kind(self) -> Kind:
-        """The kind of interval that --interval names."""
+        """Return the kind of interval that --interval names."""
         return KINDS[self.interval]
 
     def chosen_metrics(self) -> Sequence[Metric]:
-        """The metrics that the options name."""
+        """Return the metrics that the options name."""
         if self.metrics is None:
             return ALL if self.every else USUAL
         if self.every:
@@ -401,7 +401,7 @@ class Minima:
     ] = None
 
     def read(self) -> dict[Metric | str, float]:
-        """The least value of each metric."""
+        """Return the least value of each metric."""
         pairwise = {pairwise_precision.name: self.min_precision, pairwise_recall.name: self.min_recall}
         named = [(name, least) for name, least in pairwise.items() if least is not None]
         for text in self.minimum or []:
@@ -453,13 +453,13 @@ class Reading:
         return False
 
     def source(self, part: Part) -> Any:
-        """The source to scan. A file that DuckDB cannot unpack is read into memory."""
+        """Return the source to scan. A file that DuckDB cannot unpack is read into memory."""
         if part.table is not None:
             return DatabaseTable(part.path, part.table, text=True)
         return self.source_of(part.path, {"record": self.record, "cluster": part.cluster})
 
     def source_of(self, path: Path, columns: dict[str, str | None], spare: int = 0) -> Any:
-        """The source to scan in a file, of which `columns` are read if it cannot be unpacked."""
+        """Return the source to scan in a file, of which `columns` are read if it cannot be unpacked."""
         return Files(path, text=True) if unpacks(path) else read_columns(path, columns, spare)
 
     def read(self, part: Part, what: str, dates: Dated | None = None) -> tuple[Any, str]:
@@ -510,7 +510,7 @@ class Predicted:
 
     @property
     def part(self) -> Part:
-        """The prediction as part of the input."""
+        """Return the prediction as part of the input."""
         return Part(self.prediction, self.stored, self.cluster)
 
 
@@ -568,12 +568,12 @@ class Inputs:
         return self.returned is not None and self.returned.of_clusters
 
     def design(self) -> Design:
-        """The design, by options or of a folder."""
+        """Return the design, by options or of a folder."""
         return self.drawing.read() if self.returned is None else self.returned.design()
 
     @cached_property
     def origin(self) -> Part | None:
-        """The prediction that was drawn from, if --drawn-from names it."""
+        """Return the prediction that was drawn from, if --drawn-from names it."""
         if self.returned is None or self.drawn_from is None:
             return None
         return Part(self.drawn_from, None, self.cluster if isinstance(self.cluster, str) else None)
@@ -608,7 +608,7 @@ class Inputs:
             message(f"note: {where}, task {task}: {Fault.UNKNOWN_RECORD.value}: {record!r}")
 
     def fitted(self, design: Design, shared: dict[str, Any]) -> Design:
-        """The design with the chances of the prediction that was drawn from, if `origin` is there."""
+        """Return the design with the chances of the prediction that was drawn from, if `origin` is there."""
         if self.returned is None or (part := self.origin) is None:
             return design
         policy = Missing.OMIT if self.missing is Missing.OMIT else Missing.ERROR
@@ -632,10 +632,10 @@ class Inputs:
             frame = read_columns(path, {"record": self.reading.record}, spare=1)
         if self.returned is not None:
             labels = Clustering.of(self.returned.labels, "labels")
-            read = f"{_LABELS.format(len(labels.records), len(labels.clusters))} ({self.labels})"
+            read = f"{LABELLED.format(len(labels.records), len(labels.clusters))} ({self.labels})"
         else:
             table = read_columns(self.labels, {"record": self.reading.record, "entity": self.entity})
-            labels, read = clustering_of(table, self.labels, "labels", _LABELS)
+            labels, read = clustering_of(table, self.labels, "labels", LABELLED)
         shared = {"frame": frame, "labels": labels, "blocks": None, "missing": self.missing}
         if self.blocks is not None:
             table = read_columns(self.blocks, {"record": self.reading.record, "block": None})
@@ -683,14 +683,14 @@ class One(Predicted, Inputs):
         labels = returned.labels
         with self.reading.opened(self.part) as (prediction, read):
             units = returned.units(prediction, missing=self.missing)
-        read = f"{read}; {_LABELS.format(len(labels), labels.nunique())} ({self.labels})"
+        read = f"{read}; {LABELLED.format(len(labels), labels.nunique())} ({self.labels})"
         message(f"read {read}")
         note_unresolved(returned)
         return Sample(units, design), read
 
     @cached_property
     def memory(self) -> tuple[Any, dict[str, Any], str]:
-        """A prediction that is read into memory, what goes with it, and a sentence about what was read."""
+        """Return a prediction read into memory, what goes with it, and a sentence about what was read."""
         prediction, read = self.reading.read(self.part, "prediction", self.framed.dates)
         shared, labels_read = self.labelled(scanned=False)
         message(f"read {read}; {labels_read}")
@@ -720,7 +720,7 @@ class Several(Inputs):
     ] = None
 
     def parts(self) -> dict[str, Part]:
-        """The parts of the input that are predictions, by name."""
+        """Return the parts of the input that are predictions, by name."""
         tables: list[Any] = self.stored or [None]
         columns: list[Any] = self.cluster or [None]
         axes = (self.prediction, tables, columns)
@@ -738,7 +738,7 @@ class Several(Inputs):
 
     @cached_property
     def origin(self) -> Part | None:
-        """The prediction that was drawn from: that of --drawn-from, or one of those that are compared."""
+        """Return the prediction that was drawn from: that of --drawn-from, or one of those compared."""
         if self.returned is None or self.drawn_from is not None:
             return super().origin
         drawn = self.returned.folder.drawn
@@ -771,7 +771,7 @@ class Several(Inputs):
                 record=self.reading.record,
                 cluster={name: part.cluster for name, part in parts.items()},
                 database=DuckDB(self.reading.memory_limit),
-                **shared,
+                **shared | grouped,
             )
         else:
             predictions = {name: self.reading.scan(part, shared | grouped) for name, part in parts.items()}

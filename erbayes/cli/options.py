@@ -44,7 +44,7 @@ REMEDIES = {
 
 
 def file_option(help: str) -> Any:
-    """An option that names an existing file."""
+    """Return an option that names an existing file."""
     return typer.Option(exists=True, dir_okay=False, help=help)
 
 

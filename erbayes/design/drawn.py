@@ -55,7 +55,11 @@ def unit_of_draws(units: Units, draws: Any) -> IntArray:
     listed = listed[~listed.isin(units.omitted)]
     unit = units.ids.get_indexer(listed).astype(np.int64)
     if (unit < 0).any():
-        raise DataError(f"{int((unit < 0).sum())} draws name units without labels: {head(listed[unit < 0])}")
+        lacking = listed[unit < 0]
+        said = f"{len(lacking)} draws name units without labels: {head(lacking)}"
+        if units.piece_of is not None and lacking.isin(units.piece_of.index).any():
+            said += ", which are labelled records; list the entity of each drawn record instead"
+        raise DataError(said)
     undrawn = np.setdiff1d(np.arange(len(units)), unit)
     if len(undrawn):
         raise DataError(f"{len(undrawn)} labelled units were never drawn: {head(units.ids[undrawn])}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -121,13 +121,8 @@ class BySize:
     probability: Callable[[FloatArray], FloatArray]
     draws: Ids | None = None
 
-    @property
-    def without_repeats(self) -> bool:
-        return False
-
-    @property
-    def fixed_size(self) -> bool:
-        return True
+    without_repeats: ClassVar[bool] = False
+    fixed_size: ClassVar[bool] = True
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
         need_object(self.probability, "__call__", "probability is a function of sizes, such as numpy.sqrt")
@@ -197,10 +192,7 @@ class WeightedRecords:
     absolute: bool = False
     summed: bool = False
 
-    @property
-    def weights_follow_labels(self) -> bool:
-        """True: a unit weighs less if labels give it more records (see `WithLaw`)."""
-        return True
+    weights_follow_labels: ClassVar[bool] = True
 
     @classmethod
     def of(cls, labels: Any, drawn: Ids, probability: Any, absolute: bool = False) -> WeightedRecords:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -75,10 +75,7 @@ class Stratified:
     single_unit: SingleUnit = SingleUnit.ERROR
     correction: Correction = sampling_fraction
 
-    @property
-    def weights_follow_labels(self) -> bool:
-        """False: weights do not depend on labels (see `WithLaw`)."""
-        return False
+    weights_follow_labels: ClassVar[bool] = False
 
     def expand(self, units: Units) -> Expansion:
         member(self.single_unit, SingleUnit, "single_unit")

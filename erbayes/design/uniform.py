@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -59,18 +60,9 @@ class UniformRecords:
     correction: Correction = sampling_fraction
     records: int | None = None
 
-    @property
-    def weights_follow_labels(self) -> bool:
-        """True: a unit weighs less if labels give it more records (see `WithLaw`)."""
-        return True
-
-    @property
-    def without_repeats(self) -> bool:
-        return False
-
-    @property
-    def fixed_size(self) -> bool:
-        return True
+    weights_follow_labels: ClassVar[bool] = True
+    without_repeats: ClassVar[bool] = False
+    fixed_size: ClassVar[bool] = True
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
         return size
@@ -139,18 +131,9 @@ class DistinctEntities:
     draws: int
     records: int | None = None
 
-    @property
-    def weights_follow_labels(self) -> bool:
-        """True: a unit weighs less if labels give it more records (see `WithLaw`)."""
-        return True
-
-    @property
-    def without_repeats(self) -> bool:
-        return True
-
-    @property
-    def fixed_size(self) -> bool:
-        return False
+    weights_follow_labels: ClassVar[bool] = True
+    without_repeats: ClassVar[bool] = True
+    fixed_size: ClassVar[bool] = False
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
         return DistinctDraws(np.minimum(size / self._records(units), 1), self.draws).inclusion
@@ -209,18 +192,12 @@ class UniformClusters:
     draws: Ids | None = None
     correction: Correction = sampling_fraction
 
-    @property
-    def weights_follow_labels(self) -> bool:
-        """False: weights do not depend on labels (see `WithLaw`)."""
-        return False
+    weights_follow_labels: ClassVar[bool] = False
+    fixed_size: ClassVar[bool] = True
 
     @property
     def without_repeats(self) -> bool:
         return self.population is not None
-
-    @property
-    def fixed_size(self) -> bool:
-        return True
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
         return np.ones_like(size)

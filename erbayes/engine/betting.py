@@ -258,7 +258,7 @@ def _is_share(metric: Metric) -> bool:
 
 
 def _equal(x: FloatArray) -> bool:
-    """Return whether numbers are above 0 and equal, but for rounding, along the last axis."""
+    """Return whether numbers are above 0, and equal along the last axis apart from rounding."""
     return bool((x > 0).all() and (np.ptp(x, axis=-1) <= 1e-9 * x.max(axis=-1)).all())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from ..arrays import Seed
+from ..arrays import FloatArray, Seed
 from ..errors import DataError, need_object
 from ..intervals import Kind
 from ..metrics import Metric
@@ -58,6 +58,18 @@ class Doubting(Engine, Protocol):
         DataError
             If the engine does not suit this sample.
         """
+        ...
+
+
+@runtime_checkable
+class Counting(Engine, Protocol):
+    """An engine whose estimates by domain rest on other numbers of draws than the effective ones of Kish.
+
+    It is not asked for domains with fewer than `fewest` draws (see `erbayes.by_domain`).
+    """
+
+    def effective_draws(self, sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
+        """Return the number of draws that each metric rests on, (k,); NaN if none is in its domain."""
         ...
 
 

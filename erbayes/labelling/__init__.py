@@ -16,9 +16,11 @@ from .errors import (
     restore,
     sampled_mention,
 )
-from .pairs import PER_LINK, Pair, anchoring, answers
+from .machine import MachineLabels, machine_labels
+from .pairs import PER_LINK, Audit, Pair, anchoring, answers
 from .rates import Beta, Rate, Recaptured, drawn
-from .returned import HARMLESS, Fault, Labels, State, read_labels
+from .reading import read_labels
+from .returned import HARMLESS, Fault, Labels, State
 from .sheets import Problem, Sheet, SheetColumns, read_sheet
 from .stars import Flaw, Stars, read_stars
 
@@ -26,11 +28,13 @@ __all__ = [
     "HARMLESS",
     "PER_LINK",
     "Annotator",
+    "Audit",
     "Beta",
     "Fault",
     "Flaw",
     "KeptRecords",
     "Labels",
+    "MachineLabels",
     "Missed",
     "MissedPieces",
     "MissedRecords",
@@ -45,6 +49,7 @@ __all__ = [
     "anchoring",
     "answers",
     "drawn",
+    "machine_labels",
     "mislabel",
     "perturb",
     "read_labels",

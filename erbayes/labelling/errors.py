@@ -22,15 +22,15 @@ from .rates import Rate, drawn, need_rate
 
 
 class Missed(Protocol):
-    """How an annotator misses records elsewhere. Arrays have one value per piece outside home, (p,)."""
+    """Losses of records elsewhere by an annotator. Arrays have one value per piece outside home, (p,)."""
 
     @property
     def rate(self) -> float | Rate:
-        """The share missed, known or with a prior."""
+        """Return the share missed, known or with a prior."""
         ...
 
     def fixed(self, rng: np.random.Generator) -> Missed:
-        """The model with its prior replaced by one draw from it."""
+        """Return the model with its prior replaced by one draw from it."""
         ...
 
     def missed(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -172,7 +172,7 @@ class KeptRecords:
         need_rate(self.elsewhere, "elsewhere of KeptRecords")
 
     def fixed(self, rng: np.random.Generator) -> KeptRecords:
-        """The model with its priors replaced by one draw from them."""
+        """Return the model with its priors replaced by one draw from them."""
         return KeptRecords(float(drawn(self.rate, rng)), float(drawn(self.elsewhere, rng)))
 
     def _probability(self, home: BoolArray, rng: np.random.Generator) -> FloatArray:
@@ -224,7 +224,7 @@ class Annotator:
         need_object(self.kept, "kept", "kept is an object such as KeptRecords(0.1)")
 
     def fixed(self, rng: np.random.Generator) -> Annotator:
-        """The model with its priors replaced by one draw from them."""
+        """Return the model with its priors replaced by one draw from them."""
         return Annotator(self.missed.fixed(rng), self.kept.fixed(rng))
 
     def changes(

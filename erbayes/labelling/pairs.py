@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,13 +18,16 @@ from ..clustering import Clustering, ids
 from ..columns import Pieces
 from ..design import Design, KnownWeights
 from ..engine.closed_form import paired_taylor, taylor
-from ..errors import DataError, NotIdentified, head, need
+from ..errors import Alarm, DataError, NotIdentified, head, need
 from ..metrics import UNIT, USUAL, Metric, Wanted, chosen
 from ..sample import Sample
 from ..uncertain import Normal
 from ..units import Missing, Units, measure
-from .rates import Recaptured
+from .errors import Annotator, KeptRecords, MissedRecords
+from .rates import Beta, Recaptured
 
+MANY = 0.1
+"""Errors that no model has, over the others, from which an audit raises an alarm."""
 PER_LINK = np.reciprocal
 """Weight 1/size of an entity, if draws are proportional to size."""
 
@@ -183,7 +187,7 @@ class Pair:
         return cls(mentions, table, prediction, unmatched)
 
     def _sizes(self, chosen: BoolArray) -> FloatArray:
-        """Number of chosen rows of each mention, (n,)."""
+        """Return the number of chosen rows of each mention, (n,)."""
         return np.bincount(self.table["mention"], weights=chosen, minlength=len(self.mentions))
 
     def agreement(self, weight: Callable[[FloatArray], FloatArray] = PER_LINK) -> Normal:
@@ -357,6 +361,104 @@ class Pair:
         scaled = records * (table["cases"].to_numpy() / np.maximum(records.sum(axis=1), 1))[:, None]
         missed, kept = (Recaptured(both, first, second, odds_ratio) for both, first, second in scaled)
         return missed, kept
+
+    def audit(self) -> Audit:
+        """Count the errors of the first annotator as if the second were right: a machine by careful labels.
+
+        Warns
+        -----
+        Alarm
+            If errors of other kinds, which no model has, are more than a tenth of those in the table.
+
+        Examples
+        --------
+        Of the two records elsewhere the machine finds one, and it keeps one of the two foreign ones.
+
+        >>> prediction = {1: "a", 2: "a", 3: "a", 4: "b", 5: "b"}
+        >>> machine = answers({1: "x", 2: "x", 4: "x"}, [1])
+        >>> careful = answers({1: "x", 4: "x", 5: "x"}, [1])
+        >>> Pair.of(machine, careful, prediction).audit().table[["wrong", "right"]]
+                        wrong  right
+        missed              1      1
+        kept                1      1
+        kept elsewhere      0      0
+        """
+        t = self.table
+        first, second, home = (t[c].to_numpy() for c in ("first", "second", "home"))
+        clusters = t.assign(right=first & second).groupby(["mention", "cluster"])
+        met = clusters["right"].transform("any").to_numpy()
+        there = t.assign(wrong=first & ~second)[~home & met].groupby(["mention", "cluster"])
+        foreign = (there["m"].first() - there["second"].sum()).to_numpy(dtype=float)
+        wrong = there["wrong"].sum().to_numpy(dtype=float)
+        missed, kept = (
+            [rows.groupby(["mention", "cluster"])[c].sum().to_numpy(dtype=float) for c in ("wrong", "all")]
+            for rows in (
+                t.assign(wrong=~first, all=1)[~home & second],
+                t.assign(wrong=first, all=1)[home & ~second],
+            )
+        )
+        rows = [_audited(*missed), _audited(*kept), _audited(wrong, foreign)]
+        table = pd.DataFrame(rows, ["missed", "kept", "kept elsewhere"], ["wrong", "right", "cases"])
+        invented, removed = int((first & ~second & ~home & ~met).sum()), int((home & second & ~first).sum())
+        modelled = int(table["wrong"].sum())
+        if invented + removed > MANY * modelled:
+            warnings.warn(
+                f"{removed:,} records of entities were removed from home, and {invented:,} foreign ones "
+                f"added from elsewhere, beside {modelled:,} errors of the three kinds that an audit rates. "
+                "Estimates corrected by its rates come out too low: take the labels as cheap ones of "
+                "erbayes.two_phase",
+                Alarm,
+                stacklevel=2,
+            )
+        return Audit(table.astype({"wrong": int, "right": int}), invented, removed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Audit:
+    """Errors of an annotator, such as a machine, by careful labels of the same mentions (see `Pair.audit`).
+
+    Attributes
+    ----------
+    table : DataFrame
+        Rows missed (records of the entity outside home), kept (foreign records in home) and kept elsewhere
+        (foreign records of other predicted clusters of which the annotator found records). Columns wrong,
+        right (records) and cases. The records of a mention and a predicted cluster were judged together, so
+        all records count as (Σ records)²/Σ records² cases (Kish).
+    invented : int
+        Foreign records in the answers, of predicted clusters without a record that was rightly found.
+    removed : int
+        Records of the entity in home that are not in the answers. Models of errors have neither these nor
+        invented ones.
+    """
+
+    table: pd.DataFrame
+    invented: int
+    removed: int
+
+    def _rate(self, row: str) -> Beta:
+        """Return the rate of a row, which weighs as much as its cases."""
+        wrong, right, cases = self.table.loc[row].to_numpy(dtype=float)
+        scale = cases / max(wrong + right, 1.0)
+        return Beta(0.5 + wrong * scale, 0.5 + right * scale)
+
+    @property
+    def rates(self) -> tuple[Beta, Beta]:
+        """The shares missed and kept, for `erbayes.sensitivity.bias_analysis`."""
+        return self._rate("missed"), self._rate("kept")
+
+    @property
+    def annotator(self) -> Annotator:
+        """The model with these rates, for `erbayes.sensitivity.restored_analysis`."""
+        return Annotator(
+            MissedRecords(self._rate("missed")),
+            KeptRecords(self._rate("kept"), self._rate("kept elsewhere")),
+        )
+
+
+def _audited(wrong: FloatArray, records: FloatArray) -> tuple[float, float, float]:
+    """Return the records of blocks judged wrongly and rightly, and the cases that all of them count as."""
+    cases = records.sum() ** 2 / max((records**2).sum(), 1.0)
+    return float(wrong.sum()), float((records - wrong).sum()), float(cases)
 
 
 def _crossed(rows: pd.DataFrame) -> dict[str, float]:

@@ -98,7 +98,7 @@ class Sheet:
         return self.answers.set_index("record")["mention"]
 
     def summary(self) -> pd.Series:
-        """Number of times that each problem occurs, indexed by its text."""
+        """Return the number of times that each problem occurs, indexed by its text."""
         return pd.Series([p.value for p in self.problems["problem"]], dtype="str").value_counts()
 
 
@@ -206,7 +206,7 @@ def read_sheet(
 
 
 def _listed(cell: Any, separator: str, note: Callable[[Problem, Any], None]) -> dict[str, None]:
-    """The ids in a cell as keys, each once, in order."""
+    """Return the ids in a cell as keys, each once, in order."""
     if pd.isna(cell):
         return {}
     listed = [r for r in re.split(separator, str(cell)) if r]

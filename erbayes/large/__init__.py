@@ -3,6 +3,7 @@
 from .draw import drawing
 from .duckdb import DuckDB
 from .files import Files
+from .joint import SecondSource
 from .quoting import backquoted, char_literal, chr_literal, concat_literal, double_quoted
 from .runsql import RunSQL
 from .scan import Scanned, refuse_different_records, scan, scan_common, scan_releases
@@ -16,6 +17,7 @@ __all__ = [
     "Files",
     "RunSQL",
     "Scanned",
+    "SecondSource",
     "Spark",
     "backquoted",
     "char_literal",

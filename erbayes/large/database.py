@@ -35,7 +35,7 @@ class Database(Protocol):
         """'string', 'integer', or the name of another type; None if it is not known."""
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows that a statement returns.
+        """Return the rows that a statement returns.
 
         Raises
         ------
@@ -92,9 +92,12 @@ class Database(Protocol):
         """SQL of a number that differs between sets of keys; NULL if there is none."""
         return "NULL"
 
-    def alike(self) -> str:
-        """SQL that is equal for the clusters c whose rows have equal pairs (g, n), or differs for each c."""
-        return "MIN(c)"
+    def alike(self, cluster: str, *values: str) -> str:
+        """SQL that is equal for clusters whose rows have equal values, or that differs for each cluster.
+
+        No two rows of a cluster have the same values.
+        """
+        return f"MIN({cluster})"
 
 
 class Hashing(Database, Protocol):
@@ -125,11 +128,11 @@ class Hashing(Database, Protocol):
     def digest(self, key: str) -> str:
         return f"BIT_XOR({self.hash}(CAST({key} AS {self.widest})))"
 
-    def alike(self) -> str:
+    def alike(self, cluster: str, *values: str) -> str:
         # the hash of a pair may be a sum of two, which would not tell (g, n), (h, k) from (g, k), (h, n)
-        return f"BIT_XOR({self.hash}({self.hash}(g, n)))"
+        return f"BIT_XOR({self.hash}({self.hash}({', '.join(values)})))"
 
 
 def legible(error: Exception) -> str:
-    """The message of a database error, without control characters from the data that it quotes."""
+    """Return the message of a database error, without control characters from the data that it quotes."""
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in str(error))

@@ -266,7 +266,7 @@ class DuckTable(Hashing):
 
 
 def integers(values: Any) -> pa.Array:
-    """An array of integers of any size up to 38 digits."""
+    """Return an array of integers of any size up to 38 digits."""
     for type in (pa.int64(), pa.uint64(), pa.decimal128(38, 0)):
         with suppress(OverflowError, pa.ArrowInvalid):
             return pa.array(values, type, from_pandas=True)
@@ -274,7 +274,7 @@ def integers(values: Any) -> pa.Array:
 
 
 def united(parts: Sequence[tuple[DuckTable, str, str]]) -> DuckTable:
-    """One table of several predictions, each with its columns of records and clusters.
+    """Return one table of several predictions, each with its columns of records and clusters.
 
     Its columns are `record`, `cluster` and `release`, the position of the prediction.
     """

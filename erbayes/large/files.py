@@ -88,7 +88,7 @@ class Files:
 
     @property
     def root(self) -> Path:
-        """The folder below which names of folders make columns, such as release=2021."""
+        """Return the folder below which names of folders make columns, such as release=2021."""
         path = Path(self.path)
         return path if path.exists() else next(p for p in path.parents if not has_magic(str(p)))
 
@@ -136,14 +136,14 @@ def _suffix(path: Path) -> str:
 
 
 def _kind(path: Path) -> str:
-    """The suffix of a file's name; ".parquet" if it is unknown and the file begins as Parquet does."""
+    """Return the suffix of a file's name; ".parquet" if it is unknown and the file begins as Parquet does."""
     suffix = _suffix(path)
     known = suffix in PARQUET | SEPARATORS.keys() | FOREIGN
     return ".parquet" if not known and holds(path, b"PAR1") else suffix
 
 
 def unpacks(path: Path) -> bool:
-    """Whether DuckDB can read a file as it is packed.
+    """Return whether DuckDB can read a file as it is packed.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def _partitions(paths: Iterable[PurePath]) -> set[str]:
 
 
 def _strings(texts: Iterable[str]) -> str:
-    """A list of strings in DuckDB's SQL."""
+    """Return a list of strings in DuckDB's SQL."""
     return "[" + ", ".join("'" + text.replace("'", "''") + "'" for text in texts) + "]"
 
 

@@ -14,7 +14,7 @@ from .duckdb import DuckTable, integers
 
 
 def is_dataset(source: Any) -> bool:
-    """Whether a source is an Arrow dataset."""
+    """Return whether a source is an Arrow dataset."""
     return type(source).__module__ == "pyarrow._dataset"
 
 
@@ -46,7 +46,7 @@ class FrameTable(DuckTable):
 
 
 def _table(source: Any) -> Any:
-    """A source in memory as a DataFrame or an Arrow table."""
+    """Return a source in memory as a DataFrame or an Arrow table."""
     if isinstance(source, pd.Series):
         return source.rename("cluster").rename_axis("record").reset_index()
     if isinstance(source, pd.DataFrame):

@@ -78,9 +78,11 @@ class GroupColumn:
         """
         columns = attributes.columns()
         refuse_names([name], columns, "the table of attributes")
-        others = [c for c in columns if c != name]
-        own = record if record in others else others[0] if others else name
-        refuse_names([own, name], columns, "the table of attributes")
+        own = columns[0] if record is None or record == name or record not in columns else record
+        if own == name:
+            raise DataError(
+                f"{name!r} is the first column of the table of attributes, which has the ids of records"
+            )
         if isinstance(attributes, FrameTable):
             attributes.codes = False
         attributes.use(own, name)
@@ -166,7 +168,7 @@ def composed(
     counted = database.keep(f"SELECT {v}c, g, COUNT(*) AS n FROM {table} GROUP BY {v}c, g")
     found = rows(f"SELECT {v}SUM(CASE WHEN g IS NULL THEN n ELSE 0 END) FROM {counted}{by}")
     unknown = {of: int(number) for of, number in found}
-    alike = database.keep(f"SELECT {v}c, {database.alike()} AS f FROM {counted} GROUP BY {v}c")
+    alike = database.keep(f"SELECT {v}c, {database.alike('c', 'g', 'n')} AS f FROM {counted} GROUP BY {v}c")
     first, second = (f"SELECT {v}c, {x} FROM {y}" for x, y in (("g, n", counted), ("f", alike)))
     kinds = database.fetched(
         f"SELECT {b}a.f, b.g, b.n, COUNT(*) FROM ({first} WHERE g IS NOT NULL) AS b JOIN ({second}) AS a "

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ..clustering import Clustering, kind
-from ..errors import DataError, Remedy, head
+from ..errors import DataError, Remedy, head, need
 from ..frame import Dated, FrameFacts
 from ..grouping import Grouping, Of, Variable, piece_values
 from ..mistaken import position_in_labels, refuse_edges
@@ -25,6 +25,7 @@ from .database import Database
 from .duckdb import DuckDB, united
 from .frame import Limit, Limits, Listed, frame_sources
 from .groups import Composed, GroupColumn, composed
+from .joint import Joint, SecondColumn, SecondSource, joint, refuse_kept, refuse_lacking
 from .sources import has_own_database, opened, opened_together
 
 EMBEDDED = DuckDB()
@@ -46,12 +47,15 @@ class Scanned(Units):
         A number that differs between predictions with different record ids; None for `RunSQL`.
     columns : tuple of str
         Names of the columns of records and of clusters.
+    seconds : tuple of Joint
+        Joint counts of the prediction and of second clusterings.
     """
 
     rows: int = 0
     checked: str = ""
     digest: int | None = None
     columns: tuple[str, ...] = ()
+    seconds: tuple[Joint, ...] = ()
 
 
 def scan(
@@ -65,6 +69,7 @@ def scan(
     frame: Any = None,
     groups: str | None = None,
     attributes: Any = None,
+    seconds: Mapping[str, SecondSource] | None = None,
     database: DuckDB = EMBEDDED,
 ) -> Scanned:
     """Make units as `erbayes.measure` does, from a prediction that need not fit in memory.
@@ -86,6 +91,9 @@ def scan(
     attributes : source, optional
         A second table, which has the column `groups`. Record ids are in its column `record`, or else in its
         first. A source with a database of its own takes none.
+    seconds : mapping, name -> SecondSource, optional
+        Second clusterings of the same records, counted together with the prediction (see
+        `erbayes.Second.scanned`). A source with a database of its own takes columns only.
     database : DuckDB
         The database that reads files, database tables, frames and datasets. A relation, a Spark DataFrame and
         `RunSQL` have databases of their own.
@@ -99,7 +107,8 @@ def scan(
     DataError
         As `erbayes.measure`. Duplicate record ids are looked for among all records of the clusters
         that the labels touch, and among a share of the others (`Scanned.checked`). If labelled records have
-        no group, or records several groups.
+        no group, or records several groups. If a second clustering lacks records of the prediction, or has
+        one of them twice.
 
     Examples
     --------
@@ -121,6 +130,7 @@ def scan(
         frame=frame,
         groups=groups,
         attributes=attributes,
+        seconds=seconds,
         database=database,
     ).values()
     return units
@@ -138,6 +148,7 @@ def scan_releases(
     frame: Any = None,
     groups: str | None = None,
     attributes: Any = None,
+    seconds: Mapping[str, SecondSource] | None = None,
     common: bool = False,
     database: DuckDB = EMBEDDED,
 ) -> dict[Any, Scanned]:
@@ -153,6 +164,8 @@ def scan_releases(
         labelled records are left out.
     source, labels, record, cluster, blocks, missing, frame, groups, attributes, database
         As in `scan`.
+    seconds : mapping, name -> SecondSource, optional
+        As in `scan`, if there is no column of releases.
 
     Returns
     -------
@@ -168,29 +181,63 @@ def scan_releases(
     {1: 1.0, 2: 0.0}
     """
     labels = sampled_labels(labels)
-    if attributes is not None and groups is None:
-        raise DataError("attributes have the column of groups: name it, groups=...")
     own_groups = groups if attributes is None else None
+    wanted = _need_seconds(seconds, release, missing)
+    own_seconds = [second.cluster for second in wanted.values() if second.source is None]
     others = tuple(name for name in (release, own_groups, *date_columns(frame)) if name is not None)
-    others = tuple(dict.fromkeys(others))
-    ids = frame_sources(frame, [source])
-    second = [] if attributes is None else [attributes]
-    if second and any(map(has_own_database, [source, attributes])):
+    others = tuple(dict.fromkeys((*others, *(name for name in own_seconds if name is not None))))
+    ids, tables = frame_sources(frame, [source]), second_table(groups, attributes)
+    if tables and has_own_database(source):
         raise DataError(
             "a table with a database of its own takes no second table of attributes: make a view of the "
             "prediction that has the column of groups"
         )
-    with opened([source, *ids, *second], database) as (table, *further):
+    beside = {name: second.source for name, second in wanted.items() if second.source is not None}
+    if beside and any(map(has_own_database, [source, *beside.values()])):
+        raise DataError(
+            f"a table with a database of its own takes no second table, such as that of {head([*beside])}: "
+            "make a view of the prediction that has the clusters as a column, SecondSource(cluster=...)"
+        )
+    with opened([source, *ids, *tables, *beside.values()], database) as (table, *further):
         limit = Listed.of(further[0], record) if ids else frame
         chosen = chosen_columns(table, record, cluster, others)
         table.use(*chosen, *others)
         variable = None
-        if groups is not None and second:
-            variable = GroupColumn.of_attributes(further[-1], groups, record, (table, chosen[0]))
+        if groups is not None and tables:
+            variable = GroupColumn.of_attributes(further[len(ids)], groups, record, (table, chosen[0]))
         elif groups is not None:
             variable = GroupColumn.of(table, groups)
-        prediction = Prediction.of(table, labels, *chosen, release, limit=limit, groups=variable)
+        places = dict(zip(beside, further[len(ids) + len(tables) :], strict=True))
+        columns = tuple(
+            SecondColumn.of_table(places[name], name, second, i, (table, chosen[0]))
+            if name in places
+            else SecondColumn.of(table, name, str(second.cluster), i)
+            for i, (name, second) in enumerate(wanted.items())
+        )
+        prediction = Prediction.of(
+            table, labels, *chosen, release, limit=limit, groups=variable, seconds=columns
+        )
         return prediction.units(labels, blocks, missing, common)
+
+
+def _need_seconds(
+    seconds: Mapping[str, SecondSource] | None, release: str | None, missing: Missing
+) -> dict[str, SecondSource]:
+    """Refuse second clusterings that are none, and those of several releases."""
+    if seconds is None:
+        return {}
+    if not isinstance(seconds, Mapping):
+        raise DataError(
+            f"seconds must map names to second clusterings, as in {{'new': SecondSource('new.parquet')}}, "
+            f"not be a {type(seconds).__name__}"
+        )
+    for name, second in seconds.items():
+        need(second, SecondSource, f"seconds[{name!r}] must be a SecondSource(source, cluster=...)")
+    if seconds and release is not None:
+        raise DataError("second clusterings go with one prediction: scan a view of each release by itself")
+    if seconds:
+        refuse_kept(missing)
+    return {str(name): second for name, second in seconds.items()}
 
 
 def scan_common(
@@ -202,6 +249,8 @@ def scan_common(
     blocks: Any = None,
     missing: Missing = Missing.ERROR,
     frame: Any = None,
+    groups: str | None = None,
+    attributes: Any = None,
     database: DuckDB = EMBEDDED,
 ) -> dict[str, Scanned]:
     """Make units of several predictions, restricted to the records that they share.
@@ -213,7 +262,9 @@ def scan_common(
         for `scan_releases`.
     cluster : str, or mapping of name -> str, optional
         Cluster column of all predictions, or of each.
-    labels, record, blocks, missing, frame, database
+    groups : str, optional
+        Column with the group of each record, in the first prediction or in `attributes`.
+    labels, record, blocks, missing, frame, attributes, database
         As in `scan`. If predictions differ in their records, labelled records that not all of them have are
         left out.
 
@@ -240,27 +291,54 @@ def scan_common(
             "view with a column of releases, and use scan_releases with common=True"
         )
     labels, parts, frames = sampled_labels(labels), [], {}
-    with opened_together([*predictions.values(), *frame_sources(frame, [])], database) as tables:
-        ids = tables[len(predictions) :]
-        limit = Listed.of(ids[0], record) if ids else frame
+    ids, second = frame_sources(frame, []), second_table(groups, attributes)
+    with opened_together([*predictions.values(), *ids, *second], database) as tables:
+        limit = Listed.of(tables[len(predictions)], record) if ids else frame
+        variable = None
         for name, table in zip(predictions, tables, strict=False):
             column = cluster.get(name) if isinstance(cluster, Mapping) else cluster
-            chosen = chosen_columns(table, record, column, date_columns(frame))
+            others = date_columns(frame)
+            if groups is not None and not second and (variable is None or groups in table.columns()):
+                others = tuple(dict.fromkeys((*others, groups)))
+            chosen = chosen_columns(table, record, column, others)
             table.use(*chosen, *date_columns(frame))
             refuse_kinds(*(table.kind(column) for column in chosen))
             refuse_another_kind(labels, table.kind(chosen[0]))
+            if groups is not None and variable is None:
+                place = (tables[-1], record) if second else (replace(table), chosen[0])
+                variable = GroupColumn.of_attributes(place[0], groups, place[1], (table, chosen[0]))
             if limit is not None:
                 limits = Limits.of(table, labels, limit, chosen[0])
                 flagged = f"SELECT {table.key(chosen[1])} AS c, {limits.flags} FROM {table.table}"
                 frames[name] = limits.facts(table, f"({flagged}) AS p")[None]
                 table = replace(table, table=inside_frame(table, limits, chosen[0]))
             parts.append((table, *chosen))
-        whole = Prediction.of(united(parts), labels, "record", "cluster", "release")
+        whole = Prediction.of(united(parts), labels, "record", "cluster", "release", groups=variable)
         releases = whole.units(labels, blocks, missing, common=True)
     return {
         name: replace(releases[i], frame=frames.get(name), columns=parts[i][1:])
         for i, name in enumerate(predictions)
     }
+
+
+def second_table(groups: str | None, attributes: Any) -> list[Any]:
+    """Return the table of attributes as a list, which is empty if there is none.
+
+    Raises
+    ------
+    DataError
+        No column of groups is named, or the table has a database of its own.
+    """
+    if attributes is None:
+        return []
+    if groups is None:
+        raise DataError("attributes have the column of groups: name it, groups=...")
+    if has_own_database(attributes):
+        raise DataError(
+            "the table of attributes has a database of its own: give files, a table of a DuckDB database or "
+            "a frame, or make a view of the prediction that has the column of groups"
+        )
+    return [attributes]
 
 
 def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
@@ -320,7 +398,7 @@ def refuse_another_kind(labels: Clustering, record: str | None) -> None:
 def chosen_columns(
     database: Database, record: str | None, cluster: str | None, others: tuple[str, ...]
 ) -> tuple[str, str]:
-    """The columns of records and of clusters: those named, or the only two that are not."""
+    """Return the columns of records and of clusters: those named, or the only two that are not."""
     columns = database.columns()
     named = [c for c in (record, cluster, *others) if c is not None]
     choices = dict.fromkeys((c for c in (record, cluster) if c is not None), Remedy.SCANNED_COLUMNS)
@@ -354,8 +432,9 @@ class Prediction:
         Counts of what the frame leaves of each release; empty without a frame.
     table : str
         SQL of the keys of these rows: r of the record, c of the cluster and, if there are releases, v, or
-        groups, g.
+        groups, g, or second clusterings, their columns.
     groups : GroupColumn or None
+    seconds : tuple of SecondColumn
     """
 
     database: Database
@@ -366,6 +445,7 @@ class Prediction:
     frames: dict[Any, FrameFacts]
     table: str
     groups: GroupColumn | None = None
+    seconds: tuple[SecondColumn, ...] = ()
 
     @classmethod
     def of(
@@ -378,28 +458,36 @@ class Prediction:
         *,
         limit: Limit = None,
         groups: GroupColumn | None = None,
+        seconds: tuple[SecondColumn, ...] = (),
     ) -> Prediction:
         refuse_kinds(database.kind(record), database.kind(cluster))
         refuse_another_kind(labels, database.kind(record))
         columns = "r, c" if release is None else "r, c, v"
-        own = "" if groups is None else groups.select
+        further: dict[str, GroupColumn | SecondColumn] = {} if groups is None else {"g": groups}
+        further |= {second.column: second for second in seconds}
         select = f"SELECT {database.key(record)} AS r, {database.key(cluster)} AS c"
-        select += ("" if release is None else f", {database.quote(release)} AS v") + own
+        select += "" if release is None else f", {database.quote(release)} AS v"
+        select += "".join(column.select for column in further.values())
+        columns = ", ".join([columns, *(name for name, column in further.items() if column.select)])
 
         def kept(select: str) -> str:
-            return database.keep(select if groups is None else groups.join(select, columns))
+            names = columns
+            for name, column in further.items():
+                if not column.select:
+                    select, names = column.join(select, names), f"{names}, {name}"
+            return database.keep(select)
 
         if limit is None:
             table = kept(f"{select} FROM {database.table}")
-            return cls(database, record, cluster, release, database.table, {}, table, groups)
+            return cls(database, record, cluster, release, database.table, {}, table, groups, seconds)
         limits = Limits.of(database, labels, limit, record)
         flagged = database.keep(f"{select}, {limits.flags} FROM {database.table}")
         frames = limits.facts(database, flagged, "" if release is None else "v, ")
         # records without an id are in no frame; they stay, to be refused later
-        inside = f"SELECT {columns}{', g' if own else ''} FROM {flagged} WHERE i = 1 OR r IS NULL"
+        inside = f"SELECT {columns} FROM {flagged} WHERE i = 1 OR r IS NULL"
         table, source = kept(inside), inside_frame(database, limits, record)
         database.forget(flagged)
-        return cls(database, record, cluster, release, source, frames, table, groups)
+        return cls(database, record, cluster, release, source, frames, table, groups, seconds)
 
     @property
     def by(self) -> str:
@@ -414,6 +502,7 @@ class Prediction:
         self, labels: Clustering, blocks: Any, missing: Missing, common: bool = False
     ) -> dict[Any, Scanned]:
         """Count the units of each release."""
+        self.refuse_repeats()
         records = self.count()
         if common:
             shared = self.common(len(records))
@@ -426,6 +515,8 @@ class Prediction:
         checked = self.refuse_duplicates(within, which)
         sizes = self.sizes(touched)
         values = self.groups_of(labels.records.tolist(), records)
+        self.refuse_gaps(sum(rows for rows, _ in records.values()))
+        places = [self.places(second, labels.records.tolist(), clusters[None]) for second in self.seconds]
         self.database.forget(self.table, "r")
         known = self.histogram(records)
         compositions = {}
@@ -452,12 +543,17 @@ class Prediction:
                 predicted = compositions[v]
                 kinds = np.array([*(predicted.place.get(c, -1) for c in code), -1], dtype=np.int64)[cluster]
                 groupings = (self.grouping(counted, values[v], predicted, pd.Series(kinds, labels.records)),)
+            seconds = tuple(
+                joint(self.database, self.table, second, of_record, rows)
+                for second, of_record in zip(self.seconds, places, strict=True)
+            )
             units[v] = Scanned(
                 **counted.__getstate__() | {"frame": self.frames.get(v), "groupings": groupings},
                 rows=rows,
                 checked=checked,
                 digest=digest,
                 columns=(self.record, self.cluster),
+                seconds=seconds,
             )
         return units
 
@@ -503,7 +599,7 @@ class Prediction:
             )
 
     def common(self, releases: int) -> Prediction:
-        """The prediction on the records that every release covers."""
+        """Return the prediction on the records that every release covers."""
         inside = f"SELECT r FROM {self.table} GROUP BY r HAVING COUNT(DISTINCT v) = {releases}"
         columns = "r, c, v" if self.groups is None else "r, c, v, g"
         table = self.database.keep(f"SELECT {columns} FROM {self.table} WHERE r IN ({inside})")
@@ -554,6 +650,69 @@ class Prediction:
                     groups[release][keys[r]] = self.groups.codes[g]
         return groups
 
+    def places(
+        self, second: SecondColumn, ids: list[Any], clusters: Mapping[int, Any]
+    ) -> dict[Any, tuple[Any, Any]]:
+        """Keys of both clusters of each labelled record that the prediction has, by record."""
+        keys = self.database.keys(self.record, ids)
+        own = {
+            keys[r]: s
+            for inside in self.database.listed(list(keys))
+            for r, s in self.rows_of(second, f"r IN ({inside})")
+        }
+        return {ids[i]: (c, own[ids[i]]) for i, c in sorted(clusters.items())}
+
+    def rows_of(self, second: SecondColumn, condition: str) -> list[tuple[Any, ...]]:
+        """Keys of records and of their clusters in a second clustering, if they meet a condition."""
+        return self.database.rows(f"SELECT DISTINCT r, {second.column} FROM {self.table} WHERE {condition}")
+
+    def refuse_gaps(self, rows: int) -> None:
+        """Refuse second clusterings that lack records of the prediction.
+
+        Raises
+        ------
+        DataError
+            Records without a cluster in a second clustering.
+        """
+        for second in self.seconds:
+            ((lacking, *ends),) = self.database.rows(
+                f"SELECT COUNT(*), MIN(r), MAX(r) FROM {self.table} WHERE {second.column} IS NULL"
+            )
+            if lacking:
+                refuse_lacking(int(lacking), rows, second.name, self.named(ends))
+
+    def refuse_repeats(self) -> None:
+        """Refuse second tables that have a record of the prediction twice.
+
+        Raises
+        ------
+        DataError
+            The join of the second tables has more rows than the prediction.
+        """
+        joined = [second for second in self.seconds if second.joined is not None]
+        if not joined:
+            return
+        before, after = (
+            int(self.database.rows(f"SELECT COUNT(*) FROM {table}")[0][0])
+            for table in (self.source, self.table)
+        )
+        for second in joined if after != before else ():
+            several = f"SELECT r, COUNT(*) AS k FROM {second.joined} AS b GROUP BY r"
+            ((repeats, *ends),) = self.database.rows(
+                f"SELECT SUM(k - 1), MIN(r), MAX(r) FROM ({several}) AS t "
+                f"WHERE k > 1 AND r IN (SELECT r FROM {self.table})"
+            )
+            if repeats:
+                raise DataError(
+                    f"record ids of the second clustering {second.name!r}: {repeats} duplicates, such as "
+                    f"{head(self.named(ends))}"
+                )
+
+    def named(self, keys: Iterable[Any]) -> list[Any]:
+        """Record ids of some keys."""
+        key = self.database.key(self.record)
+        return self.originals(f"{key} IN ({inside})" for inside in self.database.listed([*set(keys)]))
+
     def grouping(
         self, units: Units, values: Mapping[Any, int], found: Composed, kinds: pd.Series
     ) -> Grouping:
@@ -582,7 +741,7 @@ class Prediction:
         return Grouping(name, self.groups.values, counted, predicted, found.unknown)
 
     def sizes(self, touched: list[Any]) -> dict[Any, dict[Any, int]]:
-        """Number of records of each touched cluster, by release and key."""
+        """Return the number of records of each touched cluster, by release and key."""
         sizes: dict[Any, dict[Any, int]] = defaultdict(dict)
         select = f"SELECT {self.by}c, COUNT(*) FROM {self.table}"
         for inside in self.database.listed(touched) if touched else ():
@@ -650,10 +809,9 @@ class Prediction:
             f"SELECT SUM(k - 1), MIN(r), MAX(r) FROM ({several}) AS s WHERE k > 1"
         )
         if repeats:
-            key = database.key(self.record)
-            shown = self.originals(f"{key} IN ({inside})" for inside in database.listed([*set(ends)]))
             raise DataError(
-                f"record ids of the prediction: {repeats} duplicates, such as {head(shown)}, among {checked}"
+                f"record ids of the prediction: {repeats} duplicates, such as {head(self.named(ends))}, "
+                f"among {checked}"
             )
         return checked
 

@@ -17,7 +17,7 @@ from .stored import DatabaseTable, StoredTable
 
 
 def lies_elsewhere(prediction: Any) -> bool:
-    """Whether a prediction is to be scanned: files, a table or a dataset, not memberships in memory.
+    """Return whether a prediction is to be scanned: files, a table or a dataset, not memberships in memory.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def lies_elsewhere(prediction: Any) -> bool:
 
 
 def has_own_database(source: Any) -> bool:
-    """Whether a source is counted by a database of its own."""
+    """Return whether a source is counted by a database of its own."""
     return isinstance(source, RunSQL | Spark) or _is_spark(source) or _is_relation(source)
 
 

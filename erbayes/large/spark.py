@@ -48,7 +48,7 @@ class SparkTable(Hashing):
         self.table = self.view(frame)
 
     def view(self, frame: Any) -> str:
-        """A new view of a DataFrame."""
+        """Return a new view of a DataFrame."""
         self.views.append(f"erbayes_{uuid4().hex}")
         frame.createOrReplaceTempView(self.views[-1])
         return self.views[-1]

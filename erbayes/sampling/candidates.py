@@ -269,7 +269,7 @@ def candidate_counts(drawn: Drawn, candidates: pd.DataFrame) -> pd.Series:
 
 
 def _queries(drawn: Drawn) -> pd.Index:
-    """The records whose entity annotators tell, in the order of the tasks."""
+    """Return the records whose entity annotators tell, in the order of the tasks."""
     need(drawn, Drawn, "candidates need draws, as `draw` returns them")
     return as_index(asked(drawn)["record"])
 
@@ -283,7 +283,7 @@ def _need_kind(records: pd.Index, queries: pd.Index, what: str) -> None:
 
 
 def _homes(drawn: Drawn) -> Callable[[pd.Index], IntArray]:
-    """A function that numbers the predicted clusters of records: -1 for one without a drawn record."""
+    """Return a function that numbers the predicted clusters of records: -1 for one without a drawn record."""
     members = as_index(drawn.members["record"])
     codes = np.append(pd.factorize(drawn.members["cluster"])[0], -1)  # the position -1 leads to a -1
     lacking = (queries := _queries(drawn))[members.get_indexer(queries) < 0]
@@ -296,7 +296,7 @@ def _homes(drawn: Drawn) -> Callable[[pd.Index], IntArray]:
 
 
 def _ranked(drawn: Drawn, table: pd.DataFrame, why: str, limit: int | None = None) -> pd.DataFrame:
-    """The candidates outside the predicted cluster, each once, by drawn record and falling score."""
+    """Return the candidates outside the predicted cluster, each once, by drawn record and falling score."""
     queries, home = _queries(drawn), _homes(drawn)
     table = table[home(as_index(table["record"])) != home(as_index(table["candidate"]))]
     table = table.assign(
@@ -309,7 +309,7 @@ def _ranked(drawn: Drawn, table: pd.DataFrame, why: str, limit: int | None = Non
 
 
 def _batches(table: Any, rows: int) -> Iterator[pd.DataFrame]:
-    """The rows of a table, at most `rows` at a time."""
+    """Yield the rows of a table, at most `rows` at a time."""
     if isinstance(table, pd.DataFrame):
         for start in range(0, len(table), rows):
             yield table.iloc[start : start + rows]
@@ -322,7 +322,7 @@ def _batches(table: Any, rows: int) -> Iterator[pd.DataFrame]:
 def _first_reading(
     queries: pd.Index, table: Any, columns: Sequence[str] | None, rows: int
 ) -> tuple[list[str], pd.DataFrame, pd.DataFrame]:
-    """The columns to compare, the rows of the drawn records in their order, and a sample of all rows.
+    """Return the columns to compare, the rows of the drawn records in their order, and a sample of all rows.
 
     The sample has every row of a short table, and every second, fourth, … row of a long one.
     """
@@ -405,7 +405,7 @@ def rapidfuzz() -> Any:
 
 
 def _coded(column: pd.Series) -> tuple[IntArray, list[str]]:
-    """The code of each value among the distinct texts, -1 for a missing one, and these texts."""
+    """Return the code of each value among the distinct texts, -1 for a missing one, and these texts."""
     try:
         codes, values = pd.factorize(column)
     except TypeError:  # lists cannot be hashed
@@ -431,7 +431,7 @@ class _Best:
         return cls(limit, nothing, nothing, np.zeros(0))
 
     def with_(self, scores: FloatArray, start: int) -> _Best:
-        """The best after more rows, whose scores are (drawn records, rows) and whose first is row `start`."""
+        """Return the best after more rows, from row `start` on, with scores (drawn records, rows)."""
         least = np.full(len(scores), np.finfo(float).tiny)
         last = np.flatnonzero(_rank(self.query) == self.limit - 1)
         least[self.query[last]] = self.score[last]

@@ -58,7 +58,7 @@ class Drawn:
 
     @property
     def records(self) -> int:
-        """Number of records N of the prediction."""
+        """Return the number of records N of the prediction."""
         return int(self.known.size @ self.known.count)
 
     def design(
@@ -155,7 +155,7 @@ class Drawn:
             )
 
     def is_from(self, prediction: Any) -> bool:
-        """Whether a prediction is the one drawn from, as `refuse_another` compares them.
+        """Return whether a prediction is the one drawn from, as `refuse_another` compares them.
 
         Examples
         --------

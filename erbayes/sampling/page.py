@@ -231,7 +231,7 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
 
 
 def _checked(tasks: pd.DataFrame) -> pd.DataFrame:
-    """The tasks, with rows numbered from 0, if they are a table of tasks."""
+    """Return the tasks, with rows numbered from 0, if they are a table of tasks."""
     need(tasks, pd.DataFrame, "tasks are a DataFrame, one row per record shown")
     refuse_names(KEYS, list(tasks.columns), "the table of tasks")
     if tasks.columns.has_duplicates:
@@ -266,12 +266,12 @@ def _checked(tasks: pd.DataFrame) -> pd.DataFrame:
 
 
 def _filled(column: pd.Series) -> pd.Series:
-    """Whether cells hold anything but blanks."""
+    """Return whether cells hold anything but blanks."""
     return column.notna() & (column.astype(str).str.strip() != "")
 
 
 def _page(title: str, data: Mapping[str, Any]) -> str:
-    """The page with its data. The policy names its script and its style by their digests."""
+    """Return the page with its data. The policy names its script and its style by their digests."""
     page = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 
     def digest(tag: str) -> str:
@@ -291,7 +291,7 @@ def _page(title: str, data: Mapping[str, Any]) -> str:
 
 
 def _parsed(answers: Path | str, what: str, fingerprint: str) -> dict[str, Any]:
-    """The content of a file of answers, if it is one and belongs to the fingerprint."""
+    """Return the content of a file of answers, if it is one and belongs to the fingerprint."""
     try:
         text = answers.read_text(encoding="utf-8") if isinstance(answers, Path) else answers
         saved = json.loads(text)

@@ -98,7 +98,7 @@ class Labelled:
 
     @property
     def units(self) -> pd.Index:
-        """The entity of each draw, (n,)."""
+        """Return the entity of each draw, (n,)."""
         records = pd.Index(self.table["record"])
         position = self.labels.records.get_indexer(records)
         lacking = records[position < 0].unique()

@@ -1,4 +1,4 @@
-"""When to stop labelling: does each metric reach its minimum, or are more labels needed?
+"""Rules to stop labelling: each metric reaches its minimum, fails, or needs more labels.
 
 The rule: each metric has an interval, and the intervals of all metrics hold their truths together with
 probability `level` or more (Bonferroni: each has the level 1 - (1 - level)/k, for k metrics). A metric

@@ -21,7 +21,7 @@ RESERVED = frozenset([*KEYS, *ANSWERS, "why", "value"])
 
 
 class Draws(Protocol):
-    """What tasks need of a drawing.
+    """Facts of a drawing that tasks need.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How much an estimate depends on perfect labels: grids, tipping points, probabilistic bias analysis.
+"""Dependence of an estimate on perfect labels: grids, tipping points, probabilistic bias analysis.
 
 Annotators err in two ways (`erbayes.labelling`). They miss a share u of the records outside home, and they
 keep a share v of the foreign records in home. There are two ways to undo these errors.

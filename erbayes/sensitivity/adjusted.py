@@ -93,7 +93,7 @@ class Adjusted:
 
 
 def averaged(results: Sequence[Normal | Draws]) -> Normal | Draws:
-    """The average of several results of one engine: of the moments of `Normal`, or all draws of `Draws`."""
+    """Return the average of several results of an engine: of moments of `Normal`, or all draws of `Draws`."""
     first, *others = results
     if not others:
         return first

@@ -65,7 +65,7 @@ class Corrected:
 
 
 def by_pieces(u: float, v: float) -> Annotator:
-    """An annotator who misses a share u of whole pieces, and keeps a share v of single foreign records.
+    """Return an annotator who misses a share u of whole pieces and keeps v of single foreign records.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ class BiasAnalysis(Tabled):
         return pd.concat(tables, names=["labels"]).reset_index()
 
     def to_datatree(self) -> Any:
-        """An xarray.DataTree for ArviZ: groups plain, posterior (adjusted) and rates.
+        """Return an xarray.DataTree for ArviZ: groups plain, posterior (adjusted) and rates.
 
         The dimensions are chain and draw.
 
@@ -265,7 +265,7 @@ class Imputation:
 def _restored(
     sample: Sample, model: Annotator, metrics: Sequence[Metric], rng: np.random.Generator
 ) -> Imputation:
-    """An imputation of true entities behind the labels, under rates drawn from their priors."""
+    """Return an imputation of true entities behind the labels, under rates drawn from their priors."""
     known = model.fixed(rng)
     rates = float(drawn(known.missed.rate, rng)), float(drawn(known.kept.rate, rng))
     return Imputation(rates, Sample(restore(sample.units, known, rng), sample.design), metrics)
@@ -279,7 +279,7 @@ def _analysed(
     draws: int,
     rng: np.random.Generator,
 ) -> BiasAnalysis:
-    """The analysis: draws of the engine for the sample as it is, and for each imputation."""
+    """Return the analysis: draws of the engine for the sample as it is, and for each imputation."""
     need_engine(engine)
     plain = engine(sample, metrics, rng)
     noise = deepcopy(rng)  # the same noise of sampling in both results, if the engine is not random

@@ -72,7 +72,7 @@ _KEPT_PAIRS = PieceSum("kept_pairs", lambda n, N, m: n / N * u_.pairs(m - n))
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Law:
-    """How totals of links respond to errors of labelling, for `corrected`.
+    """Response of totals of links to errors of labelling, for `corrected`.
 
     Each total of true labels is the observed total plus corrections, which are totals of other columns:
 
@@ -98,7 +98,7 @@ class Law:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The distinct columns, those of observed links first."""
+        """Return the distinct columns, those of observed links first."""
         return tuple(dict.fromkeys((*LINKS, *self.missed, *self.kept, *self.again)))
 
 
@@ -122,7 +122,7 @@ probability 1 - n/N. Missing it loses C2(n) (1 - n/N) common links in mean."""
 
 
 def law_of(design: Design) -> Law:
-    """The law of a design: `PROPORTIONAL` or `FIXED`.
+    """Return the law of a design: `PROPORTIONAL` or `FIXED`.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def odds(share: ArrayLike, what: str) -> FloatArray:
 
 
 def corrected(metric: Metric | str, u: ArrayLike, v: ArrayLike, law: Law = PROPORTIONAL) -> Metric:
-    """The metric of true labels, as a metric to estimate from labels with errors.
+    """Return the metric of true labels, as a metric to estimate from labels with errors.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def _links(totals: Iterable[Value], missed: FloatArray, kept: FloatArray, law: L
 
 
 def breaks_down(sample: Sample, u: ArrayLike, v: ArrayLike, law: Law) -> BoolArray:
-    """Whether shares are too large for a law, which is of first order.
+    """Return whether shares are too large for a law, which is of first order.
 
     The law then leaves fewer true or predicted links than common ones. Under fixed weights this happens if a
     large share kept is undone for small entities in large predicted clusters. More records are then taken

@@ -1,0 +1,154 @@
+"""Options of cheap labels of many draws, beside careful labels of some."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+
+from ..clustering import Clustering
+from ..correction import AssistedEstimates
+from ..design import Design
+from ..errors import DataError
+from ..files import read_columns
+from ..labelling import machine_labels
+from ..large import Scanned
+from ..large.joint import refuse_kept
+from ..metrics import Metric
+from ..phases import TwoPhase
+from ..planning import phases
+from ..sample import Sample
+from ..units import Units, measure
+from .inputs import LABELLED, DesignName, One, clustering_of, in_words
+from .options import file_option, message
+
+DESIGNS = (DesignName.UNIFORM_RECORDS, DesignName.UNIFORM_CLUSTERS)
+"""Designs that two phases can have in the shell."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cheap:
+    """Options of cheap labels of many draws. LABELS then has careful ones of some of these draws."""
+
+    cheap: Annotated[
+        Path | None,
+        file_option(
+            "Cheap labels of all draws, such as a machine's: record and entity, with columns as LABELS; or "
+            "answers, with --cheap-threshold. They may be wrong. LABELS has careful ones of the first draws."
+        ),
+    ] = None
+    cheap_drawn: Annotated[
+        Path | None,
+        file_option(
+            "With --cheap, file of one column: the unit of each draw by these labels, in the order of "
+            "drawing. Its first draws are those of --drawn."
+        ),
+    ] = None
+    cheap_threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="--cheap has answers: drawn record, record, probability, which may be empty. A record of "
+            "this probability or more belongs. --cheap-drawn then has the drawn records."
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if (self.cheap is None) != (self.cheap_drawn is None):
+            raise DataError("--cheap and --cheap-drawn go together: the labels, and the unit of each draw")
+        if self.cheap is None and self.cheap_threshold is not None:
+            raise DataError("--cheap-threshold needs --cheap")
+
+    def refuse(self, inputs: One) -> None:
+        """Refuse inputs that do not go with cheap labels, before anything is read."""
+        if self.cheap is None:
+            return
+        if inputs.labels.is_dir():
+            raise DataError(
+                "--cheap needs LABELS as a file: write the labels of the folder by erbayes labels --output"
+            )
+        drawing = inputs.drawing
+        if drawing.design not in DESIGNS:
+            names = " or ".join(design.value for design in DESIGNS)
+            raise DataError(f"--cheap needs independent draws in their order: --design {names}")
+        if drawing.drawn is None:
+            raise DataError("--cheap needs --drawn, the unit of each draw with careful labels, in its order")
+        if drawing.population is not None:
+            raise DataError(
+                "--cheap needs draws with replacement: leave out --population; intervals are then a little "
+                "longer"
+            )
+        if self.cheap_threshold is not None and drawing.design is not DesignName.UNIFORM_RECORDS:
+            raise DataError("--cheap-threshold needs drawn records: --design uniform-records")
+        refuse_kept(inputs.missing)
+
+    def _answers(self, prediction: Any) -> tuple[Clustering, Design, str]:
+        """Read answers of a machine as cheap labels, with their design and a sentence about what was read."""
+        assert self.cheap is not None and self.cheap_drawn is not None and self.cheap_threshold is not None
+        table = read_columns(self.cheap, dict.fromkeys(("drawn", "record", "probability")))
+        drawn = read_columns(self.cheap_drawn, {"drawn": None}).iloc[:, 0]
+        first, second, third = (str(name) for name in table.columns)
+        untold = table[third].isna()
+        if prediction is None and untold.any():
+            raise DataError(
+                f"{self.cheap}: the machine cannot tell in {int(untold.sum()):,} of {len(table):,} answers, "
+                "and PREDICTION, which then decides, is scanned where it lies: fill in these answers, or "
+                "leave out --table and --memory-limit"
+            )
+        if isinstance(prediction, pd.DataFrame):  # with the dates of a frame
+            prediction = prediction.iloc[:, :2]
+        columns = (first, second, third)
+        machine = machine_labels(table, drawn, prediction, threshold=self.cheap_threshold, columns=columns)
+        labels = Clustering.of(machine.labels, "cheap labels")
+        read = (
+            f"{len(table):,} answers ({in_words(table.columns, self.cheap)}); with a probability of "
+            f"{self.cheap_threshold:g} or more {LABELLED.format(len(labels.records), len(labels.clusters))}; "
+            f"{len(machine.unsure):,} drawn records without any are labelled as predicted"
+        )
+        return labels, machine.design, read
+
+    def estimates(self, inputs: One, sample: Sample, metrics: Sequence[Metric]) -> AssistedEstimates:
+        """Read the cheap labels, and return the metrics of careful labels with their help."""
+        assert self.cheap is not None
+        scanned = isinstance(sample.units, Scanned)
+        if self.cheap_threshold is not None:
+            labels, design, read = self._answers(None if scanned else inputs.memory[0])
+        else:
+            table = read_columns(self.cheap, {"record": inputs.reading.record, "entity": inputs.entity})
+            labels, read = clustering_of(table, self.cheap, "cheap labels", LABELLED)
+            design = replace(inputs.drawing, drawn=self.cheap_drawn).read()
+        units: Units
+        if scanned:
+            shared, _ = inputs.labelled(scanned=True)
+            units = inputs.reading.scan(inputs.part, shared | {"labels": labels})
+        else:
+            prediction, shared, _ = inputs.memory
+            units = measure(prediction, **shared | {"labels": labels})
+        cheap = Sample(units, design)
+        careful, draws = (len(one.expansion.unit) for one in (sample, cheap))
+        message(
+            f"cheap: read {read}; {draws:,} draws ({self.cheap_drawn}), the first {min(careful, draws):,} of "
+            "them with careful labels"
+        )
+        return TwoPhase(cheap)(sample, metrics)
+
+
+def split(
+    found: AssistedEstimates, sample: Sample, budget: float, per_unit: float, per_record: float, cheap: float
+) -> pd.DataFrame:
+    """Return the best numbers of careful and cheap draws for each metric of a pilot.
+
+    A careful draw costs as much as those of the pilot do on average.
+    """
+    careful = float((per_unit + per_record * sample.units.size[sample.expansion.unit]).mean())
+    rows = []
+    for metric, correlation in zip(found.names, found.correlation, strict=True):
+        best = phases(budget, 0.0 if pd.isna(correlation) else correlation, careful=careful, cheap=cheap)
+        rows.append((metric, correlation, best.careful, best.cheap, best.width))
+    table = pd.DataFrame(rows, columns=["metric", "correlation", "careful", "cheap", "width"])
+    if any(found.notes):
+        table["note"] = list(found.notes)
+    return table

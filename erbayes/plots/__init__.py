@@ -1,0 +1,28 @@
+"""Pictures of results. Each function takes a result and returns Axes; nothing is estimated here.
+
+Pictures need matplotlib (the extra `plots`), which is loaded when the first one is drawn. Everything is
+black, white and grey, and series differ in shape as well.
+"""
+
+from .fits import leakage, predicted_retention, predicted_sizes, retention, size_distribution
+from .results import balance, by_domain, forest, influence, sampling_distribution, side_by_side, tree
+from .studies import coverage, estimates, interval_scores, tipping
+
+__all__ = [
+    "balance",
+    "by_domain",
+    "coverage",
+    "estimates",
+    "forest",
+    "influence",
+    "interval_scores",
+    "leakage",
+    "predicted_retention",
+    "predicted_sizes",
+    "retention",
+    "sampling_distribution",
+    "side_by_side",
+    "size_distribution",
+    "tipping",
+    "tree",
+]

@@ -1,0 +1,87 @@
+"""Axes of pictures: their rows, panels, ticks, legends, and the styles of series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..errors import DataError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+MARKERS = "osD^vP*X"
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")
+
+
+def axes_of(ax: Axes | None, height: float = 4.0) -> Axes:
+    """Return `ax`, or the axes of a new figure.
+
+    Raises
+    ------
+    DataError
+        If matplotlib is not installed.
+    """
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ModuleNotFoundError as error:
+        raise DataError("plots need matplotlib: pip install 'erbayes[plots]'") from error
+    return pyplot.subplots(figsize=(7, height), layout="constrained")[1]
+
+
+def style_of(i: int, series: int, label: str) -> dict[str, Any]:
+    """Return the style of points of series i: a marker and a grey of its own, from black to light."""
+    grey = f"{np.linspace(0, 0.65, series)[i]:.2f}"
+    marker = MARKERS[i % len(MARKERS)]
+    return {"marker": marker, "linestyle": "", "color": grey, "markersize": 5, "label": label}
+
+
+def draw_legend(ax: Axes, series: int) -> None:
+    """Draw the legend above the axes, where it hides nothing."""
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=min(series, 3), frameon=False)
+
+
+def name_rows(ax: Axes, names: Sequence[Any]) -> None:
+    """Name the rows of axes, the first at the top."""
+    ax.set_yticks(range(len(names)), [str(n) for n in names])
+    ax.set_ylim(len(names) - 0.5, -0.5)
+
+
+def height_of(rows: int, series: int = 1) -> float:
+    """Return the height of a figure in inches, for rows with this many series each."""
+    return 1.2 + 0.25 * rows * max(1.0, 0.6 * series)
+
+
+def offsets_of(series: int) -> FloatArray:
+    """Return the height of each series above the middle of its row, (series,), as a share of the row."""
+    return np.asarray((np.arange(series) - (series - 1) / 2) * 0.8 / series)
+
+
+def panels_of(ax: Axes | None, blocks: Sequence[Sequence[str]], series: int = 1) -> list[Axes]:
+    """Return axes for blocks of named rows, one below the other, in place of `ax`."""
+    rows = [len(block) for block in blocks]
+    ax = axes_of(ax, height_of(sum(rows), series) + 0.5 * (len(rows) - 1))
+    panels = [ax]
+    if len(rows) > 1:
+        whole, figure = ax.get_subplotspec(), ax.figure
+        if whole is None:
+            (left, bottom), (right, top) = ax.get_position().get_points()
+            whole = figure.add_gridspec(1, 1, left=left, bottom=bottom, right=right, top=top)[0]
+        grid = whole.subgridspec(len(rows), 1, height_ratios=[n + 0.4 for n in rows])
+        ax.set_subplotspec(grid[0])
+        panels += [figure.add_subplot(grid[i]) for i in range(1, len(rows))]
+    for panel, block in zip(panels, blocks, strict=True):
+        name_rows(panel, block)
+    return panels
+
+
+def round_ticks(panel: Axes) -> None:
+    """Draw few and round ticks, with commas between thousands."""
+    panel.locator_params(axis="x", nbins=6)
+    panel.xaxis.set_major_formatter(lambda x, _: f"{x:,.10g}")

@@ -1,0 +1,205 @@
+"""Pictures of fits of the size model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..arrays import FloatArray
+from .axes import (
+    axes_of,
+    draw_legend,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from xarray import DataArray, DataTree
+
+    from ..bayes import Fit
+
+
+def size_distribution(fit: Fit, *, ax: Axes | None = None) -> Axes:
+    """Draw the number of true entities by size: in a model, in the weighted sample, and in the prediction.
+
+    Parameters
+    ----------
+    fit : erbayes.bayes.Fit
+    ax : Axes, optional
+        Axes to draw on, instead of a new figure.
+
+    Notes
+    -----
+    Heights are numbers of entities of one size. Circles estimate them from the sample alone: the draws of a
+    bin are divided by the chance of its size, and scaled so that their records add up to N.
+    """
+    evidence, known = fit.evidence, fit.evidence.units.known
+    assert known is not None  # a fit needs the sizes of predicted clusters
+    grid, entities = evidence.grid, evidence.entities
+    weighted = np.bincount(entities.bin, entities.draws, len(grid.size)) / evidence.data["selection"]
+    drawn = weighted * evidence.records / (weighted @ grid.size) / grid.width
+    predicted = np.bincount(grid.bin(known.size), known.count, len(grid.size)) / grid.width
+    ax = _band(axes_of(ax), grid.size, fit.by_size["entities"] / grid.width)
+    ax.step(
+        grid.size,
+        np.where(predicted > 0, predicted, np.nan),
+        where="mid",
+        color="0.45",
+        linestyle="--",
+        label="predicted clusters",
+    )
+    shown = drawn > 0
+    ax.plot(
+        grid.size[shown],
+        drawn[shown],
+        "o",
+        color="black",
+        fillstyle="none",
+        markersize=5,
+        label="sample, weighted by its design",
+    )
+    ax.set_yscale("log")
+    least = min(v[v > 0].min() for v in (drawn, predicted))
+    ax.set_ylim(least / 30, 10 * max(drawn.max(), predicted.max()))
+    ax.set_ylabel("entities of each size")
+    draw_legend(ax, 2)
+    return ax
+
+
+def retention(fit: Fit, *, ax: Axes | None = None) -> Axes:
+    """Draw the share of an entity's links that the prediction has: its mean by size, and sampled entities.
+
+    Ticks at the bottom mark the sizes that the sample shows, and a dotted line its largest entity. At other
+    sizes the band follows from the smoothness that priors expect, and from the known number of predicted
+    links. `erbayes.bayes.Fit.explain` has the share of the true links at such sizes.
+
+    Parameters
+    ----------
+    fit : erbayes.bayes.Fit
+    ax : Axes, optional
+        Axes to draw on, instead of a new figure.
+    """
+    grid, entities = fit.evidence.grid, fit.evidence.entities
+    several = entities.several
+    ax = _band(axes_of(ax), grid.size[1:], fit.by_size["kept"][..., 1:])
+    size = np.unique(entities.size[several])
+    bottom: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "label": "sampled sizes"}
+    ax.plot(size, np.full(len(size), 0.03), "|", color="black", markersize=7, **bottom)
+    ax.axvline(entities.size.max(), color="0.45", linestyle=":", label="largest sampled entity")
+    size = entities.size[several]
+    _entities(ax, size, entities.links[several] / (size * (size - 1) / 2))
+    ax.set_ylabel("share of links kept")
+    return ax
+
+
+def leakage(fit: Fit, *, ax: Axes | None = None) -> Axes:
+    """Draw the foreign records in the predicted cluster of a record: mean by size, and sampled entities.
+
+    Parameters
+    ----------
+    fit : erbayes.bayes.Fit
+    ax : Axes, optional
+        Axes to draw on, instead of a new figure.
+    """
+    grid, entities = fit.evidence.grid, fit.evidence.entities
+    ax = _band(axes_of(ax), grid.size, fit.by_size["foreign"])
+    _entities(ax, entities.size, entities.rate)
+    ax.set_yscale("symlog", linthresh=0.1)
+    ax.set_ylim(bottom=-0.02)
+    ax.set_ylabel("foreign records met by each record")
+    return ax
+
+
+def predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
+    """Draw the number of sampled entities of each size or more: by the prior, the posterior, and the sample.
+
+    Predictions are for the sample's own design. If the line of the sample leaves the band of the posterior,
+    the family of sizes does not fit. If it leaves the band of the prior, the prior excludes the sample.
+
+    Parameters
+    ----------
+    tree : DataTree
+        From `erbayes.bayes.Fit.predictive`.
+    ax : Axes, optional
+        Axes to draw on, instead of a new figure.
+    """
+    ax, grid = axes_of(ax), tree["by_size"]["entity_size"].to_numpy()
+    for group, shade, line in (("prior", "0.92", ":"), ("posterior", "0.78", "-")):
+        larger = _or_larger(tree[f"{group}_predictive"]["size"].to_numpy(), grid)
+        low, middle, high = np.quantile(larger, [0.025, 0.5, 0.975], axis=(0, 1))
+        ax.fill_between(grid, low, high, color=shade, label=f"{group}, 95 %")
+        ax.plot(grid, middle, color="black", linestyle=line, linewidth=1)
+    sampled = _or_larger(tree["observed_data"]["size"].to_numpy(), grid)
+    ax.step(grid, np.where(sampled > 0, sampled, np.nan), where="mid", color="black", label="sample")
+    ax.set_xscale("log")
+    ax.set_yscale("symlog", linthresh=1)
+    ax.set_ylim(bottom=0)
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.set_xlabel("records of the entity")
+    ax.set_ylabel("sampled entities of that size or more")
+    draw_legend(ax, 3)
+    return ax
+
+
+def predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
+    """Draw the share of broken entities by size: by the prior, the posterior, and the sample.
+
+    Parameters
+    ----------
+    tree : DataTree
+        From `erbayes.bayes.Fit.predictive`.
+    ax : Axes, optional
+        Axes to draw on, instead of a new figure.
+    """
+    ax, observed = axes_of(ax), tree["observed_data"].to_dataset()
+    sizes = observed["size"].sel(entity=observed["entity_of_several"].to_numpy()).to_numpy()
+    doubling = np.floor(np.log2(sizes)).astype(int)
+    shown = np.unique(doubling)
+
+    def share(broken: DataArray) -> FloatArray:
+        values = broken.to_numpy()
+        return np.stack([values[..., doubling == d].mean(axis=-1) for d in shown], axis=-1)
+
+    for group, offset, colour in (("prior", -0.1, "0.7"), ("posterior", 0.1, "black")):
+        shares = share(tree[f"{group}_predictive"].to_dataset()["broken"])
+        low, middle, high = np.quantile(shares, [0.025, 0.5, 0.975], axis=(0, 1))
+        ax.errorbar(
+            shown + offset,
+            middle,
+            [middle - low, high - middle],
+            fmt="_",
+            color=colour,
+            capsize=3,
+            label=f"{group}, 95 %",
+        )
+    ax.plot(shown, share(observed["broken"]), "o", color="black", fillstyle="none", label="sample")
+    ax.set_xticks(shown, [f"{2**d:g}-{2 ** (d + 1) - 1:g}" for d in shown])
+    ax.set_xlabel("records of the entity")
+    ax.set_ylabel("share of entities broken")
+    draw_legend(ax, 3)
+    return ax
+
+
+def _or_larger(size: FloatArray, grid: FloatArray) -> FloatArray:
+    """Return the number of sizes, of an array (..., k), in each bin of a grid or above it, (..., J)."""
+    return np.stack([(size >= middle).sum(axis=-1) for middle in np.floor(grid)], axis=-1).astype(float)
+
+
+def _band(ax: Axes, size: FloatArray, draws: FloatArray) -> Axes:
+    """Draw the median and the middle 95 % of posterior draws, (chain, draw, J), over sizes, (J,)."""
+    low, middle, high = np.quantile(draws, [0.025, 0.5, 0.975], axis=(0, 1))
+    ax.fill_between(size, low, high, color="0.85", label="95 % of the posterior")
+    ax.plot(size, middle, color="black", label="posterior median")
+    ax.set_xscale("log")
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.set_xlabel("records of the entity")
+    return ax
+
+
+def _entities(ax: Axes, size: FloatArray, value: FloatArray) -> None:
+    """Draw sampled entities as circles, darker where many lie on one another."""
+    ax.plot(
+        size, value, "o", color="black", markersize=4, alpha=0.35, markeredgewidth=0, label="sampled entities"
+    )
+    draw_legend(ax, 3)

@@ -1,0 +1,434 @@
+"""Pictures of estimates and of what they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from ..causes import Split, Tree
+from ..compare import Comparison
+from ..domains import ByDomain
+from ..errors import DataError
+from ..intervals import Kind, suitable
+from ..metrics import NAMED, Support, Wanted, chosen
+from ..uncertain import Draws, Normal
+from .axes import (
+    HATCHES,
+    axes_of,
+    draw_legend,
+    height_of,
+    name_rows,
+    offsets_of,
+    panels_of,
+    round_ticks,
+    style_of,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..engine import SideBySide
+
+Result = Normal | Draws
+
+
+def _by_name(results: Result | Comparison | Mapping[str, Result]) -> dict[str, Result]:
+    """Results by name. A comparison has one result per prediction."""
+    if isinstance(results, Comparison):
+        k = len(results.metrics)
+        return {
+            name: results.joint.part(range(i * k, (i + 1) * k)) for i, name in enumerate(results.predictions)
+        }
+    return dict(results) if isinstance(results, Mapping) else {"": results}
+
+
+def forest(
+    result: Result | Comparison | Mapping[str, Result],
+    *,
+    level: float = 0.95,
+    kinds: Sequence[Kind] = (),
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw estimates and intervals, one row per metric.
+
+    Shares have one axis. Each count, and each other metric without an upper end, has its own axis below.
+
+    Parameters
+    ----------
+    result : Normal, Draws or Comparison, or mapping of name -> Normal or Draws
+        Several results, or the predictions of a comparison, have a marker each. They may differ in metrics.
+    level : float in (0, 1)
+        Level of the intervals.
+    kinds : sequence of Kind
+        Each result has intervals of the first kind that suits it, and of its own kind if none does.
+    ax : Axes, optional
+        Axes to draw on, instead of a new figure. Labels have room if its figure has `layout="constrained"`.
+
+    Returns
+    -------
+    Axes
+        The first axis, that of shares. Those below follow it in the figure.
+
+    Raises
+    ------
+    DataError
+        No result, or matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> labels = {1: "x", 2: "x", 3: "y", 4: "z"}
+    >>> result = eb.estimate({1: "a", 2: "a", 3: "a", 4: "b"}, labels, eb.UniformClusters(),
+    ...                      [eb.metrics.b3_precision, eb.metrics.b3_recall, eb.metrics.entities])
+    >>> from matplotlib.figure import Figure
+    >>> ax = forest(result, ax=Figure().subplots())
+    >>> [[t.get_text() for t in panel.get_yticklabels()] for panel in ax.figure.axes]
+    [['b3-precision', 'b3-recall'], ['entities']]
+    """
+    results = _by_name(result)
+    if not results:
+        raise DataError("a forest plot needs at least one result")
+    tables = [r.table(level, suitable(kinds, r)[0]) for r in results.values()]
+    supports = dict(pair for r in results.values() for pair in zip(r.names, r.support, strict=True))
+    ends = pd.concat(tables).groupby(level=0, sort=False).agg({"lower": "min", "upper": "max"})
+    shares = [name for name, low, high in ends.itertuples() if _bounded(supports[name], low, high)]
+    blocks = [shares] * bool(shares) + [[name] for name in ends.index if name not in shares]
+    panels = panels_of(ax, blocks, len(results))
+    for i, (label, table) in enumerate(zip(results, tables, strict=True)):
+        style, offset = style_of(i, len(results), label), offsets_of(len(results))[i]
+        for panel, block in zip(panels, blocks, strict=True):
+            own = table[table.index.isin(block)]
+            y = np.array([block.index(name) for name in own.index]) + offset
+            panel.hlines(y, own["lower"], own["upper"], color=style["color"])
+            panel.plot(own["estimate"], y, **style)
+    for panel in panels:
+        round_ticks(panel)
+    panels[-1].set_xlabel(f"estimate and {100 * level:g} % interval")
+    if len(results) > 1 or list(results) != [""]:
+        draw_legend(panels[0], len(results))
+    return panels[0]
+
+
+def side_by_side(result: SideBySide, metrics: Wanted | None = None, *, ax: Axes | None = None) -> Axes:
+    """Draw estimates and intervals of several engines, one row per engine under the name of each metric.
+
+    A cross is an estimate without an interval. Axes are those of `forest`.
+
+    Parameters
+    ----------
+    result : SideBySide
+        From `erbayes.engine.side_by_side`.
+    metrics : Metric or str, or several, optional
+        The metrics to show; all by default.
+    ax : Axes, optional
+        As in `forest`.
+
+    Raises
+    ------
+    DataError
+        A metric that the table does not have.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes import engine
+    >>> from matplotlib.figure import Figure
+    >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, {1: "x", 2: "x", 3: "y", 4: "z"})
+    >>> sample, b3 = eb.Sample(units, eb.UniformClusters()), [eb.metrics.b3_precision]
+    >>> engines = {"naive": eb.naive(units, b3), "Taylor": eb.taylor(sample, b3)}
+    >>> ax = side_by_side(engine.side_by_side(engines, b3), ax=Figure().subplots())
+    >>> [t.get_text() for t in ax.get_yticklabels()]
+    ['b3-precision', 'naive', 'Taylor']
+    """
+    table = result.table()
+    available = list(table["metric"].unique())
+    names = available if metrics is None else [m.name for m in chosen(metrics)]
+    lacking = [name for name in names if name not in available]
+    if lacking:
+        raise DataError(f"no engine here estimates {', '.join(lacking)}; there are {', '.join(available)}")
+    twice = table.duplicated(["method", "metric"], keep=False)
+    return _blocks(
+        table.assign(label=table["method"].mask(twice, table["method"] + ", " + table["kind"])), names, ax
+    )
+
+
+def by_domain(
+    result: ByDomain,
+    metrics: Wanted | None = None,
+    *,
+    level: float = 0.95,
+    kind: Kind | None = None,
+    simultaneous: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw estimates and intervals of domains, one row per domain under the name of each metric.
+
+    A cross is an estimate without an interval, since it rests on few draws. Axes are those of `forest`.
+
+    Parameters
+    ----------
+    result : ByDomain
+        From `erbayes.by_domain`.
+    metrics : Metric or str, or several, optional
+        The metrics to show; all by default.
+    level, kind, simultaneous
+        As in `ByDomain.table`.
+    ax : Axes, optional
+        As in `forest`.
+
+    Raises
+    ------
+    DataError
+        A metric that the result does not have.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from matplotlib.figure import Figure
+    >>> sample = eb.Sample(eb.measure({i: i // 4 for i in range(96)}, {i: i // 3 for i in range(96)}),
+    ...                    eb.UniformClusters())
+    >>> result = eb.by_domain(sample, {i: "FR" if i < 48 else "US" for i in range(96)}, "b3-recall")
+    >>> ax = by_domain(result, ax=Figure().subplots())
+    >>> [t.get_text() for t in ax.get_yticklabels()]
+    ['b3-recall', 'FR', 'US']
+    """
+    table = result.table(level, kind, simultaneous=simultaneous)
+    available = [m.name for m in result.metrics]
+    names = available if metrics is None else [m.name for m in chosen(metrics)]
+    if lacking := [name for name in names if name not in available]:
+        raise DataError(f"these domains have no {', '.join(lacking)}; they have {', '.join(available)}")
+    shown = table[table["estimate"].notna()]
+    return _blocks(
+        shown.assign(label=shown["domain"]), [n for n in names if (shown["metric"] == n).any()], ax
+    )
+
+
+def _blocks(table: pd.DataFrame, names: Sequence[str], ax: Axes | None) -> Axes:
+    """Draw the rows of a table, which its column `label` names, under the name of each metric."""
+    groups = {name: table[table["metric"] == name] for name in names}
+    shares = [name for name in names if _is_share(name, groups[name])]
+    parts = [shares] * bool(shares) + [[name] for name in names if name not in shares]
+    blocks = [[text for name in part for text in (name, *groups[name]["label"])] for part in parts]
+    panels = panels_of(ax, blocks)
+    for panel, part, labels in zip(panels, parts, blocks, strict=True):
+        heads = np.cumsum([0, *(1 + len(groups[name]) for name in part[:-1])])
+        shown = pd.concat([groups[name] for name in part])
+        y = np.setdiff1d(np.arange(len(labels)), heads)
+        bare = shown["lower"].isna().to_numpy()
+        panel.hlines(y, shown["lower"], shown["upper"], color="black")
+        panel.plot(shown["estimate"][~bare], y[~bare], "o", color="black", markersize=5)
+        panel.plot(shown["estimate"][bare], y[bare], "x", color="black", markersize=6)
+        for label in panel.get_yticklabels():
+            label.set_fontweight("bold" if label.get_text() in names else "normal")
+        for head in heads:
+            panel.axhline(head, color="0.85", linewidth=1, zorder=0)
+        round_ticks(panel)
+    panels[-1].set_xlabel(f"estimate and {100 * table['level'].iloc[0]:g} % interval")
+    return panels[0]
+
+
+def _bounded(support: Support, lower: float, upper: float) -> bool:
+    """Return whether a metric goes on the axis of shares.
+
+    Its support decides. A difference has no bounds, and its interval decides.
+    """
+    if np.isneginf(support[0]):
+        return bool(lower >= -1 and upper <= 1)
+    return bool(np.isfinite(support).all())
+
+
+def _is_share(name: str, rows: pd.DataFrame) -> bool:
+    """Return whether a metric of a table goes on the axis of shares. The rows of an own metric decide."""
+    support = NAMED[name].support if name in NAMED else (-np.inf, np.inf)
+    ends = rows[["estimate", "lower", "upper"]].to_numpy(dtype=float)
+    return _bounded(support, float(np.nanmin(ends)), float(np.nanmax(ends)))
+
+
+def tree(
+    result: Tree,
+    *,
+    level: float = 0.95,
+    kind: Kind | None = None,
+    simultaneous: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw an honest tree from left to right. Leaves have their estimates and intervals.
+
+    A split is a question. Units whose feature is at most the number, or which lack it, are above.
+
+    Parameters
+    ----------
+    result : Tree
+        From `erbayes.causes.tree`.
+    level, kind, simultaneous
+        As in `Tree.table`.
+    ax : Axes, optional
+        Axes to draw on, instead of a new figure.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes import causes
+    >>> from matplotlib.figure import Figure
+    >>> labels = {i: i // 4 if i < 400 else i // 2 for i in range(800)}
+    >>> sample = eb.Sample(eb.measure({i: i // 2 for i in range(800)}, labels), eb.UniformClusters())
+    >>> found = causes.tree(sample, "pairwise-recall", causes.features(sample)[["records"]], rng=1)
+    >>> [text.get_text() for text in tree(found, ax=Figure().subplots()).texts]
+    ['records ≤ 3?', 'yes', '1: 1.000 [0.976, 1.000]', 'no', '2: 0.333 [0.326, 0.341]']
+    """
+    table = result.table(level, kind, simultaneous=simultaneous)
+    ax = axes_of(ax, height_of(2 * len(table)))
+    shown = [
+        f"{leaf}: {estimate:.3f}" + ("" if np.isnan(lower) else f" [{lower:.3f}, {upper:.3f}]")
+        for leaf, estimate, lower, upper in table[["leaf", "estimate", "lower", "upper"]].to_numpy()
+    ]
+
+    def height(node: Split | int) -> float:
+        return float(node) if isinstance(node, int) else (height(node.below) + height(node.above)) / 2
+
+    def draw(node: Split | int, depth: int) -> None:
+        at = height(node)
+        if isinstance(node, int):
+            ax.text(depth, at, shown[node - 1], va="center", bbox={"facecolor": "0.92"})
+            return
+        question = node.feature if node.indicator else f"{node.feature} ≤ {node.at:.4g}"
+        ax.text(depth, at, f"{question}?", va="center", bbox={"facecolor": "white"})
+        answers = ("no", "yes") if node.indicator else ("yes", "no")
+        for answer, child in zip(answers, (node.below, node.above), strict=True):
+            end = height(child)
+            ax.plot([depth + 0.1, depth + 1], [at, end], color="0.5", linewidth=1, zorder=0)
+            ax.text(depth + 0.8, at + 0.7 * (end - at) / 0.9, answer, ha="center", fontsize="small")
+            draw(child, depth + 1)
+
+    draw(result.root, 0)
+    metric = result.leaves.metrics[0].name
+    ax.set_title(f"{metric}, estimate and {100 * level:g} % interval")
+    ax.set_ylim(len(table) + 0.6, 0.4)
+    ax.set_xlim(-0.1, _depth(result.root) + 1)
+    ax.set_axis_off()
+    return ax
+
+
+def _depth(node: Split | int) -> int:
+    """Return the number of splits on the longest way to a leaf."""
+    return 0 if isinstance(node, int) else 1 + max(_depth(node.below), _depth(node.above))
+
+
+def sampling_distribution(
+    estimates: Mapping[str, ArrayLike], truth: float, *, ax: Axes | None = None
+) -> Axes:
+    """Draw histograms of the estimates from repeated samples, one per estimator, and the truth as a line.
+
+    Parameters
+    ----------
+    estimates : mapping, name of the estimator -> estimates
+        One estimate per sample.
+    truth : float
+    ax : Axes, optional
+        Axes to draw on, instead of a new figure.
+
+    Raises
+    ------
+    DataError
+        No estimates, or estimates that are not finite.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> ax = sampling_distribution({"naive": [0.9, 1, 1]}, 0.52, ax=Figure().subplots())
+    >>> [t.get_text() for t in ax.get_legend().get_texts()]
+    ['naive, 3 samples', 'truth, 0.52']
+    """
+    if not estimates:
+        raise DataError("a sampling distribution needs at least one estimator")
+    values = {name: np.asarray(v, dtype=float) for name, v in estimates.items()}
+    for name, v in values.items():
+        undefined = int(np.count_nonzero(~np.isfinite(v)))
+        if undefined:
+            raise DataError(f"estimates of {name!r}: {undefined} of {len(v)} are not finite")
+        if not len(v):
+            raise DataError(f"estimates of {name!r}: there are none")
+    ax = axes_of(ax)
+    edges = np.histogram_bin_edges(np.concatenate(list(values.values())), bins=50)
+    fill = np.linspace(0.35, 0.95, len(values))
+    for i, (name, v) in enumerate(values.items()):
+        ax.hist(
+            v,
+            edges.tolist(),
+            histtype="stepfilled",
+            facecolor=f"{fill[i]:.2f}",
+            edgecolor="black",
+            alpha=0.8,
+            hatch=HATCHES[i % len(HATCHES)],
+            label=f"{name}, {len(v):,} samples",
+        )
+    ax.axvline(truth, color="black", linestyle="--", label=f"truth, {truth:.4g}")
+    ax.set_xlabel("estimate")
+    ax.set_ylabel("samples")
+    draw_legend(ax, len(values) + 1)
+    return ax
+
+
+def influence(table: pd.DataFrame, most: int = 20, ax: Axes | None = None) -> Axes:
+    """Draw the most influential units as bars: dark if they raise the estimate, light if they lower it.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `erbayes.influence`, the most influential unit first.
+    most : int
+        The number of units to show.
+    ax : Axes, optional
+        Axes to draw on, instead of a new figure.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> table = pd.DataFrame({"influence": [-0.2, 0.1]}, index=["x", "y"])
+    >>> [float(bar.get_width()) for bar in influence(table, ax=Figure().subplots()).patches]
+    [-0.2, 0.1]
+    """
+    shown = table["influence"].head(most)
+    ax = axes_of(ax, height_of(len(shown)))
+    ax.barh(range(len(shown)), shown, color=np.where(shown > 0, "0.3", "0.8").tolist(), edgecolor="black")
+    ax.axvline(0, color="black", linewidth=1)
+    name_rows(ax, list(shown.index))
+    ax.locator_params(axis="x", nbins=5)
+    ax.set_xlabel("influence on the estimate")
+    return ax
+
+
+def balance(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw ratios of estimated to known totals, with 2 standard errors on either side, and a line at 1.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `erbayes.balance`.
+    ax : Axes, optional
+        Axes to draw on, instead of a new figure.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> table = pd.DataFrame({"se": [1.0], "known": [10.0], "ratio": [0.9]}, index=["records"])
+    >>> balance(table, ax=Figure().subplots()).lines[1].get_xdata().tolist()
+    [0.9]
+    """
+    ax = axes_of(ax, 1.2 + 0.4 * len(table))
+    ax.axvline(1, color="black", linestyle="--", linewidth=1)
+    ax.errorbar(
+        table["ratio"],
+        range(len(table)),
+        xerr=2 * table["se"] / table["known"],
+        fmt="o",
+        color="black",
+        capsize=3,
+    )
+    name_rows(ax, list(table.index))
+    ax.set_xlabel("estimated / known, and 2 standard errors either side")
+    return ax

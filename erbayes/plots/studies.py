@@ -1,0 +1,225 @@
+"""Pictures of studies and of grids of labelling error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from ..errors import DataError
+from .axes import (
+    axes_of,
+    draw_legend,
+    height_of,
+    name_rows,
+    offsets_of,
+    style_of,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..sensitivity import Grid
+    from ..study import Study
+
+
+def _cells(table: pd.DataFrame) -> pd.Series:
+    """Name of the cell of each row, made of the columns in which cells differ."""
+    parts = [table["population"], table["plan"], "n = " + table["n"].astype(str), table["metric"]]
+    first, *others = [part for part in parts if part.nunique() > 1] or [parts[2]]
+    return first.str.cat(pd.concat(others, axis=1), sep=", ") if others else first
+
+
+def estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
+    """Draw the estimates of each estimator in every cell of a study, and the truth of the cell.
+
+    Thin lines hold the middle 95 % of the estimates, thick ones the middle half; markers are medians.
+    For a single cell `sampling_distribution` shows more. Failures are left out.
+
+    Parameters
+    ----------
+    study : Study
+        From `erbayes.study.study`.
+    metric : str
+        Name of a metric of the study.
+    ax : Axes, optional
+        Axes to draw on, instead of a new figure.
+
+    Raises
+    ------
+    DataError
+        A metric that the study does not have.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes.study import Study
+    >>> runs = pd.DataFrame({"population": "p", "plan": "records", "n": [100, 100, 200, 200], "metric": "P",
+    ...                      "estimator": "e", "truth": 0.5, "estimate": [0.3, 0.7, 0.4, 0.6]})
+    >>> from matplotlib.figure import Figure
+    >>> ax = estimates(Study(runs, 0.95), "P", Figure().subplots())
+    >>> [t.get_text() for t in ax.get_yticklabels()]
+    ['n = 100', 'n = 200']
+    """
+    runs = study.runs[study.runs["metric"] == metric]
+    if runs.empty:
+        raise DataError(f"the study has no metric {metric!r}; it has {list(study.runs['metric'].unique())}")
+    cell, truths = _cells(runs), runs.groupby(_cells(runs), sort=False)["truth"].first()
+    names, estimators = list(truths.index), list(runs["estimator"].unique())
+    ax = axes_of(ax, height_of(len(names), len(estimators)))
+    for i, estimator in enumerate(estimators):
+        values = runs[runs["estimator"] == estimator].groupby(cell, sort=False)["estimate"]
+        q = values.quantile([0.025, 0.25, 0.5, 0.75, 0.975]).unstack().reindex(names).to_numpy()
+        y, style = (
+            np.arange(len(names)) + offsets_of(len(estimators))[i],
+            style_of(i, len(estimators), estimator),
+        )
+        ax.hlines(y, q[:, 0], q[:, 4], color=style["color"], linewidth=1)
+        ax.hlines(y, q[:, 1], q[:, 3], color=style["color"], linewidth=4)
+        ax.plot(q[:, 2], y, **style, markerfacecolor="white")
+    rows = np.arange(len(names))
+    ax.vlines(truths, rows - 0.45, rows + 0.45, color="black", linestyle="--", linewidth=1, label="truth")
+    name_rows(ax, names)
+    ax.set_xlabel("median, middle half and middle 95 % of the estimates")
+    draw_legend(ax, len(estimators) + 1)
+    return ax
+
+
+def coverage(table: pd.DataFrame, level: float = 0.95, ax: Axes | None = None) -> Axes:
+    """Draw the coverage of each estimator's intervals in every cell, with 2 Monte Carlo standard errors.
+
+    Estimators without an interval are left out.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `Study.table`, or several such tables below one another.
+    level : float in (0, 1)
+        The nominal level, drawn as a line.
+    ax : Axes, optional
+        Axes to draw on, instead of a new figure.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"population": "p", "plan": "records", "n": [100, 200], "estimator": "e",
+    ...                       "metric": "P", "coverage": [0.93, 0.94], "coverage_se": 0.01})
+    >>> from matplotlib.figure import Figure
+    >>> coverage(table, ax=Figure().subplots()).lines[1].get_xdata().tolist()
+    [0.93, 0.94]
+    """
+    table = table[table["coverage"].notna()].reset_index(drop=True)
+    cell = _cells(table)
+    names, estimators = list(cell.unique()), list(table["estimator"].unique())
+    ax = axes_of(ax, height_of(len(names), len(estimators)))
+    ax.axvline(level, color="black", linestyle="--", linewidth=1)
+    for i, estimator in enumerate(estimators):
+        own = table[table["estimator"] == estimator]
+        y = pd.Index(names).get_indexer(cell[own.index]) + offsets_of(len(estimators))[i]
+        ax.errorbar(
+            own["coverage"], y, xerr=2 * own["coverage_se"], **style_of(i, len(estimators), estimator)
+        )
+    name_rows(ax, names)
+    ax.set_xlabel(f"coverage of {100 * level:g} % intervals, and 2 standard errors either side")
+    draw_legend(ax, len(estimators))
+    return ax
+
+
+def interval_scores(table: pd.DataFrame, reference: str, ax: Axes | None = None) -> Axes:
+    """Draw interval scores of estimators, divided by those of a reference: one point per cell.
+
+    A point left of the line at 1 is better than the reference. Estimators without an interval are left out.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `Study.table`, or several such tables below one another.
+    reference : str
+        Name of the estimator that the line at 1 stands for.
+    ax : Axes, optional
+        Axes to draw on, instead of a new figure.
+
+    Raises
+    ------
+    DataError
+        A reference that the table does not have.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"population": "p", "plan": "records", "n": 100, "estimator": ["Wald", "logit"],
+    ...                       "metric": "P", "interval_score": [0.3, 0.2]})
+    >>> from matplotlib.figure import Figure
+    >>> interval_scores(table, "logit", Figure().subplots()).lines[1].get_xdata().round(2).tolist()
+    [1.5]
+    """
+    shown = table[table["interval_score"].notna()]
+    names = [e for e in shown["estimator"].unique() if e != reference]
+    scores = shown.pivot(
+        index=["n", "population", "plan", "metric"], columns="estimator", values="interval_score"
+    )
+    if reference not in scores:
+        raise DataError(f"no intervals of {reference!r}; there are those of {names}")
+    ratios = scores[names].div(scores[reference], axis=0)
+    sizes = ratios.index.unique("n")
+    ax = axes_of(ax, height_of(len(names), len(sizes)))
+    ax.axvline(1, color="black", linestyle="--", linewidth=1)
+    for i, n in enumerate(sizes):
+        own = ratios.xs(n, level="n")
+        y = np.tile(np.arange(len(names)) + offsets_of(len(sizes))[i], len(own))
+        ax.plot(own.to_numpy().ravel(), y, **style_of(i, len(sizes), f"n = {n}"), fillstyle="none")
+    from matplotlib.ticker import LogLocator
+
+    ax.set_xscale("log")
+    ax.xaxis.set_minor_locator(LogLocator(subs=(1.25, 1.5, 2, 3, 4, 6, 8)))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter("{x:g}")
+    name_rows(ax, names)
+    ax.set_xlabel(f"interval score / that of {reference}")
+    draw_legend(ax, len(sizes))
+    return ax
+
+
+def tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = None) -> Axes:
+    """Draw a metric over shares missed and kept, as contours. It is under a value beyond the bold line.
+
+    Parameters
+    ----------
+    grid : Grid
+        From `erbayes.sensitivity.grid`, with two shares missed and two shares kept or more.
+    metric : str
+        Name of a metric of the grid.
+    under : float
+        The value, in the unit of the metric.
+    ax : Axes, optional
+        Axes to draw on, instead of a new figure.
+
+    Raises
+    ------
+    DataError
+        A metric that the grid lacks, or a grid with a single share missed or kept.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from erbayes.sensitivity import Grid
+    >>> u = v = np.array([0.0, 0.5])
+    >>> values = np.array([[[0.9], [0.8]], [[0.8], [0.6]]])
+    >>> result = Grid(("pairwise-f1",), u, v, values, values, values, 0.95)
+    >>> [t.get_text() for t in tipping(result, "pairwise-f1", 0.75, ax=Figure().subplots()).texts]
+    ['0.64', '0.68', '0.72', '0.76', '0.80', '0.84', '0.88', '0.75']
+    """
+    if metric not in grid.names:
+        raise DataError(f"the grid has no metric {metric!r}; it has {', '.join(grid.names)}")
+    if min(len(grid.u), len(grid.v)) < 2:
+        raise DataError(f"contours need two shares or more each way, not {len(grid.u)} and {len(grid.v)}")
+    values = grid.estimate[..., grid.names.index(metric)].T
+    ax = axes_of(ax)
+    thin = ax.contour(grid.u, grid.v, values, colors="0.6", linewidths=1)
+    ax.clabel(thin, [level for level in np.asarray(thin.levels) if not np.isclose(level, under)], fmt="%.2f")
+    if np.nanmin(values) < under < np.nanmax(values):
+        line = ax.contour(grid.u, grid.v, values, levels=[under], colors="black", linewidths=2.5)
+        ax.clabel(line, fmt=f"{under:g}")
+    ax.set_xlabel("share of the records elsewhere that annotators missed")
+    ax.set_ylabel("share of the foreign records that they kept")
+    ax.set_title(f"{metric}; bold: under {under:g}")
+    return ax

@@ -1,0 +1,336 @@
+"""Answers of a machine: its rules by brute force, its help in two phases, the audit of its rates, and refusals."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_cli import refused, run
+
+import erbayes as eb
+from erbayes import metrics as m
+from erbayes import simulate as sim
+from erbayes.labelling import (
+    Annotator,
+    Beta,
+    KeptRecords,
+    MissedPieces,
+    Pair,
+    answers,
+    machine_labels,
+    perturb,
+)
+from erbayes.sensitivity import bias_analysis, restored_analysis
+
+PR = (m.pairwise_precision, m.pairwise_recall)
+RNG = np.random.default_rng(8)
+TRUTH = sim.population(sim.LogNormal(0.7, 0.8), 6000, RNG)
+PREDICTION = pd.Series(sim.Misattribution(0.15).apply(TRUTH.to_numpy(), RNG), TRUTH.index)
+
+
+def answered(drawn, rng, missed=0.1, kept=0.1, unsure=0.05, silent=0.05, strangers=2, lost=None):
+    """A machine that is shown the entity, the predicted cluster and strangers of each drawn record."""
+    rows = []
+    for record in dict.fromkeys(drawn):
+        if rng.random() < silent:
+            rows.append((record, None, None))
+            continue
+        own = TRUTH.index[TRUTH == TRUTH[record]]
+        home = PREDICTION.index[PREDICTION == PREDICTION[record]]
+        shown = own.union(home).union(rng.choice(TRUTH.index, strangers)).difference([record])
+        rows.append((record, record, 1.0))
+        for other in shown:
+            near = other in home or TRUTH[other] == TRUTH[record]
+            lose = missed if lost is None or other not in home else lost
+            wrong = rng.random() < (lose if TRUTH[other] == TRUTH[record] else kept if near else kept / 10)
+            right = TRUTH[other] == TRUTH[record]
+            p = rng.uniform(0.5, 1) if right != wrong else rng.uniform(0, 0.49)
+            rows.append((record, other, None if rng.random() < unsure else p))
+    return pd.DataFrame(rows, columns=["drawn", "record", "probability"])
+
+
+DRAWN = RNG.choice(TRUTH.index, 500).tolist()
+ANSWERS = answered(DRAWN, RNG, missed=0.05, kept=0.05)
+
+
+def by_hand(table, drawn, prediction, threshold):
+    """The rules one by one, in plain Python."""
+    members = {c: set(rows.index) for c, rows in prediction.groupby(prediction)}
+    home = {r: members[prediction[r]] for r in set(drawn)}
+    claims = {r: {r: 1.0} for r in drawn}
+    for record in set(drawn):
+        rows = table[table["drawn"] == record]
+        if rows["probability"].isna().all():
+            claims[record] |= dict.fromkeys(home[record], threshold) | {record: 1.0}
+            continue
+        for other, p in zip(rows["record"], rows["probability"], strict=True):
+            if other == record:
+                continue
+            p = (threshold if other in home[record] else 0.0) if pd.isna(p) else p
+            if p >= threshold:
+                claims[record][other] = p
+    group, given = {r: {r} for r in drawn}, {r: {} for r in drawn}
+    for record, other, p in table.itertuples(index=False):
+        if other is not None and other == other:
+            given[record][other] = (threshold if other in home[record] else 0.0) if pd.isna(p) else p
+    for record in set(drawn):
+        if table["probability"][table["drawn"] == record].isna().all():
+            given[record] = dict.fromkeys(home[record], threshold)
+    for record in set(drawn):
+        for other in set(drawn) - {record}:
+            both = [given[a][b] for a, b in ((record, other), (other, record)) if b in given[a]]
+            if both and sum(both) / len(both) >= threshold and group[record] is not group[other]:
+                group[record] |= group[other]
+                for x in group[other]:
+                    group[x] = group[record]
+    labels = {r: min(group[r]) for r in drawn}
+    best = {}
+    for record in set(drawn):
+        for other, p in claims[record].items():
+            if other not in labels:
+                best[other] = min(best.get(other, (0, 0)), (-p, labels[record]))
+    return labels | {other: entity for other, (_, entity) in best.items()}
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.8, 1.0])
+def test_the_rules_by_brute_force(threshold):
+    drawn, prediction = DRAWN[:120], PREDICTION
+    table = ANSWERS[ANSWERS["drawn"].isin(drawn)]
+    found = machine_labels(table, drawn, prediction, threshold=threshold)
+    assert found.labels.to_dict() == by_hand(table, drawn, prediction, threshold)
+    assert found.draws.tolist() == [found.labels[r] for r in drawn]
+    silent = table.groupby("drawn")["probability"].count()
+    assert sorted(found.unsure) == sorted(silent.index[silent == 0])
+
+
+def test_shared_records_go_where_they_are_likeliest_whatever_the_order():
+    rows = [(1, 9, 0.6), (2, 9, 0.8), (3, 8, 0.7), (1, 8, 0.7), (4, 4, 1.0), (4, 5, 0.9), (5, 5, 1.0)]
+    table = pd.DataFrame(rows, columns=["drawn", "record", "probability"])
+    drawn = [5, 3, 2, 1, 4, 1]
+    found = machine_labels(table, drawn)
+    assert found.labels.to_dict() == {1: 1, 2: 2, 3: 3, 4: 4, 5: 4, 8: 1, 9: 2}
+    assert found.draws.tolist() == [4, 3, 2, 1, 4, 1] and found.shared == 2
+    again = machine_labels(table[::-1], drawn[::-1])
+    assert again.labels.to_dict() == found.labels.to_dict()
+    text = machine_labels(table.astype({"drawn": str, "record": str}), [str(r) for r in drawn])
+    assert text.labels.to_dict() == {str(r): str(e) for r, e in found.labels.items()}
+
+
+def test_a_machine_helps_careful_labels_of_a_part():
+    truth = [sim.Population(PREDICTION, TRUTH).value(x) for x in PR]
+    machine = machine_labels(ANSWERS, DRAWN, PREDICTION)
+    assert 10 < len(machine.unsure) < 50 and machine.shared
+    entities = TRUTH[DRAWN[:120]].tolist()
+    labels, design = TRUTH[TRUTH.isin(entities)], eb.UniformRecords(entities)
+    default = eb.estimate(PREDICTION, labels, design, PR)
+    found = eb.two_phase(PREDICTION, labels, design, PR, cheap=machine.labels, cheap_design=machine.design)
+    assert (found.weights > 0.3).all() and (found.sd < 0.85 * default.sd).all()
+    low, high = found.interval().T
+    assert (low < truth).all() and (truth < high).all()
+
+
+# The audit
+
+
+def pair(rng, missed=0.3, kept=0.2, draws=DRAWN[:300]):
+    draws = list(dict.fromkeys(draws))
+    table = answered(draws, rng, missed, kept, unsure=0, silent=0, lost=0)
+    chosen = table[table["probability"] >= 0.5].rename(columns={"drawn": "mention"})
+    return Pair.of(chosen[["mention", "record"]], answers(TRUTH, draws), PREDICTION)
+
+
+def test_an_audit_counts_records_by_hand():
+    audited = pair(np.random.default_rng(1))
+    expected = dict.fromkeys(("missed", "found", "kept", "removed", "kept elsewhere", "not", "invented"), 0)
+    t = audited.table
+    for position, mention in enumerate(audited.mentions):
+        own = t[t["mention"] == position]
+        taken, entity = (set(own["record"][own[c]]) for c in ("first", "second"))
+        entity_is = set(TRUTH.index[TRUTH == TRUTH[mention]])
+        assert entity == entity_is
+        home = set(PREDICTION.index[PREDICTION == PREDICTION[mention]])
+        expected["missed"] += len(entity - home - taken)
+        expected["found"] += len((entity - home) & taken)
+        expected["kept"] += len((home - entity) & taken)
+        expected["removed"] += len(home - entity - taken)
+        for cluster in PREDICTION[sorted((entity | taken) - home)].unique():
+            members = set(PREDICTION.index[PREDICTION == cluster])
+            foreign = members - entity
+            if members & entity & taken:
+                expected["kept elsewhere"] += len(foreign & taken)
+                expected["not"] += len(foreign - taken)
+            else:
+                expected["invented"] += len(foreign & taken)
+    found = audited.audit()
+    numbers = found.table[["wrong", "right"]].to_numpy().ravel().tolist()
+    names = ("missed", "found", "kept", "removed", "kept elsewhere", "not")
+    assert numbers == [expected[name] for name in names]
+    assert found.invented == expected["invented"] > 0 and found.removed == 0
+    assert (found.table["cases"] <= found.table[["wrong", "right"]].sum(axis=1)).all()
+    missed, kept = found.rates
+    wrong, right, cases = found.table.loc["missed"]
+    np.testing.assert_allclose(missed.a + missed.b, 1 + cases)
+    np.testing.assert_allclose((missed.a - 0.5) / cases, wrong / (wrong + right))
+    model = found.annotator
+    assert isinstance(model, Annotator) and (model.missed.rate, model.kept.rate) == (missed, kept)
+
+
+def test_rates_of_an_audit_hold_those_of_the_machine():
+    held = np.zeros(2)
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        rates = pair(rng, draws=rng.choice(TRUTH.index, 60)).audit().rates
+        for j, (rate, true) in enumerate(zip(rates, (0.3, 0.2), strict=True)):
+            low, high = np.quantile(rate.draw(rng, (4000,)), [0.025, 0.975])
+            held[j] += low < true < high
+    assert (held >= 35).all(), held
+
+
+def test_an_audit_corrects_estimates_from_the_machine_alone():
+    """The careful labels are of a part of the draws, the machine's labels of all."""
+    truth = np.array([sim.Population(PREDICTION, TRUTH).value(x) for x in PR])
+    model, errors = Annotator(MissedPieces(0.3), KeptRecords(0.2)), []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        draws = rng.choice(TRUTH.index, 400).tolist()
+        entities = TRUTH[TRUTH.isin(TRUTH[draws])]
+        first = pd.Series(draws).groupby(TRUTH[draws].to_numpy()).first()
+        told = perturb(entities, PREDICTION, model, rng, mentions=first.to_numpy())
+        mentions = first.tolist()
+        table = answers(told, mentions).set_axis(["drawn", "record"], axis=1).assign(probability=0.9)
+        machine = machine_labels(table, mentions)
+        design = eb.UniformRecords(machine.labels[first[TRUTH[draws]]].tolist())
+        sample = eb.Sample(eb.measure(PREDICTION, machine.labels), design)
+        part = mentions[:150]
+        audited = Pair.of(answers(machine.labels, part), answers(TRUTH, part), PREDICTION).audit()
+        found = bias_analysis(sample, *audited.rates, PR, imputations=50, rng=1, progress=False)
+        errors.append([eb.taylor(sample, PR).apply(PR).mean - truth, found.adjusted.mean - truth])
+    naive, adjusted = np.mean(errors, axis=0)
+    assert (naive > 0.02).all() and (np.abs(adjusted) < 0.5 * naive).all(), (naive, adjusted)
+    assert restored_analysis(sample, audited.annotator, PR, imputations=3, rng=1, progress=False)
+
+
+def test_errors_that_no_model_has_raise_an_alarm():
+    first = pd.DataFrame({"mention": ["a"] * 3, "record": ["a", "b", "z"]})
+    prediction = {"a": 1, "b": 2, "c": 2, "z": 3}
+    second = answers({"a": "x", "b": "x", "d": "x"}, ["a"])
+    with pytest.warns(
+        eb.Alarm, match="1 records of entities were removed from home, and 1 foreign ones added"
+    ):
+        found = Pair.of(first, second, prediction | {"d": 1}).audit()
+    assert (found.invented, found.removed) == (1, 1)
+
+
+def test_no_case_leaves_a_rate_open():
+    found = Pair.of(answers(TRUTH, [0]), answers(TRUTH, [0]), TRUTH).audit()
+    assert found.rates == (Beta(0.5, 0.5), Beta(0.5, 0.5)) and found.invented == found.removed == 0
+
+
+# In the shell
+
+SHELL = "estimate p.csv careful.csv --design uniform-records --drawn careful-draws.csv --format json".split()
+ANSWERED = "--cheap answers.csv --cheap-drawn drawn.csv --cheap-threshold 0.5".split()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    entities = TRUTH[DRAWN[:120]]
+    labels = TRUTH[TRUTH.isin(entities)]
+    pd.DataFrame({"record": PREDICTION.index, "cluster": PREDICTION}).to_csv("p.csv", index=False)
+    pd.DataFrame({"record": labels.index, "entity": labels}).to_csv("careful.csv", index=False)
+    entities.to_csv("careful-draws.csv", index=False)
+    ANSWERS.convert_dtypes().to_csv("answers.csv", index=False)
+    pd.DataFrame({"drawn": DRAWN}).to_csv("drawn.csv", index=False)
+    return tmp_path
+
+
+def test_the_shell_is_python(folder):
+    shown = run(*SHELL, *ANSWERED, "--metrics", "pairwise-precision,pairwise-recall")
+    assert shown.exit_code == 0, shown.output
+    machine = machine_labels(
+        ANSWERS.convert_dtypes().astype({"drawn": "string", "record": "string"}),
+        [str(r) for r in DRAWN],
+        as_text(PREDICTION),
+    )
+    labels = as_text(TRUTH[TRUTH.isin(TRUTH[DRAWN[:120]])])
+    found = eb.two_phase(
+        as_text(PREDICTION),
+        labels,
+        eb.UniformRecords(TRUTH[DRAWN[:120]].astype(str).tolist()),
+        PR,
+        cheap=machine.labels,
+        cheap_design=machine.design,
+    ).table()
+    rows = pd.DataFrame(json.loads(shown.stdout))
+    for name in ("estimate", "lower", "upper", "lambda"):
+        np.testing.assert_allclose(rows[name].to_numpy(dtype=float), found[name])
+    assert f"cheap: read {len(ANSWERS):,} answers (drawn, record, probability of answers.csv)" in shown.stderr
+    assert f"{len(machine.unsure)} drawn records without any are labelled as predicted" in shown.stderr
+
+
+def as_text(codes):
+    return codes.set_axis(codes.index.astype(str)).astype(str)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ((*SHELL, "--cheap-threshold", "0.5"), "--cheap-threshold needs --cheap"),
+        ((*SHELL, *ANSWERED[:-1], "0"), "threshold must lie above 0"),
+        ((*SHELL, *ANSWERED[:3], "careful-draws.csv", *ANSWERED[4:]), "drawn records have no answer"),
+        ((*SHELL, *ANSWERED, "--memory-limit", "1GB"), "fill in these answers, or leave out --table and"),
+        (
+            (*SHELL[:4], "uniform-clusters", *SHELL[5:], *ANSWERED),
+            "--cheap-threshold needs drawn records: --design uniform-records",
+        ),
+    ],
+)
+def test_refusals_of_the_shell(folder, change, message):
+    assert message in refused(*change)
+
+
+# Refusals
+
+
+def table_of(*rows):
+    return pd.DataFrame(list(rows), columns=["drawn", "record", "probability"])
+
+
+ONE = table_of(("a", "b", 0.9))
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ((ONE.drop(columns="record"), ["a"]), "the answers lack columns 'record'; they have 'drawn'"),
+        ((table_of(("a", "b", 1.2), ("a", "c", "yes")), ["a"]), "2 of 2 answers 'probability' are not prob"),
+        ((table_of(("a", None, 0.4)), ["a"]), "1 of 1 answers have a probability and no 'record'"),
+        ((ONE, ["a", "b"]), "1 of 2 drawn records have no answer, such as 'b': a record that is alone"),
+        ((ONE, ["b"]), "1 of 1 drawn records have no answer"),
+        (
+            (table_of(("a", "b", 0.9), ("z", "b", 1)), ["a"]),
+            "1 records of column 'drawn' were not drawn, such",
+        ),
+        (
+            (table_of(("a", "b", 0.9), ("a", "b", 0.8)), ["a"]),
+            "1 pairs have several answers, such as 'a' and",
+        ),
+        ((table_of(("a", "b", None)), ["a"]), "cannot tell in 1 of 1 answers: pass prediction="),
+        ((table_of(("a", "b", None)), ["a"], {"a": 1}), "1 records of the answers are not in the prediction"),
+        (
+            (table_of((1, "b", 1)), [1]),
+            "record ids are of types integer and string|all strings or all integers",
+        ),
+        ((ONE, [1]), "record ids are of types integer and string"),
+    ],
+)
+def test_what_is_wrong_is_said(arguments, message):
+    with pytest.raises(eb.DataError, match=message):
+        machine_labels(*arguments)
+
+
+@pytest.mark.parametrize("threshold", [0, 1.1, np.nan, "half"])
+def test_thresholds_are_shares(threshold):
+    with pytest.raises(eb.DataError, match="threshold must"):
+        machine_labels(ONE, ["a"], threshold=threshold)

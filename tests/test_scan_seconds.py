@@ -1,0 +1,390 @@
+"""Second clusterings of scans: the same full counts, hence the same assisted estimates, as in memory."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_cli import refused, run
+from test_scan import SOURCES, frame_of, hostile, population, spark, sqlite  # noqa: F401
+
+import erbayes as eb
+from erbayes import columns as u
+from erbayes import metrics as m
+from erbayes import simulate as sim
+from erbayes.large import (
+    DatabaseTable,
+    DuckDB,
+    RunSQL,
+    SecondSource,
+    char_literal,
+    scan,
+    scan_releases,
+)
+
+duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+SUMS = tuple(x for x in m.ALL if all(not isinstance(c, u.GroupMax) for c in x.columns))
+NAMED = {"record": "record", "cluster": "cluster"}
+BESIDE = {"by": SecondSource(cluster="other")}
+EXACT = {"rtol": 1e-12, "atol": 1e-12}
+
+
+def other(prediction, seed=4, kind="strings"):
+    """A second clustering: most clusters as predicted, some split, two of the largest joined."""
+    rng = np.random.default_rng(seed)
+    codes = pd.factorize(prediction.to_numpy())[0]
+    codes = np.where(rng.random(len(codes)) < 0.15, codes + rng.integers(1, 9, len(codes)), codes)
+    first, second = pd.Series(codes).value_counts().index[:2]
+    codes = np.where(codes == first, second, codes)
+    made = {"strings": lambda c: [f"s{x}" for x in c], "integers": lambda c: c + 2**61, "hostile": hostile}
+    return pd.Series(made[kind](codes), prediction.index)
+
+
+def with_second(prediction, by):
+    return frame_of(prediction).assign(other=by.to_numpy())
+
+
+def same(units, wanted, labels, design=None):
+    """Values, references and assisted estimates of every metric."""
+    (found,) = eb.Second.scanned(units)
+    position = [one.position(units) for one in (found, wanted)]
+    np.testing.assert_array_equal(*position)
+    assert found.count @ found.whole.size == wanted.whole.n.sum() and found.count.sum() == len(wanted.whole)
+    for metric in SUMS:
+        np.testing.assert_allclose(found.value(metric), wanted.value(metric), **EXACT)
+        own, memory = (s.reference(metric, p) for s, p in zip((found, wanted), position, strict=True))
+        np.testing.assert_allclose(own.values, memory.values, **EXACT)
+        np.testing.assert_allclose(own.out_of_reach, memory.out_of_reach, **EXACT)
+    sample = eb.Sample(units, design or eb.UniformClusters())
+    tables = [eb.Assisted(s, fewest=0)(sample, m.ALL).table() for s in (found, wanted)]
+    pd.testing.assert_frame_equal(*tables, rtol=1e-9)
+    return tables[0]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("kind", ["strings", "integers", "hostile"])
+def test_every_source_counts_a_column_as_memory_does(source, kind, tmp_path):
+    prediction, labels, _ = population(3, kind=kind)
+    by = other(prediction, kind=kind)
+    table = SOURCES[source](with_second(prediction, by), tmp_path)
+    units = scan(table, labels, **NAMED, missing=eb.Missing.OMIT, seconds=BESIDE)
+    same(units, eb.Second.of(prediction, labels, by, missing=eb.Missing.OMIT), labels)
+
+
+@pytest.mark.parametrize("source", [s for s in SOURCES if s not in {"relation", "sqlite"}])
+@pytest.mark.parametrize("kind", ["strings", "integers", "hostile"])
+def test_every_second_table_counts_as_memory_does(source, kind, tmp_path):
+    prediction, labels, _ = population(5, kind=kind)
+    by = other(prediction, kind=kind)
+    more = pd.concat(
+        [by, pd.Series(by.iloc[:3].to_numpy(), [i * 2 for i in by.index[:3]])]
+    )  # records of its own
+    table = SOURCES[source](frame_of(more.sample(frac=1, random_state=1)), tmp_path)
+    units = scan(prediction, labels, missing=eb.Missing.OMIT, seconds={"by": SecondSource(table)})
+    same(units, eb.Second.of(prediction, labels, by, missing=eb.Missing.OMIT), labels)
+
+
+@pytest.mark.parametrize("database", [DuckDB(), DuckDB(keep=False), DuckDB(one_in=1)])
+@pytest.mark.parametrize("seed", range(4))
+def test_blocks_frames_and_groups(database, seed):
+    prediction, labels, blocks = population(seed, 90, lacking=0)
+    by, frame = other(prediction), prediction.index[:80].union(labels.index)
+    country = pd.Series(np.where(np.arange(len(prediction)) % 3, "FR", "US"), prediction.index)
+    table = with_second(prediction, by).assign(country=country.to_numpy())
+    options = {"blocks": blocks if seed % 2 else None, "frame": frame if seed > 1 else None}
+    units = scan(table, labels, **NAMED, groups="country", seconds=BESIDE, database=database, **options)
+    same(units, eb.Second.of(prediction, labels, by, **options), labels)
+    wanted = scan(table.drop(columns="other"), labels, **NAMED, groups="country", **options)
+    np.testing.assert_array_equal(units.groupings[0].counted, wanted.groupings[0].counted)
+
+
+def test_several_at_once_and_plain_sql_with_short_lists():
+    prediction, labels, _ = population(1, 90, "hostile", lacking=0)
+    first, second = other(prediction, 1, "hostile"), other(prediction, 2, "integers")
+    table = with_second(prediction, first).assign(third=second.to_numpy())
+    engine = sqlite(table)
+    engine = RunSQL(engine.run, engine.name, literal=char_literal, longest=50)
+    both = {"first": SecondSource(cluster="other"), "second": SecondSource(cluster="third")}
+    for source in (engine, table):
+        found = eb.Second.scanned(scan(source, labels, **NAMED, seconds=both))
+        for one, by in zip(found, (first, second), strict=True):
+            wanted = eb.Second.of(prediction, labels, by)
+            np.testing.assert_allclose([one.value(x) for x in SUMS], [wanted.value(x) for x in SUMS], **EXACT)
+    assert [one.name for one in found] == ["first", "second"]
+
+
+def test_spark_counts_as_memory_does(spark):  # noqa: F811
+    prediction, labels, _ = population(2, 90, "hostile", lacking=0)
+    by = other(prediction, kind="hostile")
+    rows = with_second(prediction, by).to_numpy().tolist()
+    frame = spark.createDataFrame(rows, ["record", "cluster", "other"])
+    same(scan(frame, labels, **NAMED, seconds=BESIDE), eb.Second.of(prediction, labels, by), labels)
+    with pytest.raises(eb.DataError, match="takes no second table, such as that of 'by'"):
+        scan(frame, labels, **NAMED, seconds={"by": SecondSource(frame)})
+    assert not spark.catalog.listTables()
+
+
+def test_clusters_that_are_alike_leave_the_database_as_one_row():
+    rng = np.random.default_rng(0)
+    truth = sim.population(sim.LogNormal(0.5, 1.0), 20_000, rng)
+    prediction = pd.Series(sim.Misattribution(0.1).apply(truth.to_numpy(), rng), truth.index)
+    by = pd.Series(sim.Misattribution(0.02).apply(truth.to_numpy(), rng), truth.index)
+    drawn = truth.sample(100, replace=True, random_state=rng)
+    labels, design = truth[truth.isin(drawn)], eb.UniformRecords(list(drawn))
+    units = scan(prediction, labels, seconds={"by": SecondSource(by)})
+    (joint,) = units.seconds
+    wanted = eb.Second.of(prediction, labels, by)
+    assert len(joint.n) < 0.5 * len(wanted.whole.n)
+    table = same(units, wanted, labels, design)
+    assert table["lambda"].max() > 0.8
+
+
+def test_pieces_of_equal_size_do_not_cancel_in_fingerprints():
+    """Two pieces alike in a cluster, against none, and against four."""
+    prediction = pd.Series(list("aabbccddeeffgghhiijj"), range(20))
+    by = pd.Series([0] * 4 + [1] * 8 + [2] * 6 + [3] * 2, range(20))
+    labels = pd.Series([0, 0], [18, 19])
+    units = scan(prediction, labels, seconds={"by": SecondSource(by)})
+    (found,), wanted = eb.Second.scanned(units), eb.Second.of(prediction, labels, by)
+    for metric in SUMS:
+        np.testing.assert_allclose(found.value(metric), wanted.value(metric), **EXACT)
+    assert sorted(found.count * found.whole.size) == [2, 4, 6, 8]
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(5)
+    truth = sim.population(sim.LogNormal(0.5, 1.0), 3000, rng)
+    truth.index = [f"r{i}" for i in truth.index]
+    prediction = pd.Series(sim.Misattribution(0.2).apply(truth.to_numpy(), rng), truth.index).astype(str)
+    by = pd.Series(sim.Misattribution(0.02).apply(truth.to_numpy(), rng), truth.index).astype(str)
+    drawn = truth.sample(150, replace=True, random_state=rng).astype(str)
+    labels = truth.astype(str)[truth.astype(str).isin(drawn)]
+    frame_of(prediction).to_parquet("old.parquet", index=False)
+    frame_of(by).to_csv("new.csv", index=False)
+    with_second(prediction, by).to_parquet("both.parquet", index=False)
+    with duckdb.connect("x.duckdb") as connection:
+        connection.execute("CREATE TABLE pair AS SELECT * FROM 'both.parquet'")
+    Path("folder").mkdir()
+    frame_of(by).to_parquet("folder/a.parquet", index=False)
+    frame_of(labels).to_csv("labels.csv", index=False)
+    drawn.rename("unit").to_csv("drawn.csv", index=False)
+    return prediction, by, labels, eb.UniformRecords(list(drawn))
+
+
+@pytest.mark.parametrize(
+    "prediction, by",
+    [
+        ("old.parquet", "new.csv"),
+        ("old.parquet", {"second": Path("folder")}),
+        ("old.parquet", None),
+        (None, Path("new.csv")),
+        ("both.parquet", SecondSource(cluster="other")),
+        (DatabaseTable("x.duckdb", "pair"), SecondSource(cluster="other")),
+        ("old.parquet", SecondSource("both.parquet", cluster="other")),
+        ("old.parquet", SecondSource(DatabaseTable("x.duckdb", "pair"), "other", "record")),
+    ],
+)
+def test_assisted_takes_files_and_tables(files, prediction, by):
+    clusters, second, labels, design = files
+    if isinstance(by, SecondSource) and by.record == "record":
+        by = SecondSource(by.source, cluster="other", record="record")
+    elif isinstance(by, SecondSource) and isinstance(by.source, DatabaseTable):
+        by = SecondSource(by.source, cluster="other", record="record")
+    found = eb.assisted(
+        clusters if prediction is None else prediction,
+        labels,
+        design,
+        eb.ALL,
+        by=second if by is None else by,
+    )
+    wanted = eb.assisted(clusters, labels, design, eb.ALL, by=second)
+    pd.testing.assert_frame_equal(found.table(), wanted.table(), rtol=1e-9)
+    assert found.weights.max() > 0.8
+
+
+def test_scans_are_compared_with_help(files):
+    prediction, by, labels, design = files
+    table = with_second(prediction, by)
+    units = {
+        name: scan(
+            table, labels, record="record", cluster=name, seconds={"third": SecondSource(cluster=helper)}
+        )
+        for name, helper in (("cluster", "other"), ("other", "cluster"))
+    }
+    helped = eb.Assisted(tuple(s for one in units.values() for s in eb.Second.scanned(one)))
+    memory = {"cluster": prediction, "other": by}
+    found = eb.compare(units, labels, design, "pairwise-recall", engine=helped)
+    wanted = eb.compare(memory, labels, design, "pairwise-recall", engine=eb.Assisted.of(memory, labels))
+    pd.testing.assert_frame_equal(found.differences(), wanted.differences(), rtol=1e-9)
+
+
+# In the shell
+
+SHELL = ("labels.csv", "--design", "uniform-records", "--drawn", "drawn.csv", "--all", "--format", "json")
+
+
+@pytest.mark.parametrize(
+    "prediction, options",
+    [
+        ("old.parquet", ["--assist", "new.csv"]),
+        ("old.parquet", ["--assist", "new.csv", "--memory-limit", "1GB"]),
+        ("old.parquet", ["--assist", "folder", "--memory-limit", "1GB"]),
+        ("old.parquet", ["--assist", "both.parquet", "--assist-cluster", "other", "--memory-limit", "1GB"]),
+        ("both.parquet", ["--cluster", "cluster", "--assist-cluster", "other"]),
+        ("both.parquet", ["--cluster", "cluster", "--assist-cluster", "other", "--memory-limit", "1GB"]),
+        ("x.duckdb", ["--table", "pair", "--cluster", "cluster", "--assist-cluster", "other"]),
+    ],
+)
+def test_the_shell_is_python(files, prediction, options):
+    clusters, second, labels, design = files
+    several = any(name in " ".join([prediction, *options]) for name in ("both", "pair"))
+    named = ["--record", "record"] if several else []
+    named += ["--entity", "cluster"] if named else []
+    if prediction == "old.parquet" and named:
+        named += ["--cluster", "cluster"]
+    shown = run("estimate", prediction, *SHELL, *options, *named)
+    assert shown.exit_code == 0, shown.output
+    rows = pd.DataFrame(json.loads(shown.stdout))
+    wanted = eb.assisted(clusters, labels, design, eb.ALL, by=second).table()
+    for name in ("estimate", "lower", "upper", "lambda"):
+        np.testing.assert_allclose(rows[name].to_numpy(dtype=float), wanted[name], rtol=1e-9)
+    scanned = "--memory-limit" in options or "--table" in options
+    echo = "assist: scanned 3,000 records" if scanned else "assist: read 3,000 records"
+    assert echo in shown.stderr
+
+
+# Refusals
+
+
+def lacking(frame, by):
+    return scan(frame, {"a": "e"}, seconds={"by": by})
+
+
+FRAME = pd.DataFrame({"record": list("abcd"), "cluster": list("xxyy")})
+
+
+@pytest.mark.parametrize(
+    "work, message",
+    [
+        (
+            lambda: lacking(FRAME, SecondSource(FRAME[:3])),
+            "second clustering 'by' lacks 1 of 4 records of the prediction, such as 'd': it must cover all",
+        ),
+        (
+            lambda: scan(
+                FRAME.assign(o=["1", None, "2", "2"]),
+                {"a": "e"},
+                **NAMED,
+                seconds={"o": SecondSource(cluster="o")},
+            ),
+            "second clustering 'o' lacks 1 of 4 records of the prediction, such as 'b'",
+        ),
+        (
+            lambda: lacking(FRAME, SecondSource(pd.concat([FRAME, FRAME[1:3]]))),
+            "record ids of the second clustering 'by': 2 duplicates, such as 'b', 'c'",
+        ),
+        (
+            lambda: lacking(FRAME, SecondSource(pd.DataFrame({"r": [1, 2], "c": [1, 2]}))),
+            "those of the second clustering 'by' of type integer",
+        ),
+        (
+            lambda: lacking(FRAME, SecondSource(FRAME.assign(cluster=[0.5, 1, 2, 3]))),
+            "cluster ids of the second clustering 'by' must be all strings or all integers, not DOUBLE",
+        ),
+        (
+            lambda: lacking(FRAME, SecondSource(FRAME.assign(more=1))),
+            "'by' has 3 columns, 'record', 'cluster', 'more', instead of 2",
+        ),
+        (
+            lambda: lacking(FRAME, SecondSource(FRAME, cluster="z")),
+            "the second clustering 'by' has no column 'z'; it has 'record', 'cluster'",
+        ),
+        (
+            lambda: scan(FRAME, {"a": "e"}, **NAMED, seconds={"o": SecondSource(cluster="o")}),
+            "the prediction has no column 'o'; it has 'record', 'cluster'",
+        ),
+        (
+            lambda: scan(FRAME, {"a": "e"}, **NAMED, seconds={"o": SecondSource(cluster="cluster")}),
+            "one column cannot serve twice",
+        ),
+        (
+            lambda: scan(sqlite(FRAME), {"a": "e"}, **NAMED, seconds={"by": SecondSource(FRAME)}),
+            "a table with a database of its own takes no second table, such as that of 'by'",
+        ),
+        (
+            lambda: scan_releases(
+                FRAME.assign(v=1), {"a": "e"}, "v", **NAMED, seconds={"b": SecondSource(FRAME)}
+            ),
+            "second clusterings go with one prediction: scan a view of each release by itself",
+        ),
+        (lambda: scan(FRAME, {"a": "e"}, seconds=FRAME), "seconds must map names to second clusterings"),
+        (lambda: scan(FRAME, {"a": "e"}, seconds={"b": FRAME}), r"seconds\['b'\] must be a SecondSource"),
+        (
+            lambda: scan(FRAME, {"a": "e"}, missing=eb.Missing.SINGLETON, seconds={"b": SecondSource(FRAME)}),
+            r"choose Missing\.OMIT",
+        ),
+        (lambda: SecondSource(), "a second clustering is a table or a column"),
+        (lambda: SecondSource(cluster="c", record="r"), "record= is a column of a second table"),
+        (
+            lambda: eb.Second.scanned(scan(FRAME, {"a": "e"})),
+            "no second clustering was counted with these units",
+        ),
+        (
+            lambda: eb.Second.scanned(eb.measure(FRAME, {"a": "e"})),
+            "no second clustering was counted with these",
+        ),
+        (
+            lambda: eb.Assisted.of({"p": Path("p.parquet"), "q": FRAME}, {"a": "e"}),
+            "'p' lies in files or tables: scan each prediction",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said(work, message):
+    with pytest.raises(eb.DataError, match=message):
+        work()
+
+
+def test_a_part_of_the_labelled_units_is_refused_if_larger_clusters_came_as_kinds():
+    sizes = [32, 31, 30, 20] + [2] * 40
+    truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
+    prediction = truth.where(truth.index % 5 != 0, -truth.index)
+    labels = truth[truth.isin([2, 10, 11, 12])]
+    units = scan(prediction, labels, seconds={"by": SecondSource(truth)})
+    (found,) = eb.Second.scanned(units)
+    wanted = eb.Second.of(prediction, labels, truth)
+    for keep in ([0, 1, 2, 3], [0, 2]):
+        np.testing.assert_allclose(
+            found.reference(m.b3_recall, np.array(keep)).values,
+            wanted.reference(m.b3_recall, np.array(keep)).values,
+            **EXACT,
+        )
+    with pytest.raises(eb.DataError, match="scan for its labels alone"):
+        found.reference(m.b3_recall, np.array([1, 2]))
+
+
+def test_a_table_that_changes_is_refused():
+    database = sqlite3.connect(":memory:")
+    prediction, labels, _ = population(1, 90, lacking=0)
+    with_second(prediction, other(prediction)).to_sql("p", database, index=False)
+
+    def run(sql):
+        if "SUM(n)" in sql:
+            database.execute("DELETE FROM p WHERE record = ?", [labels.index[0]])
+        return database.execute(sql).fetchall()
+
+    with pytest.raises(eb.DataError, match="the pieces of the second clustering 'by' do not add up"):
+        scan(RunSQL(run, "p", literal=char_literal), labels, **NAMED, seconds=BESIDE)
+
+
+def test_refusals_of_the_shell(files):
+    both = ("estimate", "both.parquet", *SHELL, "--record", "record", "--entity", "cluster")
+    said = refused(*both, "--cluster", "cluster", "--assist-cluster", "z")
+    assert "has no column 'z'" in said
+    said = refused("estimate", "old.parquet", *SHELL, "--assist", "x.duckdb", "--memory-limit", "1GB")
+    assert "--assist x.duckdb is a DuckDB database" in said
+    said = refused("estimate", "old.parquet", *SHELL, "--assist", "folder")
+    assert "--assist folder is a folder" in said
