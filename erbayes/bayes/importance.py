@@ -185,14 +185,14 @@ class Adapted:
     part : CompiledPart
     rng : Generator
     near : Adapted, optional
-        Another law of the same part, whose mode is near.
+        Another law of the same part. The search of the mode starts at its mode.
     """
 
     def __init__(self, part: CompiledPart, rng: np.random.Generator, near: Adapted | None = None) -> None:
         self.part, self.rng = part, rng
         self.tails = LightTails(len(part.start), part.heavy_tails)
         start: FloatArray = part.start if near is None else near.mode
-        self.centre, self.cov = self._laplace(start, near is not None)
+        self.centre, self.cov = self._laplace(start)
         self.mode: FloatArray = self.tails.theta(self.centre[None])[0][0]
         d = len(self.centre)
         self.proposals: list[tuple[Proposal, float]] = []
@@ -207,11 +207,10 @@ class Adapted:
         log_density = self.part.log_densities(thetas) + log_jacobian
         return thetas, np.where(np.isfinite(log_density), log_density, -np.inf)
 
-    def _laplace(self, start: FloatArray, near: bool) -> tuple[FloatArray, FloatArray]:
+    def _laplace(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mode and inverse curvature of the log density, by a search and a Newton step.
 
-        There is no search if the start is near the mode. Derivatives come from differences of densities,
-        because gradients take seconds to compile.
+        Derivatives come from differences of densities, because gradients take seconds to compile.
         """
         point = self.tails.u(start[None])[0]
         d, h = len(point), 1e-3
@@ -224,8 +223,7 @@ class Adapted:
             f = minus(point + 1e-6 * np.vstack([0 * point, one]))
             return f[0], (f[1:] - f[0]) / 1e-6
 
-        if not near:
-            point = minimize(rise, point, jac=True, method="L-BFGS-B", options={"ftol": 1e-4}).x
+        point = minimize(rise, point, jac=True, method="L-BFGS-B", options={"ftol": 1e-4}).x
         theta, _ = self.tails.theta(point[None])
         self.tails = self.tails.near(theta[0])
         (point,) = self.tails.u(theta)
