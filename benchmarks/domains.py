@@ -26,6 +26,7 @@ SHARES = {"1 %": 0.01, "5 %": 0.05, "20 %": 0.2, "50 %": 0.5, "rest": 0.24}
 METRICS = (*eb.USUAL, eb.metrics.entities, eb.metrics.mean_cluster_size)
 DESIGN = eb.UniformRecords()
 ENOUGH, FEW = 30, 10
+MARK = "<!-- results -->"
 MODELLED, SPLIT = 100, {"A": 0.05, "B": 0.5}
 
 
@@ -243,7 +244,7 @@ def main() -> None:
     rng, parts = np.random.default_rng(2), populations()
     cells, text = (
         [],
-        [(Path(__file__).parent / "domains.md").read_text().split("<!-- results -->")[0].rstrip()],
+        [(Path(__file__).parent / "domains.md").read_text().split(MARK)[0] + MARK],
     )
     for name, (prediction, truth) in parts.items():
         for of in ("records", "entities", "order of ids"):

@@ -1,6 +1,7 @@
 """Coverage of intervals of the size model where sizes have heavy tails.
 
-    python benchmarks/heavy_tails.py [FILE] [--others | --fresh | --choice | --judged] [--alarms]
+    python benchmarks/heavy_tails.py [FILE] [--alarms]
+        [--others | --fresh | --choice | --judged | --judged-again]
 
 95 % intervals of pairwise precision (P) and recall (R) under uniform records and uniform clusters, 100
 and 400 draws: the model's fast fit, closed forms and bootstraps on the same 200 samples per cell. The
@@ -9,7 +10,8 @@ at rate .10; with --others further pairs and simulated populations, among which 
 model's priors were chosen, 100 samples per cell; with --fresh those that were set down when the model was
 final and had no part in it. In five or more populations each of --choice and --judged, predictions split the
 largest entities. These populations were set down before the laws of error were worked on: laws are chosen on
---choice alone, and --judged is used once they are final. FILE keeps finished work, so that the study goes on
+--choice alone, and --judged is used once they are final. After that --judged served to choose further laws,
+and --judged-again, set down before those, to judge them. FILE keeps finished work, so that the study goes on
 there when stopped.
 
 Exits 1 if a bar is missed by more than two Monte Carlo standard errors, for P or for R: coverage of
@@ -31,6 +33,8 @@ import markdown
 import numpy as np
 import pandas as pd
 from patentsview import noisy, pair
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from erbayes import identity
 from erbayes import metrics as m
@@ -155,6 +159,61 @@ class Eras:
         return parted(codes, rng, lambda s: np.cumsum(rng.random(s) < self.rate))
 
 
+@dataclass(frozen=True)
+class Percolated:
+    """Entities whose records are joined by random pairs and transitivity, `degree` partners on average."""
+
+    degree: float
+
+    def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
+        def pieces(s: int) -> IntArray:
+            pairs = rng.integers(s, size=(2, rng.poisson(self.degree * s / 2)))
+            return components(s, *pairs)
+
+        return parted(codes, rng, pieces)
+
+
+@dataclass(frozen=True)
+class Fragmented:
+    """Entities broken at random places: each piece of more than `above` records, with probability `rate`."""
+
+    above: int
+    rate: float
+
+    def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
+        def pieces(s: int) -> IntArray:
+            whole, done = [s], []
+            while whole:
+                n = whole.pop()
+                if n > self.above and rng.random() < self.rate:
+                    k = int(rng.integers(1, n))
+                    whole += [k, n - k]
+                else:
+                    done.append(n)
+            return np.repeat(np.arange(len(done)), done)
+
+        return parted(codes, rng, pieces)
+
+
+def components(records: int, first: IntArray, second: IntArray) -> IntArray:
+    """Return the connected component of each record, in the graph of some pairs."""
+    graph = coo_array((np.ones(len(first)), (first, second)), shape=(records, records))
+    return connected_components(graph, directed=False)[1]
+
+
+def matched(law: sim.SizeLaw, seed: int, *rules: tuple[str, ...]) -> sim.Population:
+    """Customers, linked if they agree on all columns of one rule, where none of them is missing."""
+    table = sim.customers(law, RECORDS, seed)
+    first, second = [], []
+    for rule in rules:
+        whole = table.reset_index(drop=True).dropna(subset=list(rule))
+        leader = whole.groupby(list(rule)).person.transform(lambda of_key: of_key.index[0])
+        first.append(whole.index.to_numpy())
+        second.append(leader.to_numpy())
+    found = components(RECORDS, np.concatenate(first), np.concatenate(second))
+    return sim.Population(pd.Series(found, table.index), table.person)
+
+
 def parted(codes: IntArray, rng: np.random.Generator, pieces: Callable[[int], IntArray]) -> IntArray:
     """Divide clusters: `pieces` returns the piece of each record of a cluster of s records."""
     order = np.argsort(codes, kind="stable")
@@ -216,6 +275,37 @@ JUDGED = {
 }
 """Populations to judge laws on, once they are final."""
 
+AGAIN_PAIRS = (
+    ("20201229", "20180528"),
+    ("20190312", "20170808"),
+    ("20211230", "20190312"),
+    ("20181127", "20211230"),
+    ("20200331", "20180528"),
+)
+AGAIN = {
+    "Zeta 2.2, random pairs 1.2": (
+        sim.Zeta(2.2, 6000),
+        sim.Chain((Percolated(1.2), sim.Misattribution(0.02))),
+    ),
+    "LogNormal 1.6, fragments above 80": (
+        sim.LogNormal(0.4, 1.6),
+        sim.Chain((Fragmented(80, 0.97), sim.Splits(0.03), sim.Merges(0.03))),
+    ),
+    "Pitman-Yor .55, fragments above 8": (
+        sim.PitmanYor(150.0, 0.55),
+        sim.Chain((Fragmented(8, 0.4), sim.Misattribution(0.01))),
+    ),
+    "Ewens, random pairs 3": (sim.PitmanYor(1000.0), Percolated(3.0)),
+    "Zeta 2.6, splits .01": (sim.Zeta(2.6, 3000), sim.Chain((sim.Splits(0.01), sim.RareErrors(60)))),
+    "LogNormal 1.1, splits .01": (sim.LogNormal(1.0, 1.1), sim.Splits(0.01)),
+    "NegBinomial .6, larger drop more": (sim.NegativeBinomial(10.0, 0.6), sim.SizeDependent(-6.0, 0.5)),
+    "Pitman-Yor .3, homonyms 12 x 40": (
+        sim.PitmanYor(1200.0, 0.3),
+        sim.Chain((sim.Homonyms(12, 40, 0.8), sim.Splits(0.05))),
+    ),
+}
+"""Populations to judge laws on that were chosen with the help of those above."""
+
 
 OTHER_PAIRS = (
     ("20180528", "20220630"),
@@ -240,10 +330,12 @@ def populations() -> dict[str, sim.Population]:
     return {name: pair(date) for name, date in RELEASES.items()} | {"noise .10": noisy()}
 
 
-def further(pairs: tuple[tuple[str, str], ...], simulated: dict) -> dict[str, sim.Population]:
-    """Earlier releases as predictions of later ones, and simulated populations."""
-    people = {f"{early} of {late}": pair(early, late) for early, late in pairs}
-    for seed, (name, (law, errors)) in enumerate(simulated.items()):
+def further(
+    pairs: tuple[tuple[str, str], ...], simulated: dict, first_seed: int = 0
+) -> dict[str, sim.Population]:
+    """Releases as predictions of other ones, and simulated populations."""
+    people = {f"{pred} of {truth}": pair(pred, truth) for pred, truth in pairs}
+    for seed, (name, (law, errors)) in enumerate(simulated.items(), first_seed):
         people[name] = sim.simulate(law, errors, RECORDS, np.random.default_rng(seed))
     return people
 
@@ -267,6 +359,16 @@ def choice() -> dict[str, sim.Population]:
 def judged() -> dict[str, sim.Population]:
     """Populations on which laws were judged."""
     return further(JUDGED_PAIRS, JUDGED)
+
+
+def judged_again() -> dict[str, sim.Population]:
+    """Populations on which later laws were judged."""
+    return further(AGAIN_PAIRS, AGAIN, 1000) | {
+        "customers, strict": matched(sim.Zeta(2.3, 3000), 1100, ("phone", "born"), ("email", "city")),
+        "customers, loose": matched(
+            sim.LogNormal(0.8, 1.3), 1101, ("phone",), ("email", "born"), ("given", "family", "born", "city")
+        ),
+    }
 
 
 def scored(found: Study) -> pd.DataFrame:
@@ -407,6 +509,13 @@ if __name__ == "__main__":
     )
     which.add_argument(
         "--judged", action="store_const", dest="people", const=judged, help="populations to judge laws on"
+    )
+    which.add_argument(
+        "--judged-again",
+        action="store_const",
+        dest="people",
+        const=judged_again,
+        help="populations to judge laws on that were chosen with the help of --judged",
     )
     asked.add_argument("--alarms", action="store_true", help="alarms and ranges over laws, and nothing else")
     asked.add_argument("--samples", type=int, help="samples per cell; 200, or 100 of others and fresh ones")

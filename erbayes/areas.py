@@ -201,8 +201,9 @@ def small_areas(result: ByDomain, metric: Metric | str, covariates: pd.DataFrame
 
     It is the empirical best linear unbiased predictor under a Fay-Herriot model with the joint covariance of
     the direct estimates. τ² is the adjusted residual maximum likelihood estimate, which is above 0. Mean
-    squared errors add up three parts of Prasad and Rao: shrinkage, β, and twice that of τ². The model holds
-    for domains that are alike but for their covariates. Direct estimates stay beside its results.
+    squared errors add up three parts of Prasad and Rao: shrinkage, β, and twice that of τ². The model
+    supposes that domains differ by their covariates and by chance alone. Direct estimates stay beside its
+    results.
 
     Parameters
     ----------

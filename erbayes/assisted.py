@@ -105,7 +105,7 @@ class Assisted:
         number(self.fewest, "fewest", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
 
     def __repr__(self) -> str:
-        counted = ", ".join(f"{s!r} {s.content[:12]}" for s in self._all)
+        counted = ", ".join(map(repr, self._all))
         return f"Assisted({counted}, fewest={self.fewest:g})"
 
     @property

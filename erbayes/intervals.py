@@ -440,6 +440,8 @@ class Symmetric(Distribution):
             number(self.df, "degrees of freedom", lambda x: x > 0, "be above 0")
 
     def label(self, support: Support) -> str:
+        if self == WALD:
+            return "Wald"
         name = (self.scale or natural_scale(support)).name
         return f"{name}-{'t' if self.df is None or np.isfinite(self.df) else 'normal'}"
 

@@ -723,7 +723,8 @@ class Phases:
     cheap : int
         Number n' of draws with cheap labels, n among them. It is 0 if cheap labels are not worth their cost.
     width : float
-        Width of intervals over that of careful labels alone for the same budget. 1 or less, but for rounding.
+        Width of intervals over that of careful labels alone for the same budget. It is at most 1, apart from
+        rounding.
     """
 
     careful: int

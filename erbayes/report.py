@@ -403,7 +403,7 @@ def _quoting(engines: Sequence[str], doubted: bool) -> str:
 
 
 def _explained(name: str, fit: Any, level: float) -> list[str]:
-    """What the answers of an engine rest on, in words, and the picture of links kept by size."""
+    """Return in words what the answers of an engine rest on, and the picture of links kept by size."""
     words = "".join(_text(paragraph) for paragraph in fit.explain(level).split("\n\n"))
     picture = _picture(
         lambda ax: plots.retention(fit, ax=ax),

@@ -45,7 +45,7 @@ class Second:
     >>> prediction = {1: "a", 2: "a", 3: "a", 4: "b"}
     >>> second = Second.of(prediction, {1: "x", 2: "x"}, by={1: 1, 2: 1, 3: 1, 4: 2})
     >>> second
-    Second('second': 4 records in 2 clusters, 1 labelled units)
+    Second('second' 048056162589: 4 records in 2 clusters, 1 labelled units)
     >>> second.value("pairwise-precision")
     1.0
     """
@@ -138,7 +138,7 @@ class Second:
         >>> units = scan(both, {1: "x", 2: "x"}, record="record", cluster="old",
         ...              seconds={"new": SecondSource(cluster="new")})
         >>> Second.scanned(units)
-        (Second('new': 3 records in 1 clusters, 1 labelled units),)
+        (Second('new' e8dd6759d8d5: 3 records in 1 clusters, 1 labelled units),)
         """
         if not isinstance(units, Scanned) or not units.seconds or units.piece_of is None:
             raise DataError(
@@ -154,8 +154,8 @@ class Second:
 
     def __repr__(self) -> str:
         return (
-            f"Second({self.name!r}: {self._sum(self.whole.size):,.0f} records in {self.count.sum():,.0f} "
-            f"clusters, {len(self.units):,} labelled units)"
+            f"Second({self.name!r} {self.content[:12]}: {self._sum(self.whole.size):,.0f} records in "
+            f"{self.count.sum():,.0f} clusters, {len(self.units):,} labelled units)"
         )
 
     @cached_property

@@ -166,7 +166,7 @@ class _OnceDrawn:
     dependent: ClassVar[str] = "draws without replacement and with unequal probabilities are not independent"
     """Why no bootstrap resamples the draws."""
     remedy: ClassVar[str] = "use taylor or the jackknife"
-    """What to do instead."""
+    """The remedy that the error names."""
 
     @property
     def lost(self) -> int:

@@ -224,6 +224,7 @@ def by_hand(J=6, draws=3, seed=1):
     kept = intact + (1 - intact) * g.uniform(0.1, 0.5, (draws, J))
     v = g.uniform(0.5, 4.0, (draws, J))
     by_size = {
+        "intact": 0.3 * kept,
         "kept": kept,
         "kept_square": kept**2 + (kept * (1 - kept)) * 0.4,
         "foreign": met * v,
@@ -332,15 +333,16 @@ def one_by_one(by, data, left, draws, seed):
     seen = [data["sampled_true_links"], data["sampled_common_links"], data["sampled_foreign"] / 2]
     out = np.tile(np.array(seen), (draws, 1))
     for j in range(J):
-        s, y, y2, o, o2 = (
+        s, whole, y, y2, o, o2 = (
             data["size"][j],
-            *(by[k][0, j] for k in ("kept", "kept_square", "foreign", "foreign_square")),
+            *(by[k][0, j] for k in ("intact", "kept", "kept_square", "foreign", "foreign_square")),
         )
         number = g.poisson(left[0, j], draws)
         at, total = np.repeat(np.arange(draws), number), number.sum()
         if s > 1:
-            high = y2 / y  # y is `high` with probability y/high, else 0: these moments and no others matter
-            kept = high * (g.random(total) < y / high)
+            high = (y2 - whole) / (y - whole)  # of a broken entity; the first two moments matter
+            kept = high * (g.random(total) < (y - whole) / (1 - whole) / high)
+            kept = np.where(g.random(total) < whole, 1.0, kept)
             out[:, 0] += number * s * (s - 1) / 2
             out[:, 1] += s * (s - 1) / 2 * np.bincount(at, kept, draws)
         high = o2 / o
@@ -372,6 +374,39 @@ def test_completed_populations_have_the_moments_of_single_entities():
     expected = Links.of(left, by, data)
     assert found[:, 1].std() == pytest.approx(np.sqrt(expected.common_variance[0]), rel=0.05)
     assert found[:, 1:].sum(axis=1).std() == pytest.approx(np.sqrt(expected.variance[0]), rel=0.05)
+
+
+def test_one_giant_is_intact_or_keeps_a_share_of_its_own():
+    """The law of its share, given that there is one: an atom at 1, and else a beta distribution."""
+    data = {
+        "size": np.array([1.0, 1000.0]),
+        "selection": np.ones(2),
+        "repeats": 1.0,
+        "fixed_size": 1.0,
+        "draws": 0,
+        "records": 2000.0,
+        "predicted_links": 1e5,
+        "sampled_records": 0.0,
+        "sampled_true_links": 0.0,
+        "sampled_common_links": 0.0,
+        "sampled_foreign": 0.0,
+    }
+    share, intact = stats.beta(1.2, 0.6), 0.7
+    square = share.var() + share.mean() ** 2
+    by = {
+        "entities": np.tile([1000.0, 1.0], (20_000, 1)),
+        "intact": np.tile([1.0, intact], (20_000, 1)),
+        "kept": np.tile([1.0, intact + (1 - intact) * share.mean()], (20_000, 1)),
+        "kept_square": np.tile([1.0, intact + (1 - intact) * square], (20_000, 1)),
+        "foreign": np.zeros((20_000, 2)),
+        "foreign_square": np.zeros((20_000, 2)),
+    }
+    found = completed(by, data, rng(), tries=1)
+    kept = (found.common / np.maximum(found.true, 1))[found.number[:, 1] == 1]
+    assert (kept == 1).mean() == pytest.approx(intact, abs=4 * np.sqrt(0.21 / len(kept)))
+    assert stats.kstest(kept[kept < 1], share.cdf).pvalue > 1e-3
+    two = (found.common / np.maximum(found.true, 1))[found.number[:, 1] == 2]
+    assert (two == 1).mean() == pytest.approx(intact**2, abs=4 * np.sqrt(0.25 / len(two)))
 
 
 def test_chosen_populations_have_the_known_number_of_links():

@@ -20,7 +20,7 @@ import erbayes as eb
 from erbayes import bayes
 from erbayes.bayes import Level, Slope
 from erbayes.bayes.contract import LOG_FLAWLESS
-from erbayes.bayes.evidence import Entities, Evidence, _counted
+from erbayes.bayes.evidence import Entities, Evidence, _counted, _drawn
 from erbayes.bayes.grid import INTRUSION
 from erbayes.bayes.joined import joined
 from erbayes.bayes.laws import compiled, laws, weighed
@@ -100,10 +100,12 @@ def world(by, evidence, n, g):
     ]
     foreign = np.where(g.random(len(at)) < by["met"][at], value * size, 0.0)
     unit, times = np.unique(g.integers(len(at), size=n), return_counts=True)
-    entities = Entities(size[unit], links[unit], foreign[unit], times, at[unit])
+    unmatched = np.zeros(len(unit), dtype=bool)
+    entities = Entities(size[unit], links[unit], foreign[unit], times, at[unit], unmatched)
     common, predicted = links.sum(), links.sum() + foreign.sum() / 2
     known = {"records": size.sum(), "predicted_links": max(predicted, 0.5)}
-    data = evidence.data | _counted(grid, INTRUSION[: chance.shape[1]], entities) | known
+    counted = _drawn(grid, entities) | _counted(grid, INTRUSION[: chance.shape[1]], entities)
+    data = evidence.data | counted | known
     return World(data, np.array([common / predicted, common / pairs(size).sum()]))
 
 

@@ -6,6 +6,7 @@ from functools import cache
 from html import escape
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import logsumexp
 
@@ -16,9 +17,10 @@ from erbayes import bayes
 from erbayes import metrics as m
 from erbayes.bayes.evidence import Evidence
 from erbayes.bayes.fit import REJECTED
+from erbayes.bayes.importance import approximated
 from erbayes.bayes.laws import compiled, weighed
 from erbayes.bayes.model import Sizes
-from erbayes.bayes.parts import Drawn, PartDraws
+from erbayes.bayes.parts import CompiledPart, Drawn, PartDraws
 from erbayes.bayes.samplers import Importance
 from erbayes.bayes.sizes import PredictionInformed
 from erbayes.engine import Doubting, Explaining, Taylor
@@ -185,8 +187,8 @@ def test_a_fit_has_each_combination_of_laws(clusters):
     told = clusters.laws([P, R])
     assert told.index.names == ["metric", "law"] and len(told) == 12
     assert told.log_evidence.max() == 0 and (told.rejected == (told.log_evidence < REJECTED)).all()
-    under = clusters.by_law["giants, bounded"].apply(R)
-    row = told.loc[("pairwise-recall", "giants, bounded")]
+    under = clusters.by_law["giants, threshold"].apply(R)
+    row = told.loc[("pairwise-recall", "giants, threshold")]
     assert [row.estimate, row.lower, row.upper] == pytest.approx([under.mean[0], *under.interval()[0]])
     table = clusters.table(metrics=[R, P])
     kept = told[~told.rejected]
@@ -208,6 +210,26 @@ def test_recall_of_split_giants_raises_an_alarm_under_clusters_and_none_under_re
     assert records.alarms == []
     (lower, upper), *_ = records.apply(R).interval()
     assert lower <= truth <= upper
+
+
+def test_a_sample_of_records_finds_the_size_above_which_entities_are_cut():
+    pop = population(Zeta(1.9, 800), 12_000, 5)
+    cut_above = pop.groupby(pop).transform("size") > 60
+    third = pd.Series(np.random.default_rng(1).integers(3, size=len(pop)), pop.index)
+    world = Population(pop.astype(str) + "-" + third.where(cut_above, 0).astype(str), pop)
+    chosen = sample(eb.UniformRecords(), 120, 2, world)
+    evidence = {
+        name: approximated([CompiledPart.of(law, Evidence.of(chosen).data)], 500, np.random.default_rng(1))[0]
+        for name, law in bayes.RETENTION.laws.items()
+    }
+    best = evidence.pop("threshold").log_evidence
+    assert best > 10 + max(other.log_evidence for other in evidence.values())
+    model = bayes.SizeModel(bayes.PredictionInformed(), bayes.Threshold())
+    fit = bayes.fast(chosen, model, draws=400, rng=1)
+    place = fit.evidence.data["log_biased_mean"] / np.log(2) + fit.draws.parameters["threshold"]
+    assert abs(np.median(place) - np.log2(60)) < 0.5
+    (lower, upper), *_ = fit.apply(R).interval()
+    assert lower <= world.value(R) <= upper and upper - lower < 0.25
 
 
 def test_one_law_has_an_alarm_without_a_range(clusters):
@@ -291,7 +313,7 @@ def test_the_explanation_has_facts_of_the_fit(make):
         three = [100 * np.mean(wanted), *(100 * np.quantile(wanted, [0.025, 0.975]))]
         assert number(text, pattern) == pytest.approx(three, abs=0.51), pattern
 
-    for place, names in (("sizes", ("predicted", "giants")), ("retention", ("usual", "uneven", "bounded"))):
+    for place, names in (("sizes", ("predicted", "giants")), ("retention", ("usual", "uneven", "threshold"))):
         law = clusters.draws.parameters[f"{place}_law"]
         for i, name in enumerate(names):
             after, before = number(laws_, rf"'{name}' (\S+) \(before the sample (\d\.\d\d)\)")

@@ -21,7 +21,7 @@ from scipy.special import logsumexp
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
-from erbayes.bayes.contract import BOUNDED_DATA, DATA, RETURNED, coords
+from erbayes.bayes.contract import BOUNDED_DATA, DATA, RETURNED, SECOND_DATA, coords
 from erbayes.bayes.evidence import Evidence
 from erbayes.bayes.grid import RANK
 from erbayes.bayes.joined import joined
@@ -560,7 +560,7 @@ PAGE = (Path(__file__).parents[1] / "docs" / "guide" / "own-parts.md").read_text
 
 def test_the_page_has_the_dictionary():
     rows = [tuple(re.split(r" *\| *", row)[1:-1]) for row in re.findall(r"^\|.*`.*\|$", PAGE, re.M)]
-    data = {**DATA, **BOUNDED_DATA}.items()
+    data = {**DATA, **BOUNDED_DATA, **SECOND_DATA}.items()
     wanted = [(f"`{k}`", ", ".join(v.dims) or "one number", v.meaning) for k, v in data]
     places = ((place, k, v) for place, each in RETURNED.items() if place != "sizes" for k, v in each.items())
     wanted += [(place, f"`{k}`", ", ".join(v.dims), v.meaning) for place, k, v in places]

@@ -306,6 +306,7 @@ def outcome_data():
     return {
         "x": np.log2(SMALL),
         "centre": 1.5,
+        "log_biased_mean": np.log(15.0),
         "size": SMALL,
         "basis": np.cos(np.arange(J * RANK)).reshape(J, RANK),
         "several": np.full(J, 3),
@@ -394,6 +395,44 @@ def test_retention_by_plain_loops():
         # k of s - 2 steps, counted as (k + ½)/(s - 1)
         assert found["share_mean"][j] == pytest.approx((mean * (s - 2) + 0.5) / (s - 1), rel=1e-12)
         assert found["share_precision"][j] == pytest.approx(precision, rel=1e-12)
+
+
+def test_a_threshold_by_plain_loops():
+    """Far below it the law of small entities holds, far above it that of giants, and a mean of both between."""
+    below = {
+        "break_level": -0.4,
+        "break_slope": 0.3,
+        "break_tilt_weights": W,
+        "share_level": 1.2,
+        "share_slope": 0.2,
+        "share_grain": 0.7,
+        "share_tilt_weights": -W,
+        "precision_level": 1.1,
+        "precision_slope": -0.1,
+        "unbroken": 0,
+    }
+    giants = {"giant_break": 0.9, "giant_share": -0.2, "giant_precision": 1.6, "giant_share_slope": -0.4}
+    _, small = outcome(bayes.Retention(), below)
+    d, found = outcome(bayes.Threshold(), below | giants | {"threshold": 0.5})
+    place = d["log_biased_mean"] / np.log(2) + 0.5
+    for j, s in enumerate(SMALL):
+        if s < 3:
+            continue
+        x, off = np.log2(s) - 1.5, np.log2(s) - place
+        above = 1 / (1 + np.exp(-off / 0.25))
+        hazard = np.log(-np.log(small["intact"][j]))
+        share = (small["kept"][j] - small["intact"][j]) / (1 - small["intact"][j]) / ((s - 2) / s)
+        logit = (1 - above) * np.log(share / (1 - share)) + above * (-0.2 - 0.4 * off)
+        intact = np.exp(-np.exp((1 - above) * hazard + above * 0.9))
+        mean = 1 / (1 + np.exp(-logit))
+        assert found["intact"][j] == pytest.approx(intact, rel=1e-9)
+        assert found["kept"][j] == pytest.approx(intact + (1 - intact) * (s - 2) / s * mean, rel=1e-9)
+        assert found["share_mean"][j] == pytest.approx((mean * (s - 2) + 0.5) / (s - 1), rel=1e-9)
+        assert found["share_precision"][j] == pytest.approx(
+            np.exp((1 - above) * (1.1 - 0.1 * x) + above * 1.6), rel=1e-9
+        )
+    least, most = (1 / (1 + np.exp(-(np.log2(s) - place) / 0.25)) for s in (3, SMALL[-1]))
+    assert least < 0.1 and most > 0.9, "sizes on both sides"
 
 
 def test_leakage_by_plain_loops():

@@ -323,7 +323,7 @@ def test_every_command_has_the_kind_of_interval(folder):
     wanted = eb.compare({"p": PRED, "q": OTHER}, LABELS, eb.UniformClusters(), "b3-recall").differences(
         kind=eb.WALD
     )
-    assert row["upper"] == pytest.approx(wanted["upper"][0]) and row["kind"] == "identity-normal"
+    assert row["upper"] == pytest.approx(wanted["upper"][0]) and row["kind"] == "Wald"
     sample = eb.Sample(eb.measure(PRED, LABELS), eb.UniformClusters())
     planned = json.loads(
         run("plan", "p.csv", "l.parquet", *wald, "--half-width", "0.05", "--format", "json").stdout

@@ -97,7 +97,7 @@ def test_a_chosen_scale():
     totals = eb.taylor(SAMPLE, CHOSEN)
     own = rows(engines.side_by_side({"Wald": totals}, CHOSEN, kinds=[eb.WALD]), "Wald")
     np.testing.assert_allclose(own[["lower", "upper"]], totals.apply(CHOSEN).interval(kind=eb.WALD))
-    assert (own["kind"] == "identity-normal").all()
+    assert (own["kind"] == "Wald").all()
 
 
 def test_chains_have_diagnostics_and_highest_density():

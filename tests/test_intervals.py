@@ -125,7 +125,7 @@ def test_symmetric_on_a_scale():
 def test_labels_of_kinds():
     assert [eb.BetaGamma().label(s) for s in SUPPORTS] == ["Beta", "Beta", "Gamma", "Gamma", "t"]
     assert [eb.Symmetric().label(s) for s in SUPPORTS[::2]] == ["logit-t", "log-t", "identity-t"]
-    assert eb.WALD.label((0.0, 1.0)) == "identity-normal"
+    assert eb.WALD.label((0.0, 1.0)) == "Wald"
 
 
 @pytest.mark.parametrize("mass", [-1.0, np.nan])

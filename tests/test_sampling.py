@@ -231,9 +231,56 @@ def test_predicted_clusters_have_no_repeats_and_their_probabilities():
             assert abs(counts[k] / 60 - p) <= 4.5 * np.sqrt(p * (1 - p) / 60)
 
 
+@pytest.mark.parametrize(
+    ("plan", "n"),
+    [
+        (sa.Poisson(sa.RootSize()), 600),
+        (sa.Poisson(sa.Mixture(0.1)), 1900),
+        (sa.Systematic(sa.RootSize()), 300),
+        (sa.PredictedClusters(), 60),
+        (sa.PredictedClusters(sa.RootSize()), 75),
+        (sa.Strata((1, 15, 25), {"1": 150, "15": 70, "25": 80}), 300),
+    ],
+    ids=str,
+)
+def test_the_first_third_of_the_draws_estimates_without_bias(plan, n):
+    prediction = pd.Series(LARGER)
+    truth = prediction + np.where(np.arange(len(prediction)) % 3, "x", "y")
+    columns = [eb.columns.RECORDS, eb.columns.PREDICTED_LINKS]
+    ratios = []
+    for seed in range(60):
+        drawn = sa.draw(prediction, plan, n, seed)
+        first = drawn.table["record"][: len(drawn.table) // 3]
+        later = drawn.table["record"][~drawn.table["record"].isin(first)]
+        clusters = prediction[first].unique()
+        if isinstance(plan, sa.PredictedClusters):
+            labels = truth[truth.isin(truth[prediction.isin(clusters)])]
+            units = eb.measure_predicted(prediction, labels, clusters)
+        else:
+            labels = truth[truth.isin(truth[first])]
+            units = eb.measure(prediction, labels)
+        sample = eb.Sample(units, drawn.design(labels, unlabelled=list(later)))
+        known = [units.known.total(column) for column in columns]
+        ratios.append(sample.contributions(columns).sum(axis=0) / known)
+    off = np.abs(np.mean(ratios, axis=0) - 1)
+    assert (off <= 4 * np.std(ratios, axis=0, ddof=1) / np.sqrt(len(ratios)) + 0.01).all()
+
+
+def test_poisson_draws_that_were_left_out_by_chance():
+    units = eb.measure(PRED, TRUE)
+    total = sum(s - 1 for s in M.values())
+    design = eb.PoissonRecords(eb.columns.PREDICTED_LINKS, 8, kept=0.5)
+    reached = {
+        unit: 1 - np.prod([1 - 0.5 * min(1, 8 * (M[r] - 1) / total) for r, x in TRUE.items() if x == unit])
+        for unit in units.ids
+    }
+    assert 8 * 2 / total > 1  # records of the largest cluster are certain to be drawn
+    np.testing.assert_allclose(design.included(units), list(reached.values()), rtol=1e-12)
+
+
 def test_strata_draw_their_allocation_inside_themselves():
     drawn = sa.draw(LARGER, sa.Strata((1, 15, 25), {"1": 5, "15": 7, "25": 3}), 15, 1).table
-    assert drawn["stratum"].tolist() == ["1"] * 5 + ["15"] * 7 + ["25"] * 3
+    assert sorted(drawn["stratum"]) == ["1"] * 5 + ["15"] * 7 + ["25"] * 3
     of = np.searchsorted([1, 15, 25], drawn["size"], side="right") - 1
     assert np.array(["1", "15", "25"])[of].tolist() == drawn["stratum"].tolist()
     size = pd.Series(LARGER).map(pd.Series(LARGER).value_counts())

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from test_cli import refused, run
-from test_scan import SOURCES, frame_of, hostile, population, spark, sqlite  # noqa: F401
+from test_scan import SOURCES, frame_of, hostile, population, postgres, spark, sqlite  # noqa: F401
 
 import erbayes as eb
 from erbayes import columns as u
@@ -124,6 +124,18 @@ def test_spark_counts_as_memory_does(spark):  # noqa: F811
     with pytest.raises(eb.DataError, match="takes no second table, such as that of 'by'"):
         scan(frame, labels, **NAMED, seconds={"by": SecondSource(frame)})
     assert not spark.catalog.listTables()
+
+
+def test_postgresql_counts_as_memory_does(postgres):  # noqa: F811
+    prediction, labels, _ = population(2, 90, "hostile", lacking=0)
+    by = other(prediction, kind="hostile")
+    with postgres.cursor() as cursor:
+        cursor.execute('CREATE TABLE p (record text, cluster text COLLATE "C", other text)')
+        with cursor.copy("COPY p FROM STDIN") as copy:
+            for row in with_second(prediction, by).itertuples(index=False):
+                copy.write_row(row)
+    table = RunSQL(lambda sql: postgres.execute(sql).fetchall(), "p")
+    same(scan(table, labels, **NAMED, seconds=BESIDE), eb.Second.of(prediction, labels, by), labels)
 
 
 def test_clusters_that_are_alike_leave_the_database_as_one_row():

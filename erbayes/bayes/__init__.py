@@ -4,7 +4,7 @@ from .engine import Modelled
 from .fit import EXPECTED, Fit, NotConverged, fast, nuts, warm_up
 from .laws import OneOf
 from .model import RETENTION, SIZES, SizeModel
-from .outcomes import Bounded, Exactness, Leakage, Retention
+from .outcomes import Bounded, Exactness, Leakage, Retention, Threshold
 from .posterior import Saved
 from .priors import Level, Slope
 from .sizes import (
@@ -43,6 +43,7 @@ __all__ = [
     "SizeModel",
     "Slope",
     "Stack",
+    "Threshold",
     "Zeta",
     "fast",
     "nuts",

@@ -96,7 +96,29 @@ BOUNDED_DATA: dict[str, Datum] = {
 }
 """The additional data of a part in the place `bounded`, of one column that lies between bounds."""
 
-ALL_DATA = DATA | BOUNDED_DATA
+SECOND_DATA: dict[str, Datum] = {
+    "second": Datum("clusters of the second clustering in the bin", (BIN,)),
+    "second_records": Datum("their records", (BIN,)),
+    "sampled_entities": Datum("distinct sampled entities", (BIN,)),
+    "matched": Datum("distinct sampled entities that match one of these clusters", (BIN,)),
+    "out_of_reach": Datum("1 if no sampled entity of this size or larger matches a cluster, else 0", (BIN,)),
+    "left": Datum("clusters that can match an unsampled entity", (BIN,)),
+    "left_records": Datum("records of the clusters left", (BIN,)),
+    "left_true": Datum("pairs of records in one cluster left", (BIN,)),
+    "left_common": Datum("those of `left_true` in one predicted cluster", (BIN,)),
+    "left_foreign": Datum("pairs of a record of a cluster left with a foreign one, predicted", (BIN,)),
+    "pair_difference": Datum(
+        "how matched entities differ from their clusters: logs of the ratios of true links and of kept "
+        "shares, and the difference of foreign links as a share of the predicted",
+        ("pair",),
+    ),
+    "pair_error": Datum("standard errors of `pair_difference`", ("pair",)),
+    "pair_change": Datum("share of the records of matched entities by which these and their clusters differ"),
+    "pair_centre": Datum("mean log2 size of the entity of a true link of matched entities, in doublings"),
+}
+"""The additional data of every part if the model has a second clustering."""
+
+ALL_DATA = DATA | BOUNDED_DATA | SECOND_DATA
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +249,7 @@ def coords(data: Mapping[str, Any]) -> dict[str, Any]:
         "sampled_doubling": 2 ** data["sampled_doublings"],
         INTRUSION: np.exp2(data["log_intrusion"] + 3),
         "log_share": ["kept", "lost"],
+        "pair": ["true", "kept", "foreign"],
         "function": np.arange(RANK),
     }
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import BoolArray, FloatArray, IntArray
 from ..columns import COMMON_LINKS, PREDICTED_LINKS, RECORDS, Domain, Links, pairs
 from ..design import SelectedBySize
 from ..errors import NotIdentified, head
 from ..sample import Sample, need_sample
+from ..second import Second
 from ..units import KnownTotals, Units
 from .grid import INTRUSION, SizeGrid, basis, nearest
+from .matched import Matched
 
 REACH = 16.0
 """The grid of sizes ends at this many times the largest predicted cluster or sampled entity, or at N."""
@@ -36,7 +38,9 @@ class Entities:
     draws : int array, (u,)
         Number of draws of the entity.
     bin : int array, (u,)
-        Bin of its size on the grid.
+        Bin of its size on the grid, or of the size of the cluster of the second clustering that it matches.
+    matched : bool array, (u,)
+        True for those that match a cluster of the second clustering. Their errors are no data of the model.
     """
 
     size: FloatArray
@@ -44,6 +48,11 @@ class Entities:
     foreign: FloatArray
     draws: IntArray
     bin: IntArray
+    matched: BoolArray
+
+    def take(self, chosen: Any) -> Entities:
+        """Return some of the entities."""
+        return Entities(*(getattr(self, f.name)[chosen] for f in fields(self)))
 
     @property
     def several(self) -> Any:
@@ -92,6 +101,8 @@ class Evidence:
         Number of records N and of links \\|P\\| of the prediction.
     domain : Domain or None
         The records that the data are about; None for all.
+    matched : Matched or None
+        The second clustering of the model beside the sampled entities.
     """
 
     units: Units
@@ -101,6 +112,7 @@ class Evidence:
     records: float
     predicted_links: float
     domain: Domain | None = None
+    matched: Matched | None = None
 
     @property
     def where(self) -> str:
@@ -108,16 +120,24 @@ class Evidence:
         return "" if self.domain is None else f"{self.domain.variable} {self.domain}: "
 
     @classmethod
-    def of(cls, sample: Sample, domain: Domain | None = None, links: Links = Links.SHARED) -> Evidence:
+    def of(
+        cls,
+        sample: Sample,
+        domain: Domain | None = None,
+        links: Links = Links.SHARED,
+        second: Second | None = None,
+    ) -> Evidence:
         """Count the evidence of a sample of entities, or of those in a domain.
 
         Given their number, the draws that fell into a domain of whole entities are a sample of its entities
         by the same design. In a predicted cluster of m records the domain has m_g. With `Links.SHARED` this
         is the share m_g/m of a cluster of m records, so that the domain has Σ m_g (m - 1)/2 predicted links.
-        With `Links.INSIDE` it is a cluster of m_g records.
+        With `Links.INSIDE` it is a cluster of m_g records. A second clustering stands beside the entities.
 
         Raises
         ------
+        DataError
+            If the second clustering was counted with another prediction or other labels.
         NotIdentified
             Units that are not single entities, unknown totals of the prediction, a design under which the
             chance of an entity depends on more than its size, or a domain without a draw, whose entities
@@ -141,16 +161,26 @@ class Evidence:
                 "that the prediction lacks were kept: use Missing.OMIT"
             )
         draws = np.bincount(sample.expansion.unit, minlength=len(units))
+        if domain is not None and second is not None:
+            raise NotIdentified(
+                f"a size model of {domain.variable} {domain} takes no second clustering: fit a SizeModel() "
+                "without second="
+            )
         if domain is not None:
             inside, units = _of_domain(units, domain, links)
             draws = draws[inside]
         known, size, common = units.known, units.size, units.column(COMMON_LINKS)
         assert known is not None
         biased = known.size @ (known.size * known.count) / (known.size @ known.count)
-        largest = max(known.size.max(), size.max())
+        matched = None if second is None else Matched.of(sample, second)
+        largest = max(known.size.max(), size.max(), 0 if matched is None else matched.size.max())
         grid = SizeGrid.up_to(max(min(REACH * largest, known.total(RECORDS)), largest))
         foreign = 2 * (units.column(PREDICTED_LINKS) - common)
-        entities = Entities(size, common, np.maximum(foreign, 0), draws, grid.bin(size))
+        of_bin, by_second = size, np.zeros(len(size), dtype=bool)
+        if matched is not None:
+            by_second = matched.known
+            of_bin = np.where(by_second, matched.size[matched.cluster], size)
+        entities = Entities(size, common, np.maximum(foreign, 0), draws, grid.bin(of_bin), by_second)
         records, predicted = known.total(RECORDS), known.total(PREDICTED_LINKS)
         shared = {
             "size": grid.size,
@@ -166,8 +196,26 @@ class Evidence:
             "fixed_size": 1.0 if design.fixed_size else 0.0,
         }
         intrusion = INTRUSION[: int(nearest(INTRUSION, known.size[-1:])[0]) + 2]
-        counted = _counted(grid, intrusion, entities) | _of_prediction(grid, intrusion, known)
-        return cls(units, grid, entities, shared | counted, records, predicted, domain)
+        counted = _drawn(grid, entities) | _counted(grid, intrusion, entities.take(~entities.matched))
+        of_prediction = _of_prediction(grid, intrusion, known)
+        if matched is not None:
+            of_prediction |= matched.data(sample, grid) | {
+                "sampled_entities": np.bincount(entities.bin, minlength=len(grid.size)),
+            }
+        data = shared | counted | of_prediction
+        return cls(units, grid, entities, data, records, predicted, domain, matched)
+
+
+def _drawn(grid: SizeGrid, entities: Entities) -> dict[str, Any]:
+    """Count the draws of each size, and the links of the sampled entities."""
+    return {
+        "drawn": np.bincount(entities.bin, entities.draws, len(grid.size)).astype(np.int64),
+        "draws": int(entities.draws.sum()),
+        "sampled_records": float(entities.size.sum()),
+        "sampled_true_links": float(pairs(entities.size).sum()),
+        "sampled_common_links": float(entities.links.sum()),
+        "sampled_foreign": float(entities.foreign.sum()),
+    }
 
 
 def _of_domain(units: Units, domain: Domain, links: Links) -> tuple[IntArray, Units]:
@@ -196,7 +244,7 @@ def _of_domain(units: Units, domain: Domain, links: Links) -> tuple[IntArray, Un
 
 
 def _counted(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[str, Any]:
-    """Count the sufficient statistics of the sampled entities, in each bin of size."""
+    """Count the sufficient statistics of the errors of entities, in each bin of size."""
     J, bins = len(grid.size), entities.bin
 
     def total(included: Any, weights: Any = None) -> Any:
@@ -213,8 +261,6 @@ def _counted(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[
     n = np.bincount(met_bin, minlength=len(intrusion))
     mean = np.bincount(met_bin, entities.rate[met], len(intrusion)) / np.maximum(n, 1)
     return {
-        "drawn": total(anyone, entities.draws.astype(float)).astype(np.int64),
-        "draws": int(entities.draws.sum()),
         "several": total(several),
         "intact": total(several & ~entities.broken),
         "broken": total(broken),
@@ -230,15 +276,11 @@ def _counted(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[
         "in_doubling": doubling,
         "doubling_x": np.arange(doubling[-1] + 1) + 0.5,
         "intrusion_value": np.where(n > 0, mean, intrusion),
-        "sampled_records": float(entities.size.sum()),
-        "sampled_true_links": float(pairs(entities.size).sum()),
-        "sampled_common_links": float(entities.links.sum()),
-        "sampled_foreign": float(entities.foreign.sum()),
     }
 
 
-def _of_prediction(grid: SizeGrid, intrusion: FloatArray, known: KnownTotals) -> dict[str, Any]:
-    """Smooth histograms of the prediction, as log weights: clusters by size, and records by intrusion."""
+def _clusters(grid: SizeGrid, known: KnownTotals) -> FloatArray:
+    """Return the log of the smoothed number of clusters by size, carried past the largest one, (J,)."""
     span = np.log2((grid.lower + grid.width) / grid.lower)
     clusters = _smoothed(grid.x, span, np.log2(known.size), known.count)
     predicted, density = grid.x <= np.log2(known.size.max()), clusters / span
@@ -250,7 +292,11 @@ def _of_prediction(grid: SizeGrid, intrusion: FloatArray, known: KnownTotals) ->
     # Past the largest predicted cluster the histogram falls on at this slope, a little steeper to be safe.
     edge = np.flatnonzero(predicted)[-1]
     beyond = max(density[edge], 1e-3) * np.exp((slope - 0.5) * (grid.x - grid.x[edge])) * span
-    clusters = np.where(predicted, np.maximum(clusters, 1e-6), np.maximum(beyond, 1e-12))
+    return np.log(np.where(predicted, np.maximum(clusters, 1e-6), np.maximum(beyond, 1e-12)))
+
+
+def _of_prediction(grid: SizeGrid, intrusion: FloatArray, known: KnownTotals) -> dict[str, Any]:
+    """Smooth histograms of the prediction, as log weights: clusters by size, and records by intrusion."""
     v, merged = np.log2(intrusion), known.size > 1
     neighbours, count = np.maximum(known.size[merged] - 1, 1), (known.size * known.count)[merged]
     exposure = _smoothed(v, np.where(v > -0.25, 1.0, 1e-9), np.log2(neighbours), count)
@@ -259,7 +305,7 @@ def _of_prediction(grid: SizeGrid, intrusion: FloatArray, known: KnownTotals) ->
     below = exposure[np.searchsorted(v, 0.0)] * 2 ** (v / 2)
     exposure = np.where(v < 0, below, np.maximum(exposure, exposure.sum() * 1e-6))
     return {
-        "log_predicted": np.log(clusters),
+        "log_predicted": _clusters(grid, known),
         "log_exposure": np.log(exposure),
         "log_intrusion": v - 3,
         "intrusion_basis": basis(v),

@@ -11,6 +11,8 @@ from ..arrays import FloatArray
 from ..columns import TRUE_LINKS, pairs
 from ..metrics import pairwise_precision, pairwise_recall
 from .laws import OneOf
+from .matched import FEWEST
+from .population import of_clusters
 
 if TYPE_CHECKING:
     from .fit import Fit
@@ -44,8 +46,11 @@ class Unseen:
         seen = np.isin(np.arange(len(s)), data["sampled"])
         larger = s > fit.evidence.entities.size.max()
         true, false = number * pairs(s), number * s * fit.by_size["foreign"]
-        all_true = np.maximum(true.sum(-1) + data["sampled_true_links"], 1.0)
-        all_false = np.maximum(false.sum(-1) + data["sampled_foreign"], 1e-300)
+        all_true, all_false = np.maximum(fit.population.true, 1.0), false.sum(-1) + data["sampled_foreign"]
+        if "stands" in fit.by_size:
+            foreign = of_clusters(fit.by_size, data)[2] / np.maximum(data["left"], 1)
+            all_false = all_false + (fit.population.standing * foreign).sum(-1)
+        all_false = np.maximum(all_false, 1e-300)
         return cls(
             true[..., ~seen & ~larger].sum(-1) / all_true,
             true[..., ~seen & larger].sum(-1) / all_true,
@@ -55,7 +60,7 @@ class Unseen:
 
 def explained(fit: Fit, level: float) -> str:
     """Return the text of `Fit.explain`."""
-    return "\n\n".join([*_sample(fit), *_prediction(fit), *_priors(fit, level)])
+    return "\n\n".join([*_sample(fit), *_prediction(fit), *_second(fit), *_priors(fit, level)])
 
 
 def _sample(fit: Fit) -> list[str]:
@@ -80,6 +85,30 @@ def _prediction(fit: Fit) -> list[str]:
         f"{known.size.max():,.0f} records, and {links.sum():,.0f} links. {_share(beyond)} of its links are "
         f"in clusters of more than {largest:,.0f} records, the size of the largest sampled entity. "
         "The right and the false links of every posterior draw add up to this number of links."
+    ]
+
+
+def _second(fit: Fit) -> list[str]:
+    """Return sentences about what is taken from the second clustering, if there is one."""
+    matched, e = fit.evidence.matched, fit.evidence.entities
+    if matched is None:
+        return []
+    first = (
+        f"The second clustering {matched.second.name!r} has {matched.second.count.sum():,.0f} clusters of "
+        f"up to {matched.size.max():,.0f} records. "
+    )
+    if not matched.used:
+        return [
+            f"{first}Fewer than {FEWEST} of them, of two records or more, match a sampled entity, so that "
+            "nothing is taken from it."
+        ]
+    share = fit.by_second
+    taken, out_of_reach = _percent(share.sum(-1)), _percent(share @ fit.evidence.data["out_of_reach"])
+    return [
+        f"{first}{e.matched.sum():,} of {len(e.size):,} sampled entities match one: more than half of the "
+        f"records of both are common. {taken} of the true links are taken from its clusters that stand for "
+        f"entities outside the sample, and {out_of_reach} from those larger than any that a sampled entity "
+        "matches."
     ]
 
 

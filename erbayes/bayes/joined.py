@@ -84,12 +84,13 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
     first, *others = parts.values()
     C, K = next(iter(first.by_size.values())).shape[:2]
     chain, draw = np.arange(C)[:, None], np.broadcast_to(np.arange(K), (C, K))
-    rest = unsampled(first.by_size["entities"], data)
+    rest = unsampled(first.by_size["entities"], data, first.by_size.get("stands"))
     tied = {k: (i, v) for i, p in enumerate(others) for k, v in p.by_size.items() if k in TIED}
     partners = rng.permuted(np.broadcast_to(draw, (PARTNERS, len(others), C, K)), axis=-1)
     log_w = np.empty((C, K, PARTNERS))
     for j, partner in enumerate(partners):
-        links = Links.of(rest, {k: v[chain, partner[i]] for k, (i, v) in tied.items()}, data)
+        partners_by_size = {k: v[chain, partner[i]] for k, (i, v) in tied.items()}
+        links = Links.of(rest, first.by_size | partners_by_size, data)
         log_w[..., j] = log_density_of_total(links, np.log, np.log(data["predicted_links"]))
     w, khat = smoothed(log_w.ravel())
     pairs = np.stack([resampled(of_chain / of_chain.sum(), K, rng) for of_chain in w.reshape(C, -1)])

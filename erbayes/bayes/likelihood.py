@@ -1,12 +1,13 @@
 """The likelihood of each sampled entity, factor by factor, and predictions of the same observations.
 
-An entity has up to five observations. Each has a factor, given the observations before it:
+An entity has up to six observations. Each has a factor, given the observations before it:
 
 1. its size
 2. whether it is broken
 3. if it is broken, the share of its links that it keeps
 4. whether it meets a foreign record
 5. if it meets some, their number per record
+6. whether it matches a cluster of the second clustering, if there is one; it has no observations 2 to 5 then
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ DIMS = {
     "size": "entity",
     "broken": "entity_of_several",
     "share": "broken_entity",
-    "met": "entity",
+    "met": "modelled_entity",
     "rate": "met_entity",
+    "matched": "entity",
 }
 """Dimension of each factor, along the sampled entities that have the observation."""
 TINY, NEARLY = 1e-300, 1 - 1e-15
@@ -214,12 +216,12 @@ def factors(
     Returns
     -------
     dict, name -> Factor
-        size, broken, share, met and rate, without those that no sampled entity has. share is of broken
-        entities of 3 records or more: the share of links kept, of the most that such an entity can keep.
+        size, broken, share, met, rate and matched, without those that no sampled entity has. share is of
+        broken entities of 3 records or more: the share of links kept, of the most that one can keep.
     """
-    e, bins = entities, entities.bin
-    several, met = np.flatnonzero(e.several), np.flatnonzero(e.foreign > 0)
-    broken = np.flatnonzero(e.broken & (e.size > 2))
+    e, bins, rest = entities, entities.bin, ~entities.matched
+    several, met = np.flatnonzero(e.several & rest), np.flatnonzero((e.foreign > 0) & rest)
+    broken, modelled = np.flatnonzero(e.broken & (e.size > 2) & rest), np.flatnonzero(rest)
     intrusion = nearest(np.exp2(data["log_intrusion"] + 3), e.rate[met])
     anyone, number = np.arange(len(bins)), by_size["entities"]
     all_factors: dict[str, Factor] = {
@@ -238,7 +240,7 @@ def factors(
             by_size["share_mean"][..., bins[broken]],
             by_size["share_precision"][..., bins[broken]],
         ),
-        "met": Event(anyone, (e.foreign > 0).astype(int), by_size["met"][..., bins]),
+        "met": Event(modelled, (e.foreign > 0)[rest].astype(int), by_size["met"][..., bins[rest]]),
         "rate": Rate(
             met,
             data["in_doubling"][bins[met]],
@@ -247,4 +249,7 @@ def factors(
             data["intrusion_value"],
         ),
     }
+    if "stands" in by_size:
+        chance = data["second"] * by_size["stands"] / number
+        all_factors["matched"] = Event(anyone, e.matched.astype(int), chance[..., bins])
     return {name: factor for name, factor in all_factors.items() if len(factor.entity)}

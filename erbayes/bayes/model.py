@@ -9,13 +9,14 @@ from typing import Any
 import pymc as pm
 import pytensor.tensor as pt
 
+from ..second import Second
 from .contract import LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
 from .evidence import Evidence
 from .laws import OneOf, laws
-from .outcomes import Bounded, Exactness, Leakage, Retention
+from .outcomes import Bounded, Exactness, Leakage, Retention, Threshold, curve
 from .parts import COMPILER
 from .population import Links, unsampled
-from .priors import Level, Slope, counts, normalised
+from .priors import Level, Prior, Slope, counts, normalised, variable
 from .sizes import PredictionInformed, SizeFamily
 
 
@@ -44,6 +45,97 @@ class Sizes:
         return {"entities": data["records"] * pt.exp(of_records) / data["size"]}
 
 
+@dataclass(frozen=True, slots=True)
+class WithSecond:
+    """The part for sizes if there is a second clustering: its clusters that stand for entities, and the rest.
+
+    A cluster stands for an entity if more than half of their records, taken together, are in both. It does so
+    with a probability that depends on its size s:
+
+        P(stands) = 1/(1 + e^(h(s)))
+
+    h is a line in log2 s plus a smooth function. Single records have an h of their own. The sampled entities
+    that match a cluster show h. No sampled entity shows whether clusters larger than any that is matched
+    stand: their probability is lower by a share of its own, the doubt.
+
+    The other records are a share ε of all. A share 1 - ε of them lies in entities of the sizes of predicted
+    clusters, and a share ε in entities whose sizes follow a family. So the family holds alone if no cluster
+    stands for an entity.
+
+    An entity differs from the cluster that stands for it. Three differences describe its links: logs of the
+    ratios of true links and of kept shares, and the difference of foreign links as a share of the predicted.
+    Their means are known from matched pairs, with the error of the jackknife. They may change with size,
+    faster if entities and clusters differ by more records.
+
+    Parameters
+    ----------
+    family : SizeFamily
+    single : Prior
+        h of single records.
+    level : Prior
+        h at the mean log2 size of the sampled entities.
+    slope : Prior
+        Slope of h per doubling of size.
+    amplitude : float
+        Prior scale of the smooth part of h. Above 0.
+    doubt : Prior
+        Logit of the doubt.
+    difference : Prior
+        Each of the three mean differences.
+    change : Prior
+        Change of each difference per doubling of size, if pairs differ by all of their records.
+    """
+
+    family: SizeFamily
+    single: Prior = Level(-1.5, 2.0)
+    level: Prior = Level(-1.5, 2.0)
+    slope: Prior = Slope(-0.2, 0.2)
+    amplitude: float = 0.5
+    doubt: Prior = Level(-2.0, 3.0)
+    difference: Prior = Slope(0.0, 0.1)
+    change: Prior = Slope(0.0, 0.3)
+
+    @property
+    def title(self) -> str:
+        """Name of the family in messages."""
+        return title(self.family)
+
+    def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Create the part in a PyMC model, and return its quantities by size (see `contract.Part`)."""
+        h = curve("fails", self.level, variable(self.slope, "fails_slope"), self.amplitude)
+        single = variable(self.single, "fails_single")
+        log_odds = pt.switch(data["size"] > 1, h(data), single)
+        doubt = pm.math.sigmoid(variable(self.doubt, "fails_out_of_reach"))
+        stands = pm.math.sigmoid(-log_odds) * (1 - doubt * data["out_of_reach"])
+        size, standing = data["size"], data["second"] * stands
+        as_predicted = pt.exp(normalised(data["log_predicted"] + pt.log(size)))
+        others = 1 - (data["second_records"] * stands).sum() / data["records"]
+        weights = tensor(self.family.log_weights(data), "log_weights", self.title)
+        of_family = pt.exp(normalised(weights + pt.log(size)))
+        rest = data["records"] * others * (others * of_family + (1 - others) * as_predicted) / size
+        entities = rest + standing
+        log_p = normalised(pt.log(entities) + pt.log(data["selection"]))
+        counts("drawn_sizes", data["draws"], log_p, data["drawn"], dims="entity_size")
+        chance = (standing / entities).clip(1e-12, 1 - 1e-12)
+        pm.Binomial("matched_entities", data["sampled_entities"], chance, observed=data["matched"])
+        names = ("true", "kept", "foreign")
+        at_pairs = [variable(self.difference, f"pair_{name}") for name in names]
+        mean, error = pt.stack(at_pairs), data["pair_error"]
+        pm.Normal("pair_differences", mean, error, observed=data["pair_difference"])
+        doublings = data["pair_change"] * (data["x"] - data["pair_centre"])
+        true, kept, foreign = (
+            level + variable(self.change, f"pair_{name}_slope") * doublings
+            for name, level in zip(names, at_pairs, strict=True)
+        )
+        return {
+            "entities": entities,
+            "stands": stands,
+            "stands_true": pt.exp(true),
+            "stands_kept": pt.exp(kept),
+            "stands_foreign": foreign,
+        }
+
+
 SIZES = OneOf(
     {
         "predicted": PredictionInformed(),
@@ -56,28 +148,22 @@ RETENTION = OneOf(
     {
         "usual": Retention(),
         "uneven": Retention(
-            precision_level=Level(1.0, 0.8),
-            precision_slope=Slope(0.0, 0.15),
-            break_slope=Slope(0.1, 0.2),
-            share_slope=Slope(0.0, 0.3),
-            break_amplitude=0.4,
-            share_amplitude=0.6,
+            precision_level=Level(1.0, 1.0),
+            precision_slope=Slope(0.0, 0.3),
+            break_slope=Slope(0.1, 0.4),
+            share_slope=Slope(0.0, 0.5),
+            break_amplitude=1.0,
+            share_amplitude=1.0,
         ),
-        "bounded": Retention(
-            precision_level=Level(1.2, 0.8),
-            precision_slope=Slope(0.0, 0.1),
-            break_slope=Slope(0.5, 0.25),
-            share_slope=Slope(-0.6, 0.2),
-            break_amplitude=0.8,
-        ),
+        "threshold": Threshold(),
     },
-    {"usual": 0.88, "uneven": 0.1, "bounded": 0.02},
+    {"usual": 0.67, "uneven": 0.3, "threshold": 0.03},
 )
 """Default laws of retention.
 
 - usual: small entities show the links that large ones keep
 - uneven: large entities keep more or less than small ones show, and differ among each other
-- bounded: pieces are not larger in larger entities, so that giants keep next to nothing
+- threshold: entities above some size are cut, whatever happens below it
 """
 
 
@@ -97,6 +183,10 @@ class SizeModel:
     bounded : Part
         Columns that lie between bounds if an entity errs: pieces, B³ precision and others of
         `outcomes.BETWEEN`.
+    second : Second, optional
+        A second clustering of the same records, counted by `Second.of` with the prediction and the labels of
+        the sample. Its clusters stand for entities with a chance that the sample teaches (`WithSecond`). The
+        other parts then describe the entities for which none stands.
 
     Examples
     --------
@@ -111,6 +201,7 @@ class SizeModel:
     leakage: Part = field(default_factory=Leakage)
     exactness: Part = field(default_factory=Exactness)
     bounded: Part = field(default_factory=Bounded)
+    second: Second | None = None
 
     @property
     def tied(self) -> dict[str, Part]:
@@ -119,11 +210,13 @@ class SizeModel:
             place: self._placed(place, getattr(self, place)) for place in ("sizes", "retention", "leakage")
         }
 
-    @staticmethod
-    def _placed(place: str, part: Any) -> Part:
+    def _placed(self, place: str, part: Any) -> Part:
         """Return a part in its place. If it follows one of several laws, each is in that place."""
-        family = place == "sizes"
-        placed = {k: PlacedPart(place, Sizes(v) if family else v) for k, v in laws(part).laws.items()}
+        placed_laws = laws(part).laws
+        if place == "sizes":
+            sizes = Sizes if self.second is None else WithSecond
+            placed_laws = {name: sizes(family) for name, family in placed_laws.items()}
+        placed = {name: PlacedPart(place, law) for name, law in placed_laws.items()}
         return OneOf(placed, part.weights) if isinstance(part, OneOf) else placed[""]
 
     @property
@@ -136,7 +229,8 @@ class SizeModel:
         with COMPILER, pm.Model(coords=coords(evidence.data), model=None) as model:
             data = as_pymc(evidence.data)
             by_size = {k: v for part in self.tied.values() for k, v in part.given_size(data).items()}
-            links = Links.of(unsampled(by_size["entities"], data), by_size, data)
+            rest = unsampled(by_size["entities"], data, by_size.get("stands"))
+            links = Links.of(rest, by_size, data)
             pm.Normal(
                 "log_predicted_links",
                 pt.log(links.predicted),

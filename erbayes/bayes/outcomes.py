@@ -163,42 +163,157 @@ class Retention:
 
     def given_size(self, data: Tensors) -> dict[str, Any]:
         """Create the part in a PyMC model, and return its quantities by size (see `contract.Part`)."""
+        return retained(data, self.curves(), self.unbroken)
+
+    def curves(self) -> ErrorCurves:
+        """Create the priors in a PyMC model, and return the functions of size that they make."""
         delta = variable(self.precision_slope, "precision_slope")
         beta = variable(self.break_slope, "break_slope") + delta
         mu = np.log(2) * pt.tanh(beta / SMALL_PIECES) + variable(self.share_slope, "share_slope")
         i = curve("break", self.break_level, beta, self.break_amplitude)
         of_one_piece = curve("share", self.share_level, mu, self.share_amplitude)
         grain = variable(self.share_grain, "share_grain")
-        spread = precision("precision", self.precision_level, delta)
+        return ErrorCurves(
+            i,
+            lambda data: of_one_piece(data) - log_pieces(i(data)) + grain / pt.maximum(data["size"] - 1, 1.0),
+            line("precision", self.precision_level, delta),
+        )
 
-        def share(data: Tensors) -> Any:
-            m = of_one_piece(data) - log_pieces(i(data)) + grain / pt.maximum(data["size"] - 1, 1.0)
-            return pm.math.sigmoid(m)
 
-        def share_of_steps(data: Tensors) -> Any:
-            return open_mean(share(data), pt.maximum(data["size"] - 2, 0.0))
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Part for retention if the prediction cuts entities above some size, as a matcher that caps its blocks.
 
-        sampled = sampled_bins(data)
-        broken = sampled["several"] - sampled["intact"]
-        unbroken, log_unbroken = flawless("unbroken", self.unbroken, broken)
-        events("broken_entities", sampled["several"], pt.switch(unbroken, NEVER, i(sampled)), broken)
-        mean, precisions = share_of_steps(sampled), spread(sampled)
-        beta_shares("kept_shares", sampled["broken"], mean, precisions, sampled["shares"])
-        s, mean = data["size"], share(data)
-        intact = pt.exp(-pt.exp(pt.switch(unbroken, NEVER, i(data))))
-        most = pt.switch(s > 2, (s - 2) / s, 0.0)
-        square = mean**2 + mean * (1 - mean) / (spread(data) + 1)
-        kept = pt.switch(s > 1, intact + (1 - intact) * most * mean, 1.0)
-        kept_square = pt.switch(s > 1, intact + (1 - intact) * most**2 * square, 1.0)
-        whole = pt.switch(s > 1, intact, 1.0)
-        return {
-            "intact": whole,
-            "kept": kept,
-            "kept_square": kept_square,
-            "share_mean": share_of_steps(data),
-            "share_precision": spread(data),
-            LOG_FLAWLESS: log_unbroken,
-        }
+    Below the threshold τ, entities follow a `Retention`. Above it, the chance to break, the share of links
+    that a broken entity keeps and the precision of shares have values of their own:
+
+        log(-log P(intact)) = i
+        w ~ Beta(mean 1/(1 + e^(-m - μ (log2 s - τ))), precision e^d)
+
+    The change from one law to the other takes about a doubling of size.
+
+    Parameters
+    ----------
+    below : Retention
+        Law of entities below the threshold. Its `unbroken` is that of all entities.
+    threshold : Prior
+        τ, less log2 of the mean size of a random record's predicted cluster.
+    break_level, share_level, precision_level : Prior
+        i, m and d. That of d has heavy tails: giants may be cut alike, as into three pieces of the same size.
+    share_slope : Prior
+        μ, the change of the logit of w per doubling of size. If pieces have the same size in all entities, it
+        is -log 2.
+
+    Examples
+    --------
+    >>> from erbayes.bayes import Retention, SizeModel, Threshold
+    >>> SizeModel(retention=Threshold(below=Retention(unbroken=0.0))).retention.share_level
+    Level(mean=-0.5, sd=1.2)
+    """
+
+    below: Retention = Retention()
+    threshold: Prior = Level(1.0, 1.5)
+    break_level: Prior = Level(1.0, 1.0)
+    share_level: Prior = Level(-0.5, 1.2)
+    share_slope: Prior = Slope(-0.3, 0.3)
+    precision_level: Prior = Slope(1.5, 1.0)
+
+    def given_size(self, data: Tensors) -> dict[str, Any]:
+        """Create the part in a PyMC model, and return its quantities by size (see `contract.Part`)."""
+        below = self.below.curves()
+        place = data["log_biased_mean"] / np.log(2) + variable(self.threshold, "threshold")
+        i, m, d = (
+            variable(prior, f"giant_{name}")
+            for name, prior in (
+                ("break", self.break_level),
+                ("share", self.share_level),
+                ("precision", self.precision_level),
+            )
+        )
+        mu = variable(self.share_slope, "giant_share_slope")
+
+        def switched(low: ByBin, high: ByBin) -> ByBin:
+            def by_bin(data: Tensors) -> Any:
+                above = pm.math.sigmoid((data["x"] - place) / CHANGE)
+                return (1 - above) * low(data) + above * high(data)
+
+            return by_bin
+
+        curves = ErrorCurves(
+            switched(below.broken, lambda _: i),
+            switched(below.share, lambda data: m + mu * (data["x"] - place)),
+            switched(below.precision, lambda _: d),
+        )
+        return retained(data, curves, self.below.unbroken)
+
+
+CHANGE = 0.25
+"""Scale of the change at a threshold, in doublings."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCurves:
+    """Functions of the data of a part that describe retention. Each returns one value per bin of size, (J,).
+
+    Attributes
+    ----------
+    broken : callable
+        Log hazard that an entity is broken.
+    share : callable
+        Logit of the mean share of links that a broken entity keeps.
+    precision : callable
+        Log precision of this share.
+    """
+
+    broken: ByBin
+    share: ByBin
+    precision: ByBin
+
+
+def retained(data: Tensors, curves: ErrorCurves, unbroken: float) -> dict[str, Any]:
+    """Add broken entities and the links that they keep to the likelihood, and return quantities by size.
+
+    Parameters
+    ----------
+    data : mapping, name -> tensor
+    curves : ErrorCurves
+    unbroken : float in [0, 1]
+        Prior probability that the prediction breaks no entity of the population.
+
+    Returns
+    -------
+    dict, name -> tensor
+        The quantities of a part for retention (`contract.RETURNED`).
+    """
+
+    def share(data: Tensors) -> Any:
+        return pm.math.sigmoid(curves.share(data))
+
+    def share_of_steps(data: Tensors) -> Any:
+        return open_mean(share(data), pt.maximum(data["size"] - 2, 0.0))
+
+    def spread(data: Tensors) -> Any:
+        return pt.exp(pt.clip(curves.precision(data), -MOST_PRECISE, MOST_PRECISE))
+
+    sampled = sampled_bins(data)
+    broken = sampled["several"] - sampled["intact"]
+    unbroken_state, log_unbroken = flawless("unbroken", unbroken, broken)
+    log_hazard = pt.switch(unbroken_state, NEVER, curves.broken(sampled))
+    events("broken_entities", sampled["several"], log_hazard, broken)
+    mean, precisions = share_of_steps(sampled), spread(sampled)
+    beta_shares("kept_shares", sampled["broken"], mean, precisions, sampled["shares"])
+    s, mean = data["size"], share(data)
+    intact = pt.exp(-pt.exp(pt.switch(unbroken_state, NEVER, curves.broken(data))))
+    most = pt.switch(s > 2, (s - 2) / s, 0.0)
+    square = mean**2 + mean * (1 - mean) / (spread(data) + 1)
+    return {
+        "intact": pt.switch(s > 1, intact, 1.0),
+        "kept": pt.switch(s > 1, intact + (1 - intact) * most * mean, 1.0),
+        "kept_square": pt.switch(s > 1, intact + (1 - intact) * most**2 * square, 1.0),
+        "share_mean": share_of_steps(data),
+        "share_precision": spread(data),
+        LOG_FLAWLESS: log_unbroken,
+    }
 
 
 def beta_shares(name: str, n: Any, mean: Any, precision: Any, observed: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, IntArray
 
 FLOOR = 0.01
 """Smallest relative standard deviation of the known number of predicted links. It keeps posteriors smooth."""
@@ -45,7 +45,27 @@ class Links:
 
     @classmethod
     def of(cls, rest: Any, by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Links:
-        """Add the links of the sampled entities to those expected of the `rest`, by size, (..., J)."""
+        """Add the links of the sampled entities to those expected of the `rest`, by size, (..., J).
+
+        If there is a second clustering, links of its clusters that stand for entities are added.
+        """
+        own = cls._of_rest(rest, by_size, data)
+        if "stands" not in by_size:
+            return own
+        p, (true, common, foreign) = by_size["stands"], of_clusters(by_size, data)
+        spread = p * (1 - p) / data["left"].clip(1, np.inf)
+        return cls(
+            own.true + (p * true).sum(-1),
+            own.common + (p * common).sum(-1),
+            own.false + (p * foreign).sum(-1) / 2,
+            own.common_variance + (spread * common**2).sum(-1),
+            own.false_variance + (spread * foreign**2).sum(-1) / 4,
+            own.covariance + (spread * common * foreign).sum(-1) / 2,
+            own.kept_variance,
+        )
+
+    @classmethod
+    def _of_rest(cls, rest: Any, by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Links:
         s = data["size"]
         c2, kept, square = s * (s - 1) / 2, by_size["kept"], by_size["kept_square"]
         foreign, foreign_square = by_size["foreign"], by_size["foreign_square"]
@@ -86,14 +106,30 @@ def chance_undrawn(entities: Any, data: Mapping[str, Any]) -> Any:
     return repeats * (1 - p.clip(0, 1)) ** n + (1 - repeats) * (1 - n * p).clip(0, 1)
 
 
-def unsampled(entities: Any, data: Mapping[str, Any]) -> Any:
+def of_clusters(by_size: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    """Return true, common and foreign links of the clusters left, by size, (..., J).
+
+    They are those that entities would have in their place (see `model.WithSecond`).
+    """
+    true = data["left_true"] * by_size["stands_true"]
+    kept = (data["left_common"] / data["left_true"].clip(1, np.inf) * by_size["stands_kept"]).clip(0, 1)
+    predicted = 2 * data["left_common"] + data["left_foreign"]
+    return true, true * kept, (data["left_foreign"] + by_size["stands_foreign"] * predicted).clip(0, np.inf)
+
+
+def unsampled(entities: Any, data: Mapping[str, Any], stands: Any = None) -> Any:
     """Return the expected number of entities outside the sample, by size, (..., J).
 
     It is M_s (1 - π_s). M_s is the expected number of entities of size s, and π_s the chance that the design
     draws one of them. The numbers are scaled so that their records and the sample's add to N.
+
+    With a second clustering, `stands` is the chance that one of its clusters of each size stands for an
+    entity, (..., J). Entities and records of such clusters are then left out.
     """
-    rest = entities * chance_undrawn(entities, data)
-    records = data["records"] - data["sampled_records"]
+    rest, records = entities * chance_undrawn(entities, data), data["records"] - data["sampled_records"]
+    if stands is not None:
+        rest = rest * (1 - data["second"] * stands / entities).clip(0, 1)
+        records = (records - (stands * data["left_records"]).sum(-1)).clip(0, np.inf)
     return rest * (records / ((rest * data["size"]).sum(-1) + 1e-200))[..., None]
 
 
@@ -110,12 +146,15 @@ class Completed:
     Attributes
     ----------
     number : float array, (..., J)
-        Unsampled entities of each size.
+        Unsampled entities of each size, without those for which a cluster of the second clustering stands.
+    standing : float array, (..., J)
+        Clusters of the second clustering that stand for unsampled entities, by size.
     true, common, false : float arrays, (...)
         Number of true links, of common links, and of false predicted links.
     """
 
     number: FloatArray
+    standing: FloatArray
     true: FloatArray
     common: FloatArray
     false: FloatArray
@@ -126,10 +165,12 @@ def completed(
 ) -> Completed:
     """Draw a finite population for each posterior draw.
 
-    The number of unsampled entities of each size is Poisson. Their mean share of links kept is normal, and
-    their foreign links are gamma distributed, with the moments of the model. `tries` populations are drawn
-    for each posterior draw. One of them is chosen at random: its weight is larger if its predicted links are
-    near \\|P\\|. Nothing is drawn if all entities are sampled.
+    The numbers of intact and of broken unsampled entities of each size are Poisson. Broken entities keep a
+    share of their links whose mean is beta distributed. Foreign links are gamma distributed. Both have the
+    moments of the model. `tries` populations are drawn for each posterior draw. One of them is chosen at
+    random: its weight is larger if its predicted links are near \\|P\\|. Nothing is drawn if all entities
+    are sampled. With a second clustering, the number of its clusters that stand for entities is binomial.
+    Their links are known, up to the mean differences of pairs.
 
     Parameters
     ----------
@@ -145,20 +186,57 @@ def completed(
     -------
     Completed
     """
-    s, expected = data["size"], unsampled(by_size["entities"], data)
+    s, expected = data["size"], unsampled(by_size["entities"], data, by_size.get("stands"))
     c2 = s * (s - 1) / 2
-    kept, foreign = by_size["kept"], by_size["foreign"]
-    spread = np.sqrt(np.maximum(by_size["kept_square"] - kept**2, 0))
+    intact, foreign = by_size["intact"], by_size["foreign"]
     shape = foreign**2 / np.maximum(by_size["foreign_square"] - foreign**2, 1e-12 * foreign**2 + 1e-300)
-    number = rng.poisson(expected, (tries, *expected.shape)).astype(float)
-    mean = kept + spread / np.sqrt(np.maximum(number, 1)) * rng.standard_normal(number.shape)
+    expected = np.broadcast_to(expected, (tries, *expected.shape))
+    standing = np.zeros_like(expected)
+    known_true, known_common, known_foreign = np.zeros((3, 1))
+    if "stands" in by_size:
+        left = data["left"].astype(np.int64)
+        standing = rng.binomial(left, by_size["stands"], expected.shape).astype(float)
+        # Records of clusters that stand for no entity, beyond those expected, belong to other entities.
+        records = (left * by_size["stands"] - standing) @ (data["left_records"] / np.maximum(left, 1))
+        others = np.maximum(expected @ s, 1e-200)
+        expected = expected * (np.maximum(others + records, 0) / others)[..., None]
+        known_true, known_common, known_foreign = (
+            np.einsum("...j,...j", standing, links / np.maximum(left, 1))
+            for links in of_clusters(by_size, data)
+        )
+    whole = rng.poisson(expected * intact)
+    broken = rng.poisson(expected * (1 - intact))
+    number = (whole + broken).astype(float)
+    kept = whole + broken * _mean_share(broken, by_size, rng)
     gamma = rng.standard_gamma(number * shape)
     scale = s * foreign / np.where(shape > 0, shape, 1)
-    true = number @ c2 + data["sampled_true_links"]
-    common = (number * np.clip(mean, 0, 1)) @ c2 + data["sampled_common_links"]
-    false = (np.einsum("...j,...j", scale, gamma) + data["sampled_foreign"]) / 2
-    distance = (np.log(common + false) - np.log(data["predicted_links"])) / NEAR
+    true = number @ c2 + data["sampled_true_links"] + known_true
+    common = kept @ c2 + data["sampled_common_links"] + known_common
+    false = (np.einsum("...j,...j", scale, gamma) + data["sampled_foreign"] + known_foreign) / 2
+    distance = (np.log(np.maximum(common + false, 0.5)) - np.log(data["predicted_links"])) / NEAR
     # The largest of log weights plus Gumbel noise is a draw with these weights.
     chosen = np.argmax(-0.5 * distance**2 + rng.gumbel(size=distance.shape), axis=0)[None]
-    number = np.take_along_axis(number, chosen[..., None], 0)[0]
-    return Completed(number, *(np.take_along_axis(v, chosen, 0)[0] for v in (true, common, false)))
+    number, standing = (np.take_along_axis(v, chosen[..., None], 0)[0] for v in (number, standing))
+    true, common, false = (np.take_along_axis(v, chosen, 0)[0] for v in (true, common, false))
+    return Completed(number, standing, true, common, false)
+
+
+MANY = 30
+"""Number of broken entities above which the mean of their shares is normal."""
+
+
+def _mean_share(broken: IntArray, by_size: Mapping[str, FloatArray], rng: np.random.Generator) -> FloatArray:
+    """Draw the mean share of links that a number of broken entities keep, (tries, ..., J).
+
+    The mean is beta distributed, or normal if there are many. Its mean is that of the model, and its variance
+    that of the model divided by the number. A single broken giant therefore keeps any share from 0 to 1.
+    """
+    intact = by_size["intact"]
+    mean = np.clip((by_size["kept"] - intact) / (1 - intact + 1e-300), 0, 1)
+    variance = np.maximum((by_size["kept_square"] - intact) / (1 - intact + 1e-300) - mean**2, 0)
+    share = mean + np.sqrt(variance / np.maximum(broken, 1)) * rng.standard_normal(broken.shape)
+    few = (broken > 0) & (broken <= MANY) & (variance > 1e-12)
+    mean, variance = (np.broadcast_to(v, broken.shape)[few] for v in (mean, variance))
+    precision = np.maximum(mean * (1 - mean) / variance * broken[few] - 1, 1e-6)
+    share[few] = rng.beta(np.maximum(mean * precision, 1e-9), np.maximum((1 - mean) * precision, 1e-9))
+    return np.clip(share, 0, 1)

@@ -92,12 +92,15 @@ def stack(fits: Mapping[str, Fit], *, rng: np.random.Generator | int | None = No
 
     Examples
     --------
+    Leave-one-out needs many draws:
+
     >>> import erbayes as eb
     >>> from erbayes import bayes, datasets
     >>> case = datasets.people()
     >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
     >>> models = {"default": bayes.SizeModel(), "lognormal": bayes.SizeModel(bayes.LogNormal())}
-    >>> mixture = bayes.stack({name: bayes.fast(sample, m, rng=1) for name, m in models.items()}, rng=1)
+    >>> fits = {name: bayes.fast(sample, m, draws=4000, rng=1) for name, m in models.items()}
+    >>> mixture = bayes.stack(fits, rng=1)
     >>> list(mixture.table().index)
     ['lognormal', 'default']
     """

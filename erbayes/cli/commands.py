@@ -259,7 +259,7 @@ def estimate_command(
     column of PREDICTION, name that by --assist-cluster alone.
 
     Has a machine, or an earlier vendor, labelled many more draws? --cheap FILE --cheap-drawn FILE take its
-    labels, and LABELS has careful ones of the first of these draws. Its errors do not bend the estimates.
+    labels. LABELS has careful ones of the first of these draws. Its errors do not bend the estimates.
 
     \b
     Examples:

@@ -49,9 +49,8 @@ class KnownWeights:
     """Units drawn with known chances; the weight of a unit is proportional to 1/chance.
 
     With `population` the variance has the factor θ = 1 - n/T. It is right only for uniform draws whose
-    weights differ for another reason. Draws with unequal chances and without replacement have another
-    variance (Yates and Grundy), which needs the chance of each pair. For these omit `population`; standard
-    errors are then too large.
+    weights differ for another reason. If units were drawn with unequal chances and without replacement, use
+    `KnownInclusion`.
 
     Parameters
     ----------

@@ -153,6 +153,9 @@ class PoissonRecords:
         Expected number n of drawn records, above 0.
     drawn_from : KnownTotals, optional
         Sizes of the prediction that was drawn from (`Units.known`). A prediction with other sizes is refused.
+    kept : float in (0, 1]
+        Share of the drawn records that were labelled, if chance alone left out the others. Each π_i is
+        multiplied by it.
 
     Raises
     ------
@@ -173,13 +176,15 @@ class PoissonRecords:
     chance: ClusterSum
     expected: float
     drawn_from: KnownTotals | None = None
+    kept: float = 1.0
 
     def inclusion(self, known: KnownTotals) -> Callable[[FloatArray], FloatArray]:
         """Return the function that gives π_i of a record by the size of its predicted cluster."""
         number(self.expected, "expected", lambda n: 0 < n < np.inf, "be above 0 and finite")
+        number(self.kept, "kept", lambda share: 0 < share <= 1, "lie in (0, 1]")
         need_column(self.chance)
         factor = self.expected / known.total(self.chance)
-        return lambda m: np.minimum(factor * self.chance.phi(m), 1.0)
+        return lambda m: self.kept * np.minimum(factor * self.chance.phi(m), 1.0)
 
     def included(self, units: Units) -> FloatArray:
         """Return the probability π_c of each unit to be in the sample, (units,)."""

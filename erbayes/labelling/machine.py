@@ -87,8 +87,8 @@ def machine_labels(
     Raises
     ------
     DataError
-        Missing columns, probabilities outside [0, 1], two probabilities of one pair, drawn records without a
-        row, rows of other records than the drawn ones, "cannot tell" without a prediction, or records that
+        Missing columns, probabilities outside [0, 1], or two probabilities of one pair. Drawn records without
+        a row, or rows of records that were not drawn. "Cannot tell" without a prediction, or records that
         the prediction lacks.
 
     Notes

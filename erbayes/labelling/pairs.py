@@ -404,7 +404,7 @@ class Pair:
         if invented + removed > MANY * modelled:
             warnings.warn(
                 f"{removed:,} records of entities were removed from home, and {invented:,} foreign ones "
-                f"added from elsewhere, beside {modelled:,} errors of the three kinds that an audit rates. "
+                f"added from elsewhere. The errors that an audit rates are {modelled:,}. "
                 "Estimates corrected by its rates come out too low: take the labels as cheap ones of "
                 "erbayes.two_phase",
                 Alarm,
@@ -420,9 +420,9 @@ class Audit:
     Attributes
     ----------
     table : DataFrame
-        Rows missed (records of the entity outside home), kept (foreign records in home) and kept elsewhere
-        (foreign records of other predicted clusters of which the annotator found records). Columns wrong,
-        right (records) and cases. The records of a mention and a predicted cluster were judged together, so
+        Row missed: records of the entity outside home. Row kept: foreign records in home. Row kept elsewhere:
+        foreign records of other predicted clusters of which the annotator found records. Columns wrong, right
+        (records) and cases. The records of a mention and a predicted cluster were judged together, so
         all records count as (Σ records)²/Σ records² cases (Kish).
     invented : int
         Foreign records in the answers, of predicted clusters without a record that was rightly found.

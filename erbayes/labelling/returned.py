@@ -14,21 +14,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..arrays import BoolArray, FloatArray
+from ..arrays import FloatArray
 from ..design import Design, KeptWeights
 from ..errors import DataError, Remedy, head
 from ..files import replacing
 from ..large import lies_elsewhere, scan
 from ..sampling import (
-    Drawn,
     GivenChances,
     LinkEnds,
     Mixture,
-    Poisson,
     PredictedClusters,
     Records,
     RootSize,
-    Systematic,
 )
 from ..sampling.folder import DECIDED, Folder
 from ..sampling.page import ADDED
@@ -41,8 +38,6 @@ from .stars import Stars
 
 INDEPENDENT = (GivenChances, LinkEnds, Mixture, Records, RootSize)
 """Plans whose unresolved draws `erbayes.Responding` allows for."""
-WITHOUT_REPEATS = (Poisson, PredictedClusters, Systematic)
-"""Plans whose table has probabilities to be in the sample."""
 OWN = "predicted clusters judge only the prediction that they were drawn from: draw records to judge others"
 """Why another prediction is refused."""
 
@@ -292,14 +287,14 @@ class Labels:
         if self.of_clusters:
             if drawn_from is not None:
                 raise DataError(OWN)
-            return _among(drawn, ~drawn.table.index.isin(self.lost.index)).design(labels)
+            return drawn.design(labels, unlabelled=pd.Index(drawn.table["record"][self.lost.index]))
         states = self.unresolved.set_index("record")["state"]
-        begun = states.index[states != State.UNANSWERED]
-        drawn = _among(drawn, ~drawn.table["record"].isin(states.index[states == State.UNANSWERED]))
-        if len(begun) and isinstance(drawn.plan, INDEPENDENT):
-            design = drawn.design(labels, values, unresolved=begun)
+        if isinstance(drawn.plan, INDEPENDENT):
+            begun = states != State.UNANSWERED
+            left, lost = states.index[~begun], states.index[begun]
+            design = drawn.design(labels, values, unresolved=lost, unlabelled=left)
         else:
-            design = _among(drawn, ~drawn.table["record"].isin(begun)).design(labels, values)
+            design = drawn.design(labels, values, unlabelled=states.index)
         if drawn_from is None:
             return design
         units = (scan if lies_elsewhere(drawn_from) else measure)(drawn_from, labels, missing=missing)
@@ -328,6 +323,7 @@ class Labels:
         Examples
         --------
         >>> from tempfile import TemporaryDirectory
+        >>> from erbayes.labelling import read_labels
         >>> from erbayes.sampling import PredictedClusters, draw, tasks, write_folder
         >>> prediction = {"r1": "a", "r2": "a"}
         >>> drawn = draw(prediction, PredictedClusters(), n=1, seed=1)
@@ -369,16 +365,6 @@ class Labels:
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p>{self.summary().to_html(index=False)}"
-
-
-def _among(drawn: Drawn, kept: pd.Series | BoolArray) -> Drawn:
-    """Return some of the draws, as if no others had been made."""
-    if kept.all():
-        return drawn
-    table, share = drawn.table[kept].reset_index(drop=True), float(np.mean(kept))
-    if isinstance(drawn.plan, WITHOUT_REPEATS):
-        table = table.assign(probability=table["probability"] * share)
-    return replace(drawn, table=table, n=round(drawn.n * share))
 
 
 def _weight(chance: FloatArray, size: FloatArray) -> FloatArray:

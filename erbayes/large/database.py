@@ -3,9 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
+
+
+class KeyColumn:
+    """A further column of the prediction's keys: one of its own, or that of a second table with its records.
+
+    Attributes
+    ----------
+    key : str
+        SQL of the key, in a row of the table that has the column.
+    column : str
+        Name of the column among the keys.
+    joined : str or None
+        SQL of a second table with keys: r of the record, and `column`. None for a column of the prediction.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def key(self) -> str: ...
+        @property
+        def column(self) -> str: ...
+        @property
+        def joined(self) -> str | None: ...
+
+    @property
+    def select(self) -> str:
+        """Column of SQL in a row of the prediction; "" if it is joined."""
+        return "" if self.joined is not None else f", {self.key} AS {self.column}"
+
+    def join(self, select: str, columns: str) -> str:
+        """SQL of the prediction's keys, of which `select` has `columns`."""
+        if self.joined is None:
+            return select
+        own = ", ".join(f"p.{column}" for column in columns.split(", "))
+        second = f"(SELECT r, {self.column} FROM {self.joined}) AS b"
+        return f"SELECT {own}, b.{self.column} FROM ({select}) AS p LEFT JOIN {second} ON p.r = b.r"
 
 
 class Database(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from ..errors import DataError, head
 from ..grouping import Predicted, discrete
 from ..tables import refuse_names
 from ..units import same_kind
-from .database import Database
+from .database import Database, KeyColumn
 from .frames import FrameTable
 
 LARGEST = 10_000
@@ -21,17 +21,14 @@ LARGEST = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class GroupColumn:
+class GroupColumn(KeyColumn):
     """A column with the group of each record.
 
     Attributes
     ----------
     name : str
-    key : str
-        SQL of the key of a value, in a row of the table that has the column.
-    joined : str or None
-        SQL of a second table with keys: r of the record and g of its value. None for a column of the
-        prediction.
+    key, joined : str
+        As in `KeyColumn`.
     values : Index, (G,)
         Distinct values, sorted.
     codes : dict, key -> int
@@ -43,6 +40,8 @@ class GroupColumn:
     joined: str | None
     values: pd.Index
     codes: dict[Any, int]
+
+    column: ClassVar[str] = "g"
 
     @classmethod
     def of(cls, database: Database, name: str) -> GroupColumn:
@@ -113,19 +112,6 @@ class GroupColumn:
                 f"{head(sorted(x for x in found if x is not None))}: a variable has one value for each record"
             )
         return cls(column.name, column.key, joined, column.values, column.codes)
-
-    @property
-    def select(self) -> str:
-        """Column of SQL, g, in a row of the prediction; "" if it is joined."""
-        return "" if self.joined is not None else f", {self.key} AS g"
-
-    def join(self, select: str, columns: str) -> str:
-        """SQL of the prediction's keys, of which `select` has all but g."""
-        if self.joined is None:
-            return select
-        own = ", ".join(f"p.{column}" for column in columns.split(", "))
-        groups = f"SELECT r, g FROM {self.joined}"
-        return f"SELECT {own}, a.g FROM ({select}) AS p LEFT JOIN ({groups}) AS a ON p.r = a.r"
 
 
 def _value(database: Database, name: str) -> str:

@@ -12,7 +12,7 @@ from ..arrays import FloatArray, IntArray
 from ..errors import DataError, head
 from ..tables import refuse_names
 from ..units import Missing, same_kind
-from .database import Database
+from .database import Database, KeyColumn
 
 CHANGED = (
     "the prediction changed while it was scanned: the pieces of the second clustering {name!r} do not add up "
@@ -61,20 +61,15 @@ class SecondSource:
 
 
 @dataclass(frozen=True, slots=True)
-class SecondColumn:
+class SecondColumn(KeyColumn):
     """The clusters of a second clustering, opened.
 
     Attributes
     ----------
     name : str
         The name that messages print.
-    key : str
-        SQL of the key of a cluster, in a row of the table that has it.
-    column : str
-        Name of the column of these keys in the table of the prediction's keys.
-    joined : str or None
-        SQL of a second table with keys: r of the record and s of its cluster. None for a column of the
-        prediction.
+    key, column, joined : str
+        As in `KeyColumn`.
     """
 
     name: str
@@ -127,22 +122,8 @@ class SecondColumn:
         if None not in kinds:
             same_kind(str(kinds[0]), str(kinds[1]), f"second clustering {name!r}")
         own = cls.of(table, name, cluster, number)
-        return cls(
-            name, own.key, own.column, f"(SELECT {table.key(record)} AS r, {own.key} AS s FROM {table.table})"
-        )
-
-    @property
-    def select(self) -> str:
-        """Column of SQL in a row of the prediction; "" if it is joined."""
-        return "" if self.joined is not None else f", {self.key} AS {self.column}"
-
-    def join(self, select: str, columns: str) -> str:
-        """SQL of the prediction's keys, of which `select` has `columns`."""
-        if self.joined is None:
-            return select
-        own = ", ".join(f"p.{column}" for column in columns.split(", "))
-        select = f"SELECT {own}, b.s AS {self.column} FROM ({select}) AS p"
-        return f"{select} LEFT JOIN {self.joined} AS b ON p.r = b.r"
+        keys = f"SELECT {table.key(record)} AS r, {own.key} AS {own.column} FROM {table.table}"
+        return cls(name, own.key, own.column, f"({keys}) AS q")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -262,34 +243,39 @@ def joint(
 def _joint(
     name: str, known: pd.DataFrame, kinds: pd.DataFrame, of_record: dict[Any, tuple[Any, Any]]
 ) -> Joint:
-    """Make the counts of clusters that are known one by one, and of kinds of all clusters, in order."""
+    """Make the counts of clusters that are known one by one, and of kinds of all clusters, in order.
+
+    The columns of `kinds` are taken out one by one, since they may be large.
+    """
     known = known.sort_values(["s", "c"])  # lists of ids came one by one
     own, keys = pd.factorize(known["s"])
     cluster, _ = pd.factorize(known["c"])
-    fingerprint = kinds["f"].to_numpy()
+    fingerprint = kinds.pop("f").to_numpy()
     begins = np.append(True, fingerprint[1:] != fingerprint[:-1])
-    kind, fingerprints = np.cumsum(begins) - 1, fingerprint[begins]
+    fingerprints, left = pd.Index(fingerprint[begins]), kinds.pop("count").to_numpy(dtype=float)[begins]
     first = np.unique(own, return_index=True)[1]
-    single = pd.Index(fingerprints).get_indexer(pd.Index(known["f"].iloc[first]))
-    left = np.zeros(len(fingerprints))
-    left[kind] = kinds["count"].to_numpy(dtype=float)
+    single = fingerprints.get_indexer(pd.Index(known["f"].iloc[first]))
     left -= np.bincount(single[single >= 0], minlength=len(left))
     if (single < 0).any() or (left < 0).any():
         raise DataError(CHANGED.format(name=name))
-    row = np.cumsum(left > 0) - 1 + len(keys)
-    used = np.repeat(np.arange(len(kinds)), kinds["k"].to_numpy(dtype=np.int64))
-    used = used[left[kind[used]] > 0]
     place = {pair: i for i, pair in enumerate(zip(known["s"].tolist(), known["c"].tolist(), strict=True))}
     piece_of = {record: place.get((s, c), -1) for record, (c, s) in of_record.items()}
     if -1 in piece_of.values():
         raise DataError(CHANGED.format(name=name))
+    kind = np.cumsum(begins) - 1
+    times = np.where(left[kind] > 0, kinds.pop("k").to_numpy(dtype=np.int64), 0)
+    row = np.cumsum(left > 0) - 1 + len(keys)
+    n, m = (
+        np.append(known[c].to_numpy(dtype=float), np.repeat(kinds.pop(c).to_numpy(dtype=float), times))
+        for c in ("n", "m")
+    )
     return Joint(
         name,
-        unit=np.concatenate([own, row[kind[used]]]),
-        cluster=np.concatenate([cluster, np.full(len(used), -1)]),
-        n=np.concatenate([known["n"].to_numpy(dtype=float), kinds["n"].to_numpy(dtype=float)[used]]),
-        m=np.concatenate([known["m"].to_numpy(dtype=float), kinds["m"].to_numpy(dtype=float)[used]]),
-        count=np.concatenate([np.ones(len(keys)), left[left > 0]]),
+        unit=np.append(own, np.repeat(row[kind], times)),
+        cluster=np.append(cluster, np.full(len(n) - len(cluster), -1)),
+        n=n,
+        m=m,
+        count=np.append(np.ones(len(keys)), left[left > 0]),
         piece_of=pd.Series(list(piece_of.values()), index=pd.Index(list(piece_of)), dtype=np.int64),
     )
 

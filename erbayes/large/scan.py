@@ -21,7 +21,7 @@ from ..grouping import Grouping, Of, Variable, piece_values
 from ..mistaken import position_in_labels, refuse_edges
 from ..tables import refuse_names
 from ..units import KnownTotals, Missing, Units, assemble, same_kind, sampled_labels
-from .database import Database
+from .database import Database, KeyColumn
 from .duckdb import DuckDB, united
 from .frame import Limit, Limits, Listed, frame_sources
 from .groups import Composed, GroupColumn, composed
@@ -463,18 +463,17 @@ class Prediction:
         refuse_kinds(database.kind(record), database.kind(cluster))
         refuse_another_kind(labels, database.kind(record))
         columns = "r, c" if release is None else "r, c, v"
-        further: dict[str, GroupColumn | SecondColumn] = {} if groups is None else {"g": groups}
-        further |= {second.column: second for second in seconds}
+        further: list[KeyColumn] = [*([] if groups is None else [groups]), *seconds]
         select = f"SELECT {database.key(record)} AS r, {database.key(cluster)} AS c"
         select += "" if release is None else f", {database.quote(release)} AS v"
-        select += "".join(column.select for column in further.values())
-        columns = ", ".join([columns, *(name for name, column in further.items() if column.select)])
+        select += "".join(column.select for column in further)
+        columns = ", ".join([columns, *(x.column for x in further if x.select)])
 
         def kept(select: str) -> str:
             names = columns
-            for name, column in further.items():
-                if not column.select:
-                    select, names = column.join(select, names), f"{names}, {name}"
+            for x in further:
+                if x.joined is not None:
+                    select, names = x.join(select, names), f"{names}, {x.column}"
             return database.keep(select)
 
         if limit is None:
@@ -697,7 +696,7 @@ class Prediction:
             for table in (self.source, self.table)
         )
         for second in joined if after != before else ():
-            several = f"SELECT r, COUNT(*) AS k FROM {second.joined} AS b GROUP BY r"
+            several = f"SELECT r, COUNT(*) AS k FROM {second.joined} GROUP BY r"
             ((repeats, *ends),) = self.database.rows(
                 f"SELECT SUM(k - 1), MIN(r), MAX(r) FROM ({several}) AS t "
                 f"WHERE k > 1 AND r IN (SELECT r FROM {self.table})"
@@ -716,7 +715,7 @@ class Prediction:
     def grouping(
         self, units: Units, values: Mapping[Any, int], found: Composed, kinds: pd.Series
     ) -> Grouping:
-        """How the group variable splits the pieces of units; `kinds` are of the labelled records' clusters.
+        """Return the split of pieces by the group variable; `kinds` are of the labelled records' clusters.
 
         Raises
         ------

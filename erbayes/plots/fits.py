@@ -71,7 +71,8 @@ def retention(fit: Fit, *, ax: Axes | None = None) -> Axes:
 
     Ticks at the bottom mark the sizes that the sample shows, and a dotted line its largest entity. At other
     sizes the band follows from the smoothness that priors expect, and from the known number of predicted
-    links. `erbayes.bayes.Fit.explain` has the share of the true links at such sizes.
+    links. `erbayes.bayes.Fit.explain` has the share of the true links at such sizes. With a second
+    clustering, the band and the circles are of entities that match none of its clusters.
 
     Parameters
     ----------
@@ -80,9 +81,9 @@ def retention(fit: Fit, *, ax: Axes | None = None) -> Axes:
         Axes to draw on, instead of a new figure.
     """
     grid, entities = fit.evidence.grid, fit.evidence.entities
-    several = entities.several
+    several = entities.several & ~entities.matched
     ax = _band(axes_of(ax), grid.size[1:], fit.by_size["kept"][..., 1:])
-    size = np.unique(entities.size[several])
+    size = np.unique(entities.size[entities.several])
     bottom: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "label": "sampled sizes"}
     ax.plot(size, np.full(len(size), 0.03), "|", color="black", markersize=7, **bottom)
     ax.axvline(entities.size.max(), color="0.45", linestyle=":", label="largest sampled entity")
@@ -103,7 +104,7 @@ def leakage(fit: Fit, *, ax: Axes | None = None) -> Axes:
     """
     grid, entities = fit.evidence.grid, fit.evidence.entities
     ax = _band(axes_of(ax), grid.size, fit.by_size["foreign"])
-    _entities(ax, entities.size, entities.rate)
+    _entities(ax, entities.size[~entities.matched], entities.rate[~entities.matched])
     ax.set_yscale("symlog", linthresh=0.1)
     ax.set_ylim(bottom=-0.02)
     ax.set_ylabel("foreign records met by each record")

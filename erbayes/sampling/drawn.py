@@ -68,6 +68,7 @@ class Drawn:
         prediction: Any = None,
         *,
         unresolved: Sequence[Any] | pd.Index = (),
+        unlabelled: Sequence[Any] | pd.Index = (),
         classes: Any = None,
     ) -> Design:
         """Return the design of the draws, once their entities are labelled.
@@ -80,6 +81,9 @@ class Drawn:
             Needed for plans by values, if these are not in memory: the value of every labelled record.
         unresolved : sequence of record ids
             Drawn records whose entity nobody could tell. They stay in the data (see `erbayes.Responding`).
+        unlabelled : sequence of record ids
+            Drawn records that nobody has begun, such as the last tasks if labelling stopped early. They count
+            as not drawn. This is right if chance alone chose them, as it did the order of the draws.
         classes : Series or mapping, record -> class, optional
             Class of every drawn record, if some are unresolved. By default the classes of predicted sizes
             that `erbayes.size_classes` makes.
@@ -95,8 +99,8 @@ class Drawn:
         Raises
         ------
         DataError
-            If a drawn record has no label and is not unresolved, or if values are needed. If an unresolved
-            record was not drawn, or if a drawn record has no class.
+            If a drawn record has no label and is neither unresolved nor unlabelled, or if values are needed.
+            If an unresolved or unlabelled record was not drawn, or if a drawn record has no class.
 
         Examples
         --------
@@ -111,19 +115,25 @@ class Drawn:
         if given is not None and not isinstance(given, pd.Series):
             given = pd.Series(dict(given))
         clustering = Clustering.of(labels, "labels")
-        records = pd.Index(self.table["record"])
-        lost = as_index(unresolved)
-        if len(foreign := lost.difference(records)):
-            raise DataError(f"{len(foreign)} unresolved records were not drawn: {head(foreign)}")
+        lost, left = as_index(unresolved), as_index(unlabelled)
+        for what, ids in ("unresolved", lost), ("unlabelled", left):
+            if len(foreign := ids.difference(pd.Index(self.table["record"]))):
+                raise DataError(f"{len(foreign)} {what} records were not drawn: {head(foreign)}")
+        begun = self.table[~self.table["record"].isin(left)].reset_index(drop=True)
+        records = pd.Index(begun["record"])
         resolved = ~records.isin(lost)
         if not resolved.any():
-            raise DataError(f"all {len(records)} draws are unresolved: nothing can be estimated")
-        table = self.table[resolved]
-        design = self.plan.design(Labelled(table, self.known, self.n, clustering, given, prediction))
+            raise DataError(
+                f"all {len(self.table)} draws are unresolved or unlabelled: nothing can be estimated"
+            )
+        kept = len(begun) / len(self.table)
+        design = self.plan.design(
+            Labelled(begun[resolved], self.known, self.n, clustering, given, prediction, kept)
+        )
         if resolved.all():
             return design
         if classes is None:
-            return Responding(design, resolved, size_classes(self.table["size"], resolved))
+            return Responding(design, resolved, size_classes(begun["size"], resolved))
         return Responding(design, resolved, list(pd.Series(dict(classes)).reindex(records)))
 
     def refuse_another(self, prediction: Any) -> None:

@@ -19,6 +19,8 @@ from .source import BUCKETS, Source, change, text_of
 
 Chance = Callable[[pd.DataFrame], FloatArray]
 """The chance of a record in each row of a table with its `size` (and `value`)."""
+ORDER = 2**32 - 1
+"""Stream of random numbers for the order of draws. Strata have the streams from 0 on."""
 
 
 def in_order(rows: pd.DataFrame) -> pd.DataFrame:
@@ -28,6 +30,15 @@ def in_order(rows: pd.DataFrame) -> pd.DataFrame:
         return rows
     text = rows["record"].map(text_of)
     return rows.assign(text=text).sort_values(["key", "text"], ignore_index=True).drop(columns="text")
+
+
+def in_random_order(rows: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Return draws in an order that depends on no chance, so that the first of them are a sample of all.
+
+    Whoever stops before the last task then has labelled draws that chance alone chose.
+    """
+    order = np.random.default_rng([seed, ORDER]).permutation(len(rows))
+    return rows.iloc[order].reset_index(drop=True)
 
 
 def ordered_counts(source: Source, seed: int) -> pd.DataFrame:

@@ -36,6 +36,7 @@ from .places import (
     first_in_order,
     highest_key,
     in_order,
+    in_random_order,
     ordered_counts,
 )
 from .source import Source, keys_of, opened
@@ -62,6 +63,8 @@ class Labelled:
         The values of all labelled records.
     prediction : object
         The prediction, if the plan needs it.
+    kept : float in (0, 1]
+        Share of the draws that are in the table. Chance alone left out the others.
     """
 
     table: pd.DataFrame
@@ -70,6 +73,7 @@ class Labelled:
     labels: Clustering
     values: pd.Series | None
     prediction: Any = None
+    kept: float = 1.0
 
     def sizes(self, plan: Any) -> FloatArray:
         """Return the size of the predicted cluster of each labelled record, (labelled records,).
@@ -402,11 +406,12 @@ class Poisson:
         inclusion = np.minimum(n * chance(pd.DataFrame({"size": known.size})), 1.0)
         share = zip(known.size.tolist(), inclusion.tolist(), strict=True)
         rows = in_order(source.up_to({int(m): highest_key(s) for m, s in share if s > 0}, seed))
+        rows = in_random_order(rows, seed)
         probability = inclusion[np.searchsorted(known.size, rows["size"])]
         return rows[["record", "cluster", "size"]].assign(probability=probability)
 
     def design(self, drawn: Labelled) -> Design:
-        return PoissonRecords(self.of.column(drawn.known), drawn.n, drawn.known)
+        return PoissonRecords(self.of.column(drawn.known), drawn.n, drawn.known, drawn.kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,10 +450,11 @@ class Systematic:
             )
         line = Line(chance, at_equal_distances(n, seed))
         (rows,) = at_points(source, ordered_counts(source, seed), [line], seed)
+        rows = in_random_order(rows, seed)
         return rows[["record", "cluster", "size"]].assign(probability=np.minimum(n * rows["chance"], 1.0))
 
     def design(self, drawn: Labelled) -> Design:
-        inclusion = drawn.table["probability"].to_numpy()
+        inclusion = drawn.kept * drawn.table["probability"].to_numpy()
         return SystematicRecords(self.of.column(drawn.known), drawn.units, inclusion, drawn.known)
 
 
@@ -481,8 +487,8 @@ class Strata:
     >>> from erbayes.sampling import draw
     >>> prediction = {i: i // 4 if i < 40 else i for i in range(100)}
     >>> drawn = draw(prediction, Strata(starts=(1, 2), allocation={"1": 2, "2": 4}), n=6, seed=1)
-    >>> drawn.table["stratum"].tolist()
-    ['1', '1', '2', '2', '2', '2']
+    >>> drawn.table["stratum"].value_counts().to_dict()
+    {'2': 4, '1': 2}
     """
 
     starts: Sequence[int] | None = None
@@ -517,7 +523,7 @@ class Strata:
             rows[["record", "cluster", "size"]].assign(probability=rows["chance"], stratum=names[h])
             for h, rows in zip(drawn, found, strict=True)
         ]
-        return pd.concat(tables, ignore_index=True)
+        return in_random_order(pd.concat(tables, ignore_index=True), seed)
 
     def _strata(self, rows: pd.DataFrame) -> Any:
         """Return the stratum of records, (rows,)."""
@@ -642,7 +648,7 @@ class PredictedClusters:
             parts.append(rows[rows["size"].isin(certain)])
         if rest:
             parts += at_points(clusters, counts, [Line(chance, at_equal_distances(rest, seed))], seed)
-        rows = pd.concat(parts, ignore_index=True)
+        rows = in_random_order(pd.concat(parts, ignore_index=True), seed)
         members = source.members(pd.Index(rows["cluster"]))
         ordered = in_order(members.assign(key=keys_of(members["record"], seed)))
         first = ordered.drop_duplicates("cluster").set_index("cluster")["record"]
@@ -670,8 +676,8 @@ class PredictedClusters:
         known = drawn.known
         if self.of is None:
             return UniformClusters(int(known.count.sum()), drawn.table["cluster"].tolist())
-        inclusion = self._inclusion(drawn.n, known)
-        of_cluster = drawn.table.set_index("cluster")["probability"]
+        inclusion = drawn.kept * self._inclusion(drawn.n, known)
+        of_cluster = drawn.kept * drawn.table.set_index("cluster")["probability"]
         never = known.size[inclusion == 0].astype(int).tolist()
         return KnownInclusion(of_cluster, squares=float(known.count @ inclusion**2), never=never)
 

@@ -1,0 +1,178 @@
+"""Clusters of a second clustering that stand for entities: matched to the sampled ones, and those left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..arrays import BoolArray, FloatArray, IntArray
+from ..columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, pairs
+from ..errors import DataError
+from ..sample import Sample
+from ..second import Second
+from .grid import SizeGrid
+
+IMAGINED = 0.5
+"""Number of matched pairs, among those of a sample, that are imagined to differ by all of their links."""
+FEWEST = 3
+"""Number of clusters of two records or more that sampled entities must match, or no cluster counts."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matched:
+    """A second clustering beside the sampled entities.
+
+    An entity and a cluster match if more than half of their records, taken together, are in both (a Jaccard
+    index above ½). Then no other cluster matches this entity, and no other entity this cluster.
+
+    Attributes
+    ----------
+    second : Second
+    size : float array, (clusters,)
+        Records of each cluster.
+    cluster : int array, (u,)
+        Cluster that each sampled entity matches, -1 if there is none.
+    common : float array, (u,)
+        Records that they have in common.
+    left : bool array, (clusters,)
+        True for clusters that can match an unsampled entity. The others match a sampled one, or sampled ones
+        have half of their records. After a scan an element stands for `Second.count` clusters.
+    """
+
+    second: Second
+    size: FloatArray
+    cluster: IntArray
+    common: FloatArray
+    left: BoolArray
+
+    @classmethod
+    def of(cls, sample: Sample, second: Second) -> Matched:
+        """Match the clusters of a second clustering to the sampled entities.
+
+        Raises
+        ------
+        DataError
+            If the second clustering was counted with another prediction or other labels.
+        """
+        position = second.position(sample.units)
+        if position is None:
+            raise DataError(
+                "the second clustering was not counted with the prediction and the labels of this sample: "
+                "make both from the same, with Second.of(prediction, labels, by) and "
+                "measure(prediction, labels)"
+            )
+        units, size = second.units, second.whole.size
+        assert units.counted is not None  # a second clustering counts the records that it shares
+        of_sample = np.full(len(units), -1)
+        of_sample[position] = np.arange(len(position))
+        entity, drawn = of_sample[units.unit], of_sample[units.unit] >= 0
+        key, pair = np.unique((entity * len(size) + units.group)[drawn], return_inverse=True)
+        entity, cluster, common = key // len(size), key % len(size), np.bincount(pair, units.counted[drawn])
+        matches = 3 * common > sample.units.size[entity] + size[cluster]
+        of_entity, in_both = np.full(len(position), -1), np.zeros(len(position))
+        of_entity[entity[matches]], in_both[entity[matches]] = cluster[matches], common[matches]
+        left = np.bincount(cluster, common, len(size)) < size / 2
+        left[cluster[matches]] = False
+        if np.sum(size[cluster[matches]] > 1) < FEWEST:
+            of_entity, left = np.full(len(position), -1), np.zeros(len(size), dtype=bool)
+        return cls(second, size, of_entity, in_both, left)
+
+    @property
+    def used(self) -> bool:
+        """False if so few sampled entities match that no cluster stands for any."""
+        return bool(self.known.any())
+
+    @property
+    def known(self) -> BoolArray:
+        """True for sampled entities that match a cluster, (u,)."""
+        return np.asarray(self.cluster >= 0)
+
+    def mean(self, column: Column, grid: SizeGrid) -> FloatArray:
+        """Return the mean of a column among the clusters left of each size, (J,); 0 if there are none."""
+        return self._total(self.second.whole.column(column), grid) / np.maximum(self._left(grid), 1)
+
+    def _left(self, grid: SizeGrid) -> FloatArray:
+        return self._total(np.ones(len(self.size)), grid)
+
+    def _total(self, values: FloatArray, grid: SizeGrid) -> FloatArray:
+        """Return the sum of values of the clusters left of each size, (J,)."""
+        return self._sum(values * self.left, grid)
+
+    def _sum(self, values: FloatArray, grid: SizeGrid) -> FloatArray:
+        return np.bincount(grid.bin(self.size), values * self.second.count, len(grid.size)).astype(float)
+
+    def data(self, sample: Sample, grid: SizeGrid) -> dict[str, Any]:
+        """Count the data of `contract.SECOND_DATA`, except of the entities."""
+        whole, bins, J = self.second.whole, grid.bin(self.size), len(grid.size)
+        common = whole.column(COMMON_LINKS)
+        foreign = 2 * (whole.column(PREDICTED_LINKS) - common)
+        difference, error = self._differences(sample)
+        return {
+            "second": self.used * self._sum(np.ones(len(bins)), grid),
+            "second_records": self.used * self._sum(self.size, grid),
+            "out_of_reach": (np.arange(J) > bins[self.cluster[self.known]].max(initial=-1)).astype(float),
+            "left": self._left(grid),
+            "left_records": self._total(self.size, grid),
+            "left_true": self._total(whole.column(TRUE_LINKS), grid),
+            "left_common": self._total(common, grid),
+            "left_foreign": self._total(foreign, grid),
+            "matched": np.bincount(bins[self.cluster[self.known]], minlength=J),
+            "pair_difference": difference,
+            "pair_error": error,
+            "pair_change": self._change(sample),
+            "pair_centre": self._centre(sample),
+        }
+
+    def _change(self, sample: Sample) -> float:
+        """Return the share of records by which matched entities and clusters differ, one more imagined."""
+        records = sample.units.size[self.known]
+        other = self.size[self.cluster[self.known]]
+        return float((1 + np.sum(records + other - 2 * self.common[self.known])) / (1 + records.sum()))
+
+    def _centre(self, sample: Sample) -> float:
+        """Return the mean log2 size of matched entities, weighted by their true links as drawn."""
+        records = sample.units.size[self.known]
+        weight = pairs(records) + 1e-9
+        return float(weight @ np.log2(records) / weight.sum()) if len(records) else 0.0
+
+    def _differences(self, sample: Sample) -> tuple[FloatArray, FloatArray]:
+        """Return how matched entities differ from their clusters, with standard errors, (3,) each.
+
+        The differences are logs of the ratios of true links and of kept shares, and the difference of the
+        foreign links as a share of the predicted ones. Standard errors are those of the jackknife over pairs.
+        """
+        units, whole = sample.units, self.second.whole
+        design: Any = sample.design
+        known, pairs_of = self.known, self.cluster[self.known]
+        weight = 1 / design.selection(units.size, units)[known]
+
+        def both(column: Column) -> tuple[FloatArray, FloatArray]:
+            return weight * units.column(column)[known], weight * whole.column(column)[pairs_of]
+
+        (true, s_true), (common, s_common) = both(TRUE_LINKS), both(COMMON_LINKS)
+        predicted, s_predicted = both(PREDICTED_LINKS)
+        found = (
+            _jackknifed(lambda t, s: np.log(t / s), true, s_true),
+            _jackknifed(lambda t, s, c, d: np.log(c / t * s / d), true, s_true, common, s_common),
+            _jackknifed(lambda o, c, p: (o - c) / p, predicted - common, s_predicted - s_common, s_predicted),
+        )
+        return np.array([value for value, _ in found]), np.array([error for _, error in found])
+
+
+def _jackknifed(formula: Callable[..., Any], *terms: FloatArray) -> tuple[float, float]:
+    """Return a formula of sums over pairs, with its standard error by the jackknife.
+
+    `IMAGINED` pairs that differ by all of their links are added to the variance. A formula that is not
+    defined is 0 ± 1.
+    """
+    n = len(terms[0])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = formula(*(t.sum() for t in terms))
+        without = formula(*(t.sum() - t for t in terms))
+    if n < 2 or not (np.isfinite(value) and np.isfinite(without).all()):
+        return 0.0, 1.0
+    variance = (n - 1) / n * np.sum((without - without.mean()) ** 2) + (IMAGINED / n) ** 2
+    return float(value), float(np.sqrt(variance))
