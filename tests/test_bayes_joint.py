@@ -23,8 +23,8 @@ from erbayes.bayes.contract import LOG_FLAWLESS
 from erbayes.bayes.evidence import Entities, Evidence, _counted, _drawn
 from erbayes.bayes.grid import INTRUSION
 from erbayes.bayes.joined import joined
-from erbayes.bayes.laws import laws, weighed
-from erbayes.bayes.parts import CompiledPart, own_model
+from erbayes.bayes.laws import compiled, laws, weighed
+from erbayes.bayes.parts import own_model
 from erbayes.bayes.population import completed
 from erbayes.bayes.samplers import Importance
 from erbayes.columns import pairs
@@ -113,9 +113,8 @@ def fitted(model, data, g):
     """Draws of precision and recall, as `fast` makes them, and the Pareto shape of the known total."""
     parts = {}
     for place, part in model.tied.items():
-        one_of = laws(part)
-        compiled = [CompiledPart.of(law, data) for law in one_of.laws.values()]
-        of_laws = dict(zip(one_of.laws, Importance(500)(compiled, g), strict=True))
+        one_of = compiled(part, data)
+        (of_laws,) = Importance(500)([one_of], g)
         parts[place] = weighed(place, one_of, of_laws, g)
     found = joined(parts, data, g)
     population = completed(found.by_size, data, g)
