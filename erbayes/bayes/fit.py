@@ -47,7 +47,6 @@ from ..units import measure
 from .contract import ALL_DATA
 from .evidence import Evidence
 from .explained import explained
-from .importance import KHAT
 from .joined import Joined, joined
 from .laws import compiled, weighed
 from .likelihood import DIMS, Factor, factors
@@ -126,8 +125,13 @@ class Fit(Posterior):
 
     @property
     def khat(self) -> dict[str, float]:
-        """Pareto shapes of importance weights, by part, and under "total" that of the known total."""
+        """Pareto shapes of importance weights, by part."""
         return self.draws.khat
+
+    @property
+    def agreeing(self) -> float:
+        """Effective number of combinations of draws that agree with the known number of predicted links."""
+        return self.draws.agreeing
 
     @cached_property
     def pymc(self) -> pm.Model:
@@ -446,12 +450,12 @@ class Fit(Posterior):
 
     def problems(self) -> list[str]:
         """Return the reasons not to rely on the draws, with remedies; an empty list if there are none."""
-        problems, total = list(self.draws.problems), self.draws.khat["total"]
-        if total > KHAT:
+        problems, agreeing = list(self.draws.problems), self.draws.agreeing
+        if agreeing < FEWEST:
             problems.append(
                 f"few draws agree with the known {self.evidence.predicted_links:,.0f} predicted links "
-                f"(Pareto k {total:.2f}): either this family of sizes is wrong, or the prediction is not the "
-                "population that was sampled"
+                f"({agreeing:.0f} effective ones, fewer than {FEWEST:.0f}): either this family of sizes is "
+                "wrong, or the prediction is not the population that was sampled"
             )
             return problems
         key = self.apply([pairwise_precision, pairwise_recall])
@@ -597,6 +601,8 @@ class Fit(Posterior):
         return Saved.load(path)
 
 
+FEWEST = 100.0
+"""Fewest effective combinations of draws that must agree with the known number of predicted links."""
 REJECTED = -4.6
 """Log Bayes factor against the best law, below which a sample rejects a law. It is 1/100."""
 REMEDY = (
