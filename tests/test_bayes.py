@@ -931,12 +931,12 @@ def test_bad_weights_are_told(fit, monkeypatch):
         bayes.NotConverged, match=r"retention: importance weights are unreliable \(Pareto k .*install nutpie"
     ):
         bayes.fast(fit.sample, ONE_LAW, rng=rng())
-    monkeypatch.setattr("erbayes.bayes.fit.FEWEST", 1e9)
+    monkeypatch.setattr("erbayes.bayes.fit.FEWEST_AGREEING", 1e9)
     with pytest.warns(
         bayes.NotConverged, match=r"few draws agree with the known [\d,]+ predicted links \([\d]+ effective"
     ):
         bayes.fast(fit.sample, ONE_LAW, rng=rng())
-    monkeypatch.setattr("erbayes.bayes.fit.FEWEST", 100.0)
+    monkeypatch.setattr("erbayes.bayes.fit.FEWEST_AGREEING", 100.0)
     monkeypatch.setattr("erbayes.bayes.samplers.KHAT", 10.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

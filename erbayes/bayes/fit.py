@@ -451,10 +451,10 @@ class Fit(Posterior):
     def problems(self) -> list[str]:
         """Return the reasons not to rely on the draws, with remedies; an empty list if there are none."""
         problems, agreeing = list(self.draws.problems), self.draws.agreeing
-        if agreeing < FEWEST:
+        if agreeing < FEWEST_AGREEING:
             problems.append(
                 f"few draws agree with the known {self.evidence.predicted_links:,.0f} predicted links "
-                f"({agreeing:.0f} effective ones, fewer than {FEWEST:.0f}): either this family of sizes is "
+                f"({agreeing:.0f} effective ones, fewer than {FEWEST_AGREEING:.0f}): either this family of sizes is "
                 "wrong, or the prediction is not the population that was sampled"
             )
             return problems
@@ -601,7 +601,7 @@ class Fit(Posterior):
         return Saved.load(path)
 
 
-FEWEST = 100.0
+FEWEST_AGREEING = 100.0
 """Fewest effective combinations of draws that must agree with the known number of predicted links."""
 REJECTED = -4.6
 """Log Bayes factor against the best law, below which a sample rejects a law. It is 1/100."""
