@@ -24,6 +24,7 @@ On 1 core it takes half an hour, with --others an hour, with --fresh half of one
 """
 
 import argparse
+import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -447,7 +448,7 @@ def scored(found: Study) -> pd.DataFrame:
 
 
 def decimals(x: float, digits: int) -> str:
-    return f"{x:.{digits}f}".replace("0.", ".", 1) if np.isfinite(x) else "-"
+    return re.sub(r"(?<!\d)0\.", ".", f"{x:.{digits}f}") if np.isfinite(x) else "-"
 
 
 def shown(runs: pd.DataFrame, plan: str, metric: str) -> str:
