@@ -454,8 +454,8 @@ class Fit(Posterior):
         if agreeing < FEWEST_AGREEING:
             problems.append(
                 f"few draws agree with the known {self.evidence.predicted_links:,.0f} predicted links "
-                f"({agreeing:.0f} effective ones, fewer than {FEWEST_AGREEING:.0f}): either this family of sizes is "
-                "wrong, or the prediction is not the population that was sampled"
+                f"({agreeing:.0f} effective ones, fewer than {FEWEST_AGREEING:.0f}): either this family of "
+                "sizes is wrong, or the prediction is not the population that was sampled"
             )
             return problems
         key = self.apply([pairwise_precision, pairwise_recall])
