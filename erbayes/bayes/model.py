@@ -9,6 +9,7 @@ from typing import Any
 import pymc as pm
 import pytensor.tensor as pt
 
+from ..errors import need
 from ..second import Second
 from .contract import LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
 from .evidence import Evidence
@@ -188,6 +189,11 @@ class SizeModel:
         the sample. Its clusters stand for entities with a chance that the sample teaches (`WithSecond`). The
         other parts then describe the entities for which none stands.
 
+    Raises
+    ------
+    DataError
+        If `second` is not counted.
+
     Examples
     --------
     >>> from erbayes.bayes import Leakage, SizeModel, Zeta
@@ -202,6 +208,10 @@ class SizeModel:
     exactness: Part = field(default_factory=Exactness)
     bounded: Part = field(default_factory=Bounded)
     second: Second | None = None
+
+    def __post_init__(self) -> None:
+        if self.second is not None:
+            need(self.second, Second, "a second clustering is counted by Second.of(prediction, labels, by)")
 
     @property
     def tied(self) -> dict[str, Part]:
