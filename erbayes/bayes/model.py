@@ -9,7 +9,7 @@ from typing import Any
 import pymc as pm
 import pytensor.tensor as pt
 
-from ..errors import need
+from ..errors import need, need_object
 from ..second import Second
 from .contract import LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
 from .evidence import Evidence
@@ -192,7 +192,7 @@ class SizeModel:
     Raises
     ------
     DataError
-        If `second` is not counted.
+        If a part is a class, or lacks its method. If `second` is not counted.
 
     Examples
     --------
@@ -210,6 +210,10 @@ class SizeModel:
     second: Second | None = None
 
     def __post_init__(self) -> None:
+        for place in ("sizes", "retention", "leakage", "exactness", "bounded"):
+            method = "log_weights" if place == "sizes" else "given_size"
+            for part in laws(getattr(self, place)).laws.values():
+                need_object(part, method, f"{place} of a SizeModel must have a method {method}")
         if self.second is not None:
             need(self.second, Second, "a second clustering is counted by Second.of(prediction, labels, by)")
 
