@@ -59,8 +59,8 @@ def ids(values: Any, what: str) -> pd.Index:
     if missing:
         first = int(np.argmax(index.isna())) + 1
         raise DataError(
-            f"{what}: {missing:,} of {len(index):,} are missing, the first in row {first:,} of the data: fill "
-            "them in, or leave these rows out"
+            f"{what}: {missing:,} of {len(index):,} are missing, the first in row {first:,} of the data: "
+            "fill them in, or leave these rows out"
         )
     if isinstance(index, pd.CategoricalIndex):
         index = pd.Index(index.categories[index.codes])
