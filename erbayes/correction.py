@@ -82,7 +82,7 @@ class AssistedEstimates(Normal):
         """
         kind = self.kind if kind is None else kind
         bounds = Normal.interval(self, level, kind)
-        variance = np.diagonal(self.cov) - self.between**2 / 12
+        variance = np.maximum(np.diagonal(self.cov) - self.between**2 / 12, 0)
         for j in np.flatnonzero(self.between).tolist():
             one, aside = Normal.part(self, [j]), self.between[j] / 2
             cov, lower = variance[j : j + 1, None], joint_level(level, 2 * aside, float(np.sqrt(variance[j])))
@@ -142,8 +142,9 @@ class AssistedEstimates(Normal):
         names = ", ".join(name for name, on in zip(self.names, used, strict=True) if on)
         return [
             f"Up to {self.out_of_reach[used].max():.0%} of the second clustering is out of reach for "
-            f"{names}: too few draws touch clusters as large. The estimate is halfway between what the second "
-            "clustering and what the prediction says of them; draw records instead of entities to reach them."
+            f"{names}: too few draws touch clusters as large. The estimate is halfway between what the "
+            "second clustering says of them and what the prediction says; draw records instead of entities "
+            "to reach them."
         ]
 
 
@@ -545,11 +546,11 @@ def _step(target: FloatArray, effect: FloatArray, unit: IntArray) -> FloatArray:
 
 
 def joint_level(level: float, between: float, se: float) -> float:
-    """Return the level of the intervals of both ends of a range, which then hold each value in it with `level`.
+    """Return the level of the intervals of both ends of a range.
 
-    It is 2Φ(c) - 1 where Φ(c + Δ/se) - Φ(-c) is the level. Δ is the length of the range. The level is
-    2 level - 1 for a range that is long compared with the standard error: the truth is then near one end at
-    most, and errors are one-sided.
+    Each value of the range is then between the outer bounds with the probability `level`, if errors are
+    normal. It is 2Φ(c) - 1 where Φ(c + Δ/se) - Φ(-c) is the level, with Δ the length of the range. For a long
+    range it is 2 level - 1: the truth is then near one end at most.
 
     Source: Imbens and Manski (2004), Econometrica 72, 1845-1857; Stoye (2009), Econometrica 77, 1299-1315.
 

@@ -233,7 +233,7 @@ def joint(
             for select in whole
         ],
         ignore_index=True,
-    )
+    ).drop_duplicates(["s", "c"])  # the largest touched clusters came twice
     database.forget(alike)
     database.forget(pieces)
     found = _joint(name, known, kinds, of_record)
