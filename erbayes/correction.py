@@ -143,8 +143,8 @@ class AssistedEstimates(Normal):
         return [
             f"Up to {self.out_of_reach[used].max():.0%} of the second clustering is out of reach for "
             f"{names}: too few draws touch clusters as large. The estimate is halfway between what the "
-            "second clustering says of them and what the prediction says; draw records instead of entities "
-            "to reach them."
+            "second clustering says of them and what the prediction says; label more draws, or draw records "
+            "instead of entities, to reach them."
         ]
 
 
