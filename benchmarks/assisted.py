@@ -21,7 +21,7 @@ clusters with 100 draws, 40 samples per cell. In most cases the prediction split
 takes the cases on which this was judged, and `--model --later` those of a first judgement. It exits 1 if
 the coverage of pairwise recall is below .93 on average over the cases with a good second clustering.
 
-With one core it takes a quarter of an hour for each group.
+With one core it takes ten minutes for each group, and five for `--adverse`.
 """
 
 import sys

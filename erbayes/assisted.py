@@ -263,7 +263,7 @@ def assisted(
     >>> estimates.table()[["estimate", "se", "lambda"]].round(3)
                      estimate     se  lambda
     metric
-    pairwise-recall     0.503  0.018     1.0
+    pairwise-recall     0.503  0.035     1.0
     """
     metrics = chosen(metrics)
     options = {"blocks": blocks, "missing": missing, "frame": frame}
