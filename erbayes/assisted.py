@@ -71,13 +71,14 @@ class Assisted:
       the interval gets shorter, with pseudo-draws and degrees of freedom but without clusters out of reach.
     - With several second clusterings the best one is first. Others take over a part of its weight if that
       again explains more than a tenth of what is left.
-    - The variance is that of the design for d - λe, or that of the jackknife if it is larger. Degrees of
+    - The variance is that of the design for d - λe, or that of the jackknife if it is larger. Its degrees of
       freedom follow from the kurtosis κ of d - λe: 2n/(κ - 1), and at most those of the default.
-    - Two pseudo-draws, a quarter of a draw each, stand for errors of the second clustering that no draw has
-      shown. Each moves the metric as far as any entity can.
-    - Clusters of the second clustering out of reach (see `Second.reference`) may be right, or the prediction
-      may be right about them, or neither is known. The value is taken to be uniform between the least and
-      the largest of the three.
+    - Two pseudo-draws stand for errors of the second clustering that no draw has shown. Each moves the metric
+      as far as any entity can, with the weight of one draw in n. Their variance is known, and adds degrees of
+      freedom (see `erbayes.correction.satterthwaite`).
+    - The second clustering may be right about its clusters out of reach (see `Second.reference`), or the
+      prediction may be. The estimate is the middle of both answers, and the interval reaches over both (see
+      `AssistedEstimates.interval`).
 
     Examples
     --------
@@ -93,7 +94,7 @@ class Assisted:
     """
 
     seconds: Second | tuple[Second, ...]
-    fewest: float = 3.0
+    fewest: float = 2.0
 
     def __post_init__(self) -> None:
         seconds = (self.seconds,) if isinstance(self.seconds, Second) else tuple(self.seconds)
@@ -262,7 +263,7 @@ def assisted(
     >>> estimates.table()[["estimate", "se", "lambda"]].round(3)
                      estimate     se  lambda
     metric
-    pairwise-recall     0.503  0.018     1.0
+    pairwise-recall     0.503  0.035     1.0
     """
     metrics = chosen(metrics)
     options = {"blocks": blocks, "missing": missing, "frame": frame}

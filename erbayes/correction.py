@@ -8,14 +8,15 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri, stdtrit
 
 from .arrays import FloatArray, IntArray
 from .diagnostics import alarms, out_of_balance
 from .engine.closed_form import columns_of, taylor
 from .engine.jackknife import scaled_changes
 from .errors import NotIdentified
-from .intervals import Kind
+from .intervals import Kind, interval
 from .metrics import Metric, Wanted, chosen
 from .sample import Sample
 from .second import Reference
@@ -26,8 +27,8 @@ FOLDS = 5
 """Number of folds of draws. The weight of each fold comes from the others."""
 CLEAR = 0.1
 """Share of the variance that a second clustering must explain in draws that did not choose its weight."""
-MASS = 0.25
-"""Weight of each of the two pseudo-draws on which the second clustering is wholly wrong."""
+MASS = 1.0
+"""Weight of each of the two pseudo-draws on which the second clustering is wholly wrong, in draws."""
 TOO_MUCH = 0.1
 """Share of a second clustering out of reach from which an alarm is raised."""
 FEWEST_DRAWS = 10
@@ -46,6 +47,9 @@ class AssistedEstimates(Normal):
         Names of the second clusterings, or "cheap".
     weights : float array, (k, s)
         λ of each metric and second clustering. They are in [0, 1], and so is their sum.
+    between : float array, (k,)
+        Distance between the least and the largest estimate that clusters out of reach allow. The estimate is
+        the middle. Its variance is that of a uniform value between the two, plus that of draws.
     correlation : float array, (k,)
         Correlation of a draw's effect on the estimate with that on its correction; NaN without help.
     worth : float array, (k,)
@@ -58,10 +62,34 @@ class AssistedEstimates(Normal):
 
     seconds: tuple[str, ...]
     weights: FloatArray
+    between: FloatArray
     correlation: FloatArray
     worth: FloatArray
     out_of_reach: FloatArray
     notes: tuple[str, ...]
+
+    def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
+        """Return two-sided intervals, (k, 2), cut to the support.
+
+        Clusters out of reach leave a range of estimates. The interval begins where that of the least of them
+        begins, and ends where that of the largest ends. The level of both is so much lower that the truth,
+        wherever it is in the range, is held with the probability `level` (see `joint_level`).
+
+        Parameters
+        ----------
+        level, kind
+            As in `Normal.interval`.
+        """
+        kind = self.kind if kind is None else kind
+        bounds = Normal.interval(self, level, kind)
+        variance = np.maximum(np.diagonal(self.cov) - self.between**2 / 12, 0)
+        for j in np.flatnonzero(self.between).tolist():
+            one, aside = Normal.part(self, [j]), self.between[j] / 2
+            cov, lower = variance[j : j + 1, None], joint_level(level, 2 * aside, float(np.sqrt(variance[j])))
+            ends = (replace(one, mean=one.mean + shift, cov=cov) for shift in (-aside, aside))
+            low, high = (interval(end, lower, kind)[0] for end in ends)
+            bounds[j] = low[0], high[1]
+        return bounds
 
     def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
         """As `Normal.table`, with the columns lambda, correlation, worth, out_of_reach and note.
@@ -85,6 +113,7 @@ class AssistedEstimates(Normal):
             **{f.name: getattr(part, f.name) for f in fields(Normal)},
             seconds=self.seconds,
             weights=self.weights[j],
+            between=self.between[j],
             correlation=self.correlation[j],
             worth=self.worth[j],
             out_of_reach=self.out_of_reach[j],
@@ -113,8 +142,9 @@ class AssistedEstimates(Normal):
         names = ", ".join(name for name, on in zip(self.names, used, strict=True) if on)
         return [
             f"Up to {self.out_of_reach[used].max():.0%} of the second clustering is out of reach for "
-            f"{names}: no draw touches its largest clusters. The estimate is halfway between what the second "
-            "clustering and what the prediction says of them; draw records instead of entities to reach them."
+            f"{names}: too few draws touch clusters as large. The estimate is halfway between what the "
+            "second clustering says of them and what the prediction says; label more draws, or draw records "
+            "instead of entities, to reach them."
         ]
 
 
@@ -185,13 +215,14 @@ def judge(own: Effects, helpers: Sequence[Helper], fewest: float, variance: Vari
     fit = replace(
         fit,
         mean=np.where([h.note == "" for h in helps], corrected, fit.mean),
-        df=np.minimum(fit.df, [h.df for h in helps]),
+        df=np.where([h.note == "" for h in helps], [h.df for h in helps], fit.df),
         extremes=fit.reach * np.array([[h.left] for h in helps]),
     )
     estimates = AssistedEstimates(
         **{f.name: getattr(fit, f.name) for f in fields(Normal)},
         seconds=tuple(helper.name for helper in helpers),
         weights=np.stack([h.weights for h in helps]),
+        between=np.array([h.between for h in helps]),
         correlation=np.array([h.correlation for h in helps]),
         worth=np.zeros(len(helps)),
         out_of_reach=np.array([h.out_of_reach for h in helps]),
@@ -304,9 +335,8 @@ class Helper:
         at, effects, name = self.reasons[:j].count(""), self.effects, f"with {self.name!r} as the truth"
         if effects is None or effects.fit.reasons[at] or not np.isfinite(effects.jack[:, at]).all():
             return f"it is 0/0 {name}"
-        draws = effects.draws(at)
-        theta = effects.sample.expansion.variance.theta_mean
-        if (resting := draws * theta) < fewest:
+        resting = effects.draws(at) * effects.sample.expansion.variance.theta_mean
+        if resting < fewest:
             return f"it rests on {resting:.1f} effective draws {name}, fewer than {fewest:g}"
         if not effects.varies(at):
             return f"the sample shows no variation {name}"
@@ -319,7 +349,6 @@ class Helper:
             effect=self._error("effect")[:, at],
             linear=self._error("linear")[:, at],
             jack=self._error("jack")[:, at],
-            draws=draws,
         )
 
     def _error(self, name: str) -> FloatArray:
@@ -370,8 +399,6 @@ class StandIn:
         The changes of θ̂^S without each draw, which choose the weight.
     effect, linear, jack : float arrays, (draws,)
         As in `Effects`, for the error θ̂^S - θ^S and for all draws.
-    draws : float
-        The effective number of draws over the finite-population correction.
     """
 
     mean: float
@@ -380,7 +407,6 @@ class StandIn:
     effect: FloatArray
     linear: FloatArray
     jack: FloatArray
-    draws: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -394,6 +420,8 @@ class Help:
         λe, to be taken from the effects of draws.
     correction : float
         λ (θ^S - θ̂^S).
+    between : float
+        Distance between the least and the largest correction that clusters out of reach allow.
     correlation, df, jack, further, out_of_reach : float
     left : float
         The share of the standard error that draws leave.
@@ -405,6 +433,7 @@ class Help:
     explained: FloatArray
     note: str = ""
     correction: float = 0.0
+    between: float = 0.0
     correlation: float = np.nan
     df: float = np.inf
     left: float = 1.0
@@ -437,20 +466,15 @@ def _help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float) -> Hel
         for name in ("linear", "jack", "effect")
     )
     left, weighed = np.pad(target, (0, others)) - linear, list(zip(used, stand_ins, strict=True))
-    spread = sum(w * s.reference.range for w, s in weighed)
+    between = sum(w * s.reference.range for w, s in weighed)
     theta = own.sample.expansion.variance.theta_mean
-    draws = min(own.draws(j), *(s.draws for s in stand_ins))
-    pseudo = MASS * np.sum(own.fit.reach[j] ** 2) * theta / (n * draws)
-    jackknifed, df = (
-        np.sum((np.pad(own.jack[:, j], (0, others)) - jack) ** 2),
-        min(_degrees(left), own.fit.df[j]),
-    )
+    pseudo = MASS * np.sum(own.fit.reach[j] ** 2) * theta / n**2
+    jackknifed = np.sum((np.pad(own.jack[:, j], (0, others)) - jack) ** 2)
+    of_draws = max(np.sum(left**2), jackknifed)
+    df = satterthwaite(of_draws, min(_degrees(left), own.fit.df[j]), pseudo)
     lengths = [
         variance * stdtrit(degrees, 0.975) ** 2
-        for variance, degrees in (
-            (max(np.sum(left**2), jackknifed) + pseudo, df),
-            (np.sum(target**2), own.fit.df[j]),
-        )
+        for variance, degrees in ((of_draws + pseudo, df), (np.sum(target**2), own.fit.df[j]))
     ]
     if lengths[0] >= lengths[1]:
         return Help(np.zeros(len(helpers)), none, "the gain is not clear")
@@ -458,11 +482,12 @@ def _help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float) -> Hel
         weights,
         explained,
         correction=sum(w * (s.reference.centre - s.mean) for w, s in weighed),
+        between=float(between),
         correlation=float(np.corrcoef(target, np.sum(shares * choosing, axis=1))[0, 1]),
         df=float(df),
         left=float(np.sqrt(min(np.sum(left**2) / np.sum(target**2), 1.0))),
         jack=float(jackknifed),
-        further=float(pseudo + spread**2 / 12),
+        further=float(pseudo + between**2 / 12),
         out_of_reach=max(s.reference.out_of_reach for w, s in weighed if w > 0),
     )
 
@@ -518,6 +543,46 @@ def _step(target: FloatArray, effect: FloatArray, unit: IntArray) -> FloatArray:
     others = square.sum() - square
     slope = np.divide(product.sum() - product, others, out=np.zeros(FOLDS), where=others > 0)
     return np.asarray(np.clip(slope, 0, 1)[fold])
+
+
+def joint_level(level: float, between: float, se: float) -> float:
+    """Return the level of the intervals of both ends of a range.
+
+    Each value of the range is then between the outer bounds with the probability `level`, if errors are
+    normal. It is 2Φ(c) - 1 where Φ(c + Δ/se) - Φ(-c) is the level, with Δ the length of the range. For a long
+    range it is 2 level - 1: the truth is then near one end at most.
+
+    Source: Imbens and Manski (2004), Econometrica 72, 1845-1857; Stoye (2009), Econometrica 77, 1299-1315.
+
+    Examples
+    --------
+    >>> round(joint_level(0.95, between=0.0, se=1.0), 3), round(joint_level(0.95, between=9.0, se=1.0), 3)
+    (0.95, 0.9)
+    """
+    least = max(2 * level - 1, 1e-9)
+    if se <= 0:
+        return least
+
+    def excess(one: float) -> float:
+        c = ndtri((1 + one) / 2)
+        return float(ndtr(c + between / se) - ndtr(-c) - level)
+
+    return least if excess(least) >= 0 else float(brentq(excess, least, level))
+
+
+def satterthwaite(variance: float, df: float, known: float) -> float:
+    """Return the degrees of freedom of a variance estimate with `df` of its own plus a known variance.
+
+    They are (v + u)²/(v²/df), with v the estimate and u the known variance.
+
+    Source: Satterthwaite (1946), Biometrics Bulletin 2, 110-114.
+
+    Examples
+    --------
+    >>> satterthwaite(1.0, 5.0, 0.0), satterthwaite(1.0, 5.0, 1.0)
+    (5.0, 20.0)
+    """
+    return float(df * (1 + known / variance) ** 2) if variance > 0 else np.inf
 
 
 def _degrees(left: FloatArray) -> float:

@@ -201,13 +201,13 @@ def _helper(first: Effects, second: Effects, position: IntArray) -> Helper:
     mean = dict(zip(first.metrics, first.fit.mean, strict=True))
     reasons = ("",) * len(first.metrics)
     return Helper(
-        "cheap", reasons, second, lambda metric: Reference(np.full(3, mean[metric]), 0.0), first, position
+        "cheap", reasons, second, lambda metric: Reference(np.full(2, mean[metric]), 0.0), first, position
     )
 
 
 def _unknown(metric: Metric) -> Reference:
     """Return no value: every metric is 0/0 by the cheap labels."""
-    return Reference(np.full(3, np.nan), 0.0)
+    return Reference(np.full(2, np.nan), 0.0)
 
 
 def two_phase(
@@ -266,7 +266,7 @@ def two_phase(
     >>> estimates.table()[["estimate", "se", "lambda"]].round(3)
                estimate     se  lambda
     metric
-    b3-recall     0.625  0.039     1.0
+    b3-recall     0.625  0.041     1.0
     """
     metrics = chosen(metrics)
     options = {"blocks": blocks, "frame": frame}

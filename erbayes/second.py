@@ -17,7 +17,7 @@ from .columns import PREDICTED_LINKS, RECORDS, Column
 from .engine.closed_form import columns_of
 from .errors import DataError
 from .large import Scanned
-from .large.joint import refuse_kept, refuse_lacking
+from .large.joint import WITNESSES, refuse_kept, refuse_lacking
 from .metrics import Metric, chosen
 from .mistaken import missing_records
 from .uncertain import positions
@@ -251,14 +251,14 @@ class Second:
     def reference(self, metric: Metric, position: IntArray) -> Reference:
         """Return what the whole second clustering tells of a metric, given the sampled units.
 
-        Clusters out of reach are those larger than any that the units at `position` touch, and the one below
-        this size that matters most among the clusters that no unit touches. No draw is witness to them. The
-        value is counted with these clusters as they are, without their records, and as if the prediction were
-        right about their records.
+        Clusters out of reach are those that no unit at `position` touches and that are larger than the third
+        largest that one touches, and the one that matters most among the smaller ones that no unit touches.
+        No draw is witness to them. The value is counted with these clusters as they are, and as if the
+        prediction were right about their records.
         """
         touched = self.touched(position)
         size = self.whole.size
-        beyond = size > size[touched].max()
+        beyond = (size > np.sort(size[touched])[-WITNESSES:][0]) & ~touched
         if (self.whole.cluster[beyond[self.whole.unit]] < 0).any():
             raise DataError(
                 f"the scan of {self.name!r} has one by one only the clusters that all labelled units touch, "
@@ -267,14 +267,12 @@ class Second:
         names, totals, known = self._totals([metric])
         columns, _ = columns_of([metric])
         whole = self._sum(totals)
-        inside = whole - totals[beyond].sum(axis=0)
-        predicted = inside + self._as_predicted(beyond, columns)
+        predicted = whole - totals[beyond].sum(axis=0) + self._as_predicted(beyond, columns)
         candidates = self._by_influence(metric, columns)
         alone = candidates[~(touched | beyond)[candidates]][:1]
         for cluster in alone:
             predicted += [self._cut.column(c)[cluster] for c in columns] - totals[cluster]
-        versions = np.stack([whole, inside, predicted])
-        values = _value(metric, names, np.hstack([versions, np.tile(known, (3, 1))]))
+        values = _value(metric, names, np.hstack([np.stack([whole, predicted]), np.tile(known, (2, 1))]))
         beyond[alone] = True
         sized = self._sized(metric, totals)
         every = float(self._sum(sized))
@@ -320,8 +318,8 @@ class Reference:
 
     Attributes
     ----------
-    values : float array, (3,)
-        With the clusters out of reach as they are, without them, and with the prediction in their place.
+    values : float array, (2,)
+        With the clusters out of reach as they are, and with the prediction in their place.
     out_of_reach : float
         Share of the total that the metric averages over, in clusters out of reach.
     """
@@ -331,12 +329,12 @@ class Reference:
 
     @property
     def centre(self) -> float:
-        """Return the middle between the least and the largest of the values."""
+        """Return the middle between both values."""
         return float(np.nanmin(self.values) + np.nanmax(self.values)) / 2
 
     @property
     def range(self) -> float:
-        """Return the largest of the values less the least."""
+        """Return the distance between both values."""
         return float(np.nanmax(self.values) - np.nanmin(self.values))
 
 

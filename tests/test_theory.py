@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 import erbayes as eb
 from erbayes.engine import bootstrap
-from erbayes.planning import forecast
+from erbayes.planning import forecast, phases
 
 RNG = np.random.default_rng(3)
 ENTITY = np.repeat(np.arange(120), RNG.integers(1, 9, 120))
@@ -67,6 +67,11 @@ def estimated(z, V):
 def default_interval(z, V, theta):
     """Step 10."""
     value, se, df, effective = estimated(z, V)
+    return quantiles(value, se**2, df, *distances(z, value), theta, effective)
+
+
+def distances(z, value):
+    """Step 10, move 1."""
     sizes = np.unique(CLUSTER, return_counts=True)[1]
     s = round((sizes**2).sum() / sizes.sum())
     pairs = s * (s - 1) / 2
@@ -74,12 +79,16 @@ def default_interval(z, V, theta):
         [[pairs] * 3, [0, pairs, pairs], [0, 0, (s - 1) / 2]]
     )  # the right singleton has no link
     moved = imagined @ slopes(z.sum(axis=0)) * z[:, 2].sum() / imagined[:, 2]
-    u, d = min(max(moved.max(), 0), 1 - value), min(max(-moved.min(), 0), value)
+    return min(max(moved.max(), 0), 1 - value), min(max(-moved.min(), 0), value)
+
+
+def quantiles(value, variance, df, u, d, theta, effective, level=0.95):
+    """Step 10, moves 2 to 4."""
     epsilon = ((u - d) / (u + d)) ** 2 / 2 * theta / effective
     x = value + epsilon / (1 + 2 * epsilon) * (u - d)
-    v = (se**2 + epsilon * theta / effective * (u**2 + d**2)) / (1 + 2 * epsilon) ** 2
+    v = (variance + epsilon * theta / effective * (u**2 + d**2)) / (1 + 2 * epsilon) ** 2
     ends = []
-    for p in (0.025, 0.975):
+    for p in ((1 - level) / 2, (1 + level) / 2):
         wider = v * (stats.t.ppf(p, df) / stats.norm.ppf(p)) ** 2
         size = x * (1 - x) / wider
         ends.append(stats.beta.ppf(p, size * x, size * (1 - x)))
@@ -171,3 +180,114 @@ def test_variance_of_one_draw(design):
     census = eb.Sample(eb.measure(PREDICTION, TRUTH), eb.UniformClusters(population=len(size)))
     found = forecast(census, PRECISION, {"planned": design}).designs["planned"].variance[0]
     np.testing.assert_allclose(found, a.sum() * (e**2 / a).sum() - e.sum() ** 2, rtol=1e-10)
+
+
+def grouped(entity, group):
+    """Step 28: columns of the records of a group, in pieces of a whole entity."""
+    own = ENTITY == entity
+    size, links = own.sum(), np.zeros(3)
+    for k in np.unique(CLUSTER[own]):
+        piece, m = own & (CLUSTER == k), (CLUSTER == k).sum()
+        share, there = (piece & group).sum() / piece.sum(), piece.sum()
+        links += share * np.array([there * (there - 1) / 2, there * (size - 1) / 2, there * (m - 1) / 2])
+    return links
+
+
+def test_groups():
+    """Step 28."""
+    group = RNG.random(N) < 0.4
+    country = {i: "in" if there else "out" for i, there in enumerate(group)}
+    z = N / (n * SIZE)[:, None] * np.array([grouped(e, group) for e in DRAWN])
+    value, se, df, effective = estimated(z, covariance(z, 1.0))
+    sample = eb.Sample(eb.measure(PREDICTION, LABELS), eb.UniformRecords(draws=DRAWN))
+    found = eb.by_domain(sample, country, PRECISION, prediction=PREDICTION).table().iloc[0]
+    wanted = [value, se, df, effective]
+    np.testing.assert_allclose(found[["estimate", "se", "df", "n_eff"]].astype(float), wanted, rtol=1e-10)
+
+
+def by_second(entity, second):
+    """Step 29: columns of the records of an entity, with a second clustering as the truth."""
+    links = np.zeros(3)
+    for i in np.flatnonzero(ENTITY == entity):
+        one, other = second == second[i], CLUSTER == CLUSTER[i]
+        links += [((one & other).sum() - 1) / 2, (one.sum() - 1) / 2, (other.sum() - 1) / 2]
+    return links
+
+
+def effects(z):
+    """Steps 7 and 8: effects of the draws less their mean, and the metric without each draw."""
+    e = z @ slopes(z.sum(axis=0))
+    left = np.array([np.delete(z, s, 0).sum(axis=0) for s in range(len(z))])
+    return e - e.mean(), left[:, 0] / left[:, 2] - z[:, 0].sum() / z[:, 2].sum()
+
+
+def test_a_second_clustering():
+    """Step 29, for second clusterings with weight 1."""
+    z = N / (n * SIZE)[:, None] * Y
+    value, _, df, effective = estimated(z, covariance(z, 1.0))
+    u, d = distances(z, value)
+    sample, checked = eb.Sample(eb.measure(PREDICTION, LABELS), eb.UniformRecords(draws=DRAWN)), 0
+    for seed in (0, 7, 12, 13, 17, 21):
+        alike = np.random.default_rng(seed).random(120) < 0.25
+        second = np.where(alike[ENTITY], 10_000 + CLUSTER, ENTITY)
+        counted_by = eb.Second.of(PREDICTION, LABELS, dict(enumerate(second.tolist())))
+        found = eb.Assisted(counted_by)(sample, [eb.metrics.pairwise_precision])
+        other = N / (n * SIZE)[:, None] * np.array([by_second(e, second) for e in DRAWN])
+        (of_truth, own), (of_second, aside) = effects(z), effects(other)
+        left = of_truth - of_second
+        if found.weights[0, 0] < 1 or not left.any():
+            continue
+        variance = max(n / (n - 1) * (left**2).sum(), (n - 1) / n * ((own - aside) ** 2).sum())
+        p = (u**2 + d**2) / n**2
+        kurtosis = n * (left**4).sum() / (left**2).sum() ** 2
+        degrees = max(min(2 * n / (kurtosis - 1), df), 1) * (1 + p / variance) ** 2
+        values = counted_by.reference(eb.metrics.pairwise_precision, counted_by.position(sample.units)).values
+        delta = np.ptp(values)
+        mean = value + values.mean() - estimated(other, covariance(other, 1.0))[0]
+        wanted = [mean, np.sqrt(variance + p + delta**2 / 12), degrees]
+        np.testing.assert_allclose([found.mean[0], found.sd[0], found.df[0]], wanted, rtol=1e-8)
+        share = np.sqrt((left**2).sum() / (of_truth**2).sum())
+        length = delta / np.sqrt(variance + p)
+
+        def excess(c, length=length):
+            return stats.norm.cdf(c + length) - stats.norm.cdf(-c) - 0.95
+
+        c = optimize.brentq(excess, 1, 3)
+        ends = [
+            quantiles(
+                mean + shift,
+                variance + p,
+                degrees,
+                share * u,
+                share * d,
+                1.0,
+                effective,
+                2 * stats.norm.cdf(c) - 1,
+            )
+            for shift in (-delta / 2, delta / 2)
+        ]
+        np.testing.assert_allclose(found.interval()[0], [ends[0][0], min(ends[1][1], 1)], rtol=1e-7)
+        checked += 1
+    assert checked > 2
+
+
+def test_two_phases():
+    """Step 30: both forms of the variance, that with the best weight, and the split of a budget."""
+    V = np.cov(RNG.multivariate_normal([0, 0], [[2, 1.2], [1.2, 1]], 50).T)
+    careful, every = 100, 450
+    f = careful / every
+
+    def of(weight):
+        """The variance of d - weight e."""
+        return np.array([1, -weight]) @ V @ [1, -weight]
+
+    def neyman(weight):
+        return V[0, 0] / every + (1 / careful - 1 / every) * of(weight)
+
+    for weight in (0.0, 0.4, 1.0):
+        groups = of(weight * (1 - f)) / careful + weight**2 * (1 - f) ** 2 * V[1, 1] / (every - careful)
+        np.testing.assert_allclose(neyman(weight), groups, rtol=1e-12)
+    square, best = V[0, 1] ** 2 / (V[0, 0] * V[1, 1]), V[0, 1] / V[1, 1]
+    np.testing.assert_allclose(neyman(best), V[0, 0] * ((1 - square) / careful + square / every), rtol=1e-12)
+    split = phases(10_000, 0.8, careful=5, cheap=0.5)
+    assert split.cheap / split.careful == pytest.approx(np.sqrt(10 * 0.64 / 0.36), rel=0.01)

@@ -14,6 +14,8 @@ from ..tables import refuse_names
 from ..units import Missing, same_kind
 from .database import Database, KeyColumn
 
+WITNESSES = 3
+"""Number of clusters of some size or more that labels must touch for others of this size to be in reach."""
 CHANGED = (
     "the prediction changed while it was scanned: the pieces of the second clustering {name!r} do not add up "
     "to its records. Scan a copy or a version of it, or all in one transaction of isolation REPEATABLE READ"
@@ -130,8 +132,8 @@ class SecondColumn(KeyColumn):
 class Joint:
     """The joint counts of a prediction and a second clustering: pieces of the clusters of the second.
 
-    Clusters that the labels touch, and larger ones, are known one by one. The others are known by their
-    pieces: one row stands for all that are alike.
+    Clusters that the labels touch are known one by one, and so are those larger than the third largest of
+    these. The others are known by their pieces: one row stands for all that are alike.
 
     Attributes
     ----------
@@ -219,7 +221,7 @@ def joint(
     ]
     if len(sums) < len(touched):
         raise DataError(CHANGED.format(name=name))
-    larger = f"SELECT s FROM {pieces} GROUP BY s HAVING SUM(n) > {max(sums)}"
+    larger = f"SELECT s FROM {pieces} GROUP BY s HAVING SUM(n) > {sorted(sums)[-WITNESSES:][0]}"
     whole = (f"SELECT s, c, n, m FROM {pieces} WHERE s IN ({inside})" for inside in [*lists, larger])
     known = pd.concat(
         [
@@ -231,7 +233,7 @@ def joint(
             for select in whole
         ],
         ignore_index=True,
-    )
+    ).drop_duplicates(["s", "c"])  # the largest touched clusters came twice
     database.forget(alike)
     database.forget(pieces)
     found = _joint(name, known, kinds, of_record)
