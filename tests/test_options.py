@@ -12,11 +12,12 @@ from test_cli import folder, refused  # noqa: F401
 
 from erbayes.cli import app, assist, commands, domains, inputs, phases, printing
 
+ASSIST = {"assist", "assist-cluster", "assist-table"}
 BY = {"by", "attributes", "of-entities", "links-inside"}
 CHEAP = {"cheap", "cheap-drawn", "cheap-threshold"}
 OWN = {
-    "estimate": {"assist", "assist-cluster", "format", "output"} | BY | CHEAP,
-    "compare": {"differing", "format", "output"} | BY,
+    "estimate": {"format", "output"} | ASSIST | BY | CHEAP,
+    "compare": {"differing", "format", "output"} | ASSIST | BY,
     "report": {"title", "output"} | BY,
     "plan": {"half-width", "per-unit", "per-record", "per-cheap", "budget", "format", "output"} | CHEAP,
     "check": {"min-precision", "min-recall", "min", "once", "format", "output"},
@@ -56,6 +57,7 @@ def test_no_two_commands_declare_the_same_option():
         "asked",
         "domains",
         "cheap",
+        "helped",
         "printing",
     }
 

@@ -51,6 +51,7 @@ MISSING = {
     Missing.OMIT: "left out",
 }
 """Effect of each policy on labelled records that the prediction lacks."""
+NOT_BY = "--by takes no second clustering: leave out --assist, or estimate without --by"
 
 
 def _print_version(wanted: bool) -> None:
@@ -285,13 +286,15 @@ def estimate_command(
     refuse_output_over(printing.output, cheap)
     metrics = asked.chosen_metrics()
     if domains.by is not None and helped.given:
-        raise DataError("--by takes no second clustering: leave out --assist, or estimate without --by")
+        raise DataError(NOT_BY)
     if inputs.of_clusters and helped.given:
         raise DataError("--assist needs drawn records, and the folder has predicted clusters: leave it out")
     if cheap.cheap is not None and (domains.by is not None or helped.given):
         raise DataError("--cheap goes with neither --by nor --assist: leave out one of them")
     cheap.refuse(inputs)
-    sample, _ = inputs.sample(**domains.of_scan(inputs, [inputs.part]), **helped.of_scan(inputs))
+    sample, _ = inputs.sample(
+        **domains.of_scan(inputs, [inputs.part]), **helped.of_scan(inputs, [inputs.part])
+    )
     engine = helped.engine(inputs, sample.units) if helped.given else None
     if sample.units.unmatched:
         message(
@@ -321,45 +324,66 @@ def _by_domain(inputs: One, domains: Domains, sample: Sample, metrics: Sequence[
 
 
 @command("compare")
-def compare_command(*, inputs: Several, asked: Asked, domains: Domains, printing: Printing) -> None:
+def compare_command(
+    *, inputs: Several, asked: Asked, domains: Domains, helped: Assist, printing: Printing
+) -> None:
     """Compare predictions by the same labelled sample.
 
     Each row is a prediction minus one before it in the list, with a paired standard error. Predictions are
     files, tables or columns, two or more, and are called by their names. Files and designs are those of
     erbayes estimate. If one prediction is scanned, all are.
 
+    A second clustering of the same records, --assist FILE, helps to judge each prediction. One of the
+    predictions may be it: then it helps to judge the others.
+
     \b
     Examples:
       erbayes compare old.csv new.csv labels.csv --design uniform-records --metrics pairwise-f1
       erbayes compare both.parquet labels.csv --design uniform-records --record id \\
           --cluster old --cluster new
+      erbayes compare old.csv new.csv labels.csv --design uniform-records --assist slow.csv
     """
     refuse_output_over(printing.output, inputs)
+    refuse_output_over(printing.output, helped)
     metrics = asked.chosen_metrics()
+    if domains.by is not None and helped.given:
+        raise DataError(NOT_BY)
     if inputs.of_clusters:
         raise DataError(f"{inputs.labels}: {OWN}")
     design = inputs.design()
-    predictions, shared = inputs.predictions(**domains.of_scan(inputs, inputs.parts().values()))
+    parts = inputs.parts().values()
+    predictions, shared = inputs.predictions(
+        **domains.of_scan(inputs, parts), **helped.of_scan(inputs, parts)
+    )
     note_unresolved(inputs.returned)
     design = inputs.fitted(design, shared)
+    engine = helped.engine_of_several(inputs, predictions, shared) if helped.given else None
     comparison = compare(
-        predictions, design=design, metrics=metrics, differing=inputs.framed.differing, **shared
+        predictions,
+        design=design,
+        metrics=metrics,
+        differing=inputs.framed.differing,
+        engine=engine,
+        **shared,
     )
     for name, sample in zip(predictions, comparison.samples, strict=True):
         if isinstance(predictions[name], Clustering):
             inputs.notice_another(name, sample.units, predictions[name])
         note_frame(sample.units, f"{name}: ")
-        for alarm in alarms(sample, metrics):
+        warned = (
+            alarms(sample, metrics) if engine is None else engine(sample, metrics).alarms(sample, metrics)
+        )
+        for alarm in warned:
             message(f"warning: {name}: {alarm}")
     if comparison.left_out:
         message(f"warning: {comparison.left_out} labelled records, which a prediction lacks, are left out")
     table = comparison.differences(inputs.level, asked.kind)
     if domains.by is not None:
-        groups = domains.groups(inputs, inputs.parts().values(), [s.units for s in comparison.samples])
+        groups = domains.groups(inputs, parts, [s.units for s in comparison.samples])
         known = domains.known(inputs, inputs.parts(), groups)
         by = compare_by_domain(comparison, groups, metrics, predictions=known, **domains.settings)
         table = by.table(inputs.level, asked.kind)
-    printing.show_estimates(table, inputs.level)
+    printing.show_estimates(table, inputs.level, "taylor" if engine is None else "assisted")
 
 
 def _identity(path: Path) -> str:

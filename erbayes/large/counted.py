@@ -71,10 +71,9 @@ def count_units(
     checked = refuse_duplicates(prediction, within, which)
     sizes = prediction.sizes(touched)
     values = prediction.groups_of(labels.records.tolist(), records)
-    refuse_gaps(prediction, sum(rows for rows, _ in records.values()))
-    places = [
-        prediction.places(second, labels.records.tolist(), clusters[None]) for second in prediction.seconds
-    ]
+    rows_of = {v: rows for v, (rows, _) in records.items()}
+    refuse_gaps(prediction, rows_of)
+    places = [prediction.places(second, labels.records.tolist(), clusters) for second in prediction.seconds]
     prediction.database.forget(prediction.table, "r")
     known = prediction.histogram(records)
     compositions = {}
@@ -105,19 +104,18 @@ def count_units(
             groupings = (
                 _grouping(prediction, counted, values[v], predicted, pd.Series(kinds, labels.records)),
             )
-        seconds = tuple(
-            joint(prediction.database, prediction.table, second, of_record, rows)
-            for second, of_record in zip(prediction.seconds, places, strict=True)
-        )
         units[v] = Scanned(
             **counted.__getstate__() | {"frame": prediction.frames.get(v), "groupings": groupings},
             rows=rows,
             checked=checked,
             digest=digest,
             columns=(prediction.record, prediction.cluster),
-            seconds=seconds,
         )
-    return units
+    joints = [
+        joint(prediction.database, prediction.table, second, of_record, rows_of, bool(prediction.by))
+        for second, of_record in zip(prediction.seconds, places, strict=True)
+    ]
+    return {v: replace(own, seconds=tuple(joint[v] for joint in joints)) for v, own in units.items()}
 
 
 def count_records(prediction: Prediction) -> dict[Any, tuple[int, int | None]]:

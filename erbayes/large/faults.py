@@ -43,20 +43,23 @@ def refuse_missing(prediction: Prediction, total: int, records: int, clusters: i
         )
 
 
-def refuse_gaps(prediction: Prediction, rows: int) -> None:
-    """Refuse second clusterings that lack records of the prediction.
+def refuse_gaps(prediction: Prediction, rows: Mapping[Any, int]) -> None:
+    """Refuse second clusterings that lack records of the prediction, of which each release has some `rows`.
 
     Raises
     ------
     DataError
         Records without a cluster in a second clustering.
     """
+    grouped = " GROUP BY v" if prediction.by else ""
     for second in prediction.seconds:
-        ((lacking, *ends),) = prediction.database.rows(
-            f"SELECT COUNT(*), MIN(r), MAX(r) FROM {prediction.table} WHERE {second.column} IS NULL"
-        )
-        if lacking:
-            refuse_lacking(int(lacking), rows, second.name, prediction.named(ends))
+        for v, lacking, *ends in prediction.rows(
+            f"SELECT {prediction.by}COUNT(*), MIN(r), MAX(r) FROM {prediction.table} "
+            f"WHERE {second.column} IS NULL{grouped}"
+        ):
+            if lacking:
+                whose = "the prediction" if v is None else f"{v!r}"
+                refuse_lacking(int(lacking), rows[v], second.name, prediction.named(ends), whose)
 
 
 def refuse_repeats(prediction: Prediction) -> None:

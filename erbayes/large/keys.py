@@ -100,7 +100,8 @@ class Prediction:
     def common(self, releases: int) -> Prediction:
         """Return the prediction on the records that every release covers."""
         inside = f"SELECT r FROM {self.table} GROUP BY r HAVING COUNT(DISTINCT v) = {releases}"
-        columns = "r, c, v" if self.groups is None else "r, c, v, g"
+        further = [] if self.groups is None else [self.groups.column]
+        columns = ", ".join(["r, c, v", *further, *(second.column for second in self.seconds)])
         table = self.database.keep(f"SELECT {columns} FROM {self.table} WHERE r IN ({inside})")
         self.database.forget(self.table)
         return replace(self, table=table)
@@ -150,20 +151,20 @@ class Prediction:
         return groups
 
     def places(
-        self, second: SecondColumn, ids: list[Any], clusters: Mapping[int, Any]
-    ) -> dict[Any, tuple[Any, Any]]:
-        """Keys of both clusters of each labelled record that the prediction has, by record."""
+        self, second: SecondColumn, ids: list[Any], clusters: Mapping[Any, Mapping[int, Any]]
+    ) -> dict[Any, dict[Any, tuple[Any, Any]]]:
+        """Keys of both clusters of each labelled record that the prediction has, by release and by record."""
         keys = self.database.keys(self.record, ids)
+        select = f"SELECT DISTINCT {self.by}r, {second.column} FROM {self.table}"
         own = {
-            keys[r]: s
+            (v, keys[r]): s
             for inside in self.database.listed(list(keys))
-            for r, s in self.rows_of(second, f"r IN ({inside})")
+            for v, r, s in self.rows(f"{select} WHERE r IN ({inside})")
         }
-        return {ids[i]: (c, own[ids[i]]) for i, c in sorted(clusters.items())}
-
-    def rows_of(self, second: SecondColumn, condition: str) -> list[tuple[Any, ...]]:
-        """Keys of records and of their clusters in a second clustering, if they meet a condition."""
-        return self.database.rows(f"SELECT DISTINCT r, {second.column} FROM {self.table} WHERE {condition}")
+        return {
+            v: {ids[i]: (c, own[v, ids[i]]) for i, c in sorted(of_record.items())}
+            for v, of_record in clusters.items()
+        }
 
     def named(self, keys: Iterable[Any]) -> list[Any]:
         """Record ids of some keys."""

@@ -6,7 +6,7 @@ the clusters that they touch, and the histogram of all predicted cluster sizes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from ..errors import DataError, Remedy, head, need
 from ..units import Missing, sampled_labels
 from .choice import chosen_columns, date_columns, refuse_another_kind, refuse_kinds, second_table
 from .counted import Scanned, count_units
+from .database import Database
 from .duckdb import DuckDB, united
 from .frame import Limits, Listed, frame_sources, inside_frame
 from .groups import GroupColumn
@@ -131,7 +132,7 @@ def scan_releases(
     source, labels, record, cluster, blocks, missing, frame, groups, attributes, database
         As in `scan`.
     seconds : mapping, name -> SecondSource, optional
-        As in `scan`, if there is no column of releases.
+        As in `scan`. A second table serves every release. A column has a cluster in each row.
 
     Returns
     -------
@@ -148,22 +149,16 @@ def scan_releases(
     """
     labels = sampled_labels(labels)
     own_groups = groups if attributes is None else None
-    wanted = _need_seconds(seconds, release, missing)
-    own_seconds = [second.cluster for second in wanted.values() if second.source is None]
+    wanted = _need_seconds(seconds, missing)
     others = tuple(name for name in (release, own_groups, *date_columns(frame)) if name is not None)
-    others = tuple(dict.fromkeys((*others, *(name for name in own_seconds if name is not None))))
+    others = tuple(dict.fromkeys((*others, *_own_columns(wanted))))
     ids, tables = frame_sources(frame, [source]), second_table(groups, attributes)
     if tables and has_own_database(source):
         raise DataError(
             "a table with a database of its own takes no second table of attributes: make a view of the "
             "prediction that has the column of groups"
         )
-    beside = {name: second.source for name, second in wanted.items() if second.source is not None}
-    if beside and any(map(has_own_database, [source, *beside.values()])):
-        raise DataError(
-            f"a table with a database of its own takes no second table, such as that of {head([*beside])}: "
-            "make a view of the prediction that has the clusters as a column, SecondSource(cluster=...)"
-        )
+    beside = _sources(wanted, [source])
     with opened([source, *ids, *tables, *beside.values()], database) as (table, *further):
         limit = Listed.of(further[0], record) if ids else frame
         chosen = chosen_columns(table, record, cluster, others)
@@ -174,36 +169,11 @@ def scan_releases(
         elif groups is not None:
             variable = GroupColumn.of(table, groups)
         places = dict(zip(beside, further[len(ids) + len(tables) :], strict=True))
-        columns = tuple(
-            SecondColumn.of_table(places[name], name, second, i, (table, chosen[0]))
-            if name in places
-            else SecondColumn.of(table, name, str(second.cluster), i)
-            for i, (name, second) in enumerate(wanted.items())
-        )
+        columns = _second_columns(wanted, places, (table, chosen[0]), table)
         prediction = Prediction.of(
             table, labels, *chosen, release, limit=limit, groups=variable, seconds=columns
         )
         return count_units(prediction, labels, blocks, missing, common)
-
-
-def _need_seconds(
-    seconds: Mapping[str, SecondSource] | None, release: str | None, missing: Missing
-) -> dict[str, SecondSource]:
-    """Refuse second clusterings that are none, and those of several releases."""
-    if seconds is None:
-        return {}
-    if not isinstance(seconds, Mapping):
-        raise DataError(
-            f"seconds must map names to second clusterings, as in {{'new': SecondSource('new.parquet')}}, "
-            f"not be a {type(seconds).__name__}"
-        )
-    for name, second in seconds.items():
-        need(second, SecondSource, f"seconds[{name!r}] must be a SecondSource(source, cluster=...)")
-    if seconds and release is not None:
-        raise DataError("second clusterings go with one prediction: scan a view of each release by itself")
-    if seconds:
-        refuse_kept(missing)
-    return {str(name): second for name, second in seconds.items()}
 
 
 def scan_common(
@@ -217,6 +187,7 @@ def scan_common(
     frame: Any = None,
     groups: str | None = None,
     attributes: Any = None,
+    seconds: Mapping[str, SecondSource] | None = None,
     database: DuckDB = EMBEDDED,
 ) -> dict[str, Scanned]:
     """Make units of several predictions, restricted to the records that they share.
@@ -230,6 +201,8 @@ def scan_common(
         Cluster column of all predictions, or of each.
     groups : str, optional
         Column with the group of each record, in the first prediction or in `attributes`.
+    seconds : mapping, name -> SecondSource, optional
+        As in `scan`, for the records that the predictions share. A column is one of each prediction.
     labels, record, blocks, missing, frame, attributes, database
         As in `scan`. If predictions differ in their records, labelled records that not all of them have are
         left out.
@@ -257,21 +230,27 @@ def scan_common(
             "view with a column of releases, and use scan_releases with common=True"
         )
     labels, parts, frames = sampled_labels(labels), [], {}
+    wanted = _need_seconds(seconds, missing)
+    beside, own_seconds = _sources(wanted, []), _own_columns(wanted)
     ids, second = frame_sources(frame, []), second_table(groups, attributes)
-    with opened_together([*predictions.values(), *ids, *second], database) as tables:
-        limit = Listed.of(tables[len(predictions)], record) if ids else frame
+    read_too = tuple(dict.fromkeys((*date_columns(frame), *own_seconds)))
+    with opened_together([*predictions.values(), *ids, *second, *beside.values()], database) as tables:
+        further = tables[len(predictions) :]
+        limit = Listed.of(further[0], record) if ids else frame
         variable = None
         for name, table in zip(predictions, tables, strict=False):
             column = cluster.get(name) if isinstance(cluster, Mapping) else cluster
-            others = date_columns(frame)
+            others = read_too
             if groups is not None and not second and (variable is None or groups in table.columns()):
                 others = tuple(dict.fromkeys((*others, groups)))
             chosen = chosen_columns(table, record, column, others)
-            table.use(*chosen, *date_columns(frame))
+            table.use(*chosen, *read_too)
             refuse_kinds(*(table.kind(column) for column in chosen))
             refuse_another_kind(labels, table.kind(chosen[0]))
+            for of_second in own_seconds:
+                SecondColumn.of(table, of_second, of_second, 0)
             if groups is not None and variable is None:
-                place = (tables[-1], record) if second else (replace(table), chosen[0])
+                place = (further[len(ids)], record) if second else (replace(table), chosen[0])
                 variable = GroupColumn.of_attributes(place[0], groups, place[1], (table, chosen[0]))
             if limit is not None:
                 limits = Limits.of(table, labels, limit, chosen[0])
@@ -279,12 +258,75 @@ def scan_common(
                 frames[name] = limits.facts(table, f"({flagged}) AS p")[None]
                 table = replace(table, table=inside_frame(table, limits, chosen[0]))
             parts.append((table, *chosen))
-        whole = Prediction.of(united(parts), labels, "record", "cluster", "release", groups=variable)
-        releases = count_units(whole, labels, blocks, missing, common=True)
+        whole = united(parts, own_seconds)
+        places = dict(zip(beside, further[len(ids) + len(second) :], strict=True))
+        names = {column: f"further{j}" for j, column in enumerate(own_seconds)}
+        columns = _second_columns(wanted, places, parts[0][:2], whole, names)
+        prediction = Prediction.of(
+            whole, labels, "record", "cluster", "release", groups=variable, seconds=columns
+        )
+        releases = count_units(prediction, labels, blocks, missing, common=True)
     return {
         name: replace(releases[i], frame=frames.get(name), columns=parts[i][1:])
         for i, name in enumerate(predictions)
     }
+
+
+def _need_seconds(seconds: Mapping[str, SecondSource] | None, missing: Missing) -> dict[str, SecondSource]:
+    """Refuse second clusterings that are none."""
+    if seconds is None:
+        return {}
+    if not isinstance(seconds, Mapping):
+        raise DataError(
+            f"seconds must map names to second clusterings, as in {{'new': SecondSource('new.parquet')}}, "
+            f"not be a {type(seconds).__name__}"
+        )
+    for name, second in seconds.items():
+        need(second, SecondSource, f"seconds[{name!r}] must be a SecondSource(source, cluster=...)")
+    if seconds:
+        refuse_kept(missing)
+    return {str(name): second for name, second in seconds.items()}
+
+
+def _own_columns(seconds: Mapping[str, SecondSource]) -> tuple[str, ...]:
+    """Return the columns of predictions that are second clusterings."""
+    return tuple(dict.fromkeys(str(second.cluster) for second in seconds.values() if second.source is None))
+
+
+def _sources(seconds: Mapping[str, SecondSource], predictions: Iterable[Any]) -> dict[str, Any]:
+    """Return the second tables, by name.
+
+    Raises
+    ------
+    DataError
+        One of them, or a prediction beside one, has a database of its own.
+    """
+    beside = {name: second.source for name, second in seconds.items() if second.source is not None}
+    if beside and any(map(has_own_database, [*predictions, *beside.values()])):
+        raise DataError(
+            f"a table with a database of its own takes no second table, such as that of {head([*beside])}: "
+            "make a view of the prediction that has the clusters as a column, SecondSource(cluster=...)"
+        )
+    return beside
+
+
+def _second_columns(
+    seconds: Mapping[str, SecondSource],
+    places: Mapping[str, Database],
+    prediction: tuple[Database, str],
+    table: Database,
+    names: Mapping[str, str] | None = None,
+) -> tuple[SecondColumn, ...]:
+    """Open second clusterings: those at `places`, or columns of `table`, which may have other `names` there.
+
+    `prediction` is a table with its column of records.
+    """
+    return tuple(
+        SecondColumn.of_table(places[name], name, second, i, prediction)
+        if name in places
+        else SecondColumn.of(table, name, (names or {}).get(str(second.cluster), str(second.cluster)), i)
+        for i, (name, second) in enumerate(seconds.items())
+    )
 
 
 def refuse_different_records(predictions: Mapping[str, Scanned]) -> None:
