@@ -16,7 +16,7 @@ ASSIST = {"assist", "assist-cluster", "assist-table"}
 BY = {"by", "attributes", "of-entities", "links-inside"}
 CHEAP = {"cheap", "cheap-drawn", "cheap-threshold"}
 OWN = {
-    "estimate": {"format", "output"} | ASSIST | BY | CHEAP,
+    "estimate": {"worst-cases", "format", "output"} | ASSIST | BY | CHEAP,
     "compare": {"differing", "format", "output"} | ASSIST | BY,
     "report": {"title", "output"} | BY,
     "plan": {"half-width", "per-unit", "per-record", "per-cheap", "budget", "format", "output"} | CHEAP,
