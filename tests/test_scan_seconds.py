@@ -251,10 +251,11 @@ def test_parts_that_are_counted_in_turn_are_the_whole(share, monkeypatch):
         same(units, eb.Second.of(releases[name], labels, seconds[name]), labels)
 
 
-def test_integers_of_two_types_stay_exact_in_a_table_that_is_read_in_rows():
-    """Text ids beside a date: one list of keys is of signed integers, the other of unsigned ones."""
+def test_integers_of_two_types_stay_exact():
+    """One statement returns integers that have a sign, and another larger ones that have none."""
     n = 64
-    by = pd.Series([2**62 + i // 4 for i in range(n - 8)] + [2**63 + 2**10 + 1] * 8)
+    by = pd.Series([2**62 + i // 4 for i in range(n - 8)] + [2**63 + 2**10 + 1] * 4 + [2**63 + 2**10 + 2] * 4)
+    by.iloc[: n - 8] = [2**62 + i // 2 for i in range(n - 8)]
     prediction = pd.Series([2**62 + i // 3 for i in range(n)])
     labels = pd.Series(["e"] * 4, range(4))
     table = pa.table(
@@ -265,8 +266,13 @@ def test_integers_of_two_types_stay_exact_in_a_table_that_is_read_in_rows():
             "v": pa.array([date(2021, 1, 1)] * n),
         }
     )
+    wanted = eb.Second.of(prediction, labels, by)
     (units,) = scan_releases(table, labels, "v", **NAMED, seconds=BESIDE).values()
-    same(units, eb.Second.of(prediction, labels, by), labels)
+    same(units, wanted, labels)
+    with duckdb.connect() as connection:
+        connection.register("p", table)
+        source = RunSQL(lambda sql: connection.execute(sql).fetchall(), "p")
+        same(scan(source, labels, **NAMED, seconds=BESIDE), wanted, labels)
 
 
 def test_clusters_that_are_alike_leave_the_database_as_one_row():
