@@ -307,6 +307,8 @@ def estimate_command(
     if cheap.cheap is not None and (domains.by is not None or helped.given):
         raise DataError("--cheap goes with neither --by nor --assist: leave out one of them")
     cheap.refuse(inputs)
+    if worst:
+        _refuse_worst_cases(inputs, asked, domains.by is not None or helped.given or cheap.cheap is not None)
     sample, _ = inputs.sample(
         **domains.of_scan(inputs, [inputs.part]), **helped.of_scan(inputs, [inputs.part])
     )
