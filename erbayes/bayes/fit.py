@@ -35,22 +35,24 @@ from ..columns import (
     PieceSum,
     pairs,
 )
+from ..datasets import people
+from ..design import UniformRecords
 from ..diagnostics import out_of_balance
 from ..domains import out_of_balance as domains_out_of_balance
 from ..errors import Alarm, DataError, NotIdentified, need_object
 from ..files import replacing
 from ..metrics import Metric, Wanted, pairwise_precision, pairwise_recall
 from ..sample import Sample
+from ..units import measure
 from .contract import ALL_DATA
 from .evidence import Evidence
 from .explained import explained
-from .importance import KHAT
 from .joined import Joined, joined
-from .laws import laws, weighed
+from .laws import compiled, weighed
 from .likelihood import DIMS, Factor, factors
 from .model import SizeModel
 from .outcomes import BETWEEN
-from .parts import CompiledPart, PartDraws, drawn_from_prior
+from .parts import Drawn, drawn_from_prior
 from .population import Completed, completed, of_clusters
 from .posterior import Posterior, Saved
 from .samplers import NUTS, Importance, Sampler, need_draws, problems_of_chains
@@ -87,7 +89,7 @@ class Fit(Posterior):
         Completed populations, one per draw.
     seed : int
         Seed of the untied parts, which are fitted when a metric first needs them.
-    parts : dict, part -> dict, law -> PartDraws
+    parts : dict, part -> dict, law -> Drawn
         Draws of each law of the tied parts, before they are tied.
     untied : dict, stream -> dict
         Quantities by size of the untied parts that were fitted so far.
@@ -99,7 +101,7 @@ class Fit(Posterior):
     draws: Joined
     population: Completed
     seed: int
-    parts: dict[str, dict[str, PartDraws]] = field(default_factory=dict)
+    parts: dict[str, dict[str, Drawn]] = field(default_factory=dict)
     untied: dict[int, dict[str, FloatArray]] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -123,8 +125,13 @@ class Fit(Posterior):
 
     @property
     def khat(self) -> dict[str, float]:
-        """Pareto shapes of importance weights, by part, and under "total" that of the known total."""
+        """Pareto shapes of importance weights, by part."""
         return self.draws.khat
+
+    @property
+    def agreeing(self) -> float:
+        """Effective number of combinations of draws that agree with the known number of predicted links."""
+        return self.draws.agreeing
 
     @cached_property
     def pymc(self) -> pm.Model:
@@ -174,12 +181,13 @@ class Fit(Posterior):
         part = self.model.untied[place]
         chains, draws = self.population.true.shape
         rng = np.random.default_rng([self.seed, stream])
-        (part_draws,) = Importance(draws, chains)([CompiledPart.of(part, data)], rng)
-        if part_draws.problems:
-            problems = f"{self.evidence.where}{place}: {'; '.join(part_draws.problems)}"
+        only = compiled(part, data)
+        (drawn,) = Importance(draws, chains)([only], rng)[0].values()
+        if drawn.problems:
+            problems = f"{self.evidence.where}{place}: {'; '.join(drawn.problems)}"
             warnings.warn(problems, NotConverged, stacklevel=4)
-        self.untied[stream] = part_draws.by_size
-        return part_draws.by_size
+        self.untied[stream] = only.usual.evaluated(drawn).by_size
+        return self.untied[stream]
 
     @cached_property
     def _totals(self) -> dict[Column | Known, FloatArray]:
@@ -259,16 +267,22 @@ class Fit(Posterior):
 
         The dictionary is empty if each part has one law.
         """
-        combinations = list(product(*(of_laws.items() for of_laws in self.parts.values())))
+        combinations = list(product(*self.parts.values()))
         if len(combinations) < 2:
             return {}
         fits, data = {}, self.evidence.data
-        for i, chosen in enumerate(combinations):
+        tied = {place: compiled(part, data) for place, part in self.model.tied.items()}
+        of_laws = {
+            place: {name: tied[place].laws[name].evaluated(d) for name, d in drawn.items()}
+            for place, drawn in self.parts.items()
+        }
+        for i, names in enumerate(combinations):
             rng = np.random.default_rng([self.seed, 1 + len(BETWEEN) + i])
-            draws = joined({place: d for place, (_, d) in zip(self.parts, chosen, strict=True)}, data, rng)
-            parts = {place: {name: d} for place, (name, d) in zip(self.parts, chosen, strict=True)}
+            chosen = list(zip(tied, names, strict=True))
+            draws = joined({place: of_laws[place][name] for place, name in chosen}, data, rng)
+            parts = {place: {name: self.parts[place][name]} for place, name in chosen}
             population = completed(draws.by_size, data, rng)
-            name = ", ".join(name for name, _ in chosen if name)
+            name = ", ".join(name for name in names if name)
             fits[name] = replace(self, draws=draws, population=population, parts=parts)
         return fits
 
@@ -436,12 +450,12 @@ class Fit(Posterior):
 
     def problems(self) -> list[str]:
         """Return the reasons not to rely on the draws, with remedies; an empty list if there are none."""
-        problems, total = list(self.draws.problems), self.draws.khat["total"]
-        if total > KHAT:
+        problems, agreeing = list(self.draws.problems), self.draws.agreeing
+        if agreeing < FEWEST_AGREEING:
             problems.append(
                 f"few draws agree with the known {self.evidence.predicted_links:,.0f} predicted links "
-                f"(Pareto k {total:.2f}): either this family of sizes is wrong, or the prediction is not the "
-                "population that was sampled"
+                f"({agreeing:.0f} effective ones, fewer than {FEWEST_AGREEING:.0f}): either this family of "
+                "sizes is wrong, or the prediction is not the population that was sampled"
             )
             return problems
         key = self.apply([pairwise_precision, pairwise_recall])
@@ -587,6 +601,8 @@ class Fit(Posterior):
         return Saved.load(path)
 
 
+FEWEST_AGREEING = 100.0
+"""Fewest effective combinations of draws that must agree with the known number of predicted links."""
 REJECTED = -4.6
 """Log Bayes factor against the best law, below which a sample rejects a law. It is 1/100."""
 REMEDY = (
@@ -749,6 +765,23 @@ def nuts(
     return _fitted(sample, model, domain, links, sampler, _one_seed(rng, random_seed))
 
 
+def warm_up() -> None:
+    """Compile the default model and keep it on disk, so that the first fit of later processes is quick.
+
+    It fits the model to example data, and makes the table. Run it once after installation or an update, for
+    instance while an image is built. On an empty disk cache it needs a minute of processor time. Fits by NUTS
+    compile more, in the first call of each process.
+
+    Examples
+    --------
+    >>> from erbayes import bayes
+    >>> bayes.warm_up()
+    """
+    case = people()
+    sample = Sample(measure(case.prediction, case.labels), UniformRecords(case.drawn))
+    fast(sample, rng=1).table()
+
+
 def _one_seed(rng: Any, random_seed: Any) -> np.random.Generator:
     """Return the generator of the one seed that is not None."""
     if rng is not None and random_seed is not None:
@@ -769,10 +802,8 @@ def _fitted(
     model = SizeModel() if model is None else model
     need_object(model, "tied", "a model is an object such as SizeModel()")
     evidence = Evidence.of(sample, domain, links, model.second)
-    tied = {place: laws(part) for place, part in model.tied.items()}
-    compiled = [CompiledPart.of(law, evidence.data) for part in tied.values() for law in part.laws.values()]
-    drawn = iter(sampler(compiled, rng))
-    parts = {place: {name: next(drawn) for name in part.laws} for place, part in tied.items()}
+    tied = {place: compiled(part, evidence.data) for place, part in model.tied.items()}
+    parts = dict(zip(tied, sampler([*tied.values()], rng), strict=True))
     mixed = {place: weighed(place, tied[place], of_laws, rng) for place, of_laws in parts.items()}
     draws = joined(mixed, evidence.data, rng)
     population = completed(draws.by_size, evidence.data, rng)
