@@ -56,8 +56,8 @@ def test_no_two_commands_declare_the_same_option():
         "inputs",
         "asked",
         "domains",
-        "cheap",
         "helped",
+        "cheap",
         "printing",
     }
 

@@ -493,7 +493,7 @@ def test_refusals_of_compare(three_files):
     assert "--assist slow.parquet is no DuckDB database: leave out --assist-table" in said
     assert "--assist-table needs --assist" in refused(*both, "--assist-table", "slow")
     said = refused(*both, "--assist-cluster", "slow")
-    assert "--assist-cluster slow is a column of one PREDICTION, and 2 are read into memory" in said
+    assert "of which there are 2 files: name a file by --assist" in said
     frame = pd.read_parquet("slow.parquet")
     frame[["cluster", "record"]].set_axis(["c", "i"], axis=1).to_parquet("turned.parquet", index=False)
     said = refused(*both, "--assist", "turned.parquet", "--assist-cluster", "c", *SCAN)

@@ -11,13 +11,21 @@ import typer
 
 from ..assisted import Assisted
 from ..compare import Differing
-from ..errors import DataError, head
+from ..errors import DataError, Remedy, head
 from ..files import is_database, read_columns
 from ..large import Scanned, SecondSource
 from ..second import Second
 from ..units import Units
 from .inputs import CLUSTERS, Inputs, One, Part, Several, clustering_of, in_words, stem
-from .options import message
+from .options import message, remedies
+
+COLUMNS = "name them: --record, --assist-cluster"
+REMEDIES = {
+    Remedy.COLUMNS: COLUMNS,
+    Remedy.ORDER: f"if columns are in the other order, {COLUMNS}",
+    Remedy.LINKS: "if rows are links between records, --assist needs clusters of them",
+}
+"""Remedies of errors in the files of second clusterings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +126,8 @@ class Assist:
         column, (first, *others) = str(self.assist_cluster), {part.path for part in parts.values()}
         if not self.assist and others:
             raise DataError(
-                f"--assist-cluster {column} is a column of one PREDICTION, and {1 + len(others)} are read "
-                "into memory: name a file by --assist, or scan all by --memory-limit, such as 4GB"
+                f"--assist-cluster names a column of PREDICTION, of which there are {1 + len(others)} files: "
+                "name a file by --assist, or scan all by --memory-limit, such as 4GB"
             )
         by = {}
         for name, part in (self.parts or {column: Part(first, None, self.assist_cluster)}).items():
@@ -130,7 +138,8 @@ class Assist:
                     "scan both by --memory-limit, such as 4GB"
                 )
             columns = {"record": inputs.reading.record, "cluster": part.cluster}
-            table = read_columns(part.path, columns)
-            by[name], read = clustering_of(table, part.path, f"second clustering {name!r}", CLUSTERS)
+            with remedies(REMEDIES):
+                table = read_columns(part.path, columns)
+                by[name], read = clustering_of(table, part.path, f"second clustering {name!r}", CLUSTERS)
             message(f"assist: read {read}")
         return Assisted.of(predictions, by=by, differing=differing, **shared)

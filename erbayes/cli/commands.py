@@ -268,8 +268,8 @@ def estimate_command(
     counts half for each of its records, so that groups add up to all.
 
     Is there a second clustering of the same records: the next release, a slower matcher, a looser threshold?
-    --assist FILE shortens intervals if it is good. If it is not, estimates are those without it. If it is a
-    column of PREDICTION, name that by --assist-cluster alone.
+    --assist FILE shortens intervals if it is good. If it is not, estimates are those without it. It must be
+    made without LABELS. If it is a column of PREDICTION, name that by --assist-cluster alone.
 
     Has a machine, or an earlier vendor, labelled many more draws? --cheap FILE --cheap-drawn FILE take its
     labels. LABELS has careful ones of the first of these draws. Its errors do not bend the estimates.
@@ -428,10 +428,11 @@ def compare_command(
         if isinstance(predictions[name], Clustering):
             inputs.notice_another(name, sample.units, predictions[name])
         note_frame(sample.units, f"{name}: ")
-        warned = (
-            alarms(sample, metrics) if engine is None else engine(sample, metrics).alarms(sample, metrics)
-        )
-        for alarm in warned:
+        alone = None if engine is None else engine(sample, metrics)
+        if alone is not None:
+            weights = zip(alone.names, alone.weights.sum(axis=1), strict=True)
+            message(f"{name}: lambda {', '.join(f'{weight:.2f} for {metric}' for metric, weight in weights)}")
+        for alarm in alarms(sample, metrics) if alone is None else alone.alarms(sample, metrics):
             message(f"warning: {name}: {alarm}")
     if comparison.left_out:
         message(f"warning: {comparison.left_out} labelled records, which a prediction lacks, are left out")
