@@ -29,6 +29,7 @@ import pandas as pd
 
 from .arrays import IntArray, Seed
 from .clustering import Clustering
+from .compare import Differing, on_shared_records
 from .correction import AssistedEstimates, Effects, Helper, Judged, covariance_of, judge
 from .design import Design
 from .engine.closed_form import columns_of, stacked
@@ -39,7 +40,7 @@ from .sample import Sample, need_sample
 from .second import Second
 from .tables import is_table
 from .uncertain import Normal
-from .units import Missing, Units, measure
+from .units import Missing, Units, framed, measure, sampled_labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ class Assisted:
         blocks: Any = None,
         missing: Missing = Missing.ERROR,
         frame: Any = None,
+        differing: Differing = Differing.ERROR,
     ) -> Assisted:
         """Make the engine of a comparison: each prediction is helped by others.
 
@@ -134,6 +136,8 @@ class Assisted:
             As in `Second.of`.
         by : mapping, name -> memberships, optional
             Second clusterings. By default each prediction is helped by all others.
+        differing : Differing
+            As in `erbayes.compare`.
 
         Returns
         -------
@@ -153,16 +157,20 @@ class Assisted:
           difference  estimate
         0  new - old     0.251
         """
-        options = {"blocks": blocks, "missing": missing, "frame": frame}
         helpers = dict(predictions) if by is None else by
         if elsewhere := [n for n, c in [*predictions.items(), *helpers.items()] if _elsewhere(c)]:
             raise DataError(
                 f"{head(elsewhere)} lies in files or tables: scan each prediction by erbayes.large.scan(..., "
                 "seconds=...), pass Second.scanned of all scans to Assisted, and the scans to compare"
             )
+        labels = sampled_labels(labels)
+        within = {n: framed(p, labels, frame, f"prediction {n!r}")[0] for n, p in predictions.items()}
+        shared = on_shared_records(within, differing)
+        if any(shared[name] is not within[name] for name in shared):
+            missing = Missing.OMIT
         seconds = tuple(
-            Second.of(prediction, labels, helper, name=other, **options)
-            for name, prediction in predictions.items()
+            Second.of(prediction, labels, helper, name=other, blocks=blocks, missing=missing)
+            for name, prediction in shared.items()
             for other, helper in helpers.items()
             if by is not None or other != name
         )

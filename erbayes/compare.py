@@ -179,6 +179,24 @@ def compare(
     labels = Clustering.of(labels, "labels")
     within = {n: framed(p, labels, frame, f"prediction {n!r}") for n, p in predictions.items()}
     clusterings = {name: clustering for name, (clustering, _) in within.items()}
+    shared = on_shared_records(clusterings, differing)
+    if any(shared[name] is not clusterings[name] for name in shared):
+        missing = Missing.OMIT
+    units = {
+        name: replace(measure(c, labels, blocks=blocks, missing=missing), frame=within[name][1])
+        for name, c in shared.items()
+    }
+    return _comparison(units, design, metrics, engine, rng, common)
+
+
+def on_shared_records(clusterings: Mapping[str, Clustering], differing: Differing) -> dict[str, Clustering]:
+    """Restrict predictions to the records that all of them cover.
+
+    Raises
+    ------
+    DataError
+        The predictions differ in the type of their ids or, under `Differing.ERROR`, in their records.
+    """
     _need_one_kind(clusterings)
     first, *others = clusterings.values()
     shared = first.records
@@ -186,20 +204,15 @@ def compare(
         shared = shared.intersection(other.records)
     beyond = {name: len(c.records) - len(shared) for name, c in clusterings.items()}
     partial = {name: extra for name, extra in beyond.items() if extra}
-    if partial and not common:
+    if not partial:
+        return dict(clusterings)
+    if differing is Differing.ERROR:
         raise DataError(
             f"the predictions share {len(shared)} records; beyond these "
             + ", ".join(f"{name!r} covers {extra}" for name, extra in partial.items()),
             Remedy.DIFFERING,
         )
-    if partial:
-        missing = Missing.OMIT
-        clusterings = {n: c.restrict(shared) for n, c in clusterings.items()}
-    units = {
-        name: replace(measure(c, labels, blocks=blocks, missing=missing), frame=within[name][1])
-        for name, c in clusterings.items()
-    }
-    return _comparison(units, design, metrics, engine, rng, common)
+    return {name: clustering.restrict(shared) for name, clustering in clusterings.items()}
 
 
 def _need_one_kind(clusterings: Mapping[str, Clustering]) -> None:

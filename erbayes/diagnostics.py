@@ -249,8 +249,8 @@ def _unresolved(sample: Sample) -> list[str]:
         return []
     return [
         f"{design.unresolved:.0%} of the draws are unresolved, and estimates assume that these are like the "
-        "resolved draws of their classes: ask more annotators, and report sampling.worst_cases beside the "
-        "estimates."
+        "resolved draws of their classes: ask more annotators, and report sampling.worst_cases "
+        "(--worst-cases in a shell) beside the estimates."
     ]
 
 

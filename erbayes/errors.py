@@ -19,6 +19,7 @@ class Remedy(Enum):
     ALONE = "leave these alone in it"
     ORDER = "if columns are in the other order, choose them: table[['record', 'cluster']]"
     SCANNED_COLUMNS = "name them: record=..., cluster=..."
+    SECOND_COLUMNS = "name both: SecondSource(source, cluster=..., record=...)"
     LINKS = "if rows are links between records, Clustering.from_pairs makes clusters of them"
     ANSWERS = "if rows are answers about pairs of records, labelling.read_stars makes entities of them"
     SCORE = "choose the rows that are links and two columns, or score='column' and threshold=x"

@@ -89,8 +89,7 @@ def test_one_of_the_predictions_helps_the_other(folder):
     "options, message",
     [
         ("--assist-cluster slow", "of which there are 2 files: name a file by --assist"),
-        ("--assist slow.csv --differing common", "--assist does not go with --by and --differing common"),
-        ("--assist slow.csv --by country", "--assist does not go with --by and --differing common"),
+        ("--assist slow.csv --by country", "--by takes no second clustering"),
         ("--assist slow.csv --output slow.csv", "cannot write slow.csv"),
     ],
 )

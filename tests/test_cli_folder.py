@@ -12,9 +12,10 @@ import erbayes as eb
 from erbayes import sampling
 from erbayes.cli import REMEDIES
 from erbayes.cli.drawing import PlanName
+from erbayes.engine.betting import AnytimeBetting, Betting
 from erbayes.errors import Remedy
 from erbayes.labelling import read_labels
-from erbayes.sampling import read_folder
+from erbayes.sampling import read_folder, worst_cases
 from erbayes.sampling.plans import PLANS
 from erbayes.sampling.sheets import read_sheet, write_sheet
 
@@ -272,6 +273,70 @@ def test_unresolved_draws_are_told(files):
     assert "1 tasks without a complete answer: 1 cannot tell" in done("labels", "f").stdout
 
 
+def undecided(tasks):
+    """An annotator's sheets in which nobody could answer some tasks."""
+
+    def doubts(annotator, sheet):
+        here = sheet["task"].isin(tasks)
+        sheet.loc[here, "same"] = ""
+        sheet.loc[here & (sheet["role"] == "drawn"), "cannot_tell"] = "x"
+        return sheet[~(here & (sheet["role"] == ""))]
+
+    return doubts
+
+
+def test_worst_cases_of_unresolved_draws_are_those_of_python(files):
+    drawn()
+    fill(read_folder("f"), TRUE, change=undecided(["1", "2", "3"]))
+    returned = read_labels("f")
+    sample = eb.Sample(eb.measure(PRED, returned.labels), returned.design())
+    for more, kind in (((), Betting()), (("--interval", "anytime", "--level", "0.9"), AnytimeBetting())):
+        found = rows("estimate", "p.csv", "f", "--worst-cases", *more).set_index("metric")
+        wanted = worst_cases(sample, eb.USUAL, 0.9 if more else 0.95, kind)
+        assert found.index.tolist() == wanted.index.tolist() and set(found["method"]) == {"worst cases"}
+        for name in ("estimate", "all_wrong", "all_right", "lower", "upper"):
+            np.testing.assert_allclose(found[name].astype(float), wanted[name], rtol=1e-12)
+        assert (found["all_wrong"] < found["all_right"])[wanted["lower"].notna().to_numpy()].all()
+    assert "all_wrong" in done("estimate", "p.csv", "f", "--worst-cases").stdout
+
+
+def test_refusals_of_worst_cases(files):
+    labelled()
+    assert "f has no unresolved draws: each draw has a complete answer" in refused(
+        "estimate", "p.csv", "f", "--worst-cases"
+    )
+    said = refused("estimate", "p.csv", "q.csv", "--design", "uniform-records", "--worst-cases")
+    assert "--worst-cases needs a folder of erbayes draw" in said
+    said = refused("estimate", "p.csv", "f", "--worst-cases", "--assist", "q.csv")
+    assert "--worst-cases takes neither --by nor --assist nor --cheap" in said
+    said = refused("estimate", "p.csv", "f", "--worst-cases", "--interval", "wald")
+    assert "leave out --interval wald, or choose anytime" in said
+
+
+def test_worst_cases_need_a_design_that_allows_for_unresolved_draws(files):
+    drawn(design="poisson")
+    fill(read_folder("f"), TRUE, change=undecided(["1"]))
+    said = refused("estimate", "p.csv", "f", "--worst-cases")
+    assert "f has no unresolved draws: its design leaves them out; leave out --worst-cases" in said
+
+
+@pytest.mark.parametrize("design", ["mixture", "root-size", "uniform-records", "poisson"])
+def test_a_plan_takes_the_design_of_a_folder(files, design):
+    labelled(design=design)
+    shown = done("plan", "p.csv", "f", "--half-width", "0.1", "--metrics", "b3-recall", "--format", "json")
+    found = pd.DataFrame(json.loads(shown.stdout))
+    own = [design] if design in ("mixture", "root-size") else []
+    assert found["design"].tolist() == ["uniform-records", "uniform-clusters", *own]
+    note = f"note: the plan is for uniform draws, and not for those of f, {design}"
+    assert (note in shown.stderr) == (design == "poisson")
+    if own:
+        returned = read_labels("f")
+        pilot = eb.Sample(eb.measure(PRED, returned.labels), returned.design())
+        plan = eb.planning.forecast(pilot, "b3-recall", {design: returned.design()})
+        wanted = plan.needed(0.1)
+        assert found.iloc[2]["n"] == wanted.iloc[0]["n"]
+
+
 REFUSED = {
     "--design mixture --share 2": "alpha",
     "--design uniform-records --share 0.5": "--design uniform-records does not take --share",
@@ -397,7 +462,9 @@ def test_candidates_of_a_task_have_a_limit(files):
     assert "note: a task shows up to 19" in long.stderr and "--limit shows fewer" in long.stderr
     short = done(*DRAW, *more, "--candidates", "pairs.csv", "--limit", 7, "--output", "h")
     tasks = read_folder("h").tasks
-    assert "--limit" not in short.stderr
+    assert "note: a task shows" not in short.stderr
+    assert "note: --limit 7 leaves out " in short.stderr and "those that chance names" in short.stderr
+    assert "leaves out" not in long.stderr
     assert set((tasks["role"] == "candidate").groupby(tasks["task"]).sum()) == {7}
     assert set(tasks["why"]) == {"", "scored pair", "looser clustering"}
     assert "--limit needs candidates" in refused(

@@ -87,6 +87,7 @@ INNER = {
         "judge",
         "nested",
     },
+    "erbayes.compare": {"on_shared_records"},
     "erbayes.diagnostics": {"look_older", "out_of_balance"},
     "erbayes.grouping": {"discrete"},
     "erbayes.errors": {"head", "member", "need", "need_object", "number", "printable", "whole"},

@@ -12,11 +12,11 @@ from test_cli import folder, refused  # noqa: F401
 
 from erbayes.cli import app, assist, commands, domains, inputs, phases, printing
 
+ASSIST = {"assist", "assist-cluster", "assist-table"}
 BY = {"by", "attributes", "of-entities", "links-inside"}
-ASSIST = {"assist", "assist-cluster"}
 CHEAP = {"cheap", "cheap-drawn", "cheap-threshold"}
 OWN = {
-    "estimate": {"format", "output"} | ASSIST | BY | CHEAP,
+    "estimate": {"worst-cases", "format", "output"} | ASSIST | BY | CHEAP,
     "compare": {"differing", "format", "output"} | ASSIST | BY,
     "report": {"title", "output"} | BY,
     "plan": {"half-width", "per-unit", "per-record", "per-cheap", "budget", "format", "output"} | CHEAP,

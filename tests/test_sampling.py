@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise, permutations, product
@@ -130,6 +131,32 @@ def test_a_smaller_number_of_draws_gives_the_first_of_them():
     many = sa.draw(LARGER, sa.RootSize(), 50, 4).table
     few = sa.draw(LARGER, sa.RootSize(), 20, 4).table
     pd.testing.assert_frame_equal(few, many.iloc[:20])
+
+
+@dataclass(frozen=True)
+class InOrderOfSize:
+    """A plan of one's own, which forgets that the order of its draws must be random."""
+
+    def draw(self, source, n, seed):
+        table = sa.Systematic(sa.Records()).draw(source, n, seed)
+        return table.sort_values(["size", "record"])
+
+    def design(self, drawn):
+        return eb.SystematicRecords(sa.Records().column(drawn.known), drawn.units)
+
+
+def test_the_first_draws_of_a_plan_of_ones_own_are_a_sample_of_all():
+    """Whoever stops labelling early has labelled a random part, not the smallest clusters."""
+    n, firsts, means = 30, [], []
+    for seed in range(60):
+        drawn = sa.draw(LARGER, InOrderOfSize(), n, seed)
+        own = InOrderOfSize().draw(sa.InMemory.of(LARGER), n, seed)
+        assert sorted(drawn.table["record"]) == sorted(own["record"])
+        firsts.append(drawn.table["size"][: n // 3].mean())
+        means.append(drawn.table["size"].mean())
+    gap = np.array(firsts) - np.array(means)
+    assert abs(gap.mean()) < 4 * gap.std() / np.sqrt(len(gap))
+    assert own["size"][: n // 3].mean() < own["size"].mean()
 
 
 def test_the_order_of_rows_and_the_type_of_table_do_not_matter():

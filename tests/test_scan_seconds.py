@@ -2,10 +2,13 @@
 
 import json
 import sqlite3
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from test_cli import refused, run
 from test_scan import SOURCES, frame_of, hostile, population, postgres, spark, sqlite  # noqa: F401
@@ -21,6 +24,7 @@ from erbayes.large import (
     SecondSource,
     char_literal,
     scan,
+    scan_common,
     scan_releases,
 )
 
@@ -136,6 +140,139 @@ def test_postgresql_counts_as_memory_does(postgres):  # noqa: F811
                 copy.write_row(row)
     table = RunSQL(lambda sql: postgres.execute(sql).fetchall(), "p")
     same(scan(table, labels, **NAMED, seconds=BESIDE), eb.Second.of(prediction, labels, by), labels)
+
+
+def three(kind, seed=3):
+    """Predictions of the same records with labels, the last of which all have, and a second clustering of each."""
+    prediction, labels, _ = population(seed, 90, kind, lacking=0)
+    releases = {"a": prediction, "b": other(prediction, 7, kind), "c": other(prediction, 8, kind)}
+    return releases, labels, {name: other(p, 9 + i, kind) for i, (name, p) in enumerate(releases.items())}
+
+
+@pytest.mark.parametrize("source", ["pandas", "parquet", "sqlite", "relation"])
+@pytest.mark.parametrize("kind", ["strings", "integers", "hostile"])
+def test_every_release_has_its_second_column(source, kind, tmp_path):
+    releases, labels, seconds = three(kind)
+    rows = [with_second(p, seconds[name]).assign(v=name) for name, p in releases.items()]
+    table = SOURCES[source](pd.concat(rows).sample(frac=1, random_state=0), tmp_path)
+    found = scan_releases(table, labels, "v", **NAMED, seconds=BESIDE)
+    assert set(found) == set(releases)
+    for name, units in found.items():
+        same(units, eb.Second.of(releases[name], labels, seconds[name]), labels)
+
+
+@pytest.mark.parametrize("database", [DuckDB(), DuckDB(keep=False)])
+def test_a_second_table_serves_every_release_of_any_type(database):
+    releases, labels, seconds = three("strings")
+    by, days = seconds["a"], [date(2021, 1, 1), date(2021, 7, 1), date(2022, 1, 1)]
+    rows = [
+        pa.Table.from_pandas(frame_of(p), preserve_index=False).append_column("v", pa.array([day] * len(p)))
+        for day, p in zip(days, releases.values(), strict=True)
+    ]
+    country = pd.Series(np.where(np.arange(len(by)) % 3, "FR", "US"), by.index)
+    found = scan_releases(
+        pa.concat_tables(rows),
+        labels,
+        "v",
+        **NAMED,
+        groups="country",
+        attributes=pd.DataFrame({"record": by.index, "country": country.to_numpy()}),
+        seconds={"by": SecondSource(by)},
+        database=database,
+    )
+    for day, prediction in zip(days, releases.values(), strict=True):
+        same(found[day], eb.Second.of(prediction, labels, by), labels)
+        wanted = eb.by_domain(
+            eb.Sample(eb.measure(prediction, labels), eb.UniformClusters()), country, prediction=prediction
+        )
+        own = eb.by_domain(eb.Sample(found[day], eb.UniformClusters()), "country")
+        pd.testing.assert_frame_equal(own.table(), wanted.table(), rtol=1e-9)
+
+
+def test_releases_that_differ_in_their_records_have_seconds_of_the_common_ones():
+    releases, labels, seconds = three("hostile")
+    kept = {n: p.drop(index=p.index[i::17]) for i, (n, p) in enumerate(releases.items())}
+    shared = [r for r in labels.index.union(releases["a"].index) if all(r in p.index for p in kept.values())]
+    rows = [with_second(p, seconds[n].loc[p.index]).assign(v=n) for n, p in kept.items()]
+    found = scan_releases(pd.concat(rows), labels, "v", **NAMED, common=True, seconds=BESIDE)
+    for name, prediction in kept.items():
+        own = prediction.loc[shared]
+        wanted = eb.Second.of(own, labels, seconds[name], missing=eb.Missing.OMIT)
+        same(found[name], wanted, labels)
+
+
+@pytest.mark.parametrize("kind", ["strings", "integers", "hostile"])
+@pytest.mark.parametrize("framed", [False, True])
+def test_common_records_have_second_tables_and_columns(kind, framed, tmp_path):
+    releases, labels, seconds = three(kind)
+    frame = labels.index.union(releases["a"].index[:150]) if framed else None
+    kept = {
+        n: p.drop(index=p.index.difference(labels.index)[i::17]) for i, (n, p) in enumerate(releases.items())
+    }
+    shared = [r for r in kept["a"].index if all(r in p.index for p in kept.values())]
+    table = seconds["a"].loc[shared].sample(frac=1, random_state=0)
+    sources = {n: with_second(p, seconds[n].loc[p.index]) for n, p in kept.items()}
+    sources["b"].to_parquet(tmp_path / "b.parquet", index=False)
+    found = scan_common(
+        sources | {"b": tmp_path / "b.parquet"},
+        labels,
+        **NAMED,
+        frame=frame,
+        seconds={"table": SecondSource(table), "own": SecondSource(cluster="other")},
+    )
+    for name, units in found.items():
+        for second, by in zip(eb.Second.scanned(units), (table, seconds[name]), strict=True):
+            options = {"missing": eb.Missing.OMIT, "frame": frame}
+            wanted = eb.Second.of(kept[name].loc[shared], labels, by, **options)
+            one = replace(units, seconds=tuple(s for s in units.seconds if s.name == second.name))
+            same(one, wanted, labels)
+
+
+@pytest.mark.parametrize("seconds", [None, BESIDE])
+def test_a_release_without_labelled_records_is_refused(seconds):
+    prediction, labels, _ = population(3)
+    table = pd.concat([with_second(prediction, other(prediction)).assign(v=name) for name in "abc"])
+    table = table[(table["v"] != "b") | ~table["record"].isin(labels.index)]
+    alone = table[table["v"] == "b"].drop(columns="v")
+    options = NAMED | {"missing": eb.Missing.OMIT, "seconds": seconds}
+    with pytest.raises(eb.DataError, match="none of the labelled records is in the prediction"):
+        scan_releases(table, labels, "v", **options)
+    with pytest.raises(eb.DataError, match="none of the labelled records is in the prediction"):
+        scan(alone, labels, **options)
+
+
+@pytest.mark.parametrize("share", [1, 7])
+def test_parts_that_are_counted_in_turn_are_the_whole(share, monkeypatch):
+    monkeypatch.setattr("erbayes.large.duckdb.PART", share)  # many parts, some of which are empty
+    releases, labels, seconds = three("strings")
+    labels = labels[labels.isin(labels.unique()[:4])]
+    rows = [with_second(p, seconds[name]).assign(v=name) for name, p in releases.items()]
+    for name, units in scan_releases(pd.concat(rows), labels, "v", **NAMED, seconds=BESIDE).items():
+        same(units, eb.Second.of(releases[name], labels, seconds[name]), labels)
+
+
+def test_integers_of_two_types_stay_exact():
+    """One statement returns integers that have a sign, and another larger ones that have none."""
+    n = 64
+    by = pd.Series([2**62 + i // 4 for i in range(n - 8)] + [2**63 + 2**10 + 1] * 4 + [2**63 + 2**10 + 2] * 4)
+    by.iloc[: n - 8] = [2**62 + i // 2 for i in range(n - 8)]
+    prediction = pd.Series([2**62 + i // 3 for i in range(n)])
+    labels = pd.Series(["e"] * 4, range(4))
+    table = pa.table(
+        {
+            "record": np.arange(n),
+            "cluster": prediction.to_numpy(),
+            "other": pa.array(by.to_list(), pa.uint64()),
+            "v": pa.array([date(2021, 1, 1)] * n),
+        }
+    )
+    wanted = eb.Second.of(prediction, labels, by)
+    (units,) = scan_releases(table, labels, "v", **NAMED, seconds=BESIDE).values()
+    same(units, wanted, labels)
+    with duckdb.connect() as connection:
+        connection.register("p", table)
+        source = RunSQL(lambda sql: connection.execute(sql).fetchall(), "p")
+        same(scan(source, labels, **NAMED, seconds=BESIDE), wanted, labels)
 
 
 def test_clusters_that_are_alike_leave_the_database_as_one_row():
@@ -269,6 +406,103 @@ def test_the_shell_is_python(files, prediction, options):
     assert echo in shown.stderr
 
 
+@pytest.fixture
+def three_files(files):
+    """Two predictions of the same records, and a slow one that helps."""
+    prediction, by, *_ = files
+    slow = by.where(np.random.default_rng(3).random(len(by)) > 0.01, "s" + by)
+    frame_of(by).to_parquet("new.parquet", index=False)
+    frame_of(slow).to_parquet("slow.parquet", index=False)
+    whole = frame_of(prediction).assign(new=by.to_numpy(), slow=slow.to_numpy())
+    whole.to_parquet("whole.parquet", index=False)
+    with duckdb.connect("three.duckdb") as connection:
+        for name in ("old", "new", "slow", "whole"):
+            connection.execute(f"CREATE TABLE {name} AS SELECT * FROM '{name}.parquet'")
+    return files, slow
+
+
+SCAN = ["--memory-limit", "1GB"]
+TABLES = ["--table", "old", "--table", "new"]
+COLUMNS = ["--cluster", "cluster", "--cluster", "new", "--record", "record", "--entity", "cluster"]
+
+
+@pytest.mark.parametrize(
+    "predictions, options",
+    [
+        ("old.parquet new.parquet", ["--assist", "slow.parquet"]),
+        ("old.parquet new.parquet", ["--assist", "slow.parquet", *SCAN]),
+        ("old.parquet new.parquet", ["--assist", "three.duckdb", "--assist-table", "slow", *SCAN]),
+        ("old.parquet new.parquet", ["--assist", "slow.parquet", "--differing", "common"]),
+        ("old.parquet new.parquet", ["--assist", "slow.parquet", "--differing", "common", *SCAN]),
+        ("three.duckdb", ["--assist", "slow.parquet", *TABLES]),
+        ("three.duckdb", ["--assist", "three.duckdb", "--assist-table", "slow", *TABLES]),
+        ("whole.parquet", ["--assist-cluster", "slow", *COLUMNS]),
+        ("whole.parquet", ["--assist-cluster", "slow", *COLUMNS, *SCAN]),
+        ("whole.parquet", ["--assist-cluster", "slow", *COLUMNS, "--differing", "common", *SCAN]),
+        ("three.duckdb", ["--table", "whole", "--assist-cluster", "slow", *COLUMNS]),
+    ],
+)
+def test_compare_with_help_is_python(three_files, predictions, options):
+    (prediction, new, labels, design), slow = three_files
+    shown = run("compare", *predictions.split(), *SHELL, *options)
+    assert shown.exit_code == 0, shown.output
+    rows = pd.DataFrame(json.loads(shown.stdout))
+    both = {"old": prediction, "new": new}
+    engine = eb.Assisted.of(both, labels, by={"slow": slow})
+    wanted = eb.compare(both, labels, design, eb.ALL, engine=engine).differences()
+    assert set(rows["method"]) == {"assisted"}
+    for name in ("estimate", "lower", "upper"):
+        np.testing.assert_allclose(rows[name].to_numpy(dtype=float), wanted[name], rtol=1e-9, atol=1e-12)
+    scanned = "--memory-limit" in options or "--table" in options
+    assert shown.stderr.count("scanned 3,000 records in") == (2 if scanned else 0)
+    assert shown.stderr.count("assist: read 3,000 records") == (0 if scanned else 1)
+    plain = eb.compare(both, labels, design, eb.ALL).differences()
+    assert (wanted["se"] < 0.9 * plain["se"]).any()
+
+
+@pytest.mark.parametrize("options", [[], SCAN, ["--differing", "common"], ["--differing", "common", *SCAN]])
+def test_each_prediction_may_help_the_other(three_files, options):
+    (prediction, new, labels, design), _ = three_files
+    both = {"old": prediction, "new": new}
+    if "common" in options:
+        both = {"old": prediction.iloc[50:], "new": new.drop(index=new.index[100:140])}
+        for name, one in both.items():
+            frame_of(one).to_parquet(f"{name}.parquet", index=False)
+        frame_of(prediction).to_parquet("o.parquet", index=False)
+        frame_of(new).to_parquet("n.parquet", index=False)
+    helpers = ["o.parquet", "n.parquet"] if "common" in options else ["old.parquet", "new.parquet"]
+    helpers = [word for name in helpers for word in ("--assist", name)]
+    shown = run("compare", "old.parquet", "new.parquet", *SHELL, *helpers, *options)
+    assert shown.exit_code == 0, shown.output
+    rows = pd.DataFrame(json.loads(shown.stdout))
+    differing = eb.Differing.COMMON if "common" in options else eb.Differing.ERROR
+    engine = eb.Assisted.of(both, labels, by={"old": prediction, "new": new}, differing=differing)
+    wanted = eb.compare(both, labels, design, eb.ALL, engine=engine, differing=differing).differences()
+    for name in ("estimate", "lower", "upper"):
+        np.testing.assert_allclose(rows[name].to_numpy(dtype=float), wanted[name], rtol=1e-9, atol=1e-12)
+
+
+def test_refusals_of_compare(three_files):
+    both = ("compare", "old.parquet", "new.parquet", *SHELL)
+    assert "--by takes no second clustering" in refused(*both, "--assist", "slow.parquet", "--by", "x")
+    said = refused(*both, "--assist", "three.duckdb", *SCAN)
+    assert "--assist three.duckdb is a DuckDB database: name its table, --assist-table NAME" in said
+    said = refused(*both, "--assist", "three.duckdb", "--assist-table", "slow")
+    assert "--assist three.duckdb is a DuckDB database, and PREDICTION is read into memory" in said
+    said = refused(*both, "--assist", "slow.parquet", "--assist-table", "slow")
+    assert "--assist slow.parquet is no DuckDB database: leave out --assist-table" in said
+    assert "--assist-table needs --assist" in refused(*both, "--assist-table", "slow")
+    said = refused(*both, "--assist-cluster", "slow")
+    assert "of which there are 2 files: name a file by --assist" in said
+    frame = pd.read_parquet("slow.parquet")
+    frame[["cluster", "record"]].set_axis(["c", "i"], axis=1).to_parquet("turned.parquet", index=False)
+    said = refused(*both, "--assist", "turned.parquet", "--assist-cluster", "c", *SCAN)
+    assert "'c' is the column of records of the second clustering 'turned'" in said
+    assert "name both: --record, which is one name for all files, and --assist-cluster" in said
+    said = refused(*both, "--assist", "slow.parquet", "--output", "slow.parquet")
+    assert "cannot write slow.parquet" in said
+
+
 # Refusals
 
 
@@ -309,7 +543,7 @@ FRAME = pd.DataFrame({"record": list("abcd"), "cluster": list("xxyy")})
         ),
         (
             lambda: lacking(FRAME, SecondSource(FRAME.assign(more=1))),
-            "'by' has 3 columns, 'record', 'cluster', 'more', instead of 2",
+            "'by' has 3 columns, 'record', 'cluster', 'more', not 2; name both: SecondSource",
         ),
         (
             lambda: lacking(FRAME, SecondSource(FRAME, cluster="z")),
@@ -329,9 +563,39 @@ FRAME = pd.DataFrame({"record": list("abcd"), "cluster": list("xxyy")})
         ),
         (
             lambda: scan_releases(
-                FRAME.assign(v=1), {"a": "e"}, "v", **NAMED, seconds={"b": SecondSource(FRAME)}
+                pd.concat([FRAME.assign(v="old"), FRAME.assign(v="new")]),
+                {"a": "e"},
+                "v",
+                **NAMED,
+                seconds={"b": SecondSource(FRAME[1:])},
             ),
-            "second clusterings go with one prediction: scan a view of each release by itself",
+            "second clustering 'b' lacks 1 of 4 records of '(old|new)', such as 'a'",
+        ),
+        (
+            lambda: scan_common(
+                {"p": FRAME, "q": FRAME}, {"a": "e"}, seconds={"b": SecondSource(cluster="z")}
+            ),
+            "the prediction has no column 'z'",
+        ),
+        (
+            lambda: scan_common(
+                {"p": FRAME.assign(z=[0.5, 1, 2, 3])},
+                {"a": "e"},
+                **NAMED,
+                seconds={"b": SecondSource(cluster="z")},
+            ),
+            "cluster ids of the second clustering 'z' must be all strings or all integers, not DOUBLE",
+        ),
+        (
+            lambda: scan_common({"p": FRAME}, {"a": "e"}, seconds={"by": SecondSource(sqlite(FRAME))}),
+            "a table with a database of its own takes no second table, such as that of 'by'",
+        ),
+        (
+            lambda: lacking(
+                FRAME, SecondSource(FRAME[["cluster", "record"]].set_axis(["c", "i"], axis=1), "c")
+            ),
+            "'c' is the column of records of the second clustering 'by', and cannot be that of clusters too: "
+            "it has 'c', 'i'; name both: SecondSource",
         ),
         (lambda: scan(FRAME, {"a": "e"}, seconds=FRAME), "seconds must map names to second clusterings"),
         (lambda: scan(FRAME, {"a": "e"}, seconds={"b": FRAME}), r"seconds\['b'\] must be a SecondSource"),
@@ -397,6 +661,6 @@ def test_refusals_of_the_shell(files):
     said = refused(*both, "--cluster", "cluster", "--assist-cluster", "z")
     assert "has no column 'z'" in said
     said = refused("estimate", "old.parquet", *SHELL, "--assist", "x.duckdb", "--memory-limit", "1GB")
-    assert "--assist x.duckdb is a DuckDB database" in said
+    assert "--assist x.duckdb is a DuckDB database: name its table" in said
     said = refused("estimate", "old.parquet", *SHELL, "--assist", "folder")
     assert "--assist folder is a folder" in said

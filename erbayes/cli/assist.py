@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,11 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from ..assisted import Assisted
+from ..compare import Differing
 from ..errors import DataError, Remedy, head
 from ..files import is_database, read_columns
 from ..large import Scanned, SecondSource
 from ..second import Second
-from .inputs import CLUSTERS, Inputs, Part, clustering_of, in_words, stem
+from ..units import Units
+from .inputs import CLUSTERS, Inputs, One, Part, Several, clustering_of, in_words, stem
 from .options import message, remedies
 
 COLUMNS = "name them: --record, --assist-cluster"
@@ -42,6 +44,13 @@ class Assist:
         str | None,
         typer.Option(help="The cluster column of --assist; without --assist, a column of PREDICTION."),
     ] = None
+    assist_table: Annotated[
+        str | None, typer.Option(help="The table of --assist, if that is a DuckDB database.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.assist_table is not None and not self.assist:
+            raise DataError("--assist-table needs --assist, a DuckDB database")
 
     @property
     def given(self) -> bool:
@@ -49,71 +58,88 @@ class Assist:
         return bool(self.assist) or self.assist_cluster is not None
 
     @property
-    def paths(self) -> dict[str, Path]:
-        """The files of second clusterings, by name."""
+    def parts(self) -> dict[str, Part]:
+        """The second clusterings in files and tables, by name."""
         paths = self.assist or []
         names = [stem(path) for path in paths]
         if len(set(names)) < len(names):
             raise DataError(f"second clusterings go by their files' names, which must differ: {head(names)}")
         for path in paths:
-            if is_database(path):
-                raise DataError(
-                    f"--assist {path} is a DuckDB database: name a column of PREDICTION by --assist-cluster, "
-                    "or write its records and clusters to a file"
-                )
-        return dict(zip(names, paths, strict=True))
-
-    def files(self, inputs: Inputs) -> dict[str, Path]:
-        """Return the file of each second clustering, by name."""
-        if paths := self.paths:
-            return paths
-        if inputs.reading.links.edges:
-            raise DataError(
-                "with --edges, PREDICTION has no second column of clusters: name a file by --assist"
-            )
-        path, *others = inputs.prediction if isinstance(inputs.prediction, list) else [inputs.prediction]
-        if others:
-            raise DataError(
-                f"--assist-cluster names a column of PREDICTION, of which there are {1 + len(others)} files: "
-                "name a file by --assist"
-            )
-        return {str(self.assist_cluster): path}
+            if is_database(path) and self.assist_table is None:
+                raise DataError(f"--assist {path} is a DuckDB database: name its table, --assist-table NAME")
+            if not is_database(path) and self.assist_table is not None:
+                raise DataError(f"--assist {path} is no DuckDB database: leave out --assist-table")
+        return {
+            name: Part(path, self.assist_table, self.assist_cluster)
+            for name, path in zip(names, paths, strict=True)
+        }
 
     def of_scan(self, inputs: Inputs, parts: Iterable[Part]) -> dict[str, Any]:
         """Return arguments of a scan that counts second clusterings; none if they are read into memory."""
         if not self.given or not inputs.reading.scanned(parts, inputs.framed.frame):
             return {}
-        column, record = self.assist_cluster, inputs.reading.record
-        columns = {"record": record, "cluster": column}
         seconds = {
-            name: SecondSource(inputs.reading.source_of(path, columns), record=record, cluster=column)
-            for name, path in self.paths.items()
+            name: SecondSource(inputs.reading.source(part), self.assist_cluster, inputs.reading.record)
+            for name, part in self.parts.items()
         }
-        return {"seconds": seconds or {name: SecondSource(cluster=column) for name in self.files(inputs)}}
+        return {"seconds": seconds or {str(self.assist_cluster): SecondSource(cluster=self.assist_cluster)}}
 
-    def engine(self, inputs: Inputs, predictions: Iterable[Any], shared: dict[str, Any]) -> Assisted:
-        """Return the engine of second clusterings that scans have counted, or that are read now.
+    def engine(self, inputs: One, units: Units) -> Assisted:
+        """Return the engine of second clusterings that a scan has counted, or that are read now."""
+        if isinstance(units, Scanned):
+            return self._scanned({"": units}, {"": inputs.part})
+        prediction, shared, _ = inputs.memory
+        return self._read(inputs, {"": prediction}, {"": inputs.part}, shared)
 
-        `predictions` are scans, or are read into memory and go with the arguments `shared`.
-        """
-        predictions, files = list(predictions), self.files(inputs)
-        scans = [one for one in predictions if isinstance(one, Scanned)]
-        for second in scans[0].seconds if scans else ():
-            sizes = CLUSTERS.format(scans[0].rows, int(second.count.sum()))
-            of = in_words([self.assist_cluster or "clusters"], files[second.name])
-            message(f"assist: scanned {sizes} ({of})")
+    def engine_of_several(
+        self, inputs: Several, predictions: Mapping[str, Any], shared: dict[str, Any]
+    ) -> Assisted:
+        """Return the engine of a comparison, in which second clusterings help each prediction."""
+        scans = {name: units for name, units in predictions.items() if isinstance(units, Scanned)}
         if scans:
-            return Assisted(tuple(second for scan in scans for second in Second.scanned(scan)))
-        seconds = []
-        for name, path in files.items():
-            if path.is_dir():
+            return self._scanned(scans, inputs.parts())
+        return self._read(inputs, predictions, inputs.parts(), shared, inputs.framed.differing)
+
+    def _scanned(self, scans: Mapping[str, Scanned], parts: Mapping[str, Part]) -> Assisted:
+        """Return the engine of second clusterings that scans have counted."""
+        for name, units in scans.items():
+            for second in units.seconds:
+                sizes = CLUSTERS.format(units.rows, int(second.count.sum()))
+                path = self.parts[second.name].path if self.assist else parts[name].path
+                of = in_words([self.assist_cluster or "clusters"], path)
+                message(f"assist{f' {name}' if name else ''}: scanned {sizes} ({of})")
+        return Assisted(tuple(second for units in scans.values() for second in Second.scanned(units)))
+
+    def _read(
+        self,
+        inputs: Inputs,
+        predictions: Mapping[str, Any],
+        parts: Mapping[str, Part],
+        shared: dict[str, Any],
+        differing: Differing = Differing.ERROR,
+    ) -> Assisted:
+        """Return the engine of second clusterings that are read into memory."""
+        if not self.assist and inputs.reading.links.edges:
+            raise DataError(
+                "with --edges, PREDICTION has no second column of clusters: name a file by --assist"
+            )
+        column, (first, *others) = str(self.assist_cluster), {part.path for part in parts.values()}
+        if not self.assist and others:
+            raise DataError(
+                f"--assist-cluster names a column of PREDICTION, of which there are {1 + len(others)} files: "
+                "name a file by --assist, or scan all by --memory-limit, such as 4GB"
+            )
+        by = {}
+        for name, part in (self.parts or {column: Part(first, None, self.assist_cluster)}).items():
+            if part.path.is_dir() or part.table is not None:
+                kind = "a folder" if part.table is None else "a DuckDB database"
                 raise DataError(
-                    f"--assist {path} is a folder, and PREDICTION is read into memory: name a file, or scan "
-                    "both by --memory-limit, such as 4GB"
+                    f"--assist {part.path} is {kind}, and PREDICTION is read into memory: name a file, or "
+                    "scan both by --memory-limit, such as 4GB"
                 )
+            columns = {"record": inputs.reading.record, "cluster": part.cluster}
             with remedies(REMEDIES):
-                table = read_columns(path, {"record": inputs.reading.record, "cluster": self.assist_cluster})
-                clustering, read = clustering_of(table, path, f"second clustering {name!r}", CLUSTERS)
+                table = read_columns(part.path, columns)
+                by[name], read = clustering_of(table, part.path, f"second clustering {name!r}", CLUSTERS)
             message(f"assist: read {read}")
-            seconds += [Second.of(one, by=clustering, name=name, **shared) for one in predictions]
-        return Assisted(tuple(seconds))
+        return Assisted.of(predictions, by=by, differing=differing, **shared)

@@ -15,30 +15,32 @@ import pandas as pd
 import typer
 
 from ..clustering import Clustering
-from ..compare import Differing, compare
+from ..compare import compare
 from ..demo import demo
-from ..design import UniformClusters, UniformRecords
+from ..design import ByPredictedSize, UniformClusters, UniformRecords
 from ..diagnostics import alarms
 from ..domains import ByDomain, by_domain, compare_by_domain
+from ..engine.betting import AnytimeBetting, Betting
 from ..engine.closed_form import taylor
 from ..errors import DataError
 from ..files import refuse_output, replacing
-from ..intervals import EqualTailed
+from ..intervals import EqualTailed, Kind
 from ..labelling import read_labels
 from ..labelling.returned import HARMLESS, OWN
-from ..large import Scanned
 from ..metrics import ALL, Metric
+from ..nonresponse import Responding
 from ..planning import forecast
 from ..report import report
 from ..sample import Sample
-from ..sampling import ONCE, REPEATED, Verdict, check, draw, write_folder
+from ..sampling import ONCE, REPEATED, Verdict, check, draw, worst_cases, write_folder
 from ..sampling.folder import refuse_folder
+from ..sampling.plans import to_plain
 from ..sampling.sheets import HAS_XLSX, write_sheet
 from ..units import Missing
 from .assist import Assist
 from .domains import Domains
 from .drawing import Planned, Shown, refuse_strange_candidates
-from .inputs import Asked, DesignName, Minima, One, Predicted, Several, note_frame, note_unresolved
+from .inputs import Asked, DesignName, KindName, Minima, One, Predicted, Several, note_frame, note_unresolved
 from .options import app, command, files_of, message, refuse_output_over
 from .phases import Cheap, split
 from .printing import Printing, show_labels
@@ -52,6 +54,9 @@ MISSING = {
     Missing.OMIT: "left out",
 }
 """Effect of each policy on labelled records that the prediction lacks."""
+WORST: dict[KindName, Kind] = {KindName.BETA_GAMMA: Betting(), KindName.ANYTIME: AnytimeBetting()}
+"""Kinds of interval of worst cases. The first stands for the default of --interval."""
+NOT_BY = "--by takes no second clustering: leave out --assist, or estimate without --by"
 
 
 def _print_version(wanted: bool) -> None:
@@ -218,6 +223,13 @@ def estimate_command(
     domains: Domains,
     helped: Assist,
     cheap: Cheap,
+    worst: Annotated[
+        bool,
+        typer.Option(
+            "--worst-cases",
+            help="Bounds of metrics, whatever the draws of a folder are that nobody resolved.",
+        ),
+    ] = False,
     printing: Printing,
 ) -> None:
     """Estimate metrics of PREDICTION from a labelled sample.
@@ -262,6 +274,9 @@ def estimate_command(
     Has a machine, or an earlier vendor, labelled many more draws? --cheap FILE --cheap-drawn FILE take its
     labels. LABELS has careful ones of the first of these draws. Its errors do not bend the estimates.
 
+    Has a folder draws without a complete answer? Estimates assume that they are like the others.
+    --worst-cases shows bounds that need no such assumption: if all of them were wrong, or right.
+
     \b
     Examples:
       erbayes estimate clusters.csv labels.csv --design uniform-records
@@ -286,26 +301,27 @@ def estimate_command(
     refuse_output_over(printing.output, cheap)
     metrics = asked.chosen_metrics()
     if domains.by is not None and helped.given:
-        raise DataError("--by takes no second clustering: leave out --assist, or estimate without --by")
+        raise DataError(NOT_BY)
     if inputs.of_clusters and helped.given:
         raise DataError("--assist needs drawn records, and the folder has predicted clusters: leave it out")
     if cheap.cheap is not None and (domains.by is not None or helped.given):
         raise DataError("--cheap goes with neither --by nor --assist: leave out one of them")
     cheap.refuse(inputs)
+    if worst:
+        _refuse_worst_cases(inputs, asked, domains.by is not None or helped.given or cheap.cheap is not None)
     sample, _ = inputs.sample(
         **domains.of_scan(inputs, [inputs.part]), **helped.of_scan(inputs, [inputs.part])
     )
-    engine = None
-    if helped.given:
-        scanned = isinstance(sample.units, Scanned)
-        prediction, shared = (sample.units, {}) if scanned else inputs.memory[:2]
-        engine = helped.engine(inputs, [prediction], shared)
+    engine = helped.engine(inputs, sample.units) if helped.given else None
     if sample.units.unmatched:
         message(
             f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing "
             f"{inputs.missing.value}: {MISSING[inputs.missing]}"
         )
-    if domains.by is not None:
+    if worst:
+        table, method = _worst_cases(inputs, asked, sample, metrics), "worst cases"
+        warned = alarms(sample, metrics)
+    elif domains.by is not None:
         by, method = _by_domain(inputs, domains, sample, metrics), "taylor"
         table, warned = by.table(inputs.level, asked.kind), [*by.alarms(), *alarms(sample, metrics)]
     elif engine is not None or cheap.cheap is not None:
@@ -318,6 +334,44 @@ def estimate_command(
     for alarm in warned:
         message(f"warning: {alarm}")
     printing.show_estimates(table if domains.by else table.reset_index(), inputs.level, method)
+
+
+def _refuse_worst_cases(inputs: One, asked: Asked, others: bool) -> None:
+    """Refuse options that go without worst cases, before anything is read.
+
+    Raises
+    ------
+    DataError
+        Labels in a file, other estimates at once, or a kind of interval that no worst case has.
+    """
+    if inputs.returned is None:
+        raise DataError(
+            "--worst-cases needs a folder of erbayes draw as LABELS, which says what draws are unresolved"
+        )
+    if others:
+        raise DataError("--worst-cases takes neither --by nor --assist nor --cheap: leave out one of them")
+    if asked.interval not in WORST:
+        raise DataError(
+            f"--worst-cases has exact intervals: leave out --interval {asked.interval.value}, or choose "
+            "anytime"
+        )
+
+
+def _worst_cases(inputs: One, asked: Asked, sample: Sample, metrics: Sequence[Metric]) -> pd.DataFrame:
+    """Return bounds of metrics, whatever the unresolved draws are.
+
+    Raises
+    ------
+    DataError
+        There is no such draw, or none that the design allows for.
+    """
+    if not isinstance(sample.design, Responding):
+        assert inputs.returned is not None
+        why = "its design leaves them out"
+        if getattr(inputs.returned.folder.drawn.plan, "independent", False):
+            why = "each draw has a complete answer, or nobody has begun its task"
+        raise DataError(f"{inputs.labels} has no unresolved draws: {why}; leave out --worst-cases")
+    return worst_cases(sample, metrics, inputs.level, WORST[asked.interval])
 
 
 def _by_domain(inputs: One, domains: Domains, sample: Sample, metrics: Sequence[Metric]) -> ByDomain:
@@ -335,8 +389,10 @@ def compare_command(
 
     Each row is a prediction minus one before it in the list, with a paired standard error. Predictions are
     files, tables or columns, two or more, and are called by their names. Files and designs are those of
-    erbayes estimate. If one prediction is scanned, all are. --assist FILE helps each prediction. The file may
-    be one of the predictions, which then helps the others.
+    erbayes estimate. If one prediction is scanned, all are.
+
+    A second clustering of the same records, --assist FILE, helps to judge each prediction. One of the
+    predictions may be it: then it helps to judge the others.
 
     \b
     Examples:
@@ -348,17 +404,18 @@ def compare_command(
     refuse_output_over(printing.output, inputs)
     refuse_output_over(printing.output, helped)
     metrics = asked.chosen_metrics()
+    if domains.by is not None and helped.given:
+        raise DataError(NOT_BY)
     if inputs.of_clusters:
         raise DataError(f"{inputs.labels}: {OWN}")
-    if helped.given and (domains.by is not None or inputs.framed.differing is Differing.COMMON):
-        raise DataError("--assist does not go with --by and --differing common: leave out one of them")
-    design, parts = inputs.design(), inputs.parts().values()
+    design = inputs.design()
+    parts = inputs.parts().values()
     predictions, shared = inputs.predictions(
         **domains.of_scan(inputs, parts), **helped.of_scan(inputs, parts)
     )
     note_unresolved(inputs.returned)
     design = inputs.fitted(design, shared)
-    engine = helped.engine(inputs, predictions.values(), shared) if helped.given else None
+    engine = helped.engine_of_several(inputs, predictions, shared) if helped.given else None
     comparison = compare(
         predictions,
         design=design,
@@ -381,11 +438,11 @@ def compare_command(
         message(f"warning: {comparison.left_out} labelled records, which a prediction lacks, are left out")
     table = comparison.differences(inputs.level, asked.kind)
     if domains.by is not None:
-        groups = domains.groups(inputs, inputs.parts().values(), [s.units for s in comparison.samples])
+        groups = domains.groups(inputs, parts, [s.units for s in comparison.samples])
         known = domains.known(inputs, inputs.parts(), groups)
         by = compare_by_domain(comparison, groups, metrics, predictions=known, **domains.settings)
         table = by.table(inputs.level, asked.kind)
-    printing.show_estimates(table, inputs.level)
+    printing.show_estimates(table, inputs.level, "taylor" if engine is None else "assisted")
 
 
 def _identity(path: Path) -> str:
@@ -460,8 +517,10 @@ def plan_command(
     """Plan how many units to label for intervals of a certain width, from a pilot.
 
     LABELS is the pilot, drawn by --design. The plan is for uniform draws of records and of units, with
-    replacement. n is the number of draws, which a small pilot leaves uncertain; n_low and n_high are its
-    bounds. The cost is the expected one. A unit that is drawn twice is labelled once.
+    replacement. If LABELS is a folder whose records were drawn by predicted size (predicted-links, root-size,
+    mixture), the plan has rows for its own design too. n is the number of draws, which a small pilot leaves
+    uncertain; n_low and n_high are its bounds. The cost is the expected one. A unit that is drawn twice is
+    labelled once.
 
     With --cheap, the pilot has cheap labels too, and --budget is split: into careful draws and draws with
     cheap labels, of which the careful ones are a part. A careful draw costs what those of the pilot cost on
@@ -492,10 +551,17 @@ def plan_command(
         printing.show(table.astype(object).where(table.notna(), None))
         return
     assert half_width is not None
-    planned: dict[str, UniformRecords | UniformClusters] = {
+    planned: dict[str, UniformRecords | UniformClusters | ByPredictedSize] = {
         DesignName.UNIFORM_RECORDS.value: UniformRecords(),
         DesignName.UNIFORM_CLUSTERS.value: UniformClusters(),
     }
+    if inputs.returned is not None:
+        own = pilot.design.design if isinstance(pilot.design, Responding) else pilot.design
+        name = str(to_plain(inputs.returned.folder.drawn.plan)["name"])
+        if isinstance(own, ByPredictedSize):
+            planned[name] = own
+        elif not isinstance(own, UniformRecords | UniformClusters):
+            message(f"note: the plan is for uniform draws, and not for those of {inputs.labels}, {name}")
     for alarm in alarms(pilot, metrics):
         message(f"warning: {alarm}")
     plan = forecast(pilot, metrics, planned, kind=asked.kind, cost=lambda size: per_unit + per_record * size)

@@ -18,7 +18,7 @@ from ..sampling.page import CANDIDATE
 from ..sampling.plans import PLANS
 from ..sampling.source import opened
 from .inputs import keyed, numbers
-from .options import file_option
+from .options import file_option, message
 
 PlanName = Enum("PlanName", {name.upper().replace("-", "_"): name for name in PLANS})  # type: ignore[misc]
 """Names of plans."""
@@ -105,7 +105,11 @@ class Shown:
     ] = None
     limit: Annotated[
         int | None,
-        typer.Option(min=1, help="At most this many candidates per drawn record, of all kinds in turn."),
+        typer.Option(
+            min=1,
+            help="At most this many candidates per drawn record: the best of each kind in turn, by chance if "
+            "scores are equal.",
+        ),
     ] = None
     annotators: Annotated[int, typer.Option(min=1, max=26, help="Number of annotators.")] = 1
     overlap: Annotated[
@@ -128,7 +132,14 @@ class Shown:
         if self.looser is not None:
             table = read_columns(self.looser, {"record": record, "cluster": None})
             found.append(from_clustering(drawn, table))
-        candidates = interleaved(*found, limit=self.limit) if found else None
+        candidates = interleaved(*found) if found else None
+        if candidates is not None and self.limit is not None:
+            every, candidates = len(candidates), interleaved(candidates, limit=self.limit)
+            if left_out := every - len(candidates):
+                message(
+                    f"note: --limit {self.limit} leaves out {left_out:,} of {every:,} candidates: those of "
+                    "lowest score and, if scores are equal, those that chance names"
+                )
         shown = tasks(drawn, None, candidates)
         if self.attributes is None:
             return shown

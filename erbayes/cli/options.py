@@ -28,6 +28,7 @@ REMEDIES = {
     Remedy.COLUMNS: COLUMNS,
     Remedy.ORDER: f"if columns are in the other order, {COLUMNS}",
     Remedy.SCANNED_COLUMNS: COLUMNS,
+    Remedy.SECOND_COLUMNS: "name both: --record, which is one name for all files, and --assist-cluster",
     Remedy.ALONE: Remedy.ALONE.value,
     Remedy.LINKS: "if rows are links between records, --edges makes clusters of them",
     Remedy.ANSWERS: (

@@ -20,12 +20,7 @@ from ..errors import DataError, Remedy, head
 from ..files import replacing
 from ..large import lies_elsewhere, scan
 from ..sampling import (
-    GivenChances,
-    LinkEnds,
-    Mixture,
     PredictedClusters,
-    Records,
-    RootSize,
 )
 from ..sampling.folder import DECIDED, Folder
 from ..sampling.page import ADDED
@@ -36,8 +31,6 @@ from ..units import Missing, Units, measure, measure_predicted
 from .pairs import Pair
 from .stars import Stars
 
-INDEPENDENT = (GivenChances, LinkEnds, Mixture, Records, RootSize)
-"""Plans whose unresolved draws `erbayes.Responding` allows for."""
 OWN = "predicted clusters judge only the prediction that they were drawn from: draw records to judge others"
 """Why another prediction is refused."""
 
@@ -289,7 +282,7 @@ class Labels:
                 raise DataError(OWN)
             return drawn.design(labels, unlabelled=pd.Index(drawn.table["record"][self.lost.index]))
         states = self.unresolved.set_index("record")["state"]
-        if isinstance(drawn.plan, INDEPENDENT):
+        if getattr(drawn.plan, "independent", False):
             begun = states != State.UNANSWERED
             left, lost = states.index[~begun], states.index[begun]
             design = drawn.design(labels, values, unresolved=lost, unlabelled=left)

@@ -1,12 +1,13 @@
 """Predictions too large for memory, counted where they lie: in files, databases, Spark, or behind SQL."""
 
+from .counted import Scanned
 from .draw import drawing
 from .duckdb import DuckDB
 from .files import Files
 from .joint import SecondSource
 from .quoting import backquoted, char_literal, chr_literal, concat_literal, double_quoted
 from .runsql import RunSQL
-from .scan import Scanned, refuse_different_records, scan, scan_common, scan_releases
+from .scan import refuse_different_records, scan, scan_common, scan_releases
 from .sources import lies_elsewhere
 from .spark import Spark
 from .stored import DatabaseTable

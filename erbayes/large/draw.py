@@ -18,11 +18,14 @@ import pandas as pd
 from ..arrays import IntArray
 from ..errors import DataError
 from ..units import KnownTotals
+from .choice import chosen_columns, date_columns, refuse_kinds
 from .database import Database
 from .duckdb import DuckDB
-from .frame import Limits, Listed, frame_sources
+from .faults import refuse_duplicates, refuse_missing
+from .frame import Limits, Listed, frame_sources, inside_frame
 from .frames import FrameTable
-from .scan import EMBEDDED, Prediction, chosen_columns, date_columns, inside_frame, refuse_kinds
+from .keys import Prediction
+from .scan import EMBEDDED
 from .sources import opened
 
 DIGITS = 16
@@ -127,7 +130,7 @@ class InDatabase:
             parts.append(database.fetched(f"SELECT r, c FROM {kept}", ["record", "cluster"]))
             within.append(f"r IN (SELECT {database.key_of(prediction.record, 'r')} FROM {kept})")
         table = pd.concat(parts, ignore_index=True)
-        prediction.refuse_duplicates(within, f"{len(clusters)} drawn clusters")
+        refuse_duplicates(prediction, within, f"{len(clusters)} drawn clusters")
         return table
 
     def look_up(self, records: pd.Index) -> pd.DataFrame:
@@ -223,7 +226,7 @@ def drawing(
         ((total, *present),) = table.rows(
             f"SELECT COUNT(*), {', '.join(f'COUNT({column})' for column in counted)} FROM {rows}"
         )
-        prediction.refuse_missing(int(total), int(present[0]), int(present[1]))
+        refuse_missing(prediction, int(total), int(present[0]), int(present[1]))
         if present[-1] < total:
             raise DataError(
                 f"values of the prediction: {total - present[-1]} of {total} are missing in column {value!r}"

@@ -28,6 +28,8 @@ SETTINGS = {
     "enable_progress_bar_print": "false",
     "python_enable_replacements": "false",
 }
+PART = 4_000_000
+"""Largest number of rows of a part that is counted at once."""
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 
 
@@ -205,9 +207,9 @@ class DuckTable(Hashing):
 
     def fetched(self, sql: str, names: Sequence[str]) -> pd.DataFrame:
         def columns(result: Any) -> Any:
-            # columns are quicker than rows, but would make floats of integers above 64 bits
-            wide = any(str(type) == "HUGEINT" for _, type, *_ in result.description)
-            table = pd.DataFrame(result.fetchall()) if wide else result.df()
+            # columns are quicker than rows, but make floats of integers above 64 bits, and times of dates
+            wide = any(str(type) in {"HUGEINT", "DATE"} for _, type, *_ in result.description)
+            table = pd.DataFrame(result.fetchall(), dtype=object) if wide else result.df()
             return table.set_axis(list(names), axis=1) if len(table) else pd.DataFrame(columns=list(names))
 
         table: pd.DataFrame = self._run(sql, columns)
@@ -260,6 +262,10 @@ class DuckTable(Hashing):
         self.rows(f"CREATE TEMP TABLE {name} AS {select}")
         return name
 
+    def parts(self, key: str, rows: int) -> list[str]:
+        number = 1 + (rows - 1) // PART if self.options.keep else 1  # or each part reads the source anew
+        return [f"{self.hash}({key}) % {number} = {i}" for i in range(number)]
+
     def forget(self, table: str, column: str | None = None) -> None:
         if self.options.keep:
             self.rows(f"ALTER TABLE {table} DROP COLUMN {column}" if column else f"DROP TABLE {table}")
@@ -273,13 +279,16 @@ def integers(values: Any) -> pa.Array:
     raise pa.ArrowInvalid("integers have more than 38 digits, or other values are among them")
 
 
-def united(parts: Sequence[tuple[DuckTable, str, str]]) -> DuckTable:
+def united(parts: Sequence[tuple[DuckTable, str, str]], further: Sequence[str] = ()) -> DuckTable:
     """Return one table of several predictions, each with its columns of records and clusters.
 
-    Its columns are `record`, `cluster` and `release`, the position of the prediction.
+    Its columns are `record`, `cluster` and `release`, the position of the prediction. The columns `further`,
+    which each prediction has, are called `further0`, `further1`, ...
     """
     selects = [
-        f"SELECT {part.id(record)} AS record, {part.id(cluster)} AS cluster, {i} AS release FROM {part.table}"
+        f"SELECT {part.id(record)} AS record, {part.id(cluster)} AS cluster, {i} AS release"
+        + "".join(f", {part.id(column)} AS further{j}" for j, column in enumerate(further))
+        + f" FROM {part.table}"
         for i, (part, record, cluster) in enumerate(parts)
     ]
     first, *_ = parts[0]

@@ -179,3 +179,9 @@ def _until(database: Database, dated: Dated, column: str, kind: str | None) -> s
     if days != isinstance(last, date):
         raise dated.unfit(kind)
     return f"CAST({column} AS DATE) <= CAST('{last}' AS DATE)" if days else f"{column} <= {last}"
+
+
+def inside_frame(database: Database, limits: Limits, record: str) -> str:
+    """SQL of a prediction's table inside the frame. Records without an id stay, to be refused later."""
+    missing = f"{database.quote(record)} IS NULL"
+    return f"(SELECT * FROM {database.table} WHERE {limits.inside} OR {missing}) AS inside"

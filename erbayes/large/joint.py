@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ..arrays import FloatArray, IntArray
-from ..errors import DataError, head
+from ..errors import DataError, Remedy, head
 from ..tables import refuse_names
 from ..units import Missing, same_kind
 from .database import Database, KeyColumn
@@ -109,13 +110,18 @@ class SecondColumn(KeyColumn):
         (database, of_prediction), columns = prediction, table.columns()
         record = wanted.record
         if record is None:
-            others = [c for c in columns if c != wanted.cluster]
-            record = of_prediction if of_prediction in others else (others or [""])[0]
+            record = of_prediction if of_prediction in columns else (columns or [""])[0]
+            if record == wanted.cluster:
+                raise DataError(
+                    f"{record!r} is the column of records of the second clustering {name!r}, and cannot be "
+                    f"that of clusters too: it has {head(columns, 20)}",
+                    Remedy.SECOND_COLUMNS,
+                )
         free = [c for c in columns if c != record and c not in table.by_folder]
         if wanted.cluster is None and len(free) > 1:
             raise DataError(
-                f"the second clustering {name!r} has {len(columns)} columns, {head(columns, 20)}, instead of "
-                "2: name that of clusters, SecondSource(source, cluster=...)"
+                f"the second clustering {name!r} has {len(columns)} columns, {head(columns, 20)}, not 2",
+                Remedy.SECOND_COLUMNS,
             )
         cluster = wanted.cluster if wanted.cluster is not None else (free or [""])[0]
         refuse_names([record, cluster], columns, f"the second clustering {name!r}")
@@ -179,114 +185,205 @@ def refuse_kept(missing: Missing) -> None:
         )
 
 
-def joint(
-    database: Database, table: str, second: SecondColumn, of_record: dict[Any, tuple[Any, Any]], rows: int
-) -> Joint:
-    """Count the pieces that clusters of a prediction and of a second clustering share.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kinds:
+    """Clusters of the second clustering that are known by their pieces only.
 
-    The table has the keys c of predicted clusters and, in the column of `second`, those of its clusters.
-    `of_record` has both for each labelled record, and `rows` is the number of records.
+    Attributes
+    ----------
+    unit : int array, (p,)
+        Row of each piece, from 0.
+    n, m : float arrays, (p,)
+    count : float array, (rows,)
+        As in `Joint`.
+    """
+
+    unit: IntArray
+    n: FloatArray
+    m: FloatArray
+    count: FloatArray
+
+
+def joint(
+    database: Database,
+    table: str,
+    second: SecondColumn,
+    of_record: Mapping[Any, dict[Any, tuple[Any, Any]]],
+    rows: Mapping[Any, int],
+    release: bool,
+) -> dict[Any, Joint]:
+    """Count the pieces that clusters of a prediction and of a second clustering share, by release.
+
+    The table has the keys c of predicted clusters, those of the second clustering's clusters in the column
+    of `second` and, if there are releases, v. `of_record` has both clusters of each labelled record, and
+    `rows` is the number of records of each release.
 
     Raises
     ------
     DataError
         The counts contradict each other, since the table changed.
     """
-    name = second.name
-    shared = database.keep(
-        f"SELECT {second.column} AS s, c, COUNT(*) AS n FROM {table} GROUP BY {second.column}, c"
-    )
-    sizes = database.keep(f"SELECT c, COUNT(*) AS m FROM {table} GROUP BY c")
-    pieces = database.keep(
-        f"SELECT j.s, j.c, j.n, a.m FROM (SELECT s, c, n FROM {shared}) AS j "
-        f"JOIN (SELECT c, m FROM {sizes}) AS a ON a.c = j.c"
-    )
-    database.forget(sizes)
-    database.forget(shared)
-    counts = database.keep(f"SELECT s, n, m, COUNT(*) AS k FROM {pieces} GROUP BY s, n, m")
-    alike = database.keep(f"SELECT s, {database.alike('s', 'n', 'm', 'k')} AS f FROM {counts} GROUP BY s")
-    kinds = database.fetched(
-        f"SELECT a.f, b.n, b.m, b.k, COUNT(*) FROM (SELECT s, n, m, k FROM {counts}) AS b "
-        f"JOIN (SELECT s, f FROM {alike}) AS a ON a.s = b.s GROUP BY a.f, b.n, b.m, b.k "
-        "ORDER BY a.f, b.n, b.m",
-        ["f", "n", "m", "k", "count"],
-    )
-    database.forget(counts)
-    touched = list({s for _, s in of_record.values()})
-    lists = database.listed(touched)
-    sums = [
-        int(size)
+    v = "v, " if release else ""
+    s, changed = second.column, DataError(CHANGED.format(name=second.name))
+    touched = {of: {key for _, key in places.values()} for of, places in of_record.items()}
+    lists = database.listed(list(set().union(*touched.values())))
+    size = {
+        (*of, key): int(records)
         for inside in lists
-        for (size,) in database.rows(f"SELECT SUM(n) FROM {pieces} WHERE s IN ({inside}) GROUP BY s")
+        for *of, key, records in database.rows(
+            f"SELECT {v}{s}, COUNT(*) FROM {table} WHERE {s} IN ({inside}) GROUP BY {v}{s}"
+        )
+    }
+    touched_sizes = [
+        [size.get((of, key) if release else (key,), 0) for key in keys] for of, keys in touched.items()
     ]
-    if len(sums) < len(touched):
-        raise DataError(CHANGED.format(name=name))
-    larger = f"SELECT s FROM {pieces} GROUP BY s HAVING SUM(n) > {sorted(sums)[-WITNESSES:][0]}"
-    whole = (f"SELECT s, c, n, m FROM {pieces} WHERE s IN ({inside})" for inside in [*lists, larger])
-    known = pd.concat(
-        [
-            database.fetched(
-                f"SELECT j.s, j.c, j.n, j.m, a.f FROM ({select}) AS j "
-                f"JOIN (SELECT s, f FROM {alike}) AS a ON a.s = j.s",
-                ["s", "c", "n", "m", "f"],
-            )
-            for select in whole
-        ],
-        ignore_index=True,
-    ).drop_duplicates(["s", "c"])  # the largest touched clusters came twice
-    database.forget(alike)
+    if not all(map(all, touched_sizes)):
+        raise changed
+    known_one_by_one = (
+        [f"s IN ({inside})" for inside in lists],
+        min(sorted(of_release)[-WITNESSES:][0] for of_release in touched_sizes),
+    )
+    sizes = database.keep(f"SELECT {v}c, COUNT(*) AS m FROM {table} GROUP BY {v}c")
+    every: list[pd.DataFrame] = []
+    kinds: dict[Any, list[_Kinds]] = {of: [] for of in of_record}
+    for condition in database.parts(s, sum(rows.values())):
+        part = f"(SELECT {v}{s} AS s, c FROM {table} WHERE {condition}) AS part"
+        known, alike = _part(database, part, sizes, *known_one_by_one, release)
+        every.append(known)
+        for of, found in kinds.items():
+            found.append(_kinds(_of(known, of), _of(alike, of), changed))
+    database.forget(sizes)
+    known = pd.concat(every, ignore_index=True)
+    joints = {
+        of: _joint(second.name, _of(known, of), kinds.pop(of), places, changed)
+        for of, places in of_record.items()
+    }
+    if any(found.count @ found.size != rows[of] for of, found in joints.items()):
+        raise changed
+    return joints
+
+
+def _part(
+    database: Database, part: str, sizes: str, touched: list[str], largest: int, release: bool
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Count the pieces of a part: of clusters that are known one by one, and of one cluster of each kind.
+
+    Clusters that meet one of the conditions `touched`, or have more than `largest` records in a release, are
+    known one by one: a row per piece, with the kind of its cluster. A kind is named after the least of its
+    clusters: a row per n and m, k times in each of its `count` clusters.
+    """
+    v, a, also, by = ("v, ", "a.v, ", " AND a.v = b.v", ["release"]) if release else ("", "", "", [])
+    shared = database.keep(f"SELECT {v}s, c, COUNT(*) AS n FROM {part} GROUP BY {v}s, c")
+    pieces = database.keep(
+        f"SELECT {a}a.s, a.c, a.n, b.m FROM (SELECT {v}s, c, n FROM {shared}) AS a "
+        f"JOIN (SELECT {v}c, m FROM {sizes}) AS b ON a.c = b.c{also}"
+    )
+    database.forget(shared)
+    larger = f"s IN (SELECT s FROM {pieces} GROUP BY {v}s HAVING SUM(n) > {largest})"
+    one_by_one = [
+        database.fetched(
+            f"SELECT {v}s, c, n, m FROM {pieces} WHERE {condition}", [*by, "s", "c", "n", "m"]
+        ).astype({"s": object, "c": object})  # or pandas makes floats of integers of two types
+        for condition in [*touched, larger]
+    ]
+    known = pd.concat(one_by_one, ignore_index=True).drop_duplicates([*by, "s", "c"])
+    counts = database.keep(f"SELECT {v}s, n, m, COUNT(*) AS k FROM {pieces} GROUP BY {v}s, n, m")
     database.forget(pieces)
-    found = _joint(name, known, kinds, of_record)
-    if found.count @ found.size != rows:
-        raise DataError(CHANGED.format(name=name))
-    return found
+    alike = database.keep(
+        f"SELECT {v}s, {database.alike('s', 'n', 'm', 'k')} AS f FROM {counts} GROUP BY {v}s"
+    )
+    kinds = database.keep(f"SELECT {v}f, MIN(s) AS s, COUNT(*) AS z FROM {alike} GROUP BY {v}f")
+    kind = {
+        tuple(cluster): least
+        for inside in (database.listed(known["s"].unique().tolist()) if len(known) else [])
+        for *cluster, least in database.rows(
+            f"SELECT {a}a.s, b.s FROM (SELECT {v}s, f FROM {alike} WHERE s IN ({inside})) AS a "
+            f"JOIN (SELECT {v}f, s FROM {kinds}) AS b ON a.f = b.f{also}"
+        )
+    }
+    database.forget(alike)
+    clusters = zip(*(known[column].tolist() for column in [*by, "s"]), strict=True)
+    known["kind"] = pd.Series([kind.get(cluster) for cluster in clusters], known.index, dtype=object)
+    found = database.fetched(
+        f"SELECT {a}a.s, a.n, a.m, a.k, b.z FROM (SELECT {v}s, n, m, k FROM {counts}) AS a "
+        f"JOIN (SELECT {v}s, z FROM {kinds}) AS b ON a.s = b.s{also} ORDER BY {a}a.s, a.n, a.m",
+        [*by, "kind", "n", "m", "k", "count"],
+    )
+    database.forget(kinds)
+    database.forget(counts)
+    return known, found
+
+
+def _of(table: pd.DataFrame, release: Any) -> pd.DataFrame:
+    """Return the rows of a release; all of them if there are no releases."""
+    if "release" not in table:
+        return table
+    mine: pd.DataFrame = table[table["release"] == release]
+    return mine.drop(columns="release")
+
+
+def _kinds(known: pd.DataFrame, alike: pd.DataFrame, changed: DataError) -> _Kinds:
+    """Return the kinds of all clusters of a part, without the clusters that are known one by one.
+
+    The columns of `alike` are taken out one by one, since they may be large.
+    """
+    kind = alike.pop("kind").to_numpy()
+    begins = np.append(True, kind[1:] != kind[:-1])[: len(kind)]
+    names, left = pd.Index(kind[begins]), alike.pop("count").to_numpy(dtype=float)[begins]
+    del kind
+    if known["kind"].isna().any():
+        raise changed
+    number, of_known = np.cumsum(begins) - 1, known.groupby("s", sort=False)
+    single = names.get_indexer(pd.Index(of_known["kind"].first(), dtype=names.dtype))
+    left -= np.bincount(single[single >= 0], minlength=len(left))
+    if (single < 0).any() or (left < 0).any():
+        raise changed
+    n, m, times = (alike.pop(x).to_numpy() for x in ("n", "m", "k"))
+    n, m, times = n.astype(float), m.astype(float), times.astype(np.int64)
+    sizes = np.bincount(number, n * times, len(left))[single]
+    if (sizes != of_known["n"].sum().to_numpy()).any():
+        raise changed
+    times = np.where(left[number] > 0, times, 0)
+    unit = np.repeat((np.cumsum(left > 0) - 1)[number], times)
+    return _Kinds(unit, np.repeat(n, times), np.repeat(m, times), left[left > 0])
 
 
 def _joint(
-    name: str, known: pd.DataFrame, kinds: pd.DataFrame, of_record: dict[Any, tuple[Any, Any]]
+    name: str,
+    known: pd.DataFrame,
+    kinds: list[_Kinds],
+    of_record: dict[Any, tuple[Any, Any]],
+    changed: DataError,
 ) -> Joint:
-    """Make the counts of clusters that are known one by one, and of kinds of all clusters, in order.
-
-    The columns of `kinds` are taken out one by one, since they may be large.
-    """
+    """Make the counts of clusters that are known one by one, and of kinds of all others, in order."""
     known = known.sort_values(["s", "c"])  # lists of ids came one by one
     own, keys = pd.factorize(known["s"])
     cluster, _ = pd.factorize(known["c"])
-    fingerprint = kinds.pop("f").to_numpy()
-    begins = np.append(True, fingerprint[1:] != fingerprint[:-1])
-    fingerprints, left = pd.Index(fingerprint[begins]), kinds.pop("count").to_numpy(dtype=float)[begins]
-    first = np.unique(own, return_index=True)[1]
-    single = fingerprints.get_indexer(pd.Index(known["f"].iloc[first]))
-    left -= np.bincount(single[single >= 0], minlength=len(left))
-    if (single < 0).any() or (left < 0).any():
-        raise DataError(CHANGED.format(name=name))
     place = {pair: i for i, pair in enumerate(zip(known["s"].tolist(), known["c"].tolist(), strict=True))}
     piece_of = {record: place.get((s, c), -1) for record, (c, s) in of_record.items()}
     if -1 in piece_of.values():
-        raise DataError(CHANGED.format(name=name))
-    kind = np.cumsum(begins) - 1
-    times = np.where(left[kind] > 0, kinds.pop("k").to_numpy(dtype=np.int64), 0)
-    row = np.cumsum(left > 0) - 1 + len(keys)
+        raise changed
+    first = len(keys) + np.cumsum([0, *(len(part.count) for part in kinds)])
     n, m = (
-        np.append(known[c].to_numpy(dtype=float), np.repeat(kinds.pop(c).to_numpy(dtype=float), times))
-        for c in ("n", "m")
+        np.concatenate([known[x].to_numpy(dtype=float), *(getattr(part, x) for part in kinds)])
+        for x in ("n", "m")
     )
     return Joint(
         name,
-        unit=np.append(own, np.repeat(row[kind], times)),
+        unit=np.concatenate([own, *(part.unit + i for part, i in zip(kinds, first, strict=False))]),
         cluster=np.append(cluster, np.full(len(n) - len(cluster), -1)),
         n=n,
         m=m,
-        count=np.append(np.ones(len(keys)), left[left > 0]),
+        count=np.concatenate([np.ones(len(keys)), *(part.count for part in kinds)]),
         piece_of=pd.Series(list(piece_of.values()), index=pd.Index(list(piece_of)), dtype=np.int64),
     )
 
 
-def refuse_lacking(lacking: int, rows: int, name: str, examples: Any) -> None:
+def refuse_lacking(lacking: int, rows: int, name: str, examples: Any, whose: str = "the prediction") -> None:
     """Refuse a second clustering that lacks records of the prediction."""
     if lacking:
         raise DataError(
-            f"the second clustering {name!r} lacks {lacking:,} of {rows:,} records of the prediction, such "
-            f"as {head(examples)}: it must cover all of them; restrict the prediction to the records of both "
+            f"the second clustering {name!r} lacks {lacking:,} of {rows:,} records of {whose}, such as "
+            f"{head(examples)}: it must cover all of them; restrict the prediction to the records of both "
             "with frame=, or give the others clusters of their own"
         )

@@ -2,6 +2,9 @@
 
 An annotator answers about candidates, and adds what they lack. A match that is no candidate, and that nobody
 finds by other means, counts as not there. Estimates of recall are then too high.
+
+Candidates of equal score stand in a random order, which the seed of the draws fixes. A limit thus leaves out
+those of low score and, among equals, those that chance names.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ CELLS = 4_000_000
 """Pairs of a drawn record and a row of the table that are scored at once."""
 STOCK = 100_000
 """Rows of a sample of the table, at most twice as many, in which rare values are told from common ones."""
+CHANCE = 2**32 - 2
+"""Stream of random numbers for the order of candidates of equal score."""
 POWER = 3
 """Exponent of the similarity of two texts. It makes one equal value count more than two half-alike ones."""
 
@@ -88,7 +93,7 @@ def from_pairs(drawn: Drawn, pairs: Any, score: str, limit: int | None = None) -
     score : str
         The column of scores. A higher score is a likelier match.
     limit : int, optional
-        The number of candidates per drawn record, at most.
+        The number of candidates per drawn record, at most: the best, and by chance among equals.
 
     Returns
     -------
@@ -152,7 +157,7 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
     columns : sequence of str, optional
         The columns to compare; by default all but the first.
     limit : int
-        The number of candidates per drawn record, at most.
+        The number of candidates per drawn record, at most: the best, and by chance among equals.
 
     Returns
     -------
@@ -180,6 +185,7 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
     named, asked, stock = _first_reading(queries, table, columns, rows)
     texts = [_Texts(asked[c], stock[c]) for c in named]
     best, start = _Best.none(limit), 0
+    rng = np.random.default_rng([drawn.seed, CHANCE])
     names: list[pd.Index] = []
     for batch in _batches(table, rows):
         records = as_index(batch.iloc[:, 0])
@@ -187,7 +193,7 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
         for text, column in zip(texts, named, strict=True):
             scores += text.scores(batch[column])
         scores[home(queries)[:, None] == home(records)] = 0
-        best, start = best.with_(scores, start), start + len(records)
+        best, start = best.with_(scores, rng.random(len(records)), start), start + len(records)
         names.append(records)
     if not names:
         raise DataError("the table can be read only once, and the search reads it twice: pass a table")
@@ -302,7 +308,8 @@ def _ranked(drawn: Drawn, table: pd.DataFrame, why: str, limit: int | None = Non
     table = table.assign(
         why=why, order=queries.get_indexer(as_index(table["record"])), falling=-table["score"]
     )
-    table = table.sort_values(["order", "falling"], kind="stable").drop_duplicates(["record", "candidate"])
+    table["chance"] = np.random.default_rng([drawn.seed, CHANCE]).random(len(table))
+    table = table.sort_values(["order", "falling", "chance"]).drop_duplicates(["record", "candidate"])
     if limit is not None:
         table = table.groupby("record", sort=False).head(whole(limit, "limit"))
     return table[COLUMNS].reset_index(drop=True)
@@ -418,19 +425,20 @@ def _coded(column: pd.Series) -> tuple[IntArray, list[str]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Best:
-    """The best rows of each drawn record so far, at most `limit`; of equal scores the first rows."""
+    """The best rows of each drawn record so far, at most `limit`; of equal scores those of least `chance`."""
 
     limit: int
     query: IntArray
     row: IntArray
     score: FloatArray
+    chance: FloatArray
 
     @classmethod
     def none(cls, limit: int) -> _Best:
         nothing = np.zeros(0, dtype=np.int64)
-        return cls(limit, nothing, nothing, np.zeros(0))
+        return cls(limit, nothing, nothing, np.zeros(0), np.zeros(0))
 
-    def with_(self, scores: FloatArray, start: int) -> _Best:
+    def with_(self, scores: FloatArray, chance: FloatArray, start: int) -> _Best:
         """Return the best after more rows, from row `start` on, with scores (drawn records, rows)."""
         least = np.full(len(scores), np.finfo(float).tiny)
         last = np.flatnonzero(_rank(self.query) == self.limit - 1)
@@ -438,11 +446,12 @@ class _Best:
         if not len(last) and scores.shape[1] > self.limit:  # without it nearly all of the first rows are kept
             least = np.maximum(least, -np.partition(-scores, self.limit - 1)[:, self.limit - 1])
         query, place = np.nonzero(scores >= least[:, None])
+        chance = np.append(self.chance, chance[place])
         query, row = np.append(self.query, query), np.append(self.row, start + place)
         score = np.append(self.score, scores[query[len(self.query) :], place])
-        order = np.lexsort((row, -score, query))
+        order = np.lexsort((chance, -score, query))
         kept = order[_rank(query[order]) < self.limit]
-        return _Best(self.limit, query[kept], row[kept], score[kept])
+        return _Best(self.limit, query[kept], row[kept], score[kept], chance[kept])
 
 
 def _rank(query: IntArray) -> IntArray:

@@ -15,6 +15,7 @@ from ..design import Design
 from ..errors import DataError, Remedy, head, need, need_object, whole
 from ..nonresponse import Responding, size_classes
 from ..units import KnownTotals
+from .places import in_random_order
 from .plans import COLUMNS, Labelled, Plan, PredictedClusters, from_plain, to_plain
 from .source import change, fingerprint_of, opened
 
@@ -258,8 +259,8 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
     plan : Plan
         Such as `LinkEnds()`.
     n : int
-        Number of draws. A smaller n with the same seed gives the first of them, if the plan draws with
-        replacement.
+        Number of draws. A smaller n with the same seed gives the first of them, if draws are independent.
+        Other draws are put into a random order, so that those labelled first are a sample of all.
     seed : int
         0 or more.
     values : Series or mapping, record -> value, optional
@@ -285,8 +286,11 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
     need_object(plan, "draw", "a plan is an object such as LinkEnds()")
     n, seed = whole(n, "n"), whole(seed, "seed", 0)
     with opened(prediction, values) as source:
-        table = plan.draw(source, n, seed).reset_index(drop=True)
+        table = plan.draw(source, n, seed)
         need(table, pd.DataFrame, "a plan draws a DataFrame")
+        table = table.reset_index(drop=True)
+        if not getattr(plan, "independent", False):
+            table = in_random_order(table, seed)
         if not len(table):
             raise DataError(f"no record was drawn: {n} were expected; draw more, or choose another seed")
         clusters = pd.Index(table["cluster"]).unique()

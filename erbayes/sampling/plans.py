@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,6 @@ from .places import (
     first_in_order,
     highest_key,
     in_order,
-    in_random_order,
     ordered_counts,
 )
 from .source import Source, keys_of, opened
@@ -115,7 +114,10 @@ class Plan(Protocol):
     """A way of drawing records of a prediction."""
 
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
-        """Draw n records.
+        """Draw n records, in any order: `erbayes.sampling.draw` puts them into a random one.
+
+        If the class attribute `independent` is True, their order is kept. Every draw must then be independent
+        of the others, with the same chances.
 
         Returns
         -------
@@ -142,6 +144,8 @@ class _WithReplacement:
     """Draws with replacement by a column of the prediction."""
 
     __slots__ = ()
+
+    independent: ClassVar[bool] = True
 
     def column(self, known: KnownTotals) -> ClusterSum:
         raise NotImplementedError
@@ -315,6 +319,8 @@ class GivenChances:
     (2, 2)
     """
 
+    independent: ClassVar[bool] = True
+
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         counts = ordered_counts(source, seed)
         p = positive(need_values(counts, self), "chances")
@@ -406,7 +412,6 @@ class Poisson:
         inclusion = np.minimum(n * chance(pd.DataFrame({"size": known.size})), 1.0)
         share = zip(known.size.tolist(), inclusion.tolist(), strict=True)
         rows = in_order(source.up_to({int(m): highest_key(s) for m, s in share if s > 0}, seed))
-        rows = in_random_order(rows, seed)
         probability = inclusion[np.searchsorted(known.size, rows["size"])]
         return rows[["record", "cluster", "size"]].assign(probability=probability)
 
@@ -450,7 +455,6 @@ class Systematic:
             )
         line = Line(chance, at_equal_distances(n, seed))
         (rows,) = at_points(source, ordered_counts(source, seed), [line], seed)
-        rows = in_random_order(rows, seed)
         return rows[["record", "cluster", "size"]].assign(probability=np.minimum(n * rows["chance"], 1.0))
 
     def design(self, drawn: Labelled) -> Design:
@@ -523,7 +527,7 @@ class Strata:
             rows[["record", "cluster", "size"]].assign(probability=rows["chance"], stratum=names[h])
             for h, rows in zip(drawn, found, strict=True)
         ]
-        return in_random_order(pd.concat(tables, ignore_index=True), seed)
+        return pd.concat(tables, ignore_index=True)
 
     def _strata(self, rows: pd.DataFrame) -> Any:
         """Return the stratum of records, (rows,)."""
@@ -648,7 +652,7 @@ class PredictedClusters:
             parts.append(rows[rows["size"].isin(certain)])
         if rest:
             parts += at_points(clusters, counts, [Line(chance, at_equal_distances(rest, seed))], seed)
-        rows = in_random_order(pd.concat(parts, ignore_index=True), seed)
+        rows = pd.concat(parts, ignore_index=True)
         members = source.members(pd.Index(rows["cluster"]))
         ordered = in_order(members.assign(key=keys_of(members["record"], seed)))
         first = ordered.drop_duplicates("cluster").set_index("cluster")["record"]

@@ -1,0 +1,79 @@
+"""The columns of a prediction that are read, and the types of their ids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..clustering import Clustering, kind
+from ..errors import DataError, Remedy, head
+from ..frame import Dated
+from ..tables import refuse_names
+from ..units import same_kind
+from .database import Database
+from .sources import has_own_database
+
+
+def second_table(groups: str | None, attributes: Any) -> list[Any]:
+    """Return the table of attributes as a list, which is empty if there is none.
+
+    Raises
+    ------
+    DataError
+        No column of groups is named, or the table has a database of its own.
+    """
+    if attributes is None:
+        return []
+    if groups is None:
+        raise DataError("attributes have the column of groups: name it, groups=...")
+    if has_own_database(attributes):
+        raise DataError(
+            "the table of attributes has a database of its own: give files, a table of a DuckDB database or "
+            "a frame, or make a view of the prediction that has the column of groups"
+        )
+    return [attributes]
+
+
+def date_columns(frame: Any) -> tuple[str, ...]:
+    """Return the column of dates of a frame, if it is made of dates."""
+    return (frame.column,) if isinstance(frame, Dated) else ()
+
+
+def refuse_kinds(record: str | None, cluster: str | None) -> None:
+    """Refuse ids that are neither strings nor integers."""
+    for type, what in ((record, "record"), (cluster, "cluster")):
+        if type not in {"string", "integer", None}:
+            raise DataError(
+                f"{what} ids of the prediction must be all strings or all integers, not "
+                f"{type}; convert them to text where they lie"
+            )
+
+
+def refuse_another_kind(labels: Clustering, record: str | None) -> None:
+    """Refuse labelled records whose ids are of another type than those of the prediction."""
+    labelled = kind(labels.records)
+    same_kind(record or labelled, labelled)
+
+
+def chosen_columns(
+    database: Database, record: str | None, cluster: str | None, others: tuple[str, ...]
+) -> tuple[str, str]:
+    """Return the columns of records and of clusters: those named, or the only two that are not."""
+    columns = database.columns()
+    named = [c for c in (record, cluster, *others) if c is not None]
+    choices = dict.fromkeys((c for c in (record, cluster) if c is not None), Remedy.SCANNED_COLUMNS)
+    refuse_names(named, columns or named, "the prediction", choices)
+    missing = [record, cluster].count(None)
+    unnamed = [c for c in columns if c not in named and c not in database.by_folder]
+    if missing and len(unnamed) > missing:
+        raise DataError(
+            f"the prediction has {len(columns)} columns, {head(columns, 20)}, instead of 2",
+            Remedy.SCANNED_COLUMNS,
+        )
+    free = iter(unnamed)
+    record, cluster = (name if name is not None else next(free, None) for name in (record, cluster))
+    if record is None or cluster is None:
+        raise DataError(
+            "name the record and the cluster column of the prediction"
+            + (f"; it has {head(columns, 20)}" if columns else "")
+        )
+    return record, cluster

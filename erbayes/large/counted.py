@@ -1,0 +1,163 @@
+"""Units of a prediction that a database has counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..clustering import Clustering
+from ..errors import DataError
+from ..grouping import Grouping, Of, Variable, piece_values
+from ..mistaken import position_in_labels, refuse_edges
+from ..units import Missing, Units, assemble
+from .faults import (
+    refuse_changes,
+    refuse_duplicates,
+    refuse_gaps,
+    refuse_missing,
+    refuse_other_writing,
+    refuse_repeats,
+)
+from .groups import Composed, composed
+from .joint import Joint, joint
+from .keys import Prediction
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scanned(Units):
+    """Units of a prediction that a database has counted. `scan` makes them.
+
+    Attributes
+    ----------
+    rows : int
+        Number of records of the prediction.
+    checked : str
+        The record ids among which duplicates were looked for, in words.
+    digest : int or None
+        A number that differs between predictions with different record ids; None for `RunSQL`.
+    columns : tuple of str
+        Names of the columns of records and of clusters.
+    seconds : tuple of Joint
+        Joint counts of the prediction and of second clusterings.
+    """
+
+    rows: int = 0
+    checked: str = ""
+    digest: int | None = None
+    columns: tuple[str, ...] = ()
+    seconds: tuple[Joint, ...] = ()
+
+
+def count_units(
+    prediction: Prediction, labels: Clustering, blocks: Any, missing: Missing, common: bool = False
+) -> dict[Any, Scanned]:
+    """Count the units of each release."""
+    refuse_repeats(prediction)
+    records = count_records(prediction)
+    if common:
+        shared = prediction.common(len(records))
+        return count_units(
+            shared, labels, blocks, missing if count_records(shared) == records else Missing.OMIT
+        )
+    clusters = prediction.clusters(labels.records.tolist())
+    touched = list({key for keys in clusters.values() for key in keys.values()})
+    inside = prediction.database.listed(touched) if touched else []
+    within = [f"r IN (SELECT r FROM {prediction.table} WHERE c IN ({i}))" for i in inside]
+    which = f"{len(touched)} predicted clusters that the labels touch"
+    checked = refuse_duplicates(prediction, within, which)
+    sizes = prediction.sizes(touched)
+    values = prediction.groups_of(labels.records.tolist(), records)
+    rows_of = {v: rows for v, (rows, _) in records.items()}
+    refuse_gaps(prediction, rows_of)
+    places = [prediction.places(second, labels.records.tolist(), clusters) for second in prediction.seconds]
+    prediction.database.forget(prediction.table, "r")
+    known = prediction.histogram(records)
+    compositions = {}
+    if prediction.groups is not None:
+        compositions = composed(
+            prediction.database, prediction.table, bool(prediction.by), prediction.groups, touched
+        )
+    for v, (rows, _) in records.items():
+        refuse_changes(prediction, rows, set(clusters[v].values()), sizes[v], known[v])
+    keys = prediction.database.keys(prediction.record, labels.records.tolist())
+    position = dict(zip(keys, position_in_labels(labels, pd.Index(list(keys.values()))), strict=True))
+    entity = position_in_labels(labels, labels.clusters)
+    units = {}
+    for v, (rows, digest) in records.items():
+        code = {key: i for i, key in enumerate(sizes[v])}
+        cluster = np.full(len(labels.records), -1, dtype=np.int64)
+        cluster[list(clusters[v])] = [code[key] for key in clusters[v].values()]
+        size = np.array(list(sizes[v].values()), dtype=np.int64)
+        named = np.array([*(position.get(c, -1) for c in sizes[v]), -1], dtype=np.int64)[cluster]
+        refuse_edges(labels, cluster, named, np.where(entity < 0, -1, cluster[entity]), size, rows)
+        if missing is Missing.ERROR:
+            refuse_other_writing(prediction, labels.records[cluster < 0])
+        counted = assemble(labels, cluster, size, known[v], blocks=blocks, missing=missing)
+        groupings = counted.groupings
+        if prediction.groups is not None:
+            predicted = compositions[v]
+            kinds = np.array([*(predicted.place.get(c, -1) for c in code), -1], dtype=np.int64)[cluster]
+            groupings = (
+                _grouping(prediction, counted, values[v], predicted, pd.Series(kinds, labels.records)),
+            )
+        units[v] = Scanned(
+            **counted.__getstate__() | {"frame": prediction.frames.get(v), "groupings": groupings},
+            rows=rows,
+            checked=checked,
+            digest=digest,
+            columns=(prediction.record, prediction.cluster),
+        )
+    joints = [
+        joint(prediction.database, prediction.table, second, of_record, rows_of, bool(prediction.by))
+        for second, of_record in zip(prediction.seconds, places, strict=True)
+    ]
+    return {v: replace(own, seconds=tuple(joint[v] for joint in joints)) for v, own in units.items()}
+
+
+def count_records(prediction: Prediction) -> dict[Any, tuple[int, int | None]]:
+    """Count the records of each release, and make a digest of their ids.
+
+    Raises
+    ------
+    DataError
+        Missing ids, no record.
+    """
+    grouped = " GROUP BY v" if prediction.by else ""
+    columns = f"{prediction.by}COUNT(*), COUNT(r), COUNT(c), {prediction.database.digest('r')}"
+    counted = list(prediction.rows(f"SELECT {columns} FROM {prediction.table}{grouped}"))
+    total, records, clusters = (sum(int(row[i]) for row in counted) for i in (1, 2, 3))
+    unnamed = sum(int(rows) for v, rows, *_ in counted if v is None) if prediction.release else 0
+    refuse_missing(prediction, total, records, clusters, unnamed)
+    return {v: (int(rows), digest) for v, rows, *_, digest in counted}
+
+
+def _grouping(
+    prediction: Prediction, units: Units, values: Mapping[Any, int], found: Composed, kinds: pd.Series
+) -> Grouping:
+    """Return the split of pieces by the group variable; `kinds` are of the labelled records' clusters.
+
+    Raises
+    ------
+    DataError
+        If labelled records have no group, or the table changed.
+    """
+    assert prediction.groups is not None and units.piece_of is not None
+    name = prediction.groups.name
+    codes = np.array(list(values.values()), dtype=np.int64)
+    variable = Variable(name, pd.Index(list(values)), codes, prediction.groups.values)
+    counted, predicted = piece_values(variable, Of.RECORDS, units), None
+    if found.predicted is not None and units.population is not None:
+        place = np.zeros(len(units.n), dtype=np.int64)
+        place[units.piece_of] = kinds.loc[units.piece_of.index]
+        predicted = replace(found.predicted, place=place)
+        same = predicted.m @ predicted.count == units.population
+        if not same or (predicted.m[place] != units.m).any():
+            raise DataError(
+                "the prediction changed while it was scanned: groups do not add up to its clusters. "
+                "Scan a copy or a version of it, or all in one transaction of isolation REPEATABLE READ"
+            )
+    return Grouping(name, prediction.groups.values, counted, predicted, found.unknown)

@@ -1,0 +1,165 @@
+"""Faults of a prediction in a database, which are refused by their number and examples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from ..errors import DataError, head
+from ..units import KnownTotals
+from .joint import refuse_lacking
+from .keys import Prediction
+
+HINTED = 1000
+"""Number of labelled records that are looked for without case and blanks, if the prediction lacks them."""
+
+
+def refuse_missing(prediction: Prediction, total: int, records: int, clusters: int, unnamed: int = 0) -> None:
+    """Refuse missing ids, by the number of rows and those of ids that are there.
+
+    Raises
+    ------
+    DataError
+        Missing ids, or no row.
+    """
+    absent = [
+        ("record", prediction.record, total - records),
+        ("cluster", prediction.cluster, total - clusters),
+        ("release", prediction.release, unnamed),
+    ]
+    for what, column, number in absent:
+        if column and number:
+            other = prediction.cluster if column == prediction.record else prediction.record
+            raise DataError(
+                f"{what} ids of the prediction: {number} of {total} are missing"
+                + prediction.examples(other, f"{prediction.database.quote(column)} IS NULL")
+            )
+    if not total:
+        raise DataError(
+            "no record is in every prediction" if prediction.release else "the prediction holds no record"
+        )
+
+
+def refuse_gaps(prediction: Prediction, rows: Mapping[Any, int]) -> None:
+    """Refuse second clusterings that lack records of the prediction, of which each release has some `rows`.
+
+    Raises
+    ------
+    DataError
+        Records without a cluster in a second clustering.
+    """
+    grouped = " GROUP BY v" if prediction.by else ""
+    for second in prediction.seconds:
+        for v, lacking, *ends in prediction.rows(
+            f"SELECT {prediction.by}COUNT(*), MIN(r), MAX(r) FROM {prediction.table} "
+            f"WHERE {second.column} IS NULL{grouped}"
+        ):
+            if lacking:
+                whose = "the prediction" if v is None else f"{v!r}"
+                refuse_lacking(int(lacking), rows[v], second.name, prediction.named(ends), whose)
+
+
+def refuse_repeats(prediction: Prediction) -> None:
+    """Refuse second tables that have a record of the prediction twice.
+
+    Raises
+    ------
+    DataError
+        The join of the second tables has more rows than the prediction.
+    """
+    joined = [second for second in prediction.seconds if second.joined is not None]
+    if not joined:
+        return
+    before, after = (
+        int(prediction.database.rows(f"SELECT COUNT(*) FROM {table}")[0][0])
+        for table in (prediction.source, prediction.table)
+    )
+    for second in joined if after != before else ():
+        several = f"SELECT r, COUNT(*) AS k FROM {second.joined} GROUP BY r"
+        ((repeats, *ends),) = prediction.database.rows(
+            f"SELECT SUM(k - 1), MIN(r), MAX(r) FROM ({several}) AS t "
+            f"WHERE k > 1 AND r IN (SELECT r FROM {prediction.table})"
+        )
+        if repeats:
+            raise DataError(
+                f"record ids of the second clustering {second.name!r}: {repeats} duplicates, such as "
+                f"{head(prediction.named(ends))}"
+            )
+
+
+def refuse_changes(
+    prediction: Prediction, rows: int, touched: set[Any], sizes: Mapping[Any, int], known: KnownTotals
+) -> None:
+    """Refuse counts that contradict each other. Every statement reads the table anew, which may change.
+
+    Raises
+    ------
+    DataError
+        The clusters' sizes do not add up to the number of records, or a cluster that the labels touch has
+        no size, or a size that no cluster has.
+    """
+    total = int(known.size @ known.count)
+    clusters = dict(zip(known.size.tolist(), known.count.tolist(), strict=True))
+    labelled_sizes = Counter(sizes.get(cluster, 0) for cluster in touched)
+    change = ""
+    if total != rows:
+        change = f"{rows:,} records were counted, and then {total:,} in all clusters"
+    elif any(number > clusters.get(size, 0) for size, number in labelled_sizes.items()):
+        change = "a cluster that the labels touch has a size that no cluster has"
+    if change:
+        raise DataError(
+            f"the prediction changed while it was scanned: {change}. Scan a copy or a version of it, "
+            "or all in one transaction of isolation REPEATABLE READ"
+        )
+
+
+def refuse_duplicates(prediction: Prediction, within: Iterable[str], which: str) -> str:
+    """Refuse duplicate record ids. Return the records among which they were looked for, in words.
+
+    Parameters
+    ----------
+    within : iterable of str
+        Conditions on r. All records that meet one of them are looked at.
+    which : str
+        The predicted clusters of these records, in words.
+
+    Raises
+    ------
+    DataError
+        There are duplicates.
+    """
+    database = prediction.database
+    share, where, checked = database.share("r"), "", "all record ids"
+    if share is not None:
+        where = " WHERE " + " OR ".join([share, *within])
+        checked = f"all records of the {which} and one in {database.one_in} of the others"
+    several = (
+        f"SELECT {prediction.by}r, COUNT(*) AS k FROM {prediction.table}{where} GROUP BY {prediction.by}r"
+    )
+    ((repeats, *ends),) = database.rows(
+        f"SELECT SUM(k - 1), MIN(r), MAX(r) FROM ({several}) AS s WHERE k > 1"
+    )
+    if repeats:
+        raise DataError(
+            f"record ids of the prediction: {repeats} duplicates, such as {head(prediction.named(ends))}, "
+            f"among {checked}"
+        )
+    return checked
+
+
+def refuse_other_writing(prediction: Prediction, lacking: pd.Index) -> None:
+    """Refuse labelled records that the prediction has in another case or with other blanks."""
+    if not len(lacking) or not isinstance(lacking[0], str):
+        return
+    plain_ids = [r.strip().lower() for r in lacking[:HINTED]]
+    plain = f"LOWER(TRIM({prediction.database.id(prediction.record)}))"
+    alike = prediction.originals(f"{plain} IN ({inside})" for inside in prediction.database.listed(plain_ids))
+    if alike:
+        raise DataError(
+            f"{len(lacking)} labelled records are not in the prediction, such as {head(lacking)}; but "
+            f"{len(alike)} ids there differ from these in case or blanks only, such as {head(alike)}: "
+            "bring both to one form"
+        )
