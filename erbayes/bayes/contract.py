@@ -106,10 +106,8 @@ SECOND_DATA: dict[str, Datum] = {
     "left_records": Datum("records of the clusters left", (BIN,)),
     "left_true": Datum("pairs of records in one cluster left", (BIN,)),
     "left_common": Datum("those of `left_true` in one predicted cluster", (BIN,)),
-    "left_foreign": Datum("pairs of a record of a cluster left with a foreign one, predicted", (BIN,)),
     "pair_difference": Datum(
-        "how matched entities differ from their clusters: logs of the ratios of true links and of kept "
-        "shares, and the difference of foreign links as a share of the predicted",
+        "logs of the ratios of matched entities to their clusters: of true links and of kept shares",
         ("pair",),
     ),
     "pair_error": Datum("standard errors of `pair_difference`", ("pair",)),
@@ -249,7 +247,7 @@ def coords(data: Mapping[str, Any]) -> dict[str, Any]:
         "sampled_doubling": 2 ** data["sampled_doublings"],
         INTRUSION: np.exp2(data["log_intrusion"] + 3),
         "log_share": ["kept", "lost"],
-        "pair": ["true", "kept", "foreign"],
+        "pair": ["true", "kept"],
         "function": np.arange(RANK),
     }
 

@@ -21,9 +21,11 @@ from pymc.model.transform.optimization import freeze_dims_and_data
 from ..arrays import FloatArray, generator
 from ..calibration import links_out_of_reach
 from ..columns import (
+    B3_PRECISION,
     B3_RECALL,
     B3_RECALL_MEAN,
     COMMON_LINKS,
+    ENTITIES,
     EXACT,
     RECORDS,
     TRUE_LINKS,
@@ -45,9 +47,10 @@ from .contract import ALL_DATA
 from .evidence import Evidence
 from .explained import explained
 from .importance import KHAT
-from .joined import Joined, joined
+from .joined import Joined, given, joined
 from .laws import laws, weighed
 from .likelihood import DIMS, Factor, factors
+from .matched import Matched
 from .model import SizeModel
 from .outcomes import BETWEEN
 from .parts import CompiledPart, PartDraws, drawn_from_prior
@@ -58,6 +61,12 @@ from .samplers import NUTS, Importance, Sampler, need_draws, problems_of_chains
 
 class NotConverged(UserWarning):
     """Warning that a fit cannot be relied on, with the reasons."""
+
+
+def depends_on_cluster(column: PieceSum) -> bool:
+    """Return True if a column depends on the other records of predicted clusters: on m in term(n, N, m)."""
+    n, N = np.array([1.0, 2.0, 2.0, 20.0]), np.array([1.0, 2.0, 5.0, 40.0])
+    return not np.allclose(column.term(n, N, N), column.term(n, N, 3 * N), rtol=1e-12)
 
 
 def depends_on_size(column: Column | Known) -> TypeGuard[PieceSum]:
@@ -91,6 +100,11 @@ class Fit(Posterior):
         Draws of each law of the tied parts, before they are tied.
     untied : dict, stream -> dict
         Quantities by size of the untied parts that were fitted so far.
+    matched : Matched or None
+        The second clustering beside the sampled entities.
+    truth : Fit or None
+        The fit of true entities with the help of a second clustering, given the common links of this fit.
+        None if there is no second clustering, or if too few sampled entities match its clusters.
     """
 
     sample: Sample
@@ -101,6 +115,8 @@ class Fit(Posterior):
     seed: int
     parts: dict[str, dict[str, PartDraws]] = field(default_factory=dict)
     untied: dict[int, dict[str, FloatArray]] = field(default_factory=dict)
+    matched: Matched | None = None
+    truth: Fit | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return only the fields. Cached properties are computed anew after unpickling."""
@@ -118,8 +134,12 @@ class Fit(Posterior):
 
     @property
     def log_prior(self) -> Mapping[str, FloatArray]:
-        """Log prior density of the parameters of sizes, retention and leakage, (chain, draw) each."""
-        return self.draws.log_prior
+        """Log prior density of the parameters of sizes, retention and leakage, (chain, draw) each.
+
+        With a second clustering there are those of its sizes and retention too.
+        """
+        truth = {} if self.truth is None else self.truth.log_prior
+        return self.draws.log_prior | {f"{name} by second": v for name, v in truth.items()}
 
     @property
     def khat(self) -> dict[str, float]:
@@ -198,14 +218,32 @@ class Fit(Posterior):
             A column that no part of the model produces, and that `EXPECTED` lacks.
         """
         if column not in self._totals:
-            self._totals[column] = self._total(column)
+            total = self._alone(column)
+            self._totals[column] = total if self.truth is None else self._with(self.truth, column, total)
         return self._totals[column]
 
-    def _total(self, column: Column | Known) -> FloatArray:
+    def _with(self, truth: Fit, column: Column | Known, alone: FloatArray) -> FloatArray:
+        """Return draws of a total, given those of this fit alone and the fit of true entities.
+
+        True links are the common ones of this fit times those per common link of `truth`. Columns of the
+        pieces of entities are those of `truth`. Errors per entity are those of this fit, with the number of
+        entities of `truth`.
+        """
+        if column in OF_PREDICTION or isinstance(column, Known | ClusterSum):
+            return alone
+        if column == TRUE_LINKS:
+            population = truth.population
+            lost = np.maximum(population.true - population.common, 0) / np.maximum(population.common, 1.0)
+            return np.asarray(self._common * (1 + lost))
+        if isinstance(column, PieceSum) and not depends_on_cluster(column):
+            return truth.total(column)
+        return np.asarray(alone * truth.total(ENTITIES) / self._alone(ENTITIES))
+
+    def _alone(self, column: Column | Known) -> FloatArray:
         if isinstance(column, Known):
             return np.full(self.population.true.shape, self.evidence.units.total(column.column))
         if isinstance(column, ClusterSum):
-            return self._total(Known(column))
+            return self._alone(Known(column))
         if column in COMPLETED:
             return self._links(column)
         if column in EXPECTED:
@@ -236,6 +274,10 @@ class Fit(Posterior):
             return common
         return np.where(links.true == links.common, common, links.true * scale)
 
+    @property
+    def _common(self) -> FloatArray:
+        return self._links(COMMON_LINKS)
+
     @cached_property
     def _unsampled(self) -> FloatArray:
         """Unsampled entities of each size, (chain, draw, J). Their records and the sample's add to N."""
@@ -262,15 +304,28 @@ class Fit(Posterior):
         combinations = list(product(*(of_laws.items() for of_laws in self.parts.values())))
         if len(combinations) < 2:
             return {}
-        fits, data = {}, self.evidence.data
+        fits = {}
         for i, chosen in enumerate(combinations):
             rng = np.random.default_rng([self.seed, 1 + len(BETWEEN) + i])
-            draws = joined({place: d for place, (_, d) in zip(self.parts, chosen, strict=True)}, data, rng)
             parts = {place: {name: d} for place, (name, d) in zip(self.parts, chosen, strict=True)}
-            population = completed(draws.by_size, data, rng)
             name = ", ".join(name for name, _ in chosen if name)
-            fits[name] = replace(self, draws=draws, population=population, parts=parts)
+            fits[name] = self._under(parts, rng)
         return fits
+
+    def _under(
+        self,
+        parts: dict[str, dict[str, PartDraws]],
+        rng: np.random.Generator,
+        common: FloatArray | None = None,
+    ) -> Fit:
+        """Return the fit under one law for each part."""
+        of_law = {place: next(iter(named.values())) for place, named in parts.items()}
+        draws, population = _completed(of_law, self.evidence.data, rng, common)
+        fit = replace(self, draws=draws, population=population, parts=parts, truth=None)
+        if self.truth is None:
+            return fit
+        same = {place: {name: self.truth.parts[place][name] for name in parts[place]} for place in self.truth.parts}
+        return replace(fit, truth=self.truth._under(same, rng, fit._common))
 
     def laws(
         self, metrics: Wanted = (pairwise_precision, pairwise_recall), level: float = 0.95
@@ -333,7 +388,7 @@ class Fit(Posterior):
             A metric whose columns have no draws.
         """
         table = super().table(level, metrics)
-        if self.evidence.matched is not None:
+        if self.matched is not None:
             table = table.assign(by_second=self.by_second.sum(-1).mean())
         if not self.by_law:
             return table
@@ -346,15 +401,18 @@ class Fit(Posterior):
 
         These clusters stand for entities outside the sample. Without a second clustering the shares are 0.
         """
-        if self.evidence.matched is None:
+        if self.truth is None:
             return np.zeros_like(self.by_size["entities"])
-        (true, _, _), left = of_clusters(self.by_size, self.evidence.data), self.evidence.data["left"]
-        all_links = np.maximum(self.population.true, 1.0)[..., None]
-        return np.asarray(self.population.standing * true / np.maximum(left, 1) / all_links)
+        truth, data = self.truth.population, self.truth.evidence.data
+        (true, _), left = of_clusters(self.truth.by_size, data), data["left"]
+        all_links = np.maximum(truth.true, 1.0)[..., None]
+        return np.asarray(truth.standing * true / np.maximum(left, 1) / all_links)
 
     @property
     def unseen(self) -> FloatArray:
         """Share of the true links in entities larger than any sampled one, (chain, draw)."""
+        if self.truth is not None:
+            return self.truth.unseen
         size, largest = self.size, self.evidence.entities.size.max()
         links = self.population.number * pairs(size)
         return np.asarray(links[..., size > largest].sum(-1) / np.maximum(self.population.true, 1.0))
@@ -366,12 +424,9 @@ class Fit(Posterior):
         There is one for recall if more than `UNSEEN` of the true links are expected in entities larger than
         any sampled one. It has the range over the laws that the sample does not reject. There is one if as
         many are in clusters of the second clustering that are larger than any that a sampled entity matches.
-        With a second clustering there is one for precision too, whose intervals do not keep their promise.
         """
         share, largest = self.unseen.mean(), self.evidence.entities.size.max()
         alarms = self._by_second_alone()
-        if self.evidence.matched is not None:
-            alarms.append(PRECISION_BY_SECOND)
         if share <= UNSEEN:
             return alarms
         sentences = [
@@ -388,10 +443,9 @@ class Fit(Posterior):
 
     def _by_second_alone(self) -> list[str]:
         """Return the alarm about clusters of the second clustering that are larger than any matched one."""
-        matched, data = self.evidence.matched, self.evidence.data
-        if matched is None:
+        if self.truth is None or (matched := self.truth.evidence.matched) is None:
             return []
-        share = (self.by_second @ data["out_of_reach"]).mean()
+        share = (self.by_second @ self.truth.evidence.data["out_of_reach"]).mean()
         if share <= UNSEEN:
             return []
         largest = matched.size[matched.cluster[matched.known]].max()
@@ -594,15 +648,12 @@ REMEDY = (
     "their size, such as its root (BySize(numpy.sqrt))."
 )
 """The remedy if the sample lacks the largest entities."""
-PRECISION_BY_SECOND = (
-    "pairwise-precision by a size model with a second clustering held the truth in .65 of samples, not in "
-    ".95: take precision from SizeModel() alone."
-)
-"""The alarm for precision if there is a second clustering."""
 UNSEEN = 0.25
 """Largest share of the true links in entities beyond the sampled sizes for which there is no alarm."""
 COMPLETED = (COMMON_LINKS, TRUE_LINKS)
 """Columns whose totals are those of the completed populations."""
+OF_PREDICTION = (COMMON_LINKS, B3_PRECISION)
+"""Columns in which a known number of the prediction bounds the total. No second clustering has influence."""
 EXPECTED: dict[Column, Callable[[Fit], FloatArray]] = {
     B3_RECALL: lambda fit: 1 + (fit.size - 1) * fit.by_size["kept"],
     B3_RECALL_MEAN: lambda fit: (1 + (fit.size - 1) * fit.by_size["kept"]) / fit.size,
@@ -768,15 +819,13 @@ def _fitted(
     need_draws(sampler.draws)
     model = SizeModel() if model is None else model
     need_object(model, "tied", "a model is an object such as SizeModel()")
-    evidence = Evidence.of(sample, domain, links, model.second)
-    tied = {place: laws(part) for place, part in model.tied.items()}
-    compiled = [CompiledPart.of(law, evidence.data) for part in tied.values() for law in part.laws.values()]
-    drawn = iter(sampler(compiled, rng))
-    parts = {place: {name: next(drawn) for name in part.laws} for place, part in tied.items()}
-    mixed = {place: weighed(place, tied[place], of_laws, rng) for place, of_laws in parts.items()}
-    draws = joined(mixed, evidence.data, rng)
-    population = completed(draws.by_size, evidence.data, rng)
-    fit = Fit(sample, model, evidence, draws, population, int(rng.integers(2**31)), parts)
+    evidence = Evidence.of(sample, domain, links)
+    beside = None if model.second is None else Evidence.of(sample, domain, links, model.second)
+    fit = _drawn(sample, model.alone, evidence, sampler, rng)
+    if beside is not None and beside.matched is not None:
+        fit = replace(fit, matched=beside.matched)
+        if beside.matched.used:
+            fit = replace(fit, truth=_drawn(sample, model.of_truth, beside, sampler, rng, fit._common))
     if links_out_of_reach(evidence.units) < 0.1:
         out = (
             out_of_balance(sample)
@@ -789,3 +838,39 @@ def _fitted(
     if problems:
         warnings.warn(evidence.where + "; ".join(problems), NotConverged, stacklevel=3)
     return fit
+
+
+def _drawn(
+    sample: Sample,
+    model: SizeModel,
+    evidence: Evidence,
+    sampler: Sampler,
+    rng: np.random.Generator,
+    common: FloatArray | None = None,
+) -> Fit:
+    """Draw the parts of a model, and join them by the predicted links, or by draws of the common ones."""
+    if common is not None:
+        data = evidence.data | {"predicted_links": max(float(np.median(common)), 0.5)}
+        evidence = replace(evidence, data=data, predicted_links=data["predicted_links"])
+    tied = {place: laws(part) for place, part in model.tied.items()}
+    compiled = [CompiledPart.of(law, evidence.data) for part in tied.values() for law in part.laws.values()]
+    drawn = iter(sampler(compiled, rng))
+    parts = {place: {name: next(drawn) for name in part.laws} for place, part in tied.items()}
+    mixed = {place: weighed(place, tied[place], of_laws, rng) for place, of_laws in parts.items()}
+    draws, population = _completed(mixed, evidence.data, rng, common)
+    return Fit(sample, model, evidence, draws, population, int(rng.integers(2**31)), parts)
+
+
+def _completed(
+    parts: Mapping[str, PartDraws],
+    data: Mapping[str, Any],
+    rng: np.random.Generator,
+    common: FloatArray | None,
+) -> tuple[Joined, Completed]:
+    """Join draws of parts, and complete a population for each joint draw."""
+    if common is None:
+        draws = joined(parts, data, rng)
+    else:
+        draws = given(parts, common, data, rng)
+        data = {**data, "predicted_links": np.maximum(common, 0.5)}
+    return draws, completed(draws.by_size, data, rng)

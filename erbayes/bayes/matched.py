@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from ..columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, pairs
+from ..columns import COMMON_LINKS, TRUE_LINKS, Column, pairs
 from ..errors import DataError
 from ..sample import Sample
 from ..second import Second
@@ -107,8 +107,6 @@ class Matched:
     def data(self, sample: Sample, grid: SizeGrid) -> dict[str, Any]:
         """Count the data of `contract.SECOND_DATA`, except of the entities."""
         whole, bins, J = self.second.whole, grid.bin(self.size), len(grid.size)
-        common = whole.column(COMMON_LINKS)
-        foreign = 2 * (whole.column(PREDICTED_LINKS) - common)
         difference, error = self._differences(sample)
         return {
             "second": self.used * self._sum(np.ones(len(bins)), grid),
@@ -117,8 +115,7 @@ class Matched:
             "left": self._left(grid),
             "left_records": self._total(self.size, grid),
             "left_true": self._total(whole.column(TRUE_LINKS), grid),
-            "left_common": self._total(common, grid),
-            "left_foreign": self._total(foreign, grid),
+            "left_common": self._total(whole.column(COMMON_LINKS), grid),
             "matched": np.bincount(bins[self.cluster[self.known]], minlength=J),
             "pair_difference": difference,
             "pair_error": error,
@@ -139,10 +136,10 @@ class Matched:
         return float(weight @ np.log2(records) / weight.sum()) if len(records) else 0.0
 
     def _differences(self, sample: Sample) -> tuple[FloatArray, FloatArray]:
-        """Return how matched entities differ from their clusters, with standard errors, (3,) each.
+        """Return how matched entities differ from their clusters, with standard errors, (2,) each.
 
-        The differences are logs of the ratios of true links and of kept shares, and the difference of the
-        foreign links as a share of the predicted ones. Standard errors are those of the jackknife over pairs.
+        The differences are logs of the ratios of true links and of kept shares. Standard errors are those of
+        the jackknife over pairs.
         """
         units, whole = sample.units, self.second.whole
         design: Any = sample.design
@@ -153,11 +150,9 @@ class Matched:
             return weight * units.column(column)[known], weight * whole.column(column)[pairs_of]
 
         (true, s_true), (common, s_common) = both(TRUE_LINKS), both(COMMON_LINKS)
-        predicted, s_predicted = both(PREDICTED_LINKS)
         found = (
             _jackknifed(lambda t, s: np.log(t / s), true, s_true),
             _jackknifed(lambda t, s, c, d: np.log(c / t * s / d), true, s_true, common, s_common),
-            _jackknifed(lambda o, c, p: (o - c) / p, predicted - common, s_predicted - s_common, s_predicted),
         )
         return np.array([value for value, _ in found]), np.array([error for _, error in found])
 

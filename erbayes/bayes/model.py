@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pymc as pm
@@ -118,12 +118,12 @@ class WithSecond:
         counts("drawn_sizes", data["draws"], log_p, data["drawn"], dims="entity_size")
         chance = (standing / entities).clip(1e-12, 1 - 1e-12)
         pm.Binomial("matched_entities", data["sampled_entities"], chance, observed=data["matched"])
-        names = ("true", "kept", "foreign")
+        names = ("true", "kept")
         at_pairs = [variable(self.difference, f"pair_{name}") for name in names]
         mean, error = pt.stack(at_pairs), data["pair_error"]
         pm.Normal("pair_differences", mean, error, observed=data["pair_difference"])
         doublings = data["pair_change"] * (data["x"] - data["pair_centre"])
-        true, kept, foreign = (
+        true, kept = (
             level + variable(self.change, f"pair_{name}_slope") * doublings
             for name, level in zip(names, at_pairs, strict=True)
         )
@@ -132,7 +132,6 @@ class WithSecond:
             "stands": stands,
             "stands_true": pt.exp(true),
             "stands_kept": pt.exp(kept),
-            "stands_foreign": foreign,
         }
 
 
@@ -198,7 +197,7 @@ class SizeModel:
 
     sizes: SizeFamily | OneOf = field(default_factory=lambda: SIZES)
     retention: Part = field(default_factory=lambda: RETENTION)
-    leakage: Part = field(default_factory=Leakage)
+    leakage: Part | None = field(default_factory=Leakage)
     exactness: Part = field(default_factory=Exactness)
     bounded: Part = field(default_factory=Bounded)
     second: Second | None = None
@@ -206,9 +205,18 @@ class SizeModel:
     @property
     def tied(self) -> dict[str, Part]:
         """Return the parts that the known number of predicted links ties. Without it they are independent."""
-        return {
-            place: self._placed(place, getattr(self, place)) for place in ("sizes", "retention", "leakage")
-        }
+        places = ("sizes", "retention", *(["leakage"] if self.leakage is not None else []))
+        return {place: self._placed(place, getattr(self, place)) for place in places}
+
+    @property
+    def alone(self) -> SizeModel:
+        """Return the model without the second clustering."""
+        return replace(self, second=None)
+
+    @property
+    def of_truth(self) -> SizeModel:
+        """Return the model of the true links, given the common ones, with the help of a second clustering."""
+        return replace(self, leakage=None)
 
     def _placed(self, place: str, part: Any) -> Part:
         """Return a part in its place. If it follows one of several laws, each is in that place."""
