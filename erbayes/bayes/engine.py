@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import FloatArray, Seed, generator
 from ..columns import RECORDS, Between, Column, Domain, InDomain, Known, Links
 from ..errors import NotIdentified
-from ..metrics import Metric, pairwise_precision, pairwise_recall
+from ..metrics import Metric, pairwise_recall
 from ..sample import Sample
 from ..uncertain import Draws
 from .fit import Fit, fast
@@ -74,7 +74,7 @@ class Modelled:
         return np.where(draws > 0, draws, np.nan)
 
     def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[str]:
-        """Return the alarms of the fits of these draws (see `Fit.alarms`), if they are about these metrics."""
+        """Return the alarms of the fits of these draws (see `Fit.alarms`), if a metric is recall."""
         rng, sentences = generator(rng), list[str]()
         places = _places([m for m in metrics if tuple(map(_whole, m.columns)) == pairwise_recall.columns])
         for place in dict.fromkeys(places):

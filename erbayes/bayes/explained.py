@@ -11,7 +11,6 @@ from ..arrays import FloatArray
 from ..columns import TRUE_LINKS, pairs
 from ..metrics import pairwise_precision, pairwise_recall
 from .laws import OneOf
-from .matched import FEWEST
 
 if TYPE_CHECKING:
     from .fit import Fit
@@ -94,16 +93,13 @@ def _second(fit: Fit) -> list[str]:
         f"up to {matched.size.max():,.0f} records. "
     )
     if fit.truth is None:
-        return [
-            f"{first}Fewer than {FEWEST} of them, of two records or more, match a sampled entity, so that "
-            "nothing is taken from it."
-        ]
+        return [f"{first}{fit.refusal}"]
     share = fit.by_second
     out_of_reach = _percent(share @ fit.truth.evidence.data["out_of_reach"])
     taken = _percent(share.sum(-1))
     return [
-        f"{first}{matched.known.sum():,} of {len(e.size):,} sampled entities match one: more than half of the "
-        f"records of both are common. {taken} of the true links are taken from its clusters that stand for "
+        f"{first}{matched.known.sum():,} of {len(e.size):,} sampled entities match one: more than half of "
+        f"the records of both are common. {taken} of the true links are taken from its clusters that stand for "
         f"entities outside the sample, and {out_of_reach} from those larger than any that a sampled entity "
         "matches."
     ]

@@ -21,13 +21,10 @@ from pymc.model.transform.optimization import freeze_dims_and_data
 from ..arrays import FloatArray, generator
 from ..calibration import links_out_of_reach
 from ..columns import (
-    B3_PRECISION,
     B3_RECALL,
     B3_RECALL_MEAN,
     COMMON_LINKS,
-    ENTITIES,
     EXACT,
-    RECORDS,
     TRUE_LINKS,
     ClusterSum,
     Column,
@@ -50,7 +47,7 @@ from .importance import KHAT
 from .joined import Joined, given, joined
 from .laws import laws, weighed
 from .likelihood import DIMS, Factor, factors
-from .matched import Matched
+from .matched import FEWEST, Matched
 from .model import SizeModel
 from .outcomes import BETWEEN
 from .parts import CompiledPart, PartDraws, drawn_from_prior
@@ -61,12 +58,6 @@ from .samplers import NUTS, Importance, Sampler, need_draws, problems_of_chains
 
 class NotConverged(UserWarning):
     """Warning that a fit cannot be relied on, with the reasons."""
-
-
-def depends_on_cluster(column: PieceSum) -> bool:
-    """Return True if a column depends on the other records of predicted clusters: on m in term(n, N, m)."""
-    n, N = np.array([1.0, 2.0, 2.0, 20.0]), np.array([1.0, 2.0, 5.0, 40.0])
-    return not np.allclose(column.term(n, N, N), column.term(n, N, 3 * N), rtol=1e-12)
 
 
 def depends_on_size(column: Column | Known) -> TypeGuard[PieceSum]:
@@ -176,7 +167,7 @@ class Fit(Posterior):
     def exact(self) -> FloatArray:
         """Chance that an entity is exactly predicted, by size, (chain, draw, J)."""
         clean = self._untied("exactness", self.evidence.data, 0)["clean"]
-        return self.by_size["intact"] * np.where(self.by_size["met"] > 0, clean, 1.0)
+        return self.by_size["intact"] * np.where(self.by_size.get("met", 0.0) > 0, clean, 1.0)
 
     def between(self, column: Column) -> FloatArray:
         """Return the mean by size of a column that lies between bounds (`BETWEEN`), (chain, draw, J)."""
@@ -218,32 +209,14 @@ class Fit(Posterior):
             A column that no part of the model produces, and that `EXPECTED` lacks.
         """
         if column not in self._totals:
-            total = self._alone(column)
-            self._totals[column] = total if self.truth is None else self._with(self.truth, column, total)
+            self._totals[column] = self._total(column)
         return self._totals[column]
 
-    def _with(self, truth: Fit, column: Column | Known, alone: FloatArray) -> FloatArray:
-        """Return draws of a total, given those of this fit alone and the fit of true entities.
-
-        True links are the common ones of this fit times those per common link of `truth`. Columns of the
-        pieces of entities are those of `truth`. Errors per entity are those of this fit, with the number of
-        entities of `truth`.
-        """
-        if column in OF_PREDICTION or isinstance(column, Known | ClusterSum):
-            return alone
-        if column == TRUE_LINKS:
-            population = truth.population
-            lost = np.maximum(population.true - population.common, 0) / np.maximum(population.common, 1.0)
-            return np.asarray(self._common * (1 + lost))
-        if isinstance(column, PieceSum) and not depends_on_cluster(column):
-            return truth.total(column)
-        return np.asarray(alone * truth.total(ENTITIES) / self._alone(ENTITIES))
-
-    def _alone(self, column: Column | Known) -> FloatArray:
+    def _total(self, column: Column | Known) -> FloatArray:
         if isinstance(column, Known):
             return np.full(self.population.true.shape, self.evidence.units.total(column.column))
         if isinstance(column, ClusterSum):
-            return self._alone(Known(column))
+            return self._total(Known(column))
         if column in COMPLETED:
             return self._links(column)
         if column in EXPECTED:
@@ -256,36 +229,30 @@ class Fit(Posterior):
                 "that need it, or add its mean among entities of each size to erbayes.bayes.EXPECTED"
             )
         sampled = self.evidence.units.column(column).sum()
-        total, matched = sampled + (self._unsampled * mean).sum(-1), self.evidence.matched
-        if matched is not None:
-            total = total + self.population.standing @ matched.mean(column, self.evidence.grid)
-        return np.asarray(total)
+        return np.asarray(sampled + (self._unsampled * mean).sum(-1))
 
     def _links(self, column: Column) -> FloatArray:
         """Return common or true links of the completed populations, scaled to the known predicted links.
 
         Without false links, common links equal the predicted ones exactly, not up to rounding. If no link is
-        lost, true links equal the common ones.
+        lost, true links equal the common ones. With a second clustering, each common link has as many true
+        links as in the populations of `truth`.
         """
         links, predicted = self.population, self.evidence.predicted_links
         scale = predicted / np.maximum(links.common + links.false, 1e-300)
         common = np.where((links.false == 0) & (links.common > 0), predicted, links.common * scale)
         if column == COMMON_LINKS:
             return common
+        if self.truth is not None:
+            links = self.truth.population
+            return np.asarray(common * links.true / np.maximum(links.common, 1e-300))
         return np.where(links.true == links.common, common, links.true * scale)
-
-    @property
-    def _common(self) -> FloatArray:
-        return self._links(COMMON_LINKS)
 
     @cached_property
     def _unsampled(self) -> FloatArray:
         """Unsampled entities of each size, (chain, draw, J). Their records and the sample's add to N."""
         number = self.population.number
         records = self.evidence.records - self.evidence.data["sampled_records"]
-        if self.evidence.matched is not None:
-            of_cluster = self.evidence.matched.mean(RECORDS, self.evidence.grid)
-            records = np.maximum(records - self.population.standing @ of_cluster, 0)
         return np.asarray(number * (records / np.maximum(number @ self.size, 1.0))[..., None])
 
     def identifies(self, metric: Metric) -> bool:
@@ -324,8 +291,11 @@ class Fit(Posterior):
         fit = replace(self, draws=draws, population=population, parts=parts, truth=None)
         if self.truth is None:
             return fit
-        same = {place: {name: self.truth.parts[place][name] for name in parts[place]} for place in self.truth.parts}
-        return replace(fit, truth=self.truth._under(same, rng, fit._common))
+        same = {
+            place: {name: self.truth.parts[place][name] for name in parts[place]}
+            for place in self.truth.parts
+        }
+        return replace(fit, truth=self.truth._under(same, rng, fit.total(COMMON_LINKS)))
 
     def laws(
         self, metrics: Wanted = (pairwise_precision, pairwise_recall), level: float = 0.95
@@ -406,7 +376,30 @@ class Fit(Posterior):
         truth, data = self.truth.population, self.truth.evidence.data
         (true, _), left = of_clusters(self.truth.by_size, data), data["left"]
         all_links = np.maximum(truth.true, 1.0)[..., None]
-        return np.asarray(truth.standing * true / np.maximum(left, 1) / all_links)
+        shares = truth.standing * true / np.maximum(left, 1) / all_links
+        return np.asarray(shares.reshape(*shares.shape[:-1], 2, -1).sum(-2))
+
+    @property
+    def refusal(self) -> str:
+        """Sentence with the reason why nothing is taken from the second clustering; "" if some is."""
+        if self.matched is None or self.truth is not None:
+            return ""
+        if not self.matched.used:
+            return (
+                f"Fewer than {FEWEST} of its clusters, of two records or more, match a sampled entity, so "
+                "that nothing is taken from it."
+            )
+        guests = self.matched.guests[self.matched.size > self.matched.largest].sum()
+        return (
+            f"Nothing is taken from it: {guests:,} sampled entities without a match lie in its clusters of "
+            f"more than {self.matched.largest:,.0f} records, the largest that a sampled entity matches."
+        )
+
+    @property
+    def doubt(self) -> float:
+        """Expected doubt about clusters of the second clustering that are out of reach of the sample."""
+        log_odds = self.draws.parameters.get("fails_out_of_reach", np.array(-np.inf))
+        return float(np.mean(1 / (1 + np.exp(-log_odds))))
 
     @property
     def unseen(self) -> FloatArray:
@@ -424,6 +417,7 @@ class Fit(Posterior):
         There is one for recall if more than `UNSEEN` of the true links are expected in entities larger than
         any sampled one. It has the range over the laws that the sample does not reject. There is one if as
         many are in clusters of the second clustering that are larger than any that a sampled entity matches.
+        There is one if nothing is taken from the second clustering.
         """
         share, largest = self.unseen.mean(), self.evidence.entities.size.max()
         alarms = self._by_second_alone()
@@ -442,17 +436,18 @@ class Fit(Posterior):
         return [" ".join([*sentences, REMEDY]), *alarms]
 
     def _by_second_alone(self) -> list[str]:
-        """Return the alarm about clusters of the second clustering that are larger than any matched one."""
-        if self.truth is None or (matched := self.truth.evidence.matched) is None:
+        """Return the alarm about a second clustering that is refused, or that large entities rest on."""
+        if self.matched is not None and self.refusal:
+            return [f"The second clustering {self.matched.second.name!r} is not used. {self.refusal}"]
+        if self.truth is None or (matched := self.matched) is None:
             return []
         share = (self.by_second @ self.truth.evidence.data["out_of_reach"]).mean()
         if share <= UNSEEN:
             return []
-        largest = matched.size[matched.cluster[matched.known]].max()
         return [
             f"pairwise-recall rests on the second clustering {matched.second.name!r}: {100 * share:.0f} % of "
-            f"the true links are taken from its clusters of more than {largest:,.0f} records, the largest "
-            f"that a sampled entity matches. {REMEDY}"
+            f"the true links are taken from its clusters of more than {matched.largest:,.0f} records, the "
+            f"largest that a sampled entity matches. {REMEDY}"
         ]
 
     def explain(self, level: float = 0.95) -> str:
@@ -498,6 +493,13 @@ class Fit(Posterior):
                 "population that was sampled"
             )
             return problems
+        if self.truth is not None:
+            problems += [f"by second: {problem}" for problem in self.truth.draws.problems]
+            if (khat := self.truth.khat["total"]) > KHAT:
+                problems.append(
+                    "few draws with the second clustering agree with the common links that the sample "
+                    f"expects (Pareto k {khat:.2f}): look at recall without it"
+                )
         key = self.apply([pairwise_precision, pairwise_recall])
         if len(key.values) > 1:
             problems += problems_of_chains(key.values, list(key.names))
@@ -641,6 +643,8 @@ class Fit(Posterior):
         return Saved.load(path)
 
 
+REFUSED = 0.5
+"""Doubt about clusters out of reach above which nothing is taken from a second clustering."""
 REJECTED = -4.6
 """Log Bayes factor against the best law, below which a sample rejects a law. It is 1/100."""
 REMEDY = (
@@ -652,8 +656,6 @@ UNSEEN = 0.25
 """Largest share of the true links in entities beyond the sampled sizes for which there is no alarm."""
 COMPLETED = (COMMON_LINKS, TRUE_LINKS)
 """Columns whose totals are those of the completed populations."""
-OF_PREDICTION = (COMMON_LINKS, B3_PRECISION)
-"""Columns in which a known number of the prediction bounds the total. No second clustering has influence."""
 EXPECTED: dict[Column, Callable[[Fit], FloatArray]] = {
     B3_RECALL: lambda fit: 1 + (fit.size - 1) * fit.by_size["kept"],
     B3_RECALL_MEAN: lambda fit: (1 + (fit.size - 1) * fit.by_size["kept"]) / fit.size,
@@ -825,7 +827,8 @@ def _fitted(
     if beside is not None and beside.matched is not None:
         fit = replace(fit, matched=beside.matched)
         if beside.matched.used:
-            fit = replace(fit, truth=_drawn(sample, model.of_truth, beside, sampler, rng, fit._common))
+            truth = _drawn(sample, model.of_truth, beside, sampler, rng, fit.total(COMMON_LINKS))
+            fit = replace(fit, truth=truth if truth.doubt < REFUSED else None)
     if links_out_of_reach(evidence.units) < 0.1:
         out = (
             out_of_balance(sample)

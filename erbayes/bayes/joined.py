@@ -120,7 +120,7 @@ def given(
         mean, spread = (
             v[chain].ravel()[candidates] for v in (np.log(links.predicted), links.relative_variance)
         )
-        return -0.5 * (log_total[:, None] - mean) ** 2 / spread - 0.5 * np.log(spread)
+        return np.asarray(-0.5 * (log_total[:, None] - mean) ** 2 / spread - 0.5 * np.log(spread))
 
     pairs = np.empty(total.shape, dtype=np.int64)
     for chain in range(C):
@@ -145,7 +145,7 @@ def _combined(
     first, *others = parts.values()
     C, K = next(iter(first.by_size.values())).shape[:2]
     chain, draw = np.arange(C)[:, None], np.broadcast_to(np.arange(K), (C, K))
-    rest = unsampled(first.by_size["entities"], data, first.by_size.get("stands"))
+    rest = unsampled(first.by_size, data)
     tied = {k: (i, v) for i, p in enumerate(others) for k, v in p.by_size.items() if k in TIED}
     partners = rng.permuted(np.broadcast_to(draw, (PARTNERS, len(others), C, K)), axis=-1)
     links = []

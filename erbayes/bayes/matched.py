@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..columns import COMMON_LINKS, TRUE_LINKS, Column, pairs
+from ..design import SelectedBySize
 from ..errors import DataError
 from ..sample import Sample
 from ..second import Second
@@ -40,6 +41,8 @@ class Matched:
     left : bool array, (clusters,)
         True for clusters that can match an unsampled entity. The others match a sampled one, or sampled ones
         have half of their records. After a scan an element stands for `Second.count` clusters.
+    guests : int array, (clusters,)
+        Sampled entities that match no cluster and have more than half of their records in this one.
     """
 
     second: Second
@@ -47,6 +50,7 @@ class Matched:
     cluster: IntArray
     common: FloatArray
     left: BoolArray
+    guests: IntArray
 
     @classmethod
     def of(cls, sample: Sample, second: Second) -> Matched:
@@ -76,9 +80,11 @@ class Matched:
         of_entity[entity[matches]], in_both[entity[matches]] = cluster[matches], common[matches]
         left = np.bincount(cluster, common, len(size)) < size / 2
         left[cluster[matches]] = False
+        guest = (2 * common > sample.units.size[entity]) & (of_entity[entity] < 0)
+        guests = np.bincount(cluster[guest], minlength=len(size))
         if np.sum(size[cluster[matches]] > 1) < FEWEST:
             of_entity, left = np.full(len(position), -1), np.zeros(len(size), dtype=bool)
-        return cls(second, size, of_entity, in_both, left)
+        return cls(second, size, of_entity, in_both, left, guests)
 
     @property
     def used(self) -> bool:
@@ -86,20 +92,20 @@ class Matched:
         return bool(self.known.any())
 
     @property
+    def largest(self) -> float:
+        """Records of the largest cluster that a sampled entity matches."""
+        return float(self.size[self.cluster[self.known]].max())
+
+    @property
     def known(self) -> BoolArray:
         """True for sampled entities that match a cluster, (u,)."""
         return np.asarray(self.cluster >= 0)
 
-    def mean(self, column: Column, grid: SizeGrid) -> FloatArray:
-        """Return the mean of a column among the clusters left of each size, (J,); 0 if there are none."""
-        return self._total(self.second.whole.column(column), grid) / np.maximum(self._left(grid), 1)
-
-    def _left(self, grid: SizeGrid) -> FloatArray:
-        return self._total(np.ones(len(self.size)), grid)
-
     def _total(self, values: FloatArray, grid: SizeGrid) -> FloatArray:
-        """Return the sum of values of the clusters left of each size, (J,)."""
-        return self._sum(values * self.left, grid)
+        """Return the sum of values of the clusters left, (2 J,): by size without guests, and with guests."""
+        return np.concatenate(
+            [self._sum(values * self.left * some, grid) for some in (self.guests == 0, self.guests > 0)]
+        )
 
     def _sum(self, values: FloatArray, grid: SizeGrid) -> FloatArray:
         return np.bincount(grid.bin(self.size), values * self.second.count, len(grid.size)).astype(float)
@@ -112,8 +118,11 @@ class Matched:
             "second": self.used * self._sum(np.ones(len(bins)), grid),
             "second_records": self.used * self._sum(self.size, grid),
             "out_of_reach": (np.arange(J) > bins[self.cluster[self.known]].max(initial=-1)).astype(float),
-            "left": self._left(grid),
+            "left": self._total(np.ones(len(bins)), grid),
             "left_records": self._total(self.size, grid),
+            "guests": self._total(self.guests.astype(float), grid),
+            "guest_rate": len(self.cluster) / (self.size @ self.second.count),
+            "foreign_share": self._foreign(),
             "left_true": self._total(whole.column(TRUE_LINKS), grid),
             "left_common": self._total(whole.column(COMMON_LINKS), grid),
             "matched": np.bincount(bins[self.cluster[self.known]], minlength=J),
@@ -122,6 +131,11 @@ class Matched:
             "pair_change": self._change(sample),
             "pair_centre": self._centre(sample),
         }
+
+    def _foreign(self) -> float:
+        """Return the share of records of matched clusters that are foreign, one of two more imagined."""
+        records = self.size[self.cluster[self.known]]
+        return float((1 + np.sum(records - self.common[self.known])) / (2 + records.sum()))
 
     def _change(self, sample: Sample) -> float:
         """Return the share of records by which matched entities and clusters differ, one more imagined."""
@@ -141,20 +155,19 @@ class Matched:
         The differences are logs of the ratios of true links and of kept shares. Standard errors are those of
         the jackknife over pairs.
         """
-        units, whole = sample.units, self.second.whole
-        design: Any = sample.design
-        known, pairs_of = self.known, self.cluster[self.known]
-        weight = 1 / design.selection(units.size, units)[known]
-
-        def both(column: Column) -> tuple[FloatArray, FloatArray]:
-            return weight * units.column(column)[known], weight * whole.column(column)[pairs_of]
-
-        (true, s_true), (common, s_common) = both(TRUE_LINKS), both(COMMON_LINKS)
+        true, common = self._both(TRUE_LINKS, sample), self._both(COMMON_LINKS, sample)
         found = (
-            _jackknifed(lambda t, s: np.log(t / s), true, s_true),
-            _jackknifed(lambda t, s, c, d: np.log(c / t * s / d), true, s_true, common, s_common),
+            _jackknifed(lambda t, s: np.log(t / s), *true),
+            _jackknifed(lambda t, s, c, d: np.log(c / t * s / d), *true, *common),
         )
         return np.array([value for value, _ in found]), np.array([error for _, error in found])
+
+    def _both(self, column: Column, sample: Sample) -> tuple[FloatArray, FloatArray]:
+        """Return a column of matched entities and of their clusters, over the chances of the entities."""
+        units, design = sample.units, cast(SelectedBySize, sample.design)
+        of_entity, of_cluster = units.column(column), self.second.whole.column(column)
+        weight = 1 / design.selection(units.size, units)[self.known]
+        return weight * of_entity[self.known], weight * of_cluster[self.cluster[self.known]]
 
 
 def _jackknifed(formula: Callable[..., Any], *terms: FloatArray) -> tuple[float, float]:
