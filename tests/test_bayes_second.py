@@ -5,13 +5,20 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import special, stats
 
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
+from erbayes.arrays import generator
+from erbayes.bayes import PredictionInformed
 from erbayes.bayes.contract import DATA, SECOND_DATA, coords
 from erbayes.bayes.evidence import Evidence
+from erbayes.bayes.joined import given
+from erbayes.bayes.model import WithSecond
+from erbayes.bayes.parts import CompiledPart, PartDraws, own_model
 from erbayes.bayes.population import Links, completed, unsampled
+from erbayes.bayes.samplers import Importance
 from erbayes.simulate import LogNormal, Misattribution, PitmanYor, population
 
 pytestmark = pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")
@@ -264,7 +271,136 @@ def test_completed_populations_keep_all_records():
     assert 0.75 < (found.common + found.false).var() / links.variance[0] < 1
 
 
+# The part for sizes, and the cut
+
+
+def part_draws(data, number=400):
+    (draws,) = Importance(number)([CompiledPart.of(WithSecond(PredictionInformed()), data)], generator(1))
+    return draws
+
+
+def test_clusters_left_stand_by_their_guests_as_poisson_numbers_tell():
+    """Two kinds of clusters, and two kinds of those that fail: the chances of all four from scipy's Poisson."""
+    data = dict(Evidence.of(sample(3), second=eb.Second.of(world()[1], labels(3), noisy(0.15))).data)
+    J, draws = len(data["size"]), part_draws(data)
+    par = {k: v[0] for k, v in draws.parameters.items()}
+    share = special.expit(par["foreign_log_odds"] + special.logit(data["foreign_share"]))
+    crowd = special.expit(par["crowd_log_odds"])
+    with_guests = J + np.flatnonzero(data["left"][J:])
+    assert len(with_guests) > 1
+    for j in [1, 8, *with_guests]:
+        guests = round(data["guests"][j] / max(data["left"][j], 1))
+        if guests * data["left"][j] != data["guests"][j]:
+            continue  # the mean of several clusters is no whole number
+        records = data["guest_rate"] * data["size"][j % J]
+        if_stands, if_crowd = (stats.poisson.pmf(guests, records * x) for x in (share, 1.0))
+        p = draws.by_size["stands"][0][:, j % J]
+        fails = (1 - p) * (crowd * if_crowd + (1 - crowd) * if_stands)
+        np.testing.assert_allclose(
+            draws.by_size["stands_left"][0][:, j], p * if_stands / (p * if_stands + fails), rtol=1e-6
+        )
+
+
+def test_guests_count_in_the_likelihood_as_a_mixture_of_poisson_numbers():
+    data = dict(Evidence.of(sample(3), second=eb.Second.of(world()[1], labels(3), noisy(0.15))).data)
+    J = len(data["size"])
+    data |= {"left": np.zeros(2 * J), "guests": np.zeros(2 * J)}
+    data["left"][[12, J + 12]], data["guests"][J + 12] = (4.0, 3.0), 6.0  # three clusters with two guests each
+    model, by_size = own_model(WithSecond(PredictionInformed()), data)
+    point = model.initial_point()
+    logp = model.compile_logp(vars=model["sampled_guests"], sum=True)
+    stands = model.compile_fn(model.replace_rvs_by_values([by_size["stands"]])[0], point_fn=True)
+    values = []
+    for crowd, foreign in ((-2.0, 0.0), (0.5, 1.0), (3.0, -1.0)):
+        here = point | {"crowd_log_odds": np.array(crowd), "foreign_log_odds": np.array(foreign)}
+        p, records = stands(here)[12], data["guest_rate"] * data["size"][12]
+        share = special.expit(foreign + special.logit(data["foreign_share"]))
+        w, both = special.expit(crowd), 0.0
+        for number, guests in ((4, 0), (3, 2)):
+            if_stands, if_crowd = (stats.poisson.pmf(guests, records * x) for x in (share, 1.0))
+            both += number * np.log(p * if_stands + (1 - p) * (w * if_crowd + (1 - w) * if_stands))
+        values.append(float(logp(here)) - both)
+    np.testing.assert_allclose(values, values[0], atol=1e-8)  # terms of the data alone are left out
+
+
+def test_entities_differ_from_their_clusters_in_the_direction_that_matched_pairs_show():
+    data = dict(Evidence.of(sample(3), second=eb.Second.of(world()[1], labels(3), noisy(0.05))).data)
+    shown = {"pair_difference": np.array([0.15, -0.2]), "pair_error": np.full(2, 0.01), "pair_change": 1e-6}
+    draws = part_draws(data | shown)
+    assert np.log(draws.by_size["stands_true"]).mean() == pytest.approx(0.15, abs=0.02)
+    assert np.log(draws.by_size["stands_kept"]).mean() == pytest.approx(-0.2, abs=0.02)
+
+
+def test_a_cut_chooses_draws_by_each_total_alone():
+    """Frequencies of choices for given numbers of common links, against all combinations one by one."""
+    by, data = by_hand()
+    rng = np.random.default_rng(3)
+    data |= {"sampled_foreign": 0.0}
+    entities = by["entities"][0] * np.array([[1, 1, 1], [1, 1.2, 0.6], [1, 0.5, 1.4]])
+    kept = np.array([[1.0, 0.7, 0.4], [1.0, 0.5, 0.2], [1.0, 0.9, 0.8]])
+    sizes = {"entities": entities, "stands": by["stands"], "stands_left": by["stands_left"]}
+    sizes |= {"stands_true": by["stands_true"], "stands_kept": by["stands_kept"]}
+    repeated = {k: np.broadcast_to(v, (3, v.shape[1])).repeat(400, axis=0)[None] for k, v in sizes.items()}
+    shares = {"kept": kept, "kept_square": kept**2 + 0.02 * (kept < 1), "intact": kept**2}
+    losses = {k: v.repeat(400, axis=0)[None] for k, v in shares.items()}
+    parts = {
+        "sizes": PartDraws(repeated, {}, np.zeros((1, 1200)), 0.0, []),
+        "retention": PartDraws(losses, {}, np.zeros((1, 1200)), 0.0, []),
+    }
+    expected = {}
+    for i in range(3):
+        for j in range(3):
+            of = {k: np.broadcast_to(v, (3, v.shape[1]))[i] for k, v in sizes.items()}
+            expected[i, j] = Links.of(unsampled(of, data), of | {k: v[j] for k, v in shares.items()}, data)
+    for total in (600.0, 800.0):
+        found = given(parts, np.full((1, 1200), total), data, rng)
+        weights = {
+            at: stats.norm.pdf(np.log(total), np.log(of.common), np.sqrt(of.relative_variance))
+            for at, of in expected.items()
+        }
+        assert max(weights.values()) > 3 * min(weights.values())
+        for (i, j), w in weights.items():
+            same = (found.by_size["entities"][0] == entities[i]).all(-1)
+            same &= (found.by_size["kept"][0] == kept[j]).all(-1)
+            assert same.mean() == pytest.approx(w / sum(weights.values()), abs=0.04)
+
+
 # Fits
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.15])
+def test_a_second_clustering_has_no_influence_on_precision(rate):
+    fit, plain = fitted(2, noisy(rate)), bayes.fast(sample(2), rng=2)
+    others = [x for x in eb.USUAL if fit.identifies(x) and R.columns[1] not in x.columns]
+    np.testing.assert_array_equal(fit.apply(P).values, plain.apply(P).values)
+    np.testing.assert_array_equal(fit.apply(others).values, plain.apply(others).values)
+    # precision, recall and F of one draw are those of one population
+    p, r, f = np.moveaxis(fit.apply([P, R, "pairwise-f"]).values, -1, 0)
+    np.testing.assert_allclose(f, 2 * p * r / (p + r))
+
+
+def test_crowds_in_the_place_of_giants_are_refused():
+    """Small entities in lumps as large as giants: sampled ones are guests there, so that nothing is taken."""
+    truth = world()[0]
+    size, rng = truth.map(truth.value_counts()), np.random.default_rng(8)
+    lump = pd.Series(rng.integers(8, size=truth.nunique()), truth.unique())
+    second = truth.where((size > 5) | (truth % 2 == 0), -1 - truth.map(lump))
+    fit, plain = fitted(1, second), bayes.fast(sample(1), rng=1)
+    assert second.value_counts().max() > size.max() / 3
+    assert fit.truth is None and fit.matched.used
+    assert fit.matched.guests.sum() > 5
+    assert any("is not used" in alarm and "lie in its clusters" in alarm for alarm in fit.alarms)
+    assert "lie in its clusters" in fit.explain()
+    np.testing.assert_array_equal(fit.apply(R).values, plain.apply(R).values)
+
+
+def test_the_prediction_as_second_clustering_is_about_the_ordinary_model():
+    for seed in (1, 2, 3):
+        fit, plain = fitted(seed, world()[1]), bayes.fast(sample(seed), rng=seed)
+        (low, high), (plain_low, plain_high) = (f.apply(R).interval(0.95)[0] for f in (fit, plain))
+        print(low, high, plain_low, plain_high, world()[2])
+        assert low < world()[2] < high
+        assert max(low, plain_low) < min(high, plain_high)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

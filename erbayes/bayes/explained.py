@@ -99,9 +99,9 @@ def _second(fit: Fit) -> list[str]:
     taken = _percent(share.sum(-1))
     return [
         f"{first}{matched.known.sum():,} of {len(e.size):,} sampled entities match one: more than half of "
-        f"the records of both are common. {taken} of the true links are taken from its clusters that stand for "
-        f"entities outside the sample, and {out_of_reach} from those larger than any that a sampled entity "
-        "matches."
+        f"the records of both are common. {taken} of the true links are taken from its clusters that stand "
+        f"for entities outside the sample, and {out_of_reach} from those larger than any that a sampled "
+        "entity matches."
     ]
 
 
