@@ -384,10 +384,15 @@ class Fit(Posterior):
         """Sentence with the reason why nothing is taken from the second clustering; "" if some is."""
         if self.matched is None or self.truth is not None:
             return ""
-        if not self.matched.used:
+        if not self.matched.known.any():
             return (
                 f"Fewer than {FEWEST} of its clusters, of two records or more, match a sampled entity, so "
                 "that nothing is taken from it."
+            )
+        if not self.matched.used:
+            return (
+                f"Nothing is taken from it: the prediction breaks {self.matched.broken:,} sampled entities, "
+                f"and only {self.matched.mended:,} of them are more complete in a cluster of it."
             )
         guests = self.matched.guests[self.matched.size > self.matched.largest].sum()
         return (

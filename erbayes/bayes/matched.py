@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from ..columns import COMMON_LINKS, TRUE_LINKS, Column, pairs
+from ..columns import COMMON_LINKS, LARGEST_PIECE, TRUE_LINKS, Column, pairs
 from ..design import SelectedBySize
 from ..errors import DataError
 from ..sample import Sample
@@ -43,6 +43,9 @@ class Matched:
         have half of their records. After a scan an element stands for `Second.count` clusters.
     guests : int array, (clusters,)
         Sampled entities that match no cluster and have more than half of their records in this one.
+    broken, mended : int
+        Sampled entities that the prediction breaks, and those of them whose cluster has more of their records
+        than any predicted cluster.
     """
 
     second: Second
@@ -51,6 +54,8 @@ class Matched:
     common: FloatArray
     left: BoolArray
     guests: IntArray
+    broken: int
+    mended: int
 
     @classmethod
     def of(cls, sample: Sample, second: Second) -> Matched:
@@ -84,12 +89,14 @@ class Matched:
         guests = np.bincount(cluster[guest], minlength=len(size))
         if np.sum(size[cluster[matches]] > 1) < FEWEST:
             of_entity, left = np.full(len(position), -1), np.zeros(len(size), dtype=bool)
-        return cls(second, size, of_entity, in_both, left, guests)
+        broken = sample.units.column(COMMON_LINKS) < pairs(sample.units.size)
+        mended = broken & (in_both > sample.units.column(LARGEST_PIECE))
+        return cls(second, size, of_entity, in_both, left, guests, int(broken.sum()), int(mended.sum()))
 
     @property
     def used(self) -> bool:
-        """False if so few sampled entities match that no cluster stands for any."""
-        return bool(self.known.any())
+        """False if few sampled entities match, or if it mends less than half of those that are broken."""
+        return bool(self.known.any()) and 2 * self.mended >= self.broken
 
     @property
     def largest(self) -> float:
