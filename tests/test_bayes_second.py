@@ -312,7 +312,8 @@ def test_guests_count_in_the_likelihood_as_a_mixture_of_poisson_numbers():
     model, by_size = own_model(WithSecond(PredictionInformed()), data)
     point = model.initial_point()
     logp = model.compile_logp(vars=model["sampled_guests"], sum=True)
-    stands = model.compile_fn(model.replace_rvs_by_values([by_size["stands"]])[0], on_unused_input="ignore")
+    chance = model.replace_rvs_by_values([by_size["stands"]])[0]
+    stands = model.compile_fn(chance, inputs=model.value_vars, on_unused_input="ignore")
     values = []
     for crowd, foreign in ((-2.0, 0.0), (0.5, 1.0), (3.0, -1.0)):
         here = point | {"crowd_log_odds": np.array(crowd), "foreign_log_odds": np.array(foreign)}
