@@ -1,7 +1,7 @@
 """Several laws for one part: their evidence, the draws of each, the range over them, and the alarm."""
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import cache
 from html import escape
 
@@ -18,9 +18,9 @@ from erbayes import metrics as m
 from erbayes.bayes.evidence import Evidence
 from erbayes.bayes.fit import REJECTED
 from erbayes.bayes.importance import approximated
-from erbayes.bayes.laws import weighed
+from erbayes.bayes.laws import compiled, weighed
 from erbayes.bayes.model import Sizes
-from erbayes.bayes.parts import CompiledPart, PartDraws
+from erbayes.bayes.parts import CompiledPart, Drawn, PartDraws
 from erbayes.bayes.samplers import Importance
 from erbayes.bayes.sizes import PredictionInformed
 from erbayes.engine import Doubting, Explaining, Taylor
@@ -67,20 +67,29 @@ def test_data_have_one_type_whether_or_not_an_entity_is_broken():
         assert np.asarray(intact.data[name]).dtype == np.asarray(broken.data[name]).dtype, name
 
 
-def draws_of(law, evidence, khat=0.1, problems=()):
-    """Draws whose values name their law, chain and draw."""
-    value = 1000.0 * law + np.arange(60).reshape(2, 30)
-    own = {"common": value, f"only_{law}": value}
-    return PartDraws({"kept": value[..., None]}, own, value / 7, khat, list(problems), log_evidence=evidence)
+@dataclass(frozen=True)
+class NamedLaw:
+    """Compiled law whose quantities and parameters name the law, the chain and the draw."""
+
+    number: int
+
+    def evaluated(self, drawn, kept):
+        value = (1000.0 * self.number + drawn.thetas[..., 0])[kept]
+        own = {"common": value, f"only_{self.number}": value}
+        about = (drawn.khat, drawn.problems, False, {}, drawn.log_evidence)
+        return PartDraws({"kept": value[..., None]}, own, value / 7, *about)
 
 
 def test_draws_come_from_each_law_with_its_posterior_probability():
-    part = bayes.OneOf({"a": None, "b": None, "c": None}, {"a": 6.0, "b": 3.0, "c": 1.0})
-    evidence = [-20.0, -19.0, -80.0]
-    laws = {k: draws_of(i, e) for i, (k, e) in enumerate(zip("abc", evidence, strict=True))}
-    laws["b"] = replace(laws["b"], khat=0.9, problems=["bad"])
-    laws["c"] = replace(laws["c"], khat=5.0, problems=["worse"])
-    found = weighed("retention", part, laws, np.random.default_rng(1))
+    laws = {name: NamedLaw(i) for i, name in enumerate("abc")}
+    part = bayes.OneOf(laws, {"a": 6.0, "b": 3.0, "c": 1.0})
+    thetas, states = np.arange(60.0).reshape(2, 30, 1), np.zeros((2, 30), dtype=int)
+    drawn = {
+        "a": Drawn(thetas, states, 0.1, log_evidence=-20.0),
+        "b": Drawn(thetas, states, 0.9, ["bad"], log_evidence=-19.0),
+        "c": Drawn(thetas, states, 5.0, ["worse"], log_evidence=-80.0),
+    }
+    found = weighed("retention", part, drawn, np.random.default_rng(1))
     weights = np.array([0.6 * np.exp(-20.0), 0.3 * np.exp(-19.0), 0.1 * np.exp(-80.0)])
     law = found.parameters["retention_law"]
     for of_chain in law:
@@ -111,8 +120,9 @@ def test_the_evidence_of_a_law_is_its_marginal_likelihood():
         return logsumexp(log_p @ n + prior)
 
     scales = {"wide": 1.0, "narrow": 0.05}
-    compiled = [CompiledPart.of(Sizes(bayes.Zeta(sd)), data) for sd in scales.values()]
-    found = [d.log_evidence for d in Importance(4000)(compiled, np.random.default_rng(1))]
+    part = compiled(bayes.OneOf({name: Sizes(bayes.Zeta(sd)) for name, sd in scales.items()}), data)
+    (drawn,) = Importance(4000)([part], np.random.default_rng(1))
+    found = [d.log_evidence for d in drawn.values()]
     assert found == pytest.approx([marginal(sd) for sd in scales.values()], abs=0.05)
     assert abs(found[0] - found[1]) > 0.3, "the laws differ"
 
@@ -121,7 +131,13 @@ def test_the_evidence_of_a_fit_has_the_known_total(clusters):
     """The parts' evidence, plus the log of the mean density of the known number of links."""
     one = next(iter(clusters.by_law.values()))
     parts = sum(d.log_evidence for of_laws in one.parts.values() for d in of_laws.values())
-    by = {k: v for of_laws in one.parts.values() for d in of_laws.values() for k, v in d.by_size.items()}
+    tied = {place: compiled(part, one.evidence.data) for place, part in one.model.tied.items()}
+    by = {
+        k: v
+        for place, of_laws in one.parts.items()
+        for name, d in of_laws.items()
+        for k, v in tied[place].laws[name].evaluated(d).by_size.items()
+    }
     g, data, mean = np.random.default_rng(3), one.evidence.data, []
     s = data["size"]
     c2 = s * (s - 1) / 2
@@ -149,9 +165,12 @@ def test_a_share_of_the_records_is_in_larger_entities():
         larger_spread=bayes.Level(-0.5, 1e-6),
         slope=1e-6,
         amplitude=1e-6,
+        single=bayes.Slope(0.0, 1e-6),
     )
     data = Evidence.of(sample(eb.UniformClusters())).data
-    (found,) = Importance(100)([CompiledPart.of(Sizes(family), data)], np.random.default_rng(1))
+    part = compiled(Sizes(family), data)
+    (drawn,) = Importance(100)([part], np.random.default_rng(1))[0].values()
+    found = part.usual.evaluated(drawn)
     s = data["size"]
     body = np.exp(data["log_predicted"]) * s
     median, sd = np.exp(data["log_biased_mean"] + 2), np.exp(-0.5)
@@ -201,7 +220,7 @@ def test_a_sample_of_records_finds_the_size_above_which_entities_are_cut():
     world = Population(pop.astype(str) + "-" + third.where(cut_above, 0).astype(str), pop)
     chosen = sample(eb.UniformRecords(), 120, 2, world)
     evidence = {
-        name: approximated(CompiledPart.of(law, Evidence.of(chosen).data), 500, np.random.default_rng(1))
+        name: approximated([CompiledPart.of(law, Evidence.of(chosen).data)], 500, np.random.default_rng(1))[0]
         for name, law in bayes.RETENTION.laws.items()
     }
     best = evidence.pop("threshold").log_evidence

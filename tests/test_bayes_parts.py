@@ -434,8 +434,8 @@ def test_the_prior_density_has_all_variables_whatever_their_names(data, interpre
             return log_weights(data, 2 + a + b)
 
     compiled = CompiledPart.of(Sizes(Own()), data)
-    drawn = compiled.draws(
-        np.array([[[0.3, np.log(0.7)]]]), 0.0, np.random.default_rng(1), khat=0, problems=[]
+    drawn = compiled.evaluated(
+        compiled.drawn(np.array([[[0.3, np.log(0.7)]]]), 0.0, np.random.default_rng(1), khat=0.0)
     )
     wanted = stats.norm(0, 2).logpdf(0.3) + stats.gamma(2, scale=1 / 3).logpdf(0.7) - 0.3 * 0.7
     assert drawn.log_prior == pytest.approx(np.array([[wanted]]))
@@ -451,12 +451,21 @@ def test_smooth_functions_of_any_name(data, interpreted):
     part = Own()
     for part.scale in (0.3, 0.6):
         compiled = CompiledPart.of(Sizes(part), data)
-        ((at, scale),) = compiled.smooths
-        assert scale == part.scale and list(at) == list(range(RANK))
+        ((at, location, scale),) = compiled.heavy_tails
+        assert (location, scale) == (0.0, part.scale) and list(at) == list(range(RANK))
         assert compiled.coordinates == ["wave_weights"] * RANK
     assert len(Program.cache) == 1
     retention = CompiledPart.of(bayes.Retention(), data)
-    assert [scale for _, scale in retention.smooths] == [0.2, 0.3]
+    wanted = {
+        "precision_slope": (0.25, 0.25),
+        "break_slope": (0.05, 0.15),
+        "share_slope": (0.0, 0.12),
+        "break_tilt_weights": (0.0, 0.2),
+        "share_tilt_weights": (0.0, 0.3),
+    }
+    assert {retention.coordinates[at[0]]: prior for at, *prior in retention.heavy_tails} == {
+        name: list(prior) for name, prior in wanted.items()
+    }
 
 
 def test_parts_with_a_name_in_common_are_refused(data):

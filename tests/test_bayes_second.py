@@ -15,8 +15,9 @@ from erbayes.bayes import PredictionInformed
 from erbayes.bayes.contract import DATA, SECOND_DATA, coords
 from erbayes.bayes.evidence import Evidence
 from erbayes.bayes.joined import given
+from erbayes.bayes.laws import compiled
 from erbayes.bayes.model import WithSecond
-from erbayes.bayes.parts import CompiledPart, PartDraws, own_model
+from erbayes.bayes.parts import PartDraws, own_model
 from erbayes.bayes.population import Links, completed, unsampled
 from erbayes.bayes.samplers import Importance
 from erbayes.simulate import LogNormal, Misattribution, PitmanYor, population
@@ -275,8 +276,9 @@ def test_completed_populations_keep_all_records():
 
 
 def part_draws(data, number=400):
-    (draws,) = Importance(number)([CompiledPart.of(WithSecond(PredictionInformed()), data)], generator(1))
-    return draws
+    part = compiled(WithSecond(PredictionInformed()), data)
+    (drawn,) = Importance(number)([part], generator(1))
+    return part.usual.evaluated(drawn[""])
 
 
 def test_clusters_left_stand_by_their_guests_as_poisson_numbers_tell():

@@ -1,7 +1,7 @@
 """The Bayesian engine: models of entity sizes and errors in PyMC. Importing it imports PyMC."""
 
 from .engine import Modelled
-from .fit import EXPECTED, Fit, NotConverged, fast, nuts
+from .fit import EXPECTED, Fit, NotConverged, fast, nuts, warm_up
 from .laws import OneOf
 from .model import RETENTION, SIZES, SizeModel
 from .outcomes import Bounded, Exactness, Leakage, Retention, Threshold
@@ -48,4 +48,5 @@ __all__ = [
     "fast",
     "nuts",
     "stack",
+    "warm_up",
 ]

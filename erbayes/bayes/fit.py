@@ -34,23 +34,25 @@ from ..columns import (
     PieceSum,
     pairs,
 )
+from ..datasets import people
+from ..design import UniformRecords
 from ..diagnostics import out_of_balance
 from ..domains import out_of_balance as domains_out_of_balance
 from ..errors import Alarm, DataError, NotIdentified, need_object
 from ..files import replacing
 from ..metrics import Metric, Wanted, pairwise_precision, pairwise_recall
 from ..sample import Sample
+from ..units import measure
 from .contract import ALL_DATA
 from .evidence import Evidence
 from .explained import explained
-from .importance import KHAT
 from .joined import Joined, given, joined
-from .laws import laws, weighed
+from .laws import compiled, weighed
 from .likelihood import DIMS, Factor, factors
 from .matched import FEWEST, Matched
 from .model import SizeModel
 from .outcomes import BETWEEN
-from .parts import CompiledPart, PartDraws, drawn_from_prior
+from .parts import Drawn, PartDraws, drawn_from_prior
 from .population import Completed, completed, of_clusters
 from .posterior import Posterior, Saved
 from .samplers import NUTS, Importance, Sampler, need_draws, problems_of_chains
@@ -87,7 +89,7 @@ class Fit(Posterior):
         Completed populations, one per draw.
     seed : int
         Seed of the untied parts, which are fitted when a metric first needs them.
-    parts : dict, part -> dict, law -> PartDraws
+    parts : dict, part -> dict, law -> Drawn
         Draws of each law of the tied parts, before they are tied.
     untied : dict, stream -> dict
         Quantities by size of the untied parts that were fitted so far.
@@ -104,7 +106,7 @@ class Fit(Posterior):
     draws: Joined
     population: Completed
     seed: int
-    parts: dict[str, dict[str, PartDraws]] = field(default_factory=dict)
+    parts: dict[str, dict[str, Drawn]] = field(default_factory=dict)
     untied: dict[int, dict[str, FloatArray]] = field(default_factory=dict)
     matched: Matched | None = None
     truth: Fit | None = None
@@ -134,8 +136,13 @@ class Fit(Posterior):
 
     @property
     def khat(self) -> dict[str, float]:
-        """Pareto shapes of importance weights, by part, and under "total" that of the known total."""
+        """Pareto shapes of importance weights, by part."""
         return self.draws.khat
+
+    @property
+    def agreeing(self) -> float:
+        """Effective number of combinations of draws that agree with the known number of predicted links."""
+        return self.draws.agreeing
 
     @cached_property
     def pymc(self) -> pm.Model:
@@ -185,12 +192,13 @@ class Fit(Posterior):
         part = self.model.untied[place]
         chains, draws = self.population.true.shape
         rng = np.random.default_rng([self.seed, stream])
-        (part_draws,) = Importance(draws, chains)([CompiledPart.of(part, data)], rng)
-        if part_draws.problems:
-            problems = f"{self.evidence.where}{place}: {'; '.join(part_draws.problems)}"
+        only = compiled(part, data)
+        (drawn,) = Importance(draws, chains)([only], rng)[0].values()
+        if drawn.problems:
+            problems = f"{self.evidence.where}{place}: {'; '.join(drawn.problems)}"
             warnings.warn(problems, NotConverged, stacklevel=4)
-        self.untied[stream] = part_draws.by_size
-        return part_draws.by_size
+        self.untied[stream] = only.usual.evaluated(drawn).by_size
+        return self.untied[stream]
 
     @cached_property
     def _totals(self) -> dict[Column | Known, FloatArray]:
@@ -268,34 +276,42 @@ class Fit(Posterior):
 
         The dictionary is empty if each part has one law.
         """
-        combinations = list(product(*(of_laws.items() for of_laws in self.parts.values())))
+        combinations = list(product(*self.parts.values()))
         if len(combinations) < 2:
             return {}
-        fits = {}
-        for i, chosen in enumerate(combinations):
+        of_laws, fits = self._evaluated, {}
+        of_truth = None if self.truth is None else self.truth._evaluated
+        for i, names in enumerate(combinations):
             rng = np.random.default_rng([self.seed, 1 + len(BETWEEN) + i])
-            parts = {place: {name: d} for place, (name, d) in zip(self.parts, chosen, strict=True)}
-            name = ", ".join(name for name, _ in chosen if name)
-            fits[name] = self._under(parts, rng)
+            chosen = dict(zip(self.parts, names, strict=True))
+            fit = self._under(chosen, of_laws, rng)
+            if self.truth is not None and of_truth is not None:
+                common = fit.total(COMMON_LINKS)
+                fit = replace(fit, truth=self.truth._under(chosen, of_truth, rng, common))
+            fits[", ".join(name for name in names if name)] = fit
         return fits
+
+    @property
+    def _evaluated(self) -> dict[str, dict[str, PartDraws]]:
+        """Draws of each law of the tied parts, with their quantities by size."""
+        tied = {place: compiled(part, self.evidence.data) for place, part in self.model.tied.items()}
+        return {
+            place: {name: tied[place].laws[name].evaluated(d) for name, d in drawn.items()}
+            for place, drawn in self.parts.items()
+        }
 
     def _under(
         self,
-        parts: dict[str, dict[str, PartDraws]],
+        chosen: Mapping[str, str],
+        of_laws: Mapping[str, Mapping[str, PartDraws]],
         rng: np.random.Generator,
         common: FloatArray | None = None,
     ) -> Fit:
-        """Return the fit under one law for each part."""
-        of_law = {place: next(iter(named.values())) for place, named in parts.items()}
+        """Return the fit under one law for each part, without a second clustering."""
+        of_law = {place: draws[chosen[place]] for place, draws in of_laws.items()}
         draws, population = _completed(of_law, self.evidence.data, rng, common)
-        fit = replace(self, draws=draws, population=population, parts=parts, truth=None)
-        if self.truth is None:
-            return fit
-        same = {
-            place: {name: self.truth.parts[place][name] for name in parts[place]}
-            for place in self.truth.parts
-        }
-        return replace(fit, truth=self.truth._under(same, rng, fit.total(COMMON_LINKS)))
+        parts = {place: {chosen[place]: d[chosen[place]]} for place, d in self.parts.items()}
+        return replace(self, draws=draws, population=population, parts=parts, truth=None)
 
     def laws(
         self, metrics: Wanted = (pairwise_precision, pairwise_recall), level: float = 0.95
@@ -490,20 +506,20 @@ class Fit(Posterior):
 
     def problems(self) -> list[str]:
         """Return the reasons not to rely on the draws, with remedies; an empty list if there are none."""
-        problems, total = list(self.draws.problems), self.draws.khat["total"]
-        if total > KHAT:
+        problems, agreeing = list(self.draws.problems), self.draws.agreeing
+        if agreeing < FEWEST_AGREEING:
             problems.append(
                 f"few draws agree with the known {self.evidence.predicted_links:,.0f} predicted links "
-                f"(Pareto k {total:.2f}): either this family of sizes is wrong, or the prediction is not the "
-                "population that was sampled"
+                f"({agreeing:.0f} effective ones, fewer than {FEWEST_AGREEING:.0f}): either this family of "
+                "sizes is wrong, or the prediction is not the population that was sampled"
             )
             return problems
         if self.truth is not None:
             problems += [f"by second: {problem}" for problem in self.truth.draws.problems]
-            if (khat := self.truth.khat["total"]) > KHAT:
+            if (agreeing := self.truth.draws.agreeing) < FEWEST_AGREEING:
                 problems.append(
                     "few draws with the second clustering agree with the common links that the sample "
-                    f"expects (Pareto k {khat:.2f}): look at recall without it"
+                    f"expects ({agreeing:.0f} effective ones): look at recall without it"
                 )
         key = self.apply([pairwise_precision, pairwise_recall])
         if len(key.values) > 1:
@@ -650,6 +666,8 @@ class Fit(Posterior):
 
 REFUSED = 0.5
 """Doubt about clusters out of reach above which nothing is taken from a second clustering."""
+FEWEST_AGREEING = 100.0
+"""Fewest effective combinations of draws that must agree with the known number of predicted links."""
 REJECTED = -4.6
 """Log Bayes factor against the best law, below which a sample rejects a law. It is 1/100."""
 REMEDY = (
@@ -807,6 +825,23 @@ def nuts(
     return _fitted(sample, model, domain, links, sampler, _one_seed(rng, random_seed))
 
 
+def warm_up() -> None:
+    """Compile the default model and keep it on disk, so that the first fit of later processes is quick.
+
+    It fits the model to example data, and makes the table. Run it once after installation or an update, for
+    instance while an image is built. On an empty disk cache it needs a minute of processor time. Fits by NUTS
+    compile more, in the first call of each process.
+
+    Examples
+    --------
+    >>> from erbayes import bayes
+    >>> bayes.warm_up()
+    """
+    case = people()
+    sample = Sample(measure(case.prediction, case.labels), UniformRecords(case.drawn))
+    fast(sample, rng=1).table()
+
+
 def _one_seed(rng: Any, random_seed: Any) -> np.random.Generator:
     """Return the generator of the one seed that is not None."""
     if rng is not None and random_seed is not None:
@@ -860,10 +895,8 @@ def _drawn(
     if common is not None:
         data = evidence.data | {"predicted_links": max(float(np.median(common)), 0.5)}
         evidence = replace(evidence, data=data, predicted_links=data["predicted_links"])
-    tied = {place: laws(part) for place, part in model.tied.items()}
-    compiled = [CompiledPart.of(law, evidence.data) for part in tied.values() for law in part.laws.values()]
-    drawn = iter(sampler(compiled, rng))
-    parts = {place: {name: next(drawn) for name in part.laws} for place, part in tied.items()}
+    tied = {place: compiled(part, evidence.data) for place, part in model.tied.items()}
+    parts = dict(zip(tied, sampler([*tied.values()], rng), strict=True))
     mixed = {place: weighed(place, tied[place], of_laws, rng) for place, of_laws in parts.items()}
     draws, population = _completed(mixed, evidence.data, rng, common)
     return Fit(sample, model, evidence, draws, population, int(rng.integers(2**31)), parts)

@@ -1,4 +1,4 @@
-"""Importance sampling of one part: proposals are t distributions around the mode, adapted to the weights.
+"""Importance sampling of parts: proposals are t distributions around the mode, adapted to the weights.
 
 A part has few dimensions, so that this is accurate. The weights are smoothed by Pareto's distribution, whose
 shape k̂ shows whether they can be relied on. Source: Vehtari et al. (2024).
@@ -6,7 +6,8 @@ shape k̂ shows whether they can be relied on. Source: Vehtari et al. (2024).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,87 +19,133 @@ from ..arrays import FloatArray, IntArray
 from .parts import CompiledPart
 from .priors import TAIL
 
-DF = 5.0
-"""Degrees of freedom of proposals. Widened proposals have those of priors with heavy tails."""
-WIDER = 4.0
-"""Widened proposals treat priors of smooth functions as this many times as wide."""
-FEWEST, MOST = 8, 24
-"""Smallest and largest number of rounds. There are more rounds if the weights cannot be relied on."""
+DF = 10.0
+"""Degrees of freedom of proposals."""
+FIRST, SMALLEST = 4, 100
+"""Points of a first round are 1/`FIRST` of the draws that are asked for, and not fewer than `SMALLEST`."""
+MOST = 12
+"""Largest number of points of a law, in multiples of the draws that are asked for."""
+EFFECTIVE = 0.5
+"""Effective draws of a place that suffice, as a share of the draws that are asked for."""
+UNLIKELY = 0.2
+"""Laws with a smaller posterior probability have as many effective draws as one with this probability."""
+TINY, FARTHEST = 1e-12, 500.0
+"""Limits of |u|²/ν of a block of coordinates. They are far from any draw, and nothing overflows."""
+OUTSIDE = 1.0
+"""|v|²/ν above which a mode is in the tail of a prior."""
 KHAT = 0.7
 """Pareto shapes above this make importance weights unreliable (Vehtari et al. 2024)."""
+SHRINKAGE = 3.0
+"""Draws, per coordinate, that the covariance of the round before counts for when proposals adapt."""
+
+
+@dataclass(frozen=True, eq=False)
+class LightTails:
+    """Coordinates u in which priors with heavy tails are nearly standard normal.
+
+    Proposals in u are t distributions. In θ, they have tails as heavy as the priors'. A block of r
+    coordinates of θ has a multivariate t prior with ν degrees of freedom, and v are its deviations from the
+    prior's location in units of its scale. The block's coordinates u point the same way, at another distance:
+
+        |u|² = ν log(1 + |v|²/ν)
+
+    Other coordinates stay as they are.
+
+    Attributes
+    ----------
+    dimension : int
+        Number of coordinates, d.
+    blocks : sequence of (int array, float, float)
+        Coordinates, location and scale of each block.
+    """
+
+    dimension: int
+    blocks: Sequence[tuple[IntArray, float, float]]
+
+    def near(self, theta: FloatArray) -> LightTails:
+        """Return coordinates that leave blocks as they are for which θ, (d,), is in the tail of the prior.
+
+        Data hold such a block against its prior, so that its posterior is nearly normal in θ.
+        """
+        return replace(
+            self,
+            blocks=[
+                (at, location, scale)
+                for at, location, scale in self.blocks
+                if (((theta[at] - location) / scale) ** 2).sum() < OUTSIDE * TAIL
+            ],
+        )
+
+    @cached_property
+    def _member(self) -> FloatArray:
+        """1 if a coordinate belongs to a block, (d, blocks)."""
+        member = np.zeros((self.dimension, len(self.blocks)))
+        for i, (at, *_) in enumerate(self.blocks):
+            member[at, i] = 1
+        return member
+
+    @cached_property
+    def _location_and_scale(self) -> tuple[FloatArray, FloatArray]:
+        location, scale = np.zeros(self.dimension), np.ones(self.dimension)
+        for at, location_of_block, scale_of_block in self.blocks:
+            location[at], scale[at] = location_of_block, scale_of_block
+        return location, scale
+
+    def _stretched(self, points: FloatArray, stretch: FloatArray) -> FloatArray:
+        """Multiply the coordinates of each block by its number of `stretch`, (K, blocks)."""
+        return np.asarray(points * (1 + (stretch - 1) @ self._member.T))
+
+    def theta(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return θ at each u, (K, d), and the log Jacobian of dθ/du, (K,)."""
+        location, scale = self._location_and_scale
+        square = np.clip(u**2 @ self._member / TAIL, TINY, FARTHEST)
+        stretch = np.sqrt(np.expm1(square) / square)
+        log_jacobian = square.sum(axis=1) + np.log(stretch) @ (self._member.sum(axis=0) - 2)
+        return location + scale * self._stretched(u, stretch), log_jacobian + np.log(scale).sum()
+
+    def u(self, theta: FloatArray) -> FloatArray:
+        """Return u at each θ, (K, d)."""
+        location, scale = self._location_and_scale
+        v = (theta - location) / scale
+        square = np.maximum(v**2 @ self._member / TAIL, TINY)
+        return self._stretched(v, np.sqrt(np.log1p(square) / square))
 
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """A proposal distribution of θ = centre + root z.
-
-    Each variable has some coordinates of z. They are multivariate t distributed, independently of the other
-    variables. If priors have heavy tails, one variable may be far out while the others are not. A single t
-    distribution of all coordinates would have hardly any draws there.
+    """A proposal distribution, multivariate t with `DF` degrees of freedom.
 
     Attributes
     ----------
     centre : float array, (d,)
     root : float array, (d, d)
         Lower triangular root of its scale matrix.
-    variable : float array, (d, k)
-        1 if a coordinate belongs to a variable, else 0.
-    df : float
-        Degrees of freedom.
     """
 
     centre: FloatArray
     root: FloatArray
-    variable: FloatArray
-    df: float = DF
 
     def draws(self, number: int, rng: np.random.Generator) -> FloatArray:
-        """Draw `number` values of θ, (number, d)."""
+        """Draw `number` points, (number, d)."""
         z = rng.standard_normal((number, len(self.centre)))
-        spread = np.sqrt(self.df / rng.chisquare(self.df, (number, self.variable.shape[1])))
-        return self.centre + z * (spread @ self.variable.T) @ self.root.T
+        spread = np.sqrt(DF / rng.chisquare(DF, (number, 1)))
+        return self.centre + z * spread @ self.root.T
 
     @cached_property
     def _inverse(self) -> FloatArray:
         return np.asarray(np.linalg.inv(self.root).T)
 
     @cached_property
-    def _power(self) -> FloatArray:
-        return np.asarray((self.df + self.variable.sum(axis=0)) / 2)
-
-    @cached_property
     def _constant(self) -> float:
-        d = self.variable.sum(axis=0)
-        terms = gammaln(self._power) - gammaln(self.df / 2) - d / 2 * np.log(self.df * np.pi)
-        return float(terms.sum() - np.log(np.diag(self.root)).sum())
+        d = len(self.centre)
+        terms = gammaln((DF + d) / 2) - gammaln(DF / 2) - d / 2 * np.log(DF * np.pi)
+        return float(terms - np.log(np.diag(self.root)).sum())
 
-    def log_density(self, thetas: FloatArray) -> FloatArray:
-        """Return the log density at each θ, (K,)."""
-        z = (thetas - self.centre) @ self._inverse
-        square = z**2 @ self.variable
-        return np.asarray(self._constant - np.log1p(square / self.df) @ self._power)
-
-    def widened(self, weights: IntArray, scale: float) -> Proposal:
-        """Return a proposal for the tails of the weights of a smooth function.
-
-        The prior of these weights is a t distribution around 0, which is nearly flat in its tails. Its
-        precision is replaced by that of a prior `WIDER` times as wide. The precision that comes from the data
-        stays. In no direction is the result more than `WIDER` times as wide as this proposal.
-
-        Parameters
-        ----------
-        weights : int array
-            Coordinates of the weights.
-        scale : float
-            Scale of their prior.
-        """
-        w, root = self.centre[weights], self.root[weights]
-        precision = (TAIL - 2) / (TAIL * scale**2) * (1 - WIDER**-2)
-        value, vector = np.linalg.eigh(np.eye(len(self.centre)) - precision * root.T @ root)
-        factor = self.root @ (vector / np.sqrt(np.maximum(value, WIDER**-2)))
-        cov = factor @ factor.T
-        centre = self.centre + cov[:, weights] @ (precision * w)
-        return Proposal(centre, np.linalg.cholesky(cov), self.variable, TAIL)
+    def log_density(self, points: FloatArray) -> FloatArray:
+        """Return the log density at each point, (K,)."""
+        z = (points - self.centre) @ self._inverse
+        square = np.einsum("kd,kd->k", z, z)
+        return np.asarray(self._constant - (DF + len(self.centre)) / 2 * np.log1p(square / DF))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,72 +173,165 @@ class Approximation:
     log_evidence: float
 
 
-def approximated(part: CompiledPart, draws: int, rng: np.random.Generator) -> Approximation:
-    """Approximate the posterior of a part by adaptive multiple importance sampling (Cornuet et al. 2012).
+class Adapted:
+    """Adaptive multiple importance sampling of the posterior of one part (Cornuet et al. 2012).
 
     The first round draws from Laplace's approximation. Each later round has the weighted mean and covariance
-    of all rounds before it. Every second round is widened for the tails of one smooth function. The weight of
-    a draw is its posterior density divided by that of the mixture of all rounds' proposals.
+    of all rounds before it. The weight of a point is its posterior density divided by that of the mixture of
+    all rounds' proposals.
 
     Parameters
     ----------
     part : CompiledPart
-    draws : int
-        Number of draws to return, K.
     rng : Generator
+    near : Adapted, optional
+        Another law of the same part. The search of the mode starts at its mode.
+    """
+
+    def __init__(self, part: CompiledPart, rng: np.random.Generator, near: Adapted | None = None) -> None:
+        self.part, self.rng = part, rng
+        self.tails = LightTails(len(part.start), part.heavy_tails)
+        start: FloatArray = part.start if near is None else near.mode
+        self.centre, self.cov = self._laplace(start)
+        self.mode: FloatArray = self.tails.theta(self.centre[None])[0][0]
+        d = len(self.centre)
+        self.proposals: list[tuple[Proposal, float]] = []
+        self.points, self.thetas = np.empty((0, d)), np.empty((0, d))
+        self.densities, self.mixture = np.empty(0), np.empty(0)
+        self.effective, self.log_flawless = 0.0, part.log_flawless
+        self._smoothed: tuple[FloatArray, float] = (np.empty(0), np.inf)
+
+    def _log_densities(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return θ at each point, and the log density of the point."""
+        thetas, log_jacobian = self.tails.theta(points)
+        log_density = self.part.log_densities(thetas) + log_jacobian
+        return thetas, np.where(np.isfinite(log_density), log_density, -np.inf)
+
+    def _laplace(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return mode and inverse curvature of the log density, by a search and a Newton step.
+
+        Derivatives come from differences of densities, because gradients take seconds to compile.
+        """
+        point = self.tails.u(start[None])[0]
+        d, h = len(point), 1e-3
+        one, (i, j) = np.eye(d), np.triu_indices(d)
+
+        def minus(points: FloatArray) -> FloatArray:
+            return -np.maximum(self._log_densities(points)[1], -1e10)
+
+        def rise(point: FloatArray) -> tuple[float, FloatArray]:
+            f = minus(point + 1e-6 * np.vstack([0 * point, one]))
+            return f[0], (f[1:] - f[0]) / 1e-6
+
+        point = minimize(rise, point, jac=True, method="L-BFGS-B", options={"ftol": 1e-4}).x
+        theta, _ = self.tails.theta(point[None])
+        self.tails = self.tails.near(theta[0])
+        (point,) = self.tails.u(theta)
+        f = minus(point + h * np.vstack([0 * point, one, one[i] + one[j]]))
+        H = np.empty((d, d))
+        H[i, j] = H[j, i] = (f[d + 1 :] - f[1:][i] - f[1:][j] + f[0]) / h**2
+        gradient = (f[1 : d + 1] - f[0]) / h - h / 2 * np.diag(H)
+        values, vectors = np.linalg.eigh(H)
+        cov = (vectors / np.maximum(values, 0.05)) @ vectors.T
+        steps = point - np.array([[1.0], [0.5], [0.0]]) * (cov @ gradient)
+        return steps[np.argmin(minus(steps))], cov
+
+    def round(self, number: int) -> None:
+        """Draw a further round of points, and adapt the next proposal to all points."""
+        proposal = Proposal(self.centre, np.linalg.cholesky(self.cov))
+        self.proposals.append((proposal, np.log(number)))
+        new = proposal.draws(number, self.rng)
+        thetas, densities = self._log_densities(new)
+        earlier = np.logaddexp(self.mixture, proposal.log_density(self.points) + np.log(number))
+        mixture = np.logaddexp.reduce([q.log_density(new) + log_n for q, log_n in self.proposals])
+        self.mixture = np.concatenate([earlier, mixture])
+        self.points = np.concatenate([self.points, new])
+        self.thetas = np.concatenate([self.thetas, thetas])
+        self.densities = np.concatenate([self.densities, densities])
+        w = truncated(self.log_w)
+        self.effective = float(1 / (w @ w))
+        self.centre, self.cov = moments(w, self.points, self.cov)
+
+    @property
+    def log_w(self) -> FloatArray:
+        """Log weights, whose mean is the marginal density of the data."""
+        return np.asarray(self.densities - self.mixture + np.log(len(self.points)))
+
+    @property
+    def log_evidence(self) -> float:
+        """Log marginal density of the data, with and without errors."""
+        return float(np.logaddexp(self.log_marginal, self.log_flawless))
+
+    @property
+    def log_marginal(self) -> float:
+        """Log marginal density of the data, given that there are errors."""
+        return float(np.logaddexp.reduce(self.log_w) - np.log(len(self.points)))
+
+    def unfinished(self, draws: float) -> bool:
+        """Return True if fewer draws than these are effective, or if the weights cannot be relied on."""
+        return self.effective < draws or self.smoothed[1] > KHAT
+
+    @property
+    def smoothed(self) -> tuple[FloatArray, float]:
+        """Smoothed weights and their Pareto shape."""
+        if len(self._smoothed[0]) < len(self.points):
+            self._smoothed = smoothed(self.log_w)
+        return self._smoothed
+
+    def approximation(self, draws: int) -> Approximation:
+        """Return the posterior, with `draws` draws."""
+        w, khat = self.smoothed
+        one = 1e-5 * np.eye(len(self.centre))
+        slope = (self.tails.theta(self.centre + one)[0] - self.tails.theta(self.centre - one)[0]) / 2e-5
+        centre, cov = moments(w, self.thetas, slope.T @ self.cov @ slope)
+        thetas = self.thetas[resampled(w, draws, self.rng)]
+        return Approximation(centre, np.linalg.cholesky(cov), thetas, khat, self.log_marginal)
+
+
+def approximated(
+    laws: Sequence[CompiledPart], draws: int, rng: np.random.Generator, prior: Sequence[float] = (1.0,)
+) -> list[Approximation]:
+    """Approximate the posteriors of the laws of one part by adaptive multiple importance sampling.
+
+    Each law draws rounds of points until enough of them are effective, in proportion to its posterior
+    probability. Effective draws are 1/Σ w², with weights w that add to 1.
+
+    Parameters
+    ----------
+    laws : sequence of CompiledPart
+    draws : int
+        Number of draws of each law to return, K. `EFFECTIVE` of them suffice for laws of probability 1.
+    rng : Generator
+    prior : sequence of float
+        Prior weight of each law.
 
     Returns
     -------
-    Approximation
+    list of Approximation, one per law
     """
-    (centre, cov), smooths = _laplace(part), part.smooths
-    names = np.array(part.coordinates)
-    variable = (names[:, None] == np.unique(names)).astype(float)
-    proposals: list[Proposal] = []
-    thetas, densities, mixture = np.empty((0, len(centre))), np.empty(0), np.empty(0)
-    per_round, khat = -(-2 * draws // FEWEST), np.inf
-    while len(proposals) < (FEWEST if khat <= KHAT else MOST):
-        proposal = Proposal(centre, np.linalg.cholesky(cov), variable)
-        pair, second = divmod(len(proposals), 2)
-        if smooths and second:
-            proposal = proposal.widened(*smooths[pair % len(smooths)])
-        proposals.append(proposal)
-        new = proposal.draws(per_round, rng)
-        earlier = np.logaddexp(mixture, proposal.log_density(thetas))
-        mixture = np.concatenate([earlier, np.logaddexp.reduce([q.log_density(new) for q in proposals])])
-        thetas = np.concatenate([thetas, new])
-        densities = np.concatenate([densities, part.log_densities(new)])
-        log_w = np.where(np.isfinite(densities), densities - mixture + np.log(len(proposals)), -np.inf)
-        if len(proposals) < FEWEST:
-            w = truncated(log_w)
-        else:
-            w, khat = smoothed(log_w)
-        centre = w @ thetas
-        deviations, size = thetas - centre, 1 / (w @ w)
-        cov = (size * (deviations.T * w) @ deviations + len(centre) * cov) / (size + len(centre))
-    chosen = resampled(w, draws, rng)
-    log_evidence = float(np.logaddexp.reduce(log_w) - np.log(len(log_w)))
-    return Approximation(centre, np.linalg.cholesky(cov), thetas[chosen], khat, log_evidence)
+    adapted: list[Adapted] = []
+    for law in laws:
+        alike = (a for a in adapted if a.part.program is law.program)
+        adapted.append(Adapted(law, rng, next(alike, None)))
+    waiting, first = adapted, max(draws // FIRST, SMALLEST)
+    while waiting:
+        for one in waiting:
+            one.round(max(first, len(one.points) // 4))
+        log_joint = np.log(prior) + [law.log_evidence for law in adapted]
+        probability = np.exp(log_joint - np.logaddexp.reduce(log_joint))
+        waiting = [
+            one
+            for one, p in zip(adapted, probability, strict=True)
+            if len(one.points) < MOST * draws and one.unfinished(EFFECTIVE * draws * max(p, UNLIKELY))
+        ]
+    return [one.approximation(draws) for one in adapted]
 
 
-def _laplace(part: CompiledPart) -> tuple[FloatArray, FloatArray]:
-    """Return mode and inverse curvature of the log density.
-
-    They come from differences of densities, because gradients take seconds to compile.
-    """
-    d, h = len(part.start), 1e-3
-    one = np.eye(d)
-    two = (one[:, None] + one).reshape(-1, d)
-
-    def rise(theta: FloatArray) -> tuple[float, FloatArray]:
-        f = -part.log_densities(theta + 1e-6 * np.vstack([0 * theta, one]))
-        return f[0], (f[1:] - f[0]) / 1e-6
-
-    mode = minimize(rise, part.start, jac=True, method="L-BFGS-B", options={"ftol": 1e-5}).x
-    f = -part.log_densities(mode + h * np.vstack([0 * mode, one, two]))
-    H = (f[d + 1 :].reshape(d, d) - f[1 : d + 1] - f[1 : d + 1, None] + f[0]) / h**2
-    values, vectors = np.linalg.eigh(H)
-    return mode, (vectors / np.maximum(values, 0.05)) @ vectors.T
+def moments(w: FloatArray, points: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return weighted mean and covariance, shrunk towards a covariance from before."""
+    centre = w @ points
+    deviations, size, before = points - centre, 1 / (w @ w), SHRINKAGE * len(cov)
+    return centre, (size * (deviations.T * w) @ deviations + before * cov) / (size + before)
 
 
 def truncated(log_w: FloatArray) -> FloatArray:

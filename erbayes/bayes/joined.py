@@ -37,7 +37,10 @@ class Joined:
     statistics : dict, name -> array, (chain, draw)
         Statistics of NUTS, of the transitions that drew the first part; empty without NUTS.
     khat : dict, name -> float
-        Pareto shapes of the importance weights of each part, and under "total" of the known total.
+        Pareto shapes of the importance weights of each part.
+    agreeing : float
+        Effective number of combinations of draws, weighted by the known total: 1/Σ w², with weights w that
+        add to 1.
     refitted : list of str
         Parts that were drawn by NUTS because their importance weights were unreliable.
     problems : list of str
@@ -52,6 +55,7 @@ class Joined:
     log_prior: dict[str, FloatArray]
     statistics: dict[str, Any]
     khat: dict[str, float]
+    agreeing: float
     refitted: list[str]
     problems: list[str]
     log_evidence: float = 0.0
@@ -84,11 +88,11 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
     """
     partners, links = _combined(parts, data, rng)
     log_w = log_density_of_total(links, np.log, np.log(data["predicted_links"]))
-    w, khat = smoothed(log_w.ravel())
+    w, _ = smoothed(log_w.ravel())
     C, K = log_w.shape[:2]
     pairs = np.stack([resampled(of_chain / of_chain.sum(), K, rng) for of_chain in w.reshape(C, -1)])
     log_evidence = float(logsumexp(log_w) - np.log(log_w.size))
-    return _chosen(parts, partners, pairs, khat, log_evidence)
+    return _chosen(parts, partners, pairs, w, log_evidence)
 
 
 def given(
@@ -110,7 +114,7 @@ def given(
     Returns
     -------
     Joined
-        The Pareto shape and the evidence of the total are those for the median number.
+        The agreeing draws and the evidence are those for the median number.
     """
     partners, links = _combined(parts, data, rng)
     C, every = len(total), links.predicted[0].size
@@ -130,7 +134,8 @@ def given(
         pairs[chain] = candidates[np.argmax(log_w + rng.gumbel(size=log_w.shape), axis=1)]
     median = np.median(log_total, keepdims=True).ravel()
     log_w = np.concatenate([log_density(np.arange(every), chain, median)[0] for chain in range(C)])
-    return _chosen(parts, partners, pairs, smoothed(log_w)[1], float(logsumexp(log_w) - np.log(len(log_w))))
+    log_evidence = float(logsumexp(log_w) - np.log(len(log_w)))
+    return _chosen(parts, partners, pairs, smoothed(log_w)[0], log_evidence)
 
 
 def _combined(
@@ -157,9 +162,9 @@ def _combined(
 
 
 def _chosen(
-    parts: Mapping[str, PartDraws], partners: IntArray, pairs: IntArray, khat: float, log_evidence: float
+    parts: Mapping[str, PartDraws], partners: IntArray, pairs: IntArray, w: FloatArray, log_evidence: float
 ) -> Joined:
-    """Return the combinations at positions `pairs`, (chain, draw), of a draw and its partner."""
+    """Return the combinations at positions `pairs`, (chain, draw). `w` are the weights of all."""
     of_first, choice = np.divmod(pairs, len(partners))
     chain, first = np.arange(len(pairs))[:, None], next(iter(parts.values()))
     draws = [of_first, *(partners[choice, i, chain, of_first] for i in range(len(parts) - 1))]
@@ -176,7 +181,8 @@ def _chosen(
         joint("parameters"),
         {name: p.log_prior[chain, i] for (name, p), i in chosen},
         {name: v[chain, of_first] for name, v in first.statistics.items()},
-        {**{name: p.khat for name, p in parts.items()}, "total": khat},
+        {name: p.khat for name, p in parts.items()},
+        float(1 / (w**2).sum()),
         [name for name, p in parts.items() if p.refitted],
         problems,
         sum(p.log_evidence for p in parts.values()) + log_evidence,

@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..errors import DataError
 from .importance import resampled
-from .parts import PartDraws
+from .parts import CompiledPart, Drawn, PartDraws
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,13 @@ def laws(part: Any) -> OneOf:
     return part if isinstance(part, OneOf) else OneOf({"": part})
 
 
-def weighed(name: str, part: OneOf, draws: Mapping[str, PartDraws], rng: np.random.Generator) -> PartDraws:
+def compiled(part: Any, data: Mapping[str, Any]) -> OneOf:
+    """Return the laws of a part, each a `CompiledPart` with these data."""
+    of_part = laws(part)
+    return replace(of_part, laws={name: CompiledPart.of(law, data) for name, law in of_part.laws.items()})
+
+
+def weighed(name: str, part: OneOf, draws: Mapping[str, Drawn], rng: np.random.Generator) -> PartDraws:
     """Mix the draws of the laws of a part by their posterior probabilities.
 
     Parameters
@@ -91,7 +97,8 @@ def weighed(name: str, part: OneOf, draws: Mapping[str, PartDraws], rng: np.rand
     name : str
         Place of the part. The position of the law of each draw is the parameter "<name>_law".
     part : OneOf
-    draws : mapping, name of the law -> PartDraws
+        Laws with their data, each a `CompiledPart`.
+    draws : mapping, name of the law -> Drawn
         Draws of each law, with the same chains and draws.
     rng : Generator
 
@@ -101,30 +108,36 @@ def weighed(name: str, part: OneOf, draws: Mapping[str, PartDraws], rng: np.rand
         Parameters and quantities that all laws have. Problems are those of laws with a draw.
     """
     if len(draws) == 1:
-        return next(iter(draws.values()))
+        only: CompiledPart = part.usual
+        return only.evaluated(*draws.values())
     log_weights = np.log(list(part.probability.values()))
     log_joint = log_weights + [d.log_evidence for d in draws.values()]
     evidence = float(np.logaddexp.reduce(log_joint))
-    C, K = next(iter(draws.values())).log_prior.shape
+    C, K = next(iter(draws.values())).states.shape
     probability = np.exp(log_joint - evidence)
     law = np.stack([rng.permutation(resampled(probability, K, rng)) for _ in range(C)])
-    chain, draw = np.arange(C)[:, None], np.arange(K)
+    chosen = {i: n for i, n in enumerate(draws) if (law == i).any()}
+    of_law = {i: part.laws[n].evaluated(draws[n], law == i) for i, n in chosen.items()}
 
-    def mixed(values: list[FloatArray]) -> FloatArray:
-        return np.asarray(np.stack(values)[law, chain, draw])
+    def mixed(values: Mapping[int, FloatArray]) -> FloatArray:
+        result = np.empty((C, K, *next(iter(values.values())).shape[1:]))
+        for i, of_one in values.items():
+            result[law == i] = of_one
+        return result
 
     def common(field: str) -> dict[str, FloatArray]:
-        first, *others = (getattr(d, field) for d in draws.values())
-        return {k: mixed([first[k], *(o[k] for o in others)]) for k in first if all(k in o for o in others)}
+        fields = {i: getattr(d, field) for i, d in of_law.items()}
+        names = [k for k in next(iter(fields.values())) if all(k in f for f in fields.values())]
+        return {k: mixed({i: f[k] for i, f in fields.items()}) for k in names}
 
-    chosen = {n: d for i, (n, d) in enumerate(draws.items()) if (law == i).any()}
+    first: PartDraws = next(iter(of_law.values()))
     return replace(
-        next(iter(chosen.values())),
+        first,
         by_size=common("by_size"),
         parameters=common("parameters") | {f"{name}_law": law},
-        log_prior=mixed([d.log_prior + w for d, w in zip(draws.values(), log_weights, strict=True)]),
-        khat=max(d.khat for d in chosen.values()),
-        problems=[f"{n}: {problem}" for n, d in chosen.items() for problem in d.problems],
-        refitted=any(d.refitted for d in chosen.values()),
+        log_prior=mixed({i: d.log_prior + log_weights[i] for i, d in of_law.items()}),
+        khat=max(d.khat for d in of_law.values()),
+        problems=[f"{chosen[i]}: {problem}" for i, d in of_law.items() for problem in d.problems],
+        refitted=any(d.refitted for d in of_law.values()),
         log_evidence=evidence,
     )

@@ -71,6 +71,29 @@ class PartDraws:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """Posterior draws of the parameters of one part, before any quantity is computed.
+
+    Attributes
+    ----------
+    thetas : float array, (chain, draw, d)
+        Parameters on their unconstrained scale.
+    states : int array, (chain, draw)
+        1 if there is no error, 0 otherwise.
+    khat, problems, refitted, statistics, log_evidence
+        As in `PartDraws`.
+    """
+
+    thetas: FloatArray
+    states: IntArray
+    khat: float
+    problems: list[str] = field(default_factory=list)
+    refitted: bool = False
+    statistics: dict[str, Any] = field(default_factory=dict)
+    log_evidence: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Graph:
     """A part as symbolic functions of its data and parameters.
 
@@ -82,8 +105,8 @@ class Graph:
         Continuous parameters on their unconstrained scale, and the variable that is 1 if there is no error.
     shapes : list of tuples
         Shapes of the continuous parameters.
-    smooths : dict, name -> name
-        Weights of a smooth function, and the scale of their prior.
+    heavy_tails : dict, name -> (name or None, name)
+        Parameters with a t prior, and the location and the scale of the prior.
     log_density, log_flawless, log_prior : symbols
         Log joint density with errors and without them, and log prior density of the parameters.
     by_size, parameters : dicts, name -> symbol
@@ -93,7 +116,7 @@ class Graph:
     values: list[Any]
     states: list[Any]
     shapes: list[tuple[int, ...]]
-    smooths: dict[str, str]
+    heavy_tails: dict[str, tuple[str | None, str]]
     log_density: Any
     log_flawless: Any
     log_prior: Any
@@ -155,7 +178,7 @@ class Graph:
             values,
             states,
             [np.shape(point[v.name]) for v in values],
-            {v.name: v.tag.scale_of_smooth for v in free if hasattr(v.tag, "scale_of_smooth")},
+            {v.name: v.tag.heavy_tails for v in free if hasattr(v.tag, "heavy_tails")},
             density,
             at_zero,
             log_prior,
@@ -177,7 +200,7 @@ class Graph:
     @property
     def _names(self) -> list[Any]:
         names = [list(self.data), [v.name for v in self.values], list(self.by_size), list(self.parameters)]
-        return [*names, self.shapes, self.smooths]
+        return [*names, self.shapes, self.heavy_tails]
 
     @property
     def _inputs(self) -> list[Any]:
@@ -370,10 +393,13 @@ class CompiledPart:
         return [v.name for v, k in zip(graph.values, graph.sizes, strict=True) for _ in range(k)]
 
     @property
-    def smooths(self) -> list[tuple[IntArray, float]]:
-        """Coordinates of the weights of each smooth function, and the scale of their prior."""
-        names, smooths = np.array(self.coordinates), self.program.graph.smooths
-        return [(np.flatnonzero(names == name), float(self.data[scale])) for name, scale in smooths.items()]
+    def heavy_tails(self) -> list[tuple[IntArray, float, float]]:
+        """Coordinates of each parameter with a t prior, and the location and scale of the prior."""
+        names, priors = np.array(self.coordinates), self.program.graph.heavy_tails
+        return [
+            (np.flatnonzero(names == name), float(self.data[at]) if at else 0.0, float(self.data[scale]))
+            for name, (at, scale) in priors.items()
+        ]
 
     def log_densities(self, thetas: FloatArray) -> FloatArray:
         """Return log densities at each θ, (K, d), given that there are errors."""
@@ -395,32 +421,45 @@ class CompiledPart:
         odds = self.log_flawless - log_evidence
         return float(1 / (1 + np.exp(-np.clip(odds, -700, 700))))
 
-    def draws(
-        self, thetas: FloatArray, log_evidence: float, rng: np.random.Generator, **about: Any
-    ) -> PartDraws:
+    def drawn(self, thetas: FloatArray, log_evidence: float, rng: np.random.Generator, **about: Any) -> Drawn:
         """Return draws at each θ, (chain, draw, d), a random share of them without any error.
 
         `log_evidence` is the log marginal likelihood given that there are errors. `about` holds the other
-        fields of `PartDraws`, such as khat and problems.
+        fields of `Drawn`, such as khat and problems.
         """
         flawless, evidence = self.flawless(log_evidence), float(np.logaddexp(log_evidence, self.log_flawless))
         states = np.zeros(thetas.shape[:2], dtype=np.int64)
         if flawless > 0:
             states[...] = rng.random(states.shape) < flawless
-        return self.evaluated(thetas, states, log_evidence=evidence, **about)
+        return Drawn(thetas, states, log_evidence=evidence, **about)
 
-    def evaluated(self, thetas: FloatArray, states: IntArray, **about: Any) -> PartDraws:
-        """Return draws at each θ, (chain, draw, d), and state, (chain, draw). `about` is as in `draws`."""
-        shape, program = states.shape, self.program
+    def evaluated(self, drawn: Drawn, kept: Any = slice(None)) -> PartDraws:
+        """Return draws with their quantities and parameters.
+
+        Parameters
+        ----------
+        drawn : Drawn
+        kept : index, optional
+            The draws to keep, of both axes. By default all are kept.
+        """
+        thetas, states, program = drawn.thetas[kept], drawn.states[kept], self.program
+        shape, flat = states.shape, np.column_stack([thetas.reshape(states.size, -1), states.ravel()])
+        # Resampled draws repeat one after the other. Each is computed once.
+        new = np.concatenate([[True], (flat[1:] != flat[:-1]).any(axis=1)])[: len(flat)]
+        at = np.cumsum(new) - 1
         with COMPILER:
-            outputs = program.many(thetas.reshape(-1, thetas.shape[-1]), states.ravel(), *self.data.values())
-        log_prior, *values = [np.reshape(v, (*shape, *np.shape(v)[1:])) for v in outputs]
+            outputs = program.many(flat[new, :-1], states.ravel()[new], *self.data.values())
+        log_prior, *values = [np.reshape(v[at], (*shape, *np.shape(v)[1:])) for v in outputs]
         n, graph = len(program.graph.by_size), program.graph
         return PartDraws(
             dict(zip(graph.by_size, values[:n], strict=True)),
             dict(zip(graph.parameters, values[n:], strict=True)),
             log_prior,
-            **about,
+            drawn.khat,
+            drawn.problems,
+            drawn.refitted,
+            drawn.statistics,
+            drawn.log_evidence,
         )
 
 
@@ -446,7 +485,7 @@ def drawn_from_prior(part: Part, data: Mapping[str, Any], draws: int, rng: np.ra
         else:
             thetas.append(value.reshape(1, draws, -1))
     theta = np.concatenate(thetas, axis=-1).astype(float)
-    return CompiledPart.of(part, data).evaluated(theta, states, khat=-np.inf, problems=[])
+    return CompiledPart.of(part, data).evaluated(Drawn(theta, states, -np.inf))
 
 
 def content(value: Any) -> Any:

@@ -19,7 +19,11 @@ from pytensor.tensor.random.type import RandomType
 from ..errors import DataError
 
 TAIL = 3.0
-"""Degrees of freedom of priors whose scale is itself uncertain."""
+"""Degrees of freedom of priors whose scale is itself uncertain.
+
+Such a variable has a tag `heavy_tails`, the names of its location (None for 0) and of its scale. Importance
+sampling gives its proposals tails as heavy.
+"""
 
 Prior = Callable[[str], Any]
 """A prior of one number, a distribution of PyMC or a callable that creates a variable.
@@ -106,7 +110,9 @@ class Slope:
     def __call__(self, name: str) -> Any:
         """Create the variable in the current PyMC model."""
         mean, scale = hyper(f"{name}_mean", self.mean), hyper(f"{name}_scale", self.scale)
-        return pm.StudentT(name, TAIL, mu=mean, sigma=scale)
+        slope = pm.StudentT(name, TAIL, mu=mean, sigma=scale)
+        slope.tag.heavy_tails = f"{name}_mean", f"{name}_scale"
+        return slope
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +199,7 @@ def smooth(name: str, rank: int, scale: float) -> Callable[[Any], Any]:
         signature="(r),()->(r)",
         dims=f"{name}_basis",
     )
-    w.tag.scale_of_smooth = f"{name}_scale"  # importance sampling widens its proposals along such weights
+    w.tag.heavy_tails = None, f"{name}_scale"
     return lambda basis: (basis * w).sum(axis=-1)
 
 

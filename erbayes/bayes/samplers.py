@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, ClassVar, Protocol
@@ -17,7 +17,8 @@ from scipy.linalg import block_diag
 from ..arrays import FloatArray
 from ..errors import DataError
 from .importance import KHAT, Approximation, approximated
-from .parts import COMPILER, CompiledPart, PartDraws, Program
+from .laws import OneOf
+from .parts import COMPILER, CompiledPart, Drawn, Program
 
 RHAT = 1.01
 """Largest R-hat of chains that can be relied on."""
@@ -42,8 +43,8 @@ class Sampler(Protocol):
 
     @property
     def draws(self) -> int: ...
-    def __call__(self, parts: Sequence[CompiledPart], rng: np.random.Generator) -> list[PartDraws]:
-        """Return posterior draws of each part."""
+    def __call__(self, parts: Sequence[OneOf], rng: np.random.Generator) -> list[dict[str, Drawn]]:
+        """Return posterior draws of each law of each part. Laws are objects of `CompiledPart`."""
         ...
 
 
@@ -255,17 +256,18 @@ class NUTS:
                 f"nuts_sampler='{self.nuts_sampler}' is {known}: choose from {', '.join(installed)}"
             )
 
-    def __call__(self, parts: Sequence[CompiledPart], rng: np.random.Generator) -> list[PartDraws]:
-        posteriors = [approximated(part, PILOT_DRAWS, rng) for part in parts]
-        chains, draws = self.sampled(parts, posteriors, rng), []
-        for part, posterior, thetas in zip(parts, posteriors, chains.thetas, strict=True):
+    def __call__(self, parts: Sequence[OneOf], rng: np.random.Generator) -> list[dict[str, Drawn]]:
+        laws = [law for part in parts for law in part.laws.values()]
+        posteriors = [p for law in laws for p in approximated([law], PILOT_DRAWS, rng)]
+        chains, draws = self.sampled(laws, posteriors, rng), []
+        for law, posterior, thetas in zip(laws, posteriors, chains.thetas, strict=True):
             about: dict[str, Any] = {
                 "khat": posterior.khat,
-                "problems": problems_of_chains(thetas, part.coordinates) if self.chains > 1 else [],
+                "problems": problems_of_chains(thetas, law.coordinates) if self.chains > 1 else [],
                 "statistics": chains.statistics,
             }
-            draws.append(part.draws(thetas, posterior.log_evidence, rng, **about))
-        return draws
+            draws.append(law.drawn(thetas, posterior.log_evidence, rng, **about))
+        return by_part(parts, draws)
 
     def sampled(
         self, parts: Sequence[CompiledPart], posteriors: Sequence[Approximation], rng: np.random.Generator
@@ -323,14 +325,19 @@ class Importance:
     draws: int
     chains: int = 1
 
-    def __call__(self, parts: Sequence[CompiledPart], rng: np.random.Generator) -> list[PartDraws]:
-        K = self.draws * self.chains
-        posteriors, draws = [approximated(part, K, rng) for part in parts], []
+    def __call__(self, parts: Sequence[OneOf], rng: np.random.Generator) -> list[dict[str, Drawn]]:
+        K, draws = self.draws * self.chains, []
+        laws = [law for part in parts for law in part.laws.values()]
+        posteriors = [
+            posterior
+            for part in parts
+            for posterior in approximated([*part.laws.values()], K, rng, [*part.probability.values()])
+        ]
         by_nuts: list[FloatArray] = []
         if any(p.khat > KHAT for p in posteriors) and find_spec("nutpie") is not None:
             nuts = NUTS(draws=-(-K // 2), tune=250, chains=2, progressbar=False)
-            by_nuts = nuts.sampled(parts, posteriors, rng).thetas
-        for i, (part, p) in enumerate(zip(parts, posteriors, strict=True)):
+            by_nuts = nuts.sampled(laws, posteriors, rng).thetas
+        for i, (law, p) in enumerate(zip(laws, posteriors, strict=True)):
             unreliable, thetas, problems = p.khat > KHAT, p.thetas, []
             refitted = unreliable and bool(by_nuts)
             if refitted:
@@ -342,5 +349,11 @@ class Importance:
                 ]
             thetas = thetas.reshape(self.chains, self.draws, -1)
             about = {"khat": p.khat, "refitted": refitted, "problems": problems}
-            draws.append(part.draws(thetas, p.log_evidence, rng, **about))
-        return draws
+            draws.append(law.drawn(thetas, p.log_evidence, rng, **about))
+        return by_part(parts, draws)
+
+
+def by_part(parts: Sequence[OneOf], draws: Iterable[Drawn]) -> list[dict[str, Drawn]]:
+    """Return the draws of all laws by part and law."""
+    each = iter(draws)
+    return [{name: next(each) for name in part.laws} for part in parts]
