@@ -603,7 +603,13 @@ class Fit(Posterior):
         tree: xr.DataTree = az.from_dict(filled, coords=labels, dims=dims, attrs=attributes)
         return tree
 
-    def predictive(self, *, draws: int = 500, rng: np.random.Generator | int | None = None) -> xr.DataTree:
+    def predictive(
+        self,
+        *,
+        draws: int = 500,
+        rng: np.random.Generator | int | None = None,
+        random_seed: np.random.Generator | int | None = None,
+    ) -> xr.DataTree:
         """Return the tree with predicted observations added, for prior and posterior predictive checks.
 
         Groups prior_predictive and posterior_predictive have the variables of observed_data. Sizes are
@@ -615,14 +621,19 @@ class Fit(Posterior):
         ----------
         draws : int
             Draws from the prior. Those from the posterior are the draws of the fit.
-        rng : Generator, int or None
-            A generator or its seed. None is a new seed at each call.
+        rng, random_seed : Generator, int or None
+            A generator or its seed, as in `fast`. None is a new seed at each call.
 
         Returns
         -------
         DataTree
+
+        Raises
+        ------
+        DataError
+            Both rng and random_seed.
         """
-        rng, data = generator(rng), self.evidence.data
+        rng, data = _one_seed(rng, random_seed), self.evidence.data
         prior = [drawn_from_prior(part, data, draws, rng) for part in self.model.tied.values()]
         by_size = {k: v for part in prior for k, v in part.by_size.items()}
         prior_factors = factors(self.evidence.entities, data, by_size)

@@ -10,6 +10,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
+from ..errors import need, need_object
 from ..second import Second
 from .contract import LEFT, LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
 from .evidence import Evidence
@@ -224,6 +225,11 @@ class SizeModel:
         the sample. It teaches how many true links there are per common link (`of_truth`). All else is as
         without it (`alone`).
 
+    Raises
+    ------
+    DataError
+        If a part is a class, or lacks its method. If `second` is not counted.
+
     Examples
     --------
     >>> from erbayes.bayes import Leakage, SizeModel, Zeta
@@ -238,6 +244,16 @@ class SizeModel:
     exactness: Part = field(default_factory=Exactness)
     bounded: Part = field(default_factory=Bounded)
     second: Second | None = None
+
+    def __post_init__(self) -> None:
+        for place in ("sizes", "retention", "leakage", "exactness", "bounded"):
+            if place == "leakage" and self.leakage is None:
+                continue
+            method = "log_weights" if place == "sizes" else "given_size"
+            for part in laws(getattr(self, place)).laws.values():
+                need_object(part, method, f"{place} of a SizeModel must have a method {method}")
+        if self.second is not None:
+            need(self.second, Second, "a second clustering is counted by Second.of(prediction, labels, by)")
 
     @property
     def tied(self) -> dict[str, Part]:

@@ -107,7 +107,10 @@ def stack(fits: Mapping[str, Fit], *, rng: np.random.Generator | int | None = No
         raise DataError(f"stacking needs two fits or more, not {len(fits)}")
     first, *others = fits.values()
     if any((fit.sample, fit.evidence.domain) != (first.sample, first.evidence.domain) for fit in others):
-        raise DataError("stacking compares models of one sample, or of one domain: these fits have several")
+        raise DataError(
+            "stacking compares models of one sample, or of one domain: these fits have several. Fit all "
+            "models to one Sample object, such as the `sample` of the first fit"
+        )
     contradicted = [name for name, fit in fits.items() if fit.agreeing < FEWEST_AGREEING]
     if contradicted:
         raise DataError(
