@@ -33,8 +33,12 @@ class Datum:
     dims: tuple[str, ...] = ()
 
 
-BIN, DOUBLING, INTRUSION = "entity_size", "doubling", "intrusion"
-"""Names of the dimensions for bins of entity sizes, doublings of size, and foreign records per record."""
+BIN, DOUBLING, INTRUSION, LEFT = "entity_size", "doubling", "intrusion", "cluster_left"
+"""Names of the dimensions for bins of entity sizes, doublings of size, and foreign records per record.
+
+The last is for clusters of a second clustering that can match an unsampled entity: bins of those without
+guests, and bins of those with guests.
+"""
 
 DATA: dict[str, Datum] = {
     "size": Datum("mean size of an entity in the bin, in records", (BIN,)),
@@ -102,14 +106,17 @@ SECOND_DATA: dict[str, Datum] = {
     "sampled_entities": Datum("distinct sampled entities", (BIN,)),
     "matched": Datum("distinct sampled entities that match one of these clusters", (BIN,)),
     "out_of_reach": Datum("1 if no sampled entity of this size or larger matches a cluster, else 0", (BIN,)),
-    "left": Datum("clusters that can match an unsampled entity", (BIN,)),
-    "left_records": Datum("records of the clusters left", (BIN,)),
-    "left_true": Datum("pairs of records in one cluster left", (BIN,)),
-    "left_common": Datum("those of `left_true` in one predicted cluster", (BIN,)),
-    "left_foreign": Datum("pairs of a record of a cluster left with a foreign one, predicted", (BIN,)),
+    "left": Datum("clusters that can match an unsampled entity", (LEFT,)),
+    "left_records": Datum("records of the clusters left", (LEFT,)),
+    "left_true": Datum("pairs of records in one cluster left", (LEFT,)),
+    "left_common": Datum("those of `left_true` in one predicted cluster", (LEFT,)),
+    "guests": Datum(
+        "sampled entities without a match that have most of their records in one of them", (LEFT,)
+    ),
+    "guest_rate": Datum("distinct sampled entities per record"),
+    "foreign_share": Datum("share of the records of matched clusters that are not of the entity"),
     "pair_difference": Datum(
-        "how matched entities differ from their clusters: logs of the ratios of true links and of kept "
-        "shares, and the difference of foreign links as a share of the predicted",
+        "logs of the ratios of matched entities to their clusters: of true links and of kept shares",
         ("pair",),
     ),
     "pair_error": Datum("standard errors of `pair_difference`", ("pair",)),
@@ -165,6 +172,13 @@ RETURNED: dict[str, dict[str, Quantity]] = {
     "bounded": {"bounded_mean": Quantity("mean of w, as in `bounded_shares`", 1.0)},
 }
 """The quantities that a part must return, by its place in the model."""
+
+BY_SECOND: dict[str, Quantity] = {
+    "stands_left": Quantity("chance that a cluster left stands for an entity", 1.0, (LEFT,)),
+    "stands_true": Quantity("true links of this entity per link of the cluster", dims=(LEFT,)),
+    "stands_kept": Quantity("kept share of this entity per kept share of the cluster", dims=(LEFT,)),
+}
+"""Further quantities of sizes if there is a second clustering."""
 
 
 class Part(Protocol):
@@ -244,12 +258,13 @@ def coords(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the coordinates of a model's dimensions."""
     return {
         BIN: data["size"],
+        LEFT: np.arange(2 * len(data["size"])),
         "sampled_size": data["size"][data["sampled"]],
         DOUBLING: 2 ** np.arange(len(data["doubling_x"])),
         "sampled_doubling": 2 ** data["sampled_doublings"],
         INTRUSION: np.exp2(data["log_intrusion"] + 3),
         "log_share": ["kept", "lost"],
-        "pair": ["true", "kept", "foreign"],
+        "pair": ["true", "kept"],
         "function": np.arange(RANK),
     }
 
@@ -276,7 +291,8 @@ def tensor(value: Any, name: str, part: str) -> Any:
 
 def dimensions(name: str) -> tuple[str, ...]:
     """Return the dimensions of a quantity. If no place needs it, it has one value per bin of size."""
-    return next((place[name].dims for place in RETURNED.values() if name in place), (BIN,))
+    places = (*RETURNED.values(), BY_SECOND)
+    return next((place[name].dims for place in places if name in place), (BIN,))
 
 
 ROUNDING = 1e-9

@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import FloatArray, Seed, generator
 from ..columns import RECORDS, Between, Column, Domain, InDomain, Known, Links
 from ..errors import NotIdentified
-from ..metrics import Metric, pairwise_precision, pairwise_recall
+from ..metrics import Metric, pairwise_recall
 from ..sample import Sample
 from ..uncertain import Draws
 from .fit import Fit, fast
@@ -74,14 +74,9 @@ class Modelled:
         return np.where(draws > 0, draws, np.nan)
 
     def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[str]:
-        """Return the alarms of the fits of these draws (see `Fit.alarms`), if they are about these metrics.
-
-        They are about recall, and about precision too if there is a second clustering.
-        """
+        """Return the alarms of the fits of these draws (see `Fit.alarms`), if a metric is recall."""
         rng, sentences = generator(rng), list[str]()
-        of = [pairwise_recall] if self.model.second is None else [pairwise_recall, pairwise_precision]
-        doubted = {metric.columns for metric in of}
-        places = _places([m for m in metrics if tuple(map(_whole, m.columns)) in doubted])
+        places = _places([m for m in metrics if tuple(map(_whole, m.columns)) == pairwise_recall.columns])
         for place in dict.fromkeys(places):
             fit = self._fit(sample, place, rng)
             sentences += [f"{fit.evidence.where}{alarm}" for alarm in fit.alarms]

@@ -204,6 +204,7 @@ class Evidence:
         if matched is not None:
             of_prediction |= matched.data(sample, grid) | {
                 "sampled_entities": np.bincount(entities.bin, minlength=len(grid.size)),
+                "sampled_foreign": 0.0,
             }
         data = shared | counted | of_prediction
         return cls(units, grid, entities, data, records, predicted, domain, matched, links)

@@ -11,8 +11,6 @@ from ..arrays import FloatArray
 from ..columns import TRUE_LINKS, pairs
 from ..metrics import pairwise_precision, pairwise_recall
 from .laws import OneOf
-from .matched import FEWEST
-from .population import of_clusters
 
 if TYPE_CHECKING:
     from .fit import Fit
@@ -45,12 +43,9 @@ class Unseen:
         data, number, s = fit.evidence.data, fit.population.number, fit.size
         seen = np.isin(np.arange(len(s)), data["sampled"])
         larger = s > fit.evidence.entities.size.max()
-        true, false = number * pairs(s), number * s * fit.by_size["foreign"]
-        all_true, all_false = np.maximum(fit.population.true, 1.0), false.sum(-1) + data["sampled_foreign"]
-        if "stands" in fit.by_size:
-            foreign = of_clusters(fit.by_size, data)[2] / np.maximum(data["left"], 1)
-            all_false = all_false + (fit.population.standing * foreign).sum(-1)
-        all_false = np.maximum(all_false, 1e-300)
+        true, false = number * pairs(s), number * s * fit.by_size.get("foreign", np.zeros(len(s)))
+        all_true = np.maximum(fit.population.true, 1.0)
+        all_false = np.maximum(false.sum(-1) + data["sampled_foreign"], 1e-300)
         return cls(
             true[..., ~seen & ~larger].sum(-1) / all_true,
             true[..., ~seen & larger].sum(-1) / all_true,
@@ -90,30 +85,29 @@ def _prediction(fit: Fit) -> list[str]:
 
 def _second(fit: Fit) -> list[str]:
     """Return sentences about what is taken from the second clustering, if there is one."""
-    matched, e = fit.evidence.matched, fit.evidence.entities
+    matched, e = fit.matched, fit.evidence.entities
     if matched is None:
         return []
     first = (
         f"The second clustering {matched.second.name!r} has {matched.second.count.sum():,.0f} clusters of "
         f"up to {matched.size.max():,.0f} records. "
     )
-    if not matched.used:
-        return [
-            f"{first}Fewer than {FEWEST} of them, of two records or more, match a sampled entity, so that "
-            "nothing is taken from it."
-        ]
+    if fit.truth is None:
+        return [f"{first}{fit.refusal}"]
     share = fit.by_second
-    taken, out_of_reach = _percent(share.sum(-1)), _percent(share @ fit.evidence.data["out_of_reach"])
+    out_of_reach = _percent(share @ fit.truth.evidence.data["out_of_reach"])
+    taken = _percent(share.sum(-1))
     return [
-        f"{first}{e.matched.sum():,} of {len(e.size):,} sampled entities match one: more than half of the "
-        f"records of both are common. {taken} of the true links are taken from its clusters that stand for "
-        f"entities outside the sample, and {out_of_reach} from those larger than any that a sampled entity "
-        "matches."
+        f"{first}{matched.known.sum():,} of {len(e.size):,} sampled entities match one: more than half of "
+        f"the records of both are common. {taken} of the true links are taken from its clusters that stand "
+        f"for entities outside the sample, and {out_of_reach} from those larger than any that a sampled "
+        "entity matches."
     ]
 
 
 def _priors(fit: Fit, level: float) -> list[str]:
     unseen, largest = Unseen.of(fit), fit.evidence.entities.size.max()
+    of_truth = unseen if fit.truth is None else Unseen.of(fit.truth)
     draws = fit.apply([pairwise_precision, pairwise_recall])
     shift = fit.prior_shift(draws)
     ranges = fit.laws([pairwise_precision, pairwise_recall], level).query("not rejected")
@@ -122,8 +116,8 @@ def _priors(fit: Fit, level: float) -> list[str]:
             f"{_percent(unseen.false)} of the false links belong to entities of sizes that no draw has seen"
         ),
         pairwise_recall.name: (
-            f"{_percent(unseen.true_between + unseen.true_larger)} of the true links are expected in "
-            f"entities of sizes that no draw has seen, and {_percent(unseen.true_larger)} in entities "
+            f"{_percent(of_truth.true_between + of_truth.true_larger)} of the true links are expected in "
+            f"entities of sizes that no draw has seen, and {_percent(of_truth.true_larger)} in entities "
             f"of more than {largest:,.0f} records"
         ),
     }

@@ -26,7 +26,6 @@ from ..columns import (
     B3_RECALL_MEAN,
     COMMON_LINKS,
     EXACT,
-    RECORDS,
     TRUE_LINKS,
     ClusterSum,
     Column,
@@ -51,12 +50,13 @@ from ..units import measure
 from .contract import ALL_DATA
 from .evidence import Evidence
 from .explained import explained
-from .joined import Joined, joined
+from .joined import Joined, given, joined
 from .laws import compiled, weighed
 from .likelihood import DIMS, Factor, factors
+from .matched import FEWEST, Matched
 from .model import SizeModel
 from .outcomes import BETWEEN
-from .parts import Drawn, drawn_from_prior
+from .parts import Drawn, PartDraws, drawn_from_prior
 from .population import Completed, completed, of_clusters
 from .posterior import Posterior, Saved
 from .samplers import NUTS, Importance, Sampler, need_draws, problems_of_chains
@@ -97,6 +97,11 @@ class Fit(Posterior):
         Draws of each law of the tied parts, before they are tied.
     untied : dict, stream -> dict
         Quantities by size of the untied parts that were fitted so far.
+    matched : Matched or None
+        The second clustering beside the sampled entities.
+    truth : Fit or None
+        The fit of true entities with the help of a second clustering, given the common links of this fit.
+        None if there is no second clustering, or if too few sampled entities match its clusters.
     """
 
     sample: Sample
@@ -107,6 +112,8 @@ class Fit(Posterior):
     seed: int
     parts: dict[str, dict[str, Drawn]] = field(default_factory=dict)
     untied: dict[int, dict[str, FloatArray]] = field(default_factory=dict)
+    matched: Matched | None = None
+    truth: Fit | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return only the fields. Cached properties are computed anew after unpickling."""
@@ -124,8 +131,12 @@ class Fit(Posterior):
 
     @property
     def log_prior(self) -> Mapping[str, FloatArray]:
-        """Log prior density of the parameters of sizes, retention and leakage, (chain, draw) each."""
-        return self.draws.log_prior
+        """Log prior density of the parameters of sizes, retention and leakage, (chain, draw) each.
+
+        With a second clustering there are those of its sizes and retention too.
+        """
+        truth = {} if self.truth is None else self.truth.log_prior
+        return self.draws.log_prior | {f"{name} by second": v for name, v in truth.items()}
 
     @property
     def khat(self) -> dict[str, float]:
@@ -167,7 +178,7 @@ class Fit(Posterior):
     def exact(self) -> FloatArray:
         """Chance that an entity is exactly predicted, by size, (chain, draw, J)."""
         clean = self._untied("exactness", self.evidence.data, 0)["clean"]
-        return self.by_size["intact"] * np.where(self.by_size["met"] > 0, clean, 1.0)
+        return self.by_size["intact"] * np.where(self.by_size.get("met", 0.0) > 0, clean, 1.0)
 
     def between(self, column: Column) -> FloatArray:
         """Return the mean by size of a column that lies between bounds (`BETWEEN`), (chain, draw, J)."""
@@ -230,22 +241,23 @@ class Fit(Posterior):
                 "that need it, or add its mean among entities of each size to erbayes.bayes.EXPECTED"
             )
         sampled = self.evidence.units.column(column).sum()
-        total, matched = sampled + (self._unsampled * mean).sum(-1), self.evidence.matched
-        if matched is not None:
-            total = total + self.population.standing @ matched.mean(column, self.evidence.grid)
-        return np.asarray(total)
+        return np.asarray(sampled + (self._unsampled * mean).sum(-1))
 
     def _links(self, column: Column) -> FloatArray:
         """Return common or true links of the completed populations, scaled to the known predicted links.
 
         Without false links, common links equal the predicted ones exactly, not up to rounding. If no link is
-        lost, true links equal the common ones.
+        lost, true links equal the common ones. With a second clustering, each common link has as many true
+        links as in the populations of `truth`.
         """
         links, predicted = self.population, self.evidence.predicted_links
         scale = predicted / np.maximum(links.common + links.false, 1e-300)
         common = np.where((links.false == 0) & (links.common > 0), predicted, links.common * scale)
         if column == COMMON_LINKS:
             return common
+        if self.truth is not None:
+            links = self.truth.population
+            return np.asarray(common * links.true / np.maximum(links.common, 1e-300))
         return np.where(links.true == links.common, common, links.true * scale)
 
     @cached_property
@@ -253,9 +265,6 @@ class Fit(Posterior):
         """Unsampled entities of each size, (chain, draw, J). Their records and the sample's add to N."""
         number = self.population.number
         records = self.evidence.records - self.evidence.data["sampled_records"]
-        if self.evidence.matched is not None:
-            of_cluster = self.evidence.matched.mean(RECORDS, self.evidence.grid)
-            records = np.maximum(records - self.population.standing @ of_cluster, 0)
         return np.asarray(number * (records / np.maximum(number @ self.size, 1.0))[..., None])
 
     def identifies(self, metric: Metric) -> bool:
@@ -274,21 +283,39 @@ class Fit(Posterior):
         combinations = list(product(*self.parts.values()))
         if len(combinations) < 2:
             return {}
-        fits, data = {}, self.evidence.data
-        tied = {place: compiled(part, data) for place, part in self.model.tied.items()}
-        of_laws = {
+        of_laws, fits = self._evaluated, {}
+        of_truth = None if self.truth is None else self.truth._evaluated
+        for i, names in enumerate(combinations):
+            rng = np.random.default_rng([self.seed, 1 + len(BETWEEN) + i])
+            chosen = dict(zip(self.parts, names, strict=True))
+            fit = self._under(chosen, of_laws, rng)
+            if self.truth is not None and of_truth is not None:
+                common = fit.total(COMMON_LINKS)
+                fit = replace(fit, truth=self.truth._under(chosen, of_truth, rng, common))
+            fits[", ".join(name for name in names if name)] = fit
+        return fits
+
+    @property
+    def _evaluated(self) -> dict[str, dict[str, PartDraws]]:
+        """Draws of each law of the tied parts, with their quantities by size."""
+        tied = {place: compiled(part, self.evidence.data) for place, part in self.model.tied.items()}
+        return {
             place: {name: tied[place].laws[name].evaluated(d) for name, d in drawn.items()}
             for place, drawn in self.parts.items()
         }
-        for i, names in enumerate(combinations):
-            rng = np.random.default_rng([self.seed, 1 + len(BETWEEN) + i])
-            combination = list(zip(tied, names, strict=True))
-            draws = joined({place: of_laws[place][name] for place, name in combination}, data, rng)
-            parts = {place: {name: self.parts[place][name]} for place, name in combination}
-            population = completed(draws.by_size, data, rng)
-            name = ", ".join(name for name in names if name)
-            fits[name] = replace(self, draws=draws, population=population, parts=parts)
-        return fits
+
+    def _under(
+        self,
+        chosen: Mapping[str, str],
+        of_laws: Mapping[str, Mapping[str, PartDraws]],
+        rng: np.random.Generator,
+        common: FloatArray | None = None,
+    ) -> Fit:
+        """Return the fit under one law for each part, without a second clustering."""
+        of_law = {place: draws[chosen[place]] for place, draws in of_laws.items()}
+        draws, population = _completed(of_law, self.evidence.data, rng, common)
+        parts = {place: {chosen[place]: d[chosen[place]]} for place, d in self.parts.items()}
+        return replace(self, draws=draws, population=population, parts=parts, truth=None)
 
     def laws(
         self, metrics: Wanted = (pairwise_precision, pairwise_recall), level: float = 0.95
@@ -358,7 +385,7 @@ class Fit(Posterior):
             with suppress(NotIdentified):
                 bounds[i] = self.pooled(metric).interval(level)[0]
         table = table.assign(pooled_lower=bounds[:, 0], pooled_upper=bounds[:, 1])
-        if self.evidence.matched is not None:
+        if self.matched is not None:
             table = table.assign(by_second=self.by_second.sum(-1).mean())
         if not self.by_law:
             return table
@@ -415,15 +442,46 @@ class Fit(Posterior):
 
         These clusters stand for entities outside the sample. Without a second clustering the shares are 0.
         """
-        if self.evidence.matched is None:
+        if self.truth is None:
             return np.zeros_like(self.by_size["entities"])
-        (true, _, _), left = of_clusters(self.by_size, self.evidence.data), self.evidence.data["left"]
-        all_links = np.maximum(self.population.true, 1.0)[..., None]
-        return np.asarray(self.population.standing * true / np.maximum(left, 1) / all_links)
+        truth, data = self.truth.population, self.truth.evidence.data
+        (true, _), left = of_clusters(self.truth.by_size, data), data["left"]
+        all_links = np.maximum(truth.true, 1.0)[..., None]
+        shares = truth.standing * true / np.maximum(left, 1) / all_links
+        return np.asarray(shares.reshape(*shares.shape[:-1], 2, -1).sum(-2))
+
+    @property
+    def refusal(self) -> str:
+        """Sentence with the reason why nothing is taken from the second clustering; "" if some is."""
+        if self.matched is None or self.truth is not None:
+            return ""
+        if not self.matched.known.any():
+            return (
+                f"Fewer than {FEWEST} of its clusters, of two records or more, match a sampled entity, so "
+                "that nothing is taken from it."
+            )
+        if not self.matched.used:
+            return (
+                f"Nothing is taken from it: the prediction breaks {self.matched.broken:,} sampled entities, "
+                f"and only {self.matched.mended:,} of them are more complete in a cluster of it."
+            )
+        guests = self.matched.guests[self.matched.size > self.matched.largest].sum()
+        return (
+            f"Nothing is taken from it: {guests:,} sampled entities without a match lie in its clusters of "
+            f"more than {self.matched.largest:,.0f} records, the largest that a sampled entity matches."
+        )
+
+    @property
+    def doubt(self) -> float:
+        """Expected doubt about clusters of the second clustering that are out of reach of the sample."""
+        log_odds = self.draws.parameters.get("fails_out_of_reach", np.array(-np.inf))
+        return float(np.mean(1 / (1 + np.exp(-log_odds))))
 
     @property
     def unseen(self) -> FloatArray:
         """Share of the true links in entities larger than any sampled one, (chain, draw)."""
+        if self.truth is not None:
+            return self.truth.unseen
         size, largest = self.size, self.evidence.entities.size.max()
         links = self.population.number * pairs(size)
         return np.asarray(links[..., size > largest].sum(-1) / np.maximum(self.population.true, 1.0))
@@ -435,12 +493,10 @@ class Fit(Posterior):
         There is one for recall if more than `UNSEEN` of the true links are expected in entities larger than
         any sampled one. It has the range over the laws that the sample does not reject. There is one if as
         many are in clusters of the second clustering that are larger than any that a sampled entity matches.
-        With a second clustering there is one for precision too, whose intervals do not keep their promise.
+        There is one if nothing is taken from the second clustering.
         """
         share, largest = self.unseen.mean(), self.evidence.entities.size.max()
         alarms = self._by_second_alone()
-        if self.evidence.matched is not None:
-            alarms.append(PRECISION_BY_SECOND)
         if share <= UNSEEN:
             return alarms
         sentences = [
@@ -456,18 +512,18 @@ class Fit(Posterior):
         return [" ".join([*sentences, REMEDY]), *alarms]
 
     def _by_second_alone(self) -> list[str]:
-        """Return the alarm about clusters of the second clustering that are larger than any matched one."""
-        matched, data = self.evidence.matched, self.evidence.data
-        if matched is None:
+        """Return the alarm about a second clustering that is refused, or that large entities rest on."""
+        if self.matched is not None and self.refusal:
+            return [f"The second clustering {self.matched.second.name!r} is not used. {self.refusal}"]
+        if self.truth is None or (matched := self.matched) is None:
             return []
-        share = (self.by_second @ data["out_of_reach"]).mean()
+        share = (self.by_second @ self.truth.evidence.data["out_of_reach"]).mean()
         if share <= UNSEEN:
             return []
-        largest = matched.size[matched.cluster[matched.known]].max()
         return [
             f"pairwise-recall rests on the second clustering {matched.second.name!r}: {100 * share:.0f} % of "
-            f"the true links are taken from its clusters of more than {largest:,.0f} records, the largest "
-            f"that a sampled entity matches. {REMEDY}"
+            f"the true links are taken from its clusters of more than {matched.largest:,.0f} records, the "
+            f"largest that a sampled entity matches. {REMEDY}"
         ]
 
     def explain(self, level: float = 0.95) -> str:
@@ -513,6 +569,13 @@ class Fit(Posterior):
                 "sizes is wrong, or the prediction is not the population that was sampled"
             )
             return problems
+        if self.truth is not None:
+            problems += [f"by second: {problem}" for problem in self.truth.draws.problems]
+            if (agreeing := self.truth.draws.agreeing) < FEWEST_AGREEING:
+                problems.append(
+                    "few draws with the second clustering agree with the common links that the sample "
+                    f"expects ({agreeing:.0f} effective ones): look at recall without it"
+                )
         key = self.apply([pairwise_precision, pairwise_recall])
         if len(key.values) > 1:
             problems += problems_of_chains(key.values, list(key.names))
@@ -667,6 +730,8 @@ class Fit(Posterior):
         return Saved.load(path)
 
 
+REFUSED = 0.5
+"""Doubt about clusters out of reach above which nothing is taken from a second clustering."""
 FEWEST_AGREEING = 100.0
 """Fewest effective combinations of draws that must agree with the known number of predicted links."""
 REJECTED = -4.6
@@ -676,11 +741,6 @@ REMEDY = (
     "their size, such as its root (BySize(numpy.sqrt))."
 )
 """The remedy if the sample lacks the largest entities."""
-PRECISION_BY_SECOND = (
-    "pairwise-precision by a size model with a second clustering held the truth in .65 of samples, not in "
-    ".95: take precision from SizeModel() alone."
-)
-"""The alarm for precision if there is a second clustering."""
 UNSEEN = 0.25
 """Largest share of the true links in entities beyond the sampled sizes for which there is no alarm."""
 COMPLETED = (COMMON_LINKS, TRUE_LINKS)
@@ -867,13 +927,14 @@ def _fitted(
     need_draws(sampler.draws)
     model = SizeModel() if model is None else model
     need_object(model, "tied", "a model is an object such as SizeModel()")
-    evidence = Evidence.of(sample, domain, links, model.second)
-    tied = {place: compiled(part, evidence.data) for place, part in model.tied.items()}
-    parts = dict(zip(tied, sampler([*tied.values()], rng), strict=True))
-    mixed = {place: weighed(place, tied[place], of_laws, rng) for place, of_laws in parts.items()}
-    draws = joined(mixed, evidence.data, rng)
-    population = completed(draws.by_size, evidence.data, rng)
-    fit = Fit(sample, model, evidence, draws, population, int(rng.integers(2**31)), parts)
+    evidence = Evidence.of(sample, domain, links)
+    beside = None if model.second is None else Evidence.of(sample, domain, links, model.second)
+    fit = _drawn(sample, model.alone, evidence, sampler, rng)
+    if beside is not None and beside.matched is not None:
+        fit = replace(fit, matched=beside.matched)
+        if beside.matched.used:
+            truth = _drawn(sample, model.of_truth, beside, sampler, rng, fit.total(COMMON_LINKS))
+            fit = replace(fit, truth=truth if truth.doubt < REFUSED else None)
     if links_out_of_reach(evidence.units) < 0.1:
         out = (
             out_of_balance(sample)
@@ -886,3 +947,37 @@ def _fitted(
     if problems:
         warnings.warn(evidence.where + "; ".join(problems), NotConverged, stacklevel=3)
     return fit
+
+
+def _drawn(
+    sample: Sample,
+    model: SizeModel,
+    evidence: Evidence,
+    sampler: Sampler,
+    rng: np.random.Generator,
+    common: FloatArray | None = None,
+) -> Fit:
+    """Draw the parts of a model, and join them by the predicted links, or by draws of the common ones."""
+    if common is not None:
+        data = evidence.data | {"predicted_links": max(float(np.median(common)), 0.5)}
+        evidence = replace(evidence, data=data, predicted_links=data["predicted_links"])
+    tied = {place: compiled(part, evidence.data) for place, part in model.tied.items()}
+    parts = dict(zip(tied, sampler([*tied.values()], rng), strict=True))
+    mixed = {place: weighed(place, tied[place], of_laws, rng) for place, of_laws in parts.items()}
+    draws, population = _completed(mixed, evidence.data, rng, common)
+    return Fit(sample, model, evidence, draws, population, int(rng.integers(2**31)), parts)
+
+
+def _completed(
+    parts: Mapping[str, PartDraws],
+    data: Mapping[str, Any],
+    rng: np.random.Generator,
+    common: FloatArray | None,
+) -> tuple[Joined, Completed]:
+    """Join draws of parts, and complete a population for each joint draw."""
+    if common is None:
+        draws = joined(parts, data, rng)
+    else:
+        draws = given(parts, common, data, rng)
+        data = {**data, "predicted_links": np.maximum(common, 0.5)}
+    return draws, completed(draws.by_size, data, rng)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, IntArray
 from ..errors import DataError
 from .importance import resampled, smoothed
 from .parts import PartDraws
@@ -17,6 +17,8 @@ from .population import Links, log_density_of_total, unsampled
 
 PARTNERS = 4
 """Number of random partners of each draw of the first part, of which one is chosen."""
+CANDIDATES = 2000
+"""Number of combinations of draws, of which one is chosen for each number of common links."""
 TIED = ("entities", "kept", "kept_square", "foreign", "foreign_square")
 """Quantities by size on which the number of predicted links depends."""
 
@@ -84,22 +86,88 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
     DataError
         Two parts with a quantity or a parameter of the same name.
     """
+    partners, links = _combined(parts, data, rng)
+    log_w = log_density_of_total(links, np.log, np.log(data["predicted_links"]))
+    w, _ = smoothed(log_w.ravel())
+    C, K = log_w.shape[:2]
+    pairs = np.stack([resampled(of_chain / of_chain.sum(), K, rng) for of_chain in w.reshape(C, -1)])
+    log_evidence = float(logsumexp(log_w) - np.log(log_w.size))
+    return _chosen(parts, partners, pairs, w, log_evidence)
+
+
+def given(
+    parts: Mapping[str, PartDraws], total: FloatArray, data: Mapping[str, Any], rng: np.random.Generator
+) -> Joined:
+    """Join the draws of independent parts, given a number of predicted links for each joint draw.
+
+    The numbers are draws from another posterior, on which these parts have no influence. So the joint
+    distribution is a cut (Plummer 2015, Statistics and Computing 25, 37-43). For each number one of
+    `CANDIDATES` random combinations is chosen, with the density of the number as weight.
+
+    Parameters
+    ----------
+    parts, data, rng
+        As for `joined`.
+    total : float array, (chain, draw)
+        Numbers of predicted links.
+
+    Returns
+    -------
+    Joined
+        The agreeing draws and the evidence are those for the median number.
+    """
+    partners, links = _combined(parts, data, rng)
+    C, every = len(total), links.predicted[0].size
+    log_total = np.log(np.maximum(total, 0.5))
+
+    def log_density(candidates: IntArray, chain: int, log_total: FloatArray) -> FloatArray:
+        mean, spread = (
+            v[chain].ravel()[candidates] for v in (np.log(links.predicted), links.relative_variance)
+        )
+        return np.asarray(-0.5 * (log_total[:, None] - mean) ** 2 / spread - 0.5 * np.log(spread))
+
+    pairs = np.empty(total.shape, dtype=np.int64)
+    for chain in range(C):
+        candidates = rng.choice(every, min(CANDIDATES, every), replace=False)
+        log_w = log_density(candidates, chain, log_total[chain])
+        # The largest of log weights plus Gumbel noise is a draw with these weights.
+        pairs[chain] = candidates[np.argmax(log_w + rng.gumbel(size=log_w.shape), axis=1)]
+    median = np.median(log_total, keepdims=True).ravel()
+    log_w = np.concatenate([log_density(np.arange(every), chain, median)[0] for chain in range(C)])
+    log_evidence = float(logsumexp(log_w) - np.log(len(log_w)))
+    return _chosen(parts, partners, pairs, smoothed(log_w)[0], log_evidence)
+
+
+def _combined(
+    parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator
+) -> tuple[IntArray, Links]:
+    """Combine each draw of the first part with random partners from the same chain of the other parts.
+
+    Return the partners, (partner, other part, chain, draw), and the links of all combinations,
+    (chain, draw, partner).
+    """
     _refuse_common_names(parts)
     first, *others = parts.values()
     C, K = next(iter(first.by_size.values())).shape[:2]
     chain, draw = np.arange(C)[:, None], np.broadcast_to(np.arange(K), (C, K))
-    rest = unsampled(first.by_size["entities"], data, first.by_size.get("stands"))
+    rest = unsampled(first.by_size, data)
     tied = {k: (i, v) for i, p in enumerate(others) for k, v in p.by_size.items() if k in TIED}
     partners = rng.permuted(np.broadcast_to(draw, (PARTNERS, len(others), C, K)), axis=-1)
-    log_w = np.empty((C, K, PARTNERS))
-    for j, partner in enumerate(partners):
+    links = []
+    for partner in partners:
         partners_by_size = {k: v[chain, partner[i]] for k, (i, v) in tied.items()}
-        links = Links.of(rest, first.by_size | partners_by_size, data)
-        log_w[..., j] = log_density_of_total(links, np.log, np.log(data["predicted_links"]))
-    w, _ = smoothed(log_w.ravel())
-    pairs = np.stack([resampled(of_chain / of_chain.sum(), K, rng) for of_chain in w.reshape(C, -1)])
-    of_first, choice = np.divmod(pairs, PARTNERS)
-    draws = [of_first, *(partners[choice, i, chain, of_first] for i in range(len(others)))]
+        links.append(Links.of(rest, first.by_size | partners_by_size, data))
+    stacked = (np.stack([getattr(of, f.name) for of in links], axis=-1) for f in fields(Links))
+    return partners, Links(*stacked)
+
+
+def _chosen(
+    parts: Mapping[str, PartDraws], partners: IntArray, pairs: IntArray, w: FloatArray, log_evidence: float
+) -> Joined:
+    """Return the combinations at positions `pairs`, (chain, draw). `w` are the weights of all."""
+    of_first, choice = np.divmod(pairs, len(partners))
+    chain, first = np.arange(len(pairs))[:, None], next(iter(parts.values()))
+    draws = [of_first, *(partners[choice, i, chain, of_first] for i in range(len(parts) - 1))]
     chosen = list(zip(parts.items(), draws, strict=True))
 
     def joint(field: str) -> dict[str, FloatArray]:
@@ -117,7 +185,7 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
         float(1 / (w**2).sum()),
         [name for name, p in parts.items() if p.refitted],
         problems,
-        sum(p.log_evidence for p in parts.values()) + float(logsumexp(log_w) - np.log(log_w.size)),
+        sum(p.log_evidence for p in parts.values()) + log_evidence,
     )
 
 

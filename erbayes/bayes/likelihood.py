@@ -222,7 +222,6 @@ def factors(
     e, bins, rest = entities, entities.bin, ~entities.matched
     several, met = np.flatnonzero(e.several & rest), np.flatnonzero((e.foreign > 0) & rest)
     broken, modelled = np.flatnonzero(e.broken & (e.size > 2) & rest), np.flatnonzero(rest)
-    intrusion = nearest(np.exp2(data["log_intrusion"] + 3), e.rate[met])
     anyone, number = np.arange(len(bins)), by_size["entities"]
     all_factors: dict[str, Factor] = {
         "size": Size(
@@ -240,15 +239,14 @@ def factors(
             by_size["share_mean"][..., bins[broken]],
             by_size["share_precision"][..., bins[broken]],
         ),
-        "met": Event(modelled, (e.foreign > 0)[rest].astype(int), by_size["met"][..., bins[rest]]),
-        "rate": Rate(
-            met,
-            data["in_doubling"][bins[met]],
-            intrusion,
-            by_size["intrusion_chance"],
-            data["intrusion_value"],
-        ),
     }
+    if "met" in by_size:
+        intrusion = nearest(np.exp2(data["log_intrusion"] + 3), e.rate[met])
+        row, chance = data["in_doubling"][bins[met]], by_size["intrusion_chance"]
+        all_factors |= {
+            "met": Event(modelled, (e.foreign > 0)[rest].astype(int), by_size["met"][..., bins[rest]]),
+            "rate": Rate(met, row, intrusion, chance, data["intrusion_value"]),
+        }
     if "stands" in by_size:
         chance = data["second"] * by_size["stands"] / number
         all_factors["matched"] = Event(anyone, e.matched.astype(int), chance[..., bins])

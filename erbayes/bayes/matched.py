@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from ..columns import COMMON_LINKS, PREDICTED_LINKS, TRUE_LINKS, Column, pairs
+from ..columns import COMMON_LINKS, LARGEST_PIECE, TRUE_LINKS, Column, pairs
+from ..design import SelectedBySize
 from ..errors import DataError
 from ..sample import Sample
 from ..second import Second
@@ -40,6 +41,11 @@ class Matched:
     left : bool array, (clusters,)
         True for clusters that can match an unsampled entity. The others match a sampled one, or sampled ones
         have half of their records. After a scan an element stands for `Second.count` clusters.
+    guests : int array, (clusters,)
+        Sampled entities that match no cluster and have more than half of their records in this one.
+    broken, mended : int
+        Sampled entities that the prediction breaks, and those of them whose cluster has more of their records
+        than any predicted cluster.
     """
 
     second: Second
@@ -47,6 +53,9 @@ class Matched:
     cluster: IntArray
     common: FloatArray
     left: BoolArray
+    guests: IntArray
+    broken: int
+    mended: int
 
     @classmethod
     def of(cls, sample: Sample, second: Second) -> Matched:
@@ -76,30 +85,34 @@ class Matched:
         of_entity[entity[matches]], in_both[entity[matches]] = cluster[matches], common[matches]
         left = np.bincount(cluster, common, len(size)) < size / 2
         left[cluster[matches]] = False
+        guest = (2 * common > sample.units.size[entity]) & (of_entity[entity] < 0)
+        guests = np.bincount(cluster[guest], minlength=len(size))
         if np.sum(size[cluster[matches]] > 1) < FEWEST:
             of_entity, left = np.full(len(position), -1), np.zeros(len(size), dtype=bool)
-        return cls(second, size, of_entity, in_both, left)
+        broken = sample.units.column(COMMON_LINKS) < pairs(sample.units.size)
+        mended = broken & (in_both > sample.units.column(LARGEST_PIECE))
+        return cls(second, size, of_entity, in_both, left, guests, int(broken.sum()), int(mended.sum()))
 
     @property
     def used(self) -> bool:
-        """False if so few sampled entities match that no cluster stands for any."""
-        return bool(self.known.any())
+        """False if few sampled entities match, or if it mends less than half of those that are broken."""
+        return bool(self.known.any()) and 2 * self.mended >= self.broken
+
+    @property
+    def largest(self) -> float:
+        """Records of the largest cluster that a sampled entity matches."""
+        return float(self.size[self.cluster[self.known]].max())
 
     @property
     def known(self) -> BoolArray:
         """True for sampled entities that match a cluster, (u,)."""
         return np.asarray(self.cluster >= 0)
 
-    def mean(self, column: Column, grid: SizeGrid) -> FloatArray:
-        """Return the mean of a column among the clusters left of each size, (J,); 0 if there are none."""
-        return self._total(self.second.whole.column(column), grid) / np.maximum(self._left(grid), 1)
-
-    def _left(self, grid: SizeGrid) -> FloatArray:
-        return self._total(np.ones(len(self.size)), grid)
-
     def _total(self, values: FloatArray, grid: SizeGrid) -> FloatArray:
-        """Return the sum of values of the clusters left of each size, (J,)."""
-        return self._sum(values * self.left, grid)
+        """Return the sum of values of the clusters left, (2 J,): by size without guests, and with guests."""
+        return np.concatenate(
+            [self._sum(values * self.left * some, grid) for some in (self.guests == 0, self.guests > 0)]
+        )
 
     def _sum(self, values: FloatArray, grid: SizeGrid) -> FloatArray:
         return np.bincount(grid.bin(self.size), values * self.second.count, len(grid.size)).astype(float)
@@ -107,24 +120,29 @@ class Matched:
     def data(self, sample: Sample, grid: SizeGrid) -> dict[str, Any]:
         """Count the data of `contract.SECOND_DATA`, except of the entities."""
         whole, bins, J = self.second.whole, grid.bin(self.size), len(grid.size)
-        common = whole.column(COMMON_LINKS)
-        foreign = 2 * (whole.column(PREDICTED_LINKS) - common)
         difference, error = self._differences(sample)
         return {
             "second": self.used * self._sum(np.ones(len(bins)), grid),
             "second_records": self.used * self._sum(self.size, grid),
             "out_of_reach": (np.arange(J) > bins[self.cluster[self.known]].max(initial=-1)).astype(float),
-            "left": self._left(grid),
+            "left": self._total(np.ones(len(bins)), grid),
             "left_records": self._total(self.size, grid),
+            "guests": self._total(self.guests.astype(float), grid),
+            "guest_rate": len(self.cluster) / (self.size @ self.second.count),
+            "foreign_share": self._foreign(),
             "left_true": self._total(whole.column(TRUE_LINKS), grid),
-            "left_common": self._total(common, grid),
-            "left_foreign": self._total(foreign, grid),
+            "left_common": self._total(whole.column(COMMON_LINKS), grid),
             "matched": np.bincount(bins[self.cluster[self.known]], minlength=J),
             "pair_difference": difference,
             "pair_error": error,
             "pair_change": self._change(sample),
             "pair_centre": self._centre(sample),
         }
+
+    def _foreign(self) -> float:
+        """Return the share of records of matched clusters that are foreign, one of two more imagined."""
+        records = self.size[self.cluster[self.known]]
+        return float((1 + np.sum(records - self.common[self.known])) / (2 + records.sum()))
 
     def _change(self, sample: Sample) -> float:
         """Return the share of records by which matched entities and clusters differ, one more imagined."""
@@ -139,27 +157,24 @@ class Matched:
         return float(weight @ np.log2(records) / weight.sum()) if len(records) else 0.0
 
     def _differences(self, sample: Sample) -> tuple[FloatArray, FloatArray]:
-        """Return how matched entities differ from their clusters, with standard errors, (3,) each.
+        """Return how matched entities differ from their clusters, with standard errors, (2,) each.
 
-        The differences are logs of the ratios of true links and of kept shares, and the difference of the
-        foreign links as a share of the predicted ones. Standard errors are those of the jackknife over pairs.
+        The differences are logs of the ratios of true links and of kept shares. Standard errors are those of
+        the jackknife over pairs.
         """
-        units, whole = sample.units, self.second.whole
-        design: Any = sample.design
-        known, pairs_of = self.known, self.cluster[self.known]
-        weight = 1 / design.selection(units.size, units)[known]
-
-        def both(column: Column) -> tuple[FloatArray, FloatArray]:
-            return weight * units.column(column)[known], weight * whole.column(column)[pairs_of]
-
-        (true, s_true), (common, s_common) = both(TRUE_LINKS), both(COMMON_LINKS)
-        predicted, s_predicted = both(PREDICTED_LINKS)
+        true, common = self._both(TRUE_LINKS, sample), self._both(COMMON_LINKS, sample)
         found = (
-            _jackknifed(lambda t, s: np.log(t / s), true, s_true),
-            _jackknifed(lambda t, s, c, d: np.log(c / t * s / d), true, s_true, common, s_common),
-            _jackknifed(lambda o, c, p: (o - c) / p, predicted - common, s_predicted - s_common, s_predicted),
+            _jackknifed(lambda t, s: np.log(t / s), *true),
+            _jackknifed(lambda t, s, c, d: np.log(c / t * s / d), *true, *common),
         )
         return np.array([value for value, _ in found]), np.array([error for _, error in found])
+
+    def _both(self, column: Column, sample: Sample) -> tuple[FloatArray, FloatArray]:
+        """Return a column of matched entities and of their clusters, over the chances of the entities."""
+        units, design = sample.units, cast(SelectedBySize, sample.design)
+        of_entity, of_cluster = units.column(column), self.second.whole.column(column)
+        weight = 1 / design.selection(units.size, units)[self.known]
+        return weight * of_entity[self.known], weight * of_cluster[self.cluster[self.known]]
 
 
 def _jackknifed(formula: Callable[..., Any], *terms: FloatArray) -> tuple[float, float]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
 from ..errors import need, need_object
 from ..second import Second
-from .contract import LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
+from .contract import LEFT, LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
 from .evidence import Evidence
 from .laws import OneOf, laws
 from .outcomes import Bounded, Exactness, Leakage, Retention, Threshold, curve
@@ -56,17 +57,21 @@ class WithSecond:
         P(stands) = 1/(1 + e^(h(s)))
 
     h is a line in log2 s plus a smooth function. Single records have an h of their own. The sampled entities
-    that match a cluster show h. No sampled entity shows whether clusters larger than any that is matched
-    stand: their probability is lower by a share of its own, the doubt.
+    that match a cluster show h. None matches a cluster larger than all that are matched. The probability of
+    such clusters is lower by a share of its own, the doubt.
+
+    A cluster that stands for no entity is a crowd of many entities, or a few large ones. A sampled entity
+    without a match is a guest of the cluster that has more than half of its records. The number of guests of
+    a cluster of s records is Poisson. Its mean is r s in a crowd, and r φ s in other clusters. r is the
+    number of sampled entities per record, and φ the share of foreign records in clusters that stand.
 
     The other records are a share ε of all. A share 1 - ε of them lies in entities of the sizes of predicted
     clusters, and a share ε in entities whose sizes follow a family. So the family holds alone if no cluster
     stands for an entity.
 
-    An entity differs from the cluster that stands for it. Three differences describe its links: logs of the
-    ratios of true links and of kept shares, and the difference of foreign links as a share of the predicted.
-    Their means are known from matched pairs, with the error of the jackknife. They may change with size,
-    faster if entities and clusters differ by more records.
+    An entity differs from the cluster that stands for it. Logs of the ratios of true links and of kept shares
+    describe this. Their means are known from matched pairs, with the error of the jackknife. They may change
+    with size, faster if entities and clusters differ by more records.
 
     Parameters
     ----------
@@ -82,9 +87,13 @@ class WithSecond:
     doubt : Prior
         Logit of the doubt.
     difference : Prior
-        Each of the three mean differences.
+        Each of the two mean log ratios.
     change : Prior
-        Change of each difference per doubling of size, if pairs differ by all of their records.
+        Change of each log ratio per doubling of size, if pairs differ by all of their records.
+    foreign : Prior
+        Logit of φ, less that among matched pairs.
+    crowd : Prior
+        Logit of the share of crowds among clusters that stand for no entity.
     """
 
     family: SizeFamily
@@ -95,6 +104,8 @@ class WithSecond:
     doubt: Prior = Level(-2.0, 3.0)
     difference: Prior = Slope(0.0, 0.1)
     change: Prior = Slope(0.0, 0.3)
+    foreign: Prior = Level(0.0, 1.0)
+    crowd: Prior = Level(-2.0, 2.0)
 
     @property
     def title(self) -> str:
@@ -119,22 +130,47 @@ class WithSecond:
         counts("drawn_sizes", data["draws"], log_p, data["drawn"], dims="entity_size")
         chance = (standing / entities).clip(1e-12, 1 - 1e-12)
         pm.Binomial("matched_entities", data["sampled_entities"], chance, observed=data["matched"])
-        names = ("true", "kept", "foreign")
+        names = ("true", "kept")
         at_pairs = [variable(self.difference, f"pair_{name}") for name in names]
         mean, error = pt.stack(at_pairs), data["pair_error"]
         pm.Normal("pair_differences", mean, error, observed=data["pair_difference"])
         doublings = data["pair_change"] * (data["x"] - data["pair_centre"])
-        true, kept, foreign = (
+        true, kept = (
             level + variable(self.change, f"pair_{name}_slope") * doublings
             for name, level in zip(names, at_pairs, strict=True)
         )
         return {
             "entities": entities,
             "stands": stands,
-            "stands_true": pt.exp(true),
-            "stands_kept": pt.exp(kept),
-            "stands_foreign": foreign,
+            "stands_left": self._left(data, stands),
+            "stands_true": pt.tile(pt.exp(true), 2),
+            "stands_kept": pt.tile(pt.exp(kept), 2),
         }
+
+    def _left(self, data: Mapping[str, Any], stands: Any) -> Any:
+        """Add guests to the likelihood, and return the chance that each cluster left stands, (2 J,)."""
+        share = data["foreign_share"]
+        odds = variable(self.foreign, "foreign_log_odds") + pt.log(share) - pt.log1p(-share)
+        crowd = variable(self.crowd, "crowd_log_odds")
+        log_chance = pt.log(pt.tile(stands, 2).clip(1e-9, 1 - 1e-9))
+        expected = data["guest_rate"] * pt.tile(data["size"], 2)
+
+        def log_densities(
+            guests: Any, left: Any, log_chance: Any, expected: Any, odds: Any, crowd: Any
+        ) -> Any:
+            """Return log densities of guests, of a cluster that stands and of one that does not."""
+            guests = guests / pt.clip(left, 1, np.inf)
+            if_stands = -guests * pt.softplus(-odds) - expected * pm.math.sigmoid(odds)
+            if_not = pt.logaddexp(if_stands - pt.softplus(crowd), -expected - pt.softplus(-crowd))
+            return log_chance + if_stands, pt.log1p(-pt.exp(log_chance)) + if_not
+
+        def logp(guests: Any, left: Any, *of_model: Any) -> Any:
+            return left * pt.logaddexp(*log_densities(guests, left, *of_model))
+
+        of_model = (data["left"], log_chance, expected, odds, crowd)
+        pm.CustomDist("sampled_guests", *of_model, logp=logp, observed=data["guests"], dims=LEFT)
+        stand, fail = log_densities(data["guests"], *of_model)
+        return pt.exp(stand - pt.logaddexp(stand, fail))
 
 
 SIZES = OneOf(
@@ -180,14 +216,14 @@ class SizeModel:
     retention, leakage, exactness : Part
         Links that an entity keeps, foreign records that it meets, and whether it is exactly predicted. They
         are `Retention`, `Leakage` and `Exactness`, or parts of your own with the same quantities
-        (`contract.RETURNED`).
+        (`contract.RETURNED`). If leakage is None, no unsampled entity meets a foreign record.
     bounded : Part
         Columns that lie between bounds if an entity errs: pieces, B³ precision and others of
         `outcomes.BETWEEN`.
     second : Second, optional
         A second clustering of the same records, counted by `Second.of` with the prediction and the labels of
-        the sample. Its clusters stand for entities with a chance that the sample teaches (`WithSecond`). The
-        other parts then describe the entities for which none stands.
+        the sample. It teaches how many true links there are per common link (`of_truth`). All else is as
+        without it (`alone`).
 
     Raises
     ------
@@ -204,13 +240,15 @@ class SizeModel:
 
     sizes: SizeFamily | OneOf = field(default_factory=lambda: SIZES)
     retention: Part = field(default_factory=lambda: RETENTION)
-    leakage: Part = field(default_factory=Leakage)
+    leakage: Part | None = field(default_factory=Leakage)
     exactness: Part = field(default_factory=Exactness)
     bounded: Part = field(default_factory=Bounded)
     second: Second | None = None
 
     def __post_init__(self) -> None:
         for place in ("sizes", "retention", "leakage", "exactness", "bounded"):
+            if place == "leakage" and self.leakage is None:
+                continue
             method = "log_weights" if place == "sizes" else "given_size"
             for part in laws(getattr(self, place)).laws.values():
                 need_object(part, method, f"{place} of a SizeModel must have a method {method}")
@@ -220,9 +258,23 @@ class SizeModel:
     @property
     def tied(self) -> dict[str, Part]:
         """Return the parts that the known number of predicted links ties. Without it they are independent."""
-        return {
-            place: self._placed(place, getattr(self, place)) for place in ("sizes", "retention", "leakage")
-        }
+        places = ("sizes", "retention", *(["leakage"] if self.leakage is not None else []))
+        return {place: self._placed(place, getattr(self, place)) for place in places}
+
+    @property
+    def alone(self) -> SizeModel:
+        """Return the model without the second clustering."""
+        return replace(self, second=None)
+
+    @property
+    def of_truth(self) -> SizeModel:
+        """Return the model of the true links per common link.
+
+        A cluster of the second clustering stands for an entity with a chance that the sample teaches
+        (`WithSecond`). Sizes and retention of the other entities are those of the sampled entities that match
+        no cluster. The common links of all add up to those of `alone`, on which this model has no influence.
+        """
+        return replace(self, leakage=None)
 
     def _placed(self, place: str, part: Any) -> Part:
         """Return a part in its place. If it follows one of several laws, each is in that place."""
@@ -243,7 +295,7 @@ class SizeModel:
         with COMPILER, pm.Model(coords=coords(evidence.data), model=None) as model:
             data = as_pymc(evidence.data)
             by_size = {k: v for part in self.tied.values() for k, v in part.given_size(data).items()}
-            rest = unsampled(by_size["entities"], data, by_size.get("stands"))
+            rest = unsampled(by_size, data)
             links = Links.of(rest, by_size, data)
             pm.Normal(
                 "log_predicted_links",

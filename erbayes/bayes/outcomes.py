@@ -584,7 +584,12 @@ def _n_log_n(s: FloatArray) -> FloatArray:
 
 
 _broken = partial(Between, lambda e: e.broken, lambda fit: 1 - fit.by_size["intact"], lambda s: s - 2)
-_met = partial(Between, lambda e: e.foreign > 0, lambda fit: fit.by_size["met"], lambda s: s)
+_met = partial(
+    Between,
+    lambda e: e.foreign > 0,
+    lambda fit: fit.by_size.get("met", 0 * fit.by_size["intact"]),
+    lambda s: s,
+)
 BETWEEN: dict[Column, Between] = {
     PIECES: _broken(np.ones_like, lambda s: 2 + 0 * s, lambda s: s),
     LARGEST_PIECE: _broken(lambda s: s, np.ones_like, lambda s: s - 1),

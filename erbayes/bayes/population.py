@@ -52,15 +52,15 @@ class Links:
         own = cls._of_rest(rest, by_size, data)
         if "stands" not in by_size:
             return own
-        p, (true, common, foreign) = by_size["stands"], of_clusters(by_size, data)
+        p, (true, common) = by_size["stands_left"], of_clusters(by_size, data)
         spread = p * (1 - p) / data["left"].clip(1, np.inf)
         return cls(
             own.true + (p * true).sum(-1),
             own.common + (p * common).sum(-1),
-            own.false + (p * foreign).sum(-1) / 2,
+            own.false,
             own.common_variance + (spread * common**2).sum(-1),
-            own.false_variance + (spread * foreign**2).sum(-1) / 4,
-            own.covariance + (spread * common * foreign).sum(-1) / 2,
+            own.false_variance,
+            own.covariance,
             own.kept_variance,
         )
 
@@ -68,7 +68,7 @@ class Links:
     def _of_rest(cls, rest: Any, by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Links:
         s = data["size"]
         c2, kept, square = s * (s - 1) / 2, by_size["kept"], by_size["kept_square"]
-        foreign, foreign_square = by_size["foreign"], by_size["foreign_square"]
+        foreign, foreign_square = (by_size.get(name, 0.0) for name in ("foreign", "foreign_square"))
         return cls(
             (rest * c2).sum(-1) + data["sampled_true_links"],
             (rest * c2 * kept).sum(-1) + data["sampled_common_links"],
@@ -106,30 +106,29 @@ def chance_undrawn(entities: Any, data: Mapping[str, Any]) -> Any:
     return repeats * (1 - p.clip(0, 1)) ** n + (1 - repeats) * (1 - n * p).clip(0, 1)
 
 
-def of_clusters(by_size: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    """Return true, common and foreign links of the clusters left, by size, (..., J).
+def of_clusters(by_size: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return true and common links of the clusters left, (..., 2 J).
 
     They are those that entities would have in their place (see `model.WithSecond`).
     """
     true = data["left_true"] * by_size["stands_true"]
     kept = (data["left_common"] / data["left_true"].clip(1, np.inf) * by_size["stands_kept"]).clip(0, 1)
-    predicted = 2 * data["left_common"] + data["left_foreign"]
-    return true, true * kept, (data["left_foreign"] + by_size["stands_foreign"] * predicted).clip(0, np.inf)
+    return true, true * kept
 
 
-def unsampled(entities: Any, data: Mapping[str, Any], stands: Any = None) -> Any:
+def unsampled(by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
     """Return the expected number of entities outside the sample, by size, (..., J).
 
     It is M_s (1 - π_s). M_s is the expected number of entities of size s, and π_s the chance that the design
     draws one of them. The numbers are scaled so that their records and the sample's add to N.
 
-    With a second clustering, `stands` is the chance that one of its clusters of each size stands for an
-    entity, (..., J). Entities and records of such clusters are then left out.
+    Entities for which a cluster of a second clustering stands are left out, with their records.
     """
+    entities = by_size["entities"]
     rest, records = entities * chance_undrawn(entities, data), data["records"] - data["sampled_records"]
-    if stands is not None:
-        rest = rest * (1 - data["second"] * stands / entities).clip(0, 1)
-        records = (records - (stands * data["left_records"]).sum(-1)).clip(0, np.inf)
+    if "stands" in by_size:
+        rest = rest * (1 - data["second"] * by_size["stands"] / entities).clip(0, 1)
+        records = (records - (by_size["stands_left"] * data["left_records"]).sum(-1)).clip(0, np.inf)
     return rest * (records / ((rest * data["size"]).sum(-1) + 1e-200))[..., None]
 
 
@@ -147,8 +146,8 @@ class Completed:
     ----------
     number : float array, (..., J)
         Unsampled entities of each size, without those for which a cluster of the second clustering stands.
-    standing : float array, (..., J)
-        Clusters of the second clustering that stand for unsampled entities, by size.
+    standing : float array, (..., 2 J)
+        Clusters of the second clustering that stand for unsampled entities, by size without guests and with.
     true, common, false : float arrays, (...)
         Number of true links, of common links, and of false predicted links.
     """
@@ -186,21 +185,22 @@ def completed(
     -------
     Completed
     """
-    s, expected = data["size"], unsampled(by_size["entities"], data, by_size.get("stands"))
+    s, expected = data["size"], unsampled(by_size, data)
     c2 = s * (s - 1) / 2
-    intact, foreign = by_size["intact"], by_size["foreign"]
-    shape = foreign**2 / np.maximum(by_size["foreign_square"] - foreign**2, 1e-12 * foreign**2 + 1e-300)
+    intact = by_size["intact"]
+    foreign, square = (by_size.get(name, np.zeros(len(s))) for name in ("foreign", "foreign_square"))
+    shape = foreign**2 / np.maximum(square - foreign**2, 1e-12 * foreign**2 + 1e-300)
     expected = np.broadcast_to(expected, (tries, *expected.shape))
-    standing = np.zeros_like(expected)
-    known_true, known_common, known_foreign = np.zeros((3, 1))
+    standing = np.zeros((*expected.shape[:-1], 2 * len(s)))
+    known_true, known_common = np.zeros((2, 1))
     if "stands" in by_size:
-        left = data["left"].astype(np.int64)
-        standing = rng.binomial(left, by_size["stands"], expected.shape).astype(float)
+        left, chance = data["left"].astype(np.int64), by_size["stands_left"]
+        standing = rng.binomial(left, chance, standing.shape).astype(float)
         # Records of clusters that stand for no entity, beyond those expected, belong to other entities.
-        records = (left * by_size["stands"] - standing) @ (data["left_records"] / np.maximum(left, 1))
+        records = (left * chance - standing) @ (data["left_records"] / np.maximum(left, 1))
         others = np.maximum(expected @ s, 1e-200)
         expected = expected * (np.maximum(others + records, 0) / others)[..., None]
-        known_true, known_common, known_foreign = (
+        known_true, known_common = (
             np.einsum("...j,...j", standing, links / np.maximum(left, 1))
             for links in of_clusters(by_size, data)
         )
@@ -212,7 +212,7 @@ def completed(
     scale = s * foreign / np.where(shape > 0, shape, 1)
     true = number @ c2 + data["sampled_true_links"] + known_true
     common = kept @ c2 + data["sampled_common_links"] + known_common
-    false = (np.einsum("...j,...j", scale, gamma) + data["sampled_foreign"] + known_foreign) / 2
+    false = (np.einsum("...j,...j", scale, gamma) + data["sampled_foreign"]) / 2
     distance = (np.log(np.maximum(common + false, 0.5)) - np.log(data["predicted_links"])) / NEAR
     # The largest of log weights plus Gumbel noise is a draw with these weights.
     chosen = np.argmax(-0.5 * distance**2 + rng.gumbel(size=distance.shape), axis=0)[None]
