@@ -59,6 +59,10 @@ class Sample:
         object.__setattr__(self, "design", design)
         object.__setattr__(self, "expansion", expansion or design.expand(units))
 
+    def with_units(self, units: Units) -> Sample:
+        """Return the same draws of units that are counted in another way, such as by groups."""
+        return Sample(units, self.design, self.expansion)
+
     def __repr__(self) -> str:
         draws = " x ".join(map(str, self.expansion.unit.shape))
         return f"Sample({draws} draws of {self.units!r} by {type(self.design).__name__})"

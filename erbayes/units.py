@@ -251,7 +251,10 @@ class Units:
                     "leave out the prediction"
                 )
             predicted = self._predicted(variable, prediction)
-        grouping = Grouping(variable.name, variable.values, counted, predicted)
+        return self.with_grouping(Grouping(variable.name, variable.values, counted, predicted))
+
+    def with_grouping(self, grouping: Grouping) -> Units:
+        """Return these units with one grouping more. A grouping of the same name is replaced."""
         others = tuple(g for g in self.groupings if g.variable != grouping.variable)
         return replace(self, groupings=(*others, grouping))
 

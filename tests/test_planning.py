@@ -11,7 +11,8 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes import simulate as sim
 from erbayes.engine import Taylor
-from erbayes.planning import UNREACHED, forecast, forecast_from_prior, phases
+from erbayes.planning import forecast, forecast_from_prior, phases
+from erbayes.planning.pilot import UNREACHED
 from erbayes.sampling import LinkEnds, RootSize
 from erbayes.study import DrawClusters, DrawDistinctClusters, DrawRecords, study
 
