@@ -27,7 +27,7 @@ MOST = 40
 """Largest number of points of a law, in multiples of the draws that are asked for."""
 EFFECTIVE = 0.5
 """Effective draws of a place that suffice, as a share of the draws that are asked for."""
-UNLIKELY = 0.2
+UNLIKELY = 0.5
 """Laws with a smaller posterior probability have as many effective draws as one with this probability."""
 TINY, FARTHEST = 1e-12, 500.0
 """Limits of |u|²/ν of a block of coordinates. They are far from any draw, and nothing overflows."""
