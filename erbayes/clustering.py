@@ -57,7 +57,11 @@ def ids(values: Any, what: str) -> pd.Index:
         index = index.astype(pd.ArrowDtype(index.dtype.pyarrow_dtype.value_type))
     missing = int(np.count_nonzero(index.isna()))
     if missing:
-        raise DataError(f"{what}: {missing} of {len(index)} are missing")
+        first = int(np.argmax(index.isna())) + 1
+        raise DataError(
+            f"{what}: {missing:,} of {len(index):,} are missing, the first in row {first:,} of the data: "
+            "fill them in, or leave these rows out"
+        )
     if isinstance(index, pd.CategoricalIndex):
         index = pd.Index(index.categories[index.codes])
     if len(index) and kind(index) not in {"string", "integer"}:

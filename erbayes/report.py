@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import sys
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
-from warnings import catch_warnings, filterwarnings
+from warnings import catch_warnings, filterwarnings, simplefilter, warn_explicit
 
 import numpy as np
 import pandas as pd
@@ -135,9 +136,9 @@ def report(
         The title of the page.
     engines : mapping, name -> Engine, optional
         The first makes the column to quote. By default they are the closed form, the jackknife and the
-        bootstrap. If an engine raises DataError, the page shows its message. Alarms of engines, such as those
-        of the size model, are shown with those of the sample. If an engine can explain its fit, as the size
-        model can, the explanation is a section.
+        bootstrap. If an engine raises DataError, the page shows its message. Alarms and warnings of engines,
+        such as those of the size model, are shown with those of the sample. If an engine can explain its fit,
+        as the size model can, the explanation is a section.
     kinds : sequence of Kind
         Each result has intervals of the first kind that suits it, and of its own kind if none does.
     rng : Generator, int or None
@@ -176,22 +177,23 @@ def report(
     results: dict[str, Normal | Draws] = {}
     refusals, doubts, explained = [], list[str](), list[str]()
     for name, engine in engines.items():
-        try:
-            result = engine(sample, metrics, deepcopy(seed))
-        except DataError as error:
-            refusals.append(f"No {name}: {error}.")
-            continue
-        refusals += [
-            f"{metric}, {name}: {reason}."
-            for metric, reason in zip(result.names, result.reasons, strict=True)
-            if reason
-        ]
-        if not all(result.reasons):
-            results[name] = result
-        if isinstance(engine, Doubting):
-            doubts += [f"{name}: {alarm}" for alarm in engine.alarms(sample, metrics, deepcopy(seed))]
-        if isinstance(engine, Explaining):
-            explained += _explained(name, engine.fitted(sample, deepcopy(seed)), level)
+        with _recorded(name, doubts):
+            try:
+                result = engine(sample, metrics, deepcopy(seed))
+            except DataError as error:
+                refusals.append(f"No {name}: {error}.")
+                continue
+            refusals += [
+                f"{metric}, {name}: {reason}."
+                for metric, reason in zip(result.names, result.reasons, strict=True)
+                if reason
+            ]
+            if not all(result.reasons):
+                results[name] = result
+            if isinstance(engine, Doubting):
+                doubts += [f"{name}: {alarm}" for alarm in engine.alarms(sample, metrics, deepcopy(seed))]
+            if isinstance(engine, Explaining):
+                explained += _explained(name, engine.fitted(sample, deepcopy(seed)), level)
     warnings = [*alarms(sample, metrics), *doubts]
     body = [
         f"<h1>{escape(title)}</h1>",
@@ -229,6 +231,18 @@ def report(
         _facts({"Python": sys.version.split()[0], **{name: _version(name) for name in PACKAGES}}),
     ]
     return _page(title, body)
+
+
+@contextmanager
+def _recorded(name: str, doubts: list[str]) -> Iterator[None]:
+    """Add the warnings of an engine, such as NotConverged, to `doubts`, and pass them on."""
+    with catch_warnings(record=True) as raised:
+        simplefilter("always", UserWarning)
+        yield
+    warned = {str(one.message): one for one in raised}
+    doubts += [f"{name}: {text}" for text, one in warned.items() if issubclass(one.category, UserWarning)]
+    for one in warned.values():
+        warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def _version(package: str) -> str:

@@ -165,6 +165,7 @@ def test_a_share_of_the_records_is_in_larger_entities():
         larger_spread=bayes.Level(-0.5, 1e-6),
         slope=1e-6,
         amplitude=1e-6,
+        single=bayes.Slope(0.0, 1e-6),
     )
     data = Evidence.of(sample(eb.UniformClusters())).data
     part = compiled(Sizes(family), data)

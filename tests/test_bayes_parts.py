@@ -376,6 +376,24 @@ def test_families_that_break_their_contract(weights, message, data, interpreted)
 
 
 @pytest.mark.parametrize(
+    "part, message",
+    [
+        ({"sizes": bayes.LogNormal}, r"LogNormal is a class: pass an object of it, LogNormal\(\.\.\.\)"),
+        ({"sizes": "log-normal"}, "sizes of a SizeModel must have a method log_weights, not 'log-normal'"),
+        ({"sizes": bayes.Leakage()}, "sizes of a SizeModel must have a method log_weights, not Leakage"),
+        (
+            {"leakage": bayes.LogNormal()},
+            "leakage of a SizeModel must have a method given_size, not LogNormal",
+        ),
+        ({"retention": bayes.OneOf({"a": bayes.Retention(), "b": bayes.Threshold})}, "Threshold is a class"),
+    ],
+)
+def test_parts_in_a_wrong_place_are_refused_by_the_door(part, message):
+    with pytest.raises(eb.DataError, match=message):
+        bayes.SizeModel(**part)
+
+
+@pytest.mark.parametrize(
     "prior, message",
     [
         (lambda name: pm.Normal("other"), "the prior of 'share_level' created no variable of that name"),

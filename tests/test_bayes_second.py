@@ -159,6 +159,11 @@ def test_other_labels_are_refused():
         bayes.fast(sample(4), bayes.SizeModel(second=second))
 
 
+def test_a_second_clustering_that_is_not_counted_is_refused():
+    with pytest.raises(eb.DataError, match=r"is counted by Second.of\(prediction, labels, by\), not Series"):
+        bayes.SizeModel(second=noisy(0.1))
+
+
 # Populations
 
 

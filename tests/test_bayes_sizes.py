@@ -174,13 +174,15 @@ def test_body_of_single_sizes_only(body):
 def test_prediction_informed_is_a_tilt_and_larger_entities():
     w = np.array([0.3, -0.2, 0.5, 1.0, -1.0])
     larger = {"larger_share_logit": -1.2, "larger_log_factor": 1.7, "larger_log_spread": -0.3}
-    values = {"size_slope": 0.4, "size_tilt_weights": w, **larger}
+    values = {"size_slope": 0.4, "size_single": -0.8, "size_tilt_weights": w, **larger}
     found = weights(bayes.PredictionInformed(), values, FAR)
     x, B = np.log2(FAR), basis(np.log2(FAR))
     tilted = [
         np.exp(np.sin(x[j]) - 2 * x[j] + 0.4 * (x[j] - 1.5) + sum(B[j, r] * w[r] for r in range(RANK)))
         for j in range(len(x))
     ]
+    assert FAR[0] == 1 and FAR[1] == 2
+    tilted[0] *= np.exp(-0.8)
     body = [tilted[j] * FAR[j] for j in range(len(x))]
     law = stats.lognorm(s=np.exp(-0.3), scale=BIASED * np.exp(1.7))
     tail = [law.pdf(s) for s in FAR]

@@ -49,11 +49,11 @@ def test_a_hundred_effective_draws_per_chain(draws, few):
     assert any(p.startswith("398 effective draws of x, fewer than 400") for p in told) is few
 
 
-@pytest.mark.parametrize(("k", "bad"), [(0.7, False), (0.7001, True)])
-def test_draws_that_agree_with_the_known_links(k, bad):
+@pytest.mark.parametrize(("agreeing", "bad"), [(100, False), (99.9, True)])
+def test_draws_that_agree_with_the_known_links(agreeing, bad):
     one_chain = Draws(("x",), np.zeros((1, 5, 1)), ((0.0, 1.0),))
     fit = SimpleNamespace(
-        draws=SimpleNamespace(problems=("divergences",), khat={"total": k}),
+        draws=SimpleNamespace(problems=("divergences",), agreeing=agreeing),
         evidence=SimpleNamespace(predicted_links=1234.0),
         apply=lambda metrics: one_chain,
     )

@@ -112,7 +112,10 @@ def test_clusters_are_numbered_as_they_appear_whatever_holds_them(ids):
     "clusters, message",
     [
         (pd.Categorical(["a", None]), "cluster ids of the clustering: 1 of 2 are missing"),
-        (["a", None], "cluster ids of the clustering: 1 of 2 are missing"),
+        (
+            ["a", None],
+            "cluster ids of the clustering: 1 of 2 are missing, the first in row 2 of the data: fill them in",
+        ),
         (
             pd.Categorical([1.5, 2.5]),
             "cluster ids of the clustering must be all strings or all integers, not floating",

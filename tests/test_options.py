@@ -13,10 +13,11 @@ from test_cli import folder, refused  # noqa: F401
 from erbayes.cli import app, assist, commands, domains, inputs, phases, printing
 
 BY = {"by", "attributes", "of-entities", "links-inside"}
+ASSIST = {"assist", "assist-cluster"}
 CHEAP = {"cheap", "cheap-drawn", "cheap-threshold"}
 OWN = {
-    "estimate": {"assist", "assist-cluster", "format", "output"} | BY | CHEAP,
-    "compare": {"differing", "format", "output"} | BY,
+    "estimate": {"format", "output"} | ASSIST | BY | CHEAP,
+    "compare": {"differing", "format", "output"} | ASSIST | BY,
     "report": {"title", "output"} | BY,
     "plan": {"half-width", "per-unit", "per-record", "per-cheap", "budget", "format", "output"} | CHEAP,
     "check": {"min-precision", "min-recall", "min", "once", "format", "output"},
@@ -55,6 +56,7 @@ def test_no_two_commands_declare_the_same_option():
         "inputs",
         "asked",
         "domains",
+        "helped",
         "cheap",
         "printing",
     }

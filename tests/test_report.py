@@ -5,6 +5,7 @@ import functools
 import re
 import shutil
 import subprocess
+import warnings
 from html.parser import HTMLParser
 
 import numpy as np
@@ -333,3 +334,19 @@ def test_parameters_of_a_design_that_are_long_are_counted():
 def test_errors(make, message):
     with pytest.raises(eb.DataError, match=message):
         make()
+
+
+def test_warnings_of_an_engine_are_on_the_page_and_passed_on():
+    """A fit that has not converged is no answer, and the page must not quote it."""
+
+    def unsure(sample, metrics, rng):
+        for _ in range(2):
+            warnings.warn("the chains disagree <much>", UserWarning, stacklevel=1)
+        return Taylor()(sample, metrics, rng)
+
+    quiet = report(sample([]), [m.b3_recall], engines={"sure": Taylor()})
+    with pytest.warns(UserWarning, match="the chains disagree") as warned:
+        page = report(sample([]), [m.b3_recall], engines={"un<sure": unsure})
+    assert len(warned) == 1
+    assert page.count("un&lt;sure: the chains disagree &lt;much&gt;") == 1
+    assert "Do not quote" in page and "Do not quote" not in quiet

@@ -47,7 +47,6 @@ from ..units import measure
 from .contract import ALL_DATA
 from .evidence import Evidence
 from .explained import explained
-from .importance import KHAT
 from .joined import Joined, joined
 from .laws import compiled, weighed
 from .likelihood import DIMS, Factor, factors
@@ -126,8 +125,13 @@ class Fit(Posterior):
 
     @property
     def khat(self) -> dict[str, float]:
-        """Pareto shapes of importance weights, by part, and under "total" that of the known total."""
+        """Pareto shapes of importance weights, by part."""
         return self.draws.khat
+
+    @property
+    def agreeing(self) -> float:
+        """Effective number of combinations of draws that agree with the known number of predicted links."""
+        return self.draws.agreeing
 
     @cached_property
     def pymc(self) -> pm.Model:
@@ -446,12 +450,12 @@ class Fit(Posterior):
 
     def problems(self) -> list[str]:
         """Return the reasons not to rely on the draws, with remedies; an empty list if there are none."""
-        problems, total = list(self.draws.problems), self.draws.khat["total"]
-        if total > KHAT:
+        problems, agreeing = list(self.draws.problems), self.draws.agreeing
+        if agreeing < FEWEST_AGREEING:
             problems.append(
                 f"few draws agree with the known {self.evidence.predicted_links:,.0f} predicted links "
-                f"(Pareto k {total:.2f}): either this family of sizes is wrong, or the prediction is not the "
-                "population that was sampled"
+                f"({agreeing:.0f} effective ones, fewer than {FEWEST_AGREEING:.0f}): either this family of "
+                "sizes is wrong, or the prediction is not the population that was sampled"
             )
             return problems
         key = self.apply([pairwise_precision, pairwise_recall])
@@ -536,7 +540,13 @@ class Fit(Posterior):
         tree: xr.DataTree = az.from_dict(filled, coords=labels, dims=dims, attrs=attributes)
         return tree
 
-    def predictive(self, *, draws: int = 500, rng: np.random.Generator | int | None = None) -> xr.DataTree:
+    def predictive(
+        self,
+        *,
+        draws: int = 500,
+        rng: np.random.Generator | int | None = None,
+        random_seed: np.random.Generator | int | None = None,
+    ) -> xr.DataTree:
         """Return the tree with predicted observations added, for prior and posterior predictive checks.
 
         Groups prior_predictive and posterior_predictive have the variables of observed_data. Sizes are
@@ -548,14 +558,19 @@ class Fit(Posterior):
         ----------
         draws : int
             Draws from the prior. Those from the posterior are the draws of the fit.
-        rng : Generator, int or None
-            A generator or its seed. None is a new seed at each call.
+        rng, random_seed : Generator, int or None
+            A generator or its seed, as in `fast`. None is a new seed at each call.
 
         Returns
         -------
         DataTree
+
+        Raises
+        ------
+        DataError
+            Both rng and random_seed.
         """
-        rng, data = generator(rng), self.evidence.data
+        rng, data = _one_seed(rng, random_seed), self.evidence.data
         prior = [drawn_from_prior(part, data, draws, rng) for part in self.model.tied.values()]
         by_size = {k: v for part in prior for k, v in part.by_size.items()}
         prior_factors = factors(self.evidence.entities, data, by_size)
@@ -597,6 +612,8 @@ class Fit(Posterior):
         return Saved.load(path)
 
 
+FEWEST_AGREEING = 100.0
+"""Fewest effective combinations of draws that must agree with the known number of predicted links."""
 REJECTED = -4.6
 """Log Bayes factor against the best law, below which a sample rejects a law. It is 1/100."""
 REMEDY = (

@@ -22,7 +22,7 @@ from .priors import TAIL
 DF = 10.0
 """Degrees of freedom of proposals."""
 FIRST, SMALLEST = 4, 100
-"""Points of the first rounds: this part of the draws that are asked for, and not fewer than so many."""
+"""Points of a first round are 1/`FIRST` of the draws that are asked for, and not fewer than `SMALLEST`."""
 MOST = 40
 """Largest number of points of a law, in multiples of the draws that are asked for."""
 EFFECTIVE = 0.5

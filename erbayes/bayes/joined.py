@@ -35,7 +35,10 @@ class Joined:
     statistics : dict, name -> array, (chain, draw)
         Statistics of NUTS, of the transitions that drew the first part; empty without NUTS.
     khat : dict, name -> float
-        Pareto shapes of the importance weights of each part, and under "total" of the known total.
+        Pareto shapes of the importance weights of each part.
+    agreeing : float
+        Effective number of combinations of draws, weighted by the known total: 1/Σ w², with weights w that
+        add to 1.
     refitted : list of str
         Parts that were drawn by NUTS because their importance weights were unreliable.
     problems : list of str
@@ -50,6 +53,7 @@ class Joined:
     log_prior: dict[str, FloatArray]
     statistics: dict[str, Any]
     khat: dict[str, float]
+    agreeing: float
     refitted: list[str]
     problems: list[str]
     log_evidence: float = 0.0
@@ -92,7 +96,7 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
         partners_by_size = {k: v[chain, partner[i]] for k, (i, v) in tied.items()}
         links = Links.of(rest, first.by_size | partners_by_size, data)
         log_w[..., j] = log_density_of_total(links, np.log, np.log(data["predicted_links"]))
-    w, khat = smoothed(log_w.ravel())
+    w, _ = smoothed(log_w.ravel())
     pairs = np.stack([resampled(of_chain / of_chain.sum(), K, rng) for of_chain in w.reshape(C, -1)])
     of_first, choice = np.divmod(pairs, PARTNERS)
     draws = [of_first, *(partners[choice, i, chain, of_first] for i in range(len(others)))]
@@ -109,7 +113,8 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
         joint("parameters"),
         {name: p.log_prior[chain, i] for (name, p), i in chosen},
         {name: v[chain, of_first] for name, v in first.statistics.items()},
-        {**{name: p.khat for name, p in parts.items()}, "total": khat},
+        {name: p.khat for name, p in parts.items()},
+        float(1 / (w**2).sum()),
         [name for name, p in parts.items() if p.refitted],
         problems,
         sum(p.log_evidence for p in parts.values()) + float(logsumexp(log_w) - np.log(log_w.size)),

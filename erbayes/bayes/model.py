@@ -9,6 +9,7 @@ from typing import Any
 import pymc as pm
 import pytensor.tensor as pt
 
+from ..errors import need, need_object
 from ..second import Second
 from .contract import LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
 from .evidence import Evidence
@@ -188,6 +189,11 @@ class SizeModel:
         the sample. Its clusters stand for entities with a chance that the sample teaches (`WithSecond`). The
         other parts then describe the entities for which none stands.
 
+    Raises
+    ------
+    DataError
+        If a part is a class, or lacks its method. If `second` is not counted.
+
     Examples
     --------
     >>> from erbayes.bayes import Leakage, SizeModel, Zeta
@@ -202,6 +208,14 @@ class SizeModel:
     exactness: Part = field(default_factory=Exactness)
     bounded: Part = field(default_factory=Bounded)
     second: Second | None = None
+
+    def __post_init__(self) -> None:
+        for place in ("sizes", "retention", "leakage", "exactness", "bounded"):
+            method = "log_weights" if place == "sizes" else "given_size"
+            for part in laws(getattr(self, place)).laws.values():
+                need_object(part, method, f"{place} of a SizeModel must have a method {method}")
+        if self.second is not None:
+            need(self.second, Second, "a second clustering is counted by Second.of(prediction, labels, by)")
 
     @property
     def tied(self) -> dict[str, Part]:

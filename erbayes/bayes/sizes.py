@@ -54,13 +54,15 @@ class SizeFamily(Protocol):
 class PredictionInformed:
     """Size family, the default: the histogram of predicted cluster sizes, smoothed and tilted.
 
-    M_s is the number of entities of size s. Its log is that of predicted clusters, plus a line and a smooth
-    function:
+    M_s is the number of entities of size s. Its log is that of predicted clusters, plus a line, a smooth
+    function and a step:
 
-        log M_s = log H(s) + b log2 s + g(log2 s)
+        log M_s = log H(s) + b log2 s + g(log2 s) + c 1(s = 1)
 
     H is the histogram of predicted sizes, smoothed over .4 doublings and extended past its largest size. b is
-    a slope per doubling, and g a smooth function.
+    a slope per doubling, g a smooth function, and c the step at single records. A matcher that misses links
+    leaves records alone, whatever the size of their entity: then c is below 0. One that joins strangers takes
+    single records away.
 
     A share of the records belongs to further entities, which are larger than predicted clusters. The sizes of
     the entities of these records are log-normal. Their median is a factor times the mean size of a random
@@ -78,6 +80,8 @@ class PredictionInformed:
         Log of the factor.
     larger_spread : Prior
         Log of the standard deviation of the log sizes of larger entities.
+    single : Prior
+        The step c.
 
     Examples
     --------
@@ -91,10 +95,13 @@ class PredictionInformed:
     larger_share: Prior = Level(-3.5, 1.5)
     larger_factor: Prior = Level(1.5, 1.0)
     larger_spread: Prior = Level(0.0, 0.4)
+    single: Prior = Slope(0.0, 0.7)
 
     def log_weights(self, data: Tensors) -> Any:
         tilt = Slope(0.0, self.slope)("size_slope") * (data["x"] - data["centre"])
-        tilted = data["log_predicted"] + tilt + smooth("size_tilt", RANK, self.amplitude)(data["basis"])
+        single = variable(self.single, "size_single") * pt.lt(data["size"], 1.5)
+        smoothed = smooth("size_tilt", RANK, self.amplitude)(data["basis"])
+        tilted = data["log_predicted"] + tilt + smoothed + single
         log_size = pt.log(data["size"])
         share = variable(self.larger_share, "larger_share_logit")
         median = data["log_biased_mean"] + variable(self.larger_factor, "larger_log_factor")

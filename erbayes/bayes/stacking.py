@@ -13,8 +13,7 @@ from ..arrays import FloatArray, IntArray, generator
 from ..errors import DataError
 from ..metrics import Wanted, chosen
 from ..uncertain import Draws, Tabled
-from .fit import Fit
-from .importance import KHAT
+from .fit import FEWEST_AGREEING, Fit
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -108,8 +107,11 @@ def stack(fits: Mapping[str, Fit], *, rng: np.random.Generator | int | None = No
         raise DataError(f"stacking needs two fits or more, not {len(fits)}")
     first, *others = fits.values()
     if any((fit.sample, fit.evidence.domain) != (first.sample, first.evidence.domain) for fit in others):
-        raise DataError("stacking compares models of one sample, or of one domain: these fits have several")
-    contradicted = [name for name, fit in fits.items() if fit.khat["total"] > KHAT]
+        raise DataError(
+            "stacking compares models of one sample, or of one domain: these fits have several. Fit all "
+            "models to one Sample object, such as the `sample` of the first fit"
+        )
+    contradicted = [name for name, fit in fits.items() if fit.agreeing < FEWEST_AGREEING]
     if contradicted:
         raise DataError(
             f"few draws of {', '.join(contradicted)} agree with the known number of predicted "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,13 +10,20 @@ from typing import Annotated, Any
 import typer
 
 from ..assisted import Assisted
-from ..errors import DataError, head
+from ..errors import DataError, Remedy, head
 from ..files import is_database, read_columns
 from ..large import Scanned, SecondSource
 from ..second import Second
-from ..units import Units
-from .inputs import CLUSTERS, One, clustering_of, in_words, stem
-from .options import message
+from .inputs import CLUSTERS, Inputs, Part, clustering_of, in_words, stem
+from .options import message, remedies
+
+COLUMNS = "name them: --record, --assist-cluster"
+REMEDIES = {
+    Remedy.COLUMNS: COLUMNS,
+    Remedy.ORDER: f"if columns are in the other order, {COLUMNS}",
+    Remedy.LINKS: "if rows are links between records, --assist needs clusters of them",
+}
+"""Remedies of errors in the files of second clusterings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +63,25 @@ class Assist:
                 )
         return dict(zip(names, paths, strict=True))
 
-    def of_scan(self, inputs: One) -> dict[str, Any]:
+    def files(self, inputs: Inputs) -> dict[str, Path]:
+        """Return the file of each second clustering, by name."""
+        if paths := self.paths:
+            return paths
+        if inputs.reading.links.edges:
+            raise DataError(
+                "with --edges, PREDICTION has no second column of clusters: name a file by --assist"
+            )
+        path, *others = inputs.prediction if isinstance(inputs.prediction, list) else [inputs.prediction]
+        if others:
+            raise DataError(
+                f"--assist-cluster names a column of PREDICTION, of which there are {1 + len(others)} files: "
+                "name a file by --assist"
+            )
+        return {str(self.assist_cluster): path}
+
+    def of_scan(self, inputs: Inputs, parts: Iterable[Part]) -> dict[str, Any]:
         """Return arguments of a scan that counts second clusterings; none if they are read into memory."""
-        if not self.given or not inputs.reading.scanned([inputs.part], inputs.framed.frame):
+        if not self.given or not inputs.reading.scanned(parts, inputs.framed.frame):
             return {}
         column, record = self.assist_cluster, inputs.reading.record
         columns = {"record": record, "cluster": column}
@@ -65,32 +89,31 @@ class Assist:
             name: SecondSource(inputs.reading.source_of(path, columns), record=record, cluster=column)
             for name, path in self.paths.items()
         }
-        return {"seconds": seconds or {str(column): SecondSource(cluster=column)}}
+        return {"seconds": seconds or {name: SecondSource(cluster=column) for name in self.files(inputs)}}
 
-    def engine(self, inputs: One, units: Units) -> Assisted:
-        """Return the engine of second clusterings that a scan has counted, or that are read now."""
-        if isinstance(units, Scanned):
-            for second in units.seconds:
-                sizes = CLUSTERS.format(units.rows, int(second.count.sum()))
-                of = in_words(
-                    [self.assist_cluster or "clusters"], self.paths.get(second.name, inputs.prediction)
-                )
-                message(f"assist: scanned {sizes} ({of})")
-            return Assisted(Second.scanned(units))
-        if not self.paths and inputs.reading.links.edges:
-            raise DataError(
-                "with --edges, PREDICTION has no second column of clusters: name a file by --assist"
-            )
-        prediction, shared, _ = inputs.memory
+    def engine(self, inputs: Inputs, predictions: Iterable[Any], shared: dict[str, Any]) -> Assisted:
+        """Return the engine of second clusterings that scans have counted, or that are read now.
+
+        `predictions` are scans, or are read into memory and go with the arguments `shared`.
+        """
+        predictions, files = list(predictions), self.files(inputs)
+        scans = [one for one in predictions if isinstance(one, Scanned)]
+        for second in scans[0].seconds if scans else ():
+            sizes = CLUSTERS.format(scans[0].rows, int(second.count.sum()))
+            of = in_words([self.assist_cluster or "clusters"], files[second.name])
+            message(f"assist: scanned {sizes} ({of})")
+        if scans:
+            return Assisted(tuple(second for scan in scans for second in Second.scanned(scan)))
         seconds = []
-        for name, path in (self.paths or {str(self.assist_cluster): inputs.prediction}).items():
+        for name, path in files.items():
             if path.is_dir():
                 raise DataError(
                     f"--assist {path} is a folder, and PREDICTION is read into memory: name a file, or scan "
                     "both by --memory-limit, such as 4GB"
                 )
-            table = read_columns(path, {"record": inputs.reading.record, "cluster": self.assist_cluster})
-            clustering, read = clustering_of(table, path, f"second clustering {name!r}", CLUSTERS)
+            with remedies(REMEDIES):
+                table = read_columns(path, {"record": inputs.reading.record, "cluster": self.assist_cluster})
+                clustering, read = clustering_of(table, path, f"second clustering {name!r}", CLUSTERS)
             message(f"assist: read {read}")
-            seconds.append(Second.of(prediction, by=clustering, name=name, **shared))
+            seconds += [Second.of(one, by=clustering, name=name, **shared) for one in predictions]
         return Assisted(tuple(seconds))

@@ -15,7 +15,7 @@ import pandas as pd
 import typer
 
 from ..clustering import Clustering
-from ..compare import compare
+from ..compare import Differing, compare
 from ..demo import demo
 from ..design import UniformClusters, UniformRecords
 from ..diagnostics import alarms
@@ -26,6 +26,7 @@ from ..files import refuse_output, replacing
 from ..intervals import EqualTailed
 from ..labelling import read_labels
 from ..labelling.returned import HARMLESS, OWN
+from ..large import Scanned
 from ..metrics import ALL, Metric
 from ..planning import forecast
 from ..report import report
@@ -255,8 +256,8 @@ def estimate_command(
     counts half for each of its records, so that groups add up to all.
 
     Is there a second clustering of the same records: the next release, a slower matcher, a looser threshold?
-    --assist FILE shortens intervals if it is good. If it is not, estimates are those without it. If it is a
-    column of PREDICTION, name that by --assist-cluster alone.
+    --assist FILE shortens intervals if it is good. If it is not, estimates are those without it. It must be
+    made without LABELS. If it is a column of PREDICTION, name that by --assist-cluster alone.
 
     Has a machine, or an earlier vendor, labelled many more draws? --cheap FILE --cheap-drawn FILE take its
     labels. LABELS has careful ones of the first of these draws. Its errors do not bend the estimates.
@@ -291,8 +292,14 @@ def estimate_command(
     if cheap.cheap is not None and (domains.by is not None or helped.given):
         raise DataError("--cheap goes with neither --by nor --assist: leave out one of them")
     cheap.refuse(inputs)
-    sample, _ = inputs.sample(**domains.of_scan(inputs, [inputs.part]), **helped.of_scan(inputs))
-    engine = helped.engine(inputs, sample.units) if helped.given else None
+    sample, _ = inputs.sample(
+        **domains.of_scan(inputs, [inputs.part]), **helped.of_scan(inputs, [inputs.part])
+    )
+    engine = None
+    if helped.given:
+        scanned = isinstance(sample.units, Scanned)
+        prediction, shared = (sample.units, {}) if scanned else inputs.memory[:2]
+        engine = helped.engine(inputs, [prediction], shared)
     if sample.units.unmatched:
         message(
             f"note: {sample.units.unmatched} labelled records are not in PREDICTION; --missing "
@@ -321,35 +328,54 @@ def _by_domain(inputs: One, domains: Domains, sample: Sample, metrics: Sequence[
 
 
 @command("compare")
-def compare_command(*, inputs: Several, asked: Asked, domains: Domains, printing: Printing) -> None:
+def compare_command(
+    *, inputs: Several, asked: Asked, domains: Domains, helped: Assist, printing: Printing
+) -> None:
     """Compare predictions by the same labelled sample.
 
     Each row is a prediction minus one before it in the list, with a paired standard error. Predictions are
     files, tables or columns, two or more, and are called by their names. Files and designs are those of
-    erbayes estimate. If one prediction is scanned, all are.
+    erbayes estimate. If one prediction is scanned, all are. --assist FILE helps each prediction. The file may
+    be one of the predictions, which then helps the others.
 
     \b
     Examples:
       erbayes compare old.csv new.csv labels.csv --design uniform-records --metrics pairwise-f1
       erbayes compare both.parquet labels.csv --design uniform-records --record id \\
           --cluster old --cluster new
+      erbayes compare old.csv new.csv labels.csv --design uniform-records --assist slow.csv
     """
     refuse_output_over(printing.output, inputs)
+    refuse_output_over(printing.output, helped)
     metrics = asked.chosen_metrics()
     if inputs.of_clusters:
         raise DataError(f"{inputs.labels}: {OWN}")
-    design = inputs.design()
-    predictions, shared = inputs.predictions(**domains.of_scan(inputs, inputs.parts().values()))
+    if helped.given and (domains.by is not None or inputs.framed.differing is Differing.COMMON):
+        raise DataError("--assist does not go with --by and --differing common: leave out one of them")
+    design, parts = inputs.design(), inputs.parts().values()
+    predictions, shared = inputs.predictions(
+        **domains.of_scan(inputs, parts), **helped.of_scan(inputs, parts)
+    )
     note_unresolved(inputs.returned)
     design = inputs.fitted(design, shared)
+    engine = helped.engine(inputs, predictions.values(), shared) if helped.given else None
     comparison = compare(
-        predictions, design=design, metrics=metrics, differing=inputs.framed.differing, **shared
+        predictions,
+        design=design,
+        metrics=metrics,
+        differing=inputs.framed.differing,
+        engine=engine,
+        **shared,
     )
     for name, sample in zip(predictions, comparison.samples, strict=True):
         if isinstance(predictions[name], Clustering):
             inputs.notice_another(name, sample.units, predictions[name])
         note_frame(sample.units, f"{name}: ")
-        for alarm in alarms(sample, metrics):
+        alone = None if engine is None else engine(sample, metrics)
+        if alone is not None:
+            weights = zip(alone.names, alone.weights.sum(axis=1), strict=True)
+            message(f"{name}: lambda {', '.join(f'{weight:.2f} for {metric}' for metric, weight in weights)}")
+        for alarm in alarms(sample, metrics) if alone is None else alone.alarms(sample, metrics):
             message(f"warning: {name}: {alarm}")
     if comparison.left_out:
         message(f"warning: {comparison.left_out} labelled records, which a prediction lacks, are left out")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -40,7 +41,17 @@ REMEDIES = {
     Remedy.FRAME: "--frame with the older prediction counts its records only",
     Remedy.DATABASE: "name its table: --table NAME",
 }
-"""Each remedy in the words of the shell."""
+"""Each remedy in the words of the shell, for PREDICTION and LABELS."""
+
+
+@contextmanager
+def remedies(words: Mapping[Remedy, str]) -> Iterator[None]:
+    """Name remedies of errors inside in the words of other files' options. `REMEDIES` has those that lack."""
+    try:
+        yield
+    except DataError as error:
+        own = (words.get(remedy, REMEDIES[remedy]) for remedy in error.remedies)
+        raise DataError("; ".join([error.what, *own])) from error
 
 
 def file_option(help: str) -> Any:

@@ -13,8 +13,8 @@ import typer
 from ..clustering import Clustering
 from ..correction import AssistedEstimates
 from ..design import Design
-from ..errors import DataError
-from ..files import read_columns
+from ..errors import DataError, Remedy
+from ..files import read_columns, read_table
 from ..labelling import machine_labels
 from ..large import Scanned
 from ..large.joint import refuse_kept
@@ -24,8 +24,22 @@ from ..planning import phases
 from ..sample import Sample
 from ..units import Units, measure
 from .inputs import LABELLED, DesignName, One, clustering_of, in_words
-from .options import file_option, message
+from .options import file_option, message, remedies
 
+ANSWERS = ("drawn", "record", "probability")
+"""Columns of a machine's answers. A file without these names has them in this order, and no others."""
+NAMED = "call those to read drawn, record and probability"
+"""The remedy of too many columns in a file of answers."""
+THRESHOLD = (
+    "if rows are answers about pairs of records, give the least probability of a match: --cheap-threshold"
+)
+REMEDIES = {
+    Remedy.COLUMNS: "name them: --record, --entity",
+    Remedy.ORDER: "if columns are in the other order, name them: --record, --entity",
+    Remedy.LINKS: THRESHOLD,
+    Remedy.ANSWERS: THRESHOLD,
+}
+"""Remedies of errors in files of cheap labels."""
 DESIGNS = (DesignName.UNIFORM_RECORDS, DesignName.UNIFORM_CLUSTERS)
 """Designs that two phases can have in the shell."""
 
@@ -88,7 +102,9 @@ class Cheap:
     def _answers(self, prediction: Any) -> tuple[Clustering, Design, str]:
         """Read answers of a machine as cheap labels, with their design and a sentence about what was read."""
         assert self.cheap is not None and self.cheap_drawn is not None and self.cheap_threshold is not None
-        table = read_columns(self.cheap, dict.fromkeys(("drawn", "record", "probability")))
+        named = set(ANSWERS) <= set(read_table(self.cheap).columns)
+        with remedies({Remedy.COLUMNS: NAMED}):
+            table = read_columns(self.cheap, {name: name if named else None for name in ANSWERS})
         drawn = read_columns(self.cheap_drawn, {"drawn": None}).iloc[:, 0]
         first, second, third = (str(name) for name in table.columns)
         untold = table[third].isna()
@@ -117,8 +133,9 @@ class Cheap:
         if self.cheap_threshold is not None:
             labels, design, read = self._answers(None if scanned else inputs.memory[0])
         else:
-            table = read_columns(self.cheap, {"record": inputs.reading.record, "entity": inputs.entity})
-            labels, read = clustering_of(table, self.cheap, "cheap labels", LABELLED)
+            with remedies(REMEDIES):
+                table = read_columns(self.cheap, {"record": inputs.reading.record, "entity": inputs.entity})
+                labels, read = clustering_of(table, self.cheap, "cheap labels", LABELLED)
             design = replace(inputs.drawing, drawn=self.cheap_drawn).read()
         units: Units
         if scanned:

@@ -138,7 +138,8 @@ def _read(answers: Any, drawn: pd.Index, columns: tuple[str, str, str]) -> pd.Da
     if wrong.any():
         raise DataError(
             f"{int(wrong.sum()):,} of {len(wrong):,} answers {columns[2]!r} are not probabilities from 0 to "
-            f"1, such as {head(frame[columns[2]][wrong])}: leave the cell empty if the machine cannot tell"
+            f"1, such as {head(frame[columns[2]][wrong])}: divide percentages by 100, and leave the "
+            "cell empty if the machine cannot tell"
         )
     unnamed = frame[columns[1]].isna()
     if (unnamed & probability.notna()).any():
@@ -203,7 +204,8 @@ def _as_predicted(
     lacking = named[~named.isin(clusters.records)]
     if len(lacking):
         raise DataError(
-            f"{len(lacking):,} records of the answers are not in the prediction, such as {head(lacking)}"
+            f"{len(lacking):,} records of the answers are not in the prediction, such as {head(lacking)}: "
+            "drop these answers, and draws of these records"
         )
     home, own = (
         clusters.codes[clusters.records.get_indexer(pd.Index(table[c]))] for c in ("drawn", "record")
