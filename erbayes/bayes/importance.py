@@ -23,11 +23,11 @@ DF = 10.0
 """Degrees of freedom of proposals."""
 FIRST, SMALLEST = 4, 100
 """Points of a first round are 1/`FIRST` of the draws that are asked for, and not fewer than `SMALLEST`."""
-MOST = 12
+MOST = 40
 """Largest number of points of a law, in multiples of the draws that are asked for."""
 EFFECTIVE = 0.5
 """Effective draws of a place that suffice, as a share of the draws that are asked for."""
-UNLIKELY = 0.2
+UNLIKELY = 0.5
 """Laws with a smaller posterior probability have as many effective draws as one with this probability."""
 TINY, FARTHEST = 1e-12, 500.0
 """Limits of |u|²/ν of a block of coordinates. They are far from any draw, and nothing overflows."""
@@ -197,7 +197,7 @@ class Adapted:
         d = len(self.centre)
         self.proposals: list[tuple[Proposal, float]] = []
         self.points, self.thetas = np.empty((0, d)), np.empty((0, d))
-        self.densities, self.mixture = np.empty(0), np.empty(0)
+        self.densities, self.mixture, self.own = np.empty(0), np.empty(0), np.empty(0)
         self.effective, self.log_flawless = 0.0, part.log_flawless
         self._smoothed: tuple[FloatArray, float] = (np.empty(0), np.inf)
 
@@ -243,19 +243,21 @@ class Adapted:
         new = proposal.draws(number, self.rng)
         thetas, densities = self._log_densities(new)
         earlier = np.logaddexp(self.mixture, proposal.log_density(self.points) + np.log(number))
-        mixture = np.logaddexp.reduce([q.log_density(new) + log_n for q, log_n in self.proposals])
+        of_rounds = [q.log_density(new) + log_n for q, log_n in self.proposals]
+        mixture = np.logaddexp.reduce(of_rounds)
         self.mixture = np.concatenate([earlier, mixture])
         self.points = np.concatenate([self.points, new])
         self.thetas = np.concatenate([self.thetas, thetas])
         self.densities = np.concatenate([self.densities, densities])
+        self.own = np.concatenate([self.own, densities - of_rounds[-1] + np.log(number)])
         w = truncated(self.log_w)
         self.effective = float(1 / (w @ w))
         self.centre, self.cov = moments(w, self.points, self.cov)
 
     @property
     def log_w(self) -> FloatArray:
-        """Log weights, whose mean is the marginal density of the data."""
-        return np.asarray(self.densities - self.mixture + np.log(len(self.points)))
+        """Log weights of the points by the mixture of all proposals, up to a constant."""
+        return np.asarray(self.densities - self.mixture)
 
     @property
     def log_evidence(self) -> float:
@@ -264,8 +266,12 @@ class Adapted:
 
     @property
     def log_marginal(self) -> float:
-        """Log marginal density of the data, given that there are errors."""
-        return float(np.logaddexp.reduce(self.log_w) - np.log(len(self.points)))
+        """Log marginal density of the data, given that there are errors.
+
+        It is the mean of weights by the proposal of each point's own round. Later proposals have adapted to
+        the points, so that the mean of weights by the mixture is too small.
+        """
+        return float(np.logaddexp.reduce(self.own) - np.log(len(self.points)))
 
     def unfinished(self, draws: float) -> bool:
         """Return True if fewer draws than these are effective, or if the weights cannot be relied on."""

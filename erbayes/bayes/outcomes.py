@@ -16,7 +16,7 @@ from ..columns import B3_PRECISION, B3_PRECISION_MEAN, CLOSEST, LARGEST_PIECE, N
 from .contract import LOG_FLAWLESS, sampled_bins
 from .evidence import Entities
 from .grid import RANK
-from .priors import NEVER, Level, Prior, Slope, counts, events, flawless, normalised, smooth, variable
+from .priors import NEVER, Level, Prior, Slope, counts, events, flawless, normalised, shares, smooth, variable
 
 Tensors = Mapping[str, Any]
 
@@ -419,18 +419,22 @@ class Leakage:
         common = common + smooth("intrusion_tilt", RANK, self.tilt_amplitude)(data["intrusion_basis"])
         by_size = variable(self.tilt_by_size, "intrusion_by_size")
 
-        def log_p(x: Any) -> Any:
-            return normalised(common + by_size * (x - data["centre"])[:, None] * v)
+        def log_weights(x: Any) -> Any:
+            return common + by_size * (x - data["centre"])[:, None] * v
 
         doublings = data["sampled_doublings"]
         counts(
             "intrusion_counts",
             data["met_by_doubling"][doublings],
-            log_p(data["doubling_x"][doublings]),
+            normalised(log_weights(data["doubling_x"][doublings])),
             data["intrusions"][doublings],
             dims=("sampled_doubling", "intrusion"),
         )
-        p, value, doubling = pt.exp(log_p(data["doubling_x"])), data["intrusion_value"], data["in_doubling"]
+        p, value, doubling = (
+            shares(log_weights(data["doubling_x"])),
+            data["intrusion_value"],
+            data["in_doubling"],
+        )
         return {
             "met": met,
             "foreign": met * (p * value).sum(axis=-1)[doubling],

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
+from functools import cached_property
 from threading import RLock
 from typing import Any, ClassVar
 
@@ -273,7 +274,7 @@ class Program:
         self.many = _function([thetas, states, *data], batch)
         self.log_densities = _function([thetas, *data], vectorize_graph(self._density, {theta: thetas}))
         self.log_flawless = pytensor.function(
-            data, graph.log_flawless, mode="FAST_COMPILE", on_unused_input="ignore"
+            data, graph.log_flawless, mode="FAST_COMPILE", trust_input=True, on_unused_input="ignore"
         )
 
     @classmethod
@@ -331,7 +332,7 @@ class Prepared:
         return cls(program, hyperparameters, start, all(None not in v.type.shape for v in model.free_RVs))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CompiledPart:
     """A compiled part with its data.
 
@@ -410,9 +411,11 @@ class CompiledPart:
         """Return the log density at a symbolic θ, given that there are errors. The data are constants."""
         return self.program.log_density(theta, [pt.constant(v) for v in self.data.values()])
 
-    @property
+    @cached_property
     def log_flawless(self) -> float:
         """Log joint density of the data and of the state without any error."""
+        if not self.program.graph.states:
+            return -np.inf
         with COMPILER:
             return float(self.program.log_flawless(*self.data.values()))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import BoolArray, FloatArray, IntArray
 
 FLOOR = 0.01
 """Smallest relative standard deviation of the known number of predicted links. It keeps posteriors smooth."""
@@ -160,7 +160,7 @@ class Completed:
 
 
 def completed(
-    by_size: Mapping[str, FloatArray], data: Mapping[str, Any], rng: np.random.Generator, tries: int = 4
+    by_size: Mapping[str, FloatArray], data: Mapping[str, Any], rng: np.random.Generator, tries: int = 3
 ) -> Completed:
     """Draw a finite population for each posterior draw.
 
@@ -186,10 +186,7 @@ def completed(
     Completed
     """
     s, expected = data["size"], unsampled(by_size, data)
-    c2 = s * (s - 1) / 2
-    intact = by_size["intact"]
-    foreign, square = (by_size.get(name, np.zeros(len(s))) for name in ("foreign", "foreign_square"))
-    shape = foreign**2 / np.maximum(square - foreign**2, 1e-12 * foreign**2 + 1e-300)
+    c2, steady = s * (s - 1) / 2, _steady(expected, by_size, data)
     expected = np.broadcast_to(expected, (tries, *expected.shape))
     standing = np.zeros((*expected.shape[:-1], 2 * len(s)))
     known_true, known_common = np.zeros((2, 1))
@@ -204,39 +201,100 @@ def completed(
             np.einsum("...j,...j", standing, links / np.maximum(left, 1))
             for links in of_clusters(by_size, data)
         )
-    whole = rng.poisson(expected * intact)
-    broken = rng.poisson(expected * (1 - intact))
-    number = (whole + broken).astype(float)
-    kept = whole + broken * _mean_share(broken, by_size, rng)
-    gamma = rng.standard_gamma(number * shape)
-    scale = s * foreign / np.where(shape > 0, shape, 1)
-    true = number @ c2 + data["sampled_true_links"] + known_true
-    common = kept @ c2 + data["sampled_common_links"] + known_common
-    false = (np.einsum("...j,...j", scale, gamma) + data["sampled_foreign"]) / 2
+    number = np.empty(expected.shape[1:])
+    number[..., steady], *once = (v[0] for v in _entities(expected[:1], by_size, s, steady, rng))
+    numbers, common, foreign = _entities(expected, by_size, s, ~steady, rng)
+    common = common + once[0] + data["sampled_common_links"] + known_common
+    false = (foreign + once[1] + data["sampled_foreign"]) / 2
     distance = (np.log(np.maximum(common + false, 0.5)) - np.log(data["predicted_links"])) / NEAR
     # The largest of log weights plus Gumbel noise is a draw with these weights.
     chosen = np.argmax(-0.5 * distance**2 + rng.gumbel(size=distance.shape), axis=0)[None]
-    number, standing = (np.take_along_axis(v, chosen[..., None], 0)[0] for v in (number, standing))
-    true, common, false = (np.take_along_axis(v, chosen, 0)[0] for v in (true, common, false))
+    number[..., ~steady], standing = (
+        np.take_along_axis(v, chosen[..., None], 0)[0] for v in (numbers, standing)
+    )
+    known_true, common, false = (
+        np.take_along_axis(np.broadcast_to(v, distance.shape), chosen, 0)[0]
+        for v in (known_true, common, false)
+    )
+    true = number @ c2 + data["sampled_true_links"] + known_true
     return Completed(number, standing, true, common, false)
+
+
+STEADY = 0.02
+"""Relative standard deviation of predicted links that sizes may cause together which no try draws anew."""
+
+
+def _steady(expected: FloatArray, by_size: Mapping[str, FloatArray], data: Mapping[str, Any]) -> BoolArray:
+    """Return True for sizes whose entities hardly change the number of predicted links by chance, (J,).
+
+    There are none with a second clustering, where all numbers depend on that of its clusters.
+    """
+    s = data["size"]
+    if "stands" in by_size:
+        return np.zeros(len(s), dtype=bool)
+    # The square of a sum of two terms is at most twice the sum of their squares.
+    of_one = 2 * ((s * (s - 1) / 2) ** 2 * by_size["kept_square"] + s**2 * by_size["foreign_square"] / 4)
+    variance = (expected * of_one).reshape(-1, len(s)).mean(axis=0) / data["predicted_links"] ** 2
+    order = np.argsort(variance)
+    steady = np.zeros(len(s), dtype=bool)
+    steady[order] = np.cumsum(variance[order]) < STEADY**2
+    return steady
+
+
+def _entities(
+    expected: FloatArray,
+    by_size: Mapping[str, FloatArray],
+    s: FloatArray,
+    chosen: BoolArray,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Draw the entities of some sizes, (tries, ..., j), and their common and foreign links, (tries, ...)."""
+    s, expected = s[chosen], expected[..., chosen]
+    intact, kept, kept_square = (by_size[name][..., chosen] for name in ("intact", "kept", "kept_square"))
+    none = np.zeros(chosen.shape)
+    foreign, square = (by_size.get(name, none)[..., chosen] for name in ("foreign", "foreign_square"))
+    whole = rng.poisson(expected * intact)
+    broken = rng.poisson(expected * (1 - intact))
+    number = (whole + broken).astype(float)
+    mean = np.clip((kept - intact) / (1 - intact + 1e-300), 0, 1)
+    variance = np.maximum((kept_square - intact) / (1 - intact + 1e-300) - mean**2, 0)
+    common = (whole + broken * _mean_share(broken, mean, variance, rng)) @ (s * (s - 1) / 2)
+    shape = foreign**2 / np.maximum(square - foreign**2, 1e-12 * foreign**2 + 1e-300)
+    scale = s * foreign / np.where(shape > 0, shape, 1)
+    return number, common, np.einsum("...j,...j", scale, rng.standard_gamma(number * shape))
 
 
 MANY = 30
 """Number of broken entities above which the mean of their shares is normal."""
 
 
-def _mean_share(broken: IntArray, by_size: Mapping[str, FloatArray], rng: np.random.Generator) -> FloatArray:
+def _mean_share(
+    broken: IntArray, mean: FloatArray, variance: FloatArray, rng: np.random.Generator
+) -> FloatArray:
     """Draw the mean share of links that a number of broken entities keep, (tries, ..., J).
 
     The mean is beta distributed, or normal if there are many. Its mean is that of the model, and its variance
     that of the model divided by the number. A single broken giant therefore keeps any share from 0 to 1.
+
+    Parameters
+    ----------
+    broken : int array, (tries, ..., J)
+        Number of broken entities.
+    mean, variance : float arrays, (..., J)
+        Those of the share of one broken entity.
     """
-    intact = by_size["intact"]
-    mean = np.clip((by_size["kept"] - intact) / (1 - intact + 1e-300), 0, 1)
-    variance = np.maximum((by_size["kept_square"] - intact) / (1 - intact + 1e-300) - mean**2, 0)
-    share = mean + np.sqrt(variance / np.maximum(broken, 1)) * rng.standard_normal(broken.shape)
-    few = (broken > 0) & (broken <= MANY) & (variance > 1e-12)
-    mean, variance = (np.broadcast_to(v, broken.shape)[few] for v in (mean, variance))
-    precision = np.maximum(mean * (1 - mean) / variance * broken[few] - 1, 1e-6)
-    share[few] = rng.beta(np.maximum(mean * precision, 1e-9), np.maximum((1 - mean) * precision, 1e-9))
+    share = np.empty(broken.shape)
+    share[...] = mean
+    some = np.flatnonzero((broken > 0) & (variance > 1e-12))
+    n = broken.ravel()[some]
+    for few in (True, False):
+        at = some[(n <= MANY) == few]
+        m, v = (x.ravel()[at % mean.size] for x in (mean, variance))
+        v = v / broken.ravel()[at]
+        if few:
+            precision = np.maximum(m * (1 - m) / v - 1, 1e-6)
+            drawn = rng.beta(np.maximum(m * precision, 1e-9), np.maximum((1 - m) * precision, 1e-9))
+        else:
+            drawn = m + np.sqrt(v) * rng.standard_normal(len(at))
+        share.ravel()[at] = drawn
     return np.clip(share, 0, 1)

@@ -267,6 +267,12 @@ def normalised(weights: Any) -> Any:
     return weights - top - pt.log(pt.exp(weights - top).sum(axis=-1, keepdims=True))
 
 
+def shares(weights: Any) -> Any:
+    """Return probabilities over the last axis, from log weights."""
+    e = pt.exp(weights - weights.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
 def events(name: str, n: Any, log_hazard: Any, observed: Any) -> Any:
     """Add binomial counts of an event, in each sampled bin, to the likelihood.
 

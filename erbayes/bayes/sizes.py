@@ -18,9 +18,11 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from .grid import RANK
-from .priors import Level, Prior, Slope, hyper, need_positive, normalised, smooth, variable
+from .priors import Level, Prior, Slope, hyper, need_positive, shares, smooth, variable
 
 Tensors = Mapping[str, Any]
+FLOOR = 1e-300
+"""Smallest share of the records in entities of one size, whose log is taken."""
 
 
 class SizeFamily(Protocol):
@@ -104,11 +106,9 @@ class PredictionInformed:
         share = variable(self.larger_share, "larger_share_logit")
         median = data["log_biased_mean"] + variable(self.larger_factor, "larger_log_factor")
         z = (log_size - median) / pt.exp(variable(self.larger_spread, "larger_log_spread"))
-        larger = normalised(-0.5 * z**2 - log_size + pt.log(data["width"]))
-        of_records = pt.logaddexp(
-            normalised(tilted + log_size) - pt.softplus(share), larger - pt.softplus(-share)
-        )
-        return of_records - log_size
+        larger = shares(-0.5 * z**2 - log_size + pt.log(data["width"]))
+        of_records = shares(tilted + log_size) * pm.math.sigmoid(-share) + larger * pm.math.sigmoid(share)
+        return pt.log(of_records + FLOOR) - log_size
 
 
 @dataclass(frozen=True, slots=True)
