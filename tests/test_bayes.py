@@ -302,7 +302,7 @@ def test_unsampled_entities_by_brute_force(repeats):
         "sampled_records": 100.0,
         "size": size,
     }
-    found = unsampled(M[None].astype(float), data)[0]
+    found = unsampled({"entities": M[None].astype(float)}, data)[0]
     assert found @ size == pytest.approx(324.0 - 100.0, rel=1e-12)
     np.testing.assert_allclose(found / found.sum(), missed / missed.sum(), rtol=0.02)
 
@@ -323,7 +323,7 @@ def test_distinct_entities_are_found_with_their_inclusion():
         "sampled_records": 190.0,
         "size": size,
     }
-    found = unsampled(M[None].astype(float), data)[0]
+    found = unsampled({"entities": M[None].astype(float)}, data)[0]
     np.testing.assert_allclose(found / found.sum(), missed / missed.sum(), rtol=0.02, atol=2e-4)
 
 
@@ -362,7 +362,7 @@ def columns(found: Completed):
 def test_completed_populations_have_the_moments_of_single_entities():
     by, data = by_hand()
     data["records"] = 40_000.0
-    left = unsampled(by["entities"], data)
+    left = unsampled(by, data)
     found = columns(completed(many(by, 20_000), data, rng(), tries=1))
     wanted = one_by_one(by, data, left, 5000, 2)
     error = wanted.std(axis=0) * np.sqrt(1 / 20_000 + 1 / 5000)
@@ -411,7 +411,7 @@ def test_one_giant_is_intact_or_keeps_a_share_of_its_own():
 
 def test_chosen_populations_have_the_known_number_of_links():
     by, data = by_hand()
-    plain = one_by_one(by, data, unsampled(by["entities"], data), 40_000, 3)
+    plain = one_by_one(by, data, unsampled(by, data), 40_000, 3)
     links = plain[:, 1] + plain[:, 2]
     data["predicted_links"] = np.quantile(links, 0.8)
     weight = stats.norm(np.log(data["predicted_links"]), NEAR).pdf(np.log(links))
@@ -642,7 +642,7 @@ def test_parts_are_joined_by_the_weight_of_the_total():
             {k: by[k] for k in ("foreign", "foreign_square")}, {}, M[..., 3], 0.3, [], refitted=True
         ),
     }
-    links = Links.of(unsampled(M, data), by, data).predicted
+    links = Links.of(unsampled({"entities": M}, data), by, data).predicted
     data["predicted_links"] = np.quantile(links, 0.3)
     found = [joined(parts, data, rng(seed)) for seed in range(40)]
     assert found[0].problems == ["retention: bad"] and found[0].refitted == ["leakage"]
@@ -650,7 +650,9 @@ def test_parts_are_joined_by_the_weight_of_the_total():
     i, j, k = np.meshgrid(np.arange(150), np.arange(0, 150, 4), np.arange(0, 150, 4), indexing="ij")
     for c in range(2):
         pick = {"kept": j, "kept_square": j, "foreign": k, "foreign_square": k}
-        links = Links.of(unsampled(M[c][i], data), {name: by[name][c][at] for name, at in pick.items()}, data)
+        links = Links.of(
+            unsampled({"entities": M[c][i]}, data), {name: by[name][c][at] for name, at in pick.items()}, data
+        )
         w = np.exp(log_density_of_total(links, np.log, np.log(data["predicted_links"])))
         wanted = np.average(M[c, ..., 5][i], weights=w), np.average(by["kept"][c, ..., 4][j], weights=w)
         got = (
@@ -662,7 +664,7 @@ def test_parts_are_joined_by_the_weight_of_the_total():
         assert abs(np.average(M[c, ..., 5]) - wanted[0]) > 0.25 * spread[0], "the total matters here"
 
     def distance(by_size):
-        links = Links.of(unsampled(by_size["entities"], data), by_size, data).predicted
+        links = Links.of(unsampled(by_size, data), by_size, data).predicted
         return np.abs(np.log(links / data["predicted_links"])).mean()
 
     shuffled = ({k: v if k == "entities" else v[:, ::-1] for k, v in f.by_size.items()} for f in found)

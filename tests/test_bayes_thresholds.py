@@ -55,6 +55,7 @@ def test_draws_that_agree_with_the_known_links(agreeing, bad):
     fit = SimpleNamespace(
         draws=SimpleNamespace(problems=("divergences",), agreeing=agreeing),
         evidence=SimpleNamespace(predicted_links=1234.0),
+        truth=None,
         apply=lambda metrics: one_chain,
     )
     assert Fit.problems(fit)[0] == "divergences"
