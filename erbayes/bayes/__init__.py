@@ -1,12 +1,14 @@
 """The Bayesian engine: models of entity sizes and errors in PyMC. Importing it imports PyMC."""
 
 from .engine import Modelled
-from .fit import EXPECTED, Fit, NotConverged, fast, nuts, warm_up
+from .fit import EXPECTED, Fit
+from .fitting import fast, nuts, warm_up
 from .laws import OneOf
 from .model import RETENTION, SIZES, SizeModel
 from .outcomes import Bounded, Exactness, Leakage, Retention, Threshold
 from .posterior import Saved
 from .priors import Level, Slope
+from .samplers import NotConverged
 from .sizes import (
     BodyAndTail,
     CutZeta,

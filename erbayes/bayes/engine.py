@@ -13,7 +13,8 @@ from ..errors import NotIdentified
 from ..metrics import Metric, pairwise_recall
 from ..sample import Sample
 from ..uncertain import Draws
-from .fit import Fit, fast
+from .fit import Fit
+from .fitting import fast
 from .model import SizeModel
 from .posterior import applied
 

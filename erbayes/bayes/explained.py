@@ -10,6 +10,7 @@ import numpy as np
 from ..arrays import FloatArray
 from ..columns import TRUE_LINKS, pairs
 from ..metrics import pairwise_precision, pairwise_recall
+from .doubts import refusal
 from .laws import OneOf
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _second(fit: Fit) -> list[str]:
         f"up to {matched.size.max():,.0f} records. "
     )
     if fit.truth is None:
-        return [f"{first}{fit.refusal}"]
+        return [f"{first}{refusal(fit)}"]
     share = fit.by_second
     out_of_reach = _percent(share @ fit.truth.evidence.data["out_of_reach"])
     taken = _percent(share.sum(-1))

@@ -1,4 +1,4 @@
-"""Fits of a size model to a sample, by importance sampling (`fast`) or by NUTS (`nuts`)."""
+"""A fit of a size model: totals, tables, alarms, and the tree for ArviZ."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ import pymc as pm
 import xarray as xr
 from pymc.model.transform.optimization import freeze_dims_and_data
 
-from ..arrays import FloatArray, generator
-from ..calibration import links_out_of_reach
+from ..arrays import FloatArray
 from ..columns import (
     B3_RECALL,
     B3_RECALL_MEAN,
@@ -29,41 +28,31 @@ from ..columns import (
     TRUE_LINKS,
     ClusterSum,
     Column,
-    Domain,
     Known,
-    Links,
     PieceSum,
     pairs,
 )
-from ..datasets import people
-from ..design import UniformRecords
-from ..diagnostics import out_of_balance
 from ..domains import in_domain
-from ..domains import out_of_balance as domains_out_of_balance
 from ..engine import linear_pool, taylor
-from ..errors import Alarm, DataError, NotIdentified, need_object
+from ..errors import NotIdentified
 from ..files import replacing
 from ..metrics import USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
 from ..sample import Sample
 from ..uncertain import Draws
-from ..units import measure
 from .contract import ALL_DATA
+from .doubts import alarms
 from .evidence import Evidence
 from .explained import explained
-from .joined import Joined, given, joined
-from .laws import compiled, weighed
+from .joined import Joined, populations
+from .laws import compiled
 from .likelihood import DIMS, Factor, factors
-from .matched import FEWEST, Matched
+from .matched import Matched
 from .model import SizeModel
 from .outcomes import BETWEEN
 from .parts import Drawn, PartDraws, drawn_from_prior
-from .population import Completed, completed, of_clusters
+from .population import Completed, of_clusters
 from .posterior import Posterior, Saved
-from .samplers import NUTS, Importance, Sampler, need_draws, problems_of_chains
-
-
-class NotConverged(UserWarning):
-    """Warning that a fit cannot be relied on, with the reasons."""
+from .samplers import Importance, NotConverged, one_seed, problems_of_chains
 
 
 def depends_on_size(column: Column | Known) -> TypeGuard[PieceSum]:
@@ -313,7 +302,7 @@ class Fit(Posterior):
     ) -> Fit:
         """Return the fit under one law for each part, without a second clustering."""
         of_law = {place: draws[chosen[place]] for place, draws in of_laws.items()}
-        draws, population = _completed(of_law, self.evidence.data, rng, common)
+        draws, population = populations(of_law, self.evidence.data, rng, common)
         parts = {place: {chosen[place]: d[chosen[place]]} for place, d in self.parts.items()}
         return replace(self, draws=draws, population=population, parts=parts, truth=None)
 
@@ -451,27 +440,6 @@ class Fit(Posterior):
         return np.asarray(shares.reshape(*shares.shape[:-1], 2, -1).sum(-2))
 
     @property
-    def refusal(self) -> str:
-        """Sentence with the reason why nothing is taken from the second clustering; "" if some is."""
-        if self.matched is None or self.truth is not None:
-            return ""
-        if not self.matched.known.any():
-            return (
-                f"Fewer than {FEWEST} of its clusters, of two records or more, match a sampled entity, so "
-                "that nothing is taken from it."
-            )
-        if not self.matched.used:
-            return (
-                f"Nothing is taken from it: the prediction breaks {self.matched.broken:,} sampled entities, "
-                f"and only {self.matched.mended:,} of them are more complete in a cluster of it."
-            )
-        guests = self.matched.guests[self.matched.size > self.matched.largest].sum()
-        return (
-            f"Nothing is taken from it: {guests:,} sampled entities without a match lie in its clusters of "
-            f"more than {self.matched.largest:,.0f} records, the largest that a sampled entity matches."
-        )
-
-    @property
     def doubt(self) -> float:
         """Expected doubt about clusters of the second clustering that are out of reach of the sample."""
         log_odds = self.draws.parameters.get("fails_out_of_reach", np.array(-np.inf))
@@ -495,36 +463,7 @@ class Fit(Posterior):
         many are in clusters of the second clustering that are larger than any that a sampled entity matches.
         There is one if nothing is taken from the second clustering.
         """
-        share, largest = self.unseen.mean(), self.evidence.entities.size.max()
-        alarms = self._by_second_alone()
-        if share <= UNSEEN:
-            return alarms
-        sentences = [
-            f"pairwise-recall rests on entities that the sample lacks: {100 * share:.0f} % of the true links "
-            f"are expected in entities of more than {largest:,.0f} records, the largest in the sample."
-        ]
-        if self.by_law:
-            under = self.laws(pairwise_recall).query("not rejected")
-            sentences.append(
-                "Laws of sizes and errors that the sample does not tell apart put recall between "
-                f"{under.lower.min():.2f} and {under.upper.max():.2f}."
-            )
-        return [" ".join([*sentences, REMEDY]), *alarms]
-
-    def _by_second_alone(self) -> list[str]:
-        """Return the alarm about a second clustering that is refused, or that large entities rest on."""
-        if self.matched is not None and self.refusal:
-            return [f"The second clustering {self.matched.second.name!r} is not used. {self.refusal}"]
-        if self.truth is None or (matched := self.matched) is None:
-            return []
-        share = (self.by_second @ self.truth.evidence.data["out_of_reach"]).mean()
-        if share <= UNSEEN:
-            return []
-        return [
-            f"pairwise-recall rests on the second clustering {matched.second.name!r}: {100 * share:.0f} % of "
-            f"the true links are taken from its clusters of more than {matched.largest:,.0f} records, the "
-            f"largest that a sampled entity matches. {REMEDY}"
-        ]
+        return alarms(self)
 
     def explain(self, level: float = 0.95) -> str:
         """Return in words what pairwise precision and recall rest on.
@@ -688,7 +627,7 @@ class Fit(Posterior):
         DataError
             Both rng and random_seed.
         """
-        rng, data = _one_seed(rng, random_seed), self.evidence.data
+        rng, data = one_seed(rng, random_seed), self.evidence.data
         prior = [drawn_from_prior(part, data, draws, rng) for part in self.model.tied.values()]
         by_size = {k: v for part in prior for k, v in part.by_size.items()}
         prior_factors = factors(self.evidence.entities, data, by_size)
@@ -730,19 +669,10 @@ class Fit(Posterior):
         return Saved.load(path)
 
 
-REFUSED = 0.5
-"""Doubt about clusters out of reach above which nothing is taken from a second clustering."""
 FEWEST_AGREEING = 100.0
 """Fewest effective combinations of draws that must agree with the known number of predicted links."""
 REJECTED = -4.6
 """Log Bayes factor against the best law, below which a sample rejects a law. It is 1/100."""
-REMEDY = (
-    "Draw records uniformly instead (UniformRecords), or entities with a chance that grows with "
-    "their size, such as its root (BySize(numpy.sqrt))."
-)
-"""The remedy if the sample lacks the largest entities."""
-UNSEEN = 0.25
-"""Largest share of the true links in entities beyond the sampled sizes for which there is no alarm."""
 COMPLETED = (COMMON_LINKS, TRUE_LINKS)
 """Columns whose totals are those of the completed populations."""
 EXPECTED: dict[Column, Callable[[Fit], FloatArray]] = {
@@ -764,220 +694,3 @@ entities with `fit.size` records:
 `fit.exact` is the chance to be exactly predicted. The table does not need true and common links, which follow
 from the completed populations, or columns that depend only on the sizes of entities.
 """
-
-
-def fast(
-    sample: Sample,
-    model: SizeModel | None = None,
-    *,
-    domain: Domain | None = None,
-    links: Links = Links.SHARED,
-    draws: int = 1000,
-    rng: np.random.Generator | int | None = None,
-    random_seed: np.random.Generator | int | None = None,
-) -> Fit:
-    """Fit a size model by importance sampling.
-
-    The first fit compiles the model, which takes some seconds. Further fits take tenths of a second. If the
-    importance weights of a part are unreliable, with a Pareto shape above .7, the part is drawn by NUTS. This
-    needs nutpie, and one more compilation.
-
-    Parameters
-    ----------
-    sample : Sample
-        Sampled entities, under a design by which the chance of an entity depends only on its size.
-    model : SizeModel, optional
-        By default `SizeModel()`.
-    domain : Domain, optional
-        The group of whole entities that is the population; by default all records. The units must be grouped
-        by its variable, which must be known for all records of the prediction (see `Units.grouped`).
-    links : Links
-        How links between the domain and other records count (see `Evidence.of`).
-    draws : int
-        Posterior draws, 50 or more.
-    rng, random_seed : Generator, int or None
-        A generator or its seed, under the name of this package or of PyMC. None is a new seed at each call.
-
-    Returns
-    -------
-    Fit
-
-    Raises
-    ------
-    DataError
-        Too few draws, both rng and random_seed, or a part that breaks its contract (see
-        `erbayes.bayes.contract`).
-    NotIdentified
-        Units, a design, a prediction or a domain that a size model cannot use (see `Evidence.of`).
-
-    Warns
-    -----
-    Alarm
-        The sample contradicts the known totals of the prediction.
-    NotConverged
-        Importance weights are unreliable, of a part or of the known number of predicted links.
-
-    Examples
-    --------
-    >>> import erbayes as eb
-    >>> from erbayes import bayes, datasets
-    >>> case = datasets.people()
-    >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
-    >>> fit = bayes.fast(sample, rng=1)
-    >>> fit.table().loc["pairwise-precision", "estimate"].round(2)
-    np.float64(0.82)
-    """
-    return _fitted(sample, model, domain, links, Importance(draws), _one_seed(rng, random_seed))
-
-
-def nuts(
-    sample: Sample,
-    model: SizeModel | None = None,
-    *,
-    domain: Domain | None = None,
-    links: Links = Links.SHARED,
-    draws: int = 1000,
-    tune: int = 1000,
-    chains: int = 4,
-    cores: int | None = None,
-    target_accept: float = 0.8,
-    rng: np.random.Generator | int | None = None,
-    progressbar: bool = True,
-    nuts_sampler: str | None = None,
-    random_seed: np.random.Generator | int | None = None,
-) -> Fit:
-    """Fit a size model by NUTS, in coordinates in which its posterior is nearly standard normal.
-
-    Use it to check a fast fit, or if a fast fit is unreliable. The joint posterior of the tied parts is the
-    product of the parts' posteriors times the density of the known number of predicted links. NUTS draws the
-    parts. The draws are then resampled with that density as weight (see `joined`). Untied parts are drawn by
-    importance sampling.
-
-    Parameters
-    ----------
-    sample : Sample
-        Sampled entities, as for `fast`.
-    model : SizeModel, optional
-        By default `SizeModel()`.
-    domain, links
-        As for `fast`.
-    draws, tune, chains, cores, target_accept, progressbar, nuts_sampler
-        Arguments of `pymc.sample`, with 50 draws or more. nutpie draws if it is installed and `nuts_sampler`
-        names no other package. It compiles a model once for all data and parameters of priors.
-    rng, random_seed : Generator, int or None
-        A generator or its seed, under the name of this package or of PyMC. None is a new seed at each call.
-
-    Returns
-    -------
-    Fit
-
-    Raises
-    ------
-    DataError
-        Too few draws, both rng and random_seed, a sampler that is unknown or not installed, or a part that
-        breaks its contract (see `erbayes.bayes.contract`).
-    NotIdentified
-        Units, a design, a prediction or a domain that a size model cannot use (see `Evidence.of`).
-
-    Warns
-    -----
-    Alarm
-        The sample contradicts the known totals of the prediction.
-    NotConverged
-        Divergences; few draws that agree with the known number of predicted links; an R-hat above 1.01, or
-        fewer than 100 effective draws per chain, of a parameter or of pairwise precision or recall.
-    """
-    sampler = NUTS(draws, tune, chains, cores, target_accept, progressbar, nuts_sampler)
-    return _fitted(sample, model, domain, links, sampler, _one_seed(rng, random_seed))
-
-
-def warm_up() -> None:
-    """Compile the default model and keep it on disk, so that the first fit of later processes is quick.
-
-    It fits the model to example data, and makes the table. Run it once after installation or an update, for
-    instance while an image is built. On an empty disk cache it needs a minute of processor time. Fits by NUTS
-    compile more, in the first call of each process.
-
-    Examples
-    --------
-    >>> from erbayes import bayes
-    >>> bayes.warm_up()
-    """
-    case = people()
-    sample = Sample(measure(case.prediction, case.labels), UniformRecords(case.drawn))
-    fast(sample, rng=1).table()
-
-
-def _one_seed(rng: Any, random_seed: Any) -> np.random.Generator:
-    """Return the generator of the one seed that is not None."""
-    if rng is not None and random_seed is not None:
-        raise DataError("both rng and random_seed were given, which are two names of the seed: give one")
-    return generator(rng if random_seed is None else random_seed)
-
-
-def _fitted(
-    sample: Sample,
-    model: SizeModel | None,
-    domain: Domain | None,
-    links: Links,
-    sampler: Sampler,
-    rng: np.random.Generator,
-) -> Fit:
-    """Fit a model by a sampler, and warn of problems."""
-    need_draws(sampler.draws)
-    model = SizeModel() if model is None else model
-    need_object(model, "tied", "a model is an object such as SizeModel()")
-    evidence = Evidence.of(sample, domain, links)
-    beside = None if model.second is None else Evidence.of(sample, domain, links, model.second)
-    fit = _drawn(sample, model.alone, evidence, sampler, rng)
-    if beside is not None and beside.matched is not None:
-        fit = replace(fit, matched=beside.matched)
-        if beside.matched.used:
-            truth = _drawn(sample, model.of_truth, beside, sampler, rng, fit.total(COMMON_LINKS))
-            fit = replace(fit, truth=truth if truth.doubt < REFUSED else None)
-    if links_out_of_reach(evidence.units) < 0.1:
-        out = (
-            out_of_balance(sample)
-            if domain is None
-            else domains_out_of_balance(sample, [domain], links, fewest=0)
-        )
-        for alarm in out:
-            warnings.warn(f"{alarm} A size model relies on the known total.", Alarm, stacklevel=3)
-    problems = fit.problems()
-    if problems:
-        warnings.warn(evidence.where + "; ".join(problems), NotConverged, stacklevel=3)
-    return fit
-
-
-def _drawn(
-    sample: Sample,
-    model: SizeModel,
-    evidence: Evidence,
-    sampler: Sampler,
-    rng: np.random.Generator,
-    common: FloatArray | None = None,
-) -> Fit:
-    """Draw the parts of a model, and join them by the predicted links, or by draws of the common ones."""
-    if common is not None:
-        data = evidence.data | {"predicted_links": max(float(np.median(common)), 0.5)}
-        evidence = replace(evidence, data=data, predicted_links=data["predicted_links"])
-    tied = {place: compiled(part, evidence.data) for place, part in model.tied.items()}
-    parts = dict(zip(tied, sampler([*tied.values()], rng), strict=True))
-    mixed = {place: weighed(place, tied[place], of_laws, rng) for place, of_laws in parts.items()}
-    draws, population = _completed(mixed, evidence.data, rng, common)
-    return Fit(sample, model, evidence, draws, population, int(rng.integers(2**31)), parts)
-
-
-def _completed(
-    parts: Mapping[str, PartDraws],
-    data: Mapping[str, Any],
-    rng: np.random.Generator,
-    common: FloatArray | None,
-) -> tuple[Joined, Completed]:
-    """Join draws of parts, and complete a population for each joint draw."""
-    if common is None:
-        draws = joined(parts, data, rng)
-    else:
-        draws = given(parts, common, data, rng)
-        data = {**data, "predicted_links": np.maximum(common, 0.5)}
-    return draws, completed(draws.by_size, data, rng)

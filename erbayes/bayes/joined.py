@@ -13,7 +13,7 @@ from ..arrays import FloatArray, IntArray
 from ..errors import DataError
 from .importance import resampled, smoothed
 from .parts import PartDraws
-from .population import Links, log_density_of_total, unsampled
+from .population import Completed, Links, completed, log_density_of_total, unsampled
 
 PARTNERS = 4
 """Number of random partners of each draw of the first part, of which one is chosen."""
@@ -198,3 +198,18 @@ def _refuse_common_names(parts: Mapping[str, PartDraws]) -> None:
                 if name in owner:
                     raise DataError(f"both {owner[name]} and {part} have a '{name}': rename one of them")
                 owner[name] = part
+
+
+def populations(
+    parts: Mapping[str, PartDraws],
+    data: Mapping[str, Any],
+    rng: np.random.Generator,
+    common: FloatArray | None,
+) -> tuple[Joined, Completed]:
+    """Join draws of parts, and complete a population for each joint draw."""
+    if common is None:
+        draws = joined(parts, data, rng)
+    else:
+        draws = given(parts, common, data, rng)
+        data = {**data, "predicted_links": np.maximum(common, 0.5)}
+    return draws, completed(draws.by_size, data, rng)

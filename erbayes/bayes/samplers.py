@@ -14,7 +14,7 @@ from arviz_stats.base import array_stats
 from pytensor.graph.replace import graph_replace
 from scipy.linalg import block_diag
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, generator
 from ..errors import DataError
 from .importance import KHAT, Approximation, approximated
 from .laws import OneOf
@@ -36,6 +36,10 @@ def need_draws(draws: int) -> None:
     """Raise DataError for fewer than `FEWEST_DRAWS` draws."""
     if draws < FEWEST_DRAWS:
         raise DataError(f"{draws} draws are too few: draws must be {FEWEST_DRAWS} or more")
+
+
+class NotConverged(UserWarning):
+    """Warning that a fit cannot be relied on, with the reasons."""
 
 
 class Sampler(Protocol):
@@ -357,3 +361,10 @@ def by_part(parts: Sequence[OneOf], draws: Iterable[Drawn]) -> list[dict[str, Dr
     """Return the draws of all laws by part and law."""
     each = iter(draws)
     return [{name: next(each) for name in part.laws} for part in parts]
+
+
+def one_seed(rng: Any, random_seed: Any) -> np.random.Generator:
+    """Return the generator of the one seed that is not None."""
+    if rng is not None and random_seed is not None:
+        raise DataError("both rng and random_seed were given, which are two names of the seed: give one")
+    return generator(rng if random_seed is None else random_seed)

@@ -1,0 +1,75 @@
+"""Doubts about a fit, in words: what rests on entities that the sample lacks, and what is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..metrics import pairwise_recall
+from .matched import FEWEST
+
+if TYPE_CHECKING:
+    from .fit import Fit
+
+REMEDY = (
+    "Draw records uniformly instead (UniformRecords), or entities with a chance that grows with "
+    "their size, such as its root (BySize(numpy.sqrt))."
+)
+"""The remedy if the sample lacks the largest entities."""
+UNSEEN = 0.25
+"""Largest share of the true links in entities beyond the sampled sizes for which there is no alarm."""
+
+
+def alarms(fit: Fit) -> list[str]:
+    """Return the sentences of `Fit.alarms`."""
+    share, largest = fit.unseen.mean(), fit.evidence.entities.size.max()
+    found = _by_second_alone(fit)
+    if share <= UNSEEN:
+        return found
+    sentences = [
+        f"pairwise-recall rests on entities that the sample lacks: {100 * share:.0f} % of the true links "
+        f"are expected in entities of more than {largest:,.0f} records, the largest in the sample."
+    ]
+    if fit.by_law:
+        under = fit.laws(pairwise_recall).query("not rejected")
+        sentences.append(
+            "Laws of sizes and errors that the sample does not tell apart put recall between "
+            f"{under.lower.min():.2f} and {under.upper.max():.2f}."
+        )
+    return [" ".join([*sentences, REMEDY]), *found]
+
+
+def _by_second_alone(fit: Fit) -> list[str]:
+    """Return the alarm about a second clustering that is refused, or that large entities rest on."""
+    if fit.matched is not None and (why := refusal(fit)):
+        return [f"The second clustering {fit.matched.second.name!r} is not used. {why}"]
+    if fit.truth is None or (matched := fit.matched) is None:
+        return []
+    share = (fit.by_second @ fit.truth.evidence.data["out_of_reach"]).mean()
+    if share <= UNSEEN:
+        return []
+    return [
+        f"pairwise-recall rests on the second clustering {matched.second.name!r}: {100 * share:.0f} % of "
+        f"the true links are taken from its clusters of more than {matched.largest:,.0f} records, the "
+        f"largest that a sampled entity matches. {REMEDY}"
+    ]
+
+
+def refusal(fit: Fit) -> str:
+    """Sentence with the reason why nothing is taken from the second clustering; "" if some is."""
+    if fit.matched is None or fit.truth is not None:
+        return ""
+    if not fit.matched.known.any():
+        return (
+            f"Fewer than {FEWEST} of its clusters, of two records or more, match a sampled entity, so "
+            "that nothing is taken from it."
+        )
+    if not fit.matched.used:
+        return (
+            f"Nothing is taken from it: the prediction breaks {fit.matched.broken:,} sampled entities, "
+            f"and only {fit.matched.mended:,} of them are more complete in a cluster of it."
+        )
+    guests = fit.matched.guests[fit.matched.size > fit.matched.largest].sum()
+    return (
+        f"Nothing is taken from it: {guests:,} sampled entities without a match lie in its clusters of "
+        f"more than {fit.matched.largest:,.0f} records, the largest that a sampled entity matches."
+    )

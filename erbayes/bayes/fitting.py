@@ -1,0 +1,223 @@
+"""Fits of a size model to a sample, by importance sampling (`fast`) or by NUTS (`nuts`)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+
+from ..arrays import FloatArray
+from ..calibration import links_out_of_reach
+from ..columns import COMMON_LINKS, Domain, Links
+from ..datasets import people
+from ..design import UniformRecords
+from ..diagnostics import out_of_balance
+from ..domains import out_of_balance as domains_out_of_balance
+from ..errors import Alarm, need_object
+from ..sample import Sample
+from ..units import measure
+from .evidence import Evidence
+from .fit import Fit
+from .joined import populations
+from .laws import compiled, weighed
+from .model import SizeModel
+from .samplers import NUTS, Importance, NotConverged, Sampler, need_draws, one_seed
+
+REFUSED = 0.5
+"""Doubt about clusters out of reach above which nothing is taken from a second clustering."""
+
+
+def fast(
+    sample: Sample,
+    model: SizeModel | None = None,
+    *,
+    domain: Domain | None = None,
+    links: Links = Links.SHARED,
+    draws: int = 1000,
+    rng: np.random.Generator | int | None = None,
+    random_seed: np.random.Generator | int | None = None,
+) -> Fit:
+    """Fit a size model by importance sampling.
+
+    The first fit compiles the model, which takes some seconds. Further fits take tenths of a second. If the
+    importance weights of a part are unreliable, with a Pareto shape above .7, the part is drawn by NUTS. This
+    needs nutpie, and one more compilation.
+
+    Parameters
+    ----------
+    sample : Sample
+        Sampled entities, under a design by which the chance of an entity depends only on its size.
+    model : SizeModel, optional
+        By default `SizeModel()`.
+    domain : Domain, optional
+        The group of whole entities that is the population; by default all records. The units must be grouped
+        by its variable, which must be known for all records of the prediction (see `Units.grouped`).
+    links : Links
+        How links between the domain and other records count (see `Evidence.of`).
+    draws : int
+        Posterior draws, 50 or more.
+    rng, random_seed : Generator, int or None
+        A generator or its seed, under the name of this package or of PyMC. None is a new seed at each call.
+
+    Returns
+    -------
+    Fit
+
+    Raises
+    ------
+    DataError
+        Too few draws, both rng and random_seed, or a part that breaks its contract (see
+        `erbayes.bayes.contract`).
+    NotIdentified
+        Units, a design, a prediction or a domain that a size model cannot use (see `Evidence.of`).
+
+    Warns
+    -----
+    Alarm
+        The sample contradicts the known totals of the prediction.
+    NotConverged
+        Importance weights are unreliable, of a part or of the known number of predicted links.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes import bayes, datasets
+    >>> case = datasets.people()
+    >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
+    >>> fit = bayes.fast(sample, rng=1)
+    >>> fit.table().loc["pairwise-precision", "estimate"].round(2)
+    np.float64(0.82)
+    """
+    return _fitted(sample, model, domain, links, Importance(draws), one_seed(rng, random_seed))
+
+
+def nuts(
+    sample: Sample,
+    model: SizeModel | None = None,
+    *,
+    domain: Domain | None = None,
+    links: Links = Links.SHARED,
+    draws: int = 1000,
+    tune: int = 1000,
+    chains: int = 4,
+    cores: int | None = None,
+    target_accept: float = 0.8,
+    rng: np.random.Generator | int | None = None,
+    progressbar: bool = True,
+    nuts_sampler: str | None = None,
+    random_seed: np.random.Generator | int | None = None,
+) -> Fit:
+    """Fit a size model by NUTS, in coordinates in which its posterior is nearly standard normal.
+
+    Use it to check a fast fit, or if a fast fit is unreliable. The joint posterior of the tied parts is the
+    product of the parts' posteriors times the density of the known number of predicted links. NUTS draws the
+    parts. The draws are then resampled with that density as weight (see `joined`). Untied parts are drawn by
+    importance sampling.
+
+    Parameters
+    ----------
+    sample : Sample
+        Sampled entities, as for `fast`.
+    model : SizeModel, optional
+        By default `SizeModel()`.
+    domain, links
+        As for `fast`.
+    draws, tune, chains, cores, target_accept, progressbar, nuts_sampler
+        Arguments of `pymc.sample`, with 50 draws or more. nutpie draws if it is installed and `nuts_sampler`
+        names no other package. It compiles a model once for all data and parameters of priors.
+    rng, random_seed : Generator, int or None
+        A generator or its seed, under the name of this package or of PyMC. None is a new seed at each call.
+
+    Returns
+    -------
+    Fit
+
+    Raises
+    ------
+    DataError
+        Too few draws, both rng and random_seed, a sampler that is unknown or not installed, or a part that
+        breaks its contract (see `erbayes.bayes.contract`).
+    NotIdentified
+        Units, a design, a prediction or a domain that a size model cannot use (see `Evidence.of`).
+
+    Warns
+    -----
+    Alarm
+        The sample contradicts the known totals of the prediction.
+    NotConverged
+        Divergences; few draws that agree with the known number of predicted links; an R-hat above 1.01, or
+        fewer than 100 effective draws per chain, of a parameter or of pairwise precision or recall.
+    """
+    sampler = NUTS(draws, tune, chains, cores, target_accept, progressbar, nuts_sampler)
+    return _fitted(sample, model, domain, links, sampler, one_seed(rng, random_seed))
+
+
+def warm_up() -> None:
+    """Compile the default model and keep it on disk, so that the first fit of later processes is quick.
+
+    It fits the model to example data, and makes the table. Run it once after installation or an update, for
+    instance while an image is built. On an empty disk cache it needs a minute of processor time. Fits by NUTS
+    compile more, in the first call of each process.
+
+    Examples
+    --------
+    >>> from erbayes import bayes
+    >>> bayes.warm_up()
+    """
+    case = people()
+    sample = Sample(measure(case.prediction, case.labels), UniformRecords(case.drawn))
+    fast(sample, rng=1).table()
+
+
+def _fitted(
+    sample: Sample,
+    model: SizeModel | None,
+    domain: Domain | None,
+    links: Links,
+    sampler: Sampler,
+    rng: np.random.Generator,
+) -> Fit:
+    """Fit a model by a sampler, and warn of problems."""
+    need_draws(sampler.draws)
+    model = SizeModel() if model is None else model
+    need_object(model, "tied", "a model is an object such as SizeModel()")
+    evidence = Evidence.of(sample, domain, links)
+    beside = None if model.second is None else Evidence.of(sample, domain, links, model.second)
+    fit = _drawn(sample, model.alone, evidence, sampler, rng)
+    if beside is not None and beside.matched is not None:
+        fit = replace(fit, matched=beside.matched)
+        if beside.matched.used:
+            truth = _drawn(sample, model.of_truth, beside, sampler, rng, fit.total(COMMON_LINKS))
+            fit = replace(fit, truth=truth if truth.doubt < REFUSED else None)
+    if links_out_of_reach(evidence.units) < 0.1:
+        out = (
+            out_of_balance(sample)
+            if domain is None
+            else domains_out_of_balance(sample, [domain], links, fewest=0)
+        )
+        for alarm in out:
+            warnings.warn(f"{alarm} A size model relies on the known total.", Alarm, stacklevel=3)
+    problems = fit.problems()
+    if problems:
+        warnings.warn(evidence.where + "; ".join(problems), NotConverged, stacklevel=3)
+    return fit
+
+
+def _drawn(
+    sample: Sample,
+    model: SizeModel,
+    evidence: Evidence,
+    sampler: Sampler,
+    rng: np.random.Generator,
+    common: FloatArray | None = None,
+) -> Fit:
+    """Draw the parts of a model, and join them by the predicted links, or by draws of the common ones."""
+    if common is not None:
+        data = evidence.data | {"predicted_links": max(float(np.median(common)), 0.5)}
+        evidence = replace(evidence, data=data, predicted_links=data["predicted_links"])
+    tied = {place: compiled(part, evidence.data) for place, part in model.tied.items()}
+    parts = dict(zip(tied, sampler([*tied.values()], rng), strict=True))
+    mixed = {place: weighed(place, tied[place], of_laws, rng) for place, of_laws in parts.items()}
+    draws, population = populations(mixed, evidence.data, rng, common)
+    return Fit(sample, model, evidence, draws, population, int(rng.integers(2**31)), parts)
