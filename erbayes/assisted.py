@@ -184,6 +184,10 @@ class Assisted:
         judged = [self._judge(sample, metrics) for sample in samples]
         return stacked([one.fit for one in judged], covariance_of(judged))
 
+    def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[str]:
+        """As `Doubting.alarms`: about second clusterings out of reach, or made with the labels."""
+        return self(sample, metrics).of_seconds()
+
     def _judge(self, sample: Sample, metrics: Sequence[Metric]) -> Judged:
         """Return the estimates of one sample, with the covariance of the default."""
         need_sample(sample)

@@ -31,6 +31,8 @@ MASS = 1.0
 """Weight of each of the two pseudo-draws on which the second clustering is wholly wrong, in draws."""
 TOO_MUCH = 0.1
 """Share of a second clustering out of reach from which an alarm is raised."""
+FAR = 4.0
+"""Standard errors between a known value and its estimate from which a second clustering is doubted."""
 FEWEST_DRAWS = 10
 """Number of draws below which no weight is estimated."""
 
@@ -56,6 +58,9 @@ class AssistedEstimates(Normal):
         Number of further draws that would shorten the default standard error as much.
     out_of_reach : float array, (k,)
         Share of the second clustering in clusters that no draw is witness to (see `Second.reference`).
+    surprise : float array, (k,)
+        Distance between the value with the second clustering as the truth, over all records, and its estimate
+        from the labelled units, in standard errors. Clusters out of reach do not count.
     notes : tuple of str, (k,)
         Why a metric has no help; "" if it has.
     """
@@ -66,6 +71,7 @@ class AssistedEstimates(Normal):
     correlation: FloatArray
     worth: FloatArray
     out_of_reach: FloatArray
+    surprise: FloatArray
     notes: tuple[str, ...]
 
     def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
@@ -117,6 +123,7 @@ class AssistedEstimates(Normal):
             correlation=self.correlation[j],
             worth=self.worth[j],
             out_of_reach=self.out_of_reach[j],
+            surprise=self.surprise[j],
             notes=tuple(self.notes[i] for i in j),
         )
 
@@ -132,7 +139,24 @@ class AssistedEstimates(Normal):
         """
         alone = [metric for metric, note in zip(chosen(metrics), self.notes, strict=True) if note]
         sentences = alarms(sample, alone) if alone else out_of_balance(sample)
-        return sentences + self._out_of_reach()
+        return sentences + self.of_seconds()
+
+    def of_seconds(self) -> list[str]:
+        """Return the alarms about second clusterings themselves."""
+        return self._doubted() + self._out_of_reach()
+
+    def _doubted(self) -> list[str]:
+        """Return the alarm of second clusterings that look other among labelled units than elsewhere."""
+        far = self.surprise > FAR
+        if not far.any():
+            return []
+        names = ", ".join(name for name, on in zip(self.names, far, strict=True) if on)
+        most, truth = f"{self.surprise[far].max():.0f} standard errors", " and ".join(self.seconds)
+        return [
+            f"With {truth} as the truth, {names} of the labelled units is up to {most} off the "
+            "value over all records. If it was made with labels of these units, leave it out: estimates "
+            "are wrong. If not, the sample missed large entities."
+        ]
 
     def _out_of_reach(self) -> list[str]:
         """Return the alarm of second clusterings of which a large share is out of reach."""
@@ -226,6 +250,7 @@ def judge(own: Effects, helpers: Sequence[Helper], fewest: float, variance: Vari
         correlation=np.array([h.correlation for h in helps]),
         worth=np.zeros(len(helps)),
         out_of_reach=np.array([h.out_of_reach for h in helps]),
+        surprise=np.array([h.surprise for h in helps]),
         notes=tuple(h.note for h in helps),
     )
     explained = np.stack([h.explained for h in helps], axis=1)
@@ -408,6 +433,12 @@ class StandIn:
     linear: FloatArray
     jack: FloatArray
 
+    @property
+    def surprise(self) -> float:
+        """Return the distance of θ̂^S from the range of θ^S, in standard errors."""
+        distance = abs(self.mean - self.reference.centre) - self.reference.range / 2
+        return float(max(distance, 0.0) / np.sqrt(np.sum(self.linear**2)))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Help:
@@ -422,7 +453,7 @@ class Help:
         λ (θ^S - θ̂^S).
     between : float
         Distance between the least and the largest correction that clusters out of reach allow.
-    correlation, df, jack, further, out_of_reach : float
+    correlation, df, jack, further, out_of_reach, surprise : float
     left : float
         The share of the standard error that draws leave.
     note : str
@@ -440,6 +471,7 @@ class Help:
     jack: float = 0.0
     further: float = 0.0
     out_of_reach: float = 0.0
+    surprise: float = 0.0
 
 
 def _help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float) -> Help:
@@ -489,6 +521,7 @@ def _help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float) -> Hel
         jack=float(jackknifed),
         further=float(pseudo + between**2 / 12),
         out_of_reach=max(s.reference.out_of_reach for w, s in weighed if w > 0),
+        surprise=max(s.surprise for w, s in weighed if w > 0),
     )
 
 

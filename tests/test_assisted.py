@@ -1,6 +1,8 @@
 """Estimates with the help of a second clustering: the full count, the weight, the guards, and who takes them."""
 
 import json
+import re
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -222,7 +224,8 @@ def test_a_hidden_merge_of_two_giants_stays_inside_the_interval():
     labels, design = truth[truth.isin(drawn)], eb.UniformClusters()
     sample = eb.Sample(eb.measure(prediction, labels), design)
     true = sim.Population(prediction, truth).value(m.pairwise_recall)
-    found = eb.Assisted(second(joined(truth), prediction, labels))(sample, [m.pairwise_recall])
+    engine = eb.Assisted(second(joined(truth), prediction, labels))
+    found = engine(sample, [m.pairwise_recall])
     assert found.weights[0, 0] > 0.9 and found.out_of_reach[0] > 0.9
     low, high = found.interval()[0]
     assert low < true < high
@@ -232,8 +235,35 @@ def test_a_hidden_merge_of_two_giants_stays_inside_the_interval():
     )
     *_, alarm = found.alarms(sample, [m.pairwise_recall])
     assert alarm.startswith("Up to 97% of the second clustering is out of reach for pairwise-recall")
+    assert alarm in engine.alarms(sample, [m.pairwise_recall])
+    assert f"assisted: {alarm}" in report(sample, [m.pairwise_recall], engines={"assisted": engine})
     with pytest.warns(eb.Alarm, match="out of reach"):
         eb.assisted(prediction, labels, design, [m.pairwise_recall], by=joined(truth))
+
+
+def test_a_second_clustering_that_was_made_with_the_labels_is_doubted():
+    """It is the prediction, in which labelled records have their entity: right where the sample looks."""
+    known = pd.Series("p" + PREDICTION.astype(str), PREDICTION.index)
+    known.loc[LABELS.index] = "e" + LABELS.astype(str)
+    metrics = (m.b3_precision, m.b3_recall, m.cluster_recall)
+    found, counted = helped(known, metrics), second(known)
+    plain = eb.taylor(SAMPLE, metrics).apply(metrics)
+    shift = np.abs(plain.mean - [counted.value(metric) for metric in metrics])
+    # among labelled units it is the truth
+    np.testing.assert_allclose(found.surprise, shift / np.sqrt(np.diag(plain.cov)), rtol=0.1)
+    (alarm,) = [a for a in found.alarms(SAMPLE, metrics) if "leave it out" in a]
+    assert re.search(r"is up to \d+ standard errors off the value over all records", alarm)
+    assert found.part([1]).surprise == found.surprise[1]
+    honest = helped(GOOD, metrics)
+    assert (honest.surprise < 4).all() and not honest._doubted()
+
+
+@pytest.mark.parametrize(("surprise", "doubted"), [(4.0, False), (4.01, True)])
+def test_a_surprise_of_four_standard_errors(surprise, doubted):
+    found = replace(helped(), surprise=np.array([0.0, surprise]))
+    assert [("pairwise-recall" in a, "pairwise-precision" in a) for a in found._doubted()] == (
+        [(True, False)] * doubted
+    )
 
 
 def test_nothing_is_out_of_reach_once_the_largest_cluster_is_touched_and_nothing_is_cut():
