@@ -13,7 +13,8 @@ from arviz_stats.base import array_stats
 import erbayes as eb
 from erbayes import bayes
 from erbayes.bayes.fit import Fit
-from erbayes.bayes.samplers import problems_of_chains
+from erbayes.bayes.importance import Adapted
+from erbayes.bayes.samplers import Importance, problems_of_chains
 from erbayes.uncertain import Draws
 
 SAMPLE = eb.Sample(eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"}), eb.UniformClusters())
@@ -76,3 +77,18 @@ def test_draws_that_agree_with_the_known_links(agreeing, bad):
 def test_a_fit_needs_a_sample_a_model_and_a_seed(fitted, call, message):
     with pytest.raises(eb.DataError, match=message):
         call(fitted)
+
+
+@pytest.mark.parametrize(("share", "matters"), [(0.01, True), (0.0099, False)])
+def test_weights_of_a_negligible_law_need_not_be_reliable(share, matters, monkeypatch):
+    adapted = SimpleNamespace(effective=600.0, smoothed=(None, 0.9))
+    assert Adapted.unfinished(adapted, 500, share) is matters
+    posterior = SimpleNamespace(
+        khat=0.9, share=share, thetas=np.zeros((50, 2)), centre=np.zeros(2), log_evidence=0.0
+    )
+    law = SimpleNamespace(drawn=lambda thetas, log_evidence, rng, **about: about)
+    part = SimpleNamespace(laws={"a": law}, probability={"a": 1.0})
+    monkeypatch.setattr("erbayes.bayes.samplers.approximated", lambda *_: [posterior])
+    monkeypatch.setattr("erbayes.bayes.samplers.find_spec", lambda _: None)
+    ((about,),) = (of_part.values() for of_part in Importance(50)([part], np.random.default_rng(1)))
+    assert bool(about["problems"]) is matters and not about["refitted"]

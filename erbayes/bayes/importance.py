@@ -35,6 +35,8 @@ OUTSIDE = 1.0
 """|v|²/ν above which a mode is in the tail of a prior."""
 KHAT = 0.7
 """Pareto shapes above this make importance weights unreliable (Vehtari et al. 2024)."""
+NEGLIGIBLE = 0.01
+"""Posterior probability, and Bayes factor against the best law, below which weights need not be reliable."""
 SHRINKAGE = 3.0
 """Draws, per coordinate, that the covariance of the round before counts for when proposals adapt."""
 
@@ -164,6 +166,8 @@ class Approximation:
         Pareto shape of their weights.
     log_evidence : float
         Log marginal density of the data.
+    share : float
+        Posterior probability of the law, or its Bayes factor against the best law if that is larger.
     """
 
     centre: FloatArray
@@ -171,6 +175,7 @@ class Approximation:
     thetas: FloatArray
     khat: float
     log_evidence: float
+    share: float = 1.0
 
 
 class Adapted:
@@ -273,9 +278,9 @@ class Adapted:
         """
         return float(np.logaddexp.reduce(self.own) - np.log(len(self.points)))
 
-    def unfinished(self, draws: float) -> bool:
-        """Return True if fewer draws than these are effective, or if the weights cannot be relied on."""
-        return self.effective < draws or self.smoothed[1] > KHAT
+    def unfinished(self, draws: float, share: float) -> bool:
+        """Return True if fewer draws than these are effective, or if weights that matter are unreliable."""
+        return self.effective < draws or (share >= NEGLIGIBLE and self.smoothed[1] > KHAT)
 
     @property
     def smoothed(self) -> tuple[FloatArray, float]:
@@ -284,14 +289,14 @@ class Adapted:
             self._smoothed = smoothed(self.log_w)
         return self._smoothed
 
-    def approximation(self, draws: int) -> Approximation:
-        """Return the posterior, with `draws` draws."""
+    def approximation(self, draws: int, share: float) -> Approximation:
+        """Return the posterior, with `draws` draws, of a law with this share."""
         w, khat = self.smoothed
         one = 1e-5 * np.eye(len(self.centre))
         slope = (self.tails.theta(self.centre + one)[0] - self.tails.theta(self.centre - one)[0]) / 2e-5
         centre, cov = moments(w, self.thetas, slope.T @ self.cov @ slope)
         thetas = self.thetas[resampled(w, draws, self.rng)]
-        return Approximation(centre, np.linalg.cholesky(cov), thetas, khat, self.log_marginal)
+        return Approximation(centre, np.linalg.cholesky(cov), thetas, khat, self.log_marginal, share)
 
 
 def approximated(
@@ -323,14 +328,16 @@ def approximated(
     while waiting:
         for one in waiting:
             one.round(max(first, len(one.points) // 4))
-        log_joint = np.log(prior) + [law.log_evidence for law in adapted]
+        evidence = np.array([law.log_evidence for law in adapted])
+        log_joint = np.log(prior) + evidence
         probability = np.exp(log_joint - np.logaddexp.reduce(log_joint))
+        share = np.maximum(probability, np.exp(evidence - evidence.max()))
         waiting = [
             one
-            for one, p in zip(adapted, probability, strict=True)
-            if len(one.points) < MOST * draws and one.unfinished(EFFECTIVE * draws * max(p, UNLIKELY))
+            for one, p, s in zip(adapted, probability, share, strict=True)
+            if len(one.points) < MOST * draws and one.unfinished(EFFECTIVE * draws * max(p, UNLIKELY), s)
         ]
-    return [one.approximation(draws) for one in adapted]
+    return [one.approximation(draws, s) for one, s in zip(adapted, share, strict=True)]
 
 
 def moments(w: FloatArray, points: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:

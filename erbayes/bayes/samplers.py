@@ -16,7 +16,7 @@ from scipy.linalg import block_diag
 
 from ..arrays import FloatArray, generator
 from ..errors import DataError
-from .importance import KHAT, Approximation, approximated
+from .importance import KHAT, NEGLIGIBLE, Approximation, approximated
 from .laws import OneOf
 from .parts import COMPILER, CompiledPart, Drawn, Program
 
@@ -337,15 +337,13 @@ class Importance:
             for part in parts
             for posterior in approximated([*part.laws.values()], K, rng, [*part.probability.values()])
         ]
-        by_nuts: list[FloatArray] = []
-        if any(p.khat > KHAT for p in posteriors) and find_spec("nutpie") is not None:
-            nuts = NUTS(draws=-(-K // 2), tune=250, chains=2, progressbar=False)
-            by_nuts = nuts.sampled(laws, posteriors, rng).thetas
-        for i, (law, p) in enumerate(zip(laws, posteriors, strict=True)):
-            unreliable, thetas, problems = p.khat > KHAT, p.thetas, []
-            refitted = unreliable and bool(by_nuts)
+        nuts = NUTS(draws=-(-K // 2), tune=250, chains=2, progressbar=False)
+        for law, p in zip(laws, posteriors, strict=True):
+            unreliable, thetas, problems = p.khat > KHAT and p.share >= NEGLIGIBLE, p.thetas, []
+            refitted = unreliable and find_spec("nutpie") is not None
             if refitted:
-                thetas = by_nuts[i].reshape(-1, len(p.centre))[:K]
+                (by_nuts,) = nuts.sampled([law], [p], rng).thetas
+                thetas = by_nuts.reshape(-1, len(p.centre))[:K]
             elif unreliable:
                 problems = [
                     f"importance weights are unreliable (Pareto k {p.khat:.2f}, above {KHAT}): "
