@@ -325,7 +325,7 @@ def test_a_metric_that_cheap_labels_do_not_help_is_planned_alone(folder):
             ("estimate", *SHELL[:2], "--design", "distinct-entities", "--draws", "200", *CHEAPLY),
             "--cheap needs independent draws in their order: --design uniform-records or uniform-clusters",
         ),
-        (("estimate", *SHELL, *CHEAPLY, "--missing", "singleton"), "choose Missing.OMIT"),
+        (("estimate", *SHELL, *CHEAPLY, "--missing", "singleton"), "leave them out: --missing omit"),
         (
             ("estimate", *SHELL, "--cheap", "cheap.csv", "--cheap-drawn", "cheap-turned.csv"),
             "bring both lists of draws into the order of drawing",

@@ -29,6 +29,11 @@ REMEDIES = {
     Remedy.ORDER: f"if columns are in the other order, {COLUMNS}",
     Remedy.SCANNED_COLUMNS: COLUMNS,
     Remedy.SECOND_COLUMNS: "name both: --record, which is one name for all files, and --assist-cluster",
+    Remedy.COVER: (
+        "give these records clusters of their own in it or, if none of them is labelled, leave them out: "
+        "--frame SECOND"
+    ),
+    Remedy.LEAVE_OUT: "leave them out: --missing omit",
     Remedy.ALONE: Remedy.ALONE.value,
     Remedy.LINKS: "if rows are links between records, --edges makes clusters of them",
     Remedy.ANSWERS: (

@@ -124,7 +124,8 @@ class SecondColumn(KeyColumn):
                 Remedy.SECOND_COLUMNS,
             )
         cluster = wanted.cluster if wanted.cluster is not None else (free or [""])[0]
-        refuse_names([record, cluster], columns, f"the second clustering {name!r}")
+        choices = dict.fromkeys([record, cluster], Remedy.SECOND_COLUMNS)
+        refuse_names([record, cluster], columns, f"the second clustering {name!r}", choices)
         table.use(record, cluster)
         kinds = database.kind(of_prediction), table.kind(record)
         if None not in kinds:
@@ -154,6 +155,8 @@ class Joint:
         Number of clusters of the second clustering that each row stands for.
     piece_of : Series
         Piece of each labelled record of the prediction, whose id is in the index.
+    left_out : int
+        Number of records of the second clustering that the prediction lacks.
     """
 
     name: str
@@ -163,6 +166,7 @@ class Joint:
     m: FloatArray
     count: FloatArray
     piece_of: pd.Series
+    left_out: int = 0
 
     @property
     def size(self) -> FloatArray:
@@ -180,8 +184,9 @@ def refuse_kept(missing: Missing) -> None:
     """
     if missing not in {Missing.ERROR, Missing.OMIT}:
         raise DataError(
-            f"assisted estimates cannot keep labelled records that the prediction lacks, as "
-            f"{missing} does: choose Missing.OMIT"
+            "estimates with the help of other clusterings cannot keep labelled records that the prediction "
+            f"lacks, as the policy {missing.value!r} does",
+            Remedy.LEAVE_OUT,
         )
 
 
@@ -384,6 +389,6 @@ def refuse_lacking(lacking: int, rows: int, name: str, examples: Any, whose: str
     if lacking:
         raise DataError(
             f"the second clustering {name!r} lacks {lacking:,} of {rows:,} records of {whose}, such as "
-            f"{head(examples)}: it must cover all of them; restrict the prediction to the records of both "
-            "with frame=, or give the others clusters of their own"
+            f"{head(examples)}, and must cover all of them",
+            Remedy.COVER,
         )
