@@ -42,7 +42,7 @@ from .assist import Assist, in_words_of
 from .domains import Domains
 from .drawing import Planned, Shown, refuse_strange_candidates
 from .inputs import Asked, DesignName, KindName, Minima, One, Predicted, Several, note_frame, note_unresolved
-from .options import app, command, files_of, message, refuse_output_over
+from .options import app, command, files_of, message, refuse_output_over, within
 from .phases import Cheap, split
 from .printing import Printing, show_labels
 
@@ -415,14 +415,15 @@ def compare_command(
     note_unresolved(inputs.returned)
     design = inputs.fitted(design, shared)
     engine = helped.engine_of_several(inputs, predictions, shared) if helped.given else None
-    comparison = compare(
-        predictions,
-        design=design,
-        metrics=metrics,
-        differing=inputs.framed.differing,
-        engine=engine,
-        **shared,
-    )
+    with within(inputs.drawing.in_words):
+        comparison = compare(
+            predictions,
+            design=design,
+            metrics=metrics,
+            differing=inputs.framed.differing,
+            engine=engine,
+            **shared,
+        )
     for name, sample in zip(predictions, comparison.samples, strict=True):
         if isinstance(predictions[name], Clustering):
             inputs.notice_another(name, sample.units, predictions[name])

@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from ..errors import DataError, Remedy, printable
+from ..errors import DataError, NotIdentified, Remedy, printable
 from ..files import refuse_output
 
 app = typer.Typer(
@@ -58,6 +58,17 @@ def remedies(words: Mapping[Remedy, str]) -> Iterator[None]:
     except DataError as error:
         own = (words.get(remedy, REMEDIES[remedy]) for remedy in error.remedies)
         raise DataError("; ".join([error.what, *own])) from error
+
+
+@contextmanager
+def within(place: str) -> Iterator[None]:
+    """Name in errors inside the options and files that they are about, if `place` names some."""
+    try:
+        yield
+    except NotIdentified:
+        raise
+    except DataError as error:
+        raise DataError(f"{error.what} ({place})" if place else error.what, *error.remedies) from error
 
 
 def file_option(help: str) -> Any:
