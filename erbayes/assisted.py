@@ -35,13 +35,15 @@ from .correction import AssistedEstimates, Effects, Helper, Judged, covariance_o
 from .design import Design
 from .engine.closed_form import columns_of, stacked
 from .errors import Alarm, DataError, NotIdentified, head, need, number
+from .frame import framed
 from .large import SecondSource, lies_elsewhere, scan
+from .measuring import Missing, measure, sampled_labels
 from .metrics import USUAL, Metric, Wanted, chosen
 from .sample import Sample, need_sample
 from .second import Second
 from .tables import is_table
 from .uncertain import Normal
-from .units import Missing, Units, framed, measure, sampled_labels
+from .units import Units
 
 
 @dataclass(frozen=True, slots=True)

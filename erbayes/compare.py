@@ -17,12 +17,14 @@ from .design import Design
 from .engine.closed_form import Taylor
 from .engine.contract import Engine, need_paired
 from .errors import DataError, Remedy, head, member
+from .frame import framed
 from .intervals import Kind
 from .large import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
+from .measuring import Missing, measure
 from .metrics import USUAL, Metric, Wanted, chosen
 from .sample import Sample
 from .uncertain import Draws, Normal, Tabled
-from .units import Missing, Units, framed, measure
+from .units import Units
 
 
 class Differing(Enum):

@@ -31,10 +31,10 @@ from .correction import AssistedEstimates, Effects, Helper, judge
 from .design import Design, UniformRecords
 from .errors import Alarm, DataError, NotIdentified, head, number
 from .large import lies_elsewhere, scan
+from .measuring import measure
 from .metrics import USUAL, Metric, Wanted, chosen
 from .sample import Sample, need_sample
 from .second import Reference
-from .units import measure
 from .variance import StratifiedDraws
 
 

@@ -16,12 +16,15 @@ from .clustering import Clustering, kind
 from .columns import PREDICTED_LINKS, RECORDS, Column
 from .engine.closed_form import columns_of
 from .errors import DataError
+from .frame import framed
 from .large import Scanned
 from .large.joint import WITNESSES, refuse_kept, refuse_lacking
+from .lookup import same_kind
+from .measuring import Missing, sampled_labels, units_of
 from .metrics import Metric, chosen
 from .mistaken import missing_records
 from .uncertain import positions
-from .units import KnownTotals, Missing, Units, framed, histogram, same_kind, sampled_labels, units_of
+from .units import KnownTotals, Units, histogram
 
 
 @dataclass(frozen=True, eq=False, repr=False)

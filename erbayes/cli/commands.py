@@ -28,6 +28,7 @@ from ..files import refuse_output, replacing
 from ..intervals import EqualTailed, Kind
 from ..labelling import read_labels
 from ..labelling.returned import HARMLESS, OWN
+from ..measuring import Missing
 from ..metrics import ALL, Metric
 from ..nonresponse import Responding
 from ..planning import forecast
@@ -37,7 +38,6 @@ from ..sampling import ONCE, REPEATED, Verdict, check, draw, worst_cases, write_
 from ..sampling.folder import refuse_folder
 from ..sampling.plans import to_plain
 from ..sampling.sheets import HAS_XLSX, write_sheet
-from ..units import Missing
 from .assist import Assist, in_words_of
 from .domains import Domains
 from .drawing import Planned, Shown, refuse_strange_candidates

@@ -37,11 +37,12 @@ from ..labelling import Fault, Labels, read_labels
 from ..labelling.returned import OWN
 from ..large import DatabaseTable, DuckDB, Files, Scanned, drawing, scan, scan_common
 from ..large.files import FOREIGN, PACKED, unpacks
+from ..measuring import Missing, measure
 from ..metrics import ALL, USUAL, Metric, chosen, pairwise_precision, pairwise_recall
 from ..sample import Sample
 from ..sampling import Drawn
 from ..sampling.plans import FREE
-from ..units import Missing, Units, measure
+from ..units import Units
 from .options import file_option, message, within
 
 

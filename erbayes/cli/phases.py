@@ -18,11 +18,12 @@ from ..files import read_columns, read_table
 from ..labelling import machine_labels
 from ..large import Scanned
 from ..large.joint import refuse_kept
+from ..measuring import measure
 from ..metrics import Metric
 from ..phases import TwoPhase
 from ..planning import phases
 from ..sample import Sample
-from ..units import Units, measure
+from ..units import Units
 from .inputs import LABELLED, DesignName, One, clustering_of, in_words
 from .options import file_option, message, remedies, within
 

@@ -7,8 +7,8 @@ from typing import Any
 from ..clustering import Clustering, kind
 from ..errors import DataError, Remedy, head
 from ..frame import Dated
+from ..lookup import same_kind
 from ..tables import refuse_names
-from ..units import same_kind
 from .database import Database
 from .sources import has_own_database
 

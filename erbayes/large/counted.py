@@ -12,8 +12,9 @@ import pandas as pd
 from ..clustering import Clustering
 from ..errors import DataError
 from ..grouping import Grouping, Of, Variable, piece_values
+from ..measuring import Missing, assemble
 from ..mistaken import position_in_labels, refuse_edges
-from ..units import Missing, Units, assemble
+from ..units import Units
 from .faults import (
     refuse_changes,
     refuse_duplicates,

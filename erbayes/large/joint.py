@@ -11,8 +11,9 @@ import pandas as pd
 
 from ..arrays import FloatArray, IntArray
 from ..errors import DataError, Remedy, head
+from ..lookup import same_kind
+from ..measuring import Missing
 from ..tables import refuse_names
-from ..units import Missing, same_kind
 from .database import Database, KeyColumn
 
 WITNESSES = 3
