@@ -154,8 +154,8 @@ class Graph:
                 raise DataError(f"{name} returns '{LOG_FLAWLESS}' alone: return it as `flawless` makes it")
             allowed = "only that of `flawless`" if log_flawless is not None else "none"
             raise DataError(
-                f"{name} has {len(states)} discrete random variables, {head([v.name for v in states], 10)}, and "
-                f"may have {allowed}: give others continuous priors, such as pm.Normal.dist(0, 1)"
+                f"{name} has {len(states)} discrete random variables, {head([v.name for v in states], 10)}, "
+                f"and may have {allowed}: give others continuous priors, such as pm.Normal.dist(0, 1)"
             )
         quantities = {k: tensor(v, k, name) for k, v in by_size.items() if k != LOG_FLAWLESS}
         prior = [pt.sum(pm.logp(v, v)) for v in free] + [pt.sum(v) for v in model.potentials]

@@ -124,7 +124,13 @@ class SecondColumn(KeyColumn):
                 f"the second clustering {name!r} has {len(columns)} columns, {head(columns, 20)}, not 2",
                 Remedy.SECOND_COLUMNS,
             )
-        cluster = wanted.cluster if wanted.cluster is not None else (free or [""])[0]
+        if wanted.cluster is None and not free:
+            raise DataError(
+                f"the second clustering {name!r} needs a column of records and one of clusters; it has "
+                f"{head(columns, 20)}",
+                Remedy.SECOND_COLUMNS,
+            )
+        cluster = wanted.cluster if wanted.cluster is not None else free[0]
         choices = dict.fromkeys([record, cluster], Remedy.SECOND_COLUMNS)
         refuse_names([record, cluster], columns, f"the second clustering {name!r}", choices)
         table.use(record, cluster)
