@@ -171,11 +171,18 @@ def _read(path: Path) -> pd.DataFrame:
         frame = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, na_values=[""])
     except DataError:
         raise
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, error) from error
     except (OSError, ValueError, EOFError, NotImplementedError, zlib.error) as error:
         raise DataError(f"cannot read {path}: {error}") from error
     if not isinstance(frame.index, pd.RangeIndex):
         raise DataError(f"cannot read {path}: its lines have more fields than its header")
     return frame
+
+
+def not_utf8(path: Path, error: UnicodeDecodeError) -> DataError:
+    """Error for text in another encoding."""
+    return DataError(f"cannot read {path}: {error}: it is not text in UTF-8, save it as such")
 
 
 def _refuse_text_after_quotes(path: Path, separator: str) -> None:

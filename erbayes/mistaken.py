@@ -173,6 +173,16 @@ def strangers(
     return DataError("; ".join([absence, *(reasons or [question])]), *remedies)
 
 
+def written_otherwise(unmatched: pd.Index, records: pd.Index) -> str:
+    """Return how most ids that `records` lack are written there, with the remedy; "" if they are not."""
+    if kind(unmatched) == kind(records) == "string":
+        for otherwise, form in WRITTEN.items():
+            known, ids = (form(pd.Series(index, dtype="object")) for index in (records, unmatched))
+            if 2 * (number := int(ids.isin(known).sum())) >= len(ids):
+                return f"{number:,} of them are there {otherwise}: bring both to one form"
+    return ""
+
+
 def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArray) -> DataError:
     """Error for labelled records that a prediction lacks, with the reasons that their ids show.
 
@@ -184,14 +194,8 @@ def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArr
     case or with other blanks: bring both to one form
     """
     unmatched, records = labels.records[lacking], prediction.records
-    if kind(unmatched) == kind(records) == "string":
-        for otherwise, form in WRITTEN.items():
-            known, ids = (form(pd.Series(index, dtype="object")) for index in (records, unmatched))
-            if 2 * (number := int(ids.isin(known).sum())) >= len(ids):
-                return DataError(
-                    f"{_absence(labels, lacking)}; {number:,} of them are there {otherwise}: "
-                    "bring both to one form"
-                )
+    if otherwise := written_otherwise(unmatched, records):
+        return DataError(f"{_absence(labels, lacking)}; {otherwise}")
     reasons = []
     if 2 * (number := int(unmatched.isin(prediction.clusters).sum())) >= len(unmatched):
         reasons.append(

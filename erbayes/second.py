@@ -15,14 +15,14 @@ from .arrays import BoolArray, FloatArray, IntArray
 from .clustering import Clustering, kind
 from .columns import PREDICTED_LINKS, RECORDS, Column
 from .engine.closed_form import columns_of
-from .errors import DataError
+from .errors import DataError, head
 from .frame import framed
 from .large import Scanned
 from .large.joint import WITNESSES, refuse_kept, refuse_lacking
 from .lookup import same_kind
 from .measuring import Missing, sampled_labels, units_of
 from .metrics import Metric, chosen
-from .mistaken import missing_records
+from .mistaken import missing_records, written_otherwise
 from .uncertain import positions
 from .units import KnownTotals, Units, histogram
 
@@ -359,6 +359,11 @@ def _codes(prediction: Clustering, second: Clustering, name: str) -> IntArray:
         same_kind(kind(prediction.records), kind(second.records), f"second clustering {name!r}")
     position = second.records.get_indexer(prediction.records)
     lacking = prediction.records[position < 0]
+    if len(lacking) and (otherwise := written_otherwise(lacking, second.records)):
+        raise DataError(
+            f"the second clustering {name!r} lacks {len(lacking):,} of {len(prediction.records):,} records "
+            f"of the prediction, such as {head(lacking)}; {otherwise}"
+        )
     refuse_lacking(len(lacking), len(prediction.records), name, lacking)
     return np.unique(second.codes[position], return_inverse=True)[1]
 

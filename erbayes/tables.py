@@ -91,7 +91,7 @@ def refuse_columns(
     """
     columns = list(frame.columns)
     if len(columns) < needed:
-        hint = _separator_hint(columns) or _index_hint(frame)
+        hint = separator_hint(columns) or _index_hint(frame)
         raise DataError(f"{what} needs {needed} columns; it has {head(columns) or 'none'}{hint}")
     if len(columns) <= needed + spare or len(named) == needed:
         return
@@ -144,7 +144,7 @@ def _index_hint(frame: pd.DataFrame) -> str:
     return ": if records are its index, reset_index() makes them a column"
 
 
-def _separator_hint(columns: Sequence[str]) -> str:
+def separator_hint(columns: Sequence[str]) -> str:
     """Return a hint if another separator than a comma is in the names of columns."""
     separators = [repr(s) for s in (";", "\t", "|") if any(s in str(c) for c in columns)]
     return f": are its columns separated by {separators[0]}, not by commas?" if separators else ""

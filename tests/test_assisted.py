@@ -595,8 +595,14 @@ def test_refusals():
         second(GOOD[:10])
     with pytest.raises(eb.DataError, match="of type string"):
         second({str(i): c for i, c in GOOD.items()})
-    with pytest.raises(eb.DataError, match=r"leave them out: frame=the second clustering"):
+    with pytest.raises(eb.DataError, match="are its ids written in another way"):
         second(GOOD[:10])
+    with pytest.raises(eb.DataError, match=r"leave them out: frame=the second clustering"):
+        second(GOOD[10:])
+    padded = GOOD.set_axis([f"{i:05}" for i in GOOD.index])
+    plain = {"prediction": PREDICTION.rename(index=str), "labels": LABELS.rename(index=str)}
+    with pytest.raises(eb.DataError, match="of them are there with other leading zeros"):
+        second(padded, **plain)
     with pytest.raises(eb.DataError, match=r"leave them out: missing=Missing\.OMIT"):
         second(missing=eb.Missing.SINGLETON)
     with pytest.raises(eb.DataError, match="labelled records"):

@@ -669,3 +669,38 @@ def test_refusals_of_the_shell(files):
     assert "--assist x.duckdb is a DuckDB database: name its table" in said
     said = refused("estimate", "old.parquet", *SHELL, "--assist", "folder")
     assert "--assist folder is a folder" in said
+
+
+def test_a_first_line_that_is_no_heading_is_refused(files):
+    """So is a heading below the first line: neither loses a record nor makes one."""
+    prediction, _, labels, _ = files
+    largest = prediction == prediction.value_counts().index[0]
+    rows = frame_of(prediction[(~largest).sort_values(kind="stable").index]).to_csv(index=False).splitlines()
+    Path("bare.csv").write_text("\n".join(rows[1:]))
+    Path("twice.csv").write_text("\n".join([*rows[:9], rows[0], *rows[9:]]))
+    Path("once.csv").write_text("\n".join(rows))
+    scan(Path("once.csv"), labels, seconds={"by": SecondSource(Path("once.csv"))})
+    for name in ("bare.csv", "twice.csv"):
+        with pytest.raises(eb.DataError, match=r"the prediction: .* in the column of this name"):
+            scan(Path(name), labels)
+        with pytest.raises(eb.DataError, match=r"the second clustering 'by': .* in the column of this name"):
+            scan(Path("once.csv"), labels, seconds={"by": SecondSource(Path(name))})
+        with pytest.raises(eb.DataError, match=r"the prediction: .* in the column of this name"):
+            scan_common({"p": Path("once.csv"), "q": Path(name)}, labels)
+
+
+@pytest.mark.parametrize("scanned", [False, True])
+def test_other_separators_and_encodings_are_named(files, scanned):
+    table, options = pd.read_csv("new.csv", dtype=str), ["--memory-limit", "1GB"] * scanned
+    table.to_csv("semi.csv", index=False, sep=";")
+    table.to_csv("wide.csv", index=False, encoding="utf-16")
+    table.assign(record=table["record"].str.upper() + " ").to_csv("upper.csv", index=False)
+    for name, said in (
+        ("semi.csv", "are its columns separated by ';', not by commas?"),
+        ("wide.csv", "it is not text in UTF-8"),
+    ):
+        assert said in refused("estimate", name, *SHELL, *options)
+        assert said in refused("estimate", "old.parquet", *SHELL, "--assist", name, *options)
+    said = refused("estimate", "old.parquet", *SHELL, "--assist", "upper.csv", *options)
+    wanted = "ids written in another way" if scanned else "are there in another case or with other blanks"
+    assert wanted in said and "--frame" not in said

@@ -8,7 +8,7 @@ from ..clustering import Clustering, kind
 from ..errors import DataError, Remedy, head
 from ..frame import Dated
 from ..lookup import same_kind
-from ..tables import INDEX, refuse_names
+from ..tables import INDEX, refuse_names, separator_hint
 from .database import Database
 from .sources import has_own_database
 
@@ -75,7 +75,7 @@ def chosen_columns(
         index = [c for c in columns if c in database.by_folder and INDEX.fullmatch(c)]
         raise DataError(
             "the prediction needs a column of records and one of clusters"
-            + (f"; it has {head(columns, 20)}" if columns else "")
+            + (f"; it has {head(columns, 20)}{separator_hint(columns)}" if columns else "")
             + (f", of which pandas wrote {head(index)} for an index without a name" if index else ""),
             Remedy.SCANNED_COLUMNS,
         )

@@ -19,6 +19,7 @@ from .faults import (
     refuse_changes,
     refuse_duplicates,
     refuse_gaps,
+    refuse_headings,
     refuse_missing,
     refuse_other_writing,
     refuse_repeats,
@@ -57,6 +58,7 @@ def count_units(
     prediction: Prediction, labels: Clustering, blocks: Any, missing: Missing, common: bool = False
 ) -> dict[Any, Scanned]:
     """Count the units of each release."""
+    refuse_headings(prediction)
     refuse_repeats(prediction)
     records = count_records(prediction)
     if common:

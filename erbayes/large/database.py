@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
@@ -56,12 +57,15 @@ class Database(Protocol):
     by_folder : collection of str
         Columns made of names of folders, such as year=2021, and indexes without a name that pandas wrote.
         They are used only if the caller names them.
+    headings : mapping, column -> collection of str
+        The names of a column in the first lines of text files; empty for other sources.
     one_in : int
         Duplicates are looked for among one in `one_in` record ids of clusters that no label touches.
     """
 
     table: str
     by_folder: Collection[str] = ()
+    headings: Mapping[str, Collection[str]] = MappingProxyType({})
     one_in: int = 1
 
     def columns(self) -> Sequence[str]:
@@ -114,6 +118,18 @@ class Database(Protocol):
     def keys(self, column: str, ids: Sequence[Any]) -> dict[Any, Any]:
         """Ids by their keys."""
         return {id: id for id in ids}
+
+    def repeats_heading(self, columns: Mapping[str, str]) -> str | None:
+        """Condition of rows that have the name of a column as its id, by keys of `columns`; None if none can.
+
+        Such a row is a header, or the first line is a record.
+        """
+        conditions = []
+        for key, column in columns.items():
+            names = list(self.headings.get(column, ()))
+            lists = self.listed(list(self.keys(column, names))) if names else []
+            conditions += [f"{key} IN ({inside})" for inside in lists]
+        return " OR ".join(conditions) or None
 
     def keep(self, select: str) -> str:
         """SQL of a table with the rows of `select`, computed once if that is cheaper."""

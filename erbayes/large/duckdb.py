@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -154,6 +154,7 @@ class DuckTable(Hashing):
     source: Any = None
     table: str = ""
     by_folder: Collection[str] = ()
+    headings: Mapping[str, Collection[str]] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     named: dict[str, str] = field(default_factory=dict)
     text: bool = False
@@ -294,4 +295,7 @@ def united(parts: Sequence[tuple[DuckTable, str, str]], further: Sequence[str] =
     first, *_ = parts[0]
     whole = DuckTable(first.connection, first.options, table=f"({' UNION ALL '.join(selects)}) AS united")
     whole.describe()
+    for j, column in enumerate(("record", "cluster")):
+        names = {name for part, *own in parts for name in part.headings.get(own[j], ())}
+        whole.headings = {**whole.headings, column: names}
     return whole

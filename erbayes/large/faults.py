@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..errors import DataError, head
 from ..units import KnownTotals
-from .joint import refuse_lacking
+from .joint import refuse_lacking, refuse_repeated_heading
 from .keys import Prediction
 
 HINTED = 1000
@@ -43,6 +43,21 @@ def refuse_missing(prediction: Prediction, total: int, records: int, clusters: i
         )
 
 
+def refuse_headings(prediction: Prediction) -> None:
+    """Refuse text files whose first line is a record, or that have it again further below.
+
+    Raises
+    ------
+    DataError
+        Rows that have the name of a column in it.
+    """
+    database = prediction.database
+    columns = {"r": prediction.record, "c": prediction.cluster}
+    if condition := database.repeats_heading(columns):
+        ((times,),) = database.rows(f"SELECT COUNT(*) FROM {prediction.table} WHERE {condition}")
+        refuse_repeated_heading(int(times), columns.values(), "the prediction")
+
+
 def refuse_gaps(prediction: Prediction, rows: Mapping[Any, int]) -> None:
     """Refuse second clusterings that lack records of the prediction, of which each release has some `rows`.
 
@@ -53,6 +68,11 @@ def refuse_gaps(prediction: Prediction, rows: Mapping[Any, int]) -> None:
     """
     grouped = " GROUP BY v" if prediction.by else ""
     for second in prediction.seconds:
+        if second.heading is not None:
+            ((times,),) = prediction.database.rows(
+                f"SELECT COUNT(*) FROM {second.joined} WHERE {second.heading}"
+            )
+            refuse_repeated_heading(int(times), second.names, f"the second clustering {second.name!r}")
         for v, lacking, *ends in prediction.rows(
             f"SELECT {prediction.by}COUNT(*), MIN(r), MAX(r) FROM {prediction.table} "
             f"WHERE {second.column} IS NULL{grouped}"

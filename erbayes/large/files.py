@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from ..errors import DataError, head
-from ..files import PARQUET, holds
+from ..files import PARQUET, holds, not_utf8
 from .database import legible
 from .duckdb import DuckTable, family
 
@@ -193,6 +193,8 @@ def _header(kind: str, path: Path) -> tuple[list[str], list[str], set[str]]:
         packed = PACKED.get(path.suffix.lower())
         with TextIOWrapper(pa.input_stream(path, packed), "utf-8-sig", newline="") as text:
             names = next(csv.reader(text, delimiter=SEPARATORS.get(kind, ",")), [])
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, error) from error
     except (OSError, ValueError, csv.Error, pa.ArrowException) as error:
         raise DataError(f"cannot read {path}: {legible(error)}") from error
     if not any(name.strip() for name in names):
@@ -230,6 +232,8 @@ class FilesTable(DuckTable):
             self.describe(names)
             self.by_folder = set(self.types) - own
         self.by_folder = {*self.by_folder, *unnamed}
+        if kind not in PARQUET:
+            self.headings = {name: (name,) for name in self.types}
         if kind in PARQUET:
             self.parquet = _strings(paths)
 

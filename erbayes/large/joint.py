@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,8 @@ from ..arrays import FloatArray, IntArray
 from ..errors import DataError, Remedy, head
 from ..lookup import same_kind
 from ..measuring import Missing
-from ..tables import refuse_names
+from ..mistaken import NEARLY_ALL
+from ..tables import refuse_names, separator_hint
 from .database import Database, KeyColumn
 
 WITNESSES = 3
@@ -74,12 +75,16 @@ class SecondColumn(KeyColumn):
         The name that messages print.
     key, column, joined : str
         As in `KeyColumn`.
+    heading : str or None
+        Condition of rows of a second table that repeat the names of its columns, `names`.
     """
 
     name: str
     key: str
     column: str
     joined: str | None
+    heading: str | None = None
+    names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, database: Database, name: str, cluster: str, number: int) -> SecondColumn:
@@ -127,7 +132,7 @@ class SecondColumn(KeyColumn):
         if wanted.cluster is None and not free:
             raise DataError(
                 f"the second clustering {name!r} needs a column of records and one of clusters; it has "
-                f"{head(columns, 20)}",
+                f"{head(columns, 20)}{separator_hint(columns)}",
                 Remedy.SECOND_COLUMNS,
             )
         cluster = wanted.cluster if wanted.cluster is not None else free[0]
@@ -139,7 +144,8 @@ class SecondColumn(KeyColumn):
             same_kind(str(kinds[0]), str(kinds[1]), f"second clustering {name!r}")
         own = cls.of(table, name, cluster, number)
         keys = f"SELECT {table.key(record)} AS r, {own.key} AS {own.column} FROM {table.table}"
-        return cls(name, own.key, own.column, f"({keys}) AS q")
+        heading = table.repeats_heading({"r": record, own.column: cluster})
+        return cls(name, own.key, own.column, f"({keys}) AS q", heading, (record, cluster))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -391,11 +397,24 @@ def _joint(
     )
 
 
+def refuse_repeated_heading(times: int, columns: Iterable[str], what: str) -> None:
+    """Refuse rows that have the names of their columns."""
+    if times:
+        raise DataError(
+            f"{what}: {times:,} rows hold {' or '.join(map(repr, columns))} in the column of this name: is "
+            "the first line a record, or one of several headers? The first line of each file, and no other, "
+            "must name the columns"
+        )
+
+
 def refuse_lacking(lacking: int, rows: int, name: str, examples: Any, whose: str = "the prediction") -> None:
     """Refuse a second clustering that lacks records of the prediction."""
-    if lacking:
+    if not lacking:
+        return
+    lacks = f"the second clustering {name!r} lacks {lacking:,} of {rows:,} records of {whose}, such as "
+    if lacking >= NEARLY_ALL * rows:
         raise DataError(
-            f"the second clustering {name!r} lacks {lacking:,} of {rows:,} records of {whose}, such as "
-            f"{head(examples)}, and must cover all of them",
-            Remedy.COVER,
+            f"{lacks}{head(examples)}: are its ids written in another way, or are its columns in the other "
+            "order?"
         )
+    raise DataError(f"{lacks}{head(examples)}, and must cover all of them", Remedy.COVER)
