@@ -161,9 +161,9 @@ class AssistedEstimates(Normal):
         names = ", ".join(name for name, on in zip(self.names, used, strict=True) if on)
         return [
             f"Up to {self.out_of_reach[used].max():.0%} of the second clustering is out of reach for "
-            f"{names}: too few draws touch clusters as large. The estimate is halfway between what the "
-            "second clustering says of them and what the prediction says; label more draws, or draw records "
-            "instead of entities, to reach them."
+            f"{names}: fewer than three draws touch clusters as large. There the second clustering may be "
+            "right, or the prediction. The estimate is the middle of both cases, and the interval reaches over "
+            "both. Label more draws, or draw records instead of entities."
         ]
 
 

@@ -44,6 +44,9 @@ class Second:
         clusters whose pieces are alike.
     count : float array, (clusters,)
         Number of clusters that each unit of `whole` stands for.
+    left_out : int
+        Number of records of the second clustering that are left out, since the prediction (inside the frame)
+        lacks them.
 
     Examples
     --------
@@ -59,6 +62,7 @@ class Second:
     units: Units
     whole: Units
     count: FloatArray
+    left_out: int = 0
     _known: dict[Metric, IntArray] = field(default_factory=dict, compare=False)
 
     @classmethod
@@ -81,7 +85,7 @@ class Second:
             As in `erbayes.measure`.
         by : memberships
             The second clustering. It must cover every record of the prediction (inside the frame). Its other
-            records are left out.
+            records are left out, and their number is `left_out`.
         name : str
             The name that messages and tables print.
         missing : Missing
@@ -100,7 +104,8 @@ class Second:
         refuse_kept(missing)
         labels = sampled_labels(labels)
         prediction, _ = framed(prediction, labels, frame)
-        of_record = _codes(prediction, Clustering.of(by, f"second clustering {name!r}"), name)
+        second = Clustering.of(by, f"second clustering {name!r}")
+        of_record = _codes(prediction, second, name)
         position = prediction.records.get_indexer(labels.records)
         lacking = position < 0
         if lacking.all() or (lacking.any() and missing is Missing.ERROR):
@@ -115,7 +120,7 @@ class Second:
         whole = _whole(group, cluster, n.astype(float), m[cluster], known)
         unit = code[labels.codes[~lacking]]
         units = _labelled(unit_ids, unit, pair[position[~lacking]], whole)
-        return cls(name, units, whole, np.ones(len(whole)))
+        return cls(name, units, whole, np.ones(len(whole)), len(second.records) - len(prediction.records))
 
     @classmethod
     def scanned(cls, units: Scanned) -> tuple[Second, ...]:
@@ -154,14 +159,21 @@ class Second:
         for joint in units.seconds:
             whole = _whole(joint.unit, joint.cluster, joint.n, joint.m, units.known)
             piece = joint.piece_of.loc[units.piece_of.index].to_numpy()
-            found.append(cls(joint.name, _labelled(units.ids, unit, piece, whole), whole, joint.count))
+            labelled = _labelled(units.ids, unit, piece, whole)
+            found.append(cls(joint.name, labelled, whole, joint.count, joint.left_out))
         return tuple(found)
 
     def __repr__(self) -> str:
+        left_out = f", {self.left_out:,} records left out" if self.left_out else ""
         return (
             f"Second({self.name!r} {self.content[:12]}: {self._sum(self.whole.size):,.0f} records in "
-            f"{self.count.sum():,.0f} clusters, {len(self.units):,} labelled units)"
+            f"{self.count.sum():,.0f} clusters, {len(self.units):,} labelled units{left_out})"
         )
+
+    @property
+    def is_prediction(self) -> bool:
+        """Return True if this is the prediction itself: each cluster is a whole predicted cluster."""
+        return bool((self.whole.n == self.whole.N).all() and (self.whole.n == self.whole.m).all())
 
     @cached_property
     def content(self) -> str:

@@ -17,7 +17,7 @@ from test_cli import run
 
 import erbayes as eb
 from erbayes import columns as u
-from erbayes import engine, plots
+from erbayes import digits, engine, plots
 from erbayes import metrics as m
 from erbayes import simulate as sim
 from erbayes.correction import CLEAR, FOLDS, MASS, cross_fitted, joint_level, satterthwaite
@@ -485,8 +485,22 @@ def test_a_metric_without_help_is_the_default():
     assert table["note"].tolist() == list(found.notes) and table["correlation"].isna().all()
 
 
-def test_the_prediction_itself_has_no_variation_to_help_with():
-    assert set(helped(PREDICTION).notes) == {"the sample shows no variation with 'second' as the truth"}
+def test_the_prediction_itself_is_named():
+    renamed = PREDICTION.map(lambda c: -c - 1)
+    assert second(renamed).is_prediction and not second(GOOD).is_prediction
+    assert not second(PREDICTION.where(PREDICTION.index > 0, -1)).is_prediction, "one record is elsewhere"
+    found = helped(renamed, (*PR, m.inverse_purity))
+    assert set(found.notes) == {"'second' is the prediction itself"} and not found.weights.any()
+    alarm = "The second clustering 'second' is the prediction itself, and shows none of its errors"
+    (said,) = eb.Assisted(second(renamed)).alarms(SAMPLE, PR)
+    assert said.startswith(alarm)
+    assert eb.Assisted(second()).of_prediction(SAMPLE) == []
+    with pytest.warns(eb.Alarm, match=alarm):
+        eb.assisted(PREDICTION, LABELS, DESIGN, PR, by=renamed)
+    several = (second(GOOD, name="good"), second(renamed, name="same"))
+    assert eb.Assisted(several).of_prediction(SAMPLE)[0].startswith(alarm.replace("second'", "same'"))
+    other = eb.Sample(eb.measure(USELESS, LABELS), DESIGN)
+    assert eb.Assisted(second(renamed)).of_prediction(other) == [], "it was counted with another prediction"
 
 
 def test_few_effective_draws_are_refused():
@@ -611,7 +625,9 @@ def test_refusals():
         second(GOOD[:10])
     with pytest.raises(eb.DataError, match="of type string"):
         second({str(i): c for i, c in GOOD.items()})
-    with pytest.raises(eb.DataError, match=r"choose Missing\.OMIT"):
+    with pytest.raises(eb.DataError, match=r"leave them out: frame=the second clustering"):
+        second(GOOD[:10])
+    with pytest.raises(eb.DataError, match=r"leave them out: missing=Missing\.OMIT"):
         second(missing=eb.Missing.SINGLETON)
     with pytest.raises(eb.DataError, match="labelled records"):
         second(prediction=PREDICTION.drop(LABELS.index[:5]))
@@ -629,6 +645,38 @@ def test_refusals():
             eb.DataError, match="no second clustering was counted with the prediction and the labels"
         ):
             eb.Assisted(other)(SAMPLE, PR)
+
+
+@pytest.mark.parametrize(
+    "by, said",
+    [
+        (GOOD, "not be a Series"),
+        ({"slow": "slow.csv", "fast": 3}, "not to 'int', 'str'"),
+        ({}, "and it is empty"),
+    ],
+)
+def test_by_of_a_comparison_is_a_mapping_of_names(by, said):
+    both = {"p": PREDICTION, "u": USELESS}
+    with pytest.raises(eb.DataError, match=rf"by must map names .* by={{'slow': slow}}, {said}"):
+        eb.Assisted.of(both, LABELS, by=by)
+    with pytest.raises(eb.DataError, match=r"predictions must map names to memberships.*not be a Series"):
+        eb.Assisted.of(PREDICTION, LABELS)
+
+
+def test_the_text_of_a_path_is_no_cluster_of_a_record(tmp_path):
+    file = tmp_path / "good.csv"
+    file.touch()
+    with pytest.raises(eb.DataError, match=r"write by={'new': Path\('.*good.csv'\)}"):
+        eb.assisted(PREDICTION, LABELS, DESIGN, PR, by={"new": str(file)})
+
+
+def test_records_beyond_the_prediction_are_counted():
+    more = pd.concat([GOOD, pd.Series(0, [-1, -2, -3])])
+    found = second(more)
+    assert found.left_out == 3 and repr(found).endswith("units, 3 records left out)")
+    assert second().left_out == 0 and repr(second()).endswith("labelled units)")
+    frame = LABELS.index.union(TRUTH.index[:2500])
+    assert second(more, frame=frame).left_out == len(more) - len(frame)
 
 
 def test_a_frame_leaves_newer_records_out():
@@ -697,3 +745,56 @@ def test_refusals_of_the_shell(folder):
     said = refused_by_the_shell(*SHELL, "--assist", "good.csv", "--output", "good.csv")
     assert "cannot write good.csv" in said
     assert "must differ" in refused_by_the_shell(*SHELL, "--assist", "good.csv", "--assist", "good.csv")
+
+
+@pytest.mark.parametrize("scanned", [False, True])
+def test_records_beyond_the_prediction_are_said(folder, scanned):
+    if scanned:
+        pytest.importorskip("duckdb")
+    scan = ["--memory-limit", "1GB"] * scanned
+    more = pd.concat([GOOD, pd.Series(0, range(4000, 4070))])
+    pd.DataFrame({"record": more.index, "cluster": more}).to_csv("more.csv", index=False)
+    shown = run(*SHELL, "--assist", "more.csv", *scan)
+    assert shown.exit_code == 0, shown.output
+    assert "note: 70 records of more.csv are not in PREDICTION and are left out" in shown.stderr
+    assert "are left out" not in run(*SHELL, "--assist", "good.csv", *scan).stderr
+    shown = run(*SHELL, "--assist", "more.csv", "--frame", "p.csv", *scan)
+    assert "70 records of more.csv are not in PREDICTION inside the frame" in shown.stderr
+    shown = run("compare", "p.csv", "bad.csv", *SHELL[2:], "--assist", "more.csv", *scan)
+    assert shown.stderr.count("are left out") == 1, shown.output
+
+
+@pytest.mark.parametrize("scanned", [False, True])
+def test_gaps_and_strangers_in_the_words_of_the_shell(folder, scanned):
+    if scanned:
+        pytest.importorskip("duckdb")
+    scan = ["--memory-limit", "1GB"] * scanned
+    pd.DataFrame({"record": GOOD.index[9:], "cluster": GOOD[9:]}).to_csv("gaps.csv", index=False)
+    said = refused_by_the_shell(*SHELL, "--assist", "gaps.csv", *scan)
+    assert "'gaps' lacks 9 of 4,000 records" in said and "leave them out: --frame SECOND" in said
+    said = refused_by_the_shell(*SHELL, "--assist", "good.csv", "--missing", "together", *scan)
+    assert "as the policy 'together' does; leave them out: --missing omit" in said
+    shown = run(*SHELL, "--assist", "p.csv", *scan)
+    assert "warning: The second clustering 'p' is the prediction itself" in shown.stderr
+    assert "'p' is the prediction itself" in shown.stdout
+
+
+def test_a_report_has_the_help(folder):
+    pytest.importorskip("matplotlib")
+    shown = run("report", *SHELL[1:], "--assist", "good.csv", "--output", "page.html")
+    assert shown.exit_code == 0, shown.output
+    page = (folder / "page.html").read_text()
+    assert re.findall("<th>([a-z ]+)</th>", page)[:3] == ["assisted", "closed form", "jackknife"]
+    row = digits.shown(helped().table()).iloc[0]
+    assert f"<td>{row.estimate}\n{row.lower}–{row.upper}</td>" in page
+    assert "quote the column “assisted”" in page
+    assert "<th>--assist</th><td>good.csv, " in page and "pairwise-recall: 0.9" in page
+    run("report", *SHELL[1:], "--assist", "p.csv", "--output", "page.html")
+    assert (
+        "assisted: The second clustering &#x27;p&#x27; is the prediction itself"
+        in (folder / "page.html").read_text()
+    )
+    said = refused_by_the_shell("report", *SHELL[1:], "--assist", "good.csv", "--by", "x")
+    assert "--by takes no second clustering" in said
+    said = refused_by_the_shell("report", *SHELL[1:], "--assist", "good.csv", "--output", "good.csv")
+    assert "cannot write good.csv" in said

@@ -26,6 +26,7 @@ from erbayes.large import (
     DuckDB,
     Files,
     RunSQL,
+    SecondSource,
     backquoted,
     char_literal,
     chr_literal,
@@ -381,6 +382,25 @@ def test_the_index_that_pandas_hides_comes_first(tmp_path):
     same(scan(tmp_path / "p[1].parquet", {"a": "e"}), eb.measure({"a": "x", "b": "x"}, {"a": "e"}))
 
 
+def test_an_index_without_a_name_is_no_column_unless_named(tmp_path):
+    clusters, labels = pd.Series(["x", "x"], ["b", "a"], name="cluster"), {"a": "e"}
+    lone, spare = tmp_path / "lone.parquet", tmp_path / "spare.parquet"
+    clusters.to_frame().to_parquet(lone)
+    frame_of(clusters).set_axis([5, 2]).to_parquet(spare)
+    wanted = eb.measure(clusters, labels)
+    same(scan(spare, labels), wanted)
+    same(scan(lone, labels, record="__index_level_0__", cluster="cluster"), wanted)
+    said = "it has 'cluster', '__index_level_0__', of which pandas wrote '__index_level_0__' for an index without"
+    with pytest.raises(eb.DataError, match=said):
+        scan(lone, labels)
+    seconds = {"by": SecondSource(spare)}
+    assert scan(clusters, labels, seconds=seconds).seconds[0].left_out == 0
+    with pytest.raises(
+        eb.DataError, match="'by' needs a column of records and one of clusters; it has 'cluster'"
+    ):
+        scan(clusters, labels, seconds={"by": SecondSource(lone)})
+
+
 def broken(records, clusters, **options):
     return lambda: scan(pd.DataFrame({"r": records, "c": clusters}), {"a": "e", "b": "e"}, **options)
 
@@ -445,7 +465,7 @@ def broken(records, clusters, **options):
         (broken(["a"], ["x"], database=DuckDB(memory_limit="much")), r"DuckDB does not start"),
         (
             lambda: scan(pd.DataFrame({"r": ["a"]}), {"a": "e"}),
-            r"name the record and the cluster column of the prediction; it has 'r'",
+            r"the prediction needs a column of records and one of clusters; it has 'r'; name them",
         ),
         (lambda: scan(3, {"a": "e"}), r"cannot scan a int: expected files"),
         (
@@ -456,7 +476,7 @@ def broken(records, clusters, **options):
         (lambda: scan("no/such.parquet", {"a": "e"}), r"cannot read no/such.parquet: there is no such file"),
         (
             lambda: scan(sqlite(pd.DataFrame({"r": ["a"]})), {"a": "e"}),
-            r"name the record and the cluster column of the prediction$",
+            r"the prediction needs a column of records and one of clusters; name them",
         ),
         (
             lambda: scan(sqlite(pd.DataFrame({"r": [1.5], "c": ["x"]})), {"a": "e"}, record="r", cluster="c"),

@@ -60,7 +60,7 @@ def _by_second_alone(fit: Fit) -> list[str]:
 
 
 def refusal(fit: Fit) -> str:
-    """Sentence with the reason why nothing is taken from the second clustering; "" if some is."""
+    """Return in a sentence why nothing is taken from the second clustering; "" if something is."""
     if fit.matched is None or fit.truth is not None:
         return ""
     if not fit.matched.known.any():

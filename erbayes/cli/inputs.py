@@ -43,7 +43,7 @@ from ..sample import Sample
 from ..sampling import Drawn
 from ..sampling.plans import FREE
 from ..units import Units
-from .options import file_option, message
+from .options import file_option, message, within
 
 
 class KindName(Enum):
@@ -144,6 +144,16 @@ class Drawing:
         """Names of the options that have a value, without --design."""
         names = [f.name for f in fields(self) if f.name != "design"]
         return [name.replace("_", "-") for name in names if getattr(self, name) is not None]
+
+    @property
+    def in_words(self) -> str:
+        """Return the options that have a value, with their values; "" if there is none."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return " ".join(
+            f"--{name.replace('_', '-')} {value.value if isinstance(value, Enum) else value}"
+            for name, value in values.items()
+            if value is not None
+        )
 
     def read(self) -> Design:
         """Make the design, and read the files that it needs."""
@@ -673,7 +683,9 @@ class One(Predicted, Inputs):
         note_frame(units)
         note_unresolved(self.returned)
         self.notice_another(str(part.path), units, prediction if isinstance(prediction, Clustering) else part)
-        return Sample(units, self.fitted(design, shared)), read
+        design = self.fitted(design, shared)
+        with within(self.drawing.in_words):
+            return Sample(units, design), read
 
     def _of_clusters(self, returned: Labels, design: Design) -> tuple[Sample, str]:
         """Make the sample of drawn predicted clusters, with a sentence about what was read."""
