@@ -162,8 +162,8 @@ class AssistedEstimates(Normal):
         return [
             f"Up to {self.out_of_reach[used].max():.0%} of the second clustering is out of reach for "
             f"{names}: fewer than three draws touch clusters as large. There the second clustering may be "
-            "right, or the prediction. The estimate is the middle of both cases, and the interval reaches over "
-            "both. Label more draws, or draw records instead of entities."
+            "right, or the prediction. The estimate is the middle of both cases, and the interval reaches "
+            "over both. Label more draws, or draw records instead of entities."
         ]
 
 

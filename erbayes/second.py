@@ -27,6 +27,7 @@ from .mistaken import missing_records
 from .sample import Sample
 from .uncertain import positions
 from .units import KnownTotals, Units, histogram
+from .variance import kish
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -397,15 +398,10 @@ class Changes:
     @classmethod
     def of(cls, met: BoolArray, weight: FloatArray, every: float) -> Changes:
         """Compare draws that differ, (n,), with their weights, to the share of all that do."""
-        drawn, n = float(met @ weight / weight.sum()), kish(weight)
+        drawn, n = float(met @ weight / weight.sum()), float(kish(weight))
         x = drawn * n
         # P(X ≥ x) of a binomial variable, for any x
         return cls(drawn, every, float(betainc(x, n - x + 1, every)) if x > 0 else 1.0)
-
-
-def kish(weight: FloatArray) -> float:
-    """Return the effective number of draws with some weights (Kish 1965)."""
-    return float(weight.sum() ** 2 / (weight @ weight))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

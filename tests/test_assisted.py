@@ -1,6 +1,7 @@
 """Estimates with the help of a second clustering: the full count, the weight, the guards, and who takes them."""
 
 import json
+import re
 from dataclasses import replace
 from itertools import product
 
