@@ -22,6 +22,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +232,8 @@ def _helper(second: Second, position: IntArray, sample: Sample, metrics: tuple[M
     effects = None
     with suppress(NotIdentified):
         effects = Effects.of(sample.with_units(units), able) if able else None
-    return Helper(second.name, reasons, effects, lambda metric: second.reference(metric, position))
+    reference = partial(second.reference, position=position)
+    return Helper(second.name, reasons, effects, reference, second.changes(sample))
 
 
 def _no_sum(metric: Metric, units: Units) -> str:

@@ -10,7 +10,7 @@ import oracle
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from scipy.stats import norm
+from scipy.stats import binom, norm
 from scipy.stats import t as student
 from test_census import population
 from test_cli import refused as refused_by_the_shell
@@ -23,6 +23,7 @@ from erbayes import metrics as m
 from erbayes import simulate as sim
 from erbayes.correction import CLEAR, FOLDS, MASS, cross_fitted, joint_level, satterthwaite
 from erbayes.report import report
+from erbayes.second import Changes
 from erbayes.study import DrawClusters, DrawRecords, study
 
 SUMS = tuple(x for x in m.ALL if all(not isinstance(c, u.GroupMax) for c in x.columns))
@@ -241,29 +242,59 @@ def test_a_hidden_merge_of_two_giants_stays_inside_the_interval():
         eb.assisted(prediction, labels, design, [m.pairwise_recall], by=joined(truth))
 
 
-def test_a_second_clustering_that_was_made_with_the_labels_is_doubted():
-    """It is the prediction, in which labelled records have their entity: right where the sample looks."""
+def copied(labels=LABELS):
+    """The prediction, in which labelled records have their entity: right where the sample looks."""
     known = pd.Series("p" + PREDICTION.astype(str), PREDICTION.index)
-    known.loc[LABELS.index] = "e" + LABELS.astype(str)
-    metrics = (m.b3_precision, m.b3_recall, m.cluster_recall)
-    found, counted = helped(known, metrics), second(known)
-    plain = eb.taylor(SAMPLE, metrics).apply(metrics)
-    shift = np.abs(plain.mean - [counted.value(metric) for metric in metrics])
-    # among labelled units it is the truth
-    np.testing.assert_allclose(found.surprise, shift / np.sqrt(np.diag(plain.cov)), rtol=0.1)
-    (alarm,) = [a for a in found.alarms(SAMPLE, metrics) if "leave it out" in a]
-    assert re.search(r"is up to \d+ standard errors off the value over all records", alarm)
-    assert found.part([1]).surprise == found.surprise[1]
-    honest = helped(GOOD, metrics)
-    assert (honest.surprise < 4).all() and not honest._doubted()
+    known.loc[labels.index] = "e" + labels.astype(str)
+    return known
 
 
-@pytest.mark.parametrize(("surprise", "doubted"), [(4.0, False), (4.01, True)])
-def test_a_surprise_of_four_standard_errors(surprise, doubted):
-    found = replace(helped(), surprise=np.array([0.0, surprise]))
-    assert [("pairwise-recall" in a, "pairwise-precision" in a) for a in found._doubted()] == (
-        [(True, False)] * doubted
+def test_a_second_clustering_that_was_made_with_the_labels_is_doubted():
+    found = helped(copied())
+    (alarm,) = [a for a in found.alarms(SAMPLE, PR) if "leave it out" in a]
+    changes = found.changes[0]
+    assert (
+        f"from the prediction in {changes.drawn:.0%} of the draws, and in {changes.every:.1%} of all" in alarm
     )
+    assert alarm in found.part([1]).of_seconds()
+    honest = helped(GOOD)
+    assert honest.changes[0].chance > 0.01 and "leave it out" not in " ".join(honest.of_seconds())
+    unused = replace(found, weights=np.zeros_like(found.weights))
+    assert not unused.of_seconds(), "nothing rests on it"
+
+
+@pytest.mark.parametrize(("chance", "doubted"), [(1e-4, False), (9.9e-5, True)])
+def test_draws_that_differ_once_in_ten_thousand_samples(chance, doubted):
+    found = replace(helped(), changes=(Changes(0.3, 0.1, chance),))
+    assert bool(found._doubted()) == doubted
+
+
+def sets(clusters):
+    return [frozenset(r) for _, r in clusters.groupby(clusters).groups.items()]
+
+
+@pytest.mark.parametrize("other", [GOOD, copied(), PREDICTION])
+@pytest.mark.parametrize("design", ["records", "clusters"])
+def test_changes_by_sets_of_records(design, other):
+    """Draws are binomial: that of a record, or that of an entity."""
+    truth, rng = TRUTH, np.random.default_rng(4)
+    drawn = truth.sample(60, replace=True, random_state=rng) if design == "records" else truth.unique()[:80]
+    labels = truth[truth.isin(drawn)]
+    plan = eb.UniformRecords(draws=list(drawn)) if design == "records" else eb.UniformClusters()
+    sample = eb.Sample(eb.measure(PREDICTION, labels), plan)
+    predicted, clusters = set(sets(PREDICTION)), sets(other)
+    changed = [c for c in clusters if c not in predicted]
+    entities = {e: frozenset(r) for e, r in labels.groupby(labels).groups.items()}
+    hit = {e: any(2 * len(r & c) > len(r | c) for c in changed) for e, r in entities.items()}
+    found = second(other, PREDICTION, labels).changes(sample)
+    if design == "records":
+        x, share = sum(hit[e] for e in drawn), sum(map(len, changed)) / len(truth)
+    else:
+        x, mean = sum(hit.values()), np.mean([len(r) for r in entities.values()])
+        share = len(changed) / min(len(clusters), len(truth) / mean)
+    n = len(drawn)
+    assert found.drawn == pytest.approx(x / n) and found.every == pytest.approx(share)
+    assert found.chance == pytest.approx(binom.sf(x - 1, n, share))
 
 
 def test_nothing_is_out_of_reach_once_the_largest_cluster_is_touched_and_nothing_is_cut():

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from test_cli import refused, run
 
 import erbayes as eb
+from erbayes import columns as u
 from erbayes import engine, plots
 from erbayes import metrics as m
 from erbayes import simulate as sim
@@ -125,6 +126,22 @@ def test_useless_cheap_labels_leave_the_default():
     own = pd.Series(np.arange(len(TRUTH)), TRUTH.index)  # cheap labels without any link: recall is 0/0
     notes = eb.TwoPhase(sample_of(own, RECORDS))(sample, [m.pairwise_recall]).notes
     assert notes == ("it is 0/0 with 'cheap' as the truth",)
+
+
+def test_a_machine_that_learned_the_careful_labels_is_doubted():
+    """Its other answers are the prediction. The oracle is a permutation of all draws."""
+    careful = RECORDS[:150]
+    learned = "p" + PREDICTION.astype(str)
+    own = labelled(TRUTH, careful)[0]
+    learned[own.index] = "e" + own.astype(str)
+    for cheap, doubted in ((learned, True), (CHEAP, False)):
+        both = sample_of(cheap, RECORDS)
+        found = eb.TwoPhase(both)(sample_of(TRUTH, careful), PR)
+        changed = both.units.column(u.EXACT)[both.expansion.unit] == 0
+        parts = [np.random.default_rng(i).permutation(changed)[:150].sum() for i in range(4000)]
+        as_many = np.mean(np.array(parts) >= changed[:150].sum())
+        assert abs(found.changes[0].chance - as_many) < 0.03
+        assert ("seems to know the labels" in " ".join(found.of_seconds())) == doubted
 
 
 def coverage(records, n, draws, repetitions, cheap, seed):
