@@ -171,6 +171,10 @@ def _read(path: Path) -> pd.DataFrame:
         frame = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, na_values=[""])
     except DataError:
         raise
+    except pd.errors.EmptyDataError as error:
+        raise DataError(
+            f"cannot read {path}: its first line is blank, which must name the columns"
+        ) from error
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from error
     except (OSError, ValueError, EOFError, NotImplementedError, zlib.error) as error:

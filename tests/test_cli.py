@@ -180,7 +180,7 @@ def test_errors_say_what_and_exit_2(folder, args, message):
 @pytest.mark.parametrize(
     "name, content, message",
     [
-        ("empty.csv", b"", "cannot read empty.csv: No columns to parse from file"),
+        ("empty.csv", b"", "cannot read empty.csv: its first line is blank, which must name the columns"),
         ("ragged.csv", b"record,cluster\n1,a\n2,b,c\n", "cannot read ragged.csv: Error tokenizing data"),
         (
             "wide.csv",

@@ -23,6 +23,7 @@ from erbayes.large import (
     RunSQL,
     SecondSource,
     char_literal,
+    drawing,
     scan,
     scan_common,
     scan_releases,
@@ -685,6 +686,11 @@ def test_a_first_line_that_is_no_heading_is_refused(files):
             scan(Path(name), labels)
         with pytest.raises(eb.DataError, match=r"the second clustering 'by': .* in the column of this name"):
             scan(Path("once.csv"), labels, seconds={"by": SecondSource(Path(name))})
+        with (
+            pytest.raises(eb.DataError, match=r"the prediction: .* in the column of this name"),
+            drawing(Path(name)),
+        ):
+            pass
         with pytest.raises(eb.DataError, match=r"the prediction: .* in the column of this name"):
             scan_common({"p": Path("once.csv"), "q": Path(name)}, labels)
 

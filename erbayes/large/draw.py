@@ -21,7 +21,7 @@ from ..units import KnownTotals
 from .choice import chosen_columns, date_columns, refuse_kinds
 from .database import Database
 from .duckdb import DuckDB
-from .faults import refuse_duplicates, refuse_missing
+from .faults import refuse_duplicates, refuse_headings, refuse_missing
 from .frame import Limits, Listed, frame_sources, inside_frame
 from .frames import FrameTable
 from .keys import Prediction
@@ -222,6 +222,7 @@ def drawing(
         keys, ids = ([of(column) for column in chosen] for of in (table.key, table.id))
         keyed = f"(SELECT {keys[0]} AS r, {keys[1]} AS c FROM {rows}) AS keyed"
         prediction = Prediction(table, *chosen, None, rows, {}, keyed)
+        refuse_headings(prediction)
         counted = [table.quote(column) for column in (*chosen, *(() if value is None else (value,)))]
         ((total, *present),) = table.rows(
             f"SELECT COUNT(*), {', '.join(f'COUNT({column})' for column in counted)} FROM {rows}"

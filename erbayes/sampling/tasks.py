@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..clustering import as_index, ids, kind
 from ..errors import DataError, head, number, whole
-from ..tables import refuse_names, to_frame
+from ..tables import refuse_names, separator_hint, to_frame
 from .page import ANSWERS, CANDIDATE, CLUSTER, DRAWN, KEYS
 from .plans import Plan, PredictedClusters
 
@@ -160,7 +160,8 @@ def _with_attributes(table: pd.DataFrame, attributes: Any) -> pd.DataFrame:
     names = list(frame.columns)
     if len(names) < 2:
         raise DataError(
-            f"the table of attributes needs a record and at least one column to show; it has {names}"
+            "the table of attributes needs a record and at least one column to show; it has "
+            f"{head(names)}{separator_hint(names)}"
         )
     if taken := [name for name in names[1:] if name in RESERVED]:
         raise DataError(
