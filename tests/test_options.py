@@ -10,7 +10,7 @@ import pytest
 import typer
 from test_cli import folder, refused  # noqa: F401
 
-from erbayes.cli import app, assist, commands, domains, inputs, phases, printing
+from erbayes.cli import app, asked, assist, commands, designs, domains, inputs, phases, predictions, printing
 
 ASSIST = {"assist", "assist-cluster", "assist-table"}
 BY = {"by", "attributes", "of-entities", "links-inside"}
@@ -86,11 +86,11 @@ def test_every_shared_option_is_read():
     classes = [
         inputs.One,
         inputs.Several,
-        inputs.Drawing,
-        inputs.Links,
-        inputs.Asked,
-        inputs.Minima,
-        inputs.SharedFrame,
+        designs.Drawing,
+        predictions.Links,
+        asked.Asked,
+        asked.Minima,
+        predictions.SharedFrame,
         domains.Domains,
         assist.Assist,
         phases.Cheap,

@@ -752,11 +752,11 @@ def test_the_command_line_scans_folders_databases_and_large_files(tmp_path, monk
         assert found.exit_code == 0, found.stderr
         assert found.stdout == wanted.stdout
         assert "; no duplicates among all records of the" in found.stderr
-    monkeypatch.setattr("erbayes.cli.inputs.LARGE", 0)
+    monkeypatch.setattr("erbayes.cli.predictions.LARGE", 0)
     for name in ("p.parquet", "p.csv.gz"):
         found = shell(tmp_path / name, path)
         assert found.stdout == wanted.stdout and "scanned" in found.stderr
-    monkeypatch.setattr("erbayes.cli.inputs.find_spec", lambda name: None)
+    monkeypatch.setattr("erbayes.cli.predictions.find_spec", lambda name: None)
     found = shell(tmp_path / "p.parquet", path)
     assert found.stdout == wanted.stdout and "scanned" not in found.stderr
     found = shell(tmp_path / "x.duckdb", path, "--table", "none")
@@ -796,7 +796,7 @@ def test_what_duckdb_cannot_unpack_is_read(tmp_path, monkeypatch, packing):
     pd.DataFrame({"record": labels.index, "entity": labels.to_numpy()}).to_csv(path, index=False)
     frame_of(prediction).to_csv(packed, index=False)
     wanted = shell(parquet(frame_of(prediction), tmp_path), path).stdout
-    monkeypatch.setattr("erbayes.cli.inputs.LARGE", 0)
+    monkeypatch.setattr("erbayes.cli.predictions.LARGE", 0)
     found = shell(packed, path)
     scanned = shell(packed, path, "--memory-limit", "1GB").stderr.splitlines()
     assert found.stdout == wanted and found.stderr.splitlines()[1:] == scanned[2:]
@@ -848,7 +848,7 @@ def test_the_command_line_compares_scans(tmp_path, monkeypatch, args, large, blo
     monkeypatch.chdir(tmp_path)
     old, new, labels, blocks = releases(tmp_path)
     if large:
-        monkeypatch.setattr("erbayes.cli.inputs.LARGE", 0)
+        monkeypatch.setattr("erbayes.cli.predictions.LARGE", 0)
     found = shell(*args.split(), *["--blocks", "b.csv"] * blocked, command="compare")
     assert found.exit_code == 0, found.stderr
     assert (
@@ -897,7 +897,7 @@ def test_the_command_line_compares_on_common_records(tmp_path, monkeypatch, args
     monkeypatch.chdir(tmp_path)
     old, new, labels, _ = releases(tmp_path, gaps=True)
     if large:
-        monkeypatch.setattr("erbayes.cli.inputs.LARGE", 0)
+        monkeypatch.setattr("erbayes.cli.predictions.LARGE", 0)
     found = shell(*args.split(), "--differing", "common", command="compare")
     assert found.exit_code == 0, found.stderr
     scanned = [line for line in found.stderr.splitlines() if "scanned" in line]

@@ -18,8 +18,9 @@ from ..metrics import Metric
 from ..sample import Sample
 from ..second import Second
 from ..units import Units
-from .inputs import CLUSTERS, Inputs, One, Part, Several, clustering_of, in_words, stem
+from .inputs import Inputs, One, Several, stem
 from .options import message, remedies
+from .predictions import CLUSTERS, Part, clustering_of, in_words
 
 COLUMNS = "name them: --record, --assist-cluster"
 REMEDIES = {

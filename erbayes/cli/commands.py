@@ -38,12 +38,15 @@ from ..sampling import ONCE, REPEATED, Verdict, check, draw, worst_cases, write_
 from ..sampling.folder import refuse_folder
 from ..sampling.plans import to_plain
 from ..sampling.sheets import HAS_XLSX, write_sheet
+from .asked import Asked, KindName, Minima
 from .assist import Assist, in_words_of
+from .designs import DesignName
 from .domains import Domains
 from .drawing import Planned, Shown, refuse_strange_candidates
-from .inputs import Asked, DesignName, KindName, Minima, One, Predicted, Several, note_frame, note_unresolved
+from .inputs import One, Several, note_frame, note_unresolved
 from .options import app, command, files_of, message, refuse_output_over, within
 from .phases import Cheap, split
+from .predictions import Predicted
 from .printing import Printing, show_labels
 
 __all__ = ["app"]

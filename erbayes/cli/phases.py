@@ -24,8 +24,10 @@ from ..phases import TwoPhase
 from ..planning import phases
 from ..sample import Sample
 from ..units import Units
-from .inputs import LABELLED, DesignName, One, clustering_of, in_words
+from .designs import DesignName
+from .inputs import LABELLED, One
 from .options import file_option, message, remedies, within
+from .predictions import clustering_of, in_words
 
 ANSWERS = ("drawn", "record", "probability")
 """Columns of a machine's answers. A file without these names has them in this order, and no others."""
