@@ -490,6 +490,8 @@ def test_the_prediction_itself_is_named():
     renamed = PREDICTION.map(lambda c: -c - 1)
     assert second(renamed).is_prediction and not second(GOOD).is_prediction
     assert not second(PREDICTION.where(PREDICTION.index > 0, -1)).is_prediction, "one record is elsewhere"
+    first, other = PREDICTION.unique()[:2]
+    assert not second(PREDICTION.replace(other, first)).is_prediction, "two clusters are one"
     found = helped(renamed, (*PR, m.inverse_purity))
     assert set(found.notes) == {"'second' is the prediction itself"} and not found.weights.any()
     alarm = "The second clustering 'second' is the prediction itself, and shows none of its errors"
