@@ -62,13 +62,18 @@ def remedies(words: Mapping[Remedy, str]) -> Iterator[None]:
 
 @contextmanager
 def within(place: str) -> Iterator[None]:
-    """Name in errors inside the options and files that they are about, if `place` names some."""
+    """Name in errors inside the options and files that they are about, if `place` names some.
+
+    Errors whose remedy names an option stay as they are.
+    """
     try:
         yield
     except NotIdentified:
         raise
     except DataError as error:
-        raise DataError(f"{error.what} ({place})" if place else error.what, *error.remedies) from error
+        if error.remedies or not place:
+            raise
+        raise DataError(f"{error.what} ({place})") from error
 
 
 def file_option(help: str) -> Any:
