@@ -201,13 +201,13 @@ def _helper(first: Effects, second: Effects, position: IntArray) -> Helper:
     mean = dict(zip(first.metrics, first.fit.mean, strict=True))
     reasons = ("",) * len(first.metrics)
     return Helper(
-        "cheap", reasons, second, lambda metric: Reference(np.full(2, mean[metric]), 0.0), first, position
+        "cheap", reasons, second, lambda metric: Reference(np.full(3, mean[metric]), 0.0), first, position
     )
 
 
 def _unknown(metric: Metric) -> Reference:
     """Return no value: every metric is 0/0 by the cheap labels."""
-    return Reference(np.full(2, np.nan), 0.0)
+    return Reference(np.full(3, np.nan), 0.0)
 
 
 def two_phase(

@@ -251,14 +251,21 @@ class Second:
     def reference(self, metric: Metric, position: IntArray) -> Reference:
         """Return what the whole second clustering tells of a metric, given the sampled units.
 
-        Clusters out of reach are those that no unit at `position` touches and that are larger than the third
-        largest that one touches, and the one that matters most among the smaller ones that no unit touches.
+        No unit at `position` touches a cluster out of reach. Let L be the number of records of the third
+        largest cluster that one touches. Three kinds of clusters are out of reach:
+
+        - those larger than L;
+        - those larger than L/2, most of whose records lie in predicted clusters that are larger than L and
+          that no unit touches: a half of an entity larger than L, if the second clustering split it in two;
+        - of the others, the one that matters most.
+
         No draw is witness to them. The value is counted with these clusters as they are, and as if the
         prediction were right about their records.
         """
         touched = self.touched(position)
         size = self.whole.size
-        beyond = (size > np.sort(size[touched])[-WITNESSES:][0]) & ~touched
+        limit = float(np.sort(size[touched])[-WITNESSES:][0])
+        beyond = ((size > limit) | self._may_be_halves(position, limit)) & ~touched
         if (self.whole.cluster[beyond[self.whole.unit]] < 0).any():
             raise DataError(
                 f"the scan of {self.name!r} has one by one only the clusters that all labelled units touch, "
@@ -268,15 +275,31 @@ class Second:
         columns, _ = columns_of([metric])
         whole = self._sum(totals)
         predicted = whole - totals[beyond].sum(axis=0) + self._as_predicted(beyond, columns)
+        cut = np.stack([self._cut.column(c) for c in columns], axis=1) - totals
         candidates = self._by_influence(metric, columns)
-        alone = candidates[~(touched | beyond)[candidates]][:1]
-        for cluster in alone:
-            predicted += [self._cut.column(c)[cluster] for c in columns] - totals[cluster]
-        values = _value(metric, names, np.hstack([np.stack([whole, predicted]), np.tile(known, (2, 1))]))
+        candidates = candidates[~touched[candidates]]
+        alone = candidates[~beyond[candidates]][:1]
+        most = whole + cut[candidates[:1]].sum(axis=0)
+        predicted += cut[alone].sum(axis=0)
+        answers = np.stack([whole, most, predicted])
+        values = _value(metric, names, np.hstack([answers, np.tile(known, (3, 1))]))
         beyond[alone] = True
         sized = self._sized(metric, totals)
         every = float(self._sum(sized))
         return Reference(values, float(sized[beyond].sum()) / every if every else 0.0)
+
+    def _may_be_halves(self, position: IntArray, limit: float) -> BoolArray:
+        """Return whether each cluster may be a half of an entity larger than `limit`, (clusters,).
+
+        It is then larger than limit/2, and most of its records are in predicted clusters that are larger than
+        `limit` and that no unit at `position` touches.
+        """
+        drawn = np.zeros(len(self.units), dtype=bool)
+        drawn[position] = True
+        predicted = np.unique(self.units.cluster[drawn[self.units.unit]])
+        far = (self.whole.m > limit) & ~np.isin(self.whole.cluster, predicted)
+        inside = np.bincount(self.whole.unit, self.whole.n * far, len(self.whole))
+        return np.asarray((2 * self.whole.size > limit) & (2 * inside > self.whole.size))
 
     def _sized(self, metric: Metric, totals: FloatArray) -> FloatArray:
         """Return the total that a metric averages over, of each cluster, (clusters,)."""
@@ -318,8 +341,9 @@ class Reference:
 
     Attributes
     ----------
-    values : float array, (2,)
-        With the clusters out of reach as they are, and with the prediction in their place.
+    values : float array, (3,)
+        With the clusters out of reach as they are, with the prediction in the place of that which matters
+        most, and with the prediction in the place of all.
     out_of_reach : float
         Share of the total that the metric averages over, in clusters out of reach.
     """
@@ -328,14 +352,30 @@ class Reference:
     out_of_reach: float
 
     @property
-    def centre(self) -> float:
-        """Return the middle between both values."""
-        return float(np.nanmin(self.values) + np.nanmax(self.values)) / 2
+    def range(self) -> tuple[float, float]:
+        """Return the lesser and the larger value: all clusters out of reach as they are, and as predicted."""
+        ends = self.values[[0, 2]]
+        return float(np.nanmin(ends)), float(np.nanmax(ends))
 
-    @property
-    def range(self) -> float:
-        """Return the distance between both values."""
-        return float(np.nanmax(self.values) - np.nanmin(self.values))
+    def likely(self, right: float) -> float:
+        """Return the value if the second clustering is right about a share of what is out of reach.
+
+        One place is halfway between both answers: that which matters most, since a single fault there, such
+        as two joined giants, is as likely as not. Of all others the share `right` is as it is.
+
+        Parameters
+        ----------
+        right : float in [0, 1]
+
+        Examples
+        --------
+        >>> Reference(np.array([0.9, 0.8, 0.4]), 0.1).likely(0.75).round(3)
+        np.float64(0.75)
+        """
+        whole, most, predicted = self.values
+        if not np.isfinite(self.values).all():
+            return sum(self.range) / 2
+        return float(np.clip((whole + most) / 2 + (1 - right) * (predicted - most), *self.range))
 
 
 def _codes(prediction: Clustering, second: Clustering, name: str) -> IntArray:
