@@ -17,7 +17,7 @@ from .diagnostics import alarms, out_of_balance
 from .engine.closed_form import columns_of, taylor
 from .engine.jackknife import scaled_changes
 from .errors import NotIdentified
-from .intervals import Kind, interval
+from .intervals import DEFAULT, Kind, interval
 from .metrics import Metric, Wanted, chosen
 from .sample import Sample
 from .second import Reference
@@ -334,6 +334,11 @@ class Effects:
             MASS * np.sum(self.fit.reach[j] ** 2) * max(share, 1 / n) ** 2 * expansion.variance.theta_mean
         )
 
+    def of_interval(self, j: int) -> float:
+        """Return the variance that the pseudo-draws of the default interval add to metric j."""
+        reach, effective = self.fit.reach[j], self.draws(j)
+        return float(DEFAULT.share(reach, effective) / effective * np.sum(reach**2))
+
     def draws(self, j: int) -> float:
         """Return the effective number of draws over the finite-population correction of metric j."""
         return float(np.broadcast_to(self.fit.effective, self.fit.mean.shape)[j])
@@ -528,9 +533,13 @@ def _help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float) -> Hel
     jackknifed = np.sum((np.pad(own.jack[:, j], (0, others)) - jack) ** 2)
     of_draws = max(np.sum(left**2), jackknifed)
     df = satterthwaite(of_draws, min(_degrees(left), own.fit.df[j]), pseudo)
+    remaining = float(np.sqrt(min(np.sum(left**2) / np.sum(target**2), 1.0)))
     lengths = [
-        variance * stdtrit(degrees, 0.975) ** 2
-        for variance, degrees in ((of_draws + pseudo, df), (np.sum(target**2), own.fit.df[j]))
+        (variance + share**2 * own.of_interval(j)) * stdtrit(degrees, 0.975) ** 2
+        for variance, share, degrees in (
+            (of_draws + pseudo, remaining, df),
+            (np.sum(target**2), 1.0, own.fit.df[j]),
+        )
     ]
     if lengths[0] >= lengths[1]:
         return Help(np.zeros(len(helpers)), none, "the gain is not clear")
@@ -541,7 +550,7 @@ def _help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float) -> Hel
         between=between,
         correlation=float(np.corrcoef(target, np.sum(shares * choosing, axis=1))[0, 1]),
         df=float(df),
-        left=float(np.sqrt(min(np.sum(left**2) / np.sum(target**2), 1.0))),
+        left=remaining,
         jack=float(jackknifed),
         further=float(pseudo + between.sum() ** 2 / 12),
         out_of_reach=max(s.reference.out_of_reach for w, s in weighed if w > 0),

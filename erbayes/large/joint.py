@@ -139,7 +139,7 @@ class Joint:
     """The joint counts of a prediction and a second clustering: pieces of the clusters of the second.
 
     Clusters that the labels touch are known one by one, and so are those larger than the third largest of
-    these. The others are known by their pieces: one row stands for all that are alike.
+    these, or possible halves of predicted clusters as large. The others are known by their pieces: one row stands for all that are alike.
 
     Attributes
     ----------
