@@ -597,11 +597,13 @@ def cross_fitted(target: FloatArray, effects: FloatArray, unit: IntArray) -> Flo
 def _step(target: FloatArray, effect: FloatArray, unit: IntArray) -> FloatArray:
     """Return Σ target effect / Σ effect² of the other folds, cut to [0, 1], for each draw, (n,).
 
-    Units are dealt to folds in order of their effects, so that each fold has its share of large ones. Effects
-    are rounded for this, or the order of equal ones would be that of errors of the last digit.
+    Units are dealt to folds in order of their effects, so that each fold has its share of large ones. Units
+    that are equal in all that follows, and only these, come in the order of the labels. Effects are rounded
+    for this, or errors of the last digit would decide.
     """
-    size = np.abs(effect)
-    order = np.lexsort((unit, np.round(size / (size.max() or 1.0), 9)))
+    first_to_last = effect, target, np.bincount(unit)[unit].astype(float)
+    rounded = [np.round(x / (np.abs(x).max() or 1.0), 9) for x in first_to_last]
+    order = np.lexsort((unit, *rounded[::-1], np.abs(rounded[0])))
     first = np.diff(unit[order], prepend=-1) != 0
     fold = np.empty(len(unit), dtype=np.int64)
     fold[order] = (np.cumsum(first) - 1) % FOLDS

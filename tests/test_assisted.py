@@ -414,6 +414,19 @@ def test_of_several_the_best_is_first_and_others_need_a_clear_gain():
     assert left[0] < 0.9 * left[1]
 
 
+def test_the_order_of_labels_and_of_draws_does_not_matter():
+    by = pd.Series(sim.Misattribution(0.1).apply(TRUTH.to_numpy(), np.random.default_rng(3)), TRUTH.index)
+    metrics = (*PR, m.b3_recall, m.cluster_recall)
+    weights = []
+    for seed in range(3):
+        labels = LABELS.sample(frac=1, random_state=seed)
+        draws = list(np.random.default_rng(seed).permutation(DRAWS))
+        sample = eb.Sample(eb.measure(PREDICTION, labels), eb.UniformRecords(draws))
+        weights.append(eb.Assisted(second(by, labels=labels))(sample, metrics).weights)
+    assert (weights[0] > 0).all() and (weights[0] < 1).all()
+    np.testing.assert_allclose(weights[1:], [weights[0]] * 2, rtol=1e-9)
+
+
 def test_folds_hold_large_effects_alike():
     effect = np.arange(1.0, 11.0)
     weights = cross_fitted(effect * np.linspace(0.5, 0.6, 10), effect[:, None], np.arange(10))

@@ -138,8 +138,9 @@ class SecondColumn(KeyColumn):
 class Joint:
     """The joint counts of a prediction and a second clustering: pieces of the clusters of the second.
 
-    Clusters that the labels touch are known one by one, and so are those larger than the third largest of
-    these, or possible halves of predicted clusters as large. The others are known by their pieces: one row stands for all that are alike.
+    Some clusters are known one by one: those that the labels touch, those larger than the third largest of
+    these, and possible halves of predicted clusters as large. The others are known by their pieces: one row
+    stands for all that are alike.
 
     Attributes
     ----------
