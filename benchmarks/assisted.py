@@ -195,7 +195,7 @@ def later_aside() -> dict[str, Case]:
 
 
 def newest() -> dict[str, Case]:
-    """Cases that were written down before the guards were changed for the last time, and before any was run."""
+    """Cases that were written down before the last change of guards, and before any of them was run."""
     ewens = simulated("good", sim.PitmanYor(2000.0), sim.Misattribution(0.1), sim.Misattribution(0.02), 61)
     zeta = simulated("good", sim.Zeta(2.6, 200), sim.Merges(0.15), sim.Splits(0.03), 62)
     late = releases("good", "20180528", "20211230")
