@@ -49,7 +49,7 @@ from erbayes.study import DrawClusters, DrawRecords, study
 PLANS = {"uniform records": DrawRecords(), "uniform clusters": DrawClusters()}
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_precision, m.b3_recall, m.cluster_recall)
 SIZES = [100, 400]
-REPETITIONS = 150
+REPETITIONS = 100
 SAMPLES = 25
 TRUTH = "20220630"
 Codes = np.ndarray

@@ -196,13 +196,33 @@ class Second:
         same = [np.allclose(units.column(c), self.units.column(c)[position]) for c in columns]
         return position if all(same) else None
 
-    def touched(self, position: IntArray) -> BoolArray:
-        """Return whether the units at some positions have records of each cluster, (clusters,)."""
+    def _pieces(self, position: IntArray) -> BoolArray:
+        """Return whether each piece of the labelled units is of those at some positions, (pieces,)."""
         drawn = np.zeros(len(self.units), dtype=bool)
         drawn[position] = True
-        touched = np.zeros(len(self.whole), dtype=bool)
-        touched[self.units.group[drawn[self.units.unit]]] = True
-        return touched
+        return np.asarray(drawn[self.units.unit])
+
+    def _reached(self, mine: BoolArray, cluster: IntArray, size: FloatArray) -> IntArray:
+        """Return the clusters that are reached by one of the units whose pieces are `mine`.
+
+        The unit and the cluster share most records of one of them. A unit with a stray record in a giant says
+        nothing about the giant.
+
+        Parameters
+        ----------
+        mine : bool array, (pieces,)
+        cluster : int array, (pieces,)
+            Number of the cluster of each piece.
+        size : float array, (pieces,)
+            Records of this cluster.
+        """
+        unit, counted = self.units.unit[mine], self.units.counted
+        assert counted is not None  # `_labelled` has made them
+        key = np.stack([unit, cluster[mine]])
+        (unit, found), first, pair = np.unique(key, axis=1, return_index=True, return_inverse=True)
+        shared = np.bincount(pair.ravel(), counted[mine])
+        most = (2 * shared >= self.units.size[unit]) | (2 * shared >= size[mine][first])
+        return np.unique(found[most])
 
     def _totals(self, metrics: Sequence[Metric]) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
         """Return names of totals, those of each cluster, (clusters, counted), and known ones."""
@@ -251,21 +271,23 @@ class Second:
     def reference(self, metric: Metric, position: IntArray) -> Reference:
         """Return what the whole second clustering tells of a metric, given the sampled units.
 
-        No unit at `position` touches a cluster out of reach. Let L be the number of records of the third
-        largest cluster that one touches. Three kinds of clusters are out of reach:
+        A unit touches the clusters that it has records in. It reaches those with which it shares most records
+        of the unit or of the cluster. No unit at `position` reaches a cluster out of reach. Let L be the
+        number of records of the third largest cluster that one touches. Out of reach are, of the others,
 
         - those larger than L;
         - those larger than L/2, most of whose records lie in predicted clusters that are larger than L and
-          that no unit touches: a half of an entity larger than L, if the second clustering split it in two;
-        - of the others, the one that matters most.
+          that no unit reaches: a half of an entity larger than L, if the second clustering split it in two;
+        - the one that matters most among the rest.
 
         No draw is witness to them. The value is counted with these clusters as they are, and as if the
         prediction were right about their records.
         """
-        touched = self.touched(position)
-        size = self.whole.size
-        limit = float(np.sort(size[touched])[-WITNESSES:][0])
-        beyond = ((size > limit) | self._may_be_halves(position, limit)) & ~touched
+        mine, size = self._pieces(position), self.whole.size
+        limit = float(np.sort(size[np.unique(self.units.group[mine])])[-WITNESSES:][0])
+        reached = np.zeros(len(size), dtype=bool)
+        reached[self._reached(mine, self.units.group, self.units.N)] = True
+        beyond = ((size > limit) | self._may_be_halves(mine, limit)) & ~reached
         if (self.whole.cluster[beyond[self.whole.unit]] < 0).any():
             raise DataError(
                 f"the scan of {self.name!r} has one by one only the clusters that all labelled units touch, "
@@ -277,7 +299,7 @@ class Second:
         predicted = whole - totals[beyond].sum(axis=0) + self._as_predicted(beyond, columns)
         cut = np.stack([self._cut.column(c) for c in columns], axis=1) - totals
         candidates = self._by_influence(metric, columns)
-        candidates = candidates[~touched[candidates]]
+        candidates = candidates[~reached[candidates]]
         alone = candidates[~beyond[candidates]][:1]
         most = whole + cut[candidates[:1]].sum(axis=0)
         predicted += cut[alone].sum(axis=0)
@@ -288,15 +310,13 @@ class Second:
         every = float(self._sum(sized))
         return Reference(values, float(sized[beyond].sum()) / every if every else 0.0)
 
-    def _may_be_halves(self, position: IntArray, limit: float) -> BoolArray:
+    def _may_be_halves(self, mine: BoolArray, limit: float) -> BoolArray:
         """Return whether each cluster may be a half of an entity larger than `limit`, (clusters,).
 
         It is then larger than limit/2, and most of its records are in predicted clusters that are larger than
-        `limit` and that no unit at `position` touches.
+        `limit` and that no unit whose pieces are `mine` reaches.
         """
-        drawn = np.zeros(len(self.units), dtype=bool)
-        drawn[position] = True
-        predicted = np.unique(self.units.cluster[drawn[self.units.unit]])
+        predicted = self._reached(mine, self.units.cluster, self.units.m)
         far = (self.whole.m > limit) & ~np.isin(self.whole.cluster, predicted)
         inside = np.bincount(self.whole.unit, self.whole.n * far, len(self.whole))
         return np.asarray((2 * self.whole.size > limit) & (2 * inside > self.whole.size))

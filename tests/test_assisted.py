@@ -116,13 +116,24 @@ def joined(codes):
     return codes.replace(other, first)
 
 
-def versions(metric, by, prediction, labelled):
+def versions(metric, by, prediction, labelled, units):
     """The three values of a metric by brute force, from whole clusters of records."""
     size, m_size = (codes.map(codes.value_counts()) for codes in (by, prediction))
-    touched = by.isin(by[labelled])
+    entity = units[labelled]
+
+    def reached(codes):
+        """Clusters with which a unit shares most records of one of both."""
+        return [
+            c
+            for c, unit in set(zip(codes[labelled], entity, strict=True))
+            for shared in [((codes[labelled] == c) & (entity == unit)).sum()]
+            if 2 * shared >= (codes == c).sum() or 2 * shared >= (entity == unit).sum()
+        ]
+
+    touched = by.isin(reached(by))
     cut = by.astype(str) + "/" + prediction.astype(str)
     third = sorted(by.value_counts()[by[labelled].unique()])[-3:][0]
-    untouched = (m_size > third) & ~prediction.isin(prediction[labelled])
+    untouched = (m_size > third) & ~prediction.isin(reached(prediction))
     most = {c for c in by.unique() if untouched[by == c].mean() > 0.5}
     halves = (size > third / 2) & by.isin(most) & ~touched
     beyond = (size > third) & ~touched | halves
@@ -155,7 +166,7 @@ def test_the_reference_by_brute_force(metric):
         counted = second(by, pred, labelled)
         position = counted.position(eb.measure(pred, labelled))
         found = counted.reference(metric, position).values
-        *wanted, beyond, half = versions(metric, by, pred, labelled.index)
+        *wanted, beyond, half = versions(metric, by, pred, labelled.index, true)
         assert beyond.any()
         halves += half.sum()
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
@@ -163,18 +174,18 @@ def test_the_reference_by_brute_force(metric):
 
 
 @pytest.mark.parametrize(
-    ("parts", "pieces", "stray", "reached"),
-    [(2, 1, 8, False), (2, 30, 8, True), (4, 1, 8, True), (2, 1, 9, True)],
-    ids=["two halves", "no predicted giant", "parts too small to be seen", "a unit touches the giant"],
+    ("parts", "pieces", "records", "reached"),
+    [(2, 1, 1, False), (2, 30, 1, True), (4, 1, 1, True), (2, 1, 2, True)],
+    ids=["two halves", "no predicted giant", "parts too small to be seen", "most of a unit is in the giant"],
 )
-def test_a_giant_in_two_halves_is_out_of_reach(parts, pieces, stray, reached):
+def test_a_giant_in_two_halves_is_out_of_reach(parts, pieces, records, reached):
     """Its halves are no larger than touched clusters, but the prediction has it as one that no unit touches."""
     sizes = [90, 60, 60, 60] + [3] * 100
     truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
     labels = truth[truth.isin([1, 2, 3, 9])]
     by = truth.where(truth != 0, -1 - truth.index % parts)
     prediction = truth.where(truth != 0, -1 - truth.index % pieces)
-    prediction[truth.index[truth == stray][0]] = -1  # a record of another entity in the predicted giant
+    prediction[truth.index[truth == 9][:records]] = -1  # records of a sampled entity in the predicted giant
     counted = second(by, prediction, labels)
     reference = counted.reference(m.b3_precision, counted.position(eb.measure(prediction, labels)))
     if not reached:
@@ -182,6 +193,23 @@ def test_a_giant_in_two_halves_is_out_of_reach(parts, pieces, stray, reached):
         assert reference.range[0] == counted.value(m.b3_precision) < 0.95 < reference.range[1]
     else:
         assert reference.out_of_reach < 46 / sum(sizes)
+
+
+@pytest.mark.parametrize(("records", "reached"), [(1, False), (2, True)])
+def test_a_stray_record_does_not_reach_a_giant(records, reached):
+    """Two giants that the second clustering joins, with a few records of a sampled entity."""
+    sizes = [90, 80, 30, 30, 30] + [3] * 100
+    truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
+    prediction = truth.where(truth.index % 5 != 0, -1 - truth.index)
+    labels = truth[truth.isin([2, 3, 4, 9])]
+    by = truth.replace(1, 0)
+    by[truth.index[truth == 9][:records]] = 0
+    counted = second(by, prediction, labels)
+    reference = counted.reference(m.pairwise_recall, counted.position(eb.measure(prediction, labels)))
+    right = sim.Population.of(prediction, truth).value(m.pairwise_recall)
+    assert (
+        (reference.out_of_reach > 0.5) == (reference.range[0] < right < reference.range[1]) == (not reached)
+    )
 
 
 def test_the_likely_value_has_one_place_in_the_middle_and_the_share_of_the_others():
