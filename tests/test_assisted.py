@@ -212,6 +212,16 @@ def test_a_stray_record_does_not_reach_a_giant(records, reached):
     )
 
 
+def test_a_unit_reaches_clusters_with_which_it_shares_most_records_of_one_of_both():
+    truth = pd.Series([0] * 10 + [1] * 34 + [2] * 5)
+    by = pd.Series(["most of the unit"] * 6 + ["most of it"] * 4 + ["most of the unit"] * 34 + ["stray"] * 5)
+    by[44] = "most of it"
+    by[3] = "stray"
+    counted = second(by, truth, truth[truth == 0])
+    reached = counted._reached(counted._pieces(np.array([0])), counted.units.group, counted.units.N)
+    assert sorted(counted.whole.size[reached]) == [5, 39] and sorted(counted.whole.size) == [5, 5, 39]
+
+
 def test_the_likely_value_has_one_place_in_the_middle_and_the_share_of_the_others():
     for values in ((0.9, 0.8, 0.4), (0.4, 0.5, 0.9), (0.7, 0.2, 0.7)):
         reference = Reference(np.array(values), 0.1)
