@@ -30,7 +30,7 @@ from .domains import by_domain
 from .engine import P_naive, R_naive, jackknife, naive, taylor
 from .errors import Alarm, DataError, NotIdentified
 from .estimate import estimate
-from .frame import Dated
+from .frame import Dated, links_inside
 from .intervals import (
     WALD,
     Anytime,
@@ -43,13 +43,14 @@ from .intervals import (
     log,
     logit,
 )
+from .measuring import Missing, measure, measure_predicted
 from .metrics import ALL, USUAL
 from .nonresponse import Responding, size_classes
 from .phases import TwoPhase, two_phase
 from .sample import Sample
 from .second import Second
 from .uncertain import Draws, Normal, Totals
-from .units import Missing, Units, links_inside, measure, measure_predicted
+from .units import Units
 
 __all__ = [
     "ALL",

@@ -17,12 +17,14 @@ from .design import Design
 from .engine.closed_form import Taylor
 from .engine.contract import Engine, need_paired
 from .errors import DataError, Remedy, head, member
+from .frame import framed
 from .intervals import Kind
 from .large import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
+from .measuring import Missing, measure
 from .metrics import USUAL, Metric, Wanted, chosen
 from .sample import Sample
 from .uncertain import Draws, Normal, Tabled
-from .units import Missing, Units, framed, measure
+from .units import Units
 
 
 class Differing(Enum):
@@ -151,11 +153,7 @@ def compare(
       difference     metric  estimate
     0      b - a  b3-recall     0.309
     """
-    if not isinstance(predictions, Mapping):
-        raise DataError(
-            f"predictions must map names to memberships, as in {{'old': old, 'new': new}}, not be a "
-            f"{type(predictions).__name__}"
-        )
+    need_names(predictions)
     member(differing, Differing, "differing")
     if len(predictions) < 2:
         raise DataError(f"a comparison needs two predictions or more, not {len(predictions)}")
@@ -187,6 +185,15 @@ def compare(
         for name, c in shared.items()
     }
     return _comparison(units, design, metrics, engine, rng, common)
+
+
+def need_names(predictions: Any) -> None:
+    """Refuse predictions that are no mapping of names to memberships."""
+    if not isinstance(predictions, Mapping):
+        raise DataError(
+            f"predictions must map names to memberships, as in {{'old': old, 'new': new}}, not be a "
+            f"{type(predictions).__name__}"
+        )
 
 
 def on_shared_records(clusterings: Mapping[str, Clustering], differing: Differing) -> dict[str, Clustering]:

@@ -15,12 +15,13 @@ from .diagnostics import alarms
 from .engine import P_naive, Taylor, taylor
 from .errors import DataError
 from .files import replacing
+from .measuring import Missing, measure
 from .metrics import USUAL
 from .sample import Sample
 from .simulate import Population
 from .study import DrawRecords, study
 from .uncertain import Normal
-from .units import Missing, Units, measure
+from .units import Units
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,10 +10,10 @@ from .diagnostics import alarms
 from .engine.closed_form import taylor
 from .errors import Alarm
 from .large import lies_elsewhere, scan
+from .measuring import Missing, measure
 from .metrics import USUAL, Wanted, chosen
 from .sample import Sample
 from .uncertain import Normal
-from .units import Missing, measure
 
 
 def estimate(

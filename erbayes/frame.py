@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from .arrays import BoolArray, IntArray
-from .clustering import Clustering, ids
+from .clustering import Clustering, ids, kind
 from .errors import DataError, head
+from .lookup import are_listed, look_up, same_kind
 from .tables import is_table, to_frame
 
 Moment = date | int
@@ -253,23 +251,6 @@ def frame_ids(frame: Any) -> pd.Index:
     return listed
 
 
-def are_listed(records: pd.Index, listed: pd.Index) -> BoolArray:
-    """Return whether each record is listed, (N,).
-
-    Arrow looks up strings many times faster than pandas.
-
-    Examples
-    --------
-    >>> are_listed(pd.Index(["a", "b"]), pd.Index(["b", "c"]))
-    array([False,  True])
-    """
-    if len(listed) and isinstance(listed[0], str):
-        with suppress(UnicodeEncodeError):  # half of a surrogate pair
-            strings, wanted = (pa.array(i).cast(pa.large_string()) for i in (records, listed))
-            return np.asarray(pc.is_in(strings, wanted))
-    return records.isin(listed)
-
-
 def dates_of(prediction: Any, dated: Dated) -> tuple[pd.DataFrame, pd.Series]:
     """Return the memberships of a table, and the dates of its records: whole numbers, times or text.
 
@@ -325,3 +306,84 @@ def dated_inside(dates: pd.Series, dated: Dated) -> BoolArray:
         dated.refuse_form(int((~dates.str.fullmatch(like)).sum()), len(dates))
         inside = dates < dated.after
     return inside.to_numpy(dtype=bool)
+
+
+def framed(
+    prediction: Any, labels: Clustering, frame: Any, what: str = "prediction"
+) -> tuple[Clustering, FrameFacts | None]:
+    """Restrict a prediction to the frame, and count what is left of it.
+
+    Raises
+    ------
+    DataError
+        Labelled records outside the frame, no record of the prediction inside it, or an unusable frame.
+    """
+    if frame is None:
+        return Clustering.of(prediction, what), None
+    if isinstance(frame, Dated):
+        return _dated(prediction, labels, frame, what)
+    whole, listed = Clustering.of(prediction, what), frame_ids(frame)
+    for other, name in ((listed, "frame"), (labels.records, "labels")):
+        if len(whole.records) and len(other):
+            same_kind(kind(whole.records), kind(other), name)
+    near = listed[are_listed(listed, labels.records)]
+    refuse_outside(labels.records, ~labels.records.isin(near))
+    inside = are_listed(whole.records, listed)
+    remaining = _restricted(whole, inside, what)
+    shared = len(remaining.records)
+    absent = 0 if shared == len(listed) else listed.nunique() - shared
+    return remaining, FrameFacts(Cut.of(whole.codes, inside), absent=absent)
+
+
+def links_inside(prediction: Any, frame: Any) -> float:
+    """Share of the predicted links of the frame's records that stay in the frame.
+
+    If `measure` lacks the frame, estimates of pairwise precision are too low by this factor. The share needs
+    no label. It is Σ_k f_k (f_k - 1) / Σ_k f_k (m_k - 1), for f_k of the m_k records of predicted cluster k
+    in the frame.
+
+    Parameters
+    ----------
+    prediction : memberships
+    frame : record ids, an older prediction, or Dated
+        As in `measure`.
+
+    Raises
+    ------
+    DataError
+        No record of the prediction in the frame, or an unusable frame.
+
+    Examples
+    --------
+    >>> links_inside({1: "a", 2: "a", 3: "a"}, frame=[1, 2])
+    0.5
+    """
+    _, facts = framed(prediction, Clustering.of({}), frame)
+    return 1.0 if facts is None else facts.cut.links_inside
+
+
+def refuse_outside(records: pd.Index, outside: BoolArray) -> None:
+    """Refuse labelled records that are not in the frame."""
+    if outside.any():
+        raise DataError(
+            f"{int(outside.sum())} of {len(records)} labelled records are outside the frame, such as "
+            f"{head(records[outside])}: it must hold every record that existed when the labels were made, "
+            "with ids written as in the labels"
+        )
+
+
+def _dated(prediction: Any, labels: Clustering, frame: Dated, what: str) -> tuple[Clustering, FrameFacts]:
+    table, dates = dates_of(prediction, frame)
+    whole, inside = Clustering.of(table, what), dated_inside(dates, frame)
+    remaining = _restricted(whole, inside, what)
+    position = look_up(whole.records, labels.records)
+    refuse_outside(labels.records, (position >= 0) & ~inside[position])
+    newest = frame.newest(dates.iloc[position[position >= 0]])
+    labelled = None if newest is None else Cut.of(remaining.codes, dated_inside(dates[inside], newest))
+    return remaining, FrameFacts(Cut.of(whole.codes, inside), newest=newest, labelled=labelled)
+
+
+def _restricted(whole: Clustering, inside: BoolArray, what: str) -> Clustering:
+    if not inside.any():
+        raise DataError(f"no record of the {what} is in the frame")
+    return whole.where(inside)

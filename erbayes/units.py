@@ -1,4 +1,4 @@
-"""Units and their pieces, on which columns are counted, made in one pass over the records.
+"""Units and their pieces, on which columns are counted.
 
 A *piece* is the overlap of a true entity c and a predicted cluster k. It has n = \\|c ∩ k\\| > 0 records, of
 an entity of N_c = \\|c\\| records and a predicted cluster of m = \\|k\\| records. A unit (an entity, a block,
@@ -9,43 +9,19 @@ serve every design, and sampled predicted clusters need no second set of formula
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from enum import Enum
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from .arrays import BoolArray, FloatArray, IntArray
-from .clustering import CHUNK, Clustering, ids, kind
+from .arrays import FloatArray, IntArray
+from .clustering import Clustering
 from .columns import COLUMNS, RECORDS, ClusterSum, Column, Domain, InDomain, Links
-from .errors import DataError, NotIdentified, head, member, need
-from .frame import Cut, Dated, FrameFacts, are_listed, dated_inside, dates_of, frame_ids
+from .errors import DataError, NotIdentified, member, need
+from .frame import FrameFacts
 from .grouping import Grouping, Of, Predicted, Variable, piece_values
-from .mistaken import first_entities, missing_records, position_in_labels, refuse_edges, strangers
-
-
-class Missing(Enum):
-    """Policies for labelled records that the prediction lacks.
-
-    Examples
-    --------
-    >>> prediction, labels = {1: "a", 2: "a"}, {1: "x", 2: "x", 3: "x"}
-    >>> units = measure(prediction, labels, missing=Missing.OMIT)
-    >>> units.size, units.unmatched
-    (array([2.]), 1)
-    """
-
-    ERROR = "error"
-    """Refuse (the default)."""
-    SINGLETON = "singleton"
-    """Each is a predicted cluster of its own. \\|P\\| stays known; N and \\|Ĉ\\| do not."""
-    TOGETHER = "together"
-    """Those of one entity are one predicted cluster. No total stays known."""
-    OMIT = "omit"
-    """Leave them out. The population is then the records that the prediction has, and all totals are known.
-    Entities shrink. An entity of which the prediction has no record leaves the sample."""
+from .lookup import look_up
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,7 +209,8 @@ class Units:
 
         Examples
         --------
-        >>> units = measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+        >>> import erbayes as eb
+        >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
         >>> units.grouped({1: "FR", 2: "US", 3: "US"}, name="country").groupings[0].table(units)
                 records  pieces  units
         country
@@ -270,7 +247,7 @@ class Units:
         )
         place = np.zeros(len(self.n), dtype=np.int64)
         assert self.piece_of is not None  # piece_values needs it
-        position = _look_up(clustering.records, self.piece_of.index)
+        position = look_up(clustering.records, self.piece_of.index)
         place[self.piece_of] = clustering.codes[position]
         if (position < 0).any() or (clustering.sizes[place] != self.m).any():
             raise DataError("this prediction is not the one that the sample was counted on")
@@ -389,7 +366,8 @@ class Units:
 
         Examples
         --------
-        >>> units = measure({1: "a", 2: "a", 3: "a"}, {1: "x", 2: "x"})
+        >>> import erbayes as eb
+        >>> units = eb.measure({1: "a", 2: "a", 3: "a"}, {1: "x", 2: "x"})
         >>> float(units.m[0]), float(units.isolated().m[0])
         (3.0, 2.0)
         """
@@ -441,7 +419,8 @@ class Units:
 
         Examples
         --------
-        >>> units = measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
+        >>> import erbayes as eb
+        >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
         >>> units.table()[["records", "true_links", "common_links"]]
            records  true_links  common_links
         x      3.0         3.0           1.0
@@ -472,399 +451,7 @@ def need_units(value: Any) -> None:
     need(value, Units, "Units are needed, as measure(prediction, labels) makes them or sample.units")
 
 
-def sampled_labels(labels: Any) -> Clustering:
-    """Labels as a clustering with one record or more.
-
-    Raises
-    ------
-    DataError
-        As `Clustering.of`, or there is no record.
-    """
-    clustering = Clustering.of(labels, "labels")
-    if not len(clustering.records):
-        raise DataError("the labels hold no record: an empty sample estimates nothing")
-    return clustering
-
-
-def same_kind(prediction: str, other: str, what: str = "labels", of: str = "prediction") -> None:
-    """Refuse record ids of different types."""
-    if prediction != other:
-        raise DataError(
-            f"record ids of the {of} are of type {prediction}, those of the {what} of type "
-            f"{other}: none could match; convert one of them"
-        )
-
-
-def _joined(first: pd.Index, second: pd.Index) -> pd.Index:
-    """Return two Indexes of one type of ids as one Index.
-
-    `append` alone would make text of objects, which half of a surrogate pair is not.
-    """
-    if not pd.api.types.is_object_dtype(first):
-        return first.append(second.astype(first.dtype))
-    joined: pd.Index = pd.Index(np.concatenate([first.to_numpy(), second.to_numpy()]), dtype=object)
-    return joined
-
-
-def _look_up(records: pd.Index, wanted: pd.Index, of: str = "prediction") -> IntArray:
-    """Position of each wanted record in `records`, -1 if it is not there."""
-    if len(records) and len(wanted):
-        same_kind(kind(records), kind(wanted), of=of)
-    integer = pd.api.types.is_integer_dtype
-    records, wanted = (pd.Index(i.to_numpy()) if integer(i.dtype) else i for i in (records, wanted))
-    try:
-        near = _near(records, wanted)  # so that few records are hashed
-    except UnicodeEncodeError:  # a wanted id has half of a surrogate pair, which only objects can hold
-        return _look_up(records.astype(object), wanted, of)
-    return np.append(near, -1)[records[near].get_indexer(wanted)]
-
-
-def _near(records: pd.Index, wanted: pd.Index) -> IntArray:
-    """Positions of all wanted records, and of few others.
-
-    Integers are marked by the slot of a hash, which a few others share. The lookup that follows then hashes
-    few records.
-    """
-    if not all(pd.api.types.is_integer_dtype(i.dtype) for i in (records, wanted)):
-        return np.flatnonzero(records.isin(wanted))
-    bits = min(max(16, len(wanted).bit_length() + 4), 24)
-
-    def slot(numbers: NDArray[Any]) -> NDArray[np.uint64]:
-        """Slot of each number by Fibonacci hashing: the first bits of a product that overflows."""
-        product = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        product >>= np.uint64(64 - bits)
-        return product
-
-    marked = np.zeros(2**bits, dtype=np.bool_)
-    marked[slot(wanted.to_numpy())] = True
-    numbers = records.to_numpy()
-    parts = [a + np.flatnonzero(marked[slot(numbers[a : a + CHUNK])]) for a in range(0, len(numbers), CHUNK)]
-    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
-
-
 def histogram(sizes: IntArray) -> KnownTotals:
     counts = np.bincount(sizes)
     size = np.flatnonzero(counts)
     return KnownTotals(size.astype(float), counts[size].astype(float))
-
-
-def _pieces(rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
-    """Distinct pairs of row and column, sorted, the number of times that each occurs, and where each is."""
-    width = int(columns.max()) + 1
-    key, place, n = np.unique(rows * width + columns, return_inverse=True, return_counts=True)
-    return key // width, key % width, n.astype(float), place
-
-
-def refuse_outside(records: pd.Index, outside: BoolArray) -> None:
-    """Refuse labelled records that are not in the frame."""
-    if outside.any():
-        raise DataError(
-            f"{int(outside.sum())} of {len(records)} labelled records are outside the frame, such as "
-            f"{head(records[outside])}: it must hold every record that existed when the labels were made, "
-            "with ids written as in the labels"
-        )
-
-
-def framed(
-    prediction: Any, labels: Clustering, frame: Any, what: str = "prediction"
-) -> tuple[Clustering, FrameFacts | None]:
-    """Restrict a prediction to the frame, and count what is left of it.
-
-    Raises
-    ------
-    DataError
-        Labelled records outside the frame, no record of the prediction inside it, or an unusable frame.
-    """
-    if frame is None:
-        return Clustering.of(prediction, what), None
-    if isinstance(frame, Dated):
-        return _dated(prediction, labels, frame, what)
-    whole, listed = Clustering.of(prediction, what), frame_ids(frame)
-    for other, name in ((listed, "frame"), (labels.records, "labels")):
-        if len(whole.records) and len(other):
-            same_kind(kind(whole.records), kind(other), name)
-    near = listed[are_listed(listed, labels.records)]
-    refuse_outside(labels.records, ~labels.records.isin(near))
-    inside = are_listed(whole.records, listed)
-    remaining = _restricted(whole, inside, what)
-    shared = len(remaining.records)
-    absent = 0 if shared == len(listed) else listed.nunique() - shared
-    return remaining, FrameFacts(Cut.of(whole.codes, inside), absent=absent)
-
-
-def _dated(prediction: Any, labels: Clustering, frame: Dated, what: str) -> tuple[Clustering, FrameFacts]:
-    table, dates = dates_of(prediction, frame)
-    whole, inside = Clustering.of(table, what), dated_inside(dates, frame)
-    remaining = _restricted(whole, inside, what)
-    position = _look_up(whole.records, labels.records)
-    refuse_outside(labels.records, (position >= 0) & ~inside[position])
-    newest = frame.newest(dates.iloc[position[position >= 0]])
-    labelled = None if newest is None else Cut.of(remaining.codes, dated_inside(dates[inside], newest))
-    return remaining, FrameFacts(Cut.of(whole.codes, inside), newest=newest, labelled=labelled)
-
-
-def _restricted(whole: Clustering, inside: BoolArray, what: str) -> Clustering:
-    if not inside.any():
-        raise DataError(f"no record of the {what} is in the frame")
-    return whole.where(inside)
-
-
-def links_inside(prediction: Any, frame: Any) -> float:
-    """Share of the predicted links of the frame's records that stay in the frame.
-
-    If `measure` lacks the frame, estimates of pairwise precision are too low by this factor. The share needs
-    no label. It is Σ_k f_k (f_k - 1) / Σ_k f_k (m_k - 1), for f_k of the m_k records of predicted cluster k
-    in the frame.
-
-    Parameters
-    ----------
-    prediction : memberships
-    frame : record ids, an older prediction, or Dated
-        As in `measure`.
-
-    Raises
-    ------
-    DataError
-        No record of the prediction in the frame, or an unusable frame.
-
-    Examples
-    --------
-    >>> links_inside({1: "a", 2: "a", 3: "a"}, frame=[1, 2])
-    0.5
-    """
-    _, facts = framed(prediction, Clustering.of({}), frame)
-    return 1.0 if facts is None else facts.cut.links_inside
-
-
-def measure(
-    prediction: Any, labels: Any, *, blocks: Any = None, missing: Missing = Missing.ERROR, frame: Any = None
-) -> Units:
-    """Make units of the labelled entities, or of the blocks that they fill, to estimate from.
-
-    Parameters
-    ----------
-    prediction : memberships
-        Predicted cluster of every record of the population (see `Clustering.of`).
-    labels : memberships
-        True entity of every record of each sampled entity.
-    blocks : memberships, optional
-        Block of every labelled record, or of every record; blocks then are the units. `labels` must list
-        every record of each sampled block. This is checked for the records that `blocks` lists.
-    missing : Missing
-        What to do with labelled records that the prediction lacks.
-    frame : record ids, an older prediction, or Dated, optional
-        The records that existed when the labels were made, if the prediction has newer ones. Everything is
-        counted inside the frame, which is then the population. A frame is ids (Index, list, set, array,
-        Series), memberships of its records, or a cut-off date (`erbayes.Dated`).
-
-    Returns
-    -------
-    Units
-
-    Raises
-    ------
-    DataError
-        No labels, labelled records that the prediction lacks (with `Missing.ERROR`, or all of them), ids of
-        different types, a block that a true entity crosses or that has a record without a label,
-        labelled records outside the frame, or pairs of records instead of memberships.
-
-    Examples
-    --------
-    >>> units = measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "x"})
-    >>> units.table()[["records", "true_links", "common_links", "predicted_links"]]
-       records  true_links  common_links  predicted_links
-    x      3.0         3.0           1.0              1.5
-    """
-    labels = sampled_labels(labels)
-    prediction, facts = framed(prediction, labels, frame)
-    shown, rows = first_entities(labels)
-    entities = shown.clusters if kind(shown.clusters) == kind(shown.records) else shown.records[:0]
-    position = _look_up(prediction.records, _joined(labels.records, entities))
-    sizes = prediction.sizes
-    codes = np.where(position < 0, -1, prediction.codes[position]) if len(prediction.records) else position
-    cluster, entity_cluster = codes[: len(labels.records)], np.full(len(shown.clusters), -1)
-    entity_cluster[: len(entities)] = codes[len(labels.records) :]
-    lacking = cluster < 0
-    touched = np.unique(cluster[rows][~lacking[rows]])
-    namesake = np.full(len(prediction.clusters) + 1, -1)  # the last one stands for no cluster
-    namesake[touched] = position_in_labels(shown, prediction.clusters[touched])
-    refuse_edges(
-        shown, cluster[rows], namesake[cluster[rows]], entity_cluster, sizes, len(prediction.records)
-    )
-    if lacking.all() or (lacking.any() and missing is Missing.ERROR):
-        raise missing_records(prediction, labels, lacking)
-    units = assemble(labels, cluster, sizes, histogram(sizes), blocks=blocks, missing=missing)
-    return replace(units, frame=facts)
-
-
-def assemble(
-    labels: Clustering,
-    cluster: IntArray,
-    sizes: IntArray,
-    known: KnownTotals,
-    *,
-    blocks: Any = None,
-    missing: Missing = Missing.ERROR,
-) -> Units:
-    """Make units from the predicted clusters of the labelled records, wherever these were looked up.
-
-    Parameters
-    ----------
-    labels : Clustering
-        True entity of every record of each sampled entity.
-    cluster : int array, (labelled records,)
-        Position of the predicted cluster in `sizes`; -1 if the prediction lacks the record.
-    sizes : int array, (t,)
-        Records of each predicted cluster that `cluster` names, and possibly of others.
-    known : KnownTotals
-        Sizes of all predicted clusters.
-    blocks, missing
-        As in `measure`.
-
-    Raises
-    ------
-    DataError
-        Labelled records that the prediction lacks (with `Missing.ERROR`), or a block that a true entity
-        crosses.
-    """
-    member(missing, Missing, "missing")
-    lacking = cluster < 0
-    unmatched = int(lacking.sum())
-    if unmatched and missing is Missing.ERROR:
-        raise strangers(labels, lacking)
-    kept = ~lacking | (missing is not Missing.OMIT)
-    if not kept.any():
-        raise DataError("none of the labelled records is in the prediction")
-    cluster = cluster.copy()
-    cluster[~lacking], touched = pd.factorize(cluster[~lacking])
-    sizes = sizes[touched]
-    if missing in {Missing.SINGLETON, Missing.TOGETHER}:
-        own = np.arange(unmatched) if missing is Missing.SINGLETON else labels.codes[lacking]
-        cluster[lacking] = len(sizes) + own
-        sizes = np.concatenate([sizes, np.bincount(own)])
-    if unmatched and missing is Missing.SINGLETON:
-        known = replace(known, singletons=False)
-    entity, piece_cluster, n, place = _pieces(labels.codes[kept], cluster[kept])
-    N = np.bincount(entity, weights=n, minlength=len(labels.clusters))
-    present = np.flatnonzero(N)
-    code, unit_ids = units_of(labels, blocks)
-    used, unit_of_present = np.unique(code[present], return_inverse=True)
-    unit_of = np.full(len(code), -1)
-    unit_of[present] = unit_of_present
-    order = np.argsort(unit_of[entity], kind="stable")
-    entity, piece_cluster, n = entity[order], piece_cluster[order], n[order]
-    return Units(
-        ids=unit_ids[used],
-        unit=unit_of[entity],
-        group=np.searchsorted(present, entity),
-        n=n,
-        N=N[entity],
-        m=sizes[piece_cluster].astype(float),
-        cluster=piece_cluster,
-        known=None if unmatched and missing is Missing.TOGETHER else known,
-        unmatched=unmatched,
-        omitted=unit_ids[np.setdiff1d(code, used)],
-        piece_of=pd.Series(np.argsort(order)[place], index=labels.records[kept]),
-    )
-
-
-def units_of(labels: Clustering, blocks: Any) -> tuple[IntArray, pd.Index]:
-    """Code of the unit of each entity, and the ids of units by their codes."""
-    if blocks is None:
-        return np.arange(len(labels.clusters)), labels.clusters
-    unit = np.zeros(len(labels.clusters), dtype=np.int64)
-    blocks = Clustering.of(blocks, "blocks")
-    position = _look_up(blocks.records, labels.records, "blocks")
-    if (position < 0).any():
-        raise DataError(f"{int((position < 0).sum())} labelled records have no block")
-    block = blocks.codes[position]
-    unlabelled = np.isin(blocks.codes, block)
-    unlabelled[position] = False
-    if unlabelled.any():
-        raise DataError(
-            f"{int(unlabelled.sum())} records of sampled blocks have no label, such as "
-            f"{head(blocks.records[unlabelled])}: label every record of a sampled block"
-        )
-    unit[labels.codes] = block
-    crossing = np.unique(labels.codes[unit[labels.codes] != block])
-    if len(crossing):
-        raise DataError(
-            f"{len(crossing)} true entities cross blocks, such as {head(labels.clusters[crossing])}"
-            ": blocks must be unions of true entities"
-        )
-    return unit, blocks.clusters
-
-
-def measure_predicted(
-    prediction: Any, labels: Any, sampled: Any, *, whole_entities: bool = True, frame: Any = None
-) -> Units:
-    """Make units of sampled *predicted* clusters, to estimate from.
-
-    Parameters
-    ----------
-    prediction : memberships
-        Predicted cluster of every record of the population.
-    labels : memberships
-        True entity of every record of the sampled clusters and, if `whole_entities`, of every
-        other record of the entities that they touch.
-    sampled : sequence of cluster ids
-        The sampled predicted clusters, each once.
-    whole_entities : bool
-        False if labels end at the border of the sampled clusters. Precision is then identified, and recall is
-        not.
-    frame : record ids, an older prediction, or Dated, optional
-        As in `measure`, if clusters have grown since they were sampled. A predicted cluster is then its
-        records inside the frame.
-
-    Returns
-    -------
-    Units
-
-    Raises
-    ------
-    DataError
-        Unknown or repeated cluster ids, records of a sampled cluster without a label, or labelled records
-        outside the frame.
-
-    Examples
-    --------
-    >>> prediction, labels = {1: "a", 2: "a", 3: "b"}, {1: "x", 2: "y", 3: "x"}
-    >>> units = measure_predicted(prediction, labels, ["a"])
-    >>> units.table()[["records", "predicted_links", "common_links"]]
-       records  predicted_links  common_links
-    a      2.0              1.0           0.0
-    """
-    labels = Clustering.of(labels, "labels")
-    prediction, facts = framed(prediction, labels, frame)
-    wanted = ids(sampled, "sampled clusters")
-    if not len(wanted):
-        raise DataError("no cluster is sampled: an empty sample estimates nothing")
-    if not wanted.is_unique:
-        raise DataError(f"{int(wanted.duplicated().sum())} sampled clusters are listed twice")
-    unit_of_cluster = wanted.get_indexer(prediction.clusters)
-    unknown = wanted.difference(prediction.clusters)
-    if len(unknown):
-        place = "not predicted" if frame is None else "not predicted in the frame"
-        raise DataError(f"{len(unknown)} sampled clusters are {place}: {head(unknown)}")
-    unit_of_record = unit_of_cluster[prediction.codes]
-    inside = np.flatnonzero(unit_of_record >= 0)
-    position = _look_up(labels.records, prediction.records[inside])
-    if (position < 0).any():
-        raise DataError(f"{int((position < 0).sum())} records of sampled clusters have no label")
-    unit, entity, n, piece = _pieces(unit_of_record[inside].astype(np.int64), labels.codes[position])
-    m = np.bincount(unit, weights=n)
-    N = labels.sizes[entity].astype(float) if whole_entities else np.full(len(n), np.nan)
-    cluster = prediction.clusters.get_indexer(wanted)
-    return Units(
-        ids=wanted,
-        unit=unit,
-        group=unit,
-        n=n,
-        N=N,
-        m=m[unit],
-        cluster=cluster[unit],
-        known=histogram(prediction.sizes),
-        by_entity=False,
-        frame=facts,
-        piece_of=pd.Series(piece, index=prediction.records[inside]),
-    )

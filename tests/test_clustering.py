@@ -8,7 +8,7 @@ import pytest
 import erbayes as eb
 from erbayes import clustering
 from erbayes.clustering import CHUNK, LONGEST, Clustering
-from erbayes.units import _look_up
+from erbayes.lookup import look_up
 
 STRINGS = [
     "",
@@ -159,7 +159,7 @@ def test_integers_are_found_where_they_are(records, wanted):
     inside = np.iinfo("int64" if wanted == "Int64" else "uint64" if wanted is object else wanted)
     asked = drawn(wanted, 2, 3000) + [i for i in held[:2000] if inside.min <= i <= inside.max]
     asked, position = list(dict.fromkeys(asked)), {id: i for i, id in enumerate(held)}
-    found = _look_up(pd.Index(held, dtype=records), pd.Index(asked, dtype=wanted))
+    found = look_up(pd.Index(held, dtype=records), pd.Index(asked, dtype=wanted))
     assert found.tolist() == [position.get(id, -1) for id in asked]
     assert (found >= 0).sum() > 20
 

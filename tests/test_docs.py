@@ -66,16 +66,8 @@ PACKAGES = sorted(
 )
 LISTED_ROOMS = {path.rpartition(".")[0] for path in LISTED if path.count(".") == 2} - set(PACKAGES)
 INNER = {
-    "erbayes.units": {
-        "assemble",
-        "framed",
-        "histogram",
-        "need_units",
-        "refuse_outside",
-        "same_kind",
-        "sampled_labels",
-        "units_of",
-    },
+    "erbayes.measuring": {"assemble", "sampled_labels", "units_of"},
+    "erbayes.units": {"histogram", "need_units"},
     "erbayes.uncertain": {"Tabled", "derivatives", "gradient", "positions", "reason_column"},
     "erbayes.correction": {
         "Effects",
@@ -85,6 +77,7 @@ INNER = {
         "StandIn",
         "covariance_of",
         "judge",
+        "known_labels",
         "nested",
     },
     "erbayes.compare": {"on_shared_records"},

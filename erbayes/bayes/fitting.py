@@ -13,10 +13,10 @@ from ..columns import COMMON_LINKS, Domain, Links
 from ..datasets import people
 from ..design import UniformRecords
 from ..diagnostics import out_of_balance
-from ..domains import out_of_balance as domains_out_of_balance
+from ..domains import domains_out_of_balance
 from ..errors import Alarm, need_object
+from ..measuring import measure
 from ..sample import Sample
-from ..units import measure
 from .evidence import Evidence
 from .fit import Fit
 from .joined import populations

@@ -19,10 +19,11 @@ from ..columns import Pieces
 from ..design import Design, KnownWeights
 from ..engine.closed_form import paired_taylor, taylor
 from ..errors import Alarm, DataError, NotIdentified, head, need
+from ..measuring import Missing, measure
 from ..metrics import UNIT, USUAL, Metric, Wanted, chosen
 from ..sample import Sample
 from ..uncertain import Normal
-from ..units import Missing, Units, measure
+from ..units import Units
 from .errors import Annotator, KeptRecords, MissedRecords
 from .rates import Beta, Recaptured
 

@@ -19,6 +19,7 @@ from ..design import Design, KeptWeights
 from ..errors import DataError, Remedy, head
 from ..files import replacing
 from ..large import lies_elsewhere, scan
+from ..measuring import Missing, measure, measure_predicted
 from ..sampling import (
     PredictedClusters,
 )
@@ -27,7 +28,7 @@ from ..sampling.page import ADDED
 from ..sampling.sheets import HAS_XLSX, write_sheet
 from ..sampling.source import opened
 from ..sampling.tasks import ASKED, asked
-from ..units import Missing, Units, measure, measure_predicted
+from ..units import Units
 from .pairs import Pair
 from .stars import Stars
 

@@ -11,8 +11,8 @@ import pandas as pd
 
 from ..clustering import Clustering
 from ..errors import DataError
-from ..frame import Cut, Dated, FrameFacts, frame_ids
-from ..units import refuse_outside, same_kind
+from ..frame import Cut, Dated, FrameFacts, frame_ids, refuse_outside
+from ..lookup import same_kind
 from .database import Database
 from .sources import has_own_database, lies_elsewhere
 

@@ -11,8 +11,8 @@ import pandas as pd
 
 from ..errors import DataError, head
 from ..grouping import Predicted, discrete
+from ..lookup import same_kind
 from ..tables import refuse_names
-from ..units import same_kind
 from .database import Database, KeyColumn
 from .frames import FrameTable
 

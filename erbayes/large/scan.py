@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import DataError, Remedy, head, need
-from ..units import Missing, sampled_labels
+from ..measuring import Missing, sampled_labels
 from .choice import chosen_columns, date_columns, refuse_another_kind, refuse_kinds, second_table
 from .counted import Scanned, count_units
 from .database import Database

@@ -12,8 +12,9 @@ from ..arrays import Seed, generator
 from ..clustering import Clustering
 from ..columns import Column, Known
 from ..errors import NotIdentified, need_object
+from ..measuring import measure, measure_predicted
 from ..metrics import Metric, chosen
-from ..units import Units, measure, measure_predicted
+from ..units import Units
 from .errors import Mechanism
 from .sizes import SizeLaw, require
 
