@@ -1,6 +1,6 @@
 """Length and coverage of intervals that a second clustering assists.
 
-    python benchmarks/assisted.py [FILE] [--others | --later | --adverse]
+    python benchmarks/assisted.py [FILE] [--others | --later | --newest | --adverse]
     python benchmarks/assisted.py [FILE] --model [--others | --later]
 
 Estimates with and without the help of a second clustering, from the same samples of PatentsView's releases
@@ -9,8 +9,8 @@ itself, or have faults that no sample shows. 95 % intervals of five metrics unde
 clusters, 100 and 400 draws. FILE keeps finished work, so that a stopped study goes on.
 
 The guards of `erbayes.assisted` were chosen on the first group of populations and on `--adverse`. There all
-giants of a second clustering are split at random. `--others` and `--later` take groups that had no part in
-the choice. Those of `--later` were written down last, before any of them was run.
+giants of a second clustering are split at random. `--others` and `--later` take groups of which some cells
+were looked at before the last change. `--newest` takes cases that were written down before it was made.
 
 Exits 1 if a bar is missed: mean coverage of .93; coverage of .90 in each cell in which the default has it, to
 two Monte Carlo standard errors; mean interval scores over the default's of .40 where the second clustering is
@@ -24,7 +24,7 @@ those on which it was judged, with 400 draws too. It exits 1 if the coverage of 
 .90 in a cell or .93 on average over all cells, or that of pairwise recall below .93 on average over the cells
 with a good second clustering.
 
-With one core it takes ten minutes for each group, and five for `--adverse`.
+With one core it takes five minutes for each group, and two for `--adverse`.
 """
 
 import sys
