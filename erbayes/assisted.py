@@ -73,17 +73,19 @@ class Assisted:
     - λ is Σde/Σe², cut to [0, 1]. It is fitted in five folds: that of a fold comes from the draws of the
       others. Draws of one unit share a fold.
     - λ is 0 unless it explains more than a tenth of Σd² in draws that did not choose it. It is also 0 unless
-      the interval gets shorter, with pseudo-draws and degrees of freedom but without clusters out of reach.
+      the default interval gets shorter. Pseudo-draws and degrees of freedom count here, those of the default
+      interval too, but clusters out of reach do not.
     - With several second clusterings the best one is first. Others take over a part of its weight if that
       again explains more than a tenth of what is left.
     - The variance is that of the design for d - λe, or that of the jackknife if it is larger. Its degrees of
       freedom follow from the kurtosis κ of d - λe: 2n/(κ - 1), and at most those of the default.
     - Two pseudo-draws stand for errors of the second clustering that no draw has shown. Each moves the metric
-      as far as any entity can, with the weight of one draw in n. Their variance is known, and adds degrees of
-      freedom (see `erbayes.correction.satterthwaite`).
+      as far as any entity can, with the weight of an entity like any other: 1/n if weights are equal, and
+      1/n_eff for metrics over entities (see `erbayes.correction.Effects.pseudo`). Their variance is known,
+      and adds degrees of freedom (see `erbayes.correction.satterthwaite`).
     - The second clustering may be right about its clusters out of reach (see `Second.reference`), or the
-      prediction may be. The estimate is the middle of both answers, and the interval reaches over both (see
-      `AssistedEstimates.interval`).
+      prediction may be. The interval reaches over both answers (see `AssistedEstimates.interval`). The
+      estimate takes the second clustering to be right at the rate λ (see `Reference.likely`).
 
     Examples
     --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 import pandas as pd
@@ -12,11 +12,12 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri, stdtrit
 
 from .arrays import FloatArray, IntArray
+from .columns import Known
 from .diagnostics import alarms, out_of_balance
 from .engine.closed_form import columns_of, taylor
 from .engine.jackknife import scaled_changes
 from .errors import NotIdentified
-from .intervals import Kind, interval
+from .intervals import DEFAULT, Kind, interval
 from .metrics import Metric, Wanted, chosen
 from .sample import Sample
 from .second import Changes, Reference
@@ -49,9 +50,9 @@ class AssistedEstimates(Normal):
         Names of the second clusterings, or "cheap".
     weights : float array, (k, s)
         λ of each metric and second clustering. They are in [0, 1], and so is their sum.
-    between : float array, (k,)
-        Distance between the least and the largest estimate that clusters out of reach allow. The estimate is
-        the middle. Its variance is that of a uniform value between the two, plus that of draws.
+    between : float array, (k, 2)
+        Distances from the estimate to the least and to the largest estimate that clusters out of reach allow.
+        Its variance is that of a uniform value between the two, plus that of draws.
     correlation : float array, (k,)
         Correlation of a draw's effect on the estimate with that on its correction; NaN without help.
     worth : float array, (k,)
@@ -87,11 +88,11 @@ class AssistedEstimates(Normal):
         """
         kind = self.kind if kind is None else kind
         bounds = Normal.interval(self, level, kind)
-        variance = np.maximum(np.diagonal(self.cov) - self.between**2 / 12, 0)
-        for j in np.flatnonzero(self.between).tolist():
-            one, aside = Normal.part(self, [j]), self.between[j] / 2
-            cov, lower = variance[j : j + 1, None], joint_level(level, 2 * aside, float(np.sqrt(variance[j])))
-            ends = (replace(one, mean=one.mean + shift, cov=cov) for shift in (-aside, aside))
+        variance = np.maximum(np.diagonal(self.cov) - self.between.sum(axis=1) ** 2 / 12, 0)
+        for j in np.flatnonzero(self.between.any(axis=1)).tolist():
+            one, (down, up) = Normal.part(self, [j]), self.between[j]
+            cov, lower = variance[j : j + 1, None], joint_level(level, down + up, float(np.sqrt(variance[j])))
+            ends = (replace(one, mean=one.mean + shift, cov=cov) for shift in (-down, up))
             low, high = (interval(end, lower, kind)[0] for end in ends)
             bounds[j] = low[0], high[1]
         return bounds
@@ -162,8 +163,8 @@ class AssistedEstimates(Normal):
         return [
             f"Up to {self.out_of_reach[used].max():.0%} of the second clustering is out of reach for "
             f"{names}: fewer than three draws touch clusters as large. There the second clustering may be "
-            "right, or the prediction. The estimate is the middle of both cases, and the interval reaches "
-            "over both. Label more draws, or draw records instead of entities."
+            "right, or the prediction. The estimate is between both cases, and the interval reaches over "
+            "both. Label more draws, or draw records instead of entities."
         ]
 
 
@@ -252,7 +253,7 @@ def judge(own: Effects, helpers: Sequence[Helper], fewest: float, variance: Vari
         **{f.name: getattr(fit, f.name) for f in fields(Normal)},
         seconds=tuple(helper.name for helper in helpers),
         weights=np.stack([h.weights for h in helps]),
-        between=np.array([h.between for h in helps]),
+        between=np.stack([h.between for h in helps]),
         correlation=np.array([h.correlation for h in helps]),
         worth=np.zeros(len(helps)),
         out_of_reach=np.array([h.out_of_reach for h in helps]),
@@ -318,6 +319,31 @@ class Effects:
     def varies(self, j: int) -> bool:
         """Return whether draws move metric j by more than rounding."""
         return bool(np.abs(self.linear[:, j]).max() > 1e-12 * max(abs(self.fit.mean[j]), 1.0))
+
+    def pseudo(self, j: int) -> float:
+        """Return the variance of metric j that two pseudo-draws add.
+
+        Each is of an entity like any other of the population, and moves the metric as far as any can. Let a_s
+        be the contribution of draw s to the total that the metric averages over, and w_s its weight. The
+        share of the pseudo-draw is the mean of a over entities, as a share of the total: Σwa/(Σw Σa). It is
+        1/n at least. For metrics that average over entities it is 1/n_eff, as in the rule of three for a
+        weighted sample (Korn and Graubard 1998).
+        """
+        expansion = self.sample.expansion
+        totals = [(c, share) for c, share in self.metrics[j].size if not isinstance(c, Known)]
+        n, share = len(self.effect), 0.0
+        if totals:
+            counted = self.sample.contributions([column for column, _ in totals])
+            a = counted @ np.array([coefficient for _, coefficient in totals], dtype=float)
+            share = np.sum(expansion.weight * a) / (expansion.weight.sum() * a.sum())
+        return float(
+            MASS * np.sum(self.fit.reach[j] ** 2) * max(share, 1 / n) ** 2 * expansion.variance.theta_mean
+        )
+
+    def of_interval(self, j: int) -> float:
+        """Return the variance that the pseudo-draws of the default interval add to metric j."""
+        reach, effective = self.fit.reach[j], self.draws(j)
+        return float(DEFAULT.share(reach, effective) / effective * np.sum(reach**2))
 
     def draws(self, j: int) -> float:
         """Return the effective number of draws over the finite-population correction of metric j."""
@@ -454,8 +480,8 @@ class Help:
         λe, to be taken from the effects of draws.
     correction : float
         λ (θ^S - θ̂^S).
-    between : float
-        Distance between the least and the largest correction that clusters out of reach allow.
+    between : float array, (2,)
+        Distances from the correction to the least and to the largest that clusters out of reach allow.
     correlation, df, jack, further, out_of_reach : float
     left : float
         The share of the standard error that draws leave.
@@ -467,7 +493,7 @@ class Help:
     explained: FloatArray
     note: str = ""
     correction: float = 0.0
-    between: float = 0.0
+    between: FloatArray = field(default_factory=lambda: np.zeros(2))
     correlation: float = np.nan
     df: float = np.inf
     left: float = 1.0
@@ -500,28 +526,35 @@ def _help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float) -> Hel
         for name in ("linear", "jack", "effect")
     )
     left, weighed = np.pad(target, (0, others)) - linear, list(zip(used, stand_ins, strict=True))
-    between = sum(w * s.reference.range for w, s in weighed)
-    theta = own.sample.expansion.variance.theta_mean
-    pseudo = MASS * np.sum(own.fit.reach[j] ** 2) * theta / n**2
+    # the weight is also the rate at which the second clustering is right where both disagree
+    right = min(float(used.sum()), 1.0)
+    likely = [s.reference.likely(right) for s in stand_ins]
+    ends = [np.abs(np.array(s.reference.range) - value) for s, value in zip(stand_ins, likely, strict=True)]
+    between = np.asarray(used @ np.stack(ends))
+    pseudo = own.pseudo(j)
     jackknifed = np.sum((np.pad(own.jack[:, j], (0, others)) - jack) ** 2)
     of_draws = max(np.sum(left**2), jackknifed)
     df = satterthwaite(of_draws, min(_degrees(left), own.fit.df[j]), pseudo)
+    remaining = float(np.sqrt(min(np.sum(left**2) / np.sum(target**2), 1.0)))
     lengths = [
-        variance * stdtrit(degrees, 0.975) ** 2
-        for variance, degrees in ((of_draws + pseudo, df), (np.sum(target**2), own.fit.df[j]))
+        (variance + share**2 * own.of_interval(j)) * stdtrit(degrees, 0.975) ** 2
+        for variance, share, degrees in (
+            (of_draws + pseudo, remaining, df),
+            (np.sum(target**2), 1.0, own.fit.df[j]),
+        )
     ]
     if lengths[0] >= lengths[1]:
         return Help(np.zeros(len(helpers)), none, "the gain is not clear")
     return Help(
         weights,
         explained,
-        correction=sum(w * (s.reference.centre - s.mean) for w, s in weighed),
-        between=float(between),
+        correction=sum(w * (value - s.mean) for value, (w, s) in zip(likely, weighed, strict=True)),
+        between=between,
         correlation=float(np.corrcoef(target, np.sum(shares * choosing, axis=1))[0, 1]),
         df=float(df),
-        left=float(np.sqrt(min(np.sum(left**2) / np.sum(target**2), 1.0))),
+        left=remaining,
         jack=float(jackknifed),
-        further=float(pseudo + between**2 / 12),
+        further=float(pseudo + between.sum() ** 2 / 12),
         out_of_reach=max(s.reference.out_of_reach for w, s in weighed if w > 0),
     )
 
@@ -565,11 +598,13 @@ def cross_fitted(target: FloatArray, effects: FloatArray, unit: IntArray) -> Flo
 def _step(target: FloatArray, effect: FloatArray, unit: IntArray) -> FloatArray:
     """Return Σ target effect / Σ effect² of the other folds, cut to [0, 1], for each draw, (n,).
 
-    Units are dealt to folds in order of their effects, so that each fold has its share of large ones. Effects
-    are rounded for this, or the order of equal ones would be that of errors of the last digit.
+    Units are dealt to folds in order of their effects, so that each fold has its share of large ones. Units
+    that are equal in all that follows, and only these, come in the order of the labels. Effects are rounded
+    for this, or errors of the last digit would decide.
     """
-    size = np.abs(effect)
-    order = np.lexsort((unit, np.round(size / (size.max() or 1.0), 9)))
+    first_to_last = effect, target, np.bincount(unit)[unit].astype(float)
+    rounded = [np.round(x / (np.abs(x).max() or 1.0), 9) for x in first_to_last]
+    order = np.lexsort((unit, *rounded[::-1], np.abs(rounded[0])))
     first = np.diff(unit[order], prepend=-1) != 0
     fold = np.empty(len(unit), dtype=np.int64)
     fold[order] = (np.cumsum(first) - 1) % FOLDS

@@ -209,7 +209,7 @@ def _helper(first: Effects, second: Effects, changes: Changes, position: IntArra
         "cheap",
         reasons,
         second,
-        lambda metric: Reference(np.full(2, mean[metric]), 0.0),
+        lambda metric: Reference(np.full(3, mean[metric]), 0.0),
         changes,
         first,
         position,
@@ -230,7 +230,7 @@ def _changes(cheap: Sample, position: IntArray) -> Changes:
 
 def _unknown(metric: Metric) -> Reference:
     """Return no value: every metric is 0/0 by the cheap labels."""
-    return Reference(np.full(2, np.nan), 0.0)
+    return Reference(np.full(3, np.nan), 0.0)
 
 
 def two_phase(

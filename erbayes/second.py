@@ -263,13 +263,33 @@ class Second:
         every = float(self._sum(changed.astype(float))) / min(float(self.count.sum()), of_sample)
         return Changes.of(met, entities, min(every, 1.0))
 
-    def touched(self, position: IntArray) -> BoolArray:
-        """Return whether the units at some positions have records of each cluster, (clusters,)."""
+    def _pieces(self, position: IntArray) -> BoolArray:
+        """Return whether each piece of the labelled units is of those at some positions, (pieces,)."""
         drawn = np.zeros(len(self.units), dtype=bool)
         drawn[position] = True
-        touched = np.zeros(len(self.whole), dtype=bool)
-        touched[self.units.group[drawn[self.units.unit]]] = True
-        return touched
+        return np.asarray(drawn[self.units.unit])
+
+    def _reached(self, mine: BoolArray, cluster: IntArray, size: FloatArray) -> IntArray:
+        """Return the clusters that are reached by one of the units whose pieces are `mine`.
+
+        The unit and the cluster share most records of one of them. A unit with a stray record in a giant says
+        nothing about the giant.
+
+        Parameters
+        ----------
+        mine : bool array, (pieces,)
+        cluster : int array, (pieces,)
+            Number of the cluster of each piece.
+        size : float array, (pieces,)
+            Records of this cluster.
+        """
+        unit, counted = self.units.unit[mine], self.units.counted
+        assert counted is not None  # `_labelled` has made them
+        key = np.stack([unit, cluster[mine]])
+        (unit, found), first, pair = np.unique(key, axis=1, return_index=True, return_inverse=True)
+        shared = np.bincount(pair.ravel(), counted[mine])
+        most = (2 * shared >= self.units.size[unit]) | (2 * shared >= size[mine][first])
+        return np.unique(found[most])
 
     def _totals(self, metrics: Sequence[Metric]) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
         """Return names of totals, those of each cluster, (clusters, counted), and known ones."""
@@ -318,14 +338,23 @@ class Second:
     def reference(self, metric: Metric, position: IntArray) -> Reference:
         """Return what the whole second clustering tells of a metric, given the sampled units.
 
-        Clusters out of reach are those that no unit at `position` touches and that are larger than the third
-        largest that one touches, and the one that matters most among the smaller ones that no unit touches.
+        A unit touches the clusters that it has records in. It reaches those with which it shares most records
+        of the unit or of the cluster. No unit at `position` reaches a cluster out of reach. Let L be the
+        number of records of the third largest cluster that one touches. Out of reach are, of the others,
+
+        - those larger than L;
+        - those larger than L/2, most of whose records lie in predicted clusters that are larger than L and
+          that no unit reaches: a half of an entity larger than L, if the second clustering split it in two;
+        - the one that matters most among the rest.
+
         No draw is witness to them. The value is counted with these clusters as they are, and as if the
         prediction were right about their records.
         """
-        touched = self.touched(position)
-        size = self.whole.size
-        beyond = (size > np.sort(size[touched])[-WITNESSES:][0]) & ~touched
+        mine, size = self._pieces(position), self.whole.size
+        limit = float(np.sort(size[np.unique(self.units.group[mine])])[-WITNESSES:][0])
+        reached = np.zeros(len(size), dtype=bool)
+        reached[self._reached(mine, self.units.group, self.units.N)] = True
+        beyond = ((size > limit) | self._may_be_halves(mine, limit)) & ~reached
         if (self.whole.cluster[beyond[self.whole.unit]] < 0).any():
             raise DataError(
                 f"the scan of {self.name!r} has one by one only the clusters that all labelled units touch, "
@@ -335,15 +364,29 @@ class Second:
         columns, _ = columns_of([metric])
         whole = self._sum(totals)
         predicted = whole - totals[beyond].sum(axis=0) + self._as_predicted(beyond, columns)
+        cut = np.stack([self._cut.column(c) for c in columns], axis=1) - totals
         candidates = self._by_influence(metric, columns)
-        alone = candidates[~(touched | beyond)[candidates]][:1]
-        for cluster in alone:
-            predicted += [self._cut.column(c)[cluster] for c in columns] - totals[cluster]
-        values = _value(metric, names, np.hstack([np.stack([whole, predicted]), np.tile(known, (2, 1))]))
+        candidates = candidates[~reached[candidates]]
+        alone = candidates[~beyond[candidates]][:1]
+        most = whole + cut[candidates[:1]].sum(axis=0)
+        predicted += cut[alone].sum(axis=0)
+        answers = np.stack([whole, most, predicted])
+        values = _value(metric, names, np.hstack([answers, np.tile(known, (3, 1))]))
         beyond[alone] = True
         sized = self._sized(metric, totals)
         every = float(self._sum(sized))
         return Reference(values, float(sized[beyond].sum()) / every if every else 0.0)
+
+    def _may_be_halves(self, mine: BoolArray, limit: float) -> BoolArray:
+        """Return whether each cluster may be a half of an entity larger than `limit`, (clusters,).
+
+        It is then larger than limit/2, and most of its records are in predicted clusters that are larger than
+        `limit` and that no unit whose pieces are `mine` reaches.
+        """
+        predicted = self._reached(mine, self.units.cluster, self.units.m)
+        far = (self.whole.m > limit) & ~np.isin(self.whole.cluster, predicted)
+        inside = np.bincount(self.whole.unit, self.whole.n * far, len(self.whole))
+        return np.asarray((2 * self.whole.size > limit) & (2 * inside > self.whole.size))
 
     def _sized(self, metric: Metric, totals: FloatArray) -> FloatArray:
         """Return the total that a metric averages over, of each cluster, (clusters,)."""
@@ -410,8 +453,9 @@ class Reference:
 
     Attributes
     ----------
-    values : float array, (2,)
-        With the clusters out of reach as they are, and with the prediction in their place.
+    values : float array, (3,)
+        With the clusters out of reach as they are, with the prediction in the place of that which matters
+        most, and with the prediction in the place of all.
     out_of_reach : float
         Share of the total that the metric averages over, in clusters out of reach.
     """
@@ -420,14 +464,30 @@ class Reference:
     out_of_reach: float
 
     @property
-    def centre(self) -> float:
-        """Return the middle between both values."""
-        return float(np.nanmin(self.values) + np.nanmax(self.values)) / 2
+    def range(self) -> tuple[float, float]:
+        """Return the lesser and the larger value: all clusters out of reach as they are, and as predicted."""
+        ends = self.values[[0, 2]]
+        return float(np.nanmin(ends)), float(np.nanmax(ends))
 
-    @property
-    def range(self) -> float:
-        """Return the distance between both values."""
-        return float(np.nanmax(self.values) - np.nanmin(self.values))
+    def likely(self, right: float) -> float:
+        """Return the value if the second clustering is right about a share of what is out of reach.
+
+        One place is halfway between both answers: that which matters most, since a single fault there, such
+        as two joined giants, is as likely as not. Of all others the share `right` is as it is.
+
+        Parameters
+        ----------
+        right : float in [0, 1]
+
+        Examples
+        --------
+        >>> Reference(np.array([0.9, 0.8, 0.4]), 0.1).likely(0.75).round(3)
+        np.float64(0.75)
+        """
+        whole, most, predicted = self.values
+        if not np.isfinite(self.values).all():
+            return sum(self.range) / 2
+        return float(np.clip((whole + most) / 2 + (1 - right) * (predicted - most), *self.range))
 
 
 def _codes(prediction: Clustering, second: Clustering, name: str) -> IntArray:

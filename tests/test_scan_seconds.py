@@ -648,6 +648,19 @@ def test_a_part_of_the_labelled_units_is_refused_if_larger_clusters_came_as_kind
         found.reference(m.b3_recall, np.array([0, 1, 3, 4]))
 
 
+def test_halves_of_predicted_giants_come_one_by_one():
+    """They are no larger than touched clusters, but out of reach (see `Second.reference`)."""
+    sizes = [90, 60, 60, 60] + [3] * 60
+    truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
+    by = truth.where(truth != 0, -1 - truth.index % 2)
+    labels = truth[truth.isin([1, 2, 3, 9])]
+    units = scan(truth, labels, seconds={"by": SecondSource(by)})
+    same(units, eb.Second.of(truth, labels, by), labels)
+    (found,) = eb.Second.scanned(units)
+    reference = found.reference(m.b3_precision, found.position(units))
+    assert reference.out_of_reach == pytest.approx(90 / sum(sizes))
+
+
 def test_a_table_that_changes_is_refused():
     database = sqlite3.connect(":memory:")
     prediction, labels, _ = population(1, 90, lacking=0)

@@ -227,9 +227,14 @@ def test_a_second_clustering():
     value, _, df, effective = estimated(z, covariance(z, 1.0))
     u, d = distances(z, value)
     sample, checked = eb.Sample(eb.measure(PREDICTION, LABELS), eb.UniformRecords(draws=DRAWN)), 0
+    apart = 0
     for seed in (0, 7, 12, 13, 17, 21):
         alike = np.random.default_rng(seed).random(120) < 0.25
         second = np.where(alike[ENTITY], 10_000 + CLUSTER, ENTITY)
+        if seed % 2:  # two clusters that no draw touches, and that share predicted clusters
+            away = np.flatnonzero(~np.isin(ENTITY, DRAWN) & ~np.isin(second, second[np.isin(ENTITY, DRAWN)]))
+            far = away[np.argsort(CLUSTER[away], kind="stable")][:60]
+            second[far] = 20_000 + np.arange(60) % 2
         counted_by = eb.Second.of(PREDICTION, LABELS, dict(enumerate(second.tolist())))
         found = eb.Assisted(counted_by)(sample, [eb.metrics.pairwise_precision])
         other = N / (n * SIZE)[:, None] * np.array([by_second(e, second) for e in DRAWN])
@@ -238,12 +243,17 @@ def test_a_second_clustering():
         if found.weights[0, 0] < 1 or not left.any():
             continue
         variance = max(n / (n - 1) * (left**2).sum(), (n - 1) / n * ((own - aside) ** 2).sum())
-        p = (u**2 + d**2) / n**2
+        weight, links = N / (n * SIZE), N / (n * SIZE) * Y[:, 2]
+        h = max(1 / n, (weight * links).sum() / (weight.sum() * links.sum()))
+        p = h**2 * (u**2 + d**2)
         kurtosis = n * (left**4).sum() / (left**2).sum() ** 2
         degrees = max(min(2 * n / (kurtosis - 1), df), 1) * (1 + p / variance) ** 2
         values = counted_by.reference(eb.metrics.pairwise_precision, counted_by.position(sample.units)).values
-        delta = np.ptp(values)
-        mean = value + values.mean() - estimated(other, covariance(other, 1.0))[0]
+        right, most, predicted = values  # the weight is 1: all but the most influential are as they are
+        likely = np.clip((right + most) / 2, *sorted([right, predicted]))
+        below, above = likely - min(right, predicted), max(right, predicted) - likely
+        delta, apart = below + above, apart + (below != above)
+        mean = value + likely - estimated(other, covariance(other, 1.0))[0]
         wanted = [mean, np.sqrt(variance + p + delta**2 / 12), degrees]
         np.testing.assert_allclose([found.mean[0], found.sd[0], found.df[0]], wanted, rtol=1e-8)
         share = np.sqrt((left**2).sum() / (of_truth**2).sum())
@@ -264,11 +274,12 @@ def test_a_second_clustering():
                 effective,
                 2 * stats.norm.cdf(c) - 1,
             )
-            for shift in (-delta / 2, delta / 2)
+            for shift in (-below, above)
         ]
         np.testing.assert_allclose(found.interval()[0], [ends[0][0], min(ends[1][1], 1)], rtol=1e-7)
         checked += 1
     assert checked > 2
+    assert apart
 
 
 def test_two_phases():

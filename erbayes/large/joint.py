@@ -152,8 +152,9 @@ class SecondColumn(KeyColumn):
 class Joint:
     """The joint counts of a prediction and a second clustering: pieces of the clusters of the second.
 
-    Clusters that the labels touch are known one by one, and so are those larger than the third largest of
-    these. The others are known by their pieces: one row stands for all that are alike.
+    Some clusters are known one by one: those that the labels touch, those larger than the third largest of
+    these, and possible halves of predicted clusters as large. The others are known by their pieces: one row
+    stands for all that are alike.
 
     Attributes
     ----------
@@ -286,9 +287,10 @@ def _part(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Count the pieces of a part: of clusters that are known one by one, and of one cluster of each kind.
 
-    Clusters that meet one of the conditions `touched`, or have more than `largest` records in a release, are
-    known one by one: a row per piece, with the kind of its cluster. A kind is named after the least of its
-    clusters: a row per n and m, k times in each of its `count` clusters.
+    Some clusters are known one by one: a row per piece, with the kind of its cluster. They meet one of the
+    conditions `touched`, or have more than `largest` records in a release, or may be halves of larger ones
+    (see `Second.reference`). A kind is named after the least of its clusters: a row per n and m, k times in
+    each of its `count` clusters.
     """
     v, a, also, by = ("v, ", "a.v, ", " AND a.v = b.v", ["release"]) if release else ("", "", "", [])
     shared = database.keep(f"SELECT {v}s, c, COUNT(*) AS n FROM {part} GROUP BY {v}s, c")
@@ -297,7 +299,9 @@ def _part(
         f"JOIN (SELECT {v}c, m FROM {sizes}) AS b ON a.c = b.c{also}"
     )
     database.forget(shared)
-    larger = f"s IN (SELECT s FROM {pieces} GROUP BY {v}s HAVING SUM(n) > {largest})"
+    inside = f"SUM(CASE WHEN m > {largest} THEN n ELSE 0 END)"
+    halves = f"2 * SUM(n) > {largest} AND 2 * {inside} > SUM(n)"
+    larger = f"s IN (SELECT s FROM {pieces} GROUP BY {v}s HAVING SUM(n) > {largest} OR ({halves}))"
     one_by_one = [
         database.fetched(
             f"SELECT {v}s, c, n, m FROM {pieces} WHERE {condition}", [*by, "s", "c", "n", "m"]
