@@ -20,6 +20,7 @@ from erbayes import bayes, plots
 from erbayes import metrics as m
 from erbayes.bayes.evidence import Evidence
 from erbayes.bayes.fit import EXPECTED
+from erbayes.bayes.laws import laws
 from erbayes.bayes.likelihood import Event, Rate, Share, Size, categorical, factors
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.parts import CompiledPart, drawn_from_prior, own_model
@@ -114,6 +115,22 @@ def test_statistics_of_nuts(slow):
     assert (found["n_steps"] >= 3).all() and (found["step_size"] > 0).all()
     assert 0.5 < float(found["acceptance_rate"].mean()) <= 1
     assert (found["energy"] > -found["lp"]).all(), "kinetic energy is positive"
+
+
+def test_convergence_of_each_law(slow, fit):
+    table = slow.convergence()
+    assert table.index.names == ["part", "law"]
+    assert table.groupby("part").probability.sum().to_numpy() == pytest.approx(1)
+    for (place, law), row in table.iterrows():
+        thetas = slow.parts[place][law].thetas
+        r_hat = [az.rhat(thetas[..., i]) for i in range(thetas.shape[-1])]
+        assert row.r_hat == pytest.approx(max(r_hat), rel=1e-6)
+        names = CompiledPart.of(laws(slow.model.tied[place]).laws[law], slow.evidence.data).coordinates
+        assert row.worst == names[int(np.argmax(r_hat))]
+        ess = [az.ess(thetas[..., i], method="bulk") for i in range(thetas.shape[-1])]
+        assert row.effective == pytest.approx(min(ess), rel=1e-6)
+        assert row.divergent == slow.parts[place][law].statistics["diverging"].sum()
+    assert list(fit.convergence().columns) == ["probability", "khat"]
 
 
 def test_nuts_is_the_same_posterior(slow, fit):

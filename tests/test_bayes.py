@@ -24,7 +24,6 @@ from erbayes.bayes.evidence import Evidence, _smoothed
 from erbayes.bayes.fit import depends_on_size
 from erbayes.bayes.importance import (
     DF,
-    Approximation,
     LightTails,
     Proposal,
     approximated,
@@ -32,7 +31,7 @@ from erbayes.bayes.importance import (
     smoothed,
 )
 from erbayes.bayes.joined import joined
-from erbayes.bayes.laws import laws
+from erbayes.bayes.laws import laws, weighed
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.outcomes import BETWEEN
 from erbayes.bayes.parts import CompiledPart, PartDraws, Program, own_model
@@ -530,8 +529,8 @@ def test_evidence_and_moments_by_quadrature():
     sd = np.sqrt(np.trapezoid((at[:, 0] - mean) ** 2 * p, at[:, 0]))
     assert [found.centre[0], found.root[0, 0]] == pytest.approx([mean, sd], rel=0.05)
     assert [found.thetas.mean(), found.thetas.std()] == pytest.approx([mean, sd], rel=0.05)
-    chains = NUTS(1000, 500, 2, progressbar=False).sampled([compiled], [found], rng())
-    (thetas,) = chains.thetas
+    chains = NUTS(1000, 500, 2, progressbar=False).sampled(compiled, found, rng())
+    thetas = chains.thetas
     assert thetas.shape == (2, 1000, 1) and not chains.statistics["diverging"].any()
     assert [thetas.mean(), thetas.std()] == pytest.approx([mean, sd], rel=0.1)
 
@@ -548,35 +547,23 @@ def test_a_part_inside_a_model_of_pymc():
     assert slope == pytest.approx((after - before) / 2e-5, rel=1e-6)
 
 
-def test_parts_as_nutpie_has_them():
+@pytest.mark.parametrize("part", [bayes.Retention(), bayes.Leakage(), Sizes(bayes.PredictionInformed())])
+def test_a_part_as_nutpie_has_it(part):
     """All data as one vector, in whitened coordinates: the same density, of later data too."""
-    parts = [bayes.Retention(), bayes.Leakage(), Sizes(bayes.PredictionInformed())]
     first, later = (Evidence.of(clusters(n, 1)).data for n in (60, 90))
-    compiled = [CompiledPart.of(part, first) for part in parts]
-    ends = np.cumsum([0, *(len(c.start) for c in compiled)])
-    g, d = rng(), ends[-1]
-    roots = [np.tril(0.2 * g.standard_normal((len(c.start),) * 2)) for c in compiled]
-    found = [
-        Approximation(c.start, root, np.empty((0, len(root))), 0.0, 0.0)
-        for c, root in zip(compiled, roots, strict=True)
-    ]
+    compiled, g = CompiledPart.of(part, first), rng()
+    centre, d = compiled.start, len(compiled.start)
+    root = np.tril(0.2 * g.standard_normal((d, d)))
     z, packed = pt.dvector("z"), pt.dvector("packed")
-    density, packing = Whitened.of(compiled, found).packed_density(z)
+    density, packing = Whitened(compiled, centre, root).packed_density(z)
     unpacked = pytensor.function([z, packed], packing.unpacked(density, packed), mode=PLAIN)
     for data in (first, later):
-        compiled = [CompiledPart.of(part, data) for part in parts]
-        whitened = Whitened.of(compiled, found)
-        at = g.standard_normal(d)
-        wanted = sum(
-            c.log_densities((c.start + root @ at[i:j])[None])[0]
-            for c, root, i, j in zip(compiled, roots, ends[:-1], ends[1:], strict=True)
-        )
-        assert unpacked(at, packing.vector(whitened.values)) == pytest.approx(wanted, rel=1e-9)
-        assert whitened.log_density(pt.constant(at)).eval(mode=PLAIN) == pytest.approx(wanted, rel=1e-9)
-        thetas = whitened.thetas(at[None])
-        np.testing.assert_allclose(
-            thetas[1][0], compiled[1].start + roots[1] @ at[ends[1] : ends[2]], rtol=1e-12
-        )
+        compiled = CompiledPart.of(part, data)
+        whitened, at = Whitened(compiled, centre, root), g.standard_normal(d)
+        (wanted,) = compiled.log_densities((centre + root @ at)[None])
+        assert unpacked(at, packing.vector(whitened.values)) == pytest.approx(wanted, abs=1e-7)
+        assert whitened.log_density(pt.constant(at)).eval(mode=PLAIN) == pytest.approx(wanted, abs=1e-7)
+        np.testing.assert_allclose(whitened.thetas(at[None, None])[0, 0], centre + root @ at, rtol=1e-12)
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
@@ -1132,17 +1119,27 @@ def test_refit_under_another_prior_is_a_fresh_fit(monkeypatch):
 # NUTS
 
 
-def test_divergences_are_told_once(fit):
+def test_statistics_are_those_of_the_draws(fit):
+    """Draws of the first part are resampled, and those of several laws are mixed. Their statistics follow."""
     data = fit.evidence.data
     parts = [CompiledPart.of(part, data) for part in fit.model.tied.values()]
-    told = {"diverging": np.zeros((1, 200), dtype=bool), "energy": np.arange(200)[None]}
-    told["diverging"][0, :7] = True
+    told = {"energy": np.arange(200)[None]}
     drawn = [dataclasses.replace(alone(part, 200, rng()), statistics=told) for part in parts]
     found = joined(dict(zip(fit.model.tied, drawn, strict=True)), data, rng())
-    assert found.problems == ["7 divergent transitions: raise target_accept, look at the priors"]
     energy = found.statistics["energy"]
-    np.testing.assert_array_equal(found.statistics["diverging"], energy < 7)
     assert (np.diff(energy) >= 0).all() and len(np.unique(energy)) > 50
+
+    part = bayes.OneOf({"a": parts[0], "b": parts[0]})
+    of_laws = {}
+    for law, sign in (("a", 1), ("b", -1)):
+        (p,) = approximated([parts[0]], 200, rng())
+        of_laws[law] = parts[0].drawn(
+            p.thetas[None], 0.0, rng(), khat=0.0, statistics={"energy": sign * (1 + np.arange(200))[None]}
+        )
+    mixed = weighed("sizes", part, of_laws, rng())
+    law, energy = mixed.parameters["sizes_law"], mixed.statistics["energy"]
+    assert energy.dtype.kind == "i" and 0 < law.sum() < 200
+    np.testing.assert_array_equal(energy, np.where(law == 0, 1, -1) * (1 + np.arange(200)))
 
 
 def curve_by_hand(posterior, d):

@@ -14,7 +14,7 @@ import erbayes as eb
 from erbayes import bayes
 from erbayes.bayes.fit import Fit
 from erbayes.bayes.importance import Adapted
-from erbayes.bayes.samplers import Importance, problems_of_chains
+from erbayes.bayes.samplers import Chains, Importance, problems_of_chains
 from erbayes.uncertain import Draws
 
 SAMPLE = eb.Sample(eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"}), eb.UniformClusters())
@@ -30,14 +30,39 @@ def chains(apart, correlation):
     return found
 
 
-def problems(drawn):
-    return problems_of_chains(drawn[..., None], ["x"])
+def problems(drawn, probability=1.0):
+    return problems_of_chains(drawn[..., None], ["x"], probability)
 
 
-@pytest.mark.parametrize(("r_hat", "bad"), [(1.0099, False), (1.0101, True)])
-def test_r_hat(r_hat, bad):
-    apart = brentq(lambda d: array_stats.rhat(chains(d, 0), chain_axis=0, draw_axis=1) - r_hat, 0.1, 2)
-    assert any("R-hat" in p for p in problems(chains(apart, 0))) is bad
+@pytest.mark.parametrize(
+    ("probability", "r_hat", "bad"),
+    [(1.0, 1.0099, False), (1.0, 1.0101, True), (0.05, 1.184, False), (0.05, 1.185, True)],
+)
+def test_r_hat(probability, r_hat, bad):
+    """√(1 + (1.01² - 1)/.05) is 1.1841."""
+    apart = brentq(lambda d: array_stats.rhat(chains(d, 0), chain_axis=0, draw_axis=1) - r_hat, 0.1, 3)
+    assert any("R-hat" in p for p in problems(chains(apart, 0), probability)) is bad
+
+
+@pytest.mark.parametrize(
+    ("diverging", "probability", "bad"),
+    [(2, 1, False), (3, 1, True), (39, 0.05, False), (41, 0.05, True), (2000, 1e-4, False)],
+)
+def test_one_divergent_transition_in_a_thousand(diverging, probability, bad):
+    """Of 2,000 draws of a law, its probability is the share that a fit takes."""
+    told = {"diverging": (np.arange(2000) < diverging).reshape(4, 500)}
+    part = SimpleNamespace(coordinates=["x"])
+    found = Chains(NOISE[..., None], told).problems(part, probability)
+    wanted = [f"{diverging} divergent transitions: raise target_accept, look at the priors"]
+    assert found == (wanted if bad else [])
+
+
+def test_a_law_that_hardly_matters_need_not_mix():
+    stuck = chains(50.0, 0.0)
+    assert problems(stuck) and problems(stuck, 0.3) and problems(stuck, 0.05)
+    assert not problems(stuck, 1e-6)
+    slow = np.cumsum(NOISE, axis=1)
+    assert any("fewer than 200" in p for p in problems(slow, 0.5))
 
 
 @pytest.mark.parametrize(("draws", "few"), [(402, False), (398, True)])

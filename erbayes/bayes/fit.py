@@ -52,7 +52,7 @@ from .outcomes import BETWEEN
 from .parts import Drawn, PartDraws, drawn_from_prior
 from .population import Completed, of_clusters
 from .posterior import Posterior, Saved
-from .samplers import Importance, NotConverged, one_seed, problems_of_chains
+from .samplers import Importance, NotConverged, mixing, one_seed, problems_of_chains
 
 
 def depends_on_size(column: Column | Known) -> TypeGuard[PieceSum]:
@@ -344,6 +344,41 @@ class Fit(Posterior):
         index = pd.MultiIndex.from_tuples(rows, names=["metric", "law"]) if rows else None
         columns = ["estimate", "lower", "upper", "prior", "posterior", "log_evidence", "rejected"]
         return pd.DataFrame(list(rows.values()), index=index, columns=columns)
+
+    def convergence(self) -> pd.DataFrame:
+        """Return how well the draws of each law can be relied on.
+
+        `NotConverged` warns of a law in proportion to its posterior probability. This table has all laws.
+
+        Returns
+        -------
+        DataFrame, one row per part and law
+            probability is that of the law, before the known number of predicted links ties the parts. khat is
+            the Pareto shape of its importance weights, with `nuts` of a pilot run. A fit by `nuts` also has
+            the largest R-hat of a parameter as r_hat, and this parameter as worst. effective is the smallest
+            number of effective draws of a parameter. divergent is the number of divergent transitions.
+
+        Examples
+        --------
+        >>> import erbayes as eb
+        >>> from erbayes import bayes, datasets
+        >>> case = datasets.people()
+        >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
+        >>> bayes.fast(sample, rng=1).convergence().loc["retention"].index.to_list()
+        ['usual', 'uneven', 'threshold']
+        """
+        rows = {}
+        for place, draws in self.parts.items():
+            part = compiled(self.model.tied[place], self.evidence.data)
+            probability = part.posterior([d.log_evidence for d in draws.values()])
+            for (law, drawn), p in zip(draws.items(), probability, strict=True):
+                rows[place, law] = {"probability": p, "khat": drawn.khat}
+                if len(drawn.thetas) > 1:
+                    r_hat, effective = mixing(drawn.thetas, part.laws[law].coordinates)
+                    rows[place, law] |= {"r_hat": r_hat[0], "worst": r_hat[1], "effective": effective[0]}
+                if drawn.statistics:
+                    rows[place, law]["divergent"] = int(np.sum(drawn.statistics["diverging"]))
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["part", "law"])
 
     def _chances(self) -> list[tuple[float, float]]:
         """Return the prior and posterior probability of each combination of laws, in order of `by_law`."""

@@ -111,9 +111,9 @@ def nuts(
     """Fit a size model by NUTS, in coordinates in which its posterior is nearly standard normal.
 
     Use it to check a fast fit, or if a fast fit is unreliable. The joint posterior of the tied parts is the
-    product of the parts' posteriors times the density of the known number of predicted links. NUTS draws the
-    parts. The draws are then resampled with that density as weight (see `joined`). Untied parts are drawn by
-    importance sampling.
+    product of the parts' posteriors times the density of the known number of predicted links. NUTS draws each
+    law of the parts. The draws are then resampled with that density as weight (see `joined`). Untied parts
+    are drawn by importance sampling.
 
     Parameters
     ----------
@@ -146,8 +146,9 @@ def nuts(
     Alarm
         The sample contradicts the known totals of the prediction.
     NotConverged
-        Divergences; few draws that agree with the known number of predicted links; an R-hat above 1.01, or
-        fewer than 100 effective draws per chain, of a parameter or of pairwise precision or recall.
+        Few draws agree with the known number of predicted links; more than 1 in 1,000 transitions diverge; an
+        R-hat is above 1.01, or fewer than 100 draws per chain are effective, of a parameter or of pairwise
+        precision or recall. A law counts in proportion to its posterior probability (`Fit.convergence`).
     """
     sampler = NUTS(draws, tune, chains, cores, target_accept, progressbar, nuts_sampler)
     return _fitted(sample, model, domain, links, sampler, one_seed(rng, random_seed))

@@ -174,8 +174,6 @@ def _chosen(
         return {k: v[chain, i] for (_, p), i in chosen for k, v in getattr(p, field).items()}
 
     problems = [f"{name}: {problem}" for name, p in parts.items() for problem in p.problems]
-    if n := int(np.sum(first.statistics.get("diverging", 0))):
-        problems.insert(0, f"{n} divergent transitions: raise target_accept, look at the priors")
     return Joined(
         joint("by_size"),
         joint("parameters"),

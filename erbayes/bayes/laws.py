@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -63,6 +63,11 @@ class OneOf:
         weights = {name: float(self.weights.get(name, 1.0)) for name in self.laws}
         return {name: w / sum(weights.values()) for name, w in weights.items()}
 
+    def posterior(self, log_evidence: Sequence[float]) -> FloatArray:
+        """Return the posterior probability of each law, from the log evidence of each."""
+        log_joint = np.log([*self.probability.values()]) + log_evidence
+        return np.asarray(np.exp(log_joint - np.logaddexp.reduce(log_joint)))
+
     @property
     def usual(self) -> Any:
         """Return the first law."""
@@ -120,7 +125,8 @@ def weighed(name: str, part: OneOf, draws: Mapping[str, Drawn], rng: np.random.G
     of_law = {i: part.laws[n].evaluated(draws[n], law == i) for i, n in chosen.items()}
 
     def mixed(values: Mapping[int, FloatArray]) -> FloatArray:
-        result = np.empty((C, K, *next(iter(values.values())).shape[1:]))
+        one = next(iter(values.values()))
+        result = np.empty((C, K, *one.shape[1:]), one.dtype)
         for i, of_one in values.items():
             result[law == i] = of_one
         return result
@@ -139,5 +145,6 @@ def weighed(name: str, part: OneOf, draws: Mapping[str, Drawn], rng: np.random.G
         khat=max(d.khat for d in of_law.values()),
         problems=[f"{chosen[i]}: {problem}" for i, d in of_law.items() for problem in d.problems],
         refitted=any(d.refitted for d in of_law.values()),
+        statistics=common("statistics"),
         log_evidence=evidence,
     )

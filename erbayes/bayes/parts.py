@@ -56,7 +56,7 @@ class PartDraws:
     refitted : bool
         True if NUTS drew them because the importance weights were unreliable.
     statistics : dict, name -> array, (chain, draw)
-        Statistics of NUTS, for all parts that it drew jointly; empty for importance sampling.
+        Statistics of NUTS; empty for importance sampling.
     log_evidence : float
         Log marginal likelihood of the part, without terms that depend on the data alone.
     """
@@ -464,7 +464,7 @@ class CompiledPart:
             drawn.khat,
             drawn.problems,
             drawn.refitted,
-            drawn.statistics,
+            {k: v[kept] for k, v in drawn.statistics.items()},
             drawn.log_evidence,
         )
 

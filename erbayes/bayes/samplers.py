@@ -12,7 +12,6 @@ import pymc as pm
 import pytensor.tensor as pt
 from arviz_stats.base import array_stats
 from pytensor.graph.replace import graph_replace
-from scipy.linalg import block_diag
 
 from ..arrays import FloatArray, generator
 from ..errors import DataError
@@ -24,6 +23,8 @@ RHAT = 1.01
 """Largest R-hat of chains that can be relied on."""
 ESS_PER_CHAIN = 100
 """Smallest number of effective draws per chain that can be relied on."""
+DIVERGENT = 0.001
+"""Largest share of divergent transitions, among the draws of a fit, that can be relied on."""
 FEWEST_DRAWS = 50
 """Smallest number of draws from which the Pareto shape of their weights can be estimated."""
 NUTS_SAMPLERS = ("nutpie", "pymc", "numpyro", "blackjax")
@@ -52,7 +53,7 @@ class Sampler(Protocol):
         ...
 
 
-def problems_of_chains(chains: FloatArray, names: list[str]) -> list[str]:
+def problems_of_chains(chains: FloatArray, names: list[str], probability: float = 1.0) -> list[str]:
     """Return the problems of chains, with remedies: a high R-hat, or too few effective draws.
 
     Parameters
@@ -60,23 +61,35 @@ def problems_of_chains(chains: FloatArray, names: list[str]) -> list[str]:
     chains : float array, (chain, draw, k)
     names : list of str, (k,)
         Names of the quantities.
+    probability : float in (0, 1]
+        Share p of the answer that comes from these chains, such as the posterior probability of a law. They
+        need p times the effective draws that chains need alone. R² - 1 of their R-hat R may be 1/p as large.
 
     Returns
     -------
     list of str
         One line per problem, about the worst quantity.
     """
+    (r_hat, worst), (effective, slowest) = mixing(chains, names)
+    largest, fewest = np.sqrt(1 + (RHAT**2 - 1) / probability), ESS_PER_CHAIN * len(chains) * probability
     problems = []
-    r_hat = array_stats.rhat(chains, chain_axis=0, draw_axis=1)
-    if np.nanmax(r_hat, initial=0) > RHAT:
-        worst = names[int(np.nanargmax(r_hat))]
-        problems.append(f"R-hat {np.nanmax(r_hat):.3f} of {worst} above {RHAT}: raise tune and draws")
-    ess = array_stats.ess(chains, chain_axis=0, draw_axis=1, method="bulk")
-    fewest = ESS_PER_CHAIN * len(chains)
-    if np.nanmin(ess, initial=np.inf) < fewest:
-        worst, least = names[int(np.nanargmin(ess))], np.nanmin(ess)
-        problems.append(f"{least:.0f} effective draws of {worst}, fewer than {fewest:.0f}: raise draws")
+    if r_hat > largest:
+        problems.append(f"R-hat {r_hat:.3f} of {worst} above {largest:.4g}: raise tune and draws")
+    if effective < fewest:
+        problems.append(f"{effective:.0f} effective draws of {slowest}, fewer than {fewest:.0f}: raise draws")
     return problems
+
+
+def mixing(chains: FloatArray, names: list[str]) -> tuple[tuple[float, str], tuple[float, str]]:
+    """Return the largest R-hat and the fewest effective draws, each with the name of its quantity.
+
+    Parameters are those of `problems_of_chains`. Quantities that do not vary have an R-hat of 1.
+    """
+    r_hat = array_stats.rhat(chains, chain_axis=0, draw_axis=1)
+    ess = array_stats.ess(chains, chain_axis=0, draw_axis=1, method="bulk")
+    worst = np.argmax(np.where(np.isnan(r_hat), 1.0, r_hat))
+    slowest = np.argmin(np.where(np.isnan(ess), np.inf, ess))
+    return (float(r_hat[worst]), names[worst]), (float(ess[slowest]), names[slowest])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,14 +98,23 @@ class Chains:
 
     Attributes
     ----------
-    thetas : list of float arrays, (chain, draw, d)
-        Parameters of each part.
+    thetas : float array, (chain, draw, d)
+        Parameters of a part.
     statistics : dict, name -> array, (chain, draw)
         Statistics of the transitions, under ArviZ's names.
     """
 
-    thetas: list[FloatArray]
+    thetas: FloatArray
     statistics: dict[str, Any]
+
+    def problems(self, part: CompiledPart, probability: float) -> list[str]:
+        """Return the problems of the chains of a law with this posterior probability, with remedies."""
+        problems, diverging = [], int(np.sum(self.statistics.get("diverging", 0)))
+        if diverging * probability > DIVERGENT * self.thetas[..., 0].size:
+            problems = [f"{diverging} divergent transitions: raise target_accept, look at the priors"]
+        if len(self.thetas) > 1:
+            problems += problems_of_chains(self.thetas, part.coordinates, probability)
+        return problems
 
 
 RENAMED = {
@@ -119,72 +141,54 @@ STATISTICS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Whitened:
-    """Independent parts as one density of z, (d,). The parameters of all parts are θ = centre + root z.
+    """The density of a part as a function of z, (d,), with the parameters θ = centre + root z.
 
     Attributes
     ----------
-    parts : sequence of CompiledPart
+    part : CompiledPart
     centre : float array, (d,)
     root : float array, (d, d)
     """
 
-    compiled: ClassVar[dict[tuple[Program, ...], tuple[Packing, Any]]] = {}
+    compiled: ClassVar[dict[Program, tuple[Packing, Any]]] = {}
 
-    parts: Sequence[CompiledPart]
+    part: CompiledPart
     centre: FloatArray
     root: FloatArray
 
-    @classmethod
-    def of(cls, parts: Sequence[CompiledPart], posteriors: Sequence[Approximation]) -> Whitened:
-        """Choose coordinates in which the approximate posteriors of the parts are standard normal."""
-        centre = np.concatenate([posterior.centre for posterior in posteriors])
-        return cls(parts, centre, block_diag(*(posterior.root for posterior in posteriors)))
-
-    @property
-    def coordinates(self) -> list[slice]:
-        """Coordinates of each part in θ."""
-        ends = np.cumsum([len(part.start) for part in self.parts])
-        return [slice(end - len(part.start), end) for part, end in zip(self.parts, ends, strict=True)]
-
     def log_density(self, z: Any) -> Any:
         """Return the log density at a symbolic z. The data are constants."""
-        theta = self.centre + (pt.constant(self.root) * z).sum(axis=-1)
-        own = self.coordinates
-        return sum(part.log_density(theta[i]) for part, i in zip(self.parts, own, strict=True))
+        return self.part.log_density(self.centre + (pt.constant(self.root) * z).sum(axis=-1))
 
-    def thetas(self, z: FloatArray) -> list[FloatArray]:
-        """Return the parameters of each part at each z, (chain, draw, d)."""
-        theta = self.centre + z @ self.root.T
-        return [theta[..., own] for own in self.coordinates]
+    def thetas(self, z: FloatArray) -> FloatArray:
+        """Return the parameters at each z, (chain, draw, d)."""
+        return self.centre + z @ self.root.T
 
     @property
     def values(self) -> list[Any]:
-        """Return the centre, the root and the data of all parts."""
-        return [self.centre, self.root, *(v for part in self.parts for v in part.data.values())]
+        """Return the centre, the root and the data of the part."""
+        return [self.centre, self.root, *self.part.data.values()]
 
     def packed_density(self, z: Any) -> tuple[Any, Packing]:
         """Return the log density at a symbolic z, and a `Packing` of the symbols of its data."""
         centre, root = pt.vector("centre"), pt.matrix("root")
-        theta, symbols, terms = centre + (root * z).sum(axis=-1), [centre, root], []
-        for part, own in zip(self.parts, self.coordinates, strict=True):
-            data = [v.clone() for v in part.program.graph.data.values()]
-            terms.append(part.program.log_density(theta[own], data))
-            symbols += data
-        return sum(terms), Packing(symbols)
+        data = [v.clone() for v in self.part.program.graph.data.values()]
+        density = self.part.program.log_density(centre + (root * z).sum(axis=-1), data)
+        return density, Packing([centre, root, *data])
 
     def for_nutpie(self) -> Any:
-        """Return the density as a model of nutpie, which is compiled once for all data of these parts."""
+        """Return the density as a model of nutpie, which is compiled once for all data of such parts."""
         import nutpie
 
-        programs = tuple(part.program for part in self.parts)
+        program = self.part.program
         with COMPILER:
-            if programs not in self.compiled:
+            if program not in self.compiled:
                 with pm.Model(check_bounds=False) as model:
                     density, packing = self.packed_density(pm.Flat("z", shape=len(self.centre)))
                     packed = pm.Data("packed", packing.vector(self.values))
                     pm.Potential("density", packing.unpacked(density, packed))
-                self.compiled[programs] = packing, nutpie.compile_pymc_model(model)
-            packing, compiled = self.compiled[programs]
+                self.compiled[program] = packing, nutpie.compile_pymc_model(model)
+            packing, compiled = self.compiled[program]
             return compiled.with_data(packed=packing.vector(self.values))
 
 
@@ -224,10 +228,10 @@ class Packing:
 
 @dataclass(frozen=True, slots=True)
 class NUTS:
-    """Sampler that draws all parts jointly by the No-U-Turn sampler (Hoffman and Gelman 2014).
+    """Sampler that draws each law by itself by the No-U-Turn sampler (Hoffman and Gelman 2014).
 
-    nutpie draws if it is installed and `nuts_sampler` names no other package. It compiles the parts once
-    more, as one function that runs in threads.
+    nutpie draws if it is installed and `nuts_sampler` names no other package. It compiles each law once
+    more, as a function that runs in threads.
 
     Parameters
     ----------
@@ -261,24 +265,28 @@ class NUTS:
             )
 
     def __call__(self, parts: Sequence[OneOf], rng: np.random.Generator) -> list[dict[str, Drawn]]:
-        laws = [law for part in parts for law in part.laws.values()]
-        posteriors = [p for law in laws for p in approximated([law], PILOT_DRAWS, rng)]
-        chains, draws = self.sampled(laws, posteriors, rng), []
-        for law, posterior, thetas in zip(laws, posteriors, chains.thetas, strict=True):
-            about: dict[str, Any] = {
-                "khat": posterior.khat,
-                "problems": problems_of_chains(thetas, law.coordinates) if self.chains > 1 else [],
-                "statistics": chains.statistics,
-            }
-            draws.append(law.drawn(thetas, posterior.log_evidence, rng, **about))
-        return by_part(parts, draws)
+        return [self._of_laws(part, rng) for part in parts]
 
-    def sampled(
-        self, parts: Sequence[CompiledPart], posteriors: Sequence[Approximation], rng: np.random.Generator
-    ) -> Chains:
-        """Draw all parts, in coordinates in which their posterior is nearly standard normal."""
+    def _of_laws(self, part: OneOf, rng: np.random.Generator) -> dict[str, Drawn]:
+        """Draw each law of a part. Chains of a law have problems in proportion to its probability."""
+        draws, laws = {}, [*part.laws.values()]
+        pilots = [approximated([law], PILOT_DRAWS, rng)[0] for law in laws]
+        evidence = [
+            np.logaddexp(p.log_evidence, law.log_flawless) for law, p in zip(laws, pilots, strict=True)
+        ]
+        probability = part.posterior(evidence)
+        for name, law, pilot, p in zip(part.laws, laws, pilots, probability, strict=True):
+            chains = self.sampled(law, pilot, rng)
+            about: dict[str, Any] = {"khat": pilot.khat, "problems": chains.problems(law, p)}
+            about["statistics"] = chains.statistics
+            draws[name] = law.drawn(chains.thetas, pilot.log_evidence, rng, **about)
+        return draws
+
+    def sampled(self, part: CompiledPart, posterior: Approximation, rng: np.random.Generator) -> Chains:
+        """Draw a part, in coordinates in which its posterior is nearly standard normal."""
         by_nutpie = self.nuts_sampler in (None, "nutpie") and find_spec("nutpie") is not None
-        draw, whitened = self._by_nutpie if by_nutpie else self._by_pymc, Whitened.of(parts, posteriors)
+        draw = self._by_nutpie if by_nutpie else self._by_pymc
+        whitened = Whitened(part, posterior.centre, posterior.root)
         tree = draw(whitened, int(rng.integers(2**31)))
         named = {RENAMED.get(k, k): v.to_numpy() for k, v in tree["sample_stats"].data_vars.items()}
         statistics = {k: named[k] for k in STATISTICS if k in named}
@@ -342,8 +350,7 @@ class Importance:
             unreliable, thetas, problems = p.khat > KHAT and p.share >= NEGLIGIBLE, p.thetas, []
             refitted = unreliable and find_spec("nutpie") is not None
             if refitted:
-                (by_nuts,) = nuts.sampled([law], [p], rng).thetas
-                thetas = by_nuts.reshape(-1, len(p.centre))[:K]
+                thetas = nuts.sampled(law, p, rng).thetas.reshape(-1, len(p.centre))[:K]
             elif unreliable:
                 problems = [
                     f"importance weights are unreliable (Pareto k {p.khat:.2f}, above {KHAT}): "
