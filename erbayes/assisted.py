@@ -22,6 +22,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,7 @@ import pandas as pd
 
 from .arrays import IntArray, Seed
 from .clustering import Clustering
-from .compare import Differing, on_shared_records
+from .compare import Differing, need_names, on_shared_records
 from .correction import AssistedEstimates, Effects, Helper, Judged, covariance_of, judge
 from .design import Design
 from .engine.closed_form import columns_of, stacked
@@ -109,11 +111,12 @@ class Assisted:
         number(self.fewest, "fewest", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
 
     def __repr__(self) -> str:
-        counted = ", ".join(map(repr, self._all))
+        counted = ", ".join(map(repr, self.counted))
         return f"Assisted({counted}, fewest={self.fewest:g})"
 
     @property
-    def _all(self) -> tuple[Second, ...]:
+    def counted(self) -> tuple[Second, ...]:
+        """Return the second clusterings."""
         return (self.seconds,) if isinstance(self.seconds, Second) else self.seconds
 
     @classmethod
@@ -159,6 +162,11 @@ class Assisted:
           difference  estimate
         0  new - old     0.251
         """
+        need_names(predictions)
+        if by is not None and not _named(by):
+            raise DataError(
+                f"by must map names to second clusterings, as in by={{'slow': slow}}, {_other(by)}"
+            )
         helpers = dict(predictions) if by is None else by
         if elsewhere := [n for n, c in [*predictions.items(), *helpers.items()] if _elsewhere(c)]:
             raise DataError(
@@ -187,14 +195,24 @@ class Assisted:
         return stacked([one.fit for one in judged], covariance_of(judged))
 
     def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[str]:
-        """As `Doubting.alarms`: about second clusterings out of reach, or made with the labels."""
-        return self(sample, metrics).of_seconds()
+        """As `Doubting.alarms`: about second clusterings out of reach, made with the labels, or of no use."""
+        return self.of_prediction(sample) + self(sample, metrics).of_seconds()
+
+    def of_prediction(self, sample: Sample) -> list[str]:
+        """Return the alarm of second clusterings that are the prediction of a sample itself."""
+        own = [s.name for s in self.counted if s.is_prediction and s.position(sample.units) is not None]
+        if not own:
+            return []
+        return [
+            f"The second clustering {head(own)} is the prediction itself, and shows none of its errors: give "
+            "another one, or none."
+        ]
 
     def _judge(self, sample: Sample, metrics: Sequence[Metric]) -> Judged:
         """Return the estimates of one sample, with the covariance of the default."""
         need_sample(sample)
         own = Effects.of(sample, chosen(metrics))
-        found = [(second, second.position(sample.units)) for second in self._all]
+        found = [(second, second.position(sample.units)) for second in self.counted]
         helpers = [_helper(second, at, sample, own.metrics) for second, at in found if at is not None]
         if not helpers:
             raise DataError(
@@ -208,12 +226,14 @@ class Assisted:
 def _helper(second: Second, position: IntArray, sample: Sample, metrics: tuple[Metric, ...]) -> Helper:
     """Return a second clustering as a stand-in, whose units at `position` are those of the sample."""
     units = second.units.take(position)
-    reasons = tuple(_no_sum(metric, units) for metric in metrics)
+    itself = f"{second.name!r} is the prediction itself" if second.is_prediction else ""
+    reasons = tuple(itself or _no_sum(metric, units) for metric in metrics)
     able = tuple(metric for metric, why in zip(metrics, reasons, strict=True) if not why)
     effects = None
     with suppress(NotIdentified):
-        effects = Effects.of(Sample(units, sample.design, sample.expansion), able) if able else None
-    return Helper(second.name, reasons, effects, lambda metric: second.reference(metric, position))
+        effects = Effects.of(sample.with_units(units), able) if able else None
+    reference = partial(second.reference, position=position)
+    return Helper(second.name, reasons, effects, reference, second.changes(sample))
 
 
 def _no_sum(metric: Metric, units: Units) -> str:
@@ -257,8 +277,8 @@ def assisted(
     Warns
     -----
     Alarm
-        For each sentence of `erbayes.alarms` about the metrics without help, and if a large share of the
-        second clustering is out of reach.
+        For each sentence of `erbayes.alarms` about the metrics without help, if a second clustering is the
+        prediction itself, and if a large share of it is out of reach.
 
     Raises
     ------
@@ -281,6 +301,7 @@ def assisted(
     """
     metrics = chosen(metrics)
     options = {"blocks": blocks, "missing": missing, "frame": frame}
+    _refuse_paths(by)
     helpers = {str(name): c for name, c in (by if _named(by) else {"second": by}).items()}
     units: Units
     if any(map(_elsewhere, [prediction, *helpers.values()])):
@@ -291,8 +312,9 @@ def assisted(
         seconds = tuple(Second.of(prediction, labels, c, name=n, **options) for n, c in helpers.items())
         units = measure(prediction, labels, **options)
     sample = Sample(units, design)
-    estimates = Assisted(seconds)(sample, metrics)
-    for alarm in estimates.alarms(sample, metrics):
+    engine = Assisted(seconds)
+    estimates = engine(sample, metrics)
+    for alarm in engine.of_prediction(sample) + estimates.alarms(sample, metrics):
         warnings.warn(alarm, Alarm, stacklevel=2)
     return estimates
 
@@ -309,6 +331,26 @@ def _named(by: Any) -> bool:
             for c in by.values()
         )
     )
+
+
+def _other(by: Any) -> str:
+    """Return what stands in the place of a mapping of second clusterings, in words."""
+    if isinstance(by, Mapping):
+        values = {type(value).__name__ for value in by.values()}
+        return f"not to {head(sorted(values))}" if values else "and it is empty"
+    return f"not be a {type(by).__name__}"
+
+
+def _refuse_paths(by: Any) -> None:
+    """Refuse a mapping of names to files as text, which would be a mapping of records to clusters."""
+    if not isinstance(by, Mapping) or not by or not all(isinstance(value, str) for value in by.values()):
+        return
+    name, path = next(iter(by.items()))
+    if Path(path).exists():
+        raise DataError(
+            f"by has the text {path!r} for {name!r}, which would be the cluster of a record: for a file, "
+            f"write by={{{name!r}: Path({path!r})}}, with pathlib.Path"
+        )
 
 
 def _elsewhere(clusters: Any) -> bool:

@@ -153,11 +153,7 @@ def compare(
       difference     metric  estimate
     0      b - a  b3-recall     0.309
     """
-    if not isinstance(predictions, Mapping):
-        raise DataError(
-            f"predictions must map names to memberships, as in {{'old': old, 'new': new}}, not be a "
-            f"{type(predictions).__name__}"
-        )
+    need_names(predictions)
     member(differing, Differing, "differing")
     if len(predictions) < 2:
         raise DataError(f"a comparison needs two predictions or more, not {len(predictions)}")
@@ -189,6 +185,15 @@ def compare(
         for name, c in shared.items()
     }
     return _comparison(units, design, metrics, engine, rng, common)
+
+
+def need_names(predictions: Any) -> None:
+    """Refuse predictions that are no mapping of names to memberships."""
+    if not isinstance(predictions, Mapping):
+        raise DataError(
+            f"predictions must map names to memberships, as in {{'old': old, 'new': new}}, not be a "
+            f"{type(predictions).__name__}"
+        )
 
 
 def on_shared_records(clusterings: Mapping[str, Clustering], differing: Differing) -> dict[str, Clustering]:

@@ -19,7 +19,7 @@ from .errors import NotIdentified
 from .intervals import Kind, interval
 from .metrics import Metric, Wanted, chosen
 from .sample import Sample
-from .second import Reference
+from .second import Changes, Reference
 from .uncertain import Normal
 from .variance import Variance
 
@@ -31,8 +31,8 @@ MASS = 1.0
 """Weight of each of the two pseudo-draws on which the second clustering is wholly wrong, in draws."""
 TOO_MUCH = 0.1
 """Share of a second clustering out of reach from which an alarm is raised."""
-FAR = 4.0
-"""Standard errors between a known value and its estimate from which a second clustering is doubted."""
+BY_CHANCE = 1e-4
+"""Probability that draws differ as much from all by chance, below which a second clustering is doubted."""
 FEWEST_DRAWS = 10
 """Number of draws below which no weight is estimated."""
 
@@ -58,9 +58,8 @@ class AssistedEstimates(Normal):
         Number of further draws that would shorten the default standard error as much.
     out_of_reach : float array, (k,)
         Share of the second clustering in clusters that no draw is witness to (see `Second.reference`).
-    surprise : float array, (k,)
-        Distance between the value with the second clustering as the truth, over all records, and its estimate
-        from the labelled units, in standard errors. Clusters out of reach do not count.
+    changes : tuple of Changes, (s,)
+        How often each second clustering differs from the prediction, among draws and everywhere.
     notes : tuple of str, (k,)
         Why a metric has no help; "" if it has.
     """
@@ -71,7 +70,7 @@ class AssistedEstimates(Normal):
     correlation: FloatArray
     worth: FloatArray
     out_of_reach: FloatArray
-    surprise: FloatArray
+    changes: tuple[Changes, ...]
     notes: tuple[str, ...]
 
     def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
@@ -123,7 +122,7 @@ class AssistedEstimates(Normal):
             correlation=self.correlation[j],
             worth=self.worth[j],
             out_of_reach=self.out_of_reach[j],
-            surprise=self.surprise[j],
+            changes=self.changes,
             notes=tuple(self.notes[i] for i in j),
         )
 
@@ -146,16 +145,12 @@ class AssistedEstimates(Normal):
         return self._doubted() + self._out_of_reach()
 
     def _doubted(self) -> list[str]:
-        """Return the alarm of second clusterings that look other among labelled units than elsewhere."""
-        far = self.surprise > FAR
-        if not far.any():
-            return []
-        names = ", ".join(name for name, on in zip(self.names, far, strict=True) if on)
-        most, truth = f"{self.surprise[far].max():.0f} standard errors", " and ".join(self.seconds)
+        """Return the alarms of second clusterings that seem to know the labels."""
+        used = self.weights.any(axis=0)
         return [
-            f"With {truth} as the truth, {names} of the labelled units is up to {most} off the "
-            "value over all records. If it was made with labels of these units, leave it out: estimates "
-            "are wrong. If not, the sample missed large entities."
+            doubt
+            for name, on, changes in zip(self.seconds, used, self.changes, strict=True)
+            if on and (doubt := known_labels(name, changes))
         ]
 
     def _out_of_reach(self) -> list[str]:
@@ -166,10 +161,21 @@ class AssistedEstimates(Normal):
         names = ", ".join(name for name, on in zip(self.names, used, strict=True) if on)
         return [
             f"Up to {self.out_of_reach[used].max():.0%} of the second clustering is out of reach for "
-            f"{names}: too few draws touch clusters as large. The estimate is halfway between what the "
-            "second clustering says of them and what the prediction says; label more draws, or draw records "
-            "instead of entities, to reach them."
+            f"{names}: fewer than three draws touch clusters as large. There the second clustering may be "
+            "right, or the prediction. The estimate is the middle of both cases, and the interval reaches "
+            "over both. Label more draws, or draw records instead of entities."
         ]
+
+
+def known_labels(name: str, changes: Changes) -> str:
+    """Return the alarm of a second clustering that seems to know the labels; "" if it does not."""
+    if changes.chance >= BY_CHANCE:
+        return ""
+    return (
+        f"{name!r} seems to know the labels: it differs from the prediction in {changes.drawn:.0%} of the "
+        f"draws, and in {changes.every:.1%} of all. If it was made or trained with these labels, leave it "
+        "out: the estimates are wrong."
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -250,7 +256,7 @@ def judge(own: Effects, helpers: Sequence[Helper], fewest: float, variance: Vari
         correlation=np.array([h.correlation for h in helps]),
         worth=np.zeros(len(helps)),
         out_of_reach=np.array([h.out_of_reach for h in helps]),
-        surprise=np.array([h.surprise for h in helps]),
+        changes=tuple(helper.changes for helper in helpers),
         notes=tuple(h.note for h in helps),
     )
     explained = np.stack([h.explained for h in helps], axis=1)
@@ -333,6 +339,8 @@ class Helper:
         metrics, or if all are 0/0.
     reference : callable, Metric -> Reference
         The value θ^S of a metric.
+    changes : Changes
+        How often the stand-in differs from the prediction.
     first : Effects or None
         Effects on θ^S of all draws of the stand-in, if θ^S is an estimate.
     position : int array, (n,), or None
@@ -343,6 +351,7 @@ class Helper:
     reasons: tuple[str, ...]
     effects: Effects | None
     reference: Callable[[Metric], Reference]
+    changes: Changes
     first: Effects | None = None
     position: IntArray | None = None
 
@@ -433,12 +442,6 @@ class StandIn:
     linear: FloatArray
     jack: FloatArray
 
-    @property
-    def surprise(self) -> float:
-        """Return the distance of θ̂^S from the range of θ^S, in standard errors."""
-        distance = abs(self.mean - self.reference.centre) - self.reference.range / 2
-        return float(max(distance, 0.0) / np.sqrt(np.sum(self.linear**2)))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Help:
@@ -453,7 +456,7 @@ class Help:
         λ (θ^S - θ̂^S).
     between : float
         Distance between the least and the largest correction that clusters out of reach allow.
-    correlation, df, jack, further, out_of_reach, surprise : float
+    correlation, df, jack, further, out_of_reach : float
     left : float
         The share of the standard error that draws leave.
     note : str
@@ -471,7 +474,6 @@ class Help:
     jack: float = 0.0
     further: float = 0.0
     out_of_reach: float = 0.0
-    surprise: float = 0.0
 
 
 def _help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float) -> Help:
@@ -521,7 +523,6 @@ def _help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float) -> Hel
         jack=float(jackknifed),
         further=float(pseudo + between**2 / 12),
         out_of_reach=max(s.reference.out_of_reach for w, s in weighed if w > 0),
-        surprise=max(s.surprise for w, s in weighed if w > 0),
     )
 
 

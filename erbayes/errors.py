@@ -20,6 +20,11 @@ class Remedy(Enum):
     ORDER = "if columns are in the other order, choose them: table[['record', 'cluster']]"
     SCANNED_COLUMNS = "name them: record=..., cluster=..."
     SECOND_COLUMNS = "name both: SecondSource(source, cluster=..., record=...)"
+    COVER = (
+        "give these records clusters of their own in it or, if none of them is labelled, leave them out: "
+        "frame=the second clustering"
+    )
+    LEAVE_OUT = "leave them out: missing=Missing.OMIT"
     LINKS = "if rows are links between records, Clustering.from_pairs makes clusters of them"
     ANSWERS = "if rows are answers about pairs of records, labelling.read_stars makes entities of them"
     SCORE = "choose the rows that are links and two columns, or score='column' and threshold=x"

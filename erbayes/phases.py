@@ -25,8 +25,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import hypergeom
 
 from .arrays import IntArray, Seed
+from .columns import EXACT
 from .correction import AssistedEstimates, Effects, Helper, judge
 from .design import Design, UniformRecords
 from .errors import Alarm, DataError, NotIdentified, head, number
@@ -34,7 +36,7 @@ from .large import lies_elsewhere, scan
 from .measuring import measure
 from .metrics import USUAL, Metric, Wanted, chosen
 from .sample import Sample, need_sample
-from .second import Reference
+from .second import Changes, Reference
 from .variance import StratifiedDraws
 
 
@@ -100,14 +102,17 @@ class TwoPhase:
         position = self._position(sample.expansion.unit.shape[-1])
         _need_same_draws(sample, self.cheap, position)
         own, variance = Effects.of(sample, chosen(metrics)), sample.expansion.variance
-        first = second = None
+        first, second, changes = None, None, _changes(self.cheap, position)
         with suppress(NotIdentified):  # every metric is 0/0 by the cheap labels
             first = Effects.of(self.cheap, own.metrics)
             second = Effects.of(subsample(self.cheap, position), own.metrics)
         if first is None or second is None:
-            helper = Helper("cheap", ("",) * len(own.metrics), None, _unknown)
+            helper = Helper("cheap", ("",) * len(own.metrics), None, _unknown, changes)
         else:
-            helper, variance = _helper(first, second, position), of_phases(len(position), len(first.effect))
+            helper, variance = (
+                _helper(first, second, changes, position),
+                of_phases(len(position), len(first.effect)),
+            )
         return judge(own, [helper], self.fewest, variance).estimates
 
     def _position(self, n: int) -> IntArray:
@@ -196,13 +201,31 @@ def of_phases(n: int, draws: int) -> StratifiedDraws:
     return StratifiedDraws(np.repeat([0, 1], [n, draws - n]), np.ones(2))
 
 
-def _helper(first: Effects, second: Effects, position: IntArray) -> Helper:
+def _helper(first: Effects, second: Effects, changes: Changes, position: IntArray) -> Helper:
     """Return cheap labels as a stand-in for the truth."""
     mean = dict(zip(first.metrics, first.fit.mean, strict=True))
     reasons = ("",) * len(first.metrics)
     return Helper(
-        "cheap", reasons, second, lambda metric: Reference(np.full(2, mean[metric]), 0.0), first, position
+        "cheap",
+        reasons,
+        second,
+        lambda metric: Reference(np.full(2, mean[metric]), 0.0),
+        changes,
+        first,
+        position,
     )
+
+
+def _changes(cheap: Sample, position: IntArray) -> Changes:
+    """Return how often cheap labels differ from the prediction, among careful draws and among all.
+
+    The order of draws is random. So the chance that as many careful draws differ is hypergeometric (Fisher's
+    exact test).
+    """
+    changed = cheap.units.column(EXACT)[cheap.expansion.unit] == 0
+    x, n = int(changed[position].sum()), len(position)
+    chance = hypergeom.sf(x - 1, len(changed), int(changed.sum()), n)
+    return Changes(x / n, float(changed.mean()), float(chance))
 
 
 def _unknown(metric: Metric) -> Reference:

@@ -46,6 +46,7 @@ IN_WORDS = {
 }
 """Sentences to quote, by metric."""
 ROLES = {
+    "assisted": "It has the help of a second clustering, and the other columns do without.",
     "closed form": "It needs no random numbers, and simulations have checked its default intervals.",
     "jackknife": "If its intervals are far wider, a few large units decide the result.",
     "bootstrap": "If its intervals differ much, the approximation behind the closed form is poor.",

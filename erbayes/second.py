@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import betainc
 
 from .arrays import BoolArray, FloatArray, IntArray
 from .clustering import Clustering, kind
-from .columns import PREDICTED_LINKS, RECORDS, Column
+from .columns import EXACT, PREDICTED_LINKS, RECORDS, Column
 from .engine.closed_form import columns_of
 from .errors import DataError
 from .frame import framed
@@ -23,8 +24,10 @@ from .lookup import same_kind
 from .measuring import Missing, sampled_labels, units_of
 from .metrics import Metric, chosen
 from .mistaken import missing_records
+from .sample import Sample
 from .uncertain import positions
 from .units import KnownTotals, Units, histogram
+from .variance import kish
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,6 +45,9 @@ class Second:
         clusters whose pieces are alike.
     count : float array, (clusters,)
         Number of clusters that each unit of `whole` stands for.
+    left_out : int
+        Number of records of the second clustering that are left out, since the prediction (inside the frame)
+        lacks them.
 
     Examples
     --------
@@ -57,6 +63,7 @@ class Second:
     units: Units
     whole: Units
     count: FloatArray
+    left_out: int = 0
     _known: dict[Metric, IntArray] = field(default_factory=dict, compare=False)
 
     @classmethod
@@ -79,7 +86,7 @@ class Second:
             As in `erbayes.measure`.
         by : memberships
             The second clustering. It must cover every record of the prediction (inside the frame). Its other
-            records are left out.
+            records are left out, and their number is `left_out`.
         name : str
             The name that messages and tables print.
         missing : Missing
@@ -98,7 +105,8 @@ class Second:
         refuse_kept(missing)
         labels = sampled_labels(labels)
         prediction, _ = framed(prediction, labels, frame)
-        of_record = _codes(prediction, Clustering.of(by, f"second clustering {name!r}"), name)
+        second = Clustering.of(by, f"second clustering {name!r}")
+        of_record = _codes(prediction, second, name)
         position = prediction.records.get_indexer(labels.records)
         lacking = position < 0
         if lacking.all() or (lacking.any() and missing is Missing.ERROR):
@@ -113,7 +121,7 @@ class Second:
         whole = _whole(group, cluster, n.astype(float), m[cluster], known)
         unit = code[labels.codes[~lacking]]
         units = _labelled(unit_ids, unit, pair[position[~lacking]], whole)
-        return cls(name, units, whole, np.ones(len(whole)))
+        return cls(name, units, whole, np.ones(len(whole)), len(second.records) - len(prediction.records))
 
     @classmethod
     def scanned(cls, units: Scanned) -> tuple[Second, ...]:
@@ -152,14 +160,21 @@ class Second:
         for joint in units.seconds:
             whole = _whole(joint.unit, joint.cluster, joint.n, joint.m, units.known)
             piece = joint.piece_of.loc[units.piece_of.index].to_numpy()
-            found.append(cls(joint.name, _labelled(units.ids, unit, piece, whole), whole, joint.count))
+            labelled = _labelled(units.ids, unit, piece, whole)
+            found.append(cls(joint.name, labelled, whole, joint.count, joint.left_out))
         return tuple(found)
 
     def __repr__(self) -> str:
+        left_out = f", {self.left_out:,} records left out" if self.left_out else ""
         return (
             f"Second({self.name!r} {self.content[:12]}: {self._sum(self.whole.size):,.0f} records in "
-            f"{self.count.sum():,.0f} clusters, {len(self.units):,} labelled units)"
+            f"{self.count.sum():,.0f} clusters, {len(self.units):,} labelled units{left_out})"
         )
+
+    @property
+    def is_prediction(self) -> bool:
+        """Return True if this is the prediction itself: each cluster is a whole predicted cluster."""
+        return bool((self.whole.n == self.whole.N).all() and (self.whole.n == self.whole.m).all())
 
     @cached_property
     def content(self) -> str:
@@ -198,6 +213,55 @@ class Second:
         columns = (RECORDS, PREDICTED_LINKS)
         same = [np.allclose(units.column(c), self.units.column(c)[position]) for c in columns]
         return position if all(same) else None
+
+    @cached_property
+    def overlaps(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return labelled units and clusters with records in common, and the number of these, (o,) each."""
+        assert self.units.counted is not None  # a second clustering counts the records that it shares
+        pairs, pair = np.unique(self.units.unit * len(self.whole) + self.units.group, return_inverse=True)
+        unit, cluster = np.divmod(pairs, len(self.whole))
+        return unit, cluster, np.bincount(pair, self.units.counted)
+
+    @cached_property
+    def match(self) -> IntArray:
+        """Return the cluster that each labelled unit matches, (u,); -1 if there is none.
+
+        Both match if more than half of their records, taken together, are in both (a Jaccard index above ½).
+        Then no other cluster matches this unit, and no other unit this cluster.
+        """
+        unit, cluster, common = self.overlaps
+        matches = 3 * common > self.units.size[unit] + self.whole.size[cluster]
+        match = np.full(len(self.units), -1)
+        match[unit[matches]] = cluster[matches]
+        return match
+
+    def changes(self, sample: Sample) -> Changes:
+        """Return how often draws meet a cluster that no predicted one equals, and how often all would.
+
+        A draw meets a changed cluster if its unit matches one. By chance this happens at most as often as the
+        share of such clusters among all. If draws meet far more, the second clustering knows the labels.
+
+        Entities are counted, or records if these rest on more effective draws. Under uniform clusters and
+        under uniform records the number of draws is then binomial, or smaller.
+
+        Parameters
+        ----------
+        sample : Sample
+            A sample of its units, with the prediction that it was counted with.
+        """
+        position = self.position(sample.units)
+        assert position is not None  # the caller has looked
+        drawn, changed = position[sample.expansion.unit], self.whole.column(EXACT) == 0
+        met = np.append(changed, False)[self.match][drawn]
+        entities = sample.expansion.weight
+        records = entities * self.units.size[drawn]
+        if kish(records) > kish(entities):
+            every = float(self._sum(self.whole.size * changed) / self._sum(self.whole.size))
+            return Changes.of(met, records, every)
+        # There are as many entities as the sample says, or as there are clusters if these are fewer.
+        of_sample = float(self._sum(self.whole.size) * entities.sum() / records.sum())
+        every = float(self._sum(changed.astype(float))) / min(float(self.count.sum()), of_sample)
+        return Changes.of(met, entities, min(every, 1.0))
 
     def touched(self, position: IntArray) -> BoolArray:
         """Return whether the units at some positions have records of each cluster, (clusters,)."""
@@ -313,6 +377,31 @@ def _labelled(ids: pd.Index, unit: IntArray, piece: IntArray, whole: Units) -> U
         known=whole.known,
         counted=counted.astype(float),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How often a second clustering differs from the prediction, among draws and everywhere.
+
+    Attributes
+    ----------
+    drawn, every : float
+        Shares of draws, and of all entities or records.
+    chance : float
+        Probability that as many draws differ by chance.
+    """
+
+    drawn: float
+    every: float
+    chance: float
+
+    @classmethod
+    def of(cls, met: BoolArray, weight: FloatArray, every: float) -> Changes:
+        """Compare draws that differ, (n,), with their weights, to the share of all that do."""
+        drawn, n = float(met @ weight / weight.sum()), float(kish(weight))
+        x = drawn * n
+        # P(X ≥ x) of a binomial variable, for any x
+        return cls(drawn, every, float(betainc(x, n - x + 1, every)) if x > 0 else 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

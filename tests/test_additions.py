@@ -19,8 +19,8 @@ import erbayes as eb
 from erbayes import calibration, design, engine, intervals, nonresponse, plots, sampling, sensitivity
 from erbayes import metrics as m
 from erbayes import simulate as sim
-from erbayes.cli.inputs import KINDS as KINDS_OF_SHELL
-from erbayes.cli.inputs import DesignName
+from erbayes.cli.asked import KINDS as KINDS_OF_SHELL
+from erbayes.cli.designs import DesignName
 from erbayes.labelling import Annotator, Beta
 from erbayes.planning import forecast
 from erbayes.report import report

@@ -10,7 +10,7 @@ import oracle
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from scipy.stats import norm
+from scipy.stats import binom, norm
 from scipy.stats import t as student
 from test_census import population
 from test_cli import refused as refused_by_the_shell
@@ -18,11 +18,12 @@ from test_cli import run
 
 import erbayes as eb
 from erbayes import columns as u
-from erbayes import engine, plots
+from erbayes import digits, engine, plots
 from erbayes import metrics as m
 from erbayes import simulate as sim
 from erbayes.correction import CLEAR, FOLDS, MASS, cross_fitted, joint_level, satterthwaite
 from erbayes.report import report
+from erbayes.second import Changes
 from erbayes.study import DrawClusters, DrawRecords, study
 
 SUMS = tuple(x for x in m.ALL if all(not isinstance(c, u.GroupMax) for c in x.columns))
@@ -241,29 +242,59 @@ def test_a_hidden_merge_of_two_giants_stays_inside_the_interval():
         eb.assisted(prediction, labels, design, [m.pairwise_recall], by=joined(truth))
 
 
-def test_a_second_clustering_that_was_made_with_the_labels_is_doubted():
-    """It is the prediction, in which labelled records have their entity: right where the sample looks."""
+def copied(labels=LABELS):
+    """The prediction, in which labelled records have their entity: right where the sample looks."""
     known = pd.Series("p" + PREDICTION.astype(str), PREDICTION.index)
-    known.loc[LABELS.index] = "e" + LABELS.astype(str)
-    metrics = (m.b3_precision, m.b3_recall, m.cluster_recall)
-    found, counted = helped(known, metrics), second(known)
-    plain = eb.taylor(SAMPLE, metrics).apply(metrics)
-    shift = np.abs(plain.mean - [counted.value(metric) for metric in metrics])
-    # among labelled units it is the truth
-    np.testing.assert_allclose(found.surprise, shift / np.sqrt(np.diag(plain.cov)), rtol=0.1)
-    (alarm,) = [a for a in found.alarms(SAMPLE, metrics) if "leave it out" in a]
-    assert re.search(r"is up to \d+ standard errors off the value over all records", alarm)
-    assert found.part([1]).surprise == found.surprise[1]
-    honest = helped(GOOD, metrics)
-    assert (honest.surprise < 4).all() and not honest._doubted()
+    known.loc[labels.index] = "e" + labels.astype(str)
+    return known
 
 
-@pytest.mark.parametrize(("surprise", "doubted"), [(4.0, False), (4.01, True)])
-def test_a_surprise_of_four_standard_errors(surprise, doubted):
-    found = replace(helped(), surprise=np.array([0.0, surprise]))
-    assert [("pairwise-recall" in a, "pairwise-precision" in a) for a in found._doubted()] == (
-        [(True, False)] * doubted
+def test_a_second_clustering_that_was_made_with_the_labels_is_doubted():
+    found = helped(copied())
+    (alarm,) = [a for a in found.alarms(SAMPLE, PR) if "leave it out" in a]
+    changes = found.changes[0]
+    assert (
+        f"from the prediction in {changes.drawn:.0%} of the draws, and in {changes.every:.1%} of all" in alarm
     )
+    assert alarm in found.part([1]).of_seconds()
+    honest = helped(GOOD)
+    assert honest.changes[0].chance > 0.01 and "leave it out" not in " ".join(honest.of_seconds())
+    unused = replace(found, weights=np.zeros_like(found.weights))
+    assert not unused.of_seconds(), "nothing rests on it"
+
+
+@pytest.mark.parametrize(("chance", "doubted"), [(1e-4, False), (9.9e-5, True)])
+def test_draws_that_differ_once_in_ten_thousand_samples(chance, doubted):
+    found = replace(helped(), changes=(Changes(0.3, 0.1, chance),))
+    assert bool(found._doubted()) == doubted
+
+
+def sets(clusters):
+    return [frozenset(r) for _, r in clusters.groupby(clusters).groups.items()]
+
+
+@pytest.mark.parametrize("other", [GOOD, copied(), PREDICTION])
+@pytest.mark.parametrize("design", ["records", "clusters"])
+def test_changes_by_sets_of_records(design, other):
+    """Draws are binomial: that of a record, or that of an entity."""
+    truth, rng = TRUTH, np.random.default_rng(4)
+    drawn = truth.sample(60, replace=True, random_state=rng) if design == "records" else truth.unique()[:80]
+    labels = truth[truth.isin(drawn)]
+    plan = eb.UniformRecords(draws=list(drawn)) if design == "records" else eb.UniformClusters()
+    sample = eb.Sample(eb.measure(PREDICTION, labels), plan)
+    predicted, clusters = set(sets(PREDICTION)), sets(other)
+    changed = [c for c in clusters if c not in predicted]
+    entities = {e: frozenset(r) for e, r in labels.groupby(labels).groups.items()}
+    hit = {e: any(2 * len(r & c) > len(r | c) for c in changed) for e, r in entities.items()}
+    found = second(other, PREDICTION, labels).changes(sample)
+    if design == "records":
+        x, share = sum(hit[e] for e in drawn), sum(map(len, changed)) / len(truth)
+    else:
+        x, mean = sum(hit.values()), np.mean([len(r) for r in entities.values()])
+        share = len(changed) / min(len(clusters), len(truth) / mean)
+    n = len(drawn)
+    assert found.drawn == pytest.approx(x / n) and found.every == pytest.approx(share)
+    assert found.chance == pytest.approx(binom.sf(x - 1, n, share))
 
 
 def test_nothing_is_out_of_reach_once_the_largest_cluster_is_touched_and_nothing_is_cut():
@@ -455,8 +486,22 @@ def test_a_metric_without_help_is_the_default():
     assert table["note"].tolist() == list(found.notes) and table["correlation"].isna().all()
 
 
-def test_the_prediction_itself_has_no_variation_to_help_with():
-    assert set(helped(PREDICTION).notes) == {"the sample shows no variation with 'second' as the truth"}
+def test_the_prediction_itself_is_named():
+    renamed = PREDICTION.map(lambda c: -c - 1)
+    assert second(renamed).is_prediction and not second(GOOD).is_prediction
+    assert not second(PREDICTION.where(PREDICTION.index > 0, -1)).is_prediction, "one record is elsewhere"
+    found = helped(renamed, (*PR, m.inverse_purity))
+    assert set(found.notes) == {"'second' is the prediction itself"} and not found.weights.any()
+    alarm = "The second clustering 'second' is the prediction itself, and shows none of its errors"
+    (said,) = eb.Assisted(second(renamed)).alarms(SAMPLE, PR)
+    assert said.startswith(alarm)
+    assert eb.Assisted(second()).of_prediction(SAMPLE) == []
+    with pytest.warns(eb.Alarm, match=alarm):
+        eb.assisted(PREDICTION, LABELS, DESIGN, PR, by=renamed)
+    several = (second(GOOD, name="good"), second(renamed, name="same"))
+    assert eb.Assisted(several).of_prediction(SAMPLE)[0].startswith(alarm.replace("second'", "same'"))
+    other = eb.Sample(eb.measure(USELESS, LABELS), DESIGN)
+    assert eb.Assisted(second(renamed)).of_prediction(other) == [], "it was counted with another prediction"
 
 
 def test_few_effective_draws_are_refused():
@@ -581,7 +626,9 @@ def test_refusals():
         second(GOOD[:10])
     with pytest.raises(eb.DataError, match="of type string"):
         second({str(i): c for i, c in GOOD.items()})
-    with pytest.raises(eb.DataError, match=r"choose Missing\.OMIT"):
+    with pytest.raises(eb.DataError, match=r"leave them out: frame=the second clustering"):
+        second(GOOD[:10])
+    with pytest.raises(eb.DataError, match=r"leave them out: missing=Missing\.OMIT"):
         second(missing=eb.Missing.SINGLETON)
     with pytest.raises(eb.DataError, match="labelled records"):
         second(prediction=PREDICTION.drop(LABELS.index[:5]))
@@ -599,6 +646,38 @@ def test_refusals():
             eb.DataError, match="no second clustering was counted with the prediction and the labels"
         ):
             eb.Assisted(other)(SAMPLE, PR)
+
+
+@pytest.mark.parametrize(
+    "by, said",
+    [
+        (GOOD, "not be a Series"),
+        ({"slow": "slow.csv", "fast": 3}, "not to 'int', 'str'"),
+        ({}, "and it is empty"),
+    ],
+)
+def test_by_of_a_comparison_is_a_mapping_of_names(by, said):
+    both = {"p": PREDICTION, "u": USELESS}
+    with pytest.raises(eb.DataError, match=rf"by must map names .* by={{'slow': slow}}, {said}"):
+        eb.Assisted.of(both, LABELS, by=by)
+    with pytest.raises(eb.DataError, match=r"predictions must map names to memberships.*not be a Series"):
+        eb.Assisted.of(PREDICTION, LABELS)
+
+
+def test_the_text_of_a_path_is_no_cluster_of_a_record(tmp_path):
+    file = tmp_path / "good.csv"
+    file.touch()
+    with pytest.raises(eb.DataError, match=r"write by={'new': Path\('.*good.csv'\)}"):
+        eb.assisted(PREDICTION, LABELS, DESIGN, PR, by={"new": str(file)})
+
+
+def test_records_beyond_the_prediction_are_counted():
+    more = pd.concat([GOOD, pd.Series(0, [-1, -2, -3])])
+    found = second(more)
+    assert found.left_out == 3 and repr(found).endswith("units, 3 records left out)")
+    assert second().left_out == 0 and repr(second()).endswith("labelled units)")
+    frame = LABELS.index.union(TRUTH.index[:2500])
+    assert second(more, frame=frame).left_out == len(more) - len(frame)
 
 
 def test_a_frame_leaves_newer_records_out():
@@ -667,3 +746,56 @@ def test_refusals_of_the_shell(folder):
     said = refused_by_the_shell(*SHELL, "--assist", "good.csv", "--output", "good.csv")
     assert "cannot write good.csv" in said
     assert "must differ" in refused_by_the_shell(*SHELL, "--assist", "good.csv", "--assist", "good.csv")
+
+
+@pytest.mark.parametrize("scanned", [False, True])
+def test_records_beyond_the_prediction_are_said(folder, scanned):
+    if scanned:
+        pytest.importorskip("duckdb")
+    scan = ["--memory-limit", "1GB"] * scanned
+    more = pd.concat([GOOD, pd.Series(0, range(4000, 4070))])
+    pd.DataFrame({"record": more.index, "cluster": more}).to_csv("more.csv", index=False)
+    shown = run(*SHELL, "--assist", "more.csv", *scan)
+    assert shown.exit_code == 0, shown.output
+    assert "note: 70 records of more.csv are not in PREDICTION and are left out" in shown.stderr
+    assert "are left out" not in run(*SHELL, "--assist", "good.csv", *scan).stderr
+    shown = run(*SHELL, "--assist", "more.csv", "--frame", "p.csv", *scan)
+    assert "70 records of more.csv are not in PREDICTION inside the frame" in shown.stderr
+    shown = run("compare", "p.csv", "bad.csv", *SHELL[2:], "--assist", "more.csv", *scan)
+    assert shown.stderr.count("are left out") == 1, shown.output
+
+
+@pytest.mark.parametrize("scanned", [False, True])
+def test_gaps_and_strangers_in_the_words_of_the_shell(folder, scanned):
+    if scanned:
+        pytest.importorskip("duckdb")
+    scan = ["--memory-limit", "1GB"] * scanned
+    pd.DataFrame({"record": GOOD.index[9:], "cluster": GOOD[9:]}).to_csv("gaps.csv", index=False)
+    said = refused_by_the_shell(*SHELL, "--assist", "gaps.csv", *scan)
+    assert "'gaps' lacks 9 of 4,000 records" in said and "leave them out: --frame SECOND" in said
+    said = refused_by_the_shell(*SHELL, "--assist", "good.csv", "--missing", "together", *scan)
+    assert "as the policy 'together' does; leave them out: --missing omit" in said
+    shown = run(*SHELL, "--assist", "p.csv", *scan)
+    assert "warning: The second clustering 'p' is the prediction itself" in shown.stderr
+    assert "'p' is the prediction itself" in shown.stdout
+
+
+def test_a_report_has_the_help(folder):
+    pytest.importorskip("matplotlib")
+    shown = run("report", *SHELL[1:], "--assist", "good.csv", "--output", "page.html")
+    assert shown.exit_code == 0, shown.output
+    page = (folder / "page.html").read_text()
+    assert re.findall("<th>([a-z ]+)</th>", page)[:3] == ["assisted", "closed form", "jackknife"]
+    row = digits.shown(helped().table()).iloc[0]
+    assert f"<td>{row.estimate}\n{row.lower}–{row.upper}</td>" in page
+    assert "quote the column “assisted”" in page
+    assert "<th>--assist</th><td>good.csv, " in page and "pairwise-recall: 0.9" in page
+    run("report", *SHELL[1:], "--assist", "p.csv", "--output", "page.html")
+    assert (
+        "assisted: The second clustering &#x27;p&#x27; is the prediction itself"
+        in (folder / "page.html").read_text()
+    )
+    said = refused_by_the_shell("report", *SHELL[1:], "--assist", "good.csv", "--by", "x")
+    assert "--by takes no second clustering" in said
+    said = refused_by_the_shell("report", *SHELL[1:], "--assist", "good.csv", "--output", "good.csv")
+    assert "cannot write good.csv" in said

@@ -963,6 +963,10 @@ def test_stacked_fits_mix_by_their_weights(fit):
     assert draws.values.shape == (1, 1000, 2) and draws.names == (P.name, R.name)
     own = np.stack([f.apply([P, R]).flat for f in fits.values()])
     np.testing.assert_array_equal(draws.flat, own[found.chosen, np.arange(1000)])
+    again, same = (bayes.stack(fits, **{name: 7}).chosen for name in ("rng", "random_seed"))
+    np.testing.assert_array_equal(again, same)
+    with pytest.raises(eb.DataError, match="both rng and random_seed were given"):
+        bayes.stack(fits, rng=1, random_seed=1)
     for bad, message in (
         ({"one": fit}, "two fits or more, not 1"),
         ({"a": fit, "b": bayes.fast(clusters(60, 2), rng=rng())}, "these fits have several"),

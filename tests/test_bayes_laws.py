@@ -188,6 +188,14 @@ def test_a_fit_has_each_combination_of_laws(clusters):
     told = clusters.laws([P, R])
     assert told.index.names == ["metric", "law"] and len(told) == 12
     assert told.log_evidence.max() == 0 and (told.rejected == (told.log_evidence < REJECTED)).all()
+    of_laws = told.loc["pairwise-recall"]
+    probability = {"predicted": 0.95, "giants": 0.05, "usual": 0.67, "uneven": 0.30, "threshold": 0.03}
+    by_hand = [np.prod([probability[name] for name in law.split(", ")]) for law in of_laws.index]
+    np.testing.assert_allclose(of_laws.prior, by_hand)
+    joint = by_hand * np.exp(of_laws.log_evidence)
+    np.testing.assert_allclose(of_laws.posterior, joint / joint.sum(), atol=0.06)
+    assert of_laws.posterior.sum() == pytest.approx(1) and of_laws.posterior.max() > 0.3
+    np.testing.assert_array_equal(told.loc["pairwise-precision"].posterior, of_laws.posterior)
     under = clusters.by_law["giants, threshold"].apply(R)
     row = told.loc[("pairwise-recall", "giants, threshold")]
     assert [row.estimate, row.lower, row.upper] == pytest.approx([under.mean[0], *under.interval()[0]])

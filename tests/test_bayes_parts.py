@@ -312,9 +312,12 @@ def unlike(name, value):
         ),
         (
             unlike("own", lambda d: d["x"] * pm.Bernoulli("b", 0.5)),
-            "Law has 1 discrete random variables: a part",
+            "Law has 1 discrete random variables, 'b', and may have none: give others continuous priors",
         ),
-        (unlike("log_flawless", lambda d: pt.constant(0.0)), "Law has 0 discrete random variables: a part"),
+        (
+            unlike("log_flawless", lambda d: pt.constant(0.0)),
+            "Law returns 'log_flawless' alone: return it as `flawless` makes it",
+        ),
         (
             unlike("own", lambda d: (pm.Potential("bad", pt.constant(-np.inf)), d["x"])[1]),
             "the log density of Law is -inf where its sampler starts",
@@ -326,6 +329,16 @@ def test_a_part_that_breaks_its_contract(quantities, message, interpreted, monke
     at, model = sample(), bayes.SizeModel(retention=Law(quantities))
     with pytest.raises(eb.DataError, match=message):
         CompiledPart.of(model.tied["retention"], Evidence.of(at).data)
+
+
+def test_a_discrete_prior_is_named(interpreted, monkeypatch):
+    monkeypatch.setattr(Program, "__init__", None)
+    part = bayes.SizeModel(retention=bayes.Retention(break_level=pm.Poisson.dist(2))).tied["retention"]
+    said = (
+        "Retention has 2 discrete random variables, .*'break_level'.* may have only that of `flawless`: give"
+    )
+    with pytest.raises(eb.DataError, match=said):
+        CompiledPart.of(part, Evidence.of(sample()).data)
 
 
 @pytest.mark.parametrize("place", ["retention", "leakage", "exactness", "bounded"])

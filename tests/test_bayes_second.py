@@ -471,6 +471,19 @@ def test_what_rests_on_the_second_clustering_is_said():
     assert "UniformRecords" in alarm
 
 
+def test_a_second_clustering_that_knows_the_labels_is_doubted():
+    """It is the prediction, in which labelled records have their entity."""
+    truth, prediction, _ = world()
+    drawn = truth.sample(100, replace=True, random_state=3)
+    known, own = prediction.copy(), truth[truth.isin(drawn)]
+    known[own.index] = own + prediction.max() + 1
+    at_random = eb.Sample(eb.measure(prediction, own), eb.UniformRecords(draws=list(drawn)))
+    for by, doubted in ((known, True), (noisy(0.02), False)):
+        model = bayes.SizeModel(second=eb.Second.of(prediction, own, by))
+        fit = bayes.fast(at_random, model, draws=200, rng=1)
+        assert any("seems to know the labels" in alarm for alarm in fit.alarms) == doubted
+
+
 def test_all_metrics_and_files_take_it(tmp_path):
     fit = fitted(2, noisy(0.02))
     table = fit.table(metrics=[x for x in eb.ALL if fit.identifies(x)])

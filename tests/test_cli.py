@@ -979,7 +979,8 @@ def test_outputs_are_refused_before_anything_is_read(folder, monkeypatch, comman
     (folder / "closed.csv").write_text("old")
     (folder / "closed.csv").chmod(0o444)
     (folder / "old.csv").write_text("old")
-    monkeypatch.setattr("erbayes.cli.inputs.read_columns", lambda *args: pytest.fail("was read"))
+    for room in ("inputs", "predictions"):
+        monkeypatch.setattr(f"erbayes.cli.{room}.read_columns", lambda *args: pytest.fail("was read"))
     files = ("--blocks", "blocks.csv", "--frame", "old.csv", "--output", output)
     assert f"cannot write {output}: " in refused(
         *command.split(), "l.parquet", "--design", "uniform-clusters", *files

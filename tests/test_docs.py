@@ -77,6 +77,7 @@ INNER = {
         "StandIn",
         "covariance_of",
         "judge",
+        "known_labels",
         "nested",
     },
     "erbayes.compare": {"on_shared_records"},

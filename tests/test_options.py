@@ -10,7 +10,7 @@ import pytest
 import typer
 from test_cli import folder, refused  # noqa: F401
 
-from erbayes.cli import app, assist, commands, domains, inputs, phases, printing
+from erbayes.cli import app, asked, assist, commands, designs, domains, inputs, phases, predictions, printing
 
 ASSIST = {"assist", "assist-cluster", "assist-table"}
 BY = {"by", "attributes", "of-entities", "links-inside"}
@@ -18,7 +18,7 @@ CHEAP = {"cheap", "cheap-drawn", "cheap-threshold"}
 OWN = {
     "estimate": {"worst-cases", "format", "output"} | ASSIST | BY | CHEAP,
     "compare": {"differing", "format", "output"} | ASSIST | BY,
-    "report": {"title", "output"} | BY,
+    "report": {"title", "output"} | ASSIST | BY,
     "plan": {"half-width", "per-unit", "per-record", "per-cheap", "budget", "format", "output"} | CHEAP,
     "check": {"min-precision", "min-recall", "min", "once", "format", "output"},
 }
@@ -86,11 +86,11 @@ def test_every_shared_option_is_read():
     classes = [
         inputs.One,
         inputs.Several,
-        inputs.Drawing,
-        inputs.Links,
-        inputs.Asked,
-        inputs.Minima,
-        inputs.SharedFrame,
+        designs.Drawing,
+        predictions.Links,
+        asked.Asked,
+        asked.Minima,
+        predictions.SharedFrame,
         domains.Domains,
         assist.Assist,
         phases.Cheap,

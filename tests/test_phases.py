@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from test_cli import refused, run
 
 import erbayes as eb
+from erbayes import columns as u
 from erbayes import engine, plots
 from erbayes import metrics as m
 from erbayes import simulate as sim
@@ -127,6 +128,22 @@ def test_useless_cheap_labels_leave_the_default():
     assert notes == ("it is 0/0 with 'cheap' as the truth",)
 
 
+def test_a_machine_that_learned_the_careful_labels_is_doubted():
+    """Its other answers are the prediction. The oracle is a permutation of all draws."""
+    careful = RECORDS[:150]
+    learned = "p" + PREDICTION.astype(str)
+    own = labelled(TRUTH, careful)[0]
+    learned[own.index] = "e" + own.astype(str)
+    for cheap, doubted in ((learned, True), (CHEAP, False)):
+        both = sample_of(cheap, RECORDS)
+        found = eb.TwoPhase(both)(sample_of(TRUTH, careful), PR)
+        changed = both.units.column(u.EXACT)[both.expansion.unit] == 0
+        parts = [np.random.default_rng(i).permutation(changed)[:150].sum() for i in range(4000)]
+        as_many = np.mean(np.array(parts) >= changed[:150].sum())
+        assert abs(found.changes[0].chance - as_many) < 0.03
+        assert ("seems to know the labels" in " ".join(found.of_seconds())) == doubted
+
+
 def coverage(records, n, draws, repetitions, cheap, seed):
     """Coverage, mean width over the default's, and coverage of the default, by metric."""
     metrics, rng = (*PR, m.b3_recall, m.cluster_recall), np.random.default_rng(seed)
@@ -237,6 +254,7 @@ def test_draws_in_another_order_are_refused():
 SAMPLE = sample_of(TRUTH, RECORDS[:150])
 SHELL = "p.csv careful.csv --design uniform-records --drawn careful-draws.csv".split()
 BOTH = ("--metrics", "pairwise-precision,pairwise-recall", "--format", "json")
+BUDGET = ("--budget", "90", "--per-cheap", "1")
 CHEAPLY = ("--cheap", "cheap.csv", "--cheap-drawn", "cheap-draws.csv")
 
 
@@ -244,7 +262,9 @@ CHEAPLY = ("--cheap", "cheap.csv", "--cheap-drawn", "cheap-draws.csv")
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pd.DataFrame({"record": PREDICTION.index, "cluster": PREDICTION}).to_csv("p.csv", index=False)
-    for name, clusters, records in (("careful", TRUTH, RECORDS[:150]), ("cheap", CHEAP, RECORDS)):
+    pd.DataFrame({"record": PREDICTION.index[::-1], "cluster": 1}).to_csv("turned.csv", index=False)
+    files = (("careful", TRUTH, RECORDS[:150]), ("cheap", CHEAP, RECORDS), ("few", CHEAP, RECORDS[:30]))
+    for name, clusters, records in files:
         labels, design = labelled(clusters, records)
         pd.DataFrame({"record": labels.index, "entity": labels}).to_csv(f"{name}.csv", index=False)
         pd.DataFrame({"unit": design.draws}).to_csv(f"{name}-draws.csv", index=False)
@@ -325,10 +345,28 @@ def test_a_metric_that_cheap_labels_do_not_help_is_planned_alone(folder):
             ("estimate", *SHELL[:2], "--design", "distinct-entities", "--draws", "200", *CHEAPLY),
             "--cheap needs independent draws in their order: --design uniform-records or uniform-clusters",
         ),
-        (("estimate", *SHELL, *CHEAPLY, "--missing", "singleton"), "choose Missing.OMIT"),
+        (("estimate", *SHELL, *CHEAPLY, "--missing", "singleton"), "leave them out: --missing omit"),
         (
             ("estimate", *SHELL, "--cheap", "cheap.csv", "--cheap-drawn", "cheap-turned.csv"),
-            "bring both lists of draws into the order of drawing",
+            "bring both lists of draws into the order of drawing (--drawn careful-draws.csv --cheap-drawn "
+            "cheap-turned.csv)",
+        ),
+        (
+            ("estimate", *SHELL, "--cheap", "few.csv", "--cheap-drawn", "few-draws.csv"),
+            "--cheap-drawn needs the draws with careful labels and 2 or more others: it has 30 draws, and "
+            "--drawn has 150 (--drawn careful-draws.csv --cheap-drawn few-draws.csv)",
+        ),
+        (
+            ("plan", *SHELL, "--cheap", "cheap.csv", "--cheap-drawn", "few-draws.csv", *BUDGET),
+            "… (--cheap cheap.csv --cheap-drawn few-draws.csv)",
+        ),
+        (
+            ("estimate", *SHELL[:4], "--drawn", "few-draws.csv"),
+            "(--design uniform-records --drawn few-draws.csv)",
+        ),
+        (
+            ("compare", "p.csv", "turned.csv", *SHELL[1:4], "--drawn", "few-draws.csv"),
+            "(--design uniform-records --drawn few-draws.csv)",
         ),
         (("estimate", *SHELL, *CHEAPLY, "--output", "cheap.csv"), "cannot write cheap.csv"),
         (("plan", *SHELL), "a plan needs either --half-width, or --budget with --cheap"),

@@ -26,6 +26,7 @@ from erbayes.large import (
     DuckDB,
     Files,
     RunSQL,
+    SecondSource,
     backquoted,
     char_literal,
     chr_literal,
@@ -381,6 +382,25 @@ def test_the_index_that_pandas_hides_comes_first(tmp_path):
     same(scan(tmp_path / "p[1].parquet", {"a": "e"}), eb.measure({"a": "x", "b": "x"}, {"a": "e"}))
 
 
+def test_an_index_without_a_name_is_no_column_unless_named(tmp_path):
+    clusters, labels = pd.Series(["x", "x"], ["b", "a"], name="cluster"), {"a": "e"}
+    lone, spare = tmp_path / "lone.parquet", tmp_path / "spare.parquet"
+    clusters.to_frame().to_parquet(lone)
+    frame_of(clusters).set_axis([5, 2]).to_parquet(spare)
+    wanted = eb.measure(clusters, labels)
+    same(scan(spare, labels), wanted)
+    same(scan(lone, labels, record="__index_level_0__", cluster="cluster"), wanted)
+    said = "it has 'cluster', '__index_level_0__', of which pandas wrote '__index_level_0__' for an index without"
+    with pytest.raises(eb.DataError, match=said):
+        scan(lone, labels)
+    seconds = {"by": SecondSource(spare)}
+    assert scan(clusters, labels, seconds=seconds).seconds[0].left_out == 0
+    with pytest.raises(
+        eb.DataError, match="'by' needs a column of records and one of clusters; it has 'cluster'"
+    ):
+        scan(clusters, labels, seconds={"by": SecondSource(lone)})
+
+
 def broken(records, clusters, **options):
     return lambda: scan(pd.DataFrame({"r": records, "c": clusters}), {"a": "e", "b": "e"}, **options)
 
@@ -445,7 +465,7 @@ def broken(records, clusters, **options):
         (broken(["a"], ["x"], database=DuckDB(memory_limit="much")), r"DuckDB does not start"),
         (
             lambda: scan(pd.DataFrame({"r": ["a"]}), {"a": "e"}),
-            r"name the record and the cluster column of the prediction; it has 'r'",
+            r"the prediction needs a column of records and one of clusters; it has 'r'; name them",
         ),
         (lambda: scan(3, {"a": "e"}), r"cannot scan a int: expected files"),
         (
@@ -456,7 +476,7 @@ def broken(records, clusters, **options):
         (lambda: scan("no/such.parquet", {"a": "e"}), r"cannot read no/such.parquet: there is no such file"),
         (
             lambda: scan(sqlite(pd.DataFrame({"r": ["a"]})), {"a": "e"}),
-            r"name the record and the cluster column of the prediction$",
+            r"the prediction needs a column of records and one of clusters; name them",
         ),
         (
             lambda: scan(sqlite(pd.DataFrame({"r": [1.5], "c": ["x"]})), {"a": "e"}, record="r", cluster="c"),
@@ -732,11 +752,11 @@ def test_the_command_line_scans_folders_databases_and_large_files(tmp_path, monk
         assert found.exit_code == 0, found.stderr
         assert found.stdout == wanted.stdout
         assert "; no duplicates among all records of the" in found.stderr
-    monkeypatch.setattr("erbayes.cli.inputs.LARGE", 0)
+    monkeypatch.setattr("erbayes.cli.predictions.LARGE", 0)
     for name in ("p.parquet", "p.csv.gz"):
         found = shell(tmp_path / name, path)
         assert found.stdout == wanted.stdout and "scanned" in found.stderr
-    monkeypatch.setattr("erbayes.cli.inputs.find_spec", lambda name: None)
+    monkeypatch.setattr("erbayes.cli.predictions.find_spec", lambda name: None)
     found = shell(tmp_path / "p.parquet", path)
     assert found.stdout == wanted.stdout and "scanned" not in found.stderr
     found = shell(tmp_path / "x.duckdb", path, "--table", "none")
@@ -776,7 +796,7 @@ def test_what_duckdb_cannot_unpack_is_read(tmp_path, monkeypatch, packing):
     pd.DataFrame({"record": labels.index, "entity": labels.to_numpy()}).to_csv(path, index=False)
     frame_of(prediction).to_csv(packed, index=False)
     wanted = shell(parquet(frame_of(prediction), tmp_path), path).stdout
-    monkeypatch.setattr("erbayes.cli.inputs.LARGE", 0)
+    monkeypatch.setattr("erbayes.cli.predictions.LARGE", 0)
     found = shell(packed, path)
     scanned = shell(packed, path, "--memory-limit", "1GB").stderr.splitlines()
     assert found.stdout == wanted and found.stderr.splitlines()[1:] == scanned[2:]
@@ -828,7 +848,7 @@ def test_the_command_line_compares_scans(tmp_path, monkeypatch, args, large, blo
     monkeypatch.chdir(tmp_path)
     old, new, labels, blocks = releases(tmp_path)
     if large:
-        monkeypatch.setattr("erbayes.cli.inputs.LARGE", 0)
+        monkeypatch.setattr("erbayes.cli.predictions.LARGE", 0)
     found = shell(*args.split(), *["--blocks", "b.csv"] * blocked, command="compare")
     assert found.exit_code == 0, found.stderr
     assert (
@@ -877,7 +897,7 @@ def test_the_command_line_compares_on_common_records(tmp_path, monkeypatch, args
     monkeypatch.chdir(tmp_path)
     old, new, labels, _ = releases(tmp_path, gaps=True)
     if large:
-        monkeypatch.setattr("erbayes.cli.inputs.LARGE", 0)
+        monkeypatch.setattr("erbayes.cli.predictions.LARGE", 0)
     found = shell(*args.split(), "--differing", "common", command="compare")
     assert found.exit_code == 0, found.stderr
     scanned = [line for line in found.stderr.splitlines() if "scanned" in line]

@@ -88,6 +88,7 @@ def test_every_second_table_counts_as_memory_does(source, kind, tmp_path):
     table = SOURCES[source](frame_of(more.sample(frac=1, random_state=1)), tmp_path)
     units = scan(prediction, labels, missing=eb.Missing.OMIT, seconds={"by": SecondSource(table)})
     same(units, eb.Second.of(prediction, labels, by, missing=eb.Missing.OMIT), labels)
+    assert eb.Second.scanned(units)[0].left_out == (~more.index.isin(prediction.index)).sum()
 
 
 @pytest.mark.parametrize("database", [DuckDB(), DuckDB(keep=False), DuckDB(one_in=1)])
@@ -518,7 +519,7 @@ FRAME = pd.DataFrame({"record": list("abcd"), "cluster": list("xxyy")})
     [
         (
             lambda: lacking(FRAME, SecondSource(FRAME[:3])),
-            "second clustering 'by' lacks 1 of 4 records of the prediction, such as 'd': it must cover all",
+            "second clustering 'by' lacks 1 of 4 records of the prediction, such as 'd', and must cover all",
         ),
         (
             lambda: scan(
@@ -540,6 +541,10 @@ FRAME = pd.DataFrame({"record": list("abcd"), "cluster": list("xxyy")})
         (
             lambda: lacking(FRAME, SecondSource(FRAME.assign(cluster=[0.5, 1, 2, 3]))),
             "cluster ids of the second clustering 'by' must be all strings or all integers, not DOUBLE",
+        ),
+        (
+            lambda: lacking(FRAME, SecondSource(pd.concat([FRAME, FRAME.assign(record=None)[:3]]))),
+            "record ids of the second clustering 'by': 3 of 7 are missing: fill them in",
         ),
         (
             lambda: lacking(FRAME, SecondSource(FRAME.assign(more=1))),
@@ -601,7 +606,7 @@ FRAME = pd.DataFrame({"record": list("abcd"), "cluster": list("xxyy")})
         (lambda: scan(FRAME, {"a": "e"}, seconds={"b": FRAME}), r"seconds\['b'\] must be a SecondSource"),
         (
             lambda: scan(FRAME, {"a": "e"}, missing=eb.Missing.SINGLETON, seconds={"b": SecondSource(FRAME)}),
-            r"choose Missing\.OMIT",
+            r"leave them out: missing=Missing\.OMIT",
         ),
         (lambda: SecondSource(), "a second clustering is a table or a column"),
         (lambda: SecondSource(cluster="c", record="r"), "record= is a column of a second table"),

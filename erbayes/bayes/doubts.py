@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..correction import known_labels
 from ..metrics import pairwise_recall
 from .matched import FEWEST
 
@@ -39,23 +40,27 @@ def alarms(fit: Fit) -> list[str]:
 
 
 def _by_second_alone(fit: Fit) -> list[str]:
-    """Return the alarm about a second clustering that is refused, or that large entities rest on."""
-    if fit.matched is not None and (why := refusal(fit)):
-        return [f"The second clustering {fit.matched.second.name!r} is not used. {why}"]
-    if fit.truth is None or (matched := fit.matched) is None:
+    """Return the alarms about a second clustering that is refused, or used in doubt."""
+    if (matched := fit.matched) is None:
         return []
+    if why := refusal(fit):
+        return [f"The second clustering {matched.second.name!r} is not used. {why}"]
+    assert fit.truth is not None  # it is refused without
+    doubt = known_labels(matched.second.name, matched.second.changes(fit.sample))
+    found = [doubt] if doubt else []
     share = (fit.by_second @ fit.truth.evidence.data["out_of_reach"]).mean()
     if share <= UNSEEN:
-        return []
+        return found
     return [
+        *found,
         f"pairwise-recall rests on the second clustering {matched.second.name!r}: {100 * share:.0f} % of "
         f"the true links are taken from its clusters of more than {matched.largest:,.0f} records, the "
-        f"largest that a sampled entity matches. {REMEDY}"
+        f"largest that a sampled entity matches. {REMEDY}",
     ]
 
 
 def refusal(fit: Fit) -> str:
-    """Sentence with the reason why nothing is taken from the second clustering; "" if some is."""
+    """Return in a sentence why nothing is taken from the second clustering; "" if something is."""
     if fit.matched is None or fit.truth is not None:
         return ""
     if not fit.matched.known.any():

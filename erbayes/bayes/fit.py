@@ -44,7 +44,7 @@ from .doubts import alarms
 from .evidence import Evidence
 from .explained import explained
 from .joined import Joined, populations
-from .laws import compiled
+from .laws import compiled, laws
 from .likelihood import DIMS, Factor, factors
 from .matched import Matched
 from .model import SizeModel
@@ -309,7 +309,7 @@ class Fit(Posterior):
     def laws(
         self, metrics: Wanted = (pairwise_precision, pairwise_recall), level: float = 0.95
     ) -> pd.DataFrame:
-        """Return intervals of metrics under each combination of laws.
+        """Return intervals of metrics under each combination of laws, and its probability.
 
         Parameters
         ----------
@@ -319,9 +319,10 @@ class Fit(Posterior):
         Returns
         -------
         DataFrame, one row per metric and combination
-            estimate, lower and upper under the law; log_evidence, less that of the combination with the most
-            evidence; rejected, True if log_evidence is below -4.6, a Bayes factor of 1/100. It has no
-            row if each part has one law.
+            estimate, lower and upper under the laws; prior, their probability before the sample, the product
+            of `OneOf.probability`; posterior, the share of the posterior draws that follow them;
+            log_evidence, less that of the combination with the most evidence; rejected, True if log_evidence
+            is below -4.6, a Bayes factor of 1/100. It has no row if each part has one law.
 
         Examples
         --------
@@ -334,15 +335,33 @@ class Fit(Posterior):
         """
         best = max((fit.draws.log_evidence for fit in self.by_law.values()), default=0.0)
         rows = {}
-        for law, fit in self.by_law.items():
+        for (law, fit), (prior, posterior) in zip(self.by_law.items(), self._chances(), strict=True):
             draws, evidence = fit.apply(metrics), fit.draws.log_evidence - best
             for name, estimate, (lower, upper) in zip(
                 draws.names, draws.mean, draws.interval(level), strict=True
             ):
-                rows[name, law] = (estimate, lower, upper, evidence, evidence < REJECTED)
+                rows[name, law] = (estimate, lower, upper, prior, posterior, evidence, evidence < REJECTED)
         index = pd.MultiIndex.from_tuples(rows, names=["metric", "law"]) if rows else None
-        columns = ["estimate", "lower", "upper", "log_evidence", "rejected"]
+        columns = ["estimate", "lower", "upper", "prior", "posterior", "log_evidence", "rejected"]
         return pd.DataFrame(list(rows.values()), index=index, columns=columns)
+
+    def _chances(self) -> list[tuple[float, float]]:
+        """Return the prior and posterior probability of each combination of laws, in order of `by_law`."""
+        if not self.by_law:
+            return []
+        several = {place: laws(part) for place, part in self.model.tied.items()}
+        followed = {
+            place: np.asarray(self.draws.parameters[f"{place}_law"]).ravel()
+            for place, part in several.items()
+            if len(part.laws) > 1
+        }
+        chances = []
+        for names in product(*self.parts.values()):
+            chosen = dict(zip(self.parts, names, strict=True))
+            prior = np.prod([several[place].probability[name] for place, name in chosen.items()])
+            follows = [law == list(several[p].laws).index(chosen[p]) for p, law in followed.items()]
+            chances.append((float(prior), float(np.all(follows, axis=0).mean())))
+        return chances
 
     def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
         """Return estimates and intervals of metrics, and how far they rest on priors and laws.

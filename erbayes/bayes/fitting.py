@@ -13,7 +13,7 @@ from ..columns import COMMON_LINKS, Domain, Links
 from ..datasets import people
 from ..design import UniformRecords
 from ..diagnostics import out_of_balance
-from ..domains import out_of_balance as domains_out_of_balance
+from ..domains import domains_out_of_balance
 from ..errors import Alarm, need_object
 from ..measuring import measure
 from ..sample import Sample

@@ -26,9 +26,6 @@ FEWEST = 3
 class Matched:
     """A second clustering beside the sampled entities.
 
-    An entity and a cluster match if more than half of their records, taken together, are in both (a Jaccard
-    index above ½). Then no other cluster matches this entity, and no other entity this cluster.
-
     Attributes
     ----------
     second : Second
@@ -73,16 +70,14 @@ class Matched:
                 "make both from the same, with Second.of(prediction, labels, by) and "
                 "measure(prediction, labels)"
             )
-        units, size = second.units, second.whole.size
-        assert units.counted is not None  # a second clustering counts the records that it shares
-        of_sample = np.full(len(units), -1)
+        size, of_entity = second.whole.size, second.match[position]
+        of_sample = np.full(len(second.units), -1)
         of_sample[position] = np.arange(len(position))
-        entity, drawn = of_sample[units.unit], of_sample[units.unit] >= 0
-        key, pair = np.unique((entity * len(size) + units.group)[drawn], return_inverse=True)
-        entity, cluster, common = key // len(size), key % len(size), np.bincount(pair, units.counted[drawn])
-        matches = 3 * common > sample.units.size[entity] + size[cluster]
-        of_entity, in_both = np.full(len(position), -1), np.zeros(len(position))
-        of_entity[entity[matches]], in_both[entity[matches]] = cluster[matches], common[matches]
+        unit, cluster, common = second.overlaps
+        drawn = of_sample[unit] >= 0
+        entity, cluster, common = of_sample[unit[drawn]], cluster[drawn], common[drawn]
+        in_both, matches = np.zeros(len(position)), of_entity[entity] == cluster
+        in_both[entity[matches]] = common[matches]
         left = np.bincount(cluster, common, len(size)) < size / 2
         left[cluster[matches]] = False
         guest = (2 * common > sample.units.size[entity]) & (of_entity[entity] < 0)

@@ -22,7 +22,7 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.random.type import RandomType
 
 from ..arrays import FloatArray, IntArray
-from ..errors import DataError
+from ..errors import DataError, head
 from .contract import LOG_FLAWLESS, Part, as_pymc, check, coords, tensor, title
 
 COMPILER = RLock()
@@ -150,9 +150,12 @@ class Graph:
         if not values:
             raise DataError(f"{name} has no continuous parameter: it must create a random variable")
         if len(states) != (log_flawless is not None):
+            if not states:
+                raise DataError(f"{name} returns '{LOG_FLAWLESS}' alone: return it as `flawless` makes it")
+            allowed = "only that of `flawless`" if log_flawless is not None else "none"
             raise DataError(
-                f"{name} has {len(states)} discrete random variables: a part has one if it returns "
-                f"'{LOG_FLAWLESS}', as `flawless` makes them, and none if it does not"
+                f"{name} has {len(states)} discrete random variables, {head([v.name for v in states], 10)}, "
+                f"and may have {allowed}: give others continuous priors, such as pm.Normal.dist(0, 1)"
             )
         quantities = {k: tensor(v, k, name) for k, v in by_size.items() if k != LOG_FLAWLESS}
         prior = [pt.sum(pm.logp(v, v)) for v in free] + [pt.sum(v) for v in model.potentials]

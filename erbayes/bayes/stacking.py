@@ -9,11 +9,12 @@ import arviz as az
 import numpy as np
 import pandas as pd
 
-from ..arrays import FloatArray, IntArray, generator
+from ..arrays import FloatArray, IntArray
 from ..errors import DataError
 from ..metrics import Wanted, chosen
 from ..uncertain import Draws, Tabled
 from .fit import FEWEST_AGREEING, Fit
+from .samplers import one_seed
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -60,7 +61,12 @@ class Stack(Tabled):
         return Draws(draws[0].names, mixed[None], draws[0].support)
 
 
-def stack(fits: Mapping[str, Fit], *, rng: np.random.Generator | int | None = None) -> Stack:
+def stack(
+    fits: Mapping[str, Fit],
+    *,
+    rng: np.random.Generator | int | None = None,
+    random_seed: np.random.Generator | int | None = None,
+) -> Stack:
     """Mix fits of the same sample under several models by stacking (Yao et al. 2018).
 
     The weights maximise the log predictive density of the mixture, by leave-one-out. It is the density of
@@ -71,8 +77,8 @@ def stack(fits: Mapping[str, Fit], *, rng: np.random.Generator | int | None = No
     ----------
     fits : mapping, name -> Fit
         Two or more, such as one for each size family, or one for each prior of leakage.
-    rng : Generator, int or None
-        A generator or its seed. None is a new seed at each call.
+    rng, random_seed : Generator, int or None
+        A generator or its seed, under the name of this package or of PyMC. None is a new seed at each call.
 
     Returns
     -------
@@ -82,7 +88,7 @@ def stack(fits: Mapping[str, Fit], *, rng: np.random.Generator | int | None = No
     ------
     DataError
         Fewer than two fits, fits of different samples, or a fit of which few draws agree with the known
-        number of predicted links. Such a fit has no leave-one-out density.
+        number of predicted links. Such a fit has no leave-one-out density. Both rng and random_seed.
 
     Warns
     -----
@@ -103,6 +109,7 @@ def stack(fits: Mapping[str, Fit], *, rng: np.random.Generator | int | None = No
     >>> sorted(mixture.table().index)
     ['default', 'lognormal']
     """
+    generator = one_seed(rng, random_seed)
     if len(fits) < 2:
         raise DataError(f"stacking needs two fits or more, not {len(fits)}")
     first, *others = fits.values()
@@ -120,5 +127,5 @@ def stack(fits: Mapping[str, Fit], *, rng: np.random.Generator | int | None = No
     compared = az.compare({name: fit.tree for name, fit in fits.items()}, round_to="none")
     weights = compared["weight"].reindex(list(fits)).to_numpy(dtype=float).clip(0)
     draws = first.population.true.size
-    chosen = generator(rng).choice(len(fits), draws, p=weights / weights.sum())
+    chosen = generator.choice(len(fits), draws, p=weights / weights.sum())
     return Stack(dict(fits), compared, chosen)

@@ -93,12 +93,7 @@ def aggregated(
     found = {}
     for column, how in rules.items():
         values = records[column]
-        if values.isna().any():
-            lacking = records.index[values.isna()]
-            raise DataError(
-                f"{column!r} has no value for {len(lacking):,} of {len(records):,} labelled records, such as "
-                f"{head(lacking)}: give them one of their own"
-            )
+        _refuse_gaps(values, f"{column!r}", "labelled records", ": give them one of their own")
         if how is None and not pd.api.types.is_numeric_dtype(values):
             raise DataError(f"{column!r} has no mean: choose rule=, such as pd.Series.nunique")
         groups = values.groupby(_unit_of(units).to_numpy())
@@ -140,6 +135,16 @@ def _rows(table: pd.DataFrame, ids: pd.Index, among: str, what: str) -> pd.DataF
     return table.iloc[position]
 
 
+def _refuse_gaps(values: pd.Series, what: str, among: str, remedy: str = "") -> None:
+    """Refuse a column without a value for some ids."""
+    lacking = values.index[values.isna()]
+    if len(lacking):
+        raise DataError(
+            f"{what} has no value for {len(lacking):,} of {len(values):,} {among}, such as "
+            f"{head(lacking)}{remedy}"
+        )
+
+
 def matrix(units: Units, table: Any, every: bool) -> pd.DataFrame:
     """Return features as numbers. Text becomes indicators of its values: of every one, or of all but one."""
     need(table, pd.DataFrame, "features are a DataFrame, one row per unit with its id in the index")
@@ -147,12 +152,7 @@ def matrix(units: Units, table: Any, every: bool) -> pd.DataFrame:
     columns: dict[str, FloatArray] = {}
     for name in table.columns:
         values = table[name]
-        if values.isna().any():
-            lacking = table.index[values.isna()]
-            raise DataError(
-                f"the feature {name!r} has no value for {len(lacking):,} of {len(units):,} units, such as "
-                f"{head(lacking)}"
-            )
+        _refuse_gaps(values, f"the feature {name!r}", "units")
         if pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
             made = {str(name): values.to_numpy(dtype=float)}
         else:

@@ -54,10 +54,24 @@ def _share(part: Value, all_of: Value) -> Value:
     return part / all_of
 
 
-def _rate(name: str, variable: str, value: str, source: str, meaning: str) -> Metric:
-    """Return the share of entities that have a value of a variable."""
-    columns: tuple[Column, ...] = (EntitiesOf(Domain(variable, (value,))), ENTITIES)
-    return Metric(name, columns, _share, ((ENTITIES, 1.0),), UNIT, source, meaning=meaning)
+def _rate(
+    sample: Sample,
+    name: str,
+    variable: str,
+    values: tuple[str, str],
+    members: BoolArray,
+    words: tuple[str, str],
+) -> tuple[Sample, Metric]:
+    """Return a sample that knows which entities are members, and the metric of their share of all entities.
+
+    Members have the second of two values of a variable. `words` are the source and the meaning of the metric.
+    """
+    inside = members[sample.units.group]
+    grouping = Grouping(variable, pd.Index(list(values)), np.stack([~inside, inside]) * sample.units.n)
+    columns: tuple[Column, ...] = (EntitiesOf(Domain(variable, values[1:])), ENTITIES)
+    source, meaning = words
+    metric = Metric(name, columns, _share, ((ENTITIES, 1.0),), UNIT, source, meaning=meaning)
+    return sample.with_units(sample.units.with_grouping(grouping)), metric
 
 
 def name_variation(sample: Sample, names: Any) -> tuple[Sample, Metric]:
@@ -97,13 +111,16 @@ def name_variation(sample: Sample, names: Any) -> tuple[Sample, Metric]:
     variable, codes, entity = _names(sample, names)
     pair = pd.DataFrame({"entity": entity, "name": codes}).drop_duplicates()
     several = np.bincount(pair["entity"], minlength=int(entity.max()) + 1) > 1
-    called = f"number of values of {variable.name}"
-    return _of_entities(sample, called, ["one", "several"], several), _rate(
+    return _rate(
+        sample,
         "name-variation-rate",
-        called,
-        "several",
-        f"|entities with several values of {variable.name}|/|C|",
-        "Of the entities, the share whose records have several names.",
+        f"number of values of {variable.name}",
+        ("one", "several"),
+        several,
+        (
+            f"|entities with several values of {variable.name}|/|C|",
+            "Of the entities, the share whose records have several names.",
+        ),
     )
 
 
@@ -155,13 +172,16 @@ def homonymy(sample: Sample, names: Any, prediction: Any) -> tuple[Sample, Metri
     own = pd.DataFrame({"entity": entity, "name": codes}).value_counts().reset_index(name="records")
     beyond = own["records"].to_numpy() < everywhere[own["name"]]
     shares = np.bincount(own["entity"], beyond, int(entity.max()) + 1) > 0
-    called = f"{variable.name} of other entities"
-    return _of_entities(sample, called, ["own", "shared"], shares), _rate(
+    return _rate(
+        sample,
         "homonymy-rate",
-        called,
-        "shared",
-        f"|entities that share a value of {variable.name}|/|C|",
-        "Of the entities, the share that have a name which another entity has too.",
+        f"{variable.name} of other entities",
+        ("own", "shared"),
+        shares,
+        (
+            f"|entities that share a value of {variable.name}|/|C|",
+            "Of the entities, the share that have a name which another entity has too.",
+        ),
     )
 
 
@@ -181,14 +201,3 @@ def _names(sample: Sample, names: Any) -> tuple[Variable, IntArray, IntArray]:
 
 def _name_of(names: Any) -> str:
     return str(getattr(names, "name", None) or "name")
-
-
-def _of_entities(sample: Sample, variable: str, values: list[str], member: BoolArray) -> Sample:
-    """Return the sample grouped by a variable of entities, which has the second value for members."""
-    units = sample.units
-    inside = member[units.group]
-    return sample.with_units(
-        sample.units.with_grouping(
-            Grouping(variable, pd.Index(values), np.stack([~inside, inside]) * units.n)
-        )
-    )

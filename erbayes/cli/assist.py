@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,10 +14,13 @@ from ..compare import Differing
 from ..errors import DataError, Remedy, head
 from ..files import is_database, read_columns
 from ..large import Scanned, SecondSource
+from ..metrics import Metric
+from ..sample import Sample
 from ..second import Second
 from ..units import Units
-from .inputs import CLUSTERS, Inputs, One, Part, Several, clustering_of, in_words, stem
+from .inputs import Inputs, One, Several, stem
 from .options import message, remedies
+from .predictions import CLUSTERS, Part, clustering_of, in_words
 
 COLUMNS = "name them: --record, --assist-cluster"
 REMEDIES = {
@@ -26,6 +29,19 @@ REMEDIES = {
     Remedy.LINKS: "if rows are links between records, --assist needs clusters of them",
 }
 """Remedies of errors in the files of second clusterings."""
+
+
+def in_words_of(engine: Assisted, sample: Sample, metrics: Sequence[Metric]) -> dict[str, str]:
+    """Return facts about second clusterings in words, for a page: their sizes and weights."""
+    found = engine(sample, metrics)
+    weights = (
+        f"{name}: {weight:.2f}{f' ({note})' * bool(note)}"
+        for name, weight, note in zip(found.names, found.weights.sum(axis=1), found.notes, strict=True)
+    )
+    return {
+        "second clustering": "\n".join(map(repr, engine.counted)),
+        "lambda, its weight": "\n".join(weights),
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +73,17 @@ class Assist:
         """True if the options name a second clustering."""
         return bool(self.assist) or self.assist_cluster is not None
 
+    def refuse(self, inputs: Inputs, by: str | None) -> None:
+        """Refuse options that do not go with second clusterings, before anything is read."""
+        if not self.given:
+            return
+        if by is not None:
+            raise DataError("--by takes no second clustering: leave out --assist, or --by")
+        if inputs.of_clusters:
+            raise DataError(
+                "--assist needs drawn records, and the folder has predicted clusters: leave it out"
+            )
+
     @property
     def parts(self) -> dict[str, Part]:
         """The second clusterings in files and tables, by name."""
@@ -87,9 +114,12 @@ class Assist:
     def engine(self, inputs: One, units: Units) -> Assisted:
         """Return the engine of second clusterings that a scan has counted, or that are read now."""
         if isinstance(units, Scanned):
-            return self._scanned({"": units}, {"": inputs.part})
-        prediction, shared, _ = inputs.memory
-        return self._read(inputs, {"": prediction}, {"": inputs.part}, shared)
+            engine = self._scanned({"": units}, {"": inputs.part})
+        else:
+            prediction, shared, _ = inputs.memory
+            engine = self._read(inputs, {"": prediction}, {"": inputs.part}, shared)
+        self._note_left_out(engine, inputs)
+        return engine
 
     def engine_of_several(
         self, inputs: Several, predictions: Mapping[str, Any], shared: dict[str, Any]
@@ -97,8 +127,21 @@ class Assist:
         """Return the engine of a comparison, in which second clusterings help each prediction."""
         scans = {name: units for name, units in predictions.items() if isinstance(units, Scanned)}
         if scans:
-            return self._scanned(scans, inputs.parts())
-        return self._read(inputs, predictions, inputs.parts(), shared, inputs.framed.differing)
+            engine = self._scanned(scans, inputs.parts())
+        else:
+            engine = self._read(inputs, predictions, inputs.parts(), shared, inputs.framed.differing)
+        self._note_left_out(engine, inputs)
+        return engine
+
+    def _note_left_out(self, engine: Assisted, inputs: Inputs) -> None:
+        """Print how many records of second clusterings in files are left out, since predictions lack them."""
+        framed = inputs.framed.frame is not None or inputs.framed.dates is not None
+        for name, left_out in dict.fromkeys((second.name, second.left_out) for second in engine.counted):
+            if left_out and self.assist:
+                message(
+                    f"note: {left_out:,} records of {self.parts[name].path} are not in "
+                    f"PREDICTION{' inside the frame' if framed else ''} and are left out"
+                )
 
     def _scanned(self, scans: Mapping[str, Scanned], parts: Mapping[str, Part]) -> Assisted:
         """Return the engine of second clusterings that scans have counted."""

@@ -20,6 +20,7 @@ from ..demo import demo
 from ..design import ByPredictedSize, UniformClusters, UniformRecords
 from ..diagnostics import alarms
 from ..domains import ByDomain, by_domain, compare_by_domain
+from ..engine import Engine, Jackknife, Taylor
 from ..engine.betting import AnytimeBetting, Betting
 from ..engine.closed_form import taylor
 from ..errors import DataError
@@ -37,12 +38,15 @@ from ..sampling import ONCE, REPEATED, Verdict, check, draw, worst_cases, write_
 from ..sampling.folder import refuse_folder
 from ..sampling.plans import to_plain
 from ..sampling.sheets import HAS_XLSX, write_sheet
-from .assist import Assist
+from .asked import Asked, KindName, Minima
+from .assist import Assist, in_words_of
+from .designs import DesignName
 from .domains import Domains
 from .drawing import Planned, Shown, refuse_strange_candidates
-from .inputs import Asked, DesignName, KindName, Minima, One, Predicted, Several, note_frame, note_unresolved
-from .options import app, command, files_of, message, refuse_output_over
+from .inputs import One, Several, note_frame, note_unresolved
+from .options import app, command, files_of, message, refuse_output_over, within
 from .phases import Cheap, split
+from .predictions import Predicted
 from .printing import Printing, show_labels
 
 __all__ = ["app"]
@@ -56,7 +60,8 @@ MISSING = {
 """Effect of each policy on labelled records that the prediction lacks."""
 WORST: dict[KindName, Kind] = {KindName.BETA_GAMMA: Betting(), KindName.ANYTIME: AnytimeBetting()}
 """Kinds of interval of worst cases. The first stands for the default of --interval."""
-NOT_BY = "--by takes no second clustering: leave out --assist, or estimate without --by"
+OF_REPORT: dict[str, Engine] = {"closed form": Taylor(), "jackknife": Jackknife()}
+"""Engines of a report beside that of a second clustering."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -300,10 +305,7 @@ def estimate_command(
     refuse_output_over(printing.output, helped)
     refuse_output_over(printing.output, cheap)
     metrics = asked.chosen_metrics()
-    if domains.by is not None and helped.given:
-        raise DataError(NOT_BY)
-    if inputs.of_clusters and helped.given:
-        raise DataError("--assist needs drawn records, and the folder has predicted clusters: leave it out")
+    helped.refuse(inputs, domains.by)
     if cheap.cheap is not None and (domains.by is not None or helped.given):
         raise DataError("--cheap goes with neither --by nor --assist: leave out one of them")
     cheap.refuse(inputs)
@@ -328,6 +330,7 @@ def estimate_command(
         method = "two phases" if engine is None else "assisted"
         helping = cheap.estimates(inputs, sample, metrics) if engine is None else engine(sample, metrics)
         table, warned = helping.table(inputs.level, asked.kind), helping.alarms(sample, metrics)
+        warned = warned if engine is None else engine.of_prediction(sample) + warned
     else:
         found, method = taylor(sample, metrics).apply(metrics), "taylor"
         table, warned = found.table(inputs.level, asked.kind), alarms(sample, metrics)
@@ -404,10 +407,9 @@ def compare_command(
     refuse_output_over(printing.output, inputs)
     refuse_output_over(printing.output, helped)
     metrics = asked.chosen_metrics()
-    if domains.by is not None and helped.given:
-        raise DataError(NOT_BY)
     if inputs.of_clusters:
         raise DataError(f"{inputs.labels}: {OWN}")
+    helped.refuse(inputs, domains.by)
     design = inputs.design()
     parts = inputs.parts().values()
     predictions, shared = inputs.predictions(
@@ -416,14 +418,15 @@ def compare_command(
     note_unresolved(inputs.returned)
     design = inputs.fitted(design, shared)
     engine = helped.engine_of_several(inputs, predictions, shared) if helped.given else None
-    comparison = compare(
-        predictions,
-        design=design,
-        metrics=metrics,
-        differing=inputs.framed.differing,
-        engine=engine,
-        **shared,
-    )
+    with within(inputs.drawing.in_words):
+        comparison = compare(
+            predictions,
+            design=design,
+            metrics=metrics,
+            differing=inputs.framed.differing,
+            engine=engine,
+            **shared,
+        )
     for name, sample in zip(predictions, comparison.samples, strict=True):
         if isinstance(predictions[name], Clustering):
             inputs.notice_another(name, sample.units, predictions[name])
@@ -460,6 +463,7 @@ def report_command(
     inputs: One,
     asked: Asked,
     domains: Domains,
+    helped: Assist,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "How good is this entity resolution?",
     output: Annotated[
         Path, typer.Option(help="File to write. An old one is replaced once the page is complete.")
@@ -471,22 +475,34 @@ def report_command(
     this call. Files and designs are those of erbayes estimate. Needs the extra plots:
     pip install 'erbayes[plots]'
 
+    With a second clustering, --assist FILE, its estimates come first, and those without it beside them.
+
     \b
-    Example:
+    Examples:
       erbayes report clusters.csv labels.csv --design uniform-records \\
           --metrics pairwise-precision,pairwise-recall --output report.html
+      erbayes report old.csv labels.csv --design uniform-records --assist new.csv
     """
     refuse_output_over(output, inputs)
+    refuse_output_over(output, helped)
     metrics = asked.chosen_metrics()
-    sample, read = inputs.sample(**domains.of_scan(inputs, [inputs.part]))
+    helped.refuse(inputs, domains.by)
+    sample, read = inputs.sample(
+        **domains.of_scan(inputs, [inputs.part]), **helped.of_scan(inputs, [inputs.part])
+    )
+    engine = helped.engine(inputs, sample.units) if helped.given else None
     names = {"prediction": "PREDICTION", "labels": "LABELS"}
-    about = {names.get(name, name): _identity(path) for name, path in files_of(inputs)} | {"read": read}
+    files = [*files_of(inputs), *((f"--{name}", path) for name, path in files_of(helped))]
+    about = {names.get(name, name): _identity(path) for name, path in files} | {"read": read}
     if sample.units.unmatched:
         about["--missing"] = f"{inputs.missing.value}: {MISSING[inputs.missing]}"
+    if engine is not None:
+        about |= in_words_of(engine, sample, metrics)
     page = report(
         sample if domains.by is None else _by_domain(inputs, domains, sample, metrics),
         metrics,
         level=inputs.level,
+        engines=None if engine is None else {"assisted": engine} | OF_REPORT,
         kinds=(asked.kind, EqualTailed()),
         title=title,
         about=about,

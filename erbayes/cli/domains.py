@@ -16,8 +16,9 @@ from ..errors import DataError
 from ..files import read_columns
 from ..grouping import Of
 from ..units import Units
-from .inputs import Inputs, Part, in_words
+from .inputs import Inputs
 from .options import file_option, message
+from .predictions import Part, in_words
 
 SPARE = 10_000
 """Number of other columns that a table of groups may have."""

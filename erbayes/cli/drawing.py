@@ -17,7 +17,7 @@ from ..sampling import Drawn, Plan, by_text, from_clustering, from_pairs, interl
 from ..sampling.page import CANDIDATE
 from ..sampling.plans import PLANS
 from ..sampling.source import opened
-from .inputs import keyed, numbers
+from .designs import keyed, numbers
 from .options import file_option, message
 
 PlanName = Enum("PlanName", {name.upper().replace("-", "_"): name for name in PLANS})  # type: ignore[misc]

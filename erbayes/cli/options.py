@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from ..errors import DataError, Remedy, printable
+from ..errors import DataError, NotIdentified, Remedy, printable
 from ..files import refuse_output
 
 app = typer.Typer(
@@ -29,6 +29,11 @@ REMEDIES = {
     Remedy.ORDER: f"if columns are in the other order, {COLUMNS}",
     Remedy.SCANNED_COLUMNS: COLUMNS,
     Remedy.SECOND_COLUMNS: "name both: --record, which is one name for all files, and --assist-cluster",
+    Remedy.COVER: (
+        "give these records clusters of their own in it or, if none of them is labelled, leave them out: "
+        "--frame SECOND"
+    ),
+    Remedy.LEAVE_OUT: "leave them out: --missing omit",
     Remedy.ALONE: Remedy.ALONE.value,
     Remedy.LINKS: "if rows are links between records, --edges makes clusters of them",
     Remedy.ANSWERS: (
@@ -53,6 +58,17 @@ def remedies(words: Mapping[Remedy, str]) -> Iterator[None]:
     except DataError as error:
         own = (words.get(remedy, REMEDIES[remedy]) for remedy in error.remedies)
         raise DataError("; ".join([error.what, *own])) from error
+
+
+@contextmanager
+def within(place: str) -> Iterator[None]:
+    """Name in errors inside the options and files that they are about, if `place` names some."""
+    try:
+        yield
+    except NotIdentified:
+        raise
+    except DataError as error:
+        raise DataError(f"{error.what} ({place})" if place else error.what, *error.remedies) from error
 
 
 def file_option(help: str) -> Any:

@@ -24,8 +24,10 @@ from ..phases import TwoPhase
 from ..planning import phases
 from ..sample import Sample
 from ..units import Units
-from .inputs import LABELLED, DesignName, One, clustering_of, in_words
-from .options import file_option, message, remedies
+from .designs import DesignName
+from .inputs import LABELLED, One
+from .options import file_option, message, remedies, within
+from .predictions import clustering_of, in_words
 
 ANSWERS = ("drawn", "record", "probability")
 """Columns of a machine's answers. A file without these names has them in this order, and no others."""
@@ -41,6 +43,8 @@ REMEDIES = {
     Remedy.ANSWERS: THRESHOLD,
 }
 """Remedies of errors in files of cheap labels."""
+OTHERS = 2
+"""Least number of draws that have cheap labels only."""
 DESIGNS = (DesignName.UNIFORM_RECORDS, DesignName.UNIFORM_CLUSTERS)
 """Designs that two phases can have in the shell."""
 
@@ -145,13 +149,21 @@ class Cheap:
         else:
             prediction, shared, _ = inputs.memory
             units = measure(prediction, **shared | {"labels": labels})
-        cheap = Sample(units, design)
+        with within(f"--cheap {self.cheap} --cheap-drawn {self.cheap_drawn}"):
+            cheap = Sample(units, design)
         careful, draws = (len(one.expansion.unit) for one in (sample, cheap))
         message(
             f"cheap: read {read}; {draws:,} draws ({self.cheap_drawn}), the first {min(careful, draws):,} of "
             "them with careful labels"
         )
-        return TwoPhase(cheap)(sample, metrics)
+        files = f"--drawn {inputs.drawing.drawn} --cheap-drawn {self.cheap_drawn}"
+        if draws < careful + OTHERS:
+            raise DataError(
+                f"--cheap-drawn needs the draws with careful labels and {OTHERS} or more others: it has "
+                f"{draws:,} draws, and --drawn has {careful:,} ({files})"
+            )
+        with within(files):
+            return TwoPhase(cheap)(sample, metrics)
 
 
 def split(

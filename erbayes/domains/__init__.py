@@ -9,7 +9,7 @@ units.
 Source: Särndal, Swensson and Wretman (1992), Model Assisted Survey Sampling, chapter 10.
 """
 
-from .balance import balance, out_of_balance
+from .balance import balance, domains_out_of_balance
 from .effective import degrees, effective_draws, few_draws
 from .estimates import ByDomain, by_domain, by_pair
 from .metric import in_domain
@@ -24,9 +24,9 @@ __all__ = [
     "by_pair",
     "compare_by_domain",
     "degrees",
+    "domains_out_of_balance",
     "effective_draws",
     "few_draws",
     "in_domain",
-    "out_of_balance",
     "simultaneous_level",
 ]

@@ -12,7 +12,6 @@ from ..columns import PREDICTED_LINKS, RECORDS, Domain, InDomain, Links
 from ..engine.closed_form import taylor
 from ..metrics import PER_RECORD, POSITIVE, Metric, N, Value
 from ..sample import Sample
-from ..variance import kish
 from .effective import FEWEST
 from .metric import in_domain
 
@@ -60,17 +59,19 @@ def balance(sample: Sample, domains: Sequence[Domain], links: Links = Links.SHAR
     """
     metric = Metric("links", (PREDICTED_LINKS, RECORDS, N), _scaled, PER_RECORD, POSITIVE, "N Σwy/Σw records")
     of_domains = [in_domain(metric, d, links, known=True) for d in domains]
-    fit = taylor(sample, of_domains).apply(of_domains, order=1)
+    totals = taylor(sample, of_domains)
+    fit = totals.apply(of_domains, order=1)
     columns = [InDomain(PREDICTED_LINKS, d, links) for d in domains]
+    at = [totals.names.index(column.name) for column in columns]
     known = np.array([sample.units.total(column) for column in columns])
     ratio = np.divide(fit.mean, known, out=np.full(len(known), np.nan), where=known > 0)
     with np.errstate(invalid="ignore"):  # a domain without draws
-        df = np.maximum(kish(sample.contributions(columns)) - 1, 1)
+        df = np.maximum(totals.mean[at] ** 2 / np.diagonal(totals.moment)[at] - 1, 1)
     table = {"estimate": fit.mean, "se": fit.sd, "df": df, "known": known, "ratio": ratio}
     return pd.DataFrame(table, index=pd.Index(list(map(str, domains)), name="domain"))
 
 
-def out_of_balance(
+def domains_out_of_balance(
     sample: Sample, domains: Sequence[Domain], links: Links = Links.SHARED, fewest: float = FEWEST
 ) -> list[str]:
     """Return a clause for each domain whose predicted links are far from their known number.

@@ -1,4 +1,4 @@
-"""How much the draws say about a domain: effective draws, and degrees of freedom."""
+"""Effective draws and degrees of freedom of estimates by domain."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from ..intervals import Kind, Symmetric
 from ..metrics import USUAL, Metric, Wanted, chosen
 from ..sample import Sample, need_sample
 from ..uncertain import Draws, Normal, Tabled
-from .balance import balance, out_of_balance
+from .balance import balance, domains_out_of_balance
 from .effective import FEWEST, NO_DRAW, degrees, effective_draws, few_draws
 from .metric import Place, in_domain, text
 from .shown import differences_table, intervals_table, ratios, tidy
@@ -179,7 +179,7 @@ class ByDomain(Tabled):
         return balance(self.sample, self._single, self.settings.links)
 
     def alarms(self) -> list[str]:
-        """Return an alarm for each domain that is out of balance (see `erbayes.domains.out_of_balance`).
+        """Return an alarm for each domain that is out of balance (see `domains_out_of_balance`).
 
         The list is empty if there is none, or if predicted links by domain are not known.
         """
@@ -187,7 +187,9 @@ class ByDomain(Tabled):
             return []
         return [
             f"{alarm}; do not trust intervals of this domain."
-            for alarm in out_of_balance(self.sample, self._single, self.settings.links, self.settings.fewest)
+            for alarm in domains_out_of_balance(
+                self.sample, self._single, self.settings.links, self.settings.fewest
+            )
         ]
 
     @property

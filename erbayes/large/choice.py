@@ -8,7 +8,7 @@ from ..clustering import Clustering, kind
 from ..errors import DataError, Remedy, head
 from ..frame import Dated
 from ..lookup import same_kind
-from ..tables import refuse_names
+from ..tables import INDEX, refuse_names
 from .database import Database
 from .sources import has_own_database
 
@@ -72,8 +72,11 @@ def chosen_columns(
     free = iter(unnamed)
     record, cluster = (name if name is not None else next(free, None) for name in (record, cluster))
     if record is None or cluster is None:
+        index = [c for c in columns if c in database.by_folder and INDEX.fullmatch(c)]
         raise DataError(
-            "name the record and the cluster column of the prediction"
+            "the prediction needs a column of records and one of clusters"
             + (f"; it has {head(columns, 20)}" if columns else "")
+            + (f", of which pandas wrote {head(index)} for an index without a name" if index else ""),
+            Remedy.SCANNED_COLUMNS,
         )
     return record, cluster

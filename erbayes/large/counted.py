@@ -74,6 +74,7 @@ def count_units(
     values = prediction.groups_of(labels.records.tolist(), records)
     rows_of = {v: rows for v, (rows, _) in records.items()}
     refuse_gaps(prediction, rows_of)
+    left_out = [prediction.left_out(second, rows_of) for second in prediction.seconds]
     places = [prediction.places(second, labels.records.tolist(), clusters) for second in prediction.seconds]
     prediction.database.forget(prediction.table, "r")
     known = prediction.histogram(records)
@@ -116,7 +117,15 @@ def count_units(
         joint(prediction.database, prediction.table, second, of_record, rows_of, bool(prediction.by))
         for second, of_record in zip(prediction.seconds, places, strict=True)
     ]
-    return {v: replace(own, seconds=tuple(joint[v] for joint in joints)) for v, own in units.items()}
+    return {
+        v: replace(
+            own,
+            seconds=tuple(
+                replace(joint[v], left_out=beyond[v]) for joint, beyond in zip(joints, left_out, strict=True)
+            ),
+        )
+        for v, own in units.items()
+    }
 
 
 def count_records(prediction: Prediction) -> dict[Any, tuple[int, int | None]]:

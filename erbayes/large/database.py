@@ -54,7 +54,8 @@ class Database(Protocol):
     table : str
         SQL of the table.
     by_folder : collection of str
-        Columns made of names of folders, such as year=2021. They are used only if the caller names them.
+        Columns made of names of folders, such as year=2021, and indexes without a name that pandas wrote.
+        They are used only if the caller names them.
     one_in : int
         Duplicates are looked for among one in `one_in` record ids of clusters that no label touches.
     """

@@ -179,14 +179,17 @@ def _reader(kind: str, paths: Sequence[str], partitioned: bool) -> str:
     )
 
 
-def _header(kind: str, path: Path) -> tuple[list[str], list[str]]:
-    """Names of a file's columns, and of the columns that pandas wrote last but shows first."""
+def _header(kind: str, path: Path) -> tuple[list[str], list[str], set[str]]:
+    """Return names of a file's columns, and of indexes that pandas wrote last: those with a name, and others.
+
+    Those with a name are shown first, as pandas does.
+    """
     try:
         if kind in PARQUET:
             schema = parquet.read_schema(path)
             index = (schema.pandas_metadata or {}).get("index_columns", [])
-            named = [c for c in index if isinstance(c, str) and not c.startswith("__index_level_")]
-            return schema.names, named
+            unnamed = {c for c in index if isinstance(c, str) and c.startswith("__index_level_")}
+            return schema.names, [c for c in index if isinstance(c, str) and c not in unnamed], unnamed
         packed = PACKED.get(path.suffix.lower())
         with TextIOWrapper(pa.input_stream(path, packed), "utf-8-sig", newline="") as text:
             names = next(csv.reader(text, delimiter=SEPARATORS.get(kind, ",")), [])
@@ -194,7 +197,7 @@ def _header(kind: str, path: Path) -> tuple[list[str], list[str]]:
         raise DataError(f"cannot read {path}: {legible(error)}") from error
     if not any(name.strip() for name in names):
         raise DataError(f"cannot read {path}: its first line is blank, which must name the columns")
-    return names, []
+    return names, [], set()
 
 
 class FilesTable(DuckTable):
@@ -206,7 +209,7 @@ class FilesTable(DuckTable):
     def attach(self) -> None:
         source = self.source if isinstance(self.source, Files) else Files(self.source)
         self.text = source.text
-        names: list[str] = []
+        names, unnamed = list[str](), set[str]()
         if "://" in str(source.path):
             url = str(source.path)
             kind, paths = _suffix(Path(url)), [url]
@@ -217,7 +220,7 @@ class FilesTable(DuckTable):
             partitions = _partitions(p.relative_to(source.root) for p in files)
             anywhere = _partitions(files)
             if files[0].is_file():
-                names, self.first = _header(kind, files[0])
+                names, self.first, unnamed = _header(kind, files[0])
         self.table = _reader(kind, paths, False)
         self.describe(names)
         # DuckDB also takes folders above the root for columns, which may hide columns of the files
@@ -226,6 +229,7 @@ class FilesTable(DuckTable):
             self.table = _reader(kind, paths, True)
             self.describe(names)
             self.by_folder = set(self.types) - own
+        self.by_folder = {*self.by_folder, *unnamed}
         if kind in PARQUET:
             self.parquet = _strings(paths)
 

@@ -124,8 +124,15 @@ class SecondColumn(KeyColumn):
                 f"the second clustering {name!r} has {len(columns)} columns, {head(columns, 20)}, not 2",
                 Remedy.SECOND_COLUMNS,
             )
-        cluster = wanted.cluster if wanted.cluster is not None else (free or [""])[0]
-        refuse_names([record, cluster], columns, f"the second clustering {name!r}")
+        if wanted.cluster is None and not free:
+            raise DataError(
+                f"the second clustering {name!r} needs a column of records and one of clusters; it has "
+                f"{head(columns, 20)}",
+                Remedy.SECOND_COLUMNS,
+            )
+        cluster = wanted.cluster if wanted.cluster is not None else free[0]
+        choices = dict.fromkeys([record, cluster], Remedy.SECOND_COLUMNS)
+        refuse_names([record, cluster], columns, f"the second clustering {name!r}", choices)
         table.use(record, cluster)
         kinds = database.kind(of_prediction), table.kind(record)
         if None not in kinds:
@@ -155,6 +162,8 @@ class Joint:
         Number of clusters of the second clustering that each row stands for.
     piece_of : Series
         Piece of each labelled record of the prediction, whose id is in the index.
+    left_out : int
+        Number of records of the second clustering that the prediction lacks.
     """
 
     name: str
@@ -164,6 +173,7 @@ class Joint:
     m: FloatArray
     count: FloatArray
     piece_of: pd.Series
+    left_out: int = 0
 
     @property
     def size(self) -> FloatArray:
@@ -181,8 +191,9 @@ def refuse_kept(missing: Missing) -> None:
     """
     if missing not in {Missing.ERROR, Missing.OMIT}:
         raise DataError(
-            f"assisted estimates cannot keep labelled records that the prediction lacks, as "
-            f"{missing} does: choose Missing.OMIT"
+            "estimates with the help of other clusterings cannot keep labelled records that the prediction "
+            f"lacks, as the policy {missing.value!r} does",
+            Remedy.LEAVE_OUT,
         )
 
 
@@ -385,6 +396,6 @@ def refuse_lacking(lacking: int, rows: int, name: str, examples: Any, whose: str
     if lacking:
         raise DataError(
             f"the second clustering {name!r} lacks {lacking:,} of {rows:,} records of {whose}, such as "
-            f"{head(examples)}: it must cover all of them; restrict the prediction to the records of both "
-            "with frame=, or give the others clusters of their own"
+            f"{head(examples)}, and must cover all of them",
+            Remedy.COVER,
         )

@@ -150,6 +150,26 @@ class Prediction:
                     groups[release][keys[r]] = self.groups.codes[g]
         return groups
 
+    def left_out(self, second: SecondColumn, rows: Mapping[Any, int]) -> dict[Any, int]:
+        """Return the number of records of a second clustering that each release, of some `rows`, lacks.
+
+        The second clustering has each record of the prediction once.
+
+        Raises
+        ------
+        DataError
+            Rows of a second table without a record.
+        """
+        if second.joined is None:
+            return dict.fromkeys(rows, 0)
+        ((total, records),) = self.database.rows(f"SELECT COUNT(*), COUNT(r) FROM {second.joined}")
+        if total > records:
+            raise DataError(
+                f"record ids of the second clustering {second.name!r}: {total - records:,} of {total:,} are "
+                "missing: fill them in, or leave these rows out"
+            )
+        return {v: int(records) - number for v, number in rows.items()}
+
     def places(
         self, second: SecondColumn, ids: list[Any], clusters: Mapping[Any, Mapping[int, Any]]
     ) -> dict[Any, dict[Any, tuple[Any, Any]]]:

@@ -1,0 +1,96 @@
+"""Options of what is asked: metrics, kinds of interval, least values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from ..errors import DataError, head
+from ..intervals import DEFAULT, WALD, Anytime, Kind, Symmetric
+from ..metrics import ALL, USUAL, Metric, chosen, pairwise_precision, pairwise_recall
+
+
+class KindName(Enum):
+    """Kind of interval."""
+
+    BETA_GAMMA = "beta-gamma"
+    SYMMETRIC = "symmetric"
+    WALD = "wald"
+    ANYTIME = "anytime"
+
+
+KINDS: dict[KindName, Kind] = {
+    KindName.BETA_GAMMA: DEFAULT,
+    KindName.SYMMETRIC: Symmetric(),
+    KindName.WALD: WALD,
+    KindName.ANYTIME: Anytime(),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """Options of the metrics and their kind of interval."""
+
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Names of metrics, with commas between them: see erbayes metrics. By default: "
+            f"{', '.join(m.name for m in USUAL)}."
+        ),
+    ] = None
+    every: Annotated[bool, typer.Option("--all", help="Estimate every metric, instead of --metrics.")] = False
+    interval: Annotated[
+        KindName,
+        typer.Option(
+            help="Kind of interval. symmetric: on the logit scale for shares, on the log scale for counts. "
+            "anytime: valid if labels are looked at again and again."
+        ),
+    ] = KindName.BETA_GAMMA
+
+    @property
+    def kind(self) -> Kind:
+        """Return the kind of interval that --interval names."""
+        return KINDS[self.interval]
+
+    def chosen_metrics(self) -> Sequence[Metric]:
+        """Return the metrics that the options name."""
+        if self.metrics is None:
+            return ALL if self.every else USUAL
+        if self.every:
+            raise DataError("--all names every metric and --metrics names some: leave out one of the two")
+        return chosen(name.strip() for name in self.metrics.split(","))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Minima:
+    """Options of the least values that metrics must reach."""
+
+    min_precision: Annotated[float | None, typer.Option(help="Least pairwise precision, such as 0.95.")] = (
+        None
+    )
+    min_recall: Annotated[float | None, typer.Option(help="Least pairwise recall, such as 0.8.")] = None
+    minimum: Annotated[
+        list[str] | None,
+        typer.Option("--min", metavar="METRIC=VALUE", help="Least value of any metric. Several are allowed."),
+    ] = None
+
+    def read(self) -> dict[Metric | str, float]:
+        """Return the least value of each metric."""
+        pairwise = {pairwise_precision.name: self.min_precision, pairwise_recall.name: self.min_recall}
+        named = [(name, least) for name, least in pairwise.items() if least is not None]
+        for text in self.minimum or []:
+            name, _, value = (part.strip() for part in text.partition("="))
+            try:
+                named.append((name, float(value)))
+            except ValueError as error:
+                raise DataError(f"--min {text}: write METRIC=VALUE, such as b3-recall=0.9") from error
+        if not named:
+            raise DataError("nothing to check: give --min-precision, --min-recall or --min METRIC=VALUE")
+        names = [name for name, _ in named]
+        if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+            raise DataError(f"{len(twice)} metrics have two minima, such as {head(twice)}: leave out one")
+        return dict(named)

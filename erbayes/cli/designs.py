@@ -1,0 +1,142 @@
+"""Options of the way in which the labelled units were drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import typer
+
+from ..clustering import ids
+from ..design import (
+    Design,
+    DistinctEntities,
+    KnownWeights,
+    SingleUnit,
+    Stratified,
+    UniformClusters,
+    UniformRecords,
+)
+from ..errors import DataError, head
+from ..files import read_columns
+from .options import file_option
+
+
+class DesignName(Enum):
+    """Options of the design by which the labelled units were drawn."""
+
+    UNIFORM_RECORDS = "uniform-records"
+    DISTINCT_ENTITIES = "distinct-entities"
+    UNIFORM_CLUSTERS = "uniform-clusters"
+    KNOWN_WEIGHTS = "known-weights"
+    STRATIFIED = "stratified"
+
+
+TAKES = {
+    DesignName.UNIFORM_RECORDS: ["drawn", "population"],
+    DesignName.DISTINCT_ENTITIES: ["draws", "population"],
+    DesignName.UNIFORM_CLUSTERS: ["drawn", "population"],
+    DesignName.KNOWN_WEIGHTS: ["drawn", "population", "weights"],
+    DesignName.STRATIFIED: ["strata", "populations", "single-unit"],
+}
+"""Options of each design."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """Options of the way in which the labelled units were drawn."""
+
+    design: Annotated[
+        DesignName | None,
+        typer.Option(help="How the labelled units were drawn: see erbayes estimate. Not for a folder."),
+    ] = None
+    drawn: Annotated[Path | None, file_option("File of one column: the unit of each draw, with repeats.")] = (
+        None
+    )
+    draws: Annotated[int | None, typer.Option(min=1, help="Number of records that were drawn.")] = None
+    population: Annotated[
+        int | None, typer.Option(min=1, help="Number of records or units from which draws were made.")
+    ] = None
+    weights: Annotated[Path | None, file_option("File of units and their weights.")] = None
+    strata: Annotated[Path | None, file_option("File of units and their strata.")] = None
+    populations: Annotated[Path | None, file_option("File of strata and their numbers of units.")] = None
+    single_unit: Annotated[
+        SingleUnit | None, typer.Option(help="Variance of a stratum with a single draw.")
+    ] = None
+
+    @property
+    def given(self) -> list[str]:
+        """Names of the options that have a value, without --design."""
+        names = [f.name for f in fields(self) if f.name != "design"]
+        return [name.replace("_", "-") for name in names if getattr(self, name) is not None]
+
+    @property
+    def in_words(self) -> str:
+        """Return the options that have a value, with their values; "" if there is none."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return " ".join(
+            f"--{name.replace('_', '-')} {value.value if isinstance(value, Enum) else value}"
+            for name, value in values.items()
+            if value is not None
+        )
+
+    def read(self) -> Design:
+        """Make the design, and read the files that it needs."""
+        if self.design is None:
+            raise DataError(
+                f"--design is needed, one of {', '.join(name.value for name in DesignName)}: how were the "
+                "labelled units drawn? Only a folder of erbayes draw needs no design"
+            )
+        options = TAKES[self.design]
+        if foreign := [f"--{option}" for option in self.given if option not in options]:
+            allowed = ", ".join(f"--{option}" for option in options)
+            raise DataError(
+                f"--design {self.design.value} does not take {', '.join(foreign)}; it takes {allowed}"
+            )
+        units = None if self.drawn is None else list(read_columns(self.drawn, {"unit": None}).iloc[:, 0])
+        match self.design:
+            case DesignName.UNIFORM_RECORDS:
+                return UniformRecords(units, self.population)
+            case DesignName.UNIFORM_CLUSTERS:
+                return UniformClusters(self.population, units)
+            case DesignName.DISTINCT_ENTITIES:
+                if self.draws is None:
+                    raise DataError(f"--design {self.design.value} needs --draws")
+                return DistinctEntities(self.draws, self.population)
+            case DesignName.KNOWN_WEIGHTS:
+                if self.weights is None:
+                    raise DataError(f"--design {self.design.value} needs --weights")
+                return KnownWeights(numbers(self.weights, "unit", "weight"), units, self.population)
+            case DesignName.STRATIFIED:
+                if self.strata is None or self.populations is None:
+                    raise DataError(f"--design {self.design.value} needs --strata and --populations")
+                of_strata = numbers(self.populations, "stratum", "number", whole=True)
+                sizes = {str(h): int(n) for h, n in of_strata.items()}
+                return Stratified(
+                    keyed(self.strata, "unit", "stratum"), sizes, self.single_unit or SingleUnit.ERROR
+                )
+
+
+def keyed(path: Path, key: str, value: str) -> pd.Series:
+    """Read a file of two columns as a Series of the second, indexed by the unique ids of the first."""
+    frame = read_columns(path, {key: None, value: None})
+    key, value = frame.columns
+    keys = ids(frame[key], f"{path}, column {key!r}")
+    if not keys.is_unique:
+        twice = keys[keys.duplicated()]
+        raise DataError(f"{path}: {len(twice)} ids are listed twice, such as {head(twice)}")
+    return pd.Series(ids(frame[value], f"{path}, column {value!r}"), index=keys)
+
+
+def numbers(path: Path, key: str, value: str, whole: bool = False) -> pd.Series:
+    """Read a file as `keyed` does, with numbers in the second column."""
+    text = keyed(path, key, value)
+    parsed = pd.to_numeric(text, errors="coerce")
+    wrong = parsed.isna() | (whole & (parsed % 1 != 0))
+    if wrong.any():
+        kind = "whole numbers" if whole else "numbers"
+        raise DataError(f"{path}: {wrong.sum()} of {len(wrong)} are not {kind}, such as {head(text[wrong])}")
+    return parsed.astype("int64") if whole else parsed

@@ -1,0 +1,256 @@
+"""Options of predictions, and their reading: memberships, links, databases, frames."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+
+from ..clustering import Clustering
+from ..compare import Differing
+from ..errors import DataError, Remedy, head
+from ..files import is_database, read_columns
+from ..frame import Dated
+from ..large import DatabaseTable, DuckDB, Files, Scanned, drawing, scan
+from ..large.files import unpacks
+from .options import file_option, message
+
+CLUSTERS = "{:,} records in {:,} clusters"
+
+
+LARGE = 2**28
+"""Bytes from which a file is scanned rather than read, if DuckDB is installed."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A prediction among several: its path, its table in a database, its column of clusters."""
+
+    path: Path
+    table: str | None
+    cluster: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Links:
+    """Options of a prediction that is links between records."""
+
+    edges: Annotated[
+        bool,
+        typer.Option("--edges", help="Each row of PREDICTION is a link of two records, not a membership."),
+    ] = False
+    left: Annotated[str | None, typer.Option(help="With --edges, the column of one record.")] = None
+    right: Annotated[str | None, typer.Option(help="With --edges, the column of the other record.")] = None
+    score: Annotated[str | None, typer.Option(help="With --edges, the column of scores.")] = None
+    threshold: Annotated[
+        float | None, typer.Option(help="With --score: pairs with this score or more are links.")
+    ] = None
+    records: Annotated[
+        Path | None,
+        file_option("With --edges, all records, some of which may be in no pair: ids, or a prediction."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        values = (self.left, self.right, self.score, self.threshold, self.records)
+        if not self.edges and any(value is not None for value in values):
+            raise DataError("--left, --right, --score, --threshold and --records need --edges")
+
+    def read(self, path: Path, record: str | None) -> tuple[Clustering, str]:
+        """Read a file of links as clusters, with a sentence about what was read."""
+        columns = {"left": self.left, "right": self.right} | ({"score": self.score} if self.score else {})
+        frame = read_columns(path, columns)
+        if self.score:
+            scores = pd.to_numeric(frame[self.score], errors="coerce")
+            wrong = scores.isna() & frame[self.score].notna()
+            if wrong.any():
+                raise DataError(
+                    f"{path}: {wrong.sum():,} of {len(wrong):,} scores {self.score!r} are not numbers, such "
+                    f"as {head(frame[self.score][wrong])}: keep the rows that are links, and two columns"
+                )
+            frame[self.score] = scores
+        left, right = (frame[column] for column in frame.columns[:2])
+        if left.is_unique and not left.isin(right).any():
+            message(
+                f"warning: {path} has each {left.name} once, and none of them as {right.name}: if these are "
+                "records and their clusters, leave out --edges"
+            )
+        records = (
+            None
+            if self.records is None
+            else read_columns(self.records, {"record": record}, spare=1).iloc[:, 0]
+        )
+        clustering = Clustering.from_pairs(
+            frame, score=self.score, threshold=self.threshold, records=records, what=f"pairs of {path}"
+        )
+        links = "links" if self.score is None else f"pairs, links from {self.threshold:g} on,"
+        rest = "records that are in no pair do not count, unless --records lists them"
+        if records is not None:
+            rest = f"{int((clustering.sizes == 1).sum()):,} of the records are linked to no other"
+        sizes = CLUSTERS.format(len(clustering.records), len(clustering.clusters))
+        return clustering, f"{len(frame):,} {links} of {sizes} ({in_words(frame.columns, path)}; {rest})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """Options of the way in which predictions are read."""
+
+    record: Annotated[str | None, typer.Option(help="Record column, in each file that has records.")] = None
+    links: Links
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(callback=_positive, help="Scan PREDICTION, within this memory, such as 4GB."),
+    ] = None
+
+    def scanned(self, parts: Iterable[Part], frame: Path | None = None) -> bool:
+        """True if predictions are scanned where they lie, False if they are read into memory."""
+        parts = list(parts)
+        for part in parts:
+            if part.table is None and is_database(part.path):
+                raise DataError(f"{part.path} is a DuckDB database", Remedy.DATABASE)
+        by_option = self.memory_limit is not None or any(part.table is not None for part in parts)
+        files = [*(part.path for part in parts), *([] if frame is None else [frame])]
+        if not self.links.edges:
+            return by_option or any(map(_large, files))
+        if by_option or any(file.is_dir() for file in files):
+            raise DataError("with --edges, PREDICTION and --frame are files that are read into memory")
+        return False
+
+    def source(self, part: Part) -> Any:
+        """Return the source to scan. A file that DuckDB cannot unpack is read into memory."""
+        if part.table is not None:
+            return DatabaseTable(part.path, part.table, text=True)
+        return self.source_of(part.path, {"record": self.record, "cluster": part.cluster})
+
+    def source_of(self, path: Path, columns: dict[str, str | None], spare: int = 0) -> Any:
+        """Return the source to scan in a file, of which `columns` are read if it cannot be unpacked."""
+        return Files(path, text=True) if unpacks(path) else read_columns(path, columns, spare)
+
+    def read(self, part: Part, what: str, dates: Dated | None = None) -> tuple[Any, str]:
+        """Read a prediction, with the dates that its frame needs and a sentence about what was read."""
+        if self.links.edges:
+            if dates is not None:
+                raise DataError("with --edges, a frame is --frame FILE: pairs have no dates")
+            return self.links.read(part.path, self.record)
+        columns = {"record": self.record, "cluster": part.cluster}
+        table = read_columns(part.path, columns if dates is None else columns | {"date": dates.column})
+        clustering, read = clustering_of(table, part.path, what, CLUSTERS)
+        return (clustering if dates is None else table), read
+
+    @contextmanager
+    def opened(self, part: Part, what: str = "prediction") -> Iterator[tuple[Any, str]]:
+        """Read a prediction, or open it where it lies, with a sentence about it."""
+        if not self.scanned([part]):
+            yield self.read(part, what)
+            return
+        database = DuckDB(self.memory_limit)
+        columns = {"record": self.record, "cluster": part.cluster}
+        with drawing(self.source(part), **columns, database=database) as source:
+            known = source.known
+            sizes = CLUSTERS.format(int(known.size @ known.count), int(known.count.sum()))
+            yield source, f"{sizes} ({part.path}, where it lies)"
+
+    def scan(self, part: Part, shared: dict[str, Any]) -> Scanned:
+        """Scan a prediction."""
+        database = DuckDB(self.memory_limit)
+        return scan(self.source(part), record=self.record, cluster=part.cluster, database=database, **shared)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predicted:
+    """Options of one prediction."""
+
+    prediction: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PREDICTION",
+            exists=True,
+            help="Record and predicted cluster, for all records; or pairs, with --edges.",
+        ),
+    ]
+    reading: Reading
+    cluster: Annotated[str | None, typer.Option(help="Cluster column of PREDICTION.")] = None
+    stored: Annotated[str | None, typer.Option("--table", help="Table of a DuckDB database.")] = None
+
+    @property
+    def part(self) -> Part:
+        """Return the prediction as part of the input."""
+        return Part(self.prediction, self.stored, self.cluster)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """Options of the frame: the records that existed when the labels were made."""
+
+    frame: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            help="The records that existed when the labels were made: their ids, or an older prediction.",
+        ),
+    ] = None
+    frame_column: Annotated[
+        str | None, typer.Option(help="Column of PREDICTION with dates of its records, instead of --frame.")
+    ] = None
+    frame_until: Annotated[
+        str | None, typer.Option(help="Last day (YYYY-MM-DD) or number of --frame-column in the frame.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        dated = self.frame_column is not None or self.frame_until is not None
+        if self.frame is not None and dated:
+            raise DataError("a frame is either --frame or --frame-column with --frame-until")
+        if dated and self.frame_column is None:
+            raise DataError("--frame-until needs --frame-column")
+        if self.frame is not None and is_database(self.frame):
+            raise DataError(f"--frame {self.frame} is a DuckDB database: a frame is a file or a folder")
+
+    @property
+    def dates(self) -> Dated | None:
+        """Return the frame by dates, if the options name a column of dates."""
+        until = self.frame_until
+        if self.frame_column is None:
+            return None
+        return Dated(self.frame_column, int(until) if until is not None and until.isdecimal() else until)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedFrame(Frame):
+    """Options of the frame of several predictions, which may cover different records."""
+
+    differing: Annotated[
+        Differing, typer.Option(help="What to do if predictions cover different records.")
+    ] = Differing.ERROR
+
+
+def clustering_of(table: pd.DataFrame, path: Path, what: str, sizes: str) -> tuple[Clustering, str]:
+    """Return the first two columns of a table as a clustering, with a sentence about what was read."""
+    clustering = Clustering.of(table.iloc[:, :2], what)
+    read = sizes.format(len(clustering.records), len(clustering.clusters))
+    return clustering, f"{read} ({in_words(table.columns, path)})"
+
+
+def in_words(columns: Iterable[Any], path: Path) -> str:
+    """Text that names columns and their file."""
+    return f"{', '.join(map(str, columns))} of {path}"
+
+
+def _large(prediction: Path) -> bool:
+    """True if a prediction is scanned where it lies, without an option that asks for it."""
+    return prediction.is_dir() or (
+        prediction.stat().st_size >= LARGE and unpacks(prediction) and find_spec("duckdb") is not None
+    )
+
+
+def _positive(limit: str | None) -> str | None:
+    """Refuse a limit that is not an amount of memory above 0."""
+    number = None if limit is None else re.match(r"\s*(\d+(\.\d+)?)", limit)
+    if limit is not None and (number is None or float(number[1]) == 0):
+        raise typer.BadParameter(f"{limit!r} is not an amount of memory such as 4GB")
+    return limit
