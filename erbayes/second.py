@@ -481,8 +481,8 @@ class Reference:
 
         Examples
         --------
-        >>> Reference(np.array([0.9, 0.8, 0.4]), 0.1).likely(0.75).round(3)
-        np.float64(0.75)
+        >>> round(Reference(np.array([0.9, 0.8, 0.4]), 0.1).likely(0.75), 3)
+        0.75
         """
         whole, most, predicted = self.values
         if not np.isfinite(self.values).all():
