@@ -2,6 +2,7 @@
 
     python benchmarks/assisted.py [FILE] [--others | --later | --newest | --adverse]
     python benchmarks/assisted.py [FILE] --model [--others | --later]
+    python benchmarks/assisted.py --doubts
 
 Estimates with and without the help of a second clustering, from the same samples of PatentsView's releases
 and of simulated populations. The second clusterings are good, similar, worse, of no use, the prediction
@@ -25,6 +26,9 @@ those on which it was judged, with 400 draws too. It exits 1 if the coverage of 
 with a good second clustering.
 
 With one core it takes five minutes for each group, and two for `--adverse`.
+
+With `--doubts` it counts alarms of second clusterings that seem to know the labels, in all cases, of sound ones
+and of copies of the labels. It exits 1 if a sound one is doubted.
 """
 
 import sys
@@ -38,10 +42,11 @@ import numpy as np
 import pandas as pd
 from heavy_tails import Capped, Even, Shattered
 
-from erbayes import Assisted, Sample, Second, UniformClusters, measure, taylor
+from erbayes import Assisted, Sample, Second, UniformClusters, UniformRecords, measure, taylor
 from erbayes import metrics as m
 from erbayes import simulate as sim
 from erbayes.bayes import SizeModel, fast
+from erbayes.correction import BY_CHANCE
 from erbayes.datasets import patentsview_releases
 from erbayes.engine import Taylor
 from erbayes.study import DrawClusters, DrawRecords, study
@@ -488,7 +493,36 @@ def models(cases: dict[str, Case], sizes: list[int], file: str | None) -> int:
     return int(precision.mean() < 0.93 or precision.min() < 0.9 or recall < 0.93)
 
 
+def doubts() -> int:
+    """Print how often a second clustering seems to know the labels, and return 1 if a sound one does.
+
+    A copy is the prediction in which labelled records have their true entity.
+    """
+    cases = {**chosen_on(), **set_aside(), **later_aside(), **newest(), **adverse()}
+    rows = []
+    for (name, (kind, *clusterings)), n, by_records, seed in product(
+        cases.items(), SIZES, (True, False), range(5)
+    ):
+        truth, prediction, second = (pd.Series(c) for c in clusterings)
+        rng = np.random.default_rng([seed, n])
+        drawn = rng.integers(len(truth), size=n) if by_records else rng.choice(truth.nunique(), n, False)
+        ids = truth[drawn] if by_records else pd.Series(truth.unique()[drawn])
+        labels = truth[truth.isin(ids)]
+        design = UniformRecords(draws=list(ids)) if by_records else UniformClusters()
+        sample, copy = Sample(measure(prediction, labels), design), prediction.copy()
+        copy[labels.index] = labels + prediction.max() + 1
+        for of, by in (("sound", second), ("copy", copy)):
+            changes = Second.of(prediction, labels, by).changes(sample)
+            rows.append((of, kind, name, n, type(design).__name__, changes.chance < BY_CHANCE))
+    table = pd.DataFrame(rows, columns=["of", "kind", "case", "draws", "design", "doubted"])
+    found = table.groupby(["of", "design", "draws"]).doubted.agg(["size", "sum"])
+    print(found.to_string())
+    return int(table[table.of == "sound"].doubted.any())
+
+
 if __name__ == "__main__":
+    if "--doubts" in sys.argv:
+        sys.exit(doubts())
     if "--model" in sys.argv:
         warnings.simplefilter(
             "ignore"
