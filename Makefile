@@ -10,7 +10,7 @@ SLOW := $(wildcard tests/test_bayes*.py) erbayes/bayes \
 
 .PHONY: test check house quick demo study docs links
 test: house
-	$(BIN)/python -m pytest --numprocesses=2 --dist=loadfile
+	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal
 
 # Two at a time, one on each core.
 check: .venv/test
