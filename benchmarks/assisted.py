@@ -27,8 +27,8 @@ with a good second clustering.
 
 With one core it takes five minutes for each group, and two for `--adverse`.
 
-With `--doubts` it counts alarms of second clusterings that seem to know the labels, in all cases, of sound ones
-and of copies of the labels. It exits 1 if a sound one is doubted.
+With `--doubts` it counts alarms of second clusterings that seem to know the labels, in all cases: of sound
+ones and of copies of the labels. It exits 1 if a sound one is doubted.
 """
 
 import sys
