@@ -9,8 +9,10 @@ SLOW := $(wildcard tests/test_bayes*.py) erbayes/bayes \
 	phases planning sampling scan scan_groups sensitivity study)
 
 .PHONY: test check house quick demo study docs links
+# Two tests run at a time: more threads would wait for each other.
+test: export OMP_NUM_THREADS := 1
 test: house
-	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal
+	$(BIN)/python -m pytest --numprocesses=2 --dist=loadfile
 
 # Two at a time, one on each core.
 check: .venv/test
