@@ -217,10 +217,22 @@ class Second:
     @cached_property
     def overlaps(self) -> tuple[IntArray, IntArray, FloatArray]:
         """Return labelled units and clusters with records in common, and the number of these, (o,) each."""
+        unit, cluster, common, _ = self._shared(np.ones(len(self.units.unit), dtype=bool), self.units.group)
+        return unit, cluster, common
+
+    def _shared(self, mine: BoolArray, cluster: IntArray) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
+        """Return units and clusters with records in common, their number, and a piece of each, (o,) each.
+
+        Only pieces that are `mine`, (pieces,), count. `cluster`, (pieces,), is the cluster of each piece.
+        """
         assert self.units.counted is not None  # a second clustering counts the records that it shares
-        pairs, pair = np.unique(self.units.unit * len(self.whole) + self.units.group, return_inverse=True)
-        unit, cluster = np.divmod(pairs, len(self.whole))
-        return unit, cluster, np.bincount(pair, self.units.counted)
+        at = np.flatnonzero(mine)
+        least = int(cluster.min(initial=0))  # below 0 if a scan does not know a cluster by itself
+        unit, width = self.units.unit[at], int(cluster.max(initial=0)) - least + 1
+        key = unit * width + cluster[at] - least
+        _, first, pair = np.unique(key, return_index=True, return_inverse=True)
+        common = np.bincount(pair, self.units.counted[at])
+        return unit[first], cluster[at][first], common, at[first]
 
     @cached_property
     def match(self) -> IntArray:
@@ -283,12 +295,8 @@ class Second:
         size : float array, (pieces,)
             Records of this cluster.
         """
-        unit, counted = self.units.unit[mine], self.units.counted
-        assert counted is not None  # `_labelled` has made them
-        key = np.stack([unit, cluster[mine]])
-        (unit, found), first, pair = np.unique(key, axis=1, return_index=True, return_inverse=True)
-        shared = np.bincount(pair.ravel(), counted[mine])
-        most = (2 * shared >= self.units.size[unit]) | (2 * shared >= size[mine][first])
+        unit, found, shared, piece = self._shared(mine, cluster)
+        most = (2 * shared >= self.units.size[unit]) | (2 * shared >= size[piece])
         return np.unique(found[most])
 
     def _totals(self, metrics: Sequence[Metric]) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
@@ -424,7 +432,7 @@ def _labelled(ids: pd.Index, unit: IntArray, piece: IntArray, whole: Units) -> U
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """How often a second clustering differs from the prediction, among draws and everywhere.
+    """Shares of draws and of all entities for which a second clustering differs from the prediction.
 
     Attributes
     ----------
