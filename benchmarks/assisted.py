@@ -1,6 +1,6 @@
 """Length and coverage of intervals that a second clustering assists.
 
-    python benchmarks/assisted.py [FILE] [--others | --later | --newest | --adverse]
+    python benchmarks/assisted.py [FILE] [--others | --later | --newest | --last | --adverse]
     python benchmarks/assisted.py [FILE] --model [--others | --later]
     python benchmarks/assisted.py --doubts
 
@@ -79,12 +79,12 @@ def joined(case: Case, ranks: tuple[int, int] = (0, 1)) -> Case:
     return "hidden merge", truth, prediction, np.where(second == largest[ranks[1]], largest[ranks[0]], second)
 
 
-def halved(case: Case, above: int) -> Case:
-    """Split each cluster of the second clustering with more than some records at random, in two."""
+def split(case: Case, above: int, parts: int = 2) -> Case:
+    """Split each cluster of the second clustering with more than some records at random."""
     _, truth, prediction, second = case
     large = np.bincount(second)[second] > above
-    half = np.random.default_rng(5).integers(2, size=len(second))
-    return "split giants", truth, prediction, 2 * second + large * half
+    part = np.random.default_rng(5).integers(parts, size=len(second))
+    return "split giants", truth, prediction, parts * second + large * part
 
 
 def itself(case: Case) -> Case:
@@ -187,7 +187,7 @@ def later_aside() -> dict[str, Case]:
         ),
         "2018-05-28 by 2020-12-29, second and fifth giants joined": joined(first, (1, 4)),
         "Pitman-Yor, giants joined": joined(noisy_one),
-        "2020-03-31 by 2021-12-30, over 100 records split": halved(second, 100),
+        "2020-03-31 by 2021-12-30, over 100 records split": split(second, 100),
         "2020-09-29 of 2017-10-03 by 2018-05-28": releases("similar", "20171003", "20180528", "20200929"),
         "2020-03-31 by 2019-12-31": releases("similar", "20200331", "20191231"),
         "2021-12-30 by 2018-11-27": releases("worse", "20211230", "20181127"),
@@ -221,10 +221,45 @@ def newest() -> dict[str, Case]:
         ),
         "Ewens, giants joined": joined(ewens),
         "2018-05-28 by 2021-12-30, third and sixth giants joined": joined(late, (2, 5)),
-        "2018-05-28 by 2021-12-30, over 150 records split": halved(late, 150),
-        "Ewens, over 60 records split": halved(ewens, 60),
+        "2018-05-28 by 2021-12-30, over 150 records split": split(late, 150),
+        "Ewens, over 60 records split": split(ewens, 60),
         "2018-11-27 by 2019-08-20 of 2020-09-29": releases("similar", "20181127", "20190820", "20200929"),
         "Zeta by random clusters": shuffled(zeta),
+    }
+
+
+def last() -> dict[str, Case]:
+    """Cases that were written down before the weight of pseudo-draws and the witnesses were chosen again."""
+    first = releases("good", "20181127", "20201229")
+    third = releases("good", "20200630", "20211230")
+    zeta = simulated("good", sim.Zeta(2.2, 1000), sim.Misattribution(0.1), sim.Misattribution(0.01), 71)
+    pitman = simulated(
+        "good",
+        sim.PitmanYor(1000.0, 0.3),
+        sim.Chain((sim.Splits(0.1), sim.Merges(0.1))),
+        sim.Splits(0.01),
+        72,
+    )
+    log_normal = simulated("good", sim.LogNormal(0.2, 1.3), sim.Merges(0.2), sim.Merges(0.02), 73)
+    return {
+        "2018-11-27 by 2020-12-29": first,
+        "2019-03-12 by 2021-12-30": releases("good", "20190312", "20211230"),
+        "2020-06-30 by 2021-12-30": third,
+        "Zeta, misattribution .1 by .01": zeta,
+        "Pitman-Yor, splits .1 and merges .1 by splits .01": pitman,
+        "log-normal, merges .2 by .02": log_normal,
+        "negative binomial, misattribution .2 by .02": simulated(
+            "good", sim.NegativeBinomial(3, 1), sim.Misattribution(0.2), sim.Misattribution(0.02), 74
+        ),
+        "2018-11-27 by 2020-12-29, fourth and fifth giants joined": joined(first, (3, 4)),
+        "Zeta, second and third giants joined": joined(zeta, (1, 2)),
+        "log-normal, giants joined": joined(log_normal),
+        "2020-06-30 by 2021-12-30, over 100 records split in three": split(third, 100, 3),
+        "Zeta, over 100 records split": split(zeta, 100),
+        "Pitman-Yor, over 40 records split in three": split(pitman, 40, 3),
+        "2019-10-08 by 2020-12-29 of 2022-06-30": releases("similar", "20191008", "20201229"),
+        "log-normal by random clusters": shuffled(log_normal),
+        "Pitman-Yor by itself": itself(pitman),
     }
 
 
@@ -234,11 +269,11 @@ def adverse() -> dict[str, Case]:
     old = releases("good", "20171226", "20211230")
     near = releases("good", "20201229", TRUTH)
     return {
-        "2019-08-20 by 2021-12-30, over 50 records split": halved(late, 50),
-        "2019-08-20 by 2021-12-30, over 100 records split": halved(late, 100),
-        "2019-08-20 by 2021-12-30, over 200 records split": halved(late, 200),
-        "2017-12-26 by 2021-12-30, over 100 records split": halved(old, 100),
-        "2020-12-29 by the truth, over 100 records split": halved(near, 100),
+        "2019-08-20 by 2021-12-30, over 50 records split": split(late, 50),
+        "2019-08-20 by 2021-12-30, over 100 records split": split(late, 100),
+        "2019-08-20 by 2021-12-30, over 200 records split": split(late, 200),
+        "2017-12-26 by 2021-12-30, over 100 records split": split(old, 100),
+        "2020-12-29 by the truth, over 100 records split": split(near, 100),
     }
 
 
@@ -498,7 +533,7 @@ def doubts() -> int:
 
     A copy is the prediction in which labelled records have their true entity.
     """
-    cases = {**chosen_on(), **set_aside(), **later_aside(), **newest(), **adverse()}
+    cases = {**chosen_on(), **set_aside(), **later_aside(), **newest(), **last(), **adverse()}
     rows = []
     for (name, (kind, *clusterings)), n, by_records, seed in product(
         cases.items(), SIZES, (True, False), range(5)
@@ -536,6 +571,7 @@ if __name__ == "__main__":
         "--others": set_aside,
         "--later": later_aside,
         "--newest": newest,
+        "--last": last,
         "--adverse": adverse,
     }
     cases = next((group for option, group in kinds.items() if option in sys.argv), chosen_on)
