@@ -87,6 +87,15 @@ def split(case: Case, above: int, parts: int = 2) -> Case:
     return "split giants", truth, prediction, parts * second + large * part
 
 
+def paired(case: Case, first: int, last: int) -> Case:
+    """Join clusters of the second clustering in pairs, from one rank of size to another."""
+    _, truth, prediction, second = case
+    largest, joined = np.argsort(-np.bincount(second)), second.copy()
+    for one, other in zip(largest[first:last:2], largest[first + 1 : last : 2], strict=True):
+        joined[joined == other] = one
+    return "hidden merge", truth, prediction, joined
+
+
 def itself(case: Case) -> Case:
     return "the prediction", case[1], case[2], case[2]
 
@@ -264,16 +273,23 @@ def last() -> dict[str, Case]:
 
 
 def adverse() -> dict[str, Case]:
-    """Second clusterings that are right but for their giants, all of which are split at random."""
+    """Second clusterings that are right but for their giants: all are split at random, or many joined."""
     late = releases("good", "20190820", "20211230")
     old = releases("good", "20171226", "20211230")
     near = releases("good", "20201229", TRUTH)
+    zeta = simulated("good", sim.Zeta(2.3, 800), sim.Misattribution(0.1), sim.Misattribution(0.01), 81)
     return {
         "2019-08-20 by 2021-12-30, over 50 records split": split(late, 50),
         "2019-08-20 by 2021-12-30, over 100 records split": split(late, 100),
         "2019-08-20 by 2021-12-30, over 200 records split": split(late, 200),
         "2017-12-26 by 2021-12-30, over 100 records split": split(old, 100),
         "2020-12-29 by the truth, over 100 records split": split(near, 100),
+        "2019-08-20 by 2021-12-30, over 200 records split in five": split(late, 200, 5),
+        "2017-12-26 by 2021-12-30, over 100 records split in four": split(old, 100, 4),
+        "2020-12-29 by the truth, over 100 records split in three": split(near, 100, 3),
+        "Zeta, over 50 records split in three": split(zeta, 50, 3),
+        "Zeta, ranks 5 to 20 joined in pairs": paired(zeta, 4, 20),
+        "Zeta, ranks 11 to 60 joined in pairs": paired(zeta, 10, 60),
     }
 
 

@@ -28,8 +28,11 @@ FOLDS = 5
 """Number of folds of draws. The weight of each fold comes from the others."""
 CLEAR = 0.1
 """Share of the variance that a second clustering must explain in draws that did not choose its weight."""
-MASS = 1.0
-"""Weight of each of the two pseudo-draws on which the second clustering is wholly wrong, in draws."""
+MASS = 0.5
+"""Weight of each of the two pseudo-draws on which the second clustering is wholly wrong, in draws.
+
+It is that of the default interval (see `BetaGamma`).
+"""
 TOO_MUCH = 0.1
 """Share of a second clustering out of reach from which an alarm is raised."""
 BY_CHANCE = 1e-4
@@ -53,6 +56,9 @@ class AssistedEstimates(Normal):
     between : float array, (k, 2)
         Distances from the estimate to the least and to the largest estimate that clusters out of reach allow.
         Its variance is that of a uniform value between the two, plus that of draws.
+    skew : float array, (k, 2)
+        Third moments down and up of what draws leave and of the pseudo-draw on this side, over the second
+        moment of all; 0 or more. They are large if few draws hold most of what is left. 0 without help.
     correlation : float array, (k,)
         Correlation of a draw's effect on the estimate with that on its correction; NaN without help.
     worth : float array, (k,)
@@ -68,6 +74,7 @@ class AssistedEstimates(Normal):
     seconds: tuple[str, ...]
     weights: FloatArray
     between: FloatArray
+    skew: FloatArray
     correlation: FloatArray
     worth: FloatArray
     out_of_reach: FloatArray
@@ -81,6 +88,10 @@ class AssistedEstimates(Normal):
         begins, and ends where that of the largest ends. The level of both is so much lower that the truth,
         wherever it is in the range, is held with the probability `level` (see `joint_level`).
 
+        If few draws hold most of what is left, the truth is rather on their side. Each end is further away by
+        g (1 + 2z²)/6. Here g is its `skew`, and z the normal quantile of the level (Johnson 1978, Journal of
+        the American Statistical Association 73, 536-544).
+
         Parameters
         ----------
         level, kind
@@ -89,9 +100,11 @@ class AssistedEstimates(Normal):
         kind = self.kind if kind is None else kind
         bounds = Normal.interval(self, level, kind)
         variance = np.maximum(np.diagonal(self.cov) - self.between.sum(axis=1) ** 2 / 12, 0)
-        for j in np.flatnonzero(self.between.any(axis=1)).tolist():
-            one, (down, up) = Normal.part(self, [j]), self.between[j]
-            cov, lower = variance[j : j + 1, None], joint_level(level, down + up, float(np.sqrt(variance[j])))
+        reach = self.between + self.skew * (1 + 2 * ndtri((1 + level) / 2) ** 2) / 6
+        for j in np.flatnonzero(reach.any(axis=1)).tolist():
+            one, (down, up) = Normal.part(self, [j]), reach[j]
+            cov, se = variance[j : j + 1, None], float(np.sqrt(variance[j]))
+            lower = joint_level(level, float(self.between[j].sum()), se)
             ends = (replace(one, mean=one.mean + shift, cov=cov) for shift in (-down, up))
             low, high = (interval(end, lower, kind)[0] for end in ends)
             bounds[j] = low[0], high[1]
@@ -120,6 +133,7 @@ class AssistedEstimates(Normal):
             seconds=self.seconds,
             weights=self.weights[j],
             between=self.between[j],
+            skew=self.skew[j],
             correlation=self.correlation[j],
             worth=self.worth[j],
             out_of_reach=self.out_of_reach[j],
@@ -162,7 +176,7 @@ class AssistedEstimates(Normal):
         names = ", ".join(name for name, on in zip(self.names, used, strict=True) if on)
         return [
             f"Up to {self.out_of_reach[used].max():.0%} of the second clustering is out of reach for "
-            f"{names}: fewer than three draws touch clusters as large. There the second clustering may be "
+            f"{names}: no draw touches a cluster as large. There the second clustering may be "
             "right, or the prediction. The estimate is between both cases, and the interval reaches over "
             "both. Label more draws, or draw records instead of entities."
         ]
@@ -254,6 +268,7 @@ def judge(own: Effects, helpers: Sequence[Helper], fewest: float, variance: Vari
         seconds=tuple(helper.name for helper in helpers),
         weights=np.stack([h.weights for h in helps]),
         between=np.stack([h.between for h in helps]),
+        skew=np.stack([h.skew for h in helps]),
         correlation=np.array([h.correlation for h in helps]),
         worth=np.zeros(len(helps)),
         out_of_reach=np.array([h.out_of_reach for h in helps]),
@@ -320,25 +335,42 @@ class Effects:
         """Return whether draws move metric j by more than rounding."""
         return bool(np.abs(self.linear[:, j]).max() > 1e-12 * max(abs(self.fit.mean[j]), 1.0))
 
-    def pseudo(self, j: int) -> float:
-        """Return the variance of metric j that two pseudo-draws add.
+    def pseudo(self, j: int, right: float) -> FloatArray:
+        """Return how far two pseudo-draws move metric j, down and up, (2,).
 
-        Each is of an entity like any other of the population, and moves the metric as far as any can. Let a_s
-        be the contribution of draw s to the total that the metric averages over, and w_s its weight. The
-        share of the pseudo-draw is the mean of a over entities, as a share of the total: Σwa/(Σw Σa). It is
-        1/n at least. For metrics that average over entities it is 1/n_eff, as in the rule of three for a
+        Each is of an entity like any other of the population, about which the second clustering is wholly
+        wrong: the metric is as low as any entity can make it, and as high with the second clustering as the
+        truth, or the other way round. With λ = `right` the move is λu + d, or u + λd.
+
+        Let a_s be the contribution of draw s to the total that the metric averages over, and w_s its weight.
+        The share of the pseudo-draw is the mean of a over entities, as a share of the total: Σwa/(Σw Σa). It
+        is 1/n at least. For metrics that average over entities it is 1/n_eff, as in the rule of three for a
         weighted sample (Korn and Graubard 1998).
+
+        No move is larger than `typical`.
         """
-        expansion = self.sample.expansion
+        expansion, reach = self.sample.expansion, self.fit.reach[j]
         totals = [(c, share) for c, share in self.metrics[j].size if not isinstance(c, Known)]
         n, share = len(self.effect), 0.0
         if totals:
             counted = self.sample.contributions([column for column, _ in totals])
             a = counted @ np.array([coefficient for _, coefficient in totals], dtype=float)
             share = np.sum(expansion.weight * a) / (expansion.weight.sum() * a.sum())
-        return float(
-            MASS * np.sum(self.fit.reach[j] ** 2) * max(share, 1 / n) ** 2 * expansion.variance.theta_mean
-        )
+        each = max(share, 1 / n) * np.sqrt(expansion.variance.theta_mean)
+        moves, most = (reach - right * reach[::-1]) * each, self.typical(j)
+        return np.asarray(np.clip(moves, -most, most))
+
+    def typical(self, j: int) -> float:
+        """Return how far a draw moves metric j if the second clustering tells nothing of it.
+
+        The second clustering then tells of it what would hold for another draw. Let r_s be the change without
+        draw s, and x = r_s - r_t the difference of two draws. The typical size of a difference is the root of
+        the mean of x⁴ over that of x², so that equal draws do not count. This is Σr⁴/Σr² + 3 Σr²/n, squared.
+        If every draw is right or wrong, as for exact entities, it is the move of one wholly wrong draw.
+        """
+        r = self.linear[:, j]
+        square = np.sum(r**2)
+        return float(np.sqrt(np.sum(r**4) / square + 3 * square / len(r)))
 
     def of_interval(self, j: int) -> float:
         """Return the variance that the pseudo-draws of the default interval add to metric j."""
@@ -482,7 +514,9 @@ class Help:
         λ (θ^S - θ̂^S).
     between : float array, (2,)
         Distances from the correction to the least and to the largest that clusters out of reach allow.
+    skew : float array, (2,)
     correlation, df, jack, further, out_of_reach : float
+        As in `AssistedEstimates` and `Judged`.
     left : float
         The share of the standard error that draws leave.
     note : str
@@ -494,6 +528,7 @@ class Help:
     note: str = ""
     correction: float = 0.0
     between: FloatArray = field(default_factory=lambda: np.zeros(2))
+    skew: FloatArray = field(default_factory=lambda: np.zeros(2))
     correlation: float = np.nan
     df: float = np.inf
     left: float = 1.0
@@ -531,7 +566,8 @@ def _help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float) -> Hel
     likely = [s.reference.likely(right) for s in stand_ins]
     ends = [np.abs(np.array(s.reference.range) - value) for s, value in zip(stand_ins, likely, strict=True)]
     between = np.asarray(used @ np.stack(ends))
-    pseudo = own.pseudo(j)
+    moves = own.pseudo(j, right)
+    pseudo = MASS * float(np.sum(moves**2))
     jackknifed = np.sum((np.pad(own.jack[:, j], (0, others)) - jack) ** 2)
     of_draws = max(np.sum(left**2), jackknifed)
     df = satterthwaite(of_draws, min(_degrees(left), own.fit.df[j]), pseudo)
@@ -550,6 +586,7 @@ def _help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float) -> Hel
         explained,
         correction=sum(w * (value - s.mean) for value, (w, s) in zip(likely, weighed, strict=True)),
         between=between,
+        skew=np.maximum([-1, 1] * (MASS * moves**3 - np.sum(left**3)), 0) / max(of_draws + pseudo, 1e-300),
         correlation=float(np.corrcoef(target, np.sum(shares * choosing, axis=1))[0, 1]),
         df=float(df),
         left=remaining,
@@ -636,7 +673,9 @@ def joint_level(level: float, between: float, se: float) -> float:
         c = ndtri((1 + one) / 2)
         return float(ndtr(c + between / se) - ndtr(-c) - level)
 
-    return least if excess(least) >= 0 else float(brentq(excess, least, level))
+    if excess(least) >= 0:
+        return least
+    return float(brentq(excess, least, level)) if excess(level) > 0 else level
 
 
 def satterthwaite(variance: float, df: float, known: float) -> float:
