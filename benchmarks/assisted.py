@@ -9,9 +9,9 @@ and of simulated populations. The second clusterings are good, similar, worse, o
 itself, or have faults that no sample shows. 95 % intervals of five metrics under uniform records and uniform
 clusters, 100 and 400 draws. FILE keeps finished work, so that a stopped study goes on.
 
-The guards of `erbayes.assisted` were chosen on the first group of populations and on `--adverse`. There all
-giants of a second clustering are split at random. `--others` and `--later` take groups of which some cells
-were looked at before the last change. `--newest` takes cases that were written down before it was made.
+The guards of `erbayes.assisted` were chosen on the first group of populations, `--others`, `--later`,
+`--newest` and `--adverse`. In the last of these, giants of a second clustering are split at random, or joined.
+`--last` takes cases that were written down before the last change, and run once after it.
 
 Exits 1 if a bar is missed: mean coverage of .93; coverage of .90 in each cell in which the default has it, to
 two Monte Carlo standard errors; mean interval scores over the default's of .40 where the second clustering is
@@ -19,13 +19,12 @@ good, and of 1.03 where it is of no use.
 
 With `--model` it compares fast fits of the size model with and without a second clustering, under uniform
 clusters with 100 draws, 25 samples per cell. FILE then keeps the figures. In most cases the prediction
-splits giants. `--model`,
-`--model --later` and `--model --others` take the cases on which the model was chosen. `--model --fresh` takes
+splits giants. `--model`, `--model --later` and `--model --others` take the cases on which the model was chosen. `--model --fresh` takes
 those on which it was judged, with 400 draws too. It exits 1 if the coverage of pairwise precision is below
 .90 in a cell or .93 on average over all cells, or that of pairwise recall below .93 on average over the cells
 with a good second clustering.
 
-With one core it takes five minutes for each group, and two for `--adverse`.
+With one core it takes two to five minutes for each group.
 
 With `--doubts` it counts alarms of second clusterings that seem to know the labels, in all cases: of sound
 ones and of copies of the labels. It exits 1 if a sound one is doubted.
