@@ -10,7 +10,8 @@ itself, or have faults that no sample shows. 95 % intervals of five metrics unde
 clusters, 100 and 400 draws. FILE keeps finished work, so that a stopped study goes on.
 
 The guards of `erbayes.assisted` were chosen on the first group of populations, `--others`, `--later`,
-`--newest` and `--adverse`. In the last of these, giants of a second clustering are split at random, or joined.
+`--newest` and `--adverse`. In the last of these, giants of a second clustering are split at random, or
+joined.
 `--last` takes cases that were written down before the last change, and run once after it.
 
 Exits 1 if a bar is missed: mean coverage of .93; coverage of .90 in each cell in which the default has it, to
@@ -19,10 +20,10 @@ good, and of 1.03 where it is of no use.
 
 With `--model` it compares fast fits of the size model with and without a second clustering, under uniform
 clusters with 100 draws, 25 samples per cell. FILE then keeps the figures. In most cases the prediction
-splits giants. `--model`, `--model --later` and `--model --others` take the cases on which the model was chosen. `--model --fresh` takes
-those on which it was judged, with 400 draws too. It exits 1 if the coverage of pairwise precision is below
-.90 in a cell or .93 on average over all cells, or that of pairwise recall below .93 on average over the cells
-with a good second clustering.
+splits giants. `--model`, `--model --later` and `--model --others` take the cases on which the model was
+chosen. `--model --fresh` takes those on which it was judged, with 400 draws too. It exits 1 if the coverage
+of pairwise precision is below .90 in a cell or .93 on average over all cells, or that of pairwise recall
+below .93 on average over the cells with a good second clustering.
 
 With one core it takes two to five minutes for each group.
 
