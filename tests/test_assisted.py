@@ -21,7 +21,7 @@ from erbayes import columns as u
 from erbayes import digits, engine, plots
 from erbayes import metrics as m
 from erbayes import simulate as sim
-from erbayes.correction import CLEAR, FOLDS, MASS, cross_fitted, joint_level, satterthwaite
+from erbayes.correction import CLEAR, FOLDS, MASS, Effects, cross_fitted, joint_level, satterthwaite
 from erbayes.engine.closed_form import effects
 from erbayes.report import report
 from erbayes.second import Changes, Reference
@@ -213,6 +213,18 @@ def test_a_stray_record_does_not_reach_a_giant(records, reached):
     )
 
 
+def test_a_stray_record_in_a_giant_puts_no_other_giant_in_reach():
+    sizes = [90, 80, 70, 30, 30] + [3] * 100
+    truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
+    prediction = truth.where(truth.index % 5 != 0, -1 - truth.index)
+    labels, by = truth[truth.isin([3, 4, 9])], truth.copy()
+    by[truth.index[truth == 9][0]] = 0
+    counted = second(by, prediction, labels)
+    reference = counted.reference(m.b3_recall, counted.position(eb.measure(prediction, labels)))
+    least = (91 + 80 + 70) / sum(sizes)
+    assert least <= reference.out_of_reach <= least + 3 / sum(sizes)
+
+
 def test_a_unit_reaches_clusters_with_which_it_shares_most_records_of_one_of_both():
     truth = pd.Series([0] * 10 + [1] * 34 + [2] * 5)
     by = pd.Series(["most of the unit"] * 6 + ["most of it"] * 4 + ["most of the unit"] * 34 + ["stray"] * 5)
@@ -265,6 +277,8 @@ def test_the_level_of_both_ends_holds_each_value_between_them():
         assert held.min() >= level - 1e-9
         assert held.min() == pytest.approx(level, abs=1e-9) or c < 1e-6, "and no more than that"
     assert joint_level(0.95, 1.0, 0.0) == pytest.approx(0.9)
+    for level in np.linspace(0.55, 0.99, 45):  # rounding decides on which side of the level both ends are
+        assert joint_level(level, 0.0, 1.0) == pytest.approx(level)
 
 
 def test_the_interval_reaches_from_the_least_estimate_to_the_largest():
@@ -651,6 +665,17 @@ def test_pseudo_draws_are_of_an_entity_like_any_other():
     both = zip(plain.extremes, effects(clusters, metrics).T, strict=True)
     pseudo = np.array([wholly_wrong(extremes, effect) for extremes, effect in both])
     np.testing.assert_allclose(np.diag(found.cov), pseudo + found.between.sum(axis=1) ** 2 / 12, rtol=1e-9)
+
+
+def test_pseudo_draws_move_the_help_as_far_as_it_counts():
+    clusters = eb.Sample(SAMPLE.units, eb.UniformClusters(draws=DRAWS))
+    own = Effects.of(clusters, (m.cluster_recall,))
+    ((down, up),), n = engine.Taylor()(clusters, [m.cluster_recall]).extremes, len(DRAWS)
+    for right in (0.0, 0.4):
+        moves = own.pseudo(0, right)
+        assert np.abs(moves).max() < own.typical(0)
+        np.testing.assert_allclose(moves, np.array([down - right * up, up - right * down]) / n, rtol=1e-9)
+    assert np.abs(own.pseudo(0, 1.0)).max() <= own.typical(0)
 
 
 def test_pseudo_draws_of_the_default_fade_with_what_is_left():

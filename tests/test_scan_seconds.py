@@ -661,6 +661,17 @@ def test_parts_of_predicted_giants_come_one_by_one():
     assert reference.out_of_reach == pytest.approx(90 / sum(sizes))
 
 
+def test_only_clusters_larger_than_the_reached_ones_come_one_by_one():
+    """An entity of 50 records reaches the largest of its five clusters, with all of its records."""
+    sizes = [50, 11, 9, 8, 7] + [3] * 60
+    truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
+    by = truth.where(truth != 0, -1 - truth.index % 5)
+    units = scan(truth, truth[truth == 0], seconds={"by": SecondSource(by)})
+    (found,) = eb.Second.scanned(units)
+    one_by_one = found.whole.size[np.unique(found.whole.unit[found.whole.cluster >= 0])]
+    assert sorted(one_by_one) == [10] * 5 + [11]
+
+
 def test_a_table_that_changes_is_refused():
     database = sqlite3.connect(":memory:")
     prediction, labels, _ = population(1, 90, lacking=0)
