@@ -46,9 +46,9 @@ from erbayes import Assisted, Sample, Second, UniformClusters, UniformRecords, m
 from erbayes import metrics as m
 from erbayes import simulate as sim
 from erbayes.bayes import SizeModel, fast
-from erbayes.correction import BY_CHANCE
 from erbayes.datasets import patentsview_releases
 from erbayes.engine import Taylor
+from erbayes.helped import BY_CHANCE
 from erbayes.study import DrawClusters, DrawRecords, study
 
 PLANS = {"uniform records": DrawRecords(), "uniform clusters": DrawClusters()}

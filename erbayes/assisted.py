@@ -32,11 +32,12 @@ import pandas as pd
 from .arrays import IntArray, Seed
 from .clustering import Clustering
 from .compare import Differing, need_names, on_shared_records
-from .correction import AssistedEstimates, Effects, Helper, Judged, covariance_of, judge
+from .correction import Effects, Helper, Judged, covariance_of, judge
 from .design import Design
 from .engine.closed_form import columns_of, stacked
 from .errors import Alarm, DataError, NotIdentified, head, need, number
 from .frame import framed
+from .helped import AssistedEstimates
 from .large import SecondSource, lies_elsewhere, scan
 from .measuring import Missing, measure, sampled_labels
 from .metrics import USUAL, Metric, Wanted, chosen

@@ -21,8 +21,9 @@ from erbayes import columns as u
 from erbayes import digits, engine, plots
 from erbayes import metrics as m
 from erbayes import simulate as sim
-from erbayes.correction import CLEAR, FOLDS, MASS, Effects, cross_fitted, joint_level, satterthwaite
+from erbayes.correction import CLEAR, FOLDS, MASS, Effects, cross_fitted, satterthwaite
 from erbayes.engine.closed_form import effects
+from erbayes.helped import joint_level
 from erbayes.report import report
 from erbayes.second import Changes, Reference
 from erbayes.study import DrawClusters, DrawRecords, study
