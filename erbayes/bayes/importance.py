@@ -21,8 +21,13 @@ from .priors import TAIL
 
 DF = 10.0
 """Degrees of freedom of proposals."""
-FIRST, SMALLEST = 4, 100
-"""Points of a first round are 1/`FIRST` of the draws that are asked for, and not fewer than `SMALLEST`."""
+FIRST, SMALLEST = 4, 150
+"""Points of a first round are 1/`FIRST` of the draws that are asked for, and not fewer than `SMALLEST`.
+
+A later round has the points that seem to be missing, from a quarter to all of the number before it.
+"""
+WIDER = 1.2
+"""Factor of the covariance matrix of the first proposal. It makes large weights rarer."""
 MOST = 40
 """Largest number of points of a law, in multiples of the draws that are asked for."""
 EFFECTIVE = 0.5
@@ -40,6 +45,12 @@ KHAT = 0.7
 """Pareto shapes above this make importance weights unreliable (Vehtari et al. 2024)."""
 NEGLIGIBLE = 0.01
 """Posterior probability, and Bayes factor against the best law, below which weights need not be reliable."""
+APART = 0.3
+"""Distance of the points from which a near start learns gradient and curvature, in standard deviations."""
+FLATTEST, STEEPEST = 0.2, 10.0
+"""Limits of the curvature along an axis, in that of the near start."""
+POOR = 0.1
+"""Effective draws of a first round below which a near start is dropped, as a share of its points."""
 SHRINKAGE = 3.0
 """Draws, per coordinate, that the covariance of the round before counts for when proposals adapt."""
 
@@ -153,6 +164,30 @@ class Proposal:
         return np.asarray(self._constant - (DF + len(self.centre)) / 2 * np.log1p(square / DF))
 
 
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A normal distribution near which the posterior of a law lies, if the sample is like an earlier one.
+
+    Attributes
+    ----------
+    tails : LightTails
+    centre : float array, (d,)
+        Posterior mean of u for the earlier sample.
+    cov : float array, (d, d)
+        Covariance matrix of u.
+    """
+
+    tails: LightTails
+    centre: FloatArray
+    cov: FloatArray
+
+    @cached_property
+    def axes(self) -> FloatArray:
+        """Orthogonal axes of the covariance matrix, as long as its standard deviations, (d, d)."""
+        values, vectors = np.linalg.eigh(self.cov)
+        return np.asarray(vectors * np.sqrt(values))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Approximation:
     """An approximate posterior of one part, given that there are errors.
@@ -171,6 +206,8 @@ class Approximation:
         Log marginal density of the data.
     share : float
         Posterior probability of the law, or its Bayes factor against the best law if that is larger.
+    start : Start
+        For fits of the law to like samples.
     """
 
     centre: FloatArray
@@ -178,42 +215,82 @@ class Approximation:
     thetas: FloatArray
     khat: float
     log_evidence: float
-    share: float = 1.0
+    share: float
+    start: Start
 
 
 class Adapted:
     """Adaptive multiple importance sampling of the posterior of one part (Cornuet et al. 2012).
 
-    The first round draws from Laplace's approximation. Each later round has the weighted mean and covariance
-    of all rounds before it. The weight of a point is its posterior density divided by that of the mixture of
-    all rounds' proposals.
+    The first round draws from Laplace's approximation, or from a near start. Each later round has the weighted
+    mean and covariance of all rounds before it. The weight of a point is its posterior density divided by
+    that of the mixture of all rounds' proposals.
 
     Parameters
     ----------
     part : CompiledPart
+    first : int
+        Points of the first round.
     rng : Generator
-    near : Adapted, optional
+    other : Adapted, optional
         Another law of the same part. The search of the mode starts at its mode.
+    near : Start, optional
+        Start from the same law of a like sample. There is no search of the mode, unless the first round from
+        here is poor.
     """
 
-    def __init__(self, part: CompiledPart, rng: np.random.Generator, near: Adapted | None = None) -> None:
-        self.part, self.rng = part, rng
+    def __init__(
+        self,
+        part: CompiledPart,
+        first: int,
+        rng: np.random.Generator,
+        other: Adapted | None = None,
+        near: Start | None = None,
+    ) -> None:
+        self.part, self.rng, self.log_flawless = part, rng, part.log_flawless
+        if near is not None and len(near.centre) == len(part.start):
+            self.tails = near.tails
+            self._begin(first, *self._moved(near))
+            if self.effective >= POOR * first:
+                return
         self.tails = LightTails(len(part.start), part.heavy_tails)
-        start: FloatArray = part.start if near is None else near.mode
-        self.centre, self.cov = self._laplace(start)
-        self.mode: FloatArray = self.tails.theta(self.centre[None])[0][0]
-        d = len(self.centre)
+        self._begin(first, *self._laplace(part.start if other is None else other.mode))
+
+    def _begin(self, number: int, mode: FloatArray, cov: FloatArray) -> None:
+        """Draw the first round of points, around this mode of u."""
+        self.mode: FloatArray = self.tails.theta(mode[None])[0][0]
+        self.curvature, self.centre, self.cov = cov, mode, WIDER * cov
         self.proposals: list[tuple[Proposal, float]] = []
-        self.points, self.thetas = np.empty((0, d)), np.empty((0, d))
+        self.points, self.thetas = np.empty((0, len(mode))), np.empty((0, len(mode)))
         self.densities, self.mixture, self.own = np.empty(0), np.empty(0), np.empty(0)
-        self.effective, self.log_flawless = 0.0, part.log_flawless
         self._smoothed: tuple[FloatArray, float] = (np.empty(0), np.inf)
+        self.round(number)
 
     def _log_densities(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return θ at each point, and the log density of the point."""
         thetas, log_jacobian = self.tails.theta(points)
         log_density = self.part.log_densities(thetas) + log_jacobian
         return thetas, np.where(np.isfinite(log_density), log_density, -np.inf)
+
+    def _minus(self, points: FloatArray) -> FloatArray:
+        """Return minus the log density of each point, (K,)."""
+        return -np.maximum(self._log_densities(points)[1], -1e10)
+
+    def _moved(self, near: Start) -> tuple[FloatArray, FloatArray]:
+        """Return mode and inverse curvature of the log density, by two Newton steps from a near start.
+
+        The axes are those of the near start. Steps and curvature are found along each of them.
+        """
+        point, axes, d = near.centre, near.axes, len(near.centre)
+        cross = APART * np.vstack([np.zeros(d), np.eye(d), -np.eye(d)])
+        for _ in range(2):
+            f = self._minus(point + cross @ axes.T)
+            above, below = f[1 : d + 1], f[d + 1 :]
+            curvature = ((above + below - 2 * f[0]) / APART**2).clip(FLATTEST, STEEPEST)
+            step = axes @ ((below - above) / (2 * APART * curvature))
+            steps = point + np.array([[1.0], [0.5], [0.0]]) * step
+            point, axes = steps[np.argmin(self._minus(steps))], axes / np.sqrt(curvature)
+        return point, axes @ axes.T
 
     def _laplace(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mode and inverse curvature of the log density, by a search and a Newton step.
@@ -224,25 +301,22 @@ class Adapted:
         d, h = len(point), 1e-3
         one, (i, j) = np.eye(d), np.triu_indices(d)
 
-        def minus(points: FloatArray) -> FloatArray:
-            return -np.maximum(self._log_densities(points)[1], -1e10)
-
         def rise(point: FloatArray) -> tuple[float, FloatArray]:
-            f = minus(point + 1e-6 * np.vstack([0 * point, one]))
+            f = self._minus(point + 1e-6 * np.vstack([0 * point, one]))
             return f[0], (f[1:] - f[0]) / 1e-6
 
         point = minimize(rise, point, jac=True, method="L-BFGS-B", options={"ftol": 1e-4}).x
         theta, _ = self.tails.theta(point[None])
         self.tails = self.tails.near(theta[0])
         (point,) = self.tails.u(theta)
-        f = minus(point + h * np.vstack([0 * point, one, one[i] + one[j]]))
+        f = self._minus(point + h * np.vstack([0 * point, one, one[i] + one[j]]))
         H = np.empty((d, d))
         H[i, j] = H[j, i] = (f[d + 1 :] - f[1:][i] - f[1:][j] + f[0]) / h**2
         gradient = (f[1 : d + 1] - f[0]) / h - h / 2 * np.diag(H)
         values, vectors = np.linalg.eigh(H)
         cov = (vectors / np.maximum(values, 0.05)) @ vectors.T
         steps = point - np.array([[1.0], [0.5], [0.0]]) * (cov @ gradient)
-        return steps[np.argmin(minus(steps))], cov
+        return steps[np.argmin(self._minus(steps))], cov
 
     def round(self, number: int) -> None:
         """Draw a further round of points, and adapt the next proposal to all points."""
@@ -299,11 +373,16 @@ class Adapted:
         slope = (self.tails.theta(self.centre + one)[0] - self.tails.theta(self.centre - one)[0]) / 2e-5
         centre, cov = moments(w, self.thetas, slope.T @ self.cov @ slope)
         thetas = self.thetas[resampled(w, draws, self.rng)]
-        return Approximation(centre, np.linalg.cholesky(cov), thetas, khat, self.log_marginal, share)
+        start = Start(self.tails, self.centre, self.curvature)
+        return Approximation(centre, np.linalg.cholesky(cov), thetas, khat, self.log_marginal, share, start)
 
 
 def approximated(
-    laws: Sequence[CompiledPart], draws: int, rng: np.random.Generator, prior: Sequence[float] = (1.0,)
+    laws: Sequence[CompiledPart],
+    draws: int,
+    rng: np.random.Generator,
+    prior: Sequence[float] = (1.0,),
+    near: Sequence[Start | None] = (),
 ) -> list[Approximation]:
     """Approximate the posteriors of the laws of one part by adaptive multiple importance sampling.
 
@@ -318,29 +397,35 @@ def approximated(
     rng : Generator
     prior : sequence of float
         Prior weight of each law.
+    near : sequence of Start or None
+        Near start of each law, if there are any.
 
     Returns
     -------
     list of Approximation, one per law
     """
     adapted: list[Adapted] = []
-    for law in laws:
+    first = max(draws // FIRST, SMALLEST)
+    for law, start in zip(laws, near or [None] * len(laws), strict=True):
         alike = (a for a in adapted if a.part.program is law.program)
-        adapted.append(Adapted(law, rng, next(alike, None)))
-    waiting, first = adapted, max(draws // FIRST, SMALLEST)
-    while waiting:
-        for one in waiting:
-            one.round(max(first, len(one.points) // 4))
+        adapted.append(Adapted(law, first, rng, next(alike, None), start))
+    while True:
         evidence = np.array([law.log_evidence for law in adapted])
         log_joint = np.log(prior) + evidence
         probability = np.exp(log_joint - np.logaddexp.reduce(log_joint))
         share = np.maximum(probability, np.exp(evidence - evidence.max()))
+        enough = EFFECTIVE * draws * np.maximum(probability, UNLIKELY)
         waiting = [
-            one
-            for one, p, s in zip(adapted, probability, share, strict=True)
-            if len(one.points) < MOST * draws and one.unfinished(EFFECTIVE * draws * max(p, UNLIKELY), s)
+            (one, wanted)
+            for one, wanted, s in zip(adapted, enough, share, strict=True)
+            if len(one.points) < MOST * draws and one.unfinished(wanted, s)
         ]
-    return [one.approximation(draws, s) for one, s in zip(adapted, share, strict=True)]
+        if not waiting:
+            return [one.approximation(draws, s) for one, s in zip(adapted, share, strict=True)]
+        for one, wanted in waiting:
+            number = len(one.points)
+            missing = number * (wanted / one.effective - 1)
+            one.round(int(np.clip(missing, number // 4, number)))
 
 
 def moments(w: FloatArray, points: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:
