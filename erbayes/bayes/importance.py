@@ -19,15 +19,17 @@ from ..arrays import FloatArray, IntArray
 from .parts import CompiledPart
 from .priors import TAIL
 
-DF = 10.0
+DF = 20.0
 """Degrees of freedom of proposals."""
 FIRST, SMALLEST = 4, 150
 """Points of a first round are 1/`FIRST` of the draws that are asked for, and not fewer than `SMALLEST`.
 
-A later round has the points that seem to be missing, from a quarter to all of the number before it.
+A later round has `MISSING` times the points that seem to be missing, from a tenth to all of the number before.
 """
-WIDER = 1.2
-"""Factor of the covariance matrix of the first proposal. It makes large weights rarer."""
+MISSING = 0.8
+"""Points of a later round, as a share of those that seem to be missing. Proposals become better meanwhile."""
+WIDER = 1.3
+"""Factor of the covariance matrix of proposals. It makes large weights rarer, and log evidence more exact."""
 MOST = 40
 """Largest number of points of a law, in multiples of the draws that are asked for."""
 EFFECTIVE = 0.5
@@ -114,7 +116,7 @@ class LightTails:
     def theta(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return θ at each u, (K, d), and the log Jacobian of dθ/du, (K,)."""
         location, scale = self._location_and_scale
-        square = np.clip(u**2 @ self._member / TAIL, TINY, FARTHEST)
+        square = (u**2 @ self._member / TAIL).clip(TINY, FARTHEST)
         stretch = np.sqrt(np.expm1(square) / square)
         log_jacobian = square.sum(axis=1) + np.log(stretch) @ (self._member.sum(axis=0) - 2)
         return location + scale * self._stretched(u, stretch), log_jacobian + np.log(scale).sum()
@@ -188,35 +190,57 @@ class Start:
         return np.asarray(vectors * np.sqrt(values))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Approximation:
     """An approximate posterior of one part, given that there are errors.
 
     Attributes
     ----------
-    centre : float array, (d,)
-        Posterior mean of θ.
-    root : float array, (d, d)
-        Lower triangular root of the covariance matrix.
+    adapted : Adapted
+        All points.
     thetas : float array, (K, d)
         Posterior draws.
-    khat : float
-        Pareto shape of their weights.
-    log_evidence : float
-        Log marginal density of the data.
     share : float
         Posterior probability of the law, or its Bayes factor against the best law if that is larger.
-    start : Start
-        For fits of the law to like samples.
     """
 
-    centre: FloatArray
-    root: FloatArray
+    adapted: Adapted
     thetas: FloatArray
-    khat: float
-    log_evidence: float
     share: float
-    start: Start
+
+    @property
+    def khat(self) -> float:
+        """Pareto shape of the weights of the points."""
+        return self.adapted.smoothed[1]
+
+    @property
+    def log_evidence(self) -> float:
+        """Log marginal density of the data."""
+        return self.adapted.log_marginal
+
+    @property
+    def start(self) -> Start:
+        """Start of fits of the law to like samples."""
+        adapted = self.adapted
+        return Start(adapted.tails, adapted.centre, adapted.curvature)
+
+    @cached_property
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Posterior mean and covariance matrix of θ."""
+        adapted = self.adapted
+        centre, one = adapted.centre, 1e-5 * np.eye(len(adapted.centre))
+        slope = (adapted.tails.theta(centre + one)[0] - adapted.tails.theta(centre - one)[0]) / 2e-5
+        return moments(adapted.smoothed[0], adapted.thetas, slope.T @ adapted.cov @ slope)
+
+    @property
+    def centre(self) -> FloatArray:
+        """Posterior mean of θ, (d,)."""
+        return self.moments[0]
+
+    @cached_property
+    def root(self) -> FloatArray:
+        """Lower triangular root of the covariance matrix of θ, (d, d)."""
+        return np.asarray(np.linalg.cholesky(self.moments[1]))
 
 
 class Adapted:
@@ -259,7 +283,7 @@ class Adapted:
     def _begin(self, number: int, mode: FloatArray, cov: FloatArray) -> None:
         """Draw the first round of points, around this mode of u."""
         self.mode: FloatArray = self.tails.theta(mode[None])[0][0]
-        self.curvature, self.centre, self.cov = cov, mode, WIDER * cov
+        self.curvature, self.centre, self.cov = cov, mode, cov
         self.proposals: list[tuple[Proposal, float]] = []
         self.points, self.thetas = np.empty((0, len(mode))), np.empty((0, len(mode)))
         self.densities, self.mixture, self.own = np.empty(0), np.empty(0), np.empty(0)
@@ -320,7 +344,7 @@ class Adapted:
 
     def round(self, number: int) -> None:
         """Draw a further round of points, and adapt the next proposal to all points."""
-        proposal = Proposal(self.centre, np.linalg.cholesky(self.cov))
+        proposal = Proposal(self.centre, np.linalg.cholesky(WIDER * self.cov))
         self.proposals.append((proposal, np.log(number)))
         new = proposal.draws(number, self.rng)
         thetas, densities = self._log_densities(new)
@@ -368,13 +392,7 @@ class Adapted:
 
     def approximation(self, draws: int, share: float) -> Approximation:
         """Return the posterior, with `draws` draws, of a law with this share."""
-        w, khat = self.smoothed
-        one = 1e-5 * np.eye(len(self.centre))
-        slope = (self.tails.theta(self.centre + one)[0] - self.tails.theta(self.centre - one)[0]) / 2e-5
-        centre, cov = moments(w, self.thetas, slope.T @ self.cov @ slope)
-        thetas = self.thetas[resampled(w, draws, self.rng)]
-        start = Start(self.tails, self.centre, self.curvature)
-        return Approximation(centre, np.linalg.cholesky(cov), thetas, khat, self.log_marginal, share, start)
+        return Approximation(self, self.thetas[resampled(self.smoothed[0], draws, self.rng)], share)
 
 
 def approximated(
@@ -424,8 +442,8 @@ def approximated(
             return [one.approximation(draws, s) for one, s in zip(adapted, share, strict=True)]
         for one, wanted in waiting:
             number = len(one.points)
-            missing = number * (wanted / one.effective - 1)
-            one.round(int(np.clip(missing, number // 4, number)))
+            missing = MISSING * number * (wanted / one.effective - 1)
+            one.round(int(np.clip(missing, number // 10, number)))
 
 
 def moments(w: FloatArray, points: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:
