@@ -499,9 +499,7 @@ def _run(
     return runs
 
 
-def _prepared(
-    estimator: Estimator, sample: Sample, cell: _Cell, rng: np.random.Generator
-) -> Estimator:
+def _prepared(estimator: Estimator, sample: Sample, cell: _Cell, rng: np.random.Generator) -> Estimator:
     """Return the estimator for samples like the first of a block, if its engine can prepare for them."""
     if not isinstance(estimator.engine, Preparing):
         return estimator

@@ -72,9 +72,7 @@ class Modelled:
         """Return the engine for samples like this one: its searches start at the fits of this sample."""
         return replace(self, near=self._fits(sample, metrics, generator(rng)))
 
-    def _fits(
-        self, sample: Sample, metrics: Sequence[Metric], rng: np.random.Generator
-    ) -> dict[Place, Fit]:
+    def _fits(self, sample: Sample, metrics: Sequence[Metric], rng: np.random.Generator) -> dict[Place, Fit]:
         """Return the fits that metrics need."""
         return {place: self._fit(sample, place, rng) for place in dict.fromkeys(_places(metrics))}
 

@@ -72,8 +72,8 @@ def fast(
     Raises
     ------
     DataError
-        Too few draws, both rng and random_seed, `near` of another model, or a part that breaks its contract (see
-        `erbayes.bayes.contract`).
+        Too few draws, both rng and random_seed, a fit of other laws as `near`, or a part that breaks its
+        contract (see `erbayes.bayes.contract`).
     NotIdentified
         Units, a design, a prediction or a domain that a size model cannot use (see `Evidence.of`).
 
@@ -218,7 +218,8 @@ def _fitted(
 def need_same_laws(near: Fit, model: SizeModel) -> None:
     """Raise DataError unless an earlier fit has the places and laws of a model."""
     need(near, Fit, "near is an earlier fit of the same model, as fast(sample) returns it")
-    ours, theirs = ({p: [*laws(part).laws] for p, part in m.tied.items()} for m in (model, near.model))
+    ours = {place: [*laws(part).laws] for place, part in model.tied.items()}
+    theirs = {place: [*of_laws] for place, of_laws in near.parts.items()}
     if ours != theirs:
         raise DataError(f"near has the laws {theirs}, and the model {ours}: near must be a fit of this model")
 

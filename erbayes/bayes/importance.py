@@ -24,7 +24,8 @@ DF = 20.0
 FIRST, SMALLEST = 4, 150
 """Points of a first round are 1/`FIRST` of the draws that are asked for, and not fewer than `SMALLEST`.
 
-A later round has `MISSING` times the points that seem to be missing, from a tenth to all of the number before.
+A later round has `MISSING` of the points that seem to be missing, from a tenth to all of the number before.
+It has a quarter of this number if none are missing, but weights are unreliable.
 """
 MISSING = 0.8
 """Points of a later round, as a share of those that seem to be missing. Proposals become better meanwhile."""
@@ -246,9 +247,9 @@ class Approximation:
 class Adapted:
     """Adaptive multiple importance sampling of the posterior of one part (Cornuet et al. 2012).
 
-    The first round draws from Laplace's approximation, or from a near start. Each later round has the weighted
-    mean and covariance of all rounds before it. The weight of a point is its posterior density divided by
-    that of the mixture of all rounds' proposals.
+    The first round draws from Laplace's approximation, or from a near start. Each later round has the
+    weighted mean and covariance of all rounds before it. The weight of a point is its posterior density
+    divided by that of the mixture of all rounds' proposals.
 
     Parameters
     ----------
@@ -442,8 +443,8 @@ def approximated(
             return [one.approximation(draws, s) for one, s in zip(adapted, share, strict=True)]
         for one, wanted in waiting:
             number = len(one.points)
-            missing = MISSING * number * (wanted / one.effective - 1)
-            one.round(int(np.clip(missing, number // 10, number)))
+            missing = MISSING * (wanted / one.effective - 1) if one.effective < wanted else 0.25
+            one.round(min(int(number * np.clip(missing, 0.1, 1.0)), MOST * draws - number))
 
 
 def moments(w: FloatArray, points: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -53,7 +53,7 @@ class Sampler(Protocol):
     ) -> list[dict[str, Drawn]]:
         """Return posterior draws of each law of each part. Laws are objects of `CompiledPart`.
 
-        `near` are draws of the same laws for a like sample. Approximations start from these.
+        `near` are draws of the same laws for a like sample, from which a sampler may start.
         """
         ...
 
@@ -272,20 +272,12 @@ class NUTS:
     def __call__(
         self, parts: Sequence[OneOf], rng: np.random.Generator, near: Sequence[Mapping[str, Drawn]] = ()
     ) -> list[dict[str, Drawn]]:
-        return [
-            self._of_laws(part, rng, of_part)
-            for part, of_part in zip(parts, starts(parts, near), strict=True)
-        ]
+        return [self._of_laws(part, rng) for part in parts]
 
-    def _of_laws(
-        self, part: OneOf, rng: np.random.Generator, near: Sequence[Start | None]
-    ) -> dict[str, Drawn]:
+    def _of_laws(self, part: OneOf, rng: np.random.Generator) -> dict[str, Drawn]:
         """Draw each law of a part. Chains of a law have problems in proportion to its probability."""
         draws, laws = {}, [*part.laws.values()]
-        pilots = [
-            approximated([law], PILOT_DRAWS, rng, near=[start])[0]
-            for law, start in zip(laws, near, strict=True)
-        ]
+        pilots = [approximated([law], PILOT_DRAWS, rng)[0] for law in laws]
         evidence = [
             np.logaddexp(p.log_evidence, law.log_flawless) for law, p in zip(laws, pilots, strict=True)
         ]

@@ -41,6 +41,7 @@ __all__ = [
     "OnDistinct",
     "P_naive",
     "Paired",
+    "Preparing",
     "PseudoDraws",
     "R_naive",
     "RaoWu",
