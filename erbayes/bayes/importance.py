@@ -50,8 +50,14 @@ NEGLIGIBLE = 0.01
 """Posterior probability, and Bayes factor against the best law, below which weights need not be reliable."""
 APART = 0.3
 """Distance of the points from which a near start learns gradient and curvature, in standard deviations."""
-FLATTEST, STEEPEST = 0.2, 10.0
-"""Limits of the curvature along an axis, in that of the near start."""
+FLATTEST, STEEPEST = 0.2, 2.0
+"""Limits of the curvature along an axis, at each step, in that before. Too narrow a proposal would miss mass."""
+STEPS = 3
+"""Newton steps from a near start."""
+FAR = 2.0
+"""Longest step along an axis, in standard deviations of the near start."""
+LENGTHS = np.array([1.0, 0.5, 0.2, 0.0])
+"""Lengths of a Newton step of which the best is chosen."""
 POOR = 0.1
 """Effective draws of a first round below which a near start is dropped, as a share of its points."""
 SHRINKAGE = 3.0
@@ -174,6 +180,7 @@ class Start:
     Attributes
     ----------
     tails : LightTails
+        Coordinates u for the earlier sample.
     centre : float array, (d,)
         Posterior mean of u for the earlier sample.
     cov : float array, (d, d)
@@ -302,18 +309,18 @@ class Adapted:
         return -np.maximum(self._log_densities(points)[1], -1e10)
 
     def _moved(self, near: Start) -> tuple[FloatArray, FloatArray]:
-        """Return mode and inverse curvature of the log density, by two Newton steps from a near start.
+        """Return mode and inverse curvature of the log density, by Newton steps from a near start.
 
         The axes are those of the near start. Steps and curvature are found along each of them.
         """
         point, axes, d = near.centre, near.axes, len(near.centre)
         cross = APART * np.vstack([np.zeros(d), np.eye(d), -np.eye(d)])
-        for _ in range(2):
+        for _ in range(STEPS):
             f = self._minus(point + cross @ axes.T)
             above, below = f[1 : d + 1], f[d + 1 :]
-            curvature = ((above + below - 2 * f[0]) / APART**2).clip(FLATTEST, STEEPEST)
-            step = axes @ ((below - above) / (2 * APART * curvature))
-            steps = point + np.array([[1.0], [0.5], [0.0]]) * step
+            curvature = (np.abs(above + below - 2 * f[0]) / APART**2).clip(FLATTEST, STEEPEST)
+            step = ((below - above) / (2 * APART * curvature)).clip(-FAR, FAR)
+            steps = point + LENGTHS[:, None] * (axes @ step)
             point, axes = steps[np.argmin(self._minus(steps))], axes / np.sqrt(curvature)
         return point, axes @ axes.T
 
@@ -340,7 +347,7 @@ class Adapted:
         gradient = (f[1 : d + 1] - f[0]) / h - h / 2 * np.diag(H)
         values, vectors = np.linalg.eigh(H)
         cov = (vectors / np.maximum(values, 0.05)) @ vectors.T
-        steps = point - np.array([[1.0], [0.5], [0.0]]) * (cov @ gradient)
+        steps = point - LENGTHS[:, None] * (cov @ gradient)
         return steps[np.argmin(self._minus(steps))], cov
 
     def round(self, number: int) -> None:
