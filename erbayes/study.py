@@ -290,9 +290,10 @@ def study(
 ) -> Study:
     """Draw samples from known populations repeatedly, and compare every estimator with the truth.
 
-    All estimators receive the same samples. Each cell (population, plan, size) has its own stream of random
-    numbers, derived from `seed` and the names. Results therefore do not depend on the number of workers, or
-    on the other cells and estimators.
+    All estimators receive the same samples. An engine with a method `like` is prepared for them by the first
+    sample of each block of 250 repetitions (see `engine.Preparing`). Each cell (population, plan, size) has
+    its own stream of random numbers, derived from `seed` and the names. Results therefore do not depend on
+    the number of workers, or on the other cells and estimators.
 
     Parameters
     ----------

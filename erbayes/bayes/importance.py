@@ -51,7 +51,7 @@ NEGLIGIBLE = 0.01
 APART = 0.3
 """Distance of the points from which a near start learns gradient and curvature, in standard deviations."""
 FLATTEST, STEEPEST = 0.2, 2.0
-"""Limits of the curvature along an axis, at each step, in that before. Too narrow a proposal would miss mass."""
+"""Limits of the curvature along an axis, in that of the step before. A proposal must not be too narrow."""
 STEPS = 3
 """Newton steps from a near start."""
 FAR = 2.0
