@@ -126,10 +126,10 @@ def test_a_start_of_another_dimension_is_not_used(searches):
 
 
 def test_points_of_a_law_are_limited():
-    """The density is a spike on a plateau, so that weights never become reliable."""
-    law = part(lambda x: np.logaddexp(-(x**2).sum(1) / 2, 8 - 1e4 * ((x - 3) ** 2).sum(1)), 4)
+    """The density has far heavier tails than proposals, so that weights never become reliable."""
+    law = part(lambda x: -2.1 * np.log1p((x**2).sum(1)), 4)
     (found,) = approximated([law], 50, np.random.default_rng(1))
-    assert 150 <= len(found.adapted.points) <= MOST * 50
+    assert len(found.adapted.points) == MOST * 50 and found.khat > 0.7
 
 
 class Learns:
