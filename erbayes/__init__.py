@@ -5,7 +5,6 @@ from .assisted import Assisted, assisted
 from .calibration import ByGroup, Calibrated, linear, links_by_size, links_out_of_reach, raking
 from .clustering import Clustering
 from .compare import Comparison, Differing, compare
-from .correction import AssistedEstimates
 from .design import (
     ByPredictedSize,
     BySize,
@@ -31,6 +30,7 @@ from .engine import P_naive, R_naive, jackknife, naive, taylor
 from .errors import Alarm, DataError, NotIdentified
 from .estimate import estimate
 from .frame import Dated, links_inside
+from .helped import AssistedEstimates
 from .intervals import (
     WALD,
     Anytime,

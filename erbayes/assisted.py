@@ -32,11 +32,12 @@ import pandas as pd
 from .arrays import IntArray, Seed
 from .clustering import Clustering
 from .compare import Differing, need_names, on_shared_records
-from .correction import AssistedEstimates, Effects, Helper, Judged, covariance_of, judge
+from .correction import Effects, Helper, Judged, covariance_of, judge
 from .design import Design
 from .engine.closed_form import columns_of, stacked
 from .errors import Alarm, DataError, NotIdentified, head, need, number
 from .frame import framed
+from .helped import AssistedEstimates
 from .large import SecondSource, lies_elsewhere, scan
 from .measuring import Missing, measure, sampled_labels
 from .metrics import USUAL, Metric, Wanted, chosen
@@ -79,10 +80,11 @@ class Assisted:
       again explains more than a tenth of what is left.
     - The variance is that of the design for d - λe, or that of the jackknife if it is larger. Its degrees of
       freedom follow from the kurtosis κ of d - λe: 2n/(κ - 1), and at most those of the default.
-    - Two pseudo-draws stand for errors of the second clustering that no draw has shown. Each moves the metric
-      as far as any entity can, with the weight of an entity like any other: 1/n if weights are equal, and
-      1/n_eff for metrics over entities (see `erbayes.correction.Effects.pseudo`). Their variance is known,
-      and adds degrees of freedom (see `erbayes.correction.satterthwaite`).
+    - Two pseudo-draws stand for errors of the second clustering that no draw has shown. Each is of an entity
+      like any other, about which it is wholly wrong (see `erbayes.correction.Effects.pseudo`). Their variance
+      is known, and adds degrees of freedom (see `erbayes.correction.satterthwaite`).
+    - If few draws hold most of what is left, the end on their side is further away, since few of all errors
+      are drawn (see `AssistedEstimates.interval`). Pseudo-draws count here too.
     - The second clustering may be right about its clusters out of reach (see `Second.reference`), or the
       prediction may be. The interval reaches over both answers (see `AssistedEstimates.interval`). The
       estimate takes the second clustering to be right at the rate λ (see `Reference.likely`).

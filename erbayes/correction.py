@@ -7,18 +7,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
-import pandas as pd
-from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import stdtrit
 
 from .arrays import FloatArray, IntArray
 from .columns import Known
-from .diagnostics import alarms, out_of_balance
 from .engine.closed_form import columns_of, taylor
 from .engine.jackknife import scaled_changes
 from .errors import NotIdentified
-from .intervals import DEFAULT, Kind, interval
-from .metrics import Metric, Wanted, chosen
+from .helped import AssistedEstimates
+from .intervals import DEFAULT
+from .metrics import Metric
 from .sample import Sample
 from .second import Changes, Reference
 from .uncertain import Normal
@@ -28,155 +26,13 @@ FOLDS = 5
 """Number of folds of draws. The weight of each fold comes from the others."""
 CLEAR = 0.1
 """Share of the variance that a second clustering must explain in draws that did not choose its weight."""
-MASS = 1.0
-"""Weight of each of the two pseudo-draws on which the second clustering is wholly wrong, in draws."""
-TOO_MUCH = 0.1
-"""Share of a second clustering out of reach from which an alarm is raised."""
-BY_CHANCE = 1e-4
-"""Probability that draws differ as much from all by chance, below which a second clustering is doubted."""
+MASS = 0.5
+"""Weight of each of the two pseudo-draws on which the second clustering is wholly wrong, in draws.
+
+It is that of the default interval (see `BetaGamma`).
+"""
 FEWEST_DRAWS = 10
 """Number of draws below which no weight is estimated."""
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class AssistedEstimates(Normal):
-    """Estimates of metrics with the help of second clusterings, or of cheap labels.
-
-    Attributes
-    ----------
-    names, mean, cov, df, support, effective, extremes, undefined
-        As in `Normal`. A metric without help has the default estimate.
-    seconds : tuple of str, (s,)
-        Names of the second clusterings, or "cheap".
-    weights : float array, (k, s)
-        λ of each metric and second clustering. They are in [0, 1], and so is their sum.
-    between : float array, (k, 2)
-        Distances from the estimate to the least and to the largest estimate that clusters out of reach allow.
-        Its variance is that of a uniform value between the two, plus that of draws.
-    correlation : float array, (k,)
-        Correlation of a draw's effect on the estimate with that on its correction; NaN without help.
-    worth : float array, (k,)
-        Number of further draws that would shorten the default standard error as much.
-    out_of_reach : float array, (k,)
-        Share of the second clustering in clusters that no draw is witness to (see `Second.reference`).
-    changes : tuple of Changes, (s,)
-        How often each second clustering differs from the prediction, among draws and everywhere.
-    notes : tuple of str, (k,)
-        Why a metric has no help; "" if it has.
-    """
-
-    seconds: tuple[str, ...]
-    weights: FloatArray
-    between: FloatArray
-    correlation: FloatArray
-    worth: FloatArray
-    out_of_reach: FloatArray
-    changes: tuple[Changes, ...]
-    notes: tuple[str, ...]
-
-    def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
-        """Return two-sided intervals, (k, 2), cut to the support.
-
-        Clusters out of reach leave a range of estimates. The interval begins where that of the least of them
-        begins, and ends where that of the largest ends. The level of both is so much lower that the truth,
-        wherever it is in the range, is held with the probability `level` (see `joint_level`).
-
-        Parameters
-        ----------
-        level, kind
-            As in `Normal.interval`.
-        """
-        kind = self.kind if kind is None else kind
-        bounds = Normal.interval(self, level, kind)
-        variance = np.maximum(np.diagonal(self.cov) - self.between.sum(axis=1) ** 2 / 12, 0)
-        for j in np.flatnonzero(self.between.any(axis=1)).tolist():
-            one, (down, up) = Normal.part(self, [j]), self.between[j]
-            cov, lower = variance[j : j + 1, None], joint_level(level, down + up, float(np.sqrt(variance[j])))
-            ends = (replace(one, mean=one.mean + shift, cov=cov) for shift in (-down, up))
-            low, high = (interval(end, lower, kind)[0] for end in ends)
-            bounds[j] = low[0], high[1]
-        return bounds
-
-    def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
-        """As `Normal.table`, with the columns lambda, correlation, worth, out_of_reach and note.
-
-        With several second clusterings, there is a column "lambda of NAME" for each. `note` is there if a
-        metric has no help.
-        """
-        table = Normal.table(self, level, kind)
-        heads = [f"lambda of {name}" for name in self.seconds] if len(self.seconds) > 1 else ["lambda"]
-        table[heads] = self.weights
-        table["correlation"], table["worth"] = self.correlation, self.worth
-        table["out_of_reach"] = self.out_of_reach
-        if any(self.notes):
-            table["note"] = list(self.notes)
-        return table
-
-    def part(self, at: Sequence[int]) -> AssistedEstimates:
-        """Return the metrics at the positions `at`, jointly."""
-        part, j = Normal.part(self, at), list(at)
-        return AssistedEstimates(
-            **{f.name: getattr(part, f.name) for f in fields(Normal)},
-            seconds=self.seconds,
-            weights=self.weights[j],
-            between=self.between[j],
-            correlation=self.correlation[j],
-            worth=self.worth[j],
-            out_of_reach=self.out_of_reach[j],
-            changes=self.changes,
-            notes=tuple(self.notes[i] for i in j),
-        )
-
-    def alarms(self, sample: Sample, metrics: Wanted) -> list[str]:
-        """Return the alarms of a sample about metrics without help, and of what is out of reach.
-
-        Parameters
-        ----------
-        sample : Sample
-            The sample of these estimates.
-        metrics : Metric or str, or several
-            The metrics of these estimates, in order.
-        """
-        alone = [metric for metric, note in zip(chosen(metrics), self.notes, strict=True) if note]
-        sentences = alarms(sample, alone) if alone else out_of_balance(sample)
-        return sentences + self.of_seconds()
-
-    def of_seconds(self) -> list[str]:
-        """Return the alarms about second clusterings themselves."""
-        return self._doubted() + self._out_of_reach()
-
-    def _doubted(self) -> list[str]:
-        """Return the alarms of second clusterings that seem to know the labels."""
-        used = self.weights.any(axis=0)
-        return [
-            doubt
-            for name, on, changes in zip(self.seconds, used, self.changes, strict=True)
-            if on and (doubt := known_labels(name, changes))
-        ]
-
-    def _out_of_reach(self) -> list[str]:
-        """Return the alarm of second clusterings of which a large share is out of reach."""
-        used = self.weights.any(axis=1) & (self.out_of_reach > TOO_MUCH)
-        if not used.any():
-            return []
-        names = ", ".join(name for name, on in zip(self.names, used, strict=True) if on)
-        return [
-            f"Up to {self.out_of_reach[used].max():.0%} of the second clustering is out of reach for "
-            f"{names}: fewer than three draws touch clusters as large. There the second clustering may be "
-            "right, or the prediction. The estimate is between both cases, and the interval reaches over "
-            "both. Label more draws, or draw records instead of entities."
-        ]
-
-
-def known_labels(name: str, changes: Changes) -> str:
-    """Return the alarm of a second clustering that seems to know the labels; "" if it does not."""
-    if changes.chance >= BY_CHANCE:
-        return ""
-    return (
-        f"{name!r} seems to know the labels: it differs from the prediction in {changes.drawn:.0%} of the "
-        f"draws, and in {changes.every:.1%} of all. If it was made or trained with these labels, leave it "
-        "out: the estimates are wrong."
-    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -254,6 +110,7 @@ def judge(own: Effects, helpers: Sequence[Helper], fewest: float, variance: Vari
         seconds=tuple(helper.name for helper in helpers),
         weights=np.stack([h.weights for h in helps]),
         between=np.stack([h.between for h in helps]),
+        skew=np.stack([h.skew for h in helps]),
         correlation=np.array([h.correlation for h in helps]),
         worth=np.zeros(len(helps)),
         out_of_reach=np.array([h.out_of_reach for h in helps]),
@@ -320,25 +177,42 @@ class Effects:
         """Return whether draws move metric j by more than rounding."""
         return bool(np.abs(self.linear[:, j]).max() > 1e-12 * max(abs(self.fit.mean[j]), 1.0))
 
-    def pseudo(self, j: int) -> float:
-        """Return the variance of metric j that two pseudo-draws add.
+    def pseudo(self, j: int, right: float) -> FloatArray:
+        """Return how far two pseudo-draws move metric j, down and up, (2,).
 
-        Each is of an entity like any other of the population, and moves the metric as far as any can. Let a_s
-        be the contribution of draw s to the total that the metric averages over, and w_s its weight. The
-        share of the pseudo-draw is the mean of a over entities, as a share of the total: Σwa/(Σw Σa). It is
-        1/n at least. For metrics that average over entities it is 1/n_eff, as in the rule of three for a
+        Each is of an entity like any other of the population, about which the second clustering is wholly
+        wrong: the metric is as low as any entity can make it, and as high with the second clustering as the
+        truth, or the other way round. With λ = `right` the move is λu + d, or u + λd.
+
+        Let a_s be the contribution of draw s to the total that the metric averages over, and w_s its weight.
+        The share of the pseudo-draw is the mean of a over entities, as a share of the total: Σwa/(Σw Σa). It
+        is 1/n at least. For metrics that average over entities it is 1/n_eff, as in the rule of three for a
         weighted sample (Korn and Graubard 1998).
+
+        No move is larger than `typical`.
         """
-        expansion = self.sample.expansion
+        expansion, reach = self.sample.expansion, self.fit.reach[j]
         totals = [(c, share) for c, share in self.metrics[j].size if not isinstance(c, Known)]
         n, share = len(self.effect), 0.0
         if totals:
             counted = self.sample.contributions([column for column, _ in totals])
             a = counted @ np.array([coefficient for _, coefficient in totals], dtype=float)
             share = np.sum(expansion.weight * a) / (expansion.weight.sum() * a.sum())
-        return float(
-            MASS * np.sum(self.fit.reach[j] ** 2) * max(share, 1 / n) ** 2 * expansion.variance.theta_mean
-        )
+        each = max(share, 1 / n) * np.sqrt(expansion.variance.theta_mean)
+        moves, most = (reach - right * reach[::-1]) * each, self.typical(j)
+        return np.asarray(np.clip(moves, -most, most))
+
+    def typical(self, j: int) -> float:
+        """Return how far a draw moves metric j if the second clustering tells nothing of it.
+
+        The second clustering then tells of it what would hold for another draw. Let r_s be the change without
+        draw s, and x = r_s - r_t the difference of two draws. The typical size of a difference is the root of
+        the mean of x⁴ over that of x², so that equal draws do not count. This is Σr⁴/Σr² + 3 Σr²/n, squared.
+        If every draw is right or wrong, as for exact entities, it is the move of one wholly wrong draw.
+        """
+        r = self.linear[:, j]
+        square = np.sum(r**2)
+        return float(np.sqrt(np.sum(r**4) / square + 3 * square / len(r)))
 
     def of_interval(self, j: int) -> float:
         """Return the variance that the pseudo-draws of the default interval add to metric j."""
@@ -482,7 +356,9 @@ class Help:
         λ (θ^S - θ̂^S).
     between : float array, (2,)
         Distances from the correction to the least and to the largest that clusters out of reach allow.
+    skew : float array, (2,)
     correlation, df, jack, further, out_of_reach : float
+        As in `AssistedEstimates` and `Judged`.
     left : float
         The share of the standard error that draws leave.
     note : str
@@ -494,6 +370,7 @@ class Help:
     note: str = ""
     correction: float = 0.0
     between: FloatArray = field(default_factory=lambda: np.zeros(2))
+    skew: FloatArray = field(default_factory=lambda: np.zeros(2))
     correlation: float = np.nan
     df: float = np.inf
     left: float = 1.0
@@ -531,7 +408,8 @@ def _help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float) -> Hel
     likely = [s.reference.likely(right) for s in stand_ins]
     ends = [np.abs(np.array(s.reference.range) - value) for s, value in zip(stand_ins, likely, strict=True)]
     between = np.asarray(used @ np.stack(ends))
-    pseudo = own.pseudo(j)
+    moves = own.pseudo(j, right)
+    pseudo = MASS * float(np.sum(moves**2))
     jackknifed = np.sum((np.pad(own.jack[:, j], (0, others)) - jack) ** 2)
     of_draws = max(np.sum(left**2), jackknifed)
     df = satterthwaite(of_draws, min(_degrees(left), own.fit.df[j]), pseudo)
@@ -550,6 +428,7 @@ def _help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float) -> Hel
         explained,
         correction=sum(w * (value - s.mean) for value, (w, s) in zip(likely, weighed, strict=True)),
         between=between,
+        skew=np.maximum([-1, 1] * (MASS * moves**3 - np.sum(left**3)), 0) / max(of_draws + pseudo, 1e-300),
         correlation=float(np.corrcoef(target, np.sum(shares * choosing, axis=1))[0, 1]),
         df=float(df),
         left=remaining,
@@ -612,31 +491,6 @@ def _step(target: FloatArray, effect: FloatArray, unit: IntArray) -> FloatArray:
     others = square.sum() - square
     slope = np.divide(product.sum() - product, others, out=np.zeros(FOLDS), where=others > 0)
     return np.asarray(np.clip(slope, 0, 1)[fold])
-
-
-def joint_level(level: float, between: float, se: float) -> float:
-    """Return the level of the intervals of both ends of a range.
-
-    Each value of the range is then between the outer bounds with the probability `level`, if errors are
-    normal. It is 2Φ(c) - 1 where Φ(c + Δ/se) - Φ(-c) is the level, with Δ the length of the range. For a long
-    range it is 2 level - 1: the truth is then near one end at most.
-
-    Source: Imbens and Manski (2004), Econometrica 72, 1845-1857; Stoye (2009), Econometrica 77, 1299-1315.
-
-    Examples
-    --------
-    >>> round(joint_level(0.95, between=0.0, se=1.0), 3), round(joint_level(0.95, between=9.0, se=1.0), 3)
-    (0.95, 0.9)
-    """
-    least = max(2 * level - 1, 1e-9)
-    if se <= 0:
-        return least
-
-    def excess(one: float) -> float:
-        c = ndtri((1 + one) / 2)
-        return float(ndtr(c + between / se) - ndtr(-c) - level)
-
-    return least if excess(least) >= 0 else float(brentq(excess, least, level))
 
 
 def satterthwaite(variance: float, df: float, known: float) -> float:

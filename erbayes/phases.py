@@ -29,9 +29,10 @@ from scipy.stats import hypergeom
 
 from .arrays import IntArray, Seed
 from .columns import EXACT
-from .correction import AssistedEstimates, Effects, Helper, judge
+from .correction import Effects, Helper, judge
 from .design import Design, UniformRecords
 from .errors import Alarm, DataError, NotIdentified, head, number
+from .helped import AssistedEstimates
 from .large import lies_elsewhere, scan
 from .measuring import measure
 from .metrics import USUAL, Metric, Wanted, chosen

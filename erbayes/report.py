@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 MOST = 12
 """Number of units whose influence is shown."""
+ROUNDING = 1e-9
+"""Influence of a unit below which it holds rounding only."""
 LONGEST = 40
 """Number of characters of an id that are shown."""
 LONG = 8
@@ -492,6 +494,8 @@ def _influence(sample: Sample, metric: Metric) -> str:
         table = influence(sample, metric).head(MOST)
     except NotIdentified as error:
         return title + _text(f"{error}.", "soft")
+    if not (table["influence"].abs() > ROUNDING).any():
+        return title + _text("All draws have the same effect: no unit stands out.", "soft")
     table.index = pd.Index([_id(x) for x in table.index])
     shown = table[["records", "missing", "wrong", "draws"]].map(lambda x: f"{x:,.0f}")
     shown.insert(0, "influence", table["influence"].map(lambda x: f"{x:+.2g}"))

@@ -19,7 +19,7 @@ from .engine.closed_form import columns_of
 from .errors import DataError, head
 from .frame import framed
 from .large import Scanned
-from .large.joint import WITNESSES, refuse_kept, refuse_lacking
+from .large.joint import refuse_kept, refuse_lacking
 from .lookup import same_kind
 from .measuring import Missing, sampled_labels, units_of
 from .metrics import Metric, chosen
@@ -346,23 +346,23 @@ class Second:
     def reference(self, metric: Metric, position: IntArray) -> Reference:
         """Return what the whole second clustering tells of a metric, given the sampled units.
 
-        A unit touches the clusters that it has records in. It reaches those with which it shares most records
-        of the unit or of the cluster. No unit at `position` reaches a cluster out of reach. Let L be the
-        number of records of the third largest cluster that one touches. Out of reach are, of the others,
+        A unit reaches the clusters with which it shares most records of the unit or of the cluster. No unit
+        at `position` reaches a cluster out of reach. Let L be the number of records of the largest cluster
+        that one reaches. Out of reach are, of the others,
 
         - those larger than L;
-        - those larger than L/2, most of whose records lie in predicted clusters that are larger than L and
-          that no unit reaches: a half of an entity larger than L, if the second clustering split it in two;
+        - those most of whose records lie in predicted clusters that are larger than L and that no unit
+          reaches: parts of an entity larger than L, if the second clustering split it;
         - the one that matters most among the rest.
 
         No draw is witness to them. The value is counted with these clusters as they are, and as if the
         prediction were right about their records.
         """
         mine, size = self._pieces(position), self.whole.size
-        limit = float(np.sort(size[np.unique(self.units.group[mine])])[-WITNESSES:][0])
         reached = np.zeros(len(size), dtype=bool)
         reached[self._reached(mine, self.units.group, self.units.N)] = True
-        beyond = ((size > limit) | self._may_be_halves(mine, limit)) & ~reached
+        limit = float(size[reached].max(initial=0))
+        beyond = ((size > limit) | self._may_be_parts(mine, limit)) & ~reached
         if (self.whole.cluster[beyond[self.whole.unit]] < 0).any():
             raise DataError(
                 f"the scan of {self.name!r} has one by one only the clusters that all labelled units touch, "
@@ -385,16 +385,16 @@ class Second:
         every = float(self._sum(sized))
         return Reference(values, float(sized[beyond].sum()) / every if every else 0.0)
 
-    def _may_be_halves(self, mine: BoolArray, limit: float) -> BoolArray:
-        """Return whether each cluster may be a half of an entity larger than `limit`, (clusters,).
+    def _may_be_parts(self, mine: BoolArray, limit: float) -> BoolArray:
+        """Return whether each cluster may be a part of an entity larger than `limit`, (clusters,).
 
-        It is then larger than limit/2, and most of its records are in predicted clusters that are larger than
-        `limit` and that no unit whose pieces are `mine` reaches.
+        Most of its records are then in predicted clusters that are larger than `limit` and that no unit whose
+        pieces are `mine` reaches.
         """
         predicted = self._reached(mine, self.units.cluster, self.units.m)
         far = (self.whole.m > limit) & ~np.isin(self.whole.cluster, predicted)
         inside = np.bincount(self.whole.unit, self.whole.n * far, len(self.whole))
-        return np.asarray((2 * self.whole.size > limit) & (2 * inside > self.whole.size))
+        return np.asarray(2 * inside > self.whole.size)
 
     def _sized(self, metric: Metric, totals: FloatArray) -> FloatArray:
         """Return the total that a metric averages over, of each cluster, (clusters,)."""

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from test_assisted import wholly_wrong
 from test_cli import refused, run
 
 import erbayes as eb
@@ -15,7 +16,7 @@ from erbayes import columns as u
 from erbayes import engine, plots
 from erbayes import metrics as m
 from erbayes import simulate as sim
-from erbayes.correction import MASS, nested
+from erbayes.correction import nested
 from erbayes.engine.closed_form import effects
 from erbayes.phases import of_phases, subsample
 from erbayes.planning import phases
@@ -81,7 +82,8 @@ def test_the_truth_as_cheap_labels_is_the_sample_of_all_draws():
     whole = engine.Taylor()(every, PR)
     assert (found.weights == 1).all() and (found.correlation > 0.999).all()
     np.testing.assert_allclose(found.mean, whole.mean, rtol=1e-12)
-    pseudo = MASS * np.sum(plain.extremes**2, axis=1) / 150**2
+    both = zip(plain.extremes, effects(sample, PR).T, strict=True)
+    pseudo = [wholly_wrong(extremes, effect) for extremes, effect in both]
     np.testing.assert_allclose(found.sd**2 - pseudo, whole.sd**2, rtol=0.1)
     assert (found.worth > 0).all() and (found.worth < 450).all()
 
@@ -98,7 +100,7 @@ def test_the_estimate_and_its_error_by_hand():
     np.testing.assert_allclose(found.mean, plain.mean + weight * (first - second), rtol=1e-12)
     d, e = 200 * effects(sample, metric)[:, 0], 200 * effects(part, metric)[:, 0]
     neyman = d.var(ddof=1) / 600 + (1 / 200 - 1 / 600) * (d - weight * e).var(ddof=1)
-    pseudo = MASS * np.sum(plain.extremes**2) / 200**2
+    pseudo = wholly_wrong(plain.extremes[0], effects(sample, metric)[:, 0], weight)
     np.testing.assert_allclose(found.cov[0, 0] - pseudo, neyman, rtol=0.1)
     assert found.cov[0, 0] < plain.cov[0, 0]
 

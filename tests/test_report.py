@@ -252,6 +252,13 @@ def test_what_a_sample_does_not_give_is_said():
     ]
 
 
+def test_rounding_is_no_influence():
+    page = report(sample(["a"], TRUE), CHOSEN)
+    assert page.count("All draws have the same effect: no unit stands out.") == 2
+    assert "e-1" not in page[page.index("Influence") :].split("base64")[0]
+    assert "no unit stands out" not in report(sample(["a"]), CHOSEN)
+
+
 def test_a_census_is_quoted_without_an_interval():
     drawn = eb.Sample(eb.measure(PRED, TRUE), eb.UniformClusters(TRUE.nunique()))
     first, second = headline(report(drawn))

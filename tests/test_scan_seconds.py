@@ -634,31 +634,42 @@ def test_a_part_of_the_labelled_units_is_refused_if_larger_clusters_came_as_kind
     sizes = [32, 31, 30, 29, 28, 20] + [2] * 40
     truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
     prediction = truth.where(truth.index % 5 != 0, -truth.index)
-    labels = truth[truth.isin([2, 3, 4, 10, 11, 12])]
+    labels = truth[truth.isin([1, 4, 9, 10, 11, 12])]
     units = scan(prediction, labels, seconds={"by": SecondSource(truth)})
     (found,) = eb.Second.scanned(units)
     wanted = eb.Second.of(prediction, labels, truth)
-    for keep in ([0, 1, 2, 3, 4, 5], [0, 1, 2, 4]):
+    for keep in ([0, 1, 2, 3, 4, 5], [0, 2, 4]):
         np.testing.assert_allclose(
             found.reference(m.b3_recall, np.array(keep)).values,
             wanted.reference(m.b3_recall, np.array(keep)).values,
             **EXACT,
         )
     with pytest.raises(eb.DataError, match="scan for its labels alone"):
-        found.reference(m.b3_recall, np.array([0, 1, 3, 4]))
+        found.reference(m.b3_recall, np.array([1, 3, 4]))
 
 
-def test_halves_of_predicted_giants_come_one_by_one():
+def test_parts_of_predicted_giants_come_one_by_one():
     """They are no larger than touched clusters, but out of reach (see `Second.reference`)."""
     sizes = [90, 60, 60, 60] + [3] * 60
     truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
-    by = truth.where(truth != 0, -1 - truth.index % 2)
+    by = truth.where(truth != 0, -1 - truth.index % 9)
     labels = truth[truth.isin([1, 2, 3, 9])]
     units = scan(truth, labels, seconds={"by": SecondSource(by)})
     same(units, eb.Second.of(truth, labels, by), labels)
     (found,) = eb.Second.scanned(units)
     reference = found.reference(m.b3_precision, found.position(units))
     assert reference.out_of_reach == pytest.approx(90 / sum(sizes))
+
+
+def test_only_clusters_larger_than_the_reached_ones_come_one_by_one():
+    """An entity of 50 records reaches the largest of its five clusters, with all of its records."""
+    sizes = [50, 11, 9, 8, 7] + [3] * 60
+    truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
+    by = truth.where(truth != 0, -1 - truth.index % 5)
+    units = scan(truth, truth[truth == 0], seconds={"by": SecondSource(by)})
+    (found,) = eb.Second.scanned(units)
+    one_by_one = found.whole.size[np.unique(found.whole.unit[found.whole.cluster >= 0])]
+    assert sorted(one_by_one) == [10] * 5 + [11]
 
 
 def test_a_table_that_changes_is_refused():

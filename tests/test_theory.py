@@ -245,7 +245,10 @@ def test_a_second_clustering():
         variance = max(n / (n - 1) * (left**2).sum(), (n - 1) / n * ((own - aside) ** 2).sum())
         weight, links = N / (n * SIZE), N / (n * SIZE) * Y[:, 2]
         h = max(1 / n, (weight * links).sum() / (weight.sum() * links.sum()))
-        p = h**2 * (u**2 + d**2)
+        r = np.sqrt(n / (n - 1)) * of_truth
+        typical = np.sqrt((r**4).sum() / (r**2).sum() + 3 / n * (r**2).sum())
+        moves = np.minimum(h * np.array([d + u, u + d]), typical)
+        p = (moves**2).sum() / 2
         kurtosis = n * (left**4).sum() / (left**2).sum() ** 2
         degrees = max(min(2 * n / (kurtosis - 1), df), 1) * (1 + p / variance) ** 2
         values = counted_by.reference(eb.metrics.pairwise_precision, counted_by.position(sample.units)).values
@@ -256,6 +259,9 @@ def test_a_second_clustering():
         mean = value + likely - estimated(other, covariance(other, 1.0))[0]
         wanted = [mean, np.sqrt(variance + p + delta**2 / 12), degrees]
         np.testing.assert_allclose([found.mean[0], found.sd[0], found.df[0]], wanted, rtol=1e-8)
+        third = np.sqrt(n / (n - 1)) ** 3 * (left**3).sum()
+        g = np.maximum(np.array([-third, third]) + moves**3 / 2, 0) / (variance + p)
+        further = (1 + 2 * stats.norm.ppf(0.975) ** 2) / 6 * g
         share = np.sqrt((left**2).sum() / (of_truth**2).sum())
         length = delta / np.sqrt(variance + p)
 
@@ -274,7 +280,7 @@ def test_a_second_clustering():
                 effective,
                 2 * stats.norm.cdf(c) - 1,
             )
-            for shift in (-below, above)
+            for shift in (-below - further[0], above + further[1])
         ]
         np.testing.assert_allclose(found.interval()[0], [ends[0][0], min(ends[1][1], 1)], rtol=1e-7)
         checked += 1

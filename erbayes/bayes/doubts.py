@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..correction import known_labels
+from ..helped import known_labels
 from ..metrics import pairwise_recall
 from .matched import FEWEST
 

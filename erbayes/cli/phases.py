@@ -11,10 +11,10 @@ import pandas as pd
 import typer
 
 from ..clustering import Clustering
-from ..correction import AssistedEstimates
 from ..design import Design
 from ..errors import DataError, Remedy
 from ..files import read_columns, read_table
+from ..helped import AssistedEstimates
 from ..labelling import machine_labels
 from ..large import Scanned
 from ..large.joint import refuse_kept

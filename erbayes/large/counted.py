@@ -115,8 +115,9 @@ def count_units(
             digest=digest,
             columns=(prediction.record, prediction.cluster),
         )
+    unit_of = {v: _unit_of(own) for v, own in units.items()}
     joints = [
-        joint(prediction.database, prediction.table, second, of_record, rows_of, bool(prediction.by))
+        joint(prediction.database, prediction.table, second, of_record, unit_of, rows_of, bool(prediction.by))
         for second, of_record in zip(prediction.seconds, places, strict=True)
     ]
     return {
@@ -128,6 +129,12 @@ def count_units(
         )
         for v, own in units.items()
     }
+
+
+def _unit_of(units: Units) -> pd.Series:
+    """Return the unit of each labelled record."""
+    assert units.piece_of is not None  # units that were just assembled know the piece of each record
+    return pd.Series(units.unit[units.piece_of], units.piece_of.index)
 
 
 def count_records(prediction: Prediction) -> dict[Any, tuple[int, int | None]]:

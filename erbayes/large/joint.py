@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +18,6 @@ from ..mistaken import NEARLY_ALL
 from ..tables import refuse_names, separator_hint
 from .database import Database, KeyColumn
 
-WITNESSES = 3
-"""Number of clusters of some size or more that labels must touch for others of this size to be in reach."""
 CHANGED = (
     "the prediction changed while it was scanned: the pieces of the second clustering {name!r} do not add up "
     "to its records. Scan a copy or a version of it, or all in one transaction of isolation REPEATABLE READ"
@@ -152,9 +151,9 @@ class SecondColumn(KeyColumn):
 class Joint:
     """The joint counts of a prediction and a second clustering: pieces of the clusters of the second.
 
-    Some clusters are known one by one: those that the labels touch, those larger than the third largest of
-    these, and possible halves of predicted clusters as large. The others are known by their pieces: one row
-    stands for all that are alike.
+    Some clusters are known one by one: those that the labels touch, those larger than any that a labelled
+    unit reaches, and possible parts of predicted clusters as large (see `Second.reference`). The others are
+    known by their pieces: one row stands for all that are alike.
 
     Attributes
     ----------
@@ -228,14 +227,15 @@ def joint(
     table: str,
     second: SecondColumn,
     of_record: Mapping[Any, dict[Any, tuple[Any, Any]]],
+    unit_of: Mapping[Any, pd.Series],
     rows: Mapping[Any, int],
     release: bool,
 ) -> dict[Any, Joint]:
     """Count the pieces that clusters of a prediction and of a second clustering share, by release.
 
     The table has the keys c of predicted clusters, those of the second clustering's clusters in the column
-    of `second` and, if there are releases, v. `of_record` has both clusters of each labelled record, and
-    `rows` is the number of records of each release.
+    of `second` and, if there are releases, v. `of_record` has both clusters of each labelled record,
+    `unit_of` its unit, and `rows` is the number of records of each release.
 
     Raises
     ------
@@ -253,14 +253,15 @@ def joint(
             f"SELECT {v}{s}, COUNT(*) FROM {table} WHERE {s} IN ({inside}) GROUP BY {v}{s}"
         )
     }
-    touched_sizes = [
-        [size.get((of, key) if release else (key,), 0) for key in keys] for of, keys in touched.items()
-    ]
-    if not all(map(all, touched_sizes)):
+    of_touched = {
+        of: {key: size.get((of, key) if release else (key,), 0) for key in keys}
+        for of, keys in touched.items()
+    }
+    if not all(all(sizes.values()) for sizes in of_touched.values()):
         raise changed
     known_one_by_one = (
         [f"s IN ({inside})" for inside in lists],
-        min(sorted(of_release)[-WITNESSES:][0] for of_release in touched_sizes),
+        min(_largest_reached(places, unit_of[of], of_touched[of]) for of, places in of_record.items()),
     )
     sizes = database.keep(f"SELECT {v}c, COUNT(*) AS m FROM {table} GROUP BY {v}c")
     every: list[pd.DataFrame] = []
@@ -282,15 +283,29 @@ def joint(
     return joints
 
 
+def _largest_reached(
+    of_record: Mapping[Any, tuple[Any, Any]], unit: pd.Series, size: Mapping[Any, int]
+) -> int:
+    """Return the records of the largest cluster that a unit reaches, 0 if none (see `Second.reference`).
+
+    `of_record` has both clusters of each labelled record, `unit` its unit, and `size` the records of each
+    cluster that one touches.
+    """
+    shared = Counter((u, of_record[record][1]) for record, u in unit.items())
+    own = unit.value_counts()
+    reached = (size[s] for (u, s), n in shared.items() if 2 * n >= own[u] or 2 * n >= size[s])
+    return max(reached, default=0)
+
+
 def _part(
     database: Database, part: str, sizes: str, touched: list[str], largest: int, release: bool
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Count the pieces of a part: of clusters that are known one by one, and of one cluster of each kind.
 
     Some clusters are known one by one: a row per piece, with the kind of its cluster. They meet one of the
-    conditions `touched`, or have more than `largest` records in a release, or may be halves of larger ones
-    (see `Second.reference`). A kind is named after the least of its clusters: a row per n and m, k times in
-    each of its `count` clusters.
+    conditions `touched`, or have more than `largest` records in a release, or may be parts of entities as
+    large (see `Second.reference`). A kind is named after the least of its clusters: a row per n and m, k
+    times in each of its `count` clusters.
     """
     v, a, also, by = ("v, ", "a.v, ", " AND a.v = b.v", ["release"]) if release else ("", "", "", [])
     shared = database.keep(f"SELECT {v}s, c, COUNT(*) AS n FROM {part} GROUP BY {v}s, c")
@@ -300,8 +315,8 @@ def _part(
     )
     database.forget(shared)
     inside = f"SUM(CASE WHEN m > {largest} THEN n ELSE 0 END)"
-    halves = f"2 * SUM(n) > {largest} AND 2 * {inside} > SUM(n)"
-    larger = f"s IN (SELECT s FROM {pieces} GROUP BY {v}s HAVING SUM(n) > {largest} OR ({halves}))"
+    large = f"SUM(n) > {largest} OR 2 * {inside} > SUM(n)"
+    larger = f"s IN (SELECT s FROM {pieces} GROUP BY {v}s HAVING {large})"
     one_by_one = [
         database.fetched(
             f"SELECT {v}s, c, n, m FROM {pieces} WHERE {condition}", [*by, "s", "c", "n", "m"]
