@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
 
@@ -115,8 +115,27 @@ class Column(Protocol):
 Term = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
 
 
+class _ByName:
+    """A column that is pickled by its name if it is one of `COLUMNS`.
+
+    So it equals itself in another process, although its function has no name to be found by.
+    """
+
+    __slots__ = ()
+    name: str
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        if _NAMED.get(self.name) is self:
+            return _column_of_name, (self.name,)
+        return super().__reduce_ex__(protocol)
+
+
+def _column_of_name(name: str) -> Any:
+    return _NAMED[name]
+
+
 @dataclass(frozen=True, slots=True)
-class PieceSum:
+class PieceSum(_ByName):
     """A column that sums a term over the pieces of each unit: Σ term(n, N_c, m).
 
     Each of the n records of a piece has the share 1/n of the term. If only r of them count, the piece adds
@@ -175,7 +194,7 @@ class PieceSum:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterSum:
+class ClusterSum(_ByName):
     """A column that sums n φ(m) over the pieces of each unit. The prediction fixes its total.
 
     Parameters
@@ -206,7 +225,7 @@ class ClusterSum:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupMax:
+class GroupMax(_ByName):
     """A column that sums the largest term of each entity, or of each predicted cluster, in a unit.
 
     The largest is that of term(n, N_c, m) over the pieces of one entity or predicted cluster. If only some
@@ -442,3 +461,4 @@ COLUMNS: tuple[Column, ...] = tuple(
     column for column in vars().values() if isinstance(column, PieceSum | ClusterSum | GroupMax)
 )
 """The columns above that a sample can identify, in this order."""
+_NAMED: dict[str, Any] = {column.name: column for column in COLUMNS}

@@ -26,7 +26,7 @@ import pandas as pd
 from .arrays import BoolArray, FloatArray, IntArray
 from .columns import ClusterSum
 from .design import ByPredictedSize, PoissonRecords, UniformClusters, UniformRecords
-from .engine.contract import Engine, Estimator
+from .engine.contract import Engine, Estimator, Preparing
 from .errors import DataError
 from .intervals import check_level, need_suitable
 from .metrics import Metric, Wanted, chosen
@@ -290,9 +290,10 @@ def study(
 ) -> Study:
     """Draw samples from known populations repeatedly, and compare every estimator with the truth.
 
-    All estimators receive the same samples. Each cell (population, plan, size) has its own stream of random
-    numbers, derived from `seed` and the names. Results therefore do not depend on the number of workers, or
-    on the other cells and estimators.
+    All estimators receive the same samples. An engine with a method `like` is prepared for them by the first
+    sample of each block of 250 repetitions (see `engine.Preparing`). Each cell (population, plan, size) has
+    its own stream of random numbers, derived from `seed` and the names. Results therefore do not depend on
+    the number of workers, or on the other cells and estimators.
 
     Parameters
     ----------
@@ -489,6 +490,7 @@ def _run(
             _estimate(estimator, samples.batch, cell, rng, run)
             run[..., 4] = (time.perf_counter() - start) / count
         else:
+            estimator = _prepared(estimator, samples.separate[0], cell, cell.rng(first, e, "like"))
             for row, sample in zip(run, samples.separate, strict=True):
                 start = time.perf_counter()
                 _estimate(estimator, sample, cell, rng, row)
@@ -496,6 +498,16 @@ def _run(
         run[..., 3] = np.isnan(run[..., 0])
         runs[key] = run
     return runs
+
+
+def _prepared(estimator: Estimator, sample: Sample, cell: _Cell, rng: np.random.Generator) -> Estimator:
+    """Return the estimator for samples like the first of a block, if its engine can prepare for them."""
+    if not isinstance(estimator.engine, Preparing):
+        return estimator
+    with suppress(DataError), warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        return replace(estimator, engine=estimator.engine.like(sample, cell.metrics, rng))
+    return estimator
 
 
 def _estimate(

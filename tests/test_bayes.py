@@ -873,7 +873,7 @@ def test_a_metric_of_exactly_one_is_covered(errors, certain, open_):
     pop = world(errors)
     assert pop.value(certain) == 1 > pop.value(open_)
     for draw in (clusters, by_records):
-        found = bayes.fast(draw(100, 5, pop), rng=rng())
+        found = bayes.fast(draw(100, 5, pop), draws=4000, rng=rng())
         (low, high), (_, below) = found.apply([certain, open_]).interval()
         assert 0.8 < low < high == 1 and below < 1
         assert found.apply([certain]).values.max() <= 1 + 1e-12

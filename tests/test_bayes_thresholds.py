@@ -109,7 +109,7 @@ def test_weights_of_a_negligible_law_need_not_be_reliable(share, matters, monkey
     adapted = SimpleNamespace(effective=600.0, smoothed=(None, 0.9))
     assert Adapted.unfinished(adapted, 500, share) is matters
     posterior = SimpleNamespace(
-        khat=0.9, share=share, thetas=np.zeros((50, 2)), centre=np.zeros(2), log_evidence=0.0
+        khat=0.9, share=share, thetas=np.zeros((50, 2)), centre=np.zeros(2), log_evidence=0.0, start=None
     )
     law = SimpleNamespace(drawn=lambda thetas, log_evidence, rng, **about: about)
     part = SimpleNamespace(laws={"a": law}, probability={"a": 1.0})

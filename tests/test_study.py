@@ -1,6 +1,7 @@
 """The study harness: its figures, its reproducibility, its survival of being killed."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes import simulate as sim
+from erbayes.columns import COLUMNS, PieceSum
 from erbayes.engine import Estimator, Jackknife, Naive, OnCalibrated, OnDistinct, Resampled, Taylor
 from erbayes.intervals import EqualTailed
 from erbayes.sampling import LinkEnds, RootSize
@@ -150,6 +152,13 @@ def test_the_same_on_any_number_of_workers_and_beside_other_estimators(monkeypat
     assert (lower[0] != lower[1]).all()
     other = study({"zeta": people()}, PLANS, (50,), boot, PR, repetitions=20, seed=4, progress=False)
     assert (other.runs.estimate != alone.runs.estimate).mean() > 0.9
+
+
+def test_columns_are_the_same_in_another_process():
+    for column in COLUMNS:
+        assert pickle.loads(pickle.dumps(column)) is column
+    own = PieceSum("own", np.minimum)
+    assert pickle.loads(pickle.dumps(own)) == own
 
 
 def test_every_cell_has_random_numbers_of_its_own(monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -88,9 +89,17 @@ def basis(x: FloatArray, length: float = LENGTH, rank: int = RANK) -> FloatArray
     -------
     float array, (J, rank)
     """
+    return _basis(tuple(x), length, rank)
+
+
+@lru_cache
+def _basis(points: tuple[float, ...], length: float, rank: int) -> FloatArray:
+    x = np.array(points)
     values, vectors = np.linalg.eigh(np.exp(-0.5 * ((x[:, None] - x) / length) ** 2))
     leading = vectors[:, -rank:] * np.sqrt(values[-rank:])
-    return np.asarray(leading / np.sqrt((leading**2).sum(axis=1, keepdims=True)))
+    functions = np.asarray(leading / np.sqrt((leading**2).sum(axis=1, keepdims=True)))
+    functions.setflags(write=False)
+    return functions
 
 
 def nearest(grid: FloatArray, x: FloatArray) -> IntArray:

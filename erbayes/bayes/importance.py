@@ -19,10 +19,18 @@ from ..arrays import FloatArray, IntArray
 from .parts import CompiledPart
 from .priors import TAIL
 
-DF = 10.0
+DF = 20.0
 """Degrees of freedom of proposals."""
-FIRST, SMALLEST = 4, 100
-"""Points of a first round are 1/`FIRST` of the draws that are asked for, and not fewer than `SMALLEST`."""
+FIRST, SMALLEST = 4, 150
+"""Points of a first round are 1/`FIRST` of the draws that are asked for, and not fewer than `SMALLEST`.
+
+A later round has `MISSING` of the points that seem to be missing, from a tenth to all of the number before.
+It has a quarter of this number if none are missing, but weights are unreliable.
+"""
+MISSING = 0.8
+"""Points of a later round, as a share of those that seem to be missing. Proposals become better meanwhile."""
+WIDER = 1.3
+"""Factor of the covariance matrix of proposals. It makes large weights rarer, and log evidence more exact."""
 MOST = 40
 """Largest number of points of a law, in multiples of the draws that are asked for."""
 EFFECTIVE = 0.5
@@ -40,6 +48,18 @@ KHAT = 0.7
 """Pareto shapes above this make importance weights unreliable (Vehtari et al. 2024)."""
 NEGLIGIBLE = 0.01
 """Posterior probability, and Bayes factor against the best law, below which weights need not be reliable."""
+APART = 0.3
+"""Distance of the points from which a near start learns gradient and curvature, in standard deviations."""
+FLATTEST, STEEPEST = 0.2, 2.0
+"""Limits of the curvature along an axis, in that of the step before. A proposal must not be too narrow."""
+STEPS = 3
+"""Newton steps from a near start."""
+FAR = 2.0
+"""Longest step along an axis, in standard deviations of the near start."""
+LENGTHS = np.array([1.0, 0.5, 0.2, 0.0])
+"""Lengths of a Newton step of which the best is chosen."""
+POOR = 0.1
+"""Effective draws of a first round below which a near start is dropped, as a share of its points."""
 SHRINKAGE = 3.0
 """Draws, per coordinate, that the covariance of the round before counts for when proposals adapt."""
 
@@ -103,7 +123,7 @@ class LightTails:
     def theta(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return θ at each u, (K, d), and the log Jacobian of dθ/du, (K,)."""
         location, scale = self._location_and_scale
-        square = np.clip(u**2 @ self._member / TAIL, TINY, FARTHEST)
+        square = (u**2 @ self._member / TAIL).clip(TINY, FARTHEST)
         stretch = np.sqrt(np.expm1(square) / square)
         log_jacobian = square.sum(axis=1) + np.log(stretch) @ (self._member.sum(axis=0) - 2)
         return location + scale * self._stretched(u, stretch), log_jacobian + np.log(scale).sum()
@@ -153,67 +173,156 @@ class Proposal:
         return np.asarray(self._constant - (DF + len(self.centre)) / 2 * np.log1p(square / DF))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A normal distribution near which the posterior of a law lies, if the sample is like an earlier one.
+
+    Attributes
+    ----------
+    tails : LightTails
+        Coordinates u for the earlier sample.
+    centre : float array, (d,)
+        Posterior mean of u for the earlier sample.
+    cov : float array, (d, d)
+        Covariance matrix of u.
+    """
+
+    tails: LightTails
+    centre: FloatArray
+    cov: FloatArray
+
+    @cached_property
+    def axes(self) -> FloatArray:
+        """Orthogonal axes of the covariance matrix, as long as its standard deviations, (d, d)."""
+        values, vectors = np.linalg.eigh(self.cov)
+        return np.asarray(vectors * np.sqrt(values))
+
+
+@dataclass(frozen=True, eq=False)
 class Approximation:
     """An approximate posterior of one part, given that there are errors.
 
     Attributes
     ----------
-    centre : float array, (d,)
-        Posterior mean of θ.
-    root : float array, (d, d)
-        Lower triangular root of the covariance matrix.
+    adapted : Adapted
+        All points.
     thetas : float array, (K, d)
         Posterior draws.
-    khat : float
-        Pareto shape of their weights.
-    log_evidence : float
-        Log marginal density of the data.
     share : float
         Posterior probability of the law, or its Bayes factor against the best law if that is larger.
     """
 
-    centre: FloatArray
-    root: FloatArray
+    adapted: Adapted
     thetas: FloatArray
-    khat: float
-    log_evidence: float
-    share: float = 1.0
+    share: float
+
+    @property
+    def khat(self) -> float:
+        """Pareto shape of the weights of the points."""
+        return self.adapted.smoothed[1]
+
+    @property
+    def log_evidence(self) -> float:
+        """Log marginal density of the data."""
+        return self.adapted.log_marginal
+
+    @property
+    def start(self) -> Start:
+        """Start of fits of the law to like samples."""
+        adapted = self.adapted
+        return Start(adapted.tails, adapted.centre, adapted.curvature)
+
+    @cached_property
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Posterior mean and covariance matrix of θ."""
+        adapted = self.adapted
+        centre, one = adapted.centre, 1e-5 * np.eye(len(adapted.centre))
+        slope = (adapted.tails.theta(centre + one)[0] - adapted.tails.theta(centre - one)[0]) / 2e-5
+        return moments(adapted.smoothed[0], adapted.thetas, slope.T @ adapted.cov @ slope)
+
+    @property
+    def centre(self) -> FloatArray:
+        """Posterior mean of θ, (d,)."""
+        return self.moments[0]
+
+    @cached_property
+    def root(self) -> FloatArray:
+        """Lower triangular root of the covariance matrix of θ, (d, d)."""
+        return np.asarray(np.linalg.cholesky(self.moments[1]))
 
 
 class Adapted:
     """Adaptive multiple importance sampling of the posterior of one part (Cornuet et al. 2012).
 
-    The first round draws from Laplace's approximation. Each later round has the weighted mean and covariance
-    of all rounds before it. The weight of a point is its posterior density divided by that of the mixture of
-    all rounds' proposals.
+    The first round draws from Laplace's approximation, or from a near start. Each later round has the
+    weighted mean and covariance of all rounds before it. The weight of a point is its posterior density
+    divided by that of the mixture of all rounds' proposals.
 
     Parameters
     ----------
     part : CompiledPart
+    first : int
+        Points of the first round.
     rng : Generator
-    near : Adapted, optional
+    other : Adapted, optional
         Another law of the same part. The search of the mode starts at its mode.
+    near : Start, optional
+        Start from the same law of a like sample. There is no search of the mode, unless the first round from
+        here is poor.
     """
 
-    def __init__(self, part: CompiledPart, rng: np.random.Generator, near: Adapted | None = None) -> None:
-        self.part, self.rng = part, rng
+    def __init__(
+        self,
+        part: CompiledPart,
+        first: int,
+        rng: np.random.Generator,
+        other: Adapted | None = None,
+        near: Start | None = None,
+    ) -> None:
+        self.part, self.rng, self.log_flawless = part, rng, part.log_flawless
+        if near is not None and len(near.centre) == len(part.start):
+            self.tails = near.tails
+            self._begin(first, *self._moved(near))
+            if self.effective >= POOR * first:
+                return
         self.tails = LightTails(len(part.start), part.heavy_tails)
-        start: FloatArray = part.start if near is None else near.mode
-        self.centre, self.cov = self._laplace(start)
-        self.mode: FloatArray = self.tails.theta(self.centre[None])[0][0]
-        d = len(self.centre)
+        self._begin(first, *self._laplace(part.start if other is None else other.mode))
+
+    def _begin(self, number: int, mode: FloatArray, cov: FloatArray) -> None:
+        """Draw the first round of points, around this mode of u."""
+        self.mode: FloatArray = self.tails.theta(mode[None])[0][0]
+        self.curvature, self.centre, self.cov = cov, mode, cov
         self.proposals: list[tuple[Proposal, float]] = []
-        self.points, self.thetas = np.empty((0, d)), np.empty((0, d))
+        self.points, self.thetas = np.empty((0, len(mode))), np.empty((0, len(mode)))
         self.densities, self.mixture, self.own = np.empty(0), np.empty(0), np.empty(0)
-        self.effective, self.log_flawless = 0.0, part.log_flawless
         self._smoothed: tuple[FloatArray, float] = (np.empty(0), np.inf)
+        self.round(number)
 
     def _log_densities(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return θ at each point, and the log density of the point."""
         thetas, log_jacobian = self.tails.theta(points)
         log_density = self.part.log_densities(thetas) + log_jacobian
         return thetas, np.where(np.isfinite(log_density), log_density, -np.inf)
+
+    def _minus(self, points: FloatArray) -> FloatArray:
+        """Return minus the log density of each point, (K,)."""
+        return -np.maximum(self._log_densities(points)[1], -1e10)
+
+    def _moved(self, near: Start) -> tuple[FloatArray, FloatArray]:
+        """Return mode and inverse curvature of the log density, by Newton steps from a near start.
+
+        The axes are those of the near start. Steps and curvature are found along each of them.
+        """
+        point, axes, d = near.centre, near.axes, len(near.centre)
+        cross = APART * np.vstack([np.zeros(d), np.eye(d), -np.eye(d)])
+        for _ in range(STEPS):
+            f = self._minus(point + cross @ axes.T)
+            above, below = f[1 : d + 1], f[d + 1 :]
+            curvature = (np.abs(above + below - 2 * f[0]) / APART**2).clip(FLATTEST, STEEPEST)
+            step = ((below - above) / (2 * APART * curvature)).clip(-FAR, FAR)
+            steps = point + LENGTHS[:, None] * (axes @ step)
+            point, axes = steps[np.argmin(self._minus(steps))], axes / np.sqrt(curvature)
+        return point, axes @ axes.T
 
     def _laplace(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mode and inverse curvature of the log density, by a search and a Newton step.
@@ -224,29 +333,26 @@ class Adapted:
         d, h = len(point), 1e-3
         one, (i, j) = np.eye(d), np.triu_indices(d)
 
-        def minus(points: FloatArray) -> FloatArray:
-            return -np.maximum(self._log_densities(points)[1], -1e10)
-
         def rise(point: FloatArray) -> tuple[float, FloatArray]:
-            f = minus(point + 1e-6 * np.vstack([0 * point, one]))
+            f = self._minus(point + 1e-6 * np.vstack([0 * point, one]))
             return f[0], (f[1:] - f[0]) / 1e-6
 
         point = minimize(rise, point, jac=True, method="L-BFGS-B", options={"ftol": 1e-4}).x
         theta, _ = self.tails.theta(point[None])
         self.tails = self.tails.near(theta[0])
         (point,) = self.tails.u(theta)
-        f = minus(point + h * np.vstack([0 * point, one, one[i] + one[j]]))
+        f = self._minus(point + h * np.vstack([0 * point, one, one[i] + one[j]]))
         H = np.empty((d, d))
         H[i, j] = H[j, i] = (f[d + 1 :] - f[1:][i] - f[1:][j] + f[0]) / h**2
         gradient = (f[1 : d + 1] - f[0]) / h - h / 2 * np.diag(H)
         values, vectors = np.linalg.eigh(H)
         cov = (vectors / np.maximum(values, 0.05)) @ vectors.T
-        steps = point - np.array([[1.0], [0.5], [0.0]]) * (cov @ gradient)
-        return steps[np.argmin(minus(steps))], cov
+        steps = point - LENGTHS[:, None] * (cov @ gradient)
+        return steps[np.argmin(self._minus(steps))], cov
 
     def round(self, number: int) -> None:
         """Draw a further round of points, and adapt the next proposal to all points."""
-        proposal = Proposal(self.centre, np.linalg.cholesky(self.cov))
+        proposal = Proposal(self.centre, np.linalg.cholesky(WIDER * self.cov))
         self.proposals.append((proposal, np.log(number)))
         new = proposal.draws(number, self.rng)
         thetas, densities = self._log_densities(new)
@@ -294,16 +400,15 @@ class Adapted:
 
     def approximation(self, draws: int, share: float) -> Approximation:
         """Return the posterior, with `draws` draws, of a law with this share."""
-        w, khat = self.smoothed
-        one = 1e-5 * np.eye(len(self.centre))
-        slope = (self.tails.theta(self.centre + one)[0] - self.tails.theta(self.centre - one)[0]) / 2e-5
-        centre, cov = moments(w, self.thetas, slope.T @ self.cov @ slope)
-        thetas = self.thetas[resampled(w, draws, self.rng)]
-        return Approximation(centre, np.linalg.cholesky(cov), thetas, khat, self.log_marginal, share)
+        return Approximation(self, self.thetas[resampled(self.smoothed[0], draws, self.rng)], share)
 
 
 def approximated(
-    laws: Sequence[CompiledPart], draws: int, rng: np.random.Generator, prior: Sequence[float] = (1.0,)
+    laws: Sequence[CompiledPart],
+    draws: int,
+    rng: np.random.Generator,
+    prior: Sequence[float] = (1.0,),
+    near: Sequence[Start | None] = (),
 ) -> list[Approximation]:
     """Approximate the posteriors of the laws of one part by adaptive multiple importance sampling.
 
@@ -318,29 +423,35 @@ def approximated(
     rng : Generator
     prior : sequence of float
         Prior weight of each law.
+    near : sequence of Start or None
+        Near start of each law, if there are any.
 
     Returns
     -------
     list of Approximation, one per law
     """
     adapted: list[Adapted] = []
-    for law in laws:
+    first = max(draws // FIRST, SMALLEST)
+    for law, start in zip(laws, near or [None] * len(laws), strict=True):
         alike = (a for a in adapted if a.part.program is law.program)
-        adapted.append(Adapted(law, rng, next(alike, None)))
-    waiting, first = adapted, max(draws // FIRST, SMALLEST)
-    while waiting:
-        for one in waiting:
-            one.round(max(first, len(one.points) // 4))
+        adapted.append(Adapted(law, first, rng, next(alike, None), start))
+    while True:
         evidence = np.array([law.log_evidence for law in adapted])
         log_joint = np.log(prior) + evidence
         probability = np.exp(log_joint - np.logaddexp.reduce(log_joint))
         share = np.maximum(probability, np.exp(evidence - evidence.max()))
+        enough = EFFECTIVE * draws * np.maximum(probability, UNLIKELY)
         waiting = [
-            one
-            for one, p, s in zip(adapted, probability, share, strict=True)
-            if len(one.points) < MOST * draws and one.unfinished(EFFECTIVE * draws * max(p, UNLIKELY), s)
+            (one, wanted)
+            for one, wanted, s in zip(adapted, enough, share, strict=True)
+            if len(one.points) < MOST * draws and one.unfinished(wanted, s)
         ]
-    return [one.approximation(draws, s) for one, s in zip(adapted, share, strict=True)]
+        if not waiting:
+            return [one.approximation(draws, s) for one, s in zip(adapted, share, strict=True)]
+        for one, wanted in waiting:
+            number = len(one.points)
+            missing = MISSING * (wanted / one.effective - 1) if one.effective < wanted else 0.25
+            one.round(min(int(number * np.clip(missing, 0.1, 1.0)), MOST * draws - number))
 
 
 def moments(w: FloatArray, points: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from ..arrays import FloatArray, IntArray
 from ..errors import DataError
-from .importance import resampled, smoothed
+from .importance import resampled, truncated
 from .parts import PartDraws
 from .population import Completed, Links, completed, log_density_of_total, unsampled
 
@@ -88,7 +88,7 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
     """
     partners, links = _combined(parts, data, rng)
     log_w = log_density_of_total(links, np.log, np.log(data["predicted_links"]))
-    w, _ = smoothed(log_w.ravel())
+    w = truncated(log_w.ravel())  # weights are bounded, since the density of the total is
     C, K = log_w.shape[:2]
     pairs = np.stack([resampled(of_chain / of_chain.sum(), K, rng) for of_chain in w.reshape(C, -1)])
     log_evidence = float(logsumexp(log_w) - np.log(log_w.size))
@@ -135,7 +135,7 @@ def given(
     median = np.median(log_total, keepdims=True).ravel()
     log_w = np.concatenate([log_density(np.arange(every), chain, median)[0] for chain in range(C)])
     log_evidence = float(logsumexp(log_w) - np.log(len(log_w)))
-    return _chosen(parts, partners, pairs, smoothed(log_w)[0], log_evidence)
+    return _chosen(parts, partners, pairs, truncated(log_w), log_evidence)
 
 
 def _combined(

@@ -88,7 +88,7 @@ SMALL_PIECES = 0.4
 
 def log_pieces(i: Any) -> Any:
     """Return the log mean of a Poisson number with mean e^i, given that it is not 0."""
-    i = pt.clip(i, -20.0, 20.0)
+    i = pt.clip(i, NEVER, 20.0)
     return i - pt.log(-pt.expm1(-pt.exp(i)))
 
 

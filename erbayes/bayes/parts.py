@@ -83,6 +83,8 @@ class Drawn:
         1 if there is no error, 0 otherwise.
     khat, problems, refitted, statistics, log_evidence
         As in `PartDraws`.
+    start : Start, optional
+        For fits to like samples (see `importance.Start`).
     """
 
     thetas: FloatArray
@@ -92,6 +94,7 @@ class Drawn:
     refitted: bool = False
     statistics: dict[str, Any] = field(default_factory=dict)
     log_evidence: float = 0.0
+    start: Any = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -263,14 +263,12 @@ def counts(name: str, n: Any, log_p: Any, observed: Any, **kwargs: Any) -> Any:
 
 def normalised(weights: Any) -> Any:
     """Return log probabilities over the last axis, from log weights."""
-    top = weights.max(axis=-1, keepdims=True)
-    return weights - top - pt.log(pt.exp(weights - top).sum(axis=-1, keepdims=True))
+    return pt.special.log_softmax(weights, axis=-1)
 
 
 def shares(weights: Any) -> Any:
     """Return probabilities over the last axis, from log weights."""
-    e = pt.exp(weights - weights.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
+    return pt.special.softmax(weights, axis=-1)
 
 
 def events(name: str, n: Any, log_hazard: Any, observed: Any) -> Any:

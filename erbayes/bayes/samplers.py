@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, ClassVar, Protocol
@@ -15,7 +15,7 @@ from pytensor.graph.replace import graph_replace
 
 from ..arrays import FloatArray, generator
 from ..errors import DataError
-from .importance import KHAT, NEGLIGIBLE, Approximation, approximated
+from .importance import KHAT, NEGLIGIBLE, Approximation, Start, approximated
 from .laws import OneOf
 from .parts import COMPILER, CompiledPart, Drawn, Program
 
@@ -48,8 +48,13 @@ class Sampler(Protocol):
 
     @property
     def draws(self) -> int: ...
-    def __call__(self, parts: Sequence[OneOf], rng: np.random.Generator) -> list[dict[str, Drawn]]:
-        """Return posterior draws of each law of each part. Laws are objects of `CompiledPart`."""
+    def __call__(
+        self, parts: Sequence[OneOf], rng: np.random.Generator, near: Sequence[Mapping[str, Drawn]] = ()
+    ) -> list[dict[str, Drawn]]:
+        """Return posterior draws of each law of each part. Laws are objects of `CompiledPart`.
+
+        `near` are draws of the same laws for a like sample, from which a sampler may start.
+        """
         ...
 
 
@@ -264,7 +269,9 @@ class NUTS:
                 f"nuts_sampler='{self.nuts_sampler}' is {known}: choose from {', '.join(installed)}"
             )
 
-    def __call__(self, parts: Sequence[OneOf], rng: np.random.Generator) -> list[dict[str, Drawn]]:
+    def __call__(
+        self, parts: Sequence[OneOf], rng: np.random.Generator, near: Sequence[Mapping[str, Drawn]] = ()
+    ) -> list[dict[str, Drawn]]:
         return [self._of_laws(part, rng) for part in parts]
 
     def _of_laws(self, part: OneOf, rng: np.random.Generator) -> dict[str, Drawn]:
@@ -278,7 +285,7 @@ class NUTS:
         for name, law, pilot, p in zip(part.laws, laws, pilots, probability, strict=True):
             chains = self.sampled(law, pilot, rng)
             about: dict[str, Any] = {"khat": pilot.khat, "problems": chains.problems(law, p)}
-            about["statistics"] = chains.statistics
+            about |= {"statistics": chains.statistics, "start": pilot.start}
             draws[name] = law.drawn(chains.thetas, pilot.log_evidence, rng, **about)
         return draws
 
@@ -337,13 +344,17 @@ class Importance:
     draws: int
     chains: int = 1
 
-    def __call__(self, parts: Sequence[OneOf], rng: np.random.Generator) -> list[dict[str, Drawn]]:
+    def __call__(
+        self, parts: Sequence[OneOf], rng: np.random.Generator, near: Sequence[Mapping[str, Drawn]] = ()
+    ) -> list[dict[str, Drawn]]:
         K, draws = self.draws * self.chains, []
         laws = [law for part in parts for law in part.laws.values()]
         posteriors = [
             posterior
-            for part in parts
-            for posterior in approximated([*part.laws.values()], K, rng, [*part.probability.values()])
+            for part, of_part in zip(parts, starts(parts, near), strict=True)
+            for posterior in approximated(
+                [*part.laws.values()], K, rng, [*part.probability.values()], of_part
+            )
         ]
         nuts = NUTS(draws=-(-K // 2), tune=250, chains=2, progressbar=False)
         for law, p in zip(laws, posteriors, strict=True):
@@ -357,9 +368,16 @@ class Importance:
                     "install nutpie, or use nuts()"
                 ]
             thetas = thetas.reshape(self.chains, self.draws, -1)
-            about = {"khat": p.khat, "refitted": refitted, "problems": problems}
+            about = {"khat": p.khat, "refitted": refitted, "problems": problems, "start": p.start}
             draws.append(law.drawn(thetas, p.log_evidence, rng, **about))
         return by_part(parts, draws)
+
+
+def starts(parts: Sequence[OneOf], near: Sequence[Mapping[str, Drawn]]) -> list[list[Start | None]]:
+    """Return the near start of each law of each part, None if there is none."""
+    if not near:
+        return [[None] * len(part.laws) for part in parts]
+    return [[of_part[name].start for name in part.laws] for part, of_part in zip(parts, near, strict=True)]
 
 
 def by_part(parts: Sequence[OneOf], draws: Iterable[Drawn]) -> list[dict[str, Drawn]]:

@@ -10,7 +10,7 @@ with the same arguments (see `Engine`).
 from .betting import AnytimeBetting, Betting, BoundedMeans, Means, betting, draws_of
 from .bootstrap import Basic, BCa, Bootstrap, Resampled, Studentised, bootstrap
 from .closed_form import Taylor, taylor
-from .contract import Counting, Doubting, Engine, Estimator, Explaining, Paired
+from .contract import Counting, Doubting, Engine, Estimator, Explaining, Paired, Preparing
 from .jackknife import Jackknife, jackknife
 from .naive import Naive, P_naive, R_naive, naive
 from .pool import LinearPool, linear_pool
@@ -41,6 +41,7 @@ __all__ = [
     "OnDistinct",
     "P_naive",
     "Paired",
+    "Preparing",
     "PseudoDraws",
     "R_naive",
     "RaoWu",

@@ -88,6 +88,21 @@ class Explaining(Engine, Protocol):
         ...
 
 
+@runtime_checkable
+class Preparing(Engine, Protocol):
+    """An engine that is quicker with many like samples, as those of a study, once it has seen one of them."""
+
+    def like(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Engine:
+        """Return the engine prepared for samples like this one. Its results are the same, up to random error.
+
+        Raises
+        ------
+        DataError
+            If the engine does not suit this sample.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Estimator:
     """An engine with a kind of interval.
