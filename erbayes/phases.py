@@ -290,7 +290,7 @@ def two_phase(
     >>> estimates.table()[["estimate", "se", "lambda"]].round(3)
                estimate     se  lambda
     metric
-    b3-recall     0.625  0.041     1.0
+    b3-recall     0.625  0.043     1.0
     """
     metrics = chosen(metrics)
     options = {"blocks": blocks, "frame": frame}

@@ -166,7 +166,7 @@ def report(
     Examples
     --------
     >>> import erbayes as eb
-    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "<x>", 2: "<x>", 3: "y"})
+    >>> units = eb.measure({1: "a", 2: "c", 3: "b", 4: "b"}, {1: "<x>", 2: "<x>", 3: "y"})
     >>> page = report(eb.Sample(units, eb.UniformClusters()), [eb.metrics.b3_recall])
     >>> "&lt;x&gt;" in page, "<x>" in page, "<script" in page
     (True, False, False)
