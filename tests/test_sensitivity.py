@@ -423,7 +423,7 @@ def test_the_size_model_is_an_engine_like_any_other():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bayes.NotConverged)
         model = Annotator(MissedPieces(prior), KeptRecords(0.4))
-        found = restored_analysis(seen, model, [P, R], engine=engine, imputations=60, draws=20, rng=rng())
+        found = restored_analysis(seen, model, [P, R], engine=engine, imputations=40, draws=20, rng=rng())
         honest = restored_analysis(
             seen, Annotator(), [P, R], engine=engine, imputations=2, draws=200, rng=rng()
         )
@@ -434,7 +434,7 @@ def test_the_size_model_is_an_engine_like_any_other():
     gridded = grid(seen, [0, 0.6], [0.4], [P, R], adjust=Restored(draws=3), engine=engine, rng=rng()).estimate
     np.testing.assert_allclose(gridded[1, 0], found.adjusted.mean, atol=0.015)
     tree = found.to_datatree()
-    assert tree["posterior"][P.name].shape == tree["rates"]["missed"].shape == (1, 1200)
+    assert tree["posterior"][P.name].shape == tree["rates"]["missed"].shape == (1, 800)
     assert tree["plain"][P.name].shape == (1, 400)
 
 
