@@ -12,7 +12,7 @@ SLOW := $(wildcard tests/test_bayes*.py) erbayes/bayes \
 # Two tests run at a time: more threads would wait for each other.
 test: export OMP_NUM_THREADS := 1
 test: house
-	$(BIN)/python -m pytest --numprocesses=2 --dist=loadfile
+	$(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 
 # Two at a time, one on each core.
 check: .venv/test
