@@ -273,7 +273,7 @@ def last() -> dict[str, Case]:
 
 
 def adverse() -> dict[str, Case]:
-    """Second clusterings that are right but for their giants: all are split at random, or many joined."""
+    """Second clusterings with faults in giants alone: many are split at random, or joined."""
     late = releases("good", "20190820", "20211230")
     old = releases("good", "20171226", "20211230")
     near = releases("good", "20201229", TRUTH)

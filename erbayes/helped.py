@@ -159,7 +159,7 @@ class AssistedEstimates(Normal):
         names = ", ".join(name for name, on in zip(self.names, used, strict=True) if on)
         return [
             f"Up to {self.out_of_reach[used].max():.0%} of the second clustering is out of reach for "
-            f"{names}: no draw touches a cluster as large. There the second clustering may be "
+            f"{names}: no draw reaches a cluster as large. There the second clustering may be "
             "right, or the prediction. The estimate is between both cases, and the interval reaches over "
             "both. Label more draws, or draw records instead of entities."
         ]

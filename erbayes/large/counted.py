@@ -115,7 +115,7 @@ def count_units(
             digest=digest,
             columns=(prediction.record, prediction.cluster),
         )
-    unit_of = {v: _unit_of(own) for v, own in units.items()}
+    unit_of = {v: _unit_of(own) for v, own in units.items()} if prediction.seconds else {}
     joints = [
         joint(prediction.database, prediction.table, second, of_record, unit_of, rows_of, bool(prediction.by))
         for second, of_record in zip(prediction.seconds, places, strict=True)
