@@ -437,7 +437,8 @@ def _moved(piece_of: pd.Series, taken: IntArray, pieces: int) -> pd.Series:
     new = np.full(pieces, -1)
     new[taken] = np.arange(len(taken))
     moved = new[piece_of]
-    return pd.Series(moved, index=piece_of.index)[moved >= 0]
+    kept = np.flatnonzero(moved >= 0)
+    return pd.Series(moved[kept], piece_of.index[kept])
 
 
 def need_units(value: Any) -> None:

@@ -12,7 +12,7 @@ from scipy import stats
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
-from erbayes.bayes.importance import MOST, Adapted, LightTails, Start, approximated
+from erbayes.bayes.importance import EFFECTIVE, MOST, Adapted, LightTails, Start, approximated
 from erbayes.columns import Domain, Links
 from erbayes.domains import in_domain
 from erbayes.engine import Preparing, Taylor
@@ -76,9 +76,9 @@ def test_a_near_start_needs_few_searches(searches):
 
 def test_a_fit_of_a_far_sample_is_no_help_and_does_no_harm(searches):
     far = fit(1, 400, "giants")
-    full = bayes.fast(sample(2), draws=4000, rng=1)
+    full = bayes.fast(sample(2), draws=16_000, rng=1)
     searches.clear()
-    near = bayes.fast(sample(2), draws=4000, near=far, rng=2)
+    near = bayes.fast(sample(2), draws=16_000, near=far, rng=2)
     assert len(searches) >= 2
     agree(full, near)
 
@@ -117,7 +117,30 @@ def test_a_start_that_is_poor_is_dropped(centre, scale, helps, searches):
     assert (len(searches) == 0) is helps
     assert found.log_evidence == pytest.approx(3.0, abs=0.05)
     assert found.centre == pytest.approx([2.0, -1.0, 0.5], abs=0.15)
-    assert found.adapted.effective > 2000
+    assert found.adapted.effective >= EFFECTIVE * 4000
+
+
+@pytest.mark.parametrize(("centre", "better"), [(2.5, True), (1e4, False)])
+def test_a_search_after_a_poor_start_begins_at_the_better_point(centre, better, monkeypatch):
+    """The start is too wide. If it is near the mode it is better than the part's own start, 0."""
+    began, search = [], Adapted._laplace
+    monkeypatch.setattr(Adapted, "_laplace", lambda self, at: began.append(at) or search(self, at))
+    truth = stats.multivariate_normal([2.0, 2.0, 2.0], 4 * np.eye(3))
+    near = start(np.full(3, centre), 300.0)
+    approximated([part(truth.logpdf, 3)], 400, np.random.default_rng(1), near=[near])
+    assert len(began) == 1 and began[0].any() == better
+
+
+@pytest.mark.parametrize(("off", "steps"), [(0.3, 1), (1.2, 2), (30.0, 3)])
+def test_a_short_step_is_the_last(off, steps, monkeypatch):
+    asked, densities = [], Adapted._minus
+    monkeypatch.setattr(Adapted, "_minus", lambda self, u: asked.append(len(u)) or densities(self, u))
+    truth = stats.multivariate_normal(np.zeros(2), np.eye(2))
+    law = Adapted.__new__(Adapted)
+    law.part, law.tails = part(truth.logpdf, 2), LightTails(2, [])
+    point, cov = law._moved(start([off, 0.0], 1.0))
+    assert asked == [5, 4] * steps
+    assert point == pytest.approx([max(off - 6, 0), 0], abs=1e-6) and cov == pytest.approx(np.eye(2))
 
 
 def test_a_start_of_another_dimension_is_not_used(searches):

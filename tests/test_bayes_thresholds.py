@@ -15,7 +15,6 @@ from erbayes import bayes
 from erbayes.bayes.fit import Fit
 from erbayes.bayes.importance import Adapted
 from erbayes.bayes.samplers import Chains, Importance, problems_of_chains
-from erbayes.uncertain import Draws
 
 SAMPLE = eb.Sample(eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"}), eb.UniformClusters())
 NOISE = np.random.default_rng(1).standard_normal((4, 500))
@@ -77,12 +76,11 @@ def test_a_hundred_effective_draws_per_chain(draws, few):
 
 @pytest.mark.parametrize(("agreeing", "bad"), [(100, False), (99.9, True)])
 def test_draws_that_agree_with_the_known_links(agreeing, bad):
-    one_chain = Draws(("x",), np.zeros((1, 5, 1)), ((0.0, 1.0),))
     fit = SimpleNamespace(
         draws=SimpleNamespace(problems=("divergences",), agreeing=agreeing),
         evidence=SimpleNamespace(predicted_links=1234.0),
         truth=None,
-        apply=lambda metrics: one_chain,
+        population=SimpleNamespace(true=np.ones((1, 5))),
     )
     assert Fit.problems(fit)[0] == "divergences"
     assert any("agree with the known 1,234 predicted links" in p for p in Fit.problems(fit)) is bad

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -198,14 +199,18 @@ class Evidence:
             "repeats": 0.0 if design.without_repeats else 1.0,
             "fixed_size": 1.0 if design.fixed_size else 0.0,
         }
-        intrusion = INTRUSION[: int(nearest(INTRUSION, known.size[-1:])[0]) + 2]
+        of_prediction = _of_prediction(grid, known)
+        intrusion = np.exp2(of_prediction["log_intrusion"] + 3)
         counted = _drawn(grid, entities) | _counted(grid, intrusion, entities.take(~entities.matched))
-        of_prediction = _of_prediction(grid, intrusion, known)
         if matched is not None:
-            of_prediction |= matched.data(sample, grid) | {
-                "sampled_entities": np.bincount(entities.bin, minlength=len(grid.size)),
-                "sampled_foreign": 0.0,
-            }
+            of_prediction = (
+                of_prediction
+                | matched.data(sample, grid)
+                | {
+                    "sampled_entities": np.bincount(entities.bin, minlength=len(grid.size)),
+                    "sampled_foreign": 0.0,
+                }
+            )
         data = shared | counted | of_prediction
         return cls(units, grid, entities, data, records, predicted, domain, matched, links)
 
@@ -299,9 +304,11 @@ def _clusters(grid: SizeGrid, known: KnownTotals) -> FloatArray:
     return np.log(np.where(predicted, np.maximum(clusters, 1e-6), np.maximum(beyond, 1e-12)))
 
 
-def _of_prediction(grid: SizeGrid, intrusion: FloatArray, known: KnownTotals) -> dict[str, Any]:
+@lru_cache(maxsize=8)
+def _of_prediction(grid: SizeGrid, known: KnownTotals) -> dict[str, Any]:
     """Smooth histograms of the prediction, as log weights: clusters by size, and records by intrusion."""
-    v, merged = np.log2(intrusion), known.size > 1
+    v = np.log2(INTRUSION[: int(nearest(INTRUSION, known.size[-1:])[0]) + 2])
+    merged = known.size > 1
     neighbours, count = np.maximum(known.size[merged] - 1, 1), (known.size * known.count)[merged]
     exposure = _smoothed(v, np.where(v > -0.25, 1.0, 1e-9), np.log2(neighbours), count)
     if not merged.any():

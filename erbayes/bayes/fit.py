@@ -569,8 +569,8 @@ class Fit(Posterior):
                     "few draws with the second clustering agree with the common links that the sample "
                     f"expects ({agreeing:.0f} effective ones): look at recall without it"
                 )
-        key = self.apply([pairwise_precision, pairwise_recall])
-        if len(key.values) > 1:
+        if len(self.population.true) > 1:
+            key = self.apply([pairwise_precision, pairwise_recall])
             problems += problems_of_chains(key.values, list(key.names))
         return problems
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 
-SINGLE = 16
+SINGLE = 8
 """Each size up to this has a bin of its own."""
-PER_DOUBLING = 6
-"""Bins per doubling of larger sizes."""
+PER_DOUBLING = 4
+"""Bins per doubling of larger sizes. With three to six, ends of intervals differ as by another seed."""
 LENGTH = 2.5
 """Length scale of smooth functions, in doublings."""
 RANK = 5
@@ -23,7 +23,7 @@ INTRUSION = 2.0 ** np.arange(-9.0, 20.5, 0.5)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SizeGrid:
-    """Bins of entity sizes: single sizes up to 16, then six per doubling.
+    """Bins of entity sizes: single sizes up to 8, then four per doubling.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class SizeGrid:
     --------
     >>> grid = SizeGrid.up_to(1000)
     >>> grid.size[:3], len(grid.size), grid.bin(np.array([1.0, 20.0, 999.0]))
-    (array([1., 2., 3.]), 52, array([ 0, 17, 50]))
+    (array([1., 2., 3.]), 36, array([ 0, 12, 34]))
     """
 
     lower: FloatArray
@@ -48,11 +48,7 @@ class SizeGrid:
     @classmethod
     def up_to(cls, top: float) -> SizeGrid:
         """Make bins for all sizes from 1 to `top`, and possibly some above."""
-        doublings = np.ceil(PER_DOUBLING * np.log2((max(top, SINGLE) + 1) / SINGLE)) + 1
-        coarse = np.round(SINGLE * 2 ** (np.arange(doublings + 1) / PER_DOUBLING))
-        edges = np.concatenate([np.arange(1.0, SINGLE), coarse])
-        lower, upper = edges[:-1], edges[1:]
-        return cls(lower, (lower + upper - 1) / 2, upper - lower)
+        return _grid(int(np.ceil(PER_DOUBLING * np.log2((max(top, SINGLE) + 1) / SINGLE))) + 1)
 
     def bin(self, size: FloatArray) -> IntArray:
         """Return the bin of each size."""
@@ -67,6 +63,15 @@ class SizeGrid:
     def doubling(self) -> IntArray:
         """Doubling of each bin: 0 for size 1, 1 for 2 and 3, and so on."""
         return np.floor(np.log2(self.lower)).astype(np.int64)
+
+
+@lru_cache
+def _grid(coarse: int) -> SizeGrid:
+    """Return a grid with this number of bins of more than one size."""
+    upwards = np.round(SINGLE * 2 ** (np.arange(coarse + 1) / PER_DOUBLING))
+    edges = np.concatenate([np.arange(1.0, SINGLE), upwards])
+    lower, upper = edges[:-1], edges[1:]
+    return SizeGrid(lower, (lower + upper - 1) / 2, upper - lower)
 
 
 def basis(x: FloatArray, length: float = LENGTH, rank: int = RANK) -> FloatArray:

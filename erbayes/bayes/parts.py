@@ -378,7 +378,7 @@ class CompiledPart:
             return cls(
                 prepared,
                 {
-                    k: np.array(values[k]).astype(v.dtype, order="C", casting="same_kind")
+                    k: np.asarray(values[k]).astype(v.dtype, order="C", casting="same_kind", copy=False)
                     for k, v in prepared.program.graph.data.items()
                 },
             )

@@ -31,8 +31,6 @@ class Links:
         Expected number of true links, of common links, and of false predicted links.
     common_variance, false_variance, covariance : array or tensor
         Variances and covariance of the realised numbers, if the number of unsampled entities is Poisson.
-    kept_variance : array or tensor
-        Variance of common links given the sizes.
     """
 
     true: Any
@@ -41,7 +39,6 @@ class Links:
     common_variance: Any
     false_variance: Any
     covariance: Any
-    kept_variance: Any
 
     @classmethod
     def of(cls, rest: Any, by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Links:
@@ -61,22 +58,23 @@ class Links:
             own.common_variance + (spread * common**2).sum(-1),
             own.false_variance,
             own.covariance,
-            own.kept_variance,
         )
 
     @classmethod
     def _of_rest(cls, rest: Any, by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Links:
         s = data["size"]
-        c2, kept, square = s * (s - 1) / 2, by_size["kept"], by_size["kept_square"]
+        kept, square = by_size["kept"], by_size["kept_square"]
         foreign, foreign_square = (by_size.get(name, 0.0) for name in ("foreign", "foreign_square"))
+        c2 = s * (s - 1) / 2
+        records, links = rest * s, rest * c2
+        common = links * kept
         return cls(
-            (rest * c2).sum(-1) + data["sampled_true_links"],
-            (rest * c2 * kept).sum(-1) + data["sampled_common_links"],
-            ((rest * s * foreign).sum(-1) + data["sampled_foreign"]) / 2,
-            (rest * c2**2 * square).sum(-1),
-            (rest * s**2 * foreign_square).sum(-1) / 4,
-            (rest * c2 * s * kept * foreign).sum(-1) / 2,
-            (rest * c2**2 * (square - kept**2)).sum(-1),
+            links.sum(-1) + data["sampled_true_links"],
+            common.sum(-1) + data["sampled_common_links"],
+            ((records * foreign).sum(-1) + data["sampled_foreign"]) / 2,
+            (links * c2 * square).sum(-1),
+            (records * s * foreign_square).sum(-1) / 4,
+            (common * s * foreign).sum(-1) / 2,
         )
 
     @property
@@ -187,8 +185,8 @@ def completed(
     """
     s, expected = data["size"], unsampled(by_size, data)
     c2, steady = s * (s - 1) / 2, _steady(expected, by_size, data)
-    expected = np.broadcast_to(expected, (tries, *expected.shape))
-    standing = np.zeros((*expected.shape[:-1], 2 * len(s)))
+    expected = expected[None]
+    standing = np.zeros((tries, *expected.shape[1:-1], 2 * len(s)))
     known_true, known_common = np.zeros((2, 1))
     if "stands" in by_size:
         left, chance = data["left"].astype(np.int64), by_size["stands_left"]
@@ -202,8 +200,8 @@ def completed(
             for links in of_clusters(by_size, data)
         )
     number = np.empty(expected.shape[1:])
-    number[..., steady], *once = (v[0] for v in _entities(expected[:1], by_size, s, steady, rng))
-    numbers, common, foreign = _entities(expected, by_size, s, ~steady, rng)
+    number[..., steady], *once = (v[0] for v in _entities(expected[:1], by_size, s, steady, 1, rng))
+    numbers, common, foreign = _entities(expected, by_size, s, ~steady, tries, rng)
     common = common + once[0] + data["sampled_common_links"] + known_common
     false = (foreign + once[1] + data["sampled_foreign"]) / 2
     distance = (np.log(np.maximum(common + false, 0.5)) - np.log(data["predicted_links"])) / NEAR
@@ -220,7 +218,7 @@ def completed(
     return Completed(number, standing, true, common, false)
 
 
-STEADY = 0.02
+STEADY = 0.03
 """Relative standard deviation of predicted links that sizes may cause together which no try draws anew."""
 
 
@@ -246,15 +244,20 @@ def _entities(
     by_size: Mapping[str, FloatArray],
     s: FloatArray,
     chosen: BoolArray,
+    tries: int,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Draw the entities of some sizes, (tries, ..., j), and their common and foreign links, (tries, ...)."""
+    """Draw the entities of some sizes, (tries, ..., j), and their common and foreign links, (tries, ...).
+
+    `expected` numbers are (1, ..., J), or (tries, ..., J) if they differ between the tries.
+    """
     s, expected = s[chosen], expected[..., chosen]
     intact, kept, kept_square = (by_size[name][..., chosen] for name in ("intact", "kept", "kept_square"))
     none = np.zeros(chosen.shape)
     foreign, square = (by_size.get(name, none)[..., chosen] for name in ("foreign", "foreign_square"))
-    whole = rng.poisson(expected * intact)
-    broken = rng.poisson(expected * (1 - intact))
+    drawn = (tries, *expected.shape[1:])
+    whole = rng.poisson(expected * intact, drawn)
+    broken = rng.poisson(expected * (1 - intact), drawn)
     number = (whole + broken).astype(float)
     mean = np.clip((kept - intact) / (1 - intact + 1e-300), 0, 1)
     variance = np.maximum((kept_square - intact) / (1 - intact + 1e-300) - mean**2, 0)
