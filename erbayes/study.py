@@ -379,7 +379,10 @@ def study(
     blocks = [
         (c, first, min(BLOCK, repetitions - first)) for c in cells for first in range(0, repetitions, BLOCK)
     ]
-    code = {(p, e): code_of(plans[p], metrics, answering[e]) for p, e in product(plans, answering)}
+    code = {
+        (p, e): "" if file is None else code_of(plans[p], metrics, answering[e])
+        for p, e in product(plans, answering)
+    }
     keys = [
         {e: c.question(first, count, e, f) + code[c.plan_name, e] for e, f in answering.items()}
         for c, first, count in blocks

@@ -107,7 +107,7 @@ def nuts(
     tune: int = 1000,
     chains: int = 4,
     cores: int | None = None,
-    target_accept: float = 0.8,
+    target_accept: float = 0.9,
     rng: np.random.Generator | int | None = None,
     progressbar: bool = True,
     nuts_sampler: str | None = None,

@@ -253,7 +253,7 @@ class NUTS:
     tune: int
     chains: int
     cores: int | None = None
-    target_accept: float = 0.8
+    target_accept: float = 0.9
     progressbar: bool = True
     nuts_sampler: str | None = None
 
