@@ -13,7 +13,6 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from arviz_stats.base import array_stats
 from pytensor.compile.mode import Mode
 from scipy import stats
 
@@ -28,7 +27,6 @@ from erbayes.bayes.importance import (
     LightTails,
     Proposal,
     approximated,
-    pareto,
     resampled,
     smoothed,
 )
@@ -456,27 +454,11 @@ def test_smoothed_weights():
     assert khat < 0.5
 
 
-@pytest.mark.parametrize("points", [40, 150, 151, 600, 5000])
-@pytest.mark.parametrize("df", [1, 3, 30])
-def test_smoothed_weights_are_those_of_arviz(points, df):
-    log_w = 1.5 * np.random.default_rng([points, df]).standard_t(df, points)
-    w, khat = smoothed(log_w)
-    log_wanted, wanted = array_stats.psislw(-log_w)
-    assert khat == pytest.approx(np.inf if np.isnan(wanted) else float(wanted), rel=1e-9)
-    np.testing.assert_allclose(w, np.exp(log_wanted), rtol=1e-9)
-
-
 def test_tails_without_a_shape_are_not_smoothed():
     log_w = np.repeat([0.0, -1.0, -2.0], [1, 60, 40])
     w, khat = smoothed(log_w)
     assert khat == np.inf
     np.testing.assert_allclose(w, np.exp(log_w) / np.exp(log_w).sum(), rtol=1e-12)
-
-
-def test_the_shape_of_pareto_draws():
-    for shape in (-0.2, 0.3, 0.9):
-        x = np.sort(stats.genpareto(shape, scale=2.0).rvs(20_000, random_state=rng()))
-        assert pareto(x) == pytest.approx((shape, 2.0), abs=0.05)
 
 
 def test_proposals_are_t_distributions():
