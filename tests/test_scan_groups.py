@@ -175,7 +175,8 @@ def test_releases(common):
             common=common,
             **options,
         )
-        shared = {"old": old, "new": new[old.index]}
+        shared = {"new": new[old.index], "old": old}
+        assert [*units] == [*shared], "in the order of their names, not of the rows"
         for name, one in units.items():
             same(one, eb.measure(shared[name], labels), groups, shared[name])
     comparison = eb.compare(units, labels, eb.UniformClusters(), USUAL)

@@ -486,7 +486,8 @@ def smoothed(log_w: FloatArray) -> tuple[FloatArray, float]:
     """Return Pareto-smoothed weights that add to 1, and the Pareto shape, which is -∞ if all are equal."""
     if np.ptp(log_w[np.isfinite(log_w)]) < 1e-9:
         return np.isfinite(log_w) / np.isfinite(log_w).sum(), -np.inf
-    log_smooth, khat = array_stats.psislw(-log_w)
+    with np.errstate(over="ignore"):  # of quantiles that are then cut at the largest weight
+        log_smooth, khat = array_stats.psislw(-log_w)
     if not np.isfinite(khat):  # the tail has too few distinct weights
         log_smooth, khat = log_w, np.inf
     w = np.exp(log_smooth - log_smooth.max())

@@ -138,14 +138,14 @@ def _unit_of(units: Units) -> pd.Series:
 
 
 def count_records(prediction: Prediction) -> dict[Any, tuple[int, int | None]]:
-    """Count the records of each release, and make a digest of their ids.
+    """Count the records of each release, in the order of the releases, and make a digest of their ids.
 
     Raises
     ------
     DataError
         Missing ids, no record.
     """
-    grouped = " GROUP BY v" if prediction.by else ""
+    grouped = " GROUP BY v ORDER BY v" if prediction.by else ""
     columns = f"{prediction.by}COUNT(*), COUNT(r), COUNT(c), {prediction.database.digest('r')}"
     counted = list(prediction.rows(f"SELECT {columns} FROM {prediction.table}{grouped}"))
     total, records, clusters = (sum(int(row[i]) for row in counted) for i in (1, 2, 3))

@@ -137,7 +137,7 @@ def scan_releases(
     Returns
     -------
     dict, release -> Scanned
-        Without a column of releases its only key is None.
+        In increasing order of the releases. Without a column of releases its only key is None.
 
     Examples
     --------
