@@ -199,19 +199,12 @@ class Evidence:
             "repeats": 0.0 if design.without_repeats else 1.0,
             "fixed_size": 1.0 if design.fixed_size else 0.0,
         }
-        of_prediction = _of_prediction(grid, known)
-        intrusion = np.exp2(of_prediction["log_intrusion"] + 3)
-        counted = _drawn(grid, entities) | _counted(grid, intrusion, entities.take(~entities.matched))
+        counted = _drawn(grid, entities) | _counted(grid, _intrusion(known), entities.take(~entities.matched))
+        data = shared | counted | _of_prediction(grid, known)
         if matched is not None:
-            of_prediction = (
-                of_prediction
-                | matched.data(sample, grid)
-                | {
-                    "sampled_entities": np.bincount(entities.bin, minlength=len(grid.size)),
-                    "sampled_foreign": 0.0,
-                }
-            )
-        data = shared | counted | of_prediction
+            data |= matched.data(sample, grid)
+            data["sampled_entities"] = np.bincount(entities.bin, minlength=len(grid.size))
+            data["sampled_foreign"] = 0.0
         return cls(units, grid, entities, data, records, predicted, domain, matched, links)
 
 
@@ -304,10 +297,15 @@ def _clusters(grid: SizeGrid, known: KnownTotals) -> FloatArray:
     return np.log(np.where(predicted, np.maximum(clusters, 1e-6), np.maximum(beyond, 1e-12)))
 
 
+def _intrusion(known: KnownTotals) -> FloatArray:
+    """Return the bins of intrusion that a prediction can have."""
+    return INTRUSION[: int(nearest(INTRUSION, known.size[-1:])[0]) + 2]
+
+
 @lru_cache(maxsize=8)
-def _of_prediction(grid: SizeGrid, known: KnownTotals) -> dict[str, Any]:
+def _of_prediction(grid: SizeGrid, known: KnownTotals) -> dict[str, FloatArray]:
     """Smooth histograms of the prediction, as log weights: clusters by size, and records by intrusion."""
-    v = np.log2(INTRUSION[: int(nearest(INTRUSION, known.size[-1:])[0]) + 2])
+    v = np.log2(_intrusion(known))
     merged = known.size > 1
     neighbours, count = np.maximum(known.size[merged] - 1, 1), (known.size * known.count)[merged]
     exposure = _smoothed(v, np.where(v > -0.25, 1.0, 1e-9), np.log2(neighbours), count)
@@ -315,12 +313,15 @@ def _of_prediction(grid: SizeGrid, known: KnownTotals) -> dict[str, Any]:
         exposure = np.ones(len(v))
     below = exposure[np.searchsorted(v, 0.0)] * 2 ** (v / 2)
     exposure = np.where(v < 0, below, np.maximum(exposure, exposure.sum() * 1e-6))
-    return {
+    curves = {
         "log_predicted": _clusters(grid, known),
         "log_exposure": np.log(exposure),
         "log_intrusion": v - 3,
         "intrusion_basis": basis(v),
     }
+    for curve in curves.values():
+        curve.setflags(write=False)
+    return curves
 
 
 def _smoothed(x: FloatArray, span: FloatArray, place: FloatArray, count: FloatArray) -> FloatArray:

@@ -71,7 +71,10 @@ def _grid(coarse: int) -> SizeGrid:
     upwards = np.round(SINGLE * 2 ** (np.arange(coarse + 1) / PER_DOUBLING))
     edges = np.concatenate([np.arange(1.0, SINGLE), upwards])
     lower, upper = edges[:-1], edges[1:]
-    return SizeGrid(lower, (lower + upper - 1) / 2, upper - lower)
+    grid = SizeGrid(lower, (lower + upper - 1) / 2, upper - lower)
+    for values in (grid.lower, grid.size, grid.width):
+        values.setflags(write=False)
+    return grid
 
 
 def basis(x: FloatArray, length: float = LENGTH, rank: int = RANK) -> FloatArray:
