@@ -239,8 +239,9 @@ def test_weight_of_the_prior(fit):
     np.testing.assert_allclose(fit.table().prior_shift[[P.name, R.name]], found.max(axis=1))
 
 
-def test_every_part_has_its_weight(fit):
+def test_every_part_has_its_weight():
     """Precision rests on the prior of leakage, recall on that of retention."""
+    fit = bayes.fast(clusters(60, 1), ONE_LAW, draws=8000, rng=rng())
     told = {
         part: az.psense_summary(fit.tree, var_names=["metrics"], prior_var_names=[part])["prior"]
         for part in PARTS

@@ -101,7 +101,11 @@ def test_near_must_be_a_fit_with_the_laws_of_the_model():
 def part(log_densities, d):
     """A part with this log density."""
     return SimpleNamespace(
-        log_densities=log_densities, start=np.zeros(d), heavy_tails=[], log_flawless=-np.inf, program=None
+        log_densities=lambda thetas: np.atleast_1d(log_densities(thetas)),
+        start=np.zeros(d),
+        heavy_tails=[],
+        log_flawless=-np.inf,
+        program=None,
     )
 
 

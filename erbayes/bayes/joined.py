@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from ..arrays import FloatArray, IntArray
 from ..errors import DataError
@@ -91,7 +90,7 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
     w = truncated(log_w.ravel())  # weights are bounded, since the density of the total is
     C, K = log_w.shape[:2]
     pairs = np.stack([resampled(of_chain / of_chain.sum(), K, rng) for of_chain in w.reshape(C, -1)])
-    log_evidence = float(logsumexp(log_w) - np.log(log_w.size))
+    log_evidence = float(np.logaddexp.reduce(log_w, axis=None) - np.log(log_w.size))
     return _chosen(parts, partners, pairs, w, log_evidence)
 
 
@@ -134,7 +133,7 @@ def given(
         pairs[chain] = candidates[np.argmax(log_w + rng.gumbel(size=log_w.shape), axis=1)]
     median = np.median(log_total, keepdims=True).ravel()
     log_w = np.concatenate([log_density(np.arange(every), chain, median)[0] for chain in range(C)])
-    log_evidence = float(logsumexp(log_w) - np.log(len(log_w)))
+    log_evidence = float(np.logaddexp.reduce(log_w) - np.log(len(log_w)))
     return _chosen(parts, partners, pairs, truncated(log_w), log_evidence)
 
 

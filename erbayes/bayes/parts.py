@@ -30,6 +30,13 @@ COMPILER = RLock()
 
 Numba's functions hold Python's global lock while they run, so that this lock costs no time.
 """
+KEPT = 32_000_000
+"""Bytes of a block that is freed when this module is imported.
+
+The C library of Linux then keeps as much freed memory for the arrays of the next fit. Without it, each fit
+asks the system for pages anew, which takes a tenth of its time. Nothing is written to the block.
+"""
+np.empty(KEPT, dtype=np.int8)
 
 
 def own_model(part: Part, data: Mapping[str, Any]) -> tuple[pm.Model, dict[str, Any]]:
@@ -378,7 +385,7 @@ class CompiledPart:
             return cls(
                 prepared,
                 {
-                    k: np.asarray(values[k]).astype(v.dtype, order="C", casting="same_kind", copy=False)
+                    k: np.asarray(values[k]).astype(v.dtype, order="C", casting="same_kind")
                     for k, v in prepared.program.graph.data.items()
                 },
             )
