@@ -8,7 +8,8 @@ of PatentsView's release of 2019-08-20, truth that of 2022-06-30. --cold compile
 so that nothing compiled by an earlier process is found. Exits 1 if a bar is missed: NUTS first 30 s
 and refitted 3 s, at least 1,000 effective draws of P and R and no divergences; 60 fast fits a second of
 250 draws in a study on both cores, once its processes have compiled. 250 draws are as good in a study as
-1,000 (see heavy-tails.md). Processor time shows what two free cores would do if others use them.
+1,000 (see heavy-tails.md). Processor time shows what two free cores would do if others use them. The time
+of a loop of additions in plain Python, before and after, shows how fast the machine is at this hour.
 """
 
 import os
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import timeit
 import warnings
 
 N, SEED = 400, 5
@@ -25,6 +27,12 @@ def population():
     from patentsview import pair
 
     return pair("20190820")
+
+
+def loop() -> str:
+    """Milliseconds of a loop of a million additions in plain Python, the fastest and the slowest of nine."""
+    times = timeit.repeat("for i in range(1_000_000): total += i", "total = 0", number=1, repeat=9)
+    return f"{1e3 * min(times):.0f} to {1e3 * max(times):.0f} ms"
 
 
 def samples(count: int) -> list:
@@ -56,8 +64,9 @@ def fast_fits() -> bool:
             f"fast, {draws:5,} draws               {rate:8.1f} a second, {of_core:.1f} a second of one core"
         )
     print(f"fast, 1,000 draws, in a study   {studied_fits(40, 1000):8.1f} a second on 2 cores", flush=True)
-    rate = studied_fits(250, 250)
+    before, rate = loop(), studied_fits(250, 250)
     print(f"fast,   250 draws, in a study   {rate:8.1f} a second on 2 cores (bar 60)")
+    print(f"a loop of a million additions: {before} before, {loop()} after")
     return rate >= 60
 
 
