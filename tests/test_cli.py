@@ -222,7 +222,16 @@ def test_unreadable_files(folder, name, content, message):
 @pytest.mark.parametrize(
     "args, rows, message",
     [
-        ("known-weights --weights", "e,w\n1,2\n2,x\n", "bad.csv: 1 of 2 are not numbers, such as 'x'"),
+        (
+            "known-weights --weights",
+            "e,w\n1,2\n2,x\n",
+            "bad.csv, column 'w': 1 of 2 are not numbers, such as 'x' of '2'",
+        ),
+        (
+            "known-weights --weights",
+            "1,2\n2,3\n",
+            "'2' is the name of its second column: is the first line a row",
+        ),
         ("known-weights --weights", "e,w\n1,2\n1,3\n", "bad.csv: 1 ids are listed twice, such as '1'"),
         ("known-weights --weights", "e,w\n1,2\n2,\n", "bad.csv, column 'w': 1 of 2 are missing"),
         ("known-weights --weights", "e,w\n1,2\n", "weights lack "),

@@ -346,7 +346,7 @@ REFUSED = {
     "--design stratified --starts 1,x": "--starts 1,x: write whole numbers with commas",
     "--design stratified --starts 1,3 --values p.csv": "--design stratified does not take --values",
     "--design given-chances": "--design given-chances needs --values",
-    "--design given-chances --values p.csv": "p.csv: 200 of 200 are not numbers",
+    "--design given-chances --values p.csv": "p.csv, column 'cluster': 200 of 200 are not numbers",
     "--design uniform-records --search 3": "--search needs --attributes",
     "--design uniform-records --candidates four.csv": "four.csv has 4 columns",
     "--design uniform-records --attributes short.csv": "shown records have no attributes",

@@ -60,7 +60,7 @@ def fast(
         Posterior draws, 50 or more.
     near : Fit, optional
         An earlier fit of the same model to a like sample, such as another sample of the same population. The
-        search of each posterior starts there, which saves a fifth of the time. The posterior is the same, up
+        search of each posterior starts there, which saves a third of the time. The posterior is the same, up
         to Monte Carlo error. A law for which the earlier fit is of no help is searched as without it.
     rng, random_seed : Generator, int or None
         A generator or its seed, under the name of this package or of PyMC. None is a new seed at each call.

@@ -128,15 +128,21 @@ def keyed(path: Path, key: str, value: str) -> pd.Series:
     if not keys.is_unique:
         twice = keys[keys.duplicated()]
         raise DataError(f"{path}: {len(twice)} ids are listed twice, such as {head(twice)}")
-    return pd.Series(ids(frame[value], f"{path}, column {value!r}"), index=keys)
+    return pd.Series(ids(frame[value], f"{path}, column {value!r}"), index=keys, name=value)
 
 
 def numbers(path: Path, key: str, value: str, whole: bool = False) -> pd.Series:
     """Read a file as `keyed` does, with numbers in the second column."""
     text = keyed(path, key, value)
     parsed = pd.to_numeric(text, errors="coerce")
+    if pd.notna(pd.to_numeric(str(text.name), errors="coerce")):
+        raise DataError(
+            f"{path}: {text.name!r} is the name of its second column: is the first line a row of data? It "
+            f"must name the columns, such as {key},{value}"
+        )
     wrong = parsed.isna() | (whole & (parsed % 1 != 0))
     if wrong.any():
-        kind = "whole numbers" if whole else "numbers"
-        raise DataError(f"{path}: {wrong.sum()} of {len(wrong)} are not {kind}, such as {head(text[wrong])}")
+        kind, where = "whole numbers" if whole else "numbers", f"{path}, column {text.name!r}"
+        example = f"{text[wrong].iloc[0]!r} of {text.index[wrong][0]!r}"
+        raise DataError(f"{where}: {wrong.sum()} of {len(wrong)} are not {kind}, such as {example}")
     return parsed.astype("int64") if whole else parsed
