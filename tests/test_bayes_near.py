@@ -143,7 +143,8 @@ def test_a_short_step_is_the_last(off, steps, monkeypatch):
     law = Adapted.__new__(Adapted)
     law.part, law.tails = part(truth.logpdf, 2), LightTails(2, [])
     point, cov = law._moved(start([off, 0.0], 1.0))
-    assert asked == [5, 4] * steps
+    whole = [5] if off < 30 else []  # a short step is taken without trying others
+    assert asked == [5, 4] * (steps - len(whole)) + whole
     assert point == pytest.approx([max(off - 6, 0), 0], abs=1e-6) and cov == pytest.approx(np.eye(2))
 
 

@@ -59,7 +59,7 @@ FLATTEST, STEEPEST = 0.2, 2.0
 STEPS = 3
 """Most Newton steps from a near start."""
 SHORT = 1.0
-"""Length of a step after which there is no other, in standard deviations of the near start."""
+"""Length of a step that is taken whole and is the last, in standard deviations of the near start."""
 FAR = 2.0
 """Longest step along an axis, in standard deviations of the near start."""
 LENGTHS = np.array([1.0, 0.5, 0.2, 0.0])
@@ -281,6 +281,12 @@ class Adapted:
     near : Start, optional
         Start from the same law of a like sample. There is no search of the mode, unless the first round from
         here is poor. It then starts at the better of both points.
+
+    Attributes
+    ----------
+    log_marginal : float
+        Log marginal density of the data, given that there are errors. It is the mean of weights by the
+        proposal of each point's own round.
     """
 
     def __init__(
@@ -334,9 +340,9 @@ class Adapted:
             above, below = f[1 : d + 1], f[d + 1 :]
             curvature = (np.abs(above + below - 2 * f[0]) / APART**2).clip(FLATTEST, STEEPEST)
             step = ((below - above) / (2 * APART * curvature)).clip(-FAR, FAR)
-            steps = point + LENGTHS[:, None] * (axes @ step)
-            point, axes = steps[np.argmin(self._minus(steps))], axes / np.sqrt(curvature)
-            if step @ step < SHORT**2:
+            steps, short = point + LENGTHS[:, None] * (axes @ step), step @ step < SHORT**2
+            point, axes = steps[0 if short else np.argmin(self._minus(steps))], axes / np.sqrt(curvature)
+            if short:
                 break
         return point, axes @ axes.T
 
@@ -380,6 +386,8 @@ class Adapted:
         self.thetas = np.concatenate([self.thetas, thetas])
         self.densities = np.concatenate([self.densities, densities])
         self.own = np.concatenate([self.own, densities - of_rounds[-1] + np.log(number)])
+        # Later proposals have adapted to the points: the mean of weights by the mixture would be too small.
+        self.log_marginal = float(np.logaddexp.reduce(self.own) - np.log(len(self.points)))
         w = truncated(self.log_w)
         self.effective = float(1 / (w @ w))
         self.centre, self.cov = moments(w, self.points, self.cov)
@@ -393,15 +401,6 @@ class Adapted:
     def log_evidence(self) -> float:
         """Log marginal density of the data, with and without errors."""
         return float(np.logaddexp(self.log_marginal, self.log_flawless))
-
-    @property
-    def log_marginal(self) -> float:
-        """Log marginal density of the data, given that there are errors.
-
-        It is the mean of weights by the proposal of each point's own round. Later proposals have adapted to
-        the points, so that the mean of weights by the mixture is too small.
-        """
-        return float(np.logaddexp.reduce(self.own) - np.log(len(self.points)))
 
     def unfinished(self, draws: float, share: float) -> bool:
         """Return True if fewer draws than these are effective, or if weights that matter are unreliable."""
