@@ -18,6 +18,7 @@ from scipy.special import gammaln
 
 from ..arrays import FloatArray, IntArray
 from .parts import CompiledPart
+from .priors import TAIL
 
 DF = 20.0
 """Degrees of freedom of proposals."""
@@ -40,11 +41,11 @@ UNLIKELY = 0.5
 
 With fewer, a law whose first points miss its mass stays unlikely: .1 lost up to 4 natural logs of evidence.
 """
-BEND = 6.0
+BEND = 2 * TAIL
 """|v|² at which `LightTails` begins to draw tails together, κ.
 
-It is twice the 3 degrees of freedom of priors. With 3, priors are nearly normal in u. Data cut their tails,
-and with 6 posteriors are nearer to normal ones.
+With the degrees of freedom of priors themselves, priors are nearly normal in u. Data cut their tails, and
+with twice as many posteriors are nearer to normal ones.
 """
 TINY, FARTHEST = 1e-12, 500.0
 """Limits of |u|²/κ of a block of coordinates. They are far from any draw, and nothing overflows."""

@@ -33,8 +33,8 @@ Numba's functions hold Python's global lock while they run, so that this lock co
 KEPT = 32_000_000
 """Bytes of a block that is freed when this module is imported.
 
-The C library of Linux then keeps as much freed memory for the arrays of the next fit. Without it, each fit
-asks the system for pages anew, which takes a tenth of its time. Nothing is written to the block.
+The C library of Linux then keeps freed memory, up to twice as much, for the arrays of the next fit. Without
+it, each fit asks the system for pages anew, which takes a tenth of its time. Nothing is written to the block.
 """
 np.empty(KEPT, dtype=np.int8)
 

@@ -134,12 +134,12 @@ def keyed(path: Path, key: str, value: str) -> pd.Series:
 def numbers(path: Path, key: str, value: str, whole: bool = False) -> pd.Series:
     """Read a file as `keyed` does, with numbers in the second column."""
     text = keyed(path, key, value)
-    parsed = pd.to_numeric(text, errors="coerce")
     if pd.notna(pd.to_numeric(str(text.name), errors="coerce")):
         raise DataError(
             f"{path}: {text.name!r} is the name of its second column: is the first line a row of data? It "
             f"must name the columns, such as {key},{value}"
         )
+    parsed = pd.to_numeric(text, errors="coerce")
     wrong = parsed.isna() | (whole & (parsed % 1 != 0))
     if wrong.any():
         kind, where = "whole numbers" if whole else "numbers", f"{path}, column {text.name!r}"
