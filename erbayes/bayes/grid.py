@@ -11,8 +11,11 @@ from ..arrays import FloatArray, IntArray
 
 SINGLE = 8
 """Each size up to this has a bin of its own."""
-PER_DOUBLING = 4
-"""Bins per doubling of larger sizes. With three to six, ends of intervals differ as by another seed."""
+PER_DOUBLING = 3
+"""Bins per doubling of larger sizes. With three to six, ends of intervals differ as by another seed.
+
+Bins are then still narrower than the kernel that smooths histograms of predicted sizes.
+"""
 LENGTH = 2.5
 """Length scale of smooth functions, in doublings."""
 RANK = 5
@@ -23,7 +26,7 @@ INTRUSION = 2.0 ** np.arange(-9.0, 20.5, 0.5)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SizeGrid:
-    """Bins of entity sizes: single sizes up to 8, then four per doubling.
+    """Bins of entity sizes: single sizes up to 8, then three per doubling.
 
     Attributes
     ----------
@@ -38,7 +41,7 @@ class SizeGrid:
     --------
     >>> grid = SizeGrid.up_to(1000)
     >>> grid.size[:3], len(grid.size), grid.bin(np.array([1.0, 20.0, 999.0]))
-    (array([1., 2., 3.]), 36, array([ 0, 12, 34]))
+    (array([1., 2., 3.]), 29, array([ 0, 11, 27]))
     """
 
     lower: FloatArray

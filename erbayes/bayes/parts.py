@@ -504,6 +504,10 @@ def drawn_from_prior(part: Part, data: Mapping[str, Any], draws: int, rng: np.ra
     return CompiledPart.of(part, data).evaluated(Drawn(theta, states, -np.inf))
 
 
+PLAIN = (int, float, str, bytes, type(None), Enum, np.number)
+"""Types of plain values, besides tuples and dataclasses of them."""
+
+
 def content(value: Any) -> Any:
     """Return a key of a plain value, which equals that of another value only if both are equal.
 
@@ -518,8 +522,7 @@ def content(value: Any) -> Any:
     elif isinstance(value, tuple):
         keys = [content(v) for v in value]
     else:
-        plain = isinstance(value, int | float | str | bytes | None | Enum | np.number)
-        return (type(value), value) if plain else None
+        return (type(value), value) if isinstance(value, PLAIN) else None
     return None if None in keys else (type(value), *keys)
 
 
