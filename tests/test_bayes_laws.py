@@ -17,7 +17,7 @@ from erbayes import bayes
 from erbayes import metrics as m
 from erbayes.bayes.evidence import Evidence
 from erbayes.bayes.fit import REJECTED
-from erbayes.bayes.importance import approximated, log_mean
+from erbayes.bayes.importance import approximated
 from erbayes.bayes.laws import compiled, weighed
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.parts import CompiledPart, Drawn, PartDraws
@@ -125,21 +125,6 @@ def test_the_evidence_of_a_law_is_its_marginal_likelihood():
     found = [d.log_evidence for d in drawn.values()]
     assert found == pytest.approx([marginal(sd) for sd in scales.values()], abs=0.05)
     assert abs(found[0] - found[1]) > 0.3, "the laws differ"
-
-
-@pytest.mark.parametrize(
-    ("others", "largest", "mean"),
-    [
-        (1.0, 10.0, 1.09),  # below the cut, √100 times the mean of 1.09
-        (1.0, 1e6, (99 + 10 * (99 + 1e6) / 100) / 100),  # cut
-        (0.0, 1.0, 0.001),
-    ],
-)
-def test_one_point_does_not_outweigh_the_evidence(others, largest, mean):
-    """Of 100 weights none counts for more than ten times their mean."""
-    with np.errstate(divide="ignore"):
-        log_w = np.log([others] * 99 + [largest])
-    assert log_mean(log_w + 3.0) == pytest.approx(np.log(mean) + 3.0)
 
 
 def test_the_evidence_of_a_fit_has_the_known_total(clusters):

@@ -287,7 +287,7 @@ class Adapted:
     ----------
     log_marginal : float
         Log marginal density of the data, given that there are errors. It is the mean of weights by the
-        proposal of each point's own round, cut as in `log_mean`.
+        proposal of each point's own round.
     """
 
     def __init__(
@@ -388,7 +388,7 @@ class Adapted:
         self.densities = np.concatenate([self.densities, densities])
         self.own = np.concatenate([self.own, densities - of_rounds[-1] + np.log(number)])
         # Later proposals have adapted to the points: the mean of weights by the mixture would be too small.
-        self.log_marginal = log_mean(self.own)
+        self.log_marginal = float(np.logaddexp.reduce(self.own) - np.log(len(self.points)))
         w = truncated(self.log_w)
         self.effective = float(1 / (w @ w))
         self.centre, self.cov = moments(w, self.points, self.cov)
@@ -482,15 +482,6 @@ def truncated(log_w: FloatArray) -> FloatArray:
     w = np.exp(log_w - log_w.max())
     w = np.minimum(w, w.mean() * np.sqrt(len(w)))
     return np.asarray(w / w.sum())
-
-
-def log_mean(log_w: FloatArray) -> float:
-    """Return the log of the mean of weights that are cut at √K times their mean (Ionides 2008).
-
-    One far point of a narrow proposal would otherwise outweigh all others.
-    """
-    log_sum, log_k = np.logaddexp.reduce(log_w), np.log(len(log_w))
-    return float(np.logaddexp.reduce(np.minimum(log_w, log_sum - log_k / 2)) - log_k)
 
 
 def smoothed(log_w: FloatArray) -> tuple[FloatArray, float]:
