@@ -14,7 +14,7 @@ SINGLE = 8
 PER_DOUBLING = 3
 """Bins per doubling of larger sizes. With three to six, ends of intervals differ as by another seed.
 
-Bins are then still narrower than the kernel that smooths histograms of predicted sizes.
+Three are still narrower than the kernel that smooths histograms of predicted sizes.
 """
 LENGTH = 2.5
 """Length scale of smooth functions, in doublings."""
