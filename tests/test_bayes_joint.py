@@ -126,7 +126,10 @@ def world(by, evidence, n, g):
 
 
 def fitted(model, data, g):
-    """Draws of precision and recall, as `fast` makes them, and the number of them that agree with the total."""
+    """Draws of precision and recall, as `fast` makes them, and the number of them that agree with the total.
+
+    A population without links has lost none.
+    """
     parts = {}
     for place, part in model.tied.items():
         one_of = compiled(part, data)
@@ -134,8 +137,9 @@ def fitted(model, data, g):
         parts[place] = weighed(place, one_of, of_laws, g)
     found = joined(parts, data, g)
     population = completed(found.by_size, data, g)
-    precision = population.common / (population.common + population.false)
-    return np.stack([precision, population.common / population.true], axis=-1)[0], found.agreeing
+    predicted, true = population.common + population.false, population.true
+    shares = [np.where(n > 0, population.common / np.maximum(n, 1e-300), 1.0) for n in (predicted, true)]
+    return np.stack(shares, axis=-1)[0], found.agreeing
 
 
 def ranks(model, number, seed=1):
