@@ -21,7 +21,7 @@ import time
 import timeit
 import warnings
 
-N, SEED = 400, 5
+N, SEED, WORKERS = 400, 5, 2
 
 
 def population():
@@ -94,12 +94,12 @@ def studied_fits(repetitions: int, draws: int) -> tuple[float, float]:
             metrics,
             repetitions=each,
             seed=SEED,
-            workers=2,
+            workers=WORKERS,
             progress=False,
         )
         assert not found.runs.failed.any()
     passed = time.perf_counter() - start
-    return len(plans) * repetitions / passed, 2 / found.runs.seconds.quantile(0.1)
+    return len(plans) * repetitions / passed, WORKERS / found.runs.seconds.quantile(0.1)
 
 
 def nuts_fits() -> bool:

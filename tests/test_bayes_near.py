@@ -63,7 +63,8 @@ def agree(one, other, evidence=0.35):
 @pytest.mark.parametrize("seed", [2, 3])
 def test_a_near_start_gives_the_same_posterior(seed):
     one = sample(seed, 300)
-    agree(*(bayes.fast(one, draws=8000, near=near, rng=rng) for near, rng in ((None, 1), (fit(1, 300), 2))))
+    full = bayes.fast(one, draws=8000, rng=1)
+    agree(full, bayes.fast(one, draws=8000, near=fit(1, 300), rng=2))
 
 
 def test_a_near_start_needs_few_searches(searches):
