@@ -18,9 +18,10 @@ from scipy.optimize import minimize_scalar
 from scipy.special import ndtri
 
 from .arrays import BoolArray, FloatArray
+from .columns import Known
 from .domains import ByDomain
 from .errors import DataError, head
-from .intervals import DEFAULT, Scale, check_level, identity, natural_scale
+from .intervals import DEFAULT, Scale, check_level, identity, log, logit, natural_scale
 from .metrics import Metric, chosen
 from .uncertain import Normal, Tabled
 
@@ -63,9 +64,16 @@ def direct_estimates(
 ) -> Direct:
     """Return direct estimates of domains as a small-area model takes them.
 
-    Two pseudo-draws move estimates off the ends of the scale, as in `BetaGamma`. A domain with fewer
-    effective draws than the settings of `result` ask for has no reliable variance. It then has the mean
-    variance per effective draw of the others, over its own number.
+    A share without an observed error has no logit. One pseudo-draw therefore joins the n effective draws of
+    each domain, and lies at the pooled estimate ȳ of all domains: y becomes (n y + ȳ)/(n + 1).
+
+    Standard errors of few draws are themselves uncertain, and 0 where no draw shows an error. All domains
+    therefore share one variance σ² per effective draw on the scale of the model (a generalised variance
+    function), and that of a domain is σ²/(n + 1). σ² is the mean over domains with as many effective draws
+    as the settings of `result` ask for and a standard error above 0. Correlations are those of the design.
+
+    Counts have the pseudo-draws of `BetaGamma` and their own variances, because a count grows with its domain
+    and varies the more the rarer it is. Only domains with too few draws take theirs from the others.
 
     Parameters
     ----------
@@ -77,8 +85,13 @@ def direct_estimates(
     Raises
     ------
     DataError
-        If the result holds draws, if the metric has neither a logit nor a log scale, if too few domains have
-        enough draws, or if covariates are missing, not finite or redundant.
+        If the result holds draws, if the metric has neither a logit nor a log scale, if no domain has both
+        enough draws and a standard error above 0, if too few domains have an estimate, or if covariates are
+        missing, not finite or redundant. A metric that counts something, such as splits, needs covariates.
+
+    Notes
+    -----
+    Source: Wolter (2007), Introduction to Variance Estimation, chapter 7, for generalised variance functions.
     """
     (of,) = chosen(metric)
     fit = result.result(of)
@@ -89,11 +102,29 @@ def direct_estimates(
     scale = natural_scale(of.support)
     if scale is identity:
         raise DataError(f"{of.name} has neither a logit nor a log scale: small-area estimates need one")
+    if (
+        scale is log
+        and covariates is None
+        and any(isinstance(c, Known) and not c.everyone for c in of.columns)
+    ):
+        raise DataError(
+            f"{of.name} grows with the records of a domain, so that domains have no level in common: pass "
+            "covariates with the logarithm of the number of records of each domain"
+        )
     effective = result.effective[:, [m.name for m in result.metrics].index(of.name)]
-    enough = np.nan_to_num(effective) >= result.settings.fewest
-    moved, variance = DEFAULT.moments(fit)
-    there = np.isfinite(moved) & np.isfinite(variance) & (moved > scale.lower) & (moved < scale.upper)
+    moved, spread, draws = _with_pseudo_draws(fit, effective, scale)
+    there = np.isfinite(moved) & np.isfinite(spread) & (moved > scale.lower) & (moved < scale.upper)
     there &= effective > 0
+    sd = scale.slope(moved[there]) * spread[there]
+    reliable = (effective[there] >= result.settings.fewest) & (sd > 0)
+    if not reliable.any():
+        raise DataError(
+            f"no domain has {result.settings.fewest:g} effective draws of {of.name} and a standard error "
+            "above 0, so that no variance can be borrowed: label more units, or join domains"
+        )
+    n = effective[there][reliable]
+    shared = np.sqrt(np.average(sd[reliable] ** 2 * n, weights=n) / draws[there])
+    sd = shared if scale is logit else np.where(reliable, sd, shared)
     names = tuple(result.names)
     X, columns = _design_matrix(covariates, names, there)
     if (most := X.shape[1] + 2) >= there.sum():
@@ -101,30 +132,26 @@ def direct_estimates(
             f"{there.sum()} domains have a direct estimate of {of.name}; with {X.shape[1]} coefficients a "
             f"model needs {most + 1} or more: estimate more domains at once, or leave out covariates"
         )
-    y, sd = scale.forward(moved[there]), scale.slope(moved[there]) * np.sqrt(variance[there])
-    sd = _steadied(sd, effective[there], enough[there], of.name, result.settings.fewest)
     error = np.where(fit.sd > 0, fit.sd, 1.0)
     correlation = (fit.cov / np.outer(error, error))[np.ix_(there, there)]
     np.fill_diagonal(correlation, 1.0)
     value, vector = np.linalg.eigh(correlation)
     correlation = (vector * np.maximum(value, 1e-9)) @ vector.T
     table = pd.DataFrame({"n_eff": effective, "direct": fit.mean, "direct_se": fit.sd}, index=list(names))
-    return Direct(names, of.name, scale, there, y, correlation * np.outer(sd, sd), X, columns, table)
+    V = correlation * np.outer(sd, sd)
+    return Direct(names, of.name, scale, there, scale.forward(moved[there]), V, X, columns, table)
 
 
-def _steadied(
-    sd: FloatArray, effective: FloatArray, enough: BoolArray, metric: str, fewest: float
-) -> FloatArray:
-    """Return standard errors, those of few draws from the mean variance per draw of the others."""
-    reliable = enough & (sd > 0)
-    if not reliable.any():
-        raise DataError(
-            f"no domain has {fewest:g} effective draws of {metric}, so that no variance can be borrowed: "
-            "label more units, or join domains"
-        )
-    weight = effective[reliable]
-    per_draw = np.average(sd[reliable] ** 2 * weight, weights=weight)
-    return np.where(reliable, sd, np.sqrt(per_draw / effective))
+def _with_pseudo_draws(
+    fit: Normal, effective: FloatArray, scale: Scale
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return estimates inside their scale, standard errors, and draws with any pseudo-draw, (d,) each."""
+    if scale is not logit:
+        moved, variance = DEFAULT.moments(fit)
+        return moved, np.sqrt(variance), effective
+    seen = np.isfinite(fit.mean) & (effective > 0)
+    pooled = np.average(fit.mean[seen], weights=effective[seen]) if seen.any() else np.nan
+    return (effective * fit.mean + pooled) / (effective + 1), fit.sd, effective + 1
 
 
 def _design_matrix(

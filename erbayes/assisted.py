@@ -298,7 +298,7 @@ def assisted(
     >>> prediction = {i: i // 4 if i < 200 else -i for i in range(400)}
     >>> labels = {i: c for i, c in truth.items() if c % 5 == 0}
     >>> estimates = eb.assisted(prediction, labels, eb.UniformClusters(), "pairwise-recall", by=truth)
-    >>> estimates.table()[["estimate", "se", "lambda"]].round(3)
+    >>> estimates.table()[["estimate", "se_bound", "lambda"]].round(3)
                      estimate    se  lambda
     metric
     pairwise-recall     0.503  0.05     1.0

@@ -12,7 +12,7 @@ MOST = 4
 """The largest number of decimals."""
 NONE = "–"
 """The text of a missing number."""
-UNCERTAINTIES = ("se", "sd")
+UNCERTAINTIES = ("se", "se_bound", "sd")
 """Columns that hold the uncertainty of the estimate."""
 MEASURED = ("estimate", "lower", "upper")
 """Columns in the unit of the estimate. They have as many decimals as it has."""

@@ -93,6 +93,15 @@ class AssistedEstimates(Normal):
             bounds[j] = low[0], high[1]
         return bounds
 
+    def spread(self) -> dict[str, FloatArray]:
+        """Return the columns `se_bound` and `df` of tables.
+
+        The square of a standard error here is the larger of two variances, plus that of pseudo-draws and of
+        clusters out of reach, so that it is above the variance of the estimate, far above where the help is
+        good.
+        """
+        return {"se_bound": self.sd, "df": np.broadcast_to(self.df, self.mean.shape)}
+
     def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
         """As `Normal.table`, with the columns lambda, correlation, worth, out_of_reach and note.
 

@@ -287,7 +287,7 @@ def two_phase(
     >>> cheap = {i: c for i, c in truth.items() if c in draws}
     >>> estimates = eb.two_phase(prediction, careful, eb.UniformRecords(draws[:25]), "b3-recall",
     ...                          cheap=cheap, cheap_design=eb.UniformRecords(draws))
-    >>> estimates.table()[["estimate", "se", "lambda"]].round(3)
+    >>> estimates.table()[["estimate", "se_bound", "lambda"]].round(3)
                estimate     se  lambda
     metric
     b3-recall     0.625  0.043     1.0

@@ -44,7 +44,11 @@ class Variance(Protocol):
 
     @property
     def theta_mean(self) -> float:
-        """Return the finite-population correction θ, averaged over draws."""
+        """Return the finite-population correction θ, averaged over the units of the population.
+
+        It is the estimated share of the units that the sample lacks. An error that no draw has shown can be
+        in these alone. A mean over draws would be too small where draws of large units are almost certain.
+        """
 
     def residuals(self, Z: FloatArray) -> FloatArray:
         """Return the part of Z that varies, (n, k): Z itself, or its residuals after calibration."""
@@ -90,11 +94,14 @@ class StratifiedDraws:
         Finite-population correction of each stratum.
     adjust : bool
         True to centre strata of one draw at the mean of all draws. Otherwise they count as certain.
+    units : float array, (H,), optional
+        Number of units of each stratum. None if θ is the same in all.
     """
 
     stratum: IntArray
     theta: FloatArray
     adjust: bool = False
+    units: FloatArray | None = None
 
     @property
     def lost(self) -> int:
@@ -106,7 +113,7 @@ class StratifiedDraws:
 
     @property
     def theta_mean(self) -> float:
-        return float(self.theta[self.stratum].mean())
+        return float(np.average(self.theta, weights=self.units))
 
     def residuals(self, Z: FloatArray) -> FloatArray:
         return Z
@@ -178,7 +185,7 @@ class _OnceDrawn:
 
     @property
     def theta_mean(self) -> float:
-        return float((1 - self.inclusion).mean())
+        return float(1 - len(self.inclusion) / (1 / self.inclusion).sum())
 
     def residuals(self, Z: FloatArray) -> FloatArray:
         return Z

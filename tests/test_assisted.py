@@ -738,7 +738,18 @@ def test_few_draws_and_a_census_are_the_default():
 def test_the_table_tells_the_gain():
     plain, found = engine.Taylor()(SAMPLE, PR), helped()
     table = found.table()
-    heads = ["estimate", "se", "df", "lower", "upper", "level", "kind", "lambda", "correlation", "worth"]
+    heads = [
+        "estimate",
+        "se_bound",
+        "df",
+        "lower",
+        "upper",
+        "level",
+        "kind",
+        "lambda",
+        "correlation",
+        "worth",
+    ]
     assert list(table.columns) == [*heads, "out_of_reach"]
     np.testing.assert_allclose(table["worth"], np.round(150 * ((plain.sd / found.sd) ** 2 - 1)))
     assert (table["worth"] > [300, 100]).all() and (table["correlation"] > 0.9).all()

@@ -15,7 +15,7 @@ import erbayes as eb
 from erbayes import design as design_room
 from erbayes import metrics as m
 from erbayes.design import BySize, SelectedBySize
-from erbayes.variance import DistinctDraws
+from erbayes.variance import DistinctDraws, HartleyRaoDraws, JointDraws, PoissonDraws, StratifiedDraws
 
 PRED = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b", 6: "c", 7: "d", 8: "d", 9: "e"}
 TRUE = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y", 6: "z", 7: "u", 8: "v", 9: "v"}
@@ -654,3 +654,44 @@ def test_records_that_cannot_be_drawn_add_nothing():
 def test_probabilities_of_records_that_do_not_fit(drawn, chances, message):
     with pytest.raises(eb.DataError, match=message):
         totals("xy", eb.WeightedRecords.of(labels("xy"), drawn, chances, absolute=True))
+
+
+class TestFinitePopulationCorrection:
+    """θ is the share of the units that the sample lacks, whatever chances they have."""
+
+    @pytest.mark.parametrize(
+        "variance",
+        [
+            lambda p: PoissonDraws(p),
+            lambda p: HartleyRaoDraws(p, 1.0),
+            lambda p: JointDraws(p, np.outer(p, p) + np.diag(p - p**2), True),
+            lambda p: StratifiedDraws(np.zeros(len(p), int), np.array([1 - p[0]])),
+        ],
+    )
+    def test_equal_chances_give_the_sampling_fraction(self, variance):
+        assert variance(np.full(20, 0.25)).theta_mean == pytest.approx(0.75, rel=1e-15)
+        assert variance(np.ones(3)).theta_mean == 0
+
+    def test_distinct_entities_of_one_size(self):
+        """Each of 10 entities of one size is missed by 4 records with probability .9⁴."""
+        assert DistinctDraws(np.full(3, 0.1), 4).theta_mean == pytest.approx(0.9**4, rel=1e-12)
+
+    def test_strata_count_by_their_units(self):
+        """A stratum of 10 in the sample whole, and 10 of 90: 80 of 100 units are missed."""
+        strata = StratifiedDraws(
+            np.repeat([0, 1], 10), np.array([0.0, 80 / 90]), False, np.array([10.0, 90.0])
+        )
+        assert strata.theta_mean == pytest.approx(0.8, rel=1e-15)
+
+    def test_both_sums_of_unequal_chances_are_unbiased(self):
+        """Over all Poisson samples of five units: Σ 1/π has mean 5, and θ Σ 1/π that of the missed units."""
+        chance = np.array([0.1, 0.3, 0.5, 0.9, 1.0])
+        units = missed = 0.0
+        for here in product([False, True], repeat=5):
+            taken = np.array(here)
+            weight = np.where(taken, chance, 1 - chance).prod()
+            if weight > 0 and taken.any():
+                total = (1 / chance[taken]).sum()
+                units += weight * total
+                missed += weight * PoissonDraws(chance[taken]).theta_mean * total
+        assert units == pytest.approx(5) and missed == pytest.approx((1 - chance).sum())

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from oracle import truth
+from scipy import stats
 
 import erbayes as eb
 from erbayes import datasets, sampling
@@ -370,6 +371,41 @@ def test_a_group_without_draws_is_named():
         "no labelled record is in this domain"
     }
     assert by_domain(sample, unseen, [m.b3_recall]).differences()["reason"].str.contains("no labelled").any()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_rand_index_of_groups_without_a_link_inside_is_that_of_all_their_pairs(known):
+    """Every link of the first variable joins two groups; the second has groups with and without links."""
+    truth = {i: i // 3 for i in range(90)}
+    pred = {i: (i // 3 if i % 5 else 1000 + i) for i in range(90)}
+    apart = {i: "ABC"[i % 3] for i in range(90)}
+    mixed = {i: "A" if i < 45 else "BC"[i % 3 == 0] for i in range(90)}
+    design = eb.UniformClusters(population=30) if known else eb.UniformClusters()
+    sample = eb.Sample(eb.measure(pred, truth), design)
+    for group in (apart, mixed):
+        found = by_domain(
+            sample, group, ["rand"], prediction=pred, links=eb.columns.Links.INSIDE, name="g"
+        ).table()
+        for row in found.itertuples():
+            inside = [i for i in range(90) if group[i] == row.domain]
+            pairs = list(combinations(inside, 2))
+            right = np.mean([(truth[i] == truth[j]) == (pred[i] == pred[j]) for i, j in pairs])
+            assert row.estimate == pytest.approx(right, rel=1e-12)
+            assert row.lower <= right <= row.upper
+            if right == 1:
+                assert row.n_eff == pytest.approx(30 if group is apart else 15) and row.se == 0
+                # one pseudo-draw that is wrong about every pair, of half a draw; none in a census
+                wanted = 1.0 if known else stats.beta.ppf(0.025, *beta_without_errors(row.n_eff))
+                assert row.lower == pytest.approx(wanted, abs=2e-3) and row.upper == 1
+
+
+def beta_without_errors(n):
+    """The Beta distribution of the default interval at 1, with t quantiles for n - 1 degrees of freedom."""
+    e = 0.5 / n
+    x, v = 1 - e / (1 + 2 * e), e / n / (1 + 2 * e) ** 2
+    v *= (stats.t.ppf(0.025, n - 1) / stats.norm.ppf(0.025)) ** 2
+    size = x * (1 - x) / v
+    return size * x, size * (1 - x)
 
 
 class TestBadInput:

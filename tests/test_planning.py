@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import erbayes as eb
 from erbayes import metrics as m
@@ -217,7 +218,7 @@ def test_bounds_lie_on_both_sides_of_the_answer_for_every_metric():
     wanted = [x for x in m.ALL if x.support == m.UNIT]
     for plan in ("records", "clusters"):
         for pilot in pilots(plan, 120, 3):
-            table = forecast(pilot, wanted, DESIGNS).needed(0.05)
+            table = forecast(pilot, wanted, DESIGNS).needed(0.05, assurance=0.5)
             assert (table["n_low"] <= table["n"]).all() and (
                 table["n"] <= table["n_high"].fillna(10**9)
             ).all()
@@ -225,7 +226,7 @@ def test_bounds_lie_on_both_sides_of_the_answer_for_every_metric():
 
 def test_the_doubt_of_a_pilot_widens_the_answer():
     (pilot,) = pilots("records", 100, 1)
-    table = forecast(pilot, METRICS[:2], DESIGNS).needed(0.03)
+    table = forecast(pilot, METRICS[:2], DESIGNS).needed(0.03, assurance=0.5)
     assert (table["n_low"] < table["n"]).all() and (table["n"] < table["n_high"]).all()
     assert (table["n_high"][:2] > 1.3 * table["n"][:2]).all()
 
@@ -276,9 +277,53 @@ def test_a_pilot_without_error_has_bounds_by_its_pseudo_draws(design):
     pilot = eb.Sample(eb.measure(labels, labels), design)
     found = forecast(pilot, [m.pairwise_recall], {"d": design})
     assert found.designs["d"].variance[0] == 0 and np.isnan(found.table()["relative_se"][0])
-    row = found.needed(0.05).iloc[0]
+    row = found.needed(0.05, assurance=0.5).iloc[0]
     assert 10 < row.n < 40  # by the pseudo-draws alone
     assert row.n_low <= row.n and 196 < row.n_high < 2000
+    assert row.n < found.needed(0.05).n[0] < row.n_high
+
+
+def test_the_share_of_pilots_whose_width_is_kept_is_the_assurance():
+    """A pilot, then the sample that it asks for: its width is as wished in the share `assurance` of pairs."""
+    rng, drawn = np.random.default_rng(6), PLANS["records"][1]
+    for assurance, least, most in ((0.5, 0.3, 0.75), (0.8, 0.75, 1.0)):
+        kept = []
+        for pilot in pilots("records", 60, 40):
+            found = forecast(pilot, METRICS[:1], {"r": eb.UniformRecords()}).needed(0.05, assurance=assurance)
+            sample = drawn.draw(PEOPLE.units, int(found.n[0]), 1, rng).separate[0]
+            ends = eb.taylor(sample, METRICS[:1]).apply(METRICS[:1]).interval()
+            kept.append(np.diff(ends)[0, 0] / 2 <= 0.05)
+        assert least <= np.mean(kept) <= most, assurance
+
+
+def test_assurance_moves_the_width_by_its_quantile():
+    """n by hand: the width at n, moved by t standard errors of the forecast and of a fresh sample, is as wished."""
+    (pilot,) = pilots("records", 100, 1)
+    plan = forecast(pilot, METRICS[:2], {"records": eb.UniformRecords()})
+    outlook, level = plan.designs["records"], 0.95
+    moved = outlook._with_pseudo_draws()
+    n = plan.needed(0.03, level, 0.9).n.to_numpy()
+    t = stats.t.ppf(0.9, outlook.df)
+    for j in range(2):
+        at = {}
+        for draws in (int(n[j]), int(n[j]) - 1):
+            widths = moved.half_widths(draws, level)
+            wider = moved._moved(
+                np.full(2, draws), level, np.ones(2), 0
+            )  # one standard error of the forecast
+            at[draws] = widths[j] * (wider[j] / widths[j]) ** (t[j] * np.sqrt(1 + 100 / draws))
+        assert at[int(n[j])] <= 0.03 < at[int(n[j]) - 1]
+
+
+def test_assurance_leaves_the_n_of_a_known_population_and_grows_otherwise():
+    known = forecast(PEOPLE, METRICS, DESIGNS)
+    assert known.needed(0.03, assurance=0.05).equals(known.needed(0.03, assurance=0.99))
+    (pilot,) = pilots("records", 100, 1)
+    plan = forecast(pilot, METRICS[:2], DESIGNS)
+    n = np.array([plan.needed(0.03, assurance=a).n for a in (0.05, 0.3, 0.5, 0.7, 0.95)])
+    assert (np.diff(n, axis=0) > 0).all()
+    with pytest.raises(eb.DataError, match="assurance must lie strictly between 0 and 1"):
+        plan.smallest(0.03, assurance=1)
 
 
 def test_a_pilot_whose_entities_are_all_alike_has_no_bounds():

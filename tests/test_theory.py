@@ -1,6 +1,7 @@
 """The formulas of docs/guide/theory.md, written out as the page has them, give the numbers of the package."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import optimize, stats
 
@@ -123,7 +124,31 @@ def test_distinct_entities():
     np.fill_diagonal(both, found)
     z = y / found[:, None]
     V = z.T @ ((both - np.outer(found, found)) / both) @ z
-    agrees(eb.estimate(PREDICTION, LABELS, eb.DistinctEntities(n), PRECISION), z, V, (1 - found).mean())
+    missed = ((1 - found) / found).sum() / (1 / found).sum()  # step 10: over units, not over draws
+    agrees(eb.estimate(PREDICTION, LABELS, eb.DistinctEntities(n), PRECISION), z, V, missed)
+
+
+@pytest.mark.parametrize("strata", [False, True])
+def test_a_known_chance_for_each_unit_and_strata_have_the_correction_of_the_units(strata):
+    """Step 10, where draws favour some units: the first ten distinct entities are certain to be drawn."""
+    y, _ = counted(DISTINCT)
+    rate = np.where(np.arange(len(y)) < 10, 1.0, 0.125)
+    missed = ((1 - rate) / rate).sum() / (1 / rate).sum()
+    assert missed > 1.2 * (1 - rate).mean()  # a mean over draws would be much less
+    z = y / rate[:, None]
+    if not strata:
+        V = ((1 - rate)[:, None] * z).T @ z
+        design = eb.KnownInclusion(pd.Series(rate, DISTINCT), fixed_size=False)
+        agrees(eb.estimate(PREDICTION, LABELS, design, PRECISION), z, V, missed)
+        return
+    few = z[10:]
+    V = 0.875 * len(few) / (len(few) - 1) * (few - few.mean(axis=0)).T @ (few - few.mean(axis=0))
+    design = eb.Stratified(pd.Series(rate == 1, DISTINCT), {True: 10, False: 8 * len(few)})
+    found = eb.estimate(PREDICTION, LABELS, design, PRECISION)
+    value, se, df, effective = estimated(z, V)
+    df = effective * (len(z) - 2) / len(z)
+    wanted = quantiles(value, se**2, df, *distances(z, value), missed, effective)
+    np.testing.assert_allclose(found.interval()[0], wanted, rtol=1e-10)
 
 
 SAMPLE = eb.Sample(eb.measure(PREDICTION, LABELS), eb.UniformRecords(draws=DRAWN, population=N))

@@ -533,10 +533,10 @@ def plan_command(
     """Plan how many units to label for intervals of a certain width, from a pilot.
 
     LABELS is the pilot, drawn by --design. The plan is for uniform draws of records and of units, with
-    replacement. If LABELS is a folder whose records were drawn by predicted size (predicted-links, root-size,
-    mixture), the plan has rows for its own design too. n is the number of draws, which a small pilot leaves
-    uncertain; n_low and n_high are its bounds. The cost is the expected one. A unit that is drawn twice is
-    labelled once.
+    replacement. If LABELS is a folder whose records were drawn by predicted size (predicted-links,
+    root-size, mixture), the plan has rows for its own design too. n is a number of draws that is enough
+    with probability .8, since a pilot leaves it uncertain; n_low and n_high bound the likely number. The
+    cost is the expected one. A unit that is drawn twice is labelled once.
 
     With --cheap, the pilot has cheap labels too, and --budget is split: into careful draws and draws with
     cheap labels, of which the careful ones are a part. A careful draw costs what those of the pilot cost on

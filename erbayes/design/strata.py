@@ -113,7 +113,9 @@ class Stratified:
         theta = np.array(
             [0.0 if t == k else theta_of(int(k), int(t), self.correction) for k, t in zip(n, T, strict=True)]
         )
-        variance = StratifiedDraws(codes.astype(np.int64), theta, self.single_unit is SingleUnit.ADJUST)
+        variance = StratifiedDraws(
+            codes.astype(np.int64), theta, self.single_unit is SingleUnit.ADJUST, T.astype(float)
+        )
         return Expansion(np.arange(len(units)), (T / n)[codes], True, variance)
 
 

@@ -34,7 +34,8 @@ def effective_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     """Return the effective number of draws of each metric (Kish), (k,); NaN if none is in its domain.
 
     It is (Σa)²/Σa², with a the contributions of draws to the total that a share averages over. For a count it
-    is the smallest of those of all its totals.
+    is the smallest of those of all its totals. A domain of records without a link has a Rand index, though it
+    averages over links: where that total is 0, the largest number of any total of the metric counts.
     """
     columns, _ = columns_of(metrics)
     at = {column.name: i for i, column in enumerate(columns)}
@@ -48,6 +49,8 @@ def effective_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
     for j, m in enumerate(metrics):
         if not np.isfinite(m.support).all():
             found[j] = min([found[j], *(single[at[c.name]] for c in m.columns if c.name in at)])
+        elif np.isnan(found[j]):
+            found[j] = np.fmax.reduce([single[at[c.name]] for c in m.columns if c.name in at])
     return found
 
 

@@ -401,10 +401,29 @@ def _estimated(sample: Sample, places: Sequence[Place], settings: Settings) -> B
     asked = [metrics[i] for i in there]
     found = engine(sample, asked, settings.rng)
     if isinstance(found, Normal):
+        found = _without_links(found, effective[there], sample.expansion.variance.theta_mean)
         found = replace(found, df=np.fmin(found.df, degrees(sample, asked)))
     joint = _spread(found, there, metrics)
     shape = (len(places), len(settings.metrics))
     return ByDomain(sample, tuple(places), settings, joint, effective.reshape(shape))
+
+
+def _without_links(found: Normal, effective: FloatArray, theta: float) -> Normal:
+    """Return estimates, those that average over a total of 0 with the effective draws of other totals, (k,).
+
+    The Rand index of records without a link is 1. Their pseudo-draws reach to the ends of its scale.
+    """
+    unlinked = np.isnan(found.effective) & np.isfinite(found.mean)
+    if not unlinked.any():
+        return found
+    with np.errstate(divide="ignore"):
+        draws = effective / np.float64(theta)
+    return replace(
+        found,
+        df=np.where(unlinked, np.maximum(effective - 1, 1), found.df),
+        effective=np.where(unlinked, draws, found.effective),
+        extremes=np.where(unlinked[:, None], np.array(found.support) - found.mean[:, None], found.reach),
+    )
 
 
 def _spread(found: Normal | Draws, there: IntArray, metrics: Sequence[Metric]) -> Normal | Draws:

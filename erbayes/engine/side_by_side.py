@@ -174,4 +174,4 @@ def _rows(part: Normal | Draws, level: float, kinds: Sequence[Kind]) -> pd.DataF
         chains["ess_bulk"] = array_stats().ess(part.values, chain_axis=0, draw_axis=1, method="bulk")
         chains["r_hat"] = array_stats().rhat(part.values, chain_axis=0, draw_axis=1)
     tables = [part.table(level, kind).assign(**chains) for kind in suitable(kinds, part)]
-    return pd.concat(tables).rename(columns={"se": "sd"})
+    return pd.concat(tables).rename(columns={"se": "sd", "se_bound": "sd"})

@@ -124,10 +124,13 @@ class Outlook:
         n, T = whole(n, "the number of draws", 0), frame(self.design)
         if n < 2 or (T is not None and n > T):
             raise DataError(f"{n} draws: 2 or more are needed" + (f", {T} at most" if T is not None else ""))
-        return self._moved(np.full(len(self.metrics), n), level, np.zeros(1))
+        return self._moved(np.full(len(self.metrics), n), level, np.zeros(1), 0)
 
-    def _moved(self, n: IntArray, level: float, t: FloatArray) -> FloatArray:
-        """Return half widths of n draws, (k,), moved by t of their standard errors on the log scale."""
+    def _moved(self, n: IntArray, level: float, t: FloatArray, fresh: int) -> FloatArray:
+        """Return half widths of n draws, (k,), moved by t of their standard errors on the log scale.
+
+        `fresh` is the number of draws of the pilot if the n draws have an error of their own, else 0.
+        """
         scale = np.sqrt(np.where(self.variance > 0, self.variance, 1.0))
         step = 1e-4 * np.column_stack([scale, np.ones((len(n), 2))])
         sides = np.vstack([np.zeros(3), np.eye(3), -np.eye(3)]) if t.any() else np.zeros((1, 3))
@@ -152,9 +155,12 @@ class Outlook:
                 return np.asarray(half[0], dtype=float)
             slope = (np.log(half[1:4]) - np.log(half[4:])).T / (2 * step)
             error = np.sqrt(np.maximum(np.einsum("ki,kij,kj->k", slope, self.covariance, slope), 0.0))
+            error *= np.sqrt(1 + fresh / n)
             return np.asarray(np.where(half[0] > 0, half[0] * np.exp(t * error), half[0]))
 
-    def smallest(self, half_width: FloatArray, level: float, t: ArrayLike = 0.0) -> FloatArray:
+    def smallest(
+        self, half_width: FloatArray, level: float, t: ArrayLike = 0.0, fresh: int = 0
+    ) -> FloatArray:
         """Return the smallest number of draws whose intervals have the required half widths.
 
         Parameters
@@ -164,6 +170,9 @@ class Outlook:
         level : float in (0, 1)
         t : float or float array, (k,)
             Number of standard errors that is first added to the half widths, on the log scale.
+        fresh : int
+            Number of draws of the pilot if standard errors are those of the width that a fresh sample will
+            have, and 0 if they are those of its forecast alone.
 
         Returns
         -------
@@ -175,10 +184,36 @@ class Outlook:
         low, high = np.full(k, 2), np.full(k, most + 1)
         while (low < high).any():
             n = (low + high) // 2
-            enough = self._moved(np.minimum(n, most), level, t) <= half_width
+            enough = self._moved(np.minimum(n, most), level, t, fresh) <= half_width
             low, high = np.where(enough, low, n + 1), np.where(enough, n, high)
         undefined = np.isnan(self.estimate) | ((t != 0) & np.isnan(self.covariance).any(axis=(1, 2)))
         return np.where(undefined, np.nan, np.where(high > most, np.inf, high))
+
+    def assured(self, half_width: FloatArray, level: float, assurance: float) -> FloatArray:
+        """Return the smallest n whose achieved half width is as required with probability `assurance`.
+
+        Half widths are moved by the t quantile of the pilot's degrees of freedom. Their variance on the log
+        scale is that of the forecast, times 1 + m/n for a pilot of m draws: the width of a fresh sample
+        varies too, with the same variance per draw. Above one half the pilot also has the two pseudo-draws,
+        as in `bounds`. A pilot without any variation has no standard error, and the n of `smallest`.
+
+        Parameters
+        ----------
+        half_width : float array, (k,)
+        level, assurance : float in (0, 1)
+
+        Returns
+        -------
+        float array, (k,)
+            Values as in `smallest`.
+        """
+        likely = self.smallest(half_width, level)
+        if assurance == 0.5:
+            return likely
+        outlook = self._with_pseudo_draws() if assurance > 0.5 else self
+        n = outlook.smallest(half_width, level, stdtrit(self.df, assurance), len(self.share))
+        n = np.where(np.isnan(n), likely, n)
+        return np.asarray(np.maximum(n, likely) if assurance > 0.5 else np.minimum(n, likely))
 
     def bounds(self, half_width: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return bounds of `smallest` that allow for the error of the pilot.

@@ -146,14 +146,18 @@ class Forecast(Tabled):
             ]
         )
 
-    def needed(self, half_width: ArrayLike, level: float = 0.95) -> pd.DataFrame:
+    def needed(self, half_width: ArrayLike, level: float = 0.95, assurance: float = 0.8) -> pd.DataFrame:
         """Return the smallest number of draws with the required half widths, one row per design and metric.
+
+        A pilot does not fix the width that another sample will have. The number is enough with probability
+        `assurance`. One half gives the likely number, of which half of the pilots fall short.
 
         Parameters
         ----------
         half_width : float or sequence of float, (k,)
             Half the required width of the interval, above 0: of all metrics, or of each.
-        level : float in (0, 1)
+        level, assurance : float in (0, 1)
+            A population whose truth is known has the same n for every assurance.
 
         Returns
         -------
@@ -166,13 +170,15 @@ class Forecast(Tabled):
         Raises
         ------
         DataError
-            Half widths that are not above 0 or not one per metric, or too small for every metric.
+            Half widths that are not above 0 or not one per metric, or too small for every metric; a level or
+            an assurance outside (0, 1).
         """
+        check_level(assurance, "assurance")
         required = required_widths(half_width, len(self.metrics), level)
         rows: list[dict[str, object]] = []
         reasons: list[str] = []
         for name, o in self.designs.items():
-            numbers = np.array([o.smallest(required, level), *o.bounds(required, level)]).T
+            numbers = np.array([o.assured(required, level, assurance), *o.bounds(required, level)]).T
             for m, half, draws, undefined in zip(
                 self.metrics, required, numbers, self.undefined, strict=True
             ):
@@ -190,7 +196,7 @@ class Forecast(Tabled):
         table = pd.DataFrame(rows).assign(**reason_column(reasons))
         return table.astype({"n": integer, "n_low": "Int64", "n_high": "Int64"})
 
-    def smallest(self, half_width: ArrayLike, level: float = 0.95) -> pd.DataFrame:
+    def smallest(self, half_width: ArrayLike, level: float = 0.95, assurance: float = 0.8) -> pd.DataFrame:
         """Return the smallest number of draws that is enough for all metrics, one row per design.
 
         Parameters and errors are those of `needed`. A metric that does not reach its half width is an error.
@@ -201,7 +207,7 @@ class Forecast(Tabled):
             One row per design, the cheapest first. Columns are those of `needed`: `metric` is the metric that
             needs most draws. A metric that is 0/0 in the pilot needs no draws, and `reason` names it.
         """
-        table = self.needed(half_width, level)
+        table = self.needed(half_width, level, assurance)
         defined = [m.name for m, why in zip(self.metrics, self.undefined, strict=True) if not why]
         unreached = table[table["n"].isna() & table["metric"].isin(defined)]
         if len(unreached):
@@ -275,9 +281,11 @@ def forecast(
     -----
     Under the pilot's own design and number of draws, the forecast is the pilot's interval, up to rounding.
 
-    In tests on seven populations, n_low and n_high at level .95 held the n of the census for 94 or 95 % of
-    pilots. The share is lower if a metric depends on a few large entities that most pilots miss. An example
-    is uniform clusters with a heavy tail (see `alarms`). In the worst case the share was 35 %.
+    In tests on seven populations, n_low and n_high at level .95 held the n of the census for 94 or 95 %
+    of pilots. With an `assurance` of .8, the width of the next sample was within the wish in .75 to 1.00
+    of 20 pairs of samples in 17 of 18 cases (.8 has a Monte Carlo error of .09). The share is lower if a
+    metric depends on a few large entities that most pilots miss. An example is uniform clusters with a
+    heavy tail (see `alarms`). In the worst case the share was 35 %.
 
     Examples
     --------
