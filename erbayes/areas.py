@@ -104,7 +104,7 @@ def direct_estimates(
         raise DataError(f"{of.name} has neither a logit nor a log scale: small-area estimates need one")
     if (
         scale is log
-        and covariates is None
+        and (covariates is None or (isinstance(covariates, pd.DataFrame) and not len(covariates.columns)))
         and any(isinstance(c, Known) and not c.everyone for c in of.columns)
     ):
         raise DataError(
@@ -166,6 +166,8 @@ def _design_matrix(
             f"covariates must be a DataFrame with a row per domain, not {type(covariates).__name__}"
         )
     rows = covariates.set_axis(covariates.index.astype(str))
+    if repeated := rows.index[rows.index.duplicated()].tolist():
+        raise DataError(f"covariates have {len(repeated)} repeated rows, such as {head(repeated)}")
     if lacking := [name for name in names if name not in rows.index]:
         raise DataError(f"covariates lack {len(lacking)} of {len(names)} domains, such as {head(lacking)}")
     try:

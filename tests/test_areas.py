@@ -206,6 +206,8 @@ class TestBadInput:
             small_areas(result, "b3-recall", pd.DataFrame({"x": exact * 0}))
         with pytest.raises(eb.DataError, match="must be numbers"):
             small_areas(result, "b3-recall", pd.DataFrame({"x": exact.index + "x"}, index=exact.index))
+        with pytest.raises(eb.DataError, match="1 repeated rows"):
+            small_areas(result, "b3-recall", pd.DataFrame({"x": pd.concat([exact, exact[:1]])}))
 
     def test_no_variance_to_borrow(self):
         result, _ = by_parts(draws=25)
@@ -234,6 +236,8 @@ class TestCounts:
         counts = eb.by_domain(result.sample, "part", "splits")
         with pytest.raises(eb.DataError, match="splits grows with the records of a domain"):
             small_areas(counts, "splits")
+        with pytest.raises(eb.DataError, match="splits grows with the records of a domain"):
+            small_areas(counts, "splits", pd.DataFrame(index=[str(i) for i in range(15)]))
         records = pd.Series(np.log(np.arange(1, 16)), [str(i) for i in range(15)], name="log records")
         found = direct_estimates(counts, "splits", records.to_frame())
         fit = counts.result("splits")
