@@ -116,7 +116,7 @@ class Visit:
 def visit(browser, tmp_path):
     visits = []
 
-    def open_(tasks, annotator="Ada", fingerprint=PRINT, file="page.html", settling=False, **window):
+    def open_(tasks, annotator="Ada", fingerprint=PRINT, file="page.html", settling=None, **window):
         path = tmp_path / file
         path.write_text(labelling_page(tasks, annotator, fingerprint, settling=settling), encoding="utf-8")
         visits.append(Visit(browser, path, **window))
@@ -263,8 +263,12 @@ def clusters():
     return pd.DataFrame([*rows, (5, "d1", "drawn")], columns=["task", "record", "role"])
 
 
+HOMES = {1: "c", 2: "c", 3: "c", 4: "c", 5: "d"}
+"""The drawn cluster of each of these tasks."""
+
+
 def test_tasks_of_a_drawn_cluster_that_are_settled_are_passed(visit, tmp_path):
-    seen = visit(clusters(), settling=True)
+    seen = visit(clusters(), settling=HOMES)
     seen.keys("j", "n", "j", "y", "n", "Enter")
     assert (seen.current(), seen.count()) == (2, "2 of 5 done")
     assert seen.page.inner_text("#sum") == "1 same, 1 different"  # c3 belongs to task 1
@@ -283,7 +287,7 @@ def test_tasks_of_a_drawn_cluster_that_are_settled_are_passed(visit, tmp_path):
 
 
 def test_a_settled_task_is_open_again_if_its_answer_is_taken_back(visit):
-    seen = visit(clusters(), settling=True)
+    seen = visit(clusters(), settling=HOMES)
     seen.keys("Enter")
     assert (seen.current(), seen.count()) == (5, "4 of 5 done")
     seen.keys("u")
