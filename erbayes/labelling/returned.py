@@ -207,8 +207,8 @@ class Labels:
            tasks  controls  controls missed
         0      3         1                1
         """
-        table = self.states.groupby("annotator")["state"].agg(lambda s: (s == State.ANSWERED).sum())
-        table = table.rename("tasks").to_frame()
+        answered = (self.states["state"] == State.ANSWERED).groupby(self.states["annotator"]).sum()
+        table = answered.rename("tasks").to_frame()
         given = self._by_role()
         for name, of_role, marks in (
             ("records refused", CLUSTER, "n"),

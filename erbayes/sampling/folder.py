@@ -33,7 +33,7 @@ VERSION = 1
 FACTS, DRAWS, TASKS = "drawn.json", "drawn.csv", "tasks.csv"
 """Files of the draw."""
 BLIND = b"blind"
-"""What the fingerprint of a blind folder covers too, so that no answers that were not blind are read there."""
+"""What the fingerprint of a blind folder covers too, so that no answers of another kind are read there."""
 GIVEN = "given-chances"
 """The plan whose values are numbers."""
 DECIDED = "decided"

@@ -11,7 +11,6 @@ from base64 import b64encode
 from collections.abc import Mapping
 from hashlib import sha256
 from html import escape
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,8 @@ WHY = "why"
 """The column that says why a record is a candidate. The page does not show it, lest it sway the answer."""
 SECONDS = "seconds"
 """The column, and the field of an answer, with the seconds that the annotator was at work on a task."""
+LONGEST = 10**8
+"""Seconds that no task takes, some three years: what a page never writes, and floats hold."""
 ANSWERS = ["same", "cannot_tell", "note", "annotator", SECONDS]
 """Columns of answers."""
 FIELDS: dict[str, type] = {
@@ -345,5 +346,5 @@ def _check_fields(answer: Any, where: str) -> None:
                 f"{where}: {name!r} is {value!r}, not {'texts' if wanted is list else wanted.__name__}"
             )
     seconds = answer.get(SECONDS, 0)
-    if type(seconds) not in {int, float} or not 0 <= seconds < inf:
-        raise DataError(f"{where}: {SECONDS!r} is {seconds!r}, not a number of 0 or more")
+    if type(seconds) not in {int, float} or not 0 <= seconds < LONGEST:
+        raise DataError(f"{where}: {SECONDS!r} is {seconds!r}, not a number from 0 to {LONGEST:,}")
