@@ -308,6 +308,7 @@ def test_a_column_of_seconds_in_a_sheet_is_no_time(tmp_path):
 def test_blank_rows_of_a_blind_sheet_are_named(tmp_path):
     folder = folder_of(tmp_path / "f", blind=True)
     sheet = answered(read_sheet(folder.path / "sheet-A.csv"), TRUE)
+    sheet.index = range(2, len(sheet) + 2)
     row = sheet.index[sheet["role"] == "shown"][3]
     sheet.loc[row, "same"] = ""
     write_sheet(sheet, folder.path / "sheet-A.csv")

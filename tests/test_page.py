@@ -631,7 +631,7 @@ def test_a_control_looks_like_a_record_of_the_cluster(visit):
     tasks.loc[[1, 7], "role"] = ["control", "candidate"]
     seen = visit(tasks)
     assert seen.page.locator("#cluster .name").all_inner_texts() == ["r1"]
-    assert "control" not in seen.page.locator("html").evaluate("e => e.outerHTML").split("<script>")[0]
+    assert '"control"' not in seen.page.locator("html").evaluate("e => e.outerHTML").split("<script>")[0]
 
 
 def test_a_control_of_another_drawn_cluster_settles_nothing_there(visit):
