@@ -319,9 +319,8 @@ def test_blank_rows_of_a_blind_sheet_are_named(tmp_path):
     assert read_labels(folder).unresolved["state"].tolist() == [State.INCOMPLETE]
     (folder.path / "sheet-A.csv").unlink()
     saved(folder, "A", sheet)
-    (problem,) = (
-        read_labels(folder).problems.query("fault.map(lambda f: f.name) == 'UNREAD'").to_dict("records")
-    )
+    problems = read_labels(folder).problems
+    (problem,) = problems[problems["fault"] == Fault.UNREAD].to_dict("records")
     assert f"such as task {sheet.loc[row, 'task']} about {sheet.loc[row, 'record']!r}" in problem["where"]
 
 
