@@ -295,7 +295,7 @@ def test_times_come_from_pages_and_their_median_is_told(tmp_path):
     median = labels.annotators().set_index("annotator")["median seconds"]
     assert median["A"] == 9 and np.isnan(median["B"])
     again = [one | {"seconds": one.get("seconds", 0) + 100} for one in content["answers"]]
-    (folder.path / "answers-A-2.json").write_text(json.dumps(content | {"answers": again}))
+    (folder.path / "answers-later.json").write_text(json.dumps(content | {"answers": again}))
     assert read_labels(folder).annotators()["median seconds"].iloc[0] == 109, "the later file counts on"
 
 
