@@ -116,7 +116,7 @@ class Visit:
 def visit(browser, tmp_path):
     visits = []
 
-    def open_(tasks, annotator="Ada", fingerprint=PRINT, file="page.html", settling=False, **window):
+    def open_(tasks, annotator="Ada", fingerprint=PRINT, file="page.html", settling=None, **window):
         path = tmp_path / file
         path.write_text(labelling_page(tasks, annotator, fingerprint, settling=settling), encoding="utf-8")
         visits.append(Visit(browser, path, **window))
@@ -263,8 +263,12 @@ def clusters():
     return pd.DataFrame([*rows, (5, "d1", "drawn")], columns=["task", "record", "role"])
 
 
+HOMES = {1: "c", 2: "c", 3: "c", 4: "c", 5: "d"}
+"""The drawn cluster of each of these tasks."""
+
+
 def test_tasks_of_a_drawn_cluster_that_are_settled_are_passed(visit, tmp_path):
-    seen = visit(clusters(), settling=True)
+    seen = visit(clusters(), settling=HOMES)
     seen.keys("j", "n", "j", "y", "n", "Enter")
     assert (seen.current(), seen.count()) == (2, "2 of 5 done")
     assert seen.page.inner_text("#sum") == "1 same, 1 different"  # c3 belongs to task 1
@@ -283,7 +287,7 @@ def test_tasks_of_a_drawn_cluster_that_are_settled_are_passed(visit, tmp_path):
 
 
 def test_a_settled_task_is_open_again_if_its_answer_is_taken_back(visit):
-    seen = visit(clusters(), settling=True)
+    seen = visit(clusters(), settling=HOMES)
     seen.keys("Enter")
     assert (seen.current(), seen.count()) == (5, "4 of 5 done")
     seen.keys("u")
@@ -566,3 +570,125 @@ def test_the_page_needs_no_other_file():
     assert not set("<>&\u2028") & set(data)
     assert json.loads(data)["file"] == "answers-Ada-b.json"
     assert Path(json.loads(data)["file"]).name == json.loads(data)["file"]
+
+
+# ---- blind pages, controls, and the time of an answer
+
+
+def blinded(table):
+    """The ten tasks with one role for all records but the drawn one."""
+    tasks = tasks_of(table)
+    return tasks.assign(role=tasks["role"].where(tasks["role"] == "drawn", "shown"))
+
+
+def test_enter_alone_answers_nothing_in_a_blind_page(visit, tmp_path):
+    tasks = blinded(population())
+    seen = visit(tasks)
+    seen.keys(*["Enter"] * 100)
+    assert (seen.current(), seen.count()) == (1, "0 of 10 done")
+    assert seen.page.locator(".usual, tr.same, tr.other").count() == 0
+    assert seen.page.inner_text("#sum") == "4 of 4 without an answer"
+    for left, key in zip((3, 2, 1), "yyn", strict=True):
+        seen.keys(key, "Enter")
+        assert seen.page.inner_text("#sum") == f"{left} of 4 without an answer"
+        assert seen.page.locator("tr.here .name").inner_text() == f"r{5 - left}"
+    seen.page.click("#done")
+    assert seen.count() == "0 of 10 done"
+    seen.keys("n")
+    assert seen.page.inner_text("#sum") == "2 same, 2 different"
+    seen.keys("Enter")
+    assert (seen.current(), seen.count()) == (2, "1 of 10 done")
+    seen.keys("y", "?")
+    assert (seen.current(), seen.count()) == (3, "2 of 10 done")
+    seen.page.reload()
+    assert (seen.current(), seen.count()) == (3, "2 of 10 done")
+    seen.save(tmp_path / "answers.json")
+    answers = read_answers(tmp_path / "answers.json", tasks, PRINT)
+    assert answers["same"].head(5).tolist() == ["y", "y", "y", "n", "n"]
+    assert not seen.complaints
+
+
+def test_enter_in_a_blind_page_leads_out_of_a_search(visit):
+    seen = visit(blinded(population()))
+    seen.keys("/")
+    seen.page.keyboard.type("ann 3")
+    seen.keys("Enter", "y", "Escape", "/")
+    seen.page.keyboard.type("ann 3")
+    seen.page.click("#done")
+    assert seen.page.locator("tr.here .name").inner_text() == "r1"
+    assert seen.page.locator("tr.record:visible:not(.drawn)").count() == 4
+
+
+def test_a_blind_page_does_not_tell_what_is_of_the_cluster(visit):
+    seen = visit(blinded(population()))
+    text = seen.page.inner_text("body") + seen.page.inner_text("#data") + seen.page.inner_text("#said")
+    assert "Records to compare" in text
+    assert not re.search("cluster|candidate|predict", text)
+
+
+def test_a_control_looks_like_a_record_of_the_cluster(visit):
+    tasks = tasks_of(population())
+    tasks.loc[[1, 7], "role"] = ["control", "candidate"]
+    seen = visit(tasks)
+    assert seen.page.locator("#cluster .name").all_inner_texts() == ["r1"]
+    assert '"control"' not in seen.page.locator("html").evaluate("e => e.outerHTML").split("<script>")[0]
+
+
+def test_a_control_of_another_drawn_cluster_settles_nothing_there(visit):
+    """The stranger d1 in the first task has a task of its own, which stays open if it is accepted."""
+    stranger = pd.DataFrame({"task": [1], "record": ["d1"], "role": ["control"]})
+    tasks = pd.concat([clusters(), stranger]).sort_values("task", kind="stable")
+    seen = visit(tasks, settling=HOMES)
+    seen.keys("Enter")
+    assert (seen.current(), seen.count()) == (5, "4 of 5 done")
+    seen.keys("Enter")
+    assert seen.count() == "5 of 5 done"
+
+
+def test_the_time_of_an_answer_is_that_at_work(visit, tmp_path):
+    """A pause counts for a minute, time goes to the task that is shown, and a reload keeps it."""
+    tasks = tasks_of(population())
+    seen = visit(tasks)
+    seen.page.clock.install(time=0)
+    seen.page.reload()
+    for task, pauses in enumerate(([5], [10, 10], [3600], [40, 40]), 1):
+        for seconds in pauses:
+            assert seen.current() == task
+            seen.page.clock.run_for(1000 * seconds)
+            seen.keys("j")
+        seen.keys("Enter")
+    seen.page.reload()
+    seen.keys("ArrowLeft")
+    seen.page.clock.run_for(7000)
+    seen.keys("j", "n")
+    seen.save(tmp_path / "answers.json")
+    answers = read_answers(tmp_path / "answers.json", tasks, PRINT)
+    drawn = answers[answers["role"] == "drawn"]
+    found = drawn["seconds"].tolist()
+    assert found[4:] == [""] * 6
+    assert np.abs(np.array(found[:4], float) - [5, 20, 60, 87]).max() < 1.5, "real time passes too"
+    other = visit(tasks, file="other.html")
+    other.load(tmp_path / "answers.json", "text=Loaded answers")
+    other.save(tmp_path / "again.json")
+    again = read_answers(tmp_path / "again.json", tasks, PRINT)
+    pd.testing.assert_series_equal(again["seconds"], answers["seconds"])
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), "5", True, None, [1], 10**400])
+def test_times_that_no_page_writes_are_refused(seconds):
+    with pytest.raises(DataError, match=r"'seconds' is .*, not a number from 0 to 100,000,000"):
+        read_answers(saved([answer(seconds=seconds)]), tasks_of(population()), PRINT)
+
+
+def test_answers_without_a_time_are_read():
+    read = read_answers(saved([answer()]), tasks_of(population()), PRINT)
+    assert read["seconds"].tolist() == [""] * 50
+    read = read_answers(saved([answer(seconds=2.5)]), tasks_of(population()), PRINT)
+    assert read["seconds"].tolist() == [2.5, *[""] * 49]
+
+
+def test_a_page_is_blind_in_all_tasks_or_in_none():
+    tasks = blinded(population())
+    tasks.loc[1, "role"] = "cluster"
+    with pytest.raises(DataError, match="1 rows of the tasks tell a role, such as 'cluster', and others"):
+        labelling_page(tasks, "Ada", PRINT)

@@ -147,6 +147,7 @@ def draw_command(
         table,
         annotators=shown.annotators,
         overlap=shown.overlap,
+        blind=shown.blind,
         replace=replace_answers,
         facts=facts,
     )

@@ -111,6 +111,16 @@ class Shown:
             "scores are equal.",
         ),
     ] = None
+    blind: Annotated[
+        bool,
+        typer.Option(
+            "--blind", help="Show the cluster and candidates in one shuffled list, without any answer given."
+        ),
+    ] = False
+    controls: Annotated[
+        float | None,
+        typer.Option(help="Share of tasks with a record of another cluster, which tests the annotator."),
+    ] = None
     annotators: Annotated[int, typer.Option(min=1, max=26, help="Number of annotators.")] = 1
     overlap: Annotated[
         float, typer.Option(min=0, max=1, help="Share of tasks that two annotators get, if there are two.")
@@ -119,6 +129,8 @@ class Shown:
     def __post_init__(self) -> None:
         if self.search is not None and self.attributes is None:
             raise DataError("--search needs --attributes, which it searches")
+        if self.controls is not None and not 0 < self.controls < 1:
+            raise DataError(f"--controls {self.controls:g}: it is a share of the tasks, between 0 and 1")
         if self.limit is not None and {self.candidates, self.looser, self.search} == {None}:
             raise DataError("--limit needs candidates: --search, --candidates or --looser")
 
@@ -140,11 +152,11 @@ class Shown:
                     f"note: --limit {self.limit} leaves out {left_out:,} of {every:,} candidates: those of "
                     "lowest score and, if scores are equal, those that chance names"
                 )
-        shown = tasks(drawn, None, candidates)
+        shown = tasks(drawn, None, candidates, controls=self.controls)
         if self.attributes is None:
             return shown
         attributes = read_rows(self.attributes, record, as_index(shown["record"].unique()))
-        return tasks(drawn, attributes, candidates)
+        return tasks(drawn, attributes, candidates, controls=self.controls)
 
 
 def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:

@@ -40,6 +40,7 @@ from .predictions import (
     clustering_of,
     in_words,
 )
+from .printing import show_cautions
 
 NAMED = 3
 """Added records that the prediction lacks, named at most."""
@@ -139,7 +140,9 @@ class Inputs:
                 f"the folder {self.labels} says how its records were drawn: leave out "
                 f"{', '.join(f'--{option}' for option in options)}"
             )
-        return read_labels(self.labels)
+        labels = read_labels(self.labels)
+        show_cautions(labels)
+        return labels
 
     @property
     def of_clusters(self) -> bool:

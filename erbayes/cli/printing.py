@@ -20,6 +20,7 @@ from rich.table import Table
 from ..digits import shown
 from ..files import replacing
 from ..labelling import Fault, Labels
+from .options import message
 
 FAULTS = 20
 """Number of faults that are printed."""
@@ -74,10 +75,12 @@ def show_labels(labels: Labels) -> None:
         f"answers in {', '.join(labels.files) or 'no file'}\n"
     )
     typer.echo(_plain(labels.summary()))
+    typer.echo(_plain(labels.annotators()))
     if len(labels.unresolved):
         states = pd.Series([state.value for state in labels.unresolved["state"]]).value_counts()
         counts = ", ".join(f"{n:,} {state}" for state, n in states.items())
         typer.echo(f"{len(labels.unresolved):,} tasks without a complete answer: {counts}\n")
+    show_cautions(labels)
     if len(labels.pairs):
         typer.echo(_plain(labels.agreement()))
     faults = labels.problems[labels.problems["fault"] != Fault.UNANSWERED]  # these are counted above
@@ -88,6 +91,12 @@ def show_labels(labels: Labels) -> None:
         typer.echo(_plain(faults.head(FAULTS).astype(str)))
     if len(faults) > FAULTS:
         typer.echo(f"and {len(faults) - FAULTS:,} more, which --problems FILE lists")
+
+
+def show_cautions(labels: Labels) -> None:
+    """Print the reasons to doubt the work of annotators on standard error."""
+    for caution in labels.cautions():
+        message(f"caution: {caution}")
 
 
 @dataclass(frozen=True, kw_only=True)

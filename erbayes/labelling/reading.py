@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..clustering import Clustering, as_index, kind
 from ..errors import DataError, head
 from ..sampling import PredictedClusters
 from ..sampling.folder import DECIDED, Folder, answer_files, read_folder
-from ..sampling.page import DRAWN, read_answers
+from ..sampling.page import CANDIDATE, CLUSTER, CONTROL, DRAWN, SECONDS, read_answers
 from ..sampling.sheets import read_sheet
 from ..sampling.tasks import ASKED, asked
 from .pairs import Pair
@@ -34,11 +35,16 @@ OF_FLAW = {
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """An annotator's answer to a task: the records that are the same, and those that are not."""
+    """An annotator's answer to a task: the records that are the same, and those that are not.
+
+    Controls are in neither set, but in `controls` with y or n, so that they enter no estimate.
+    """
 
     state: State
     same: frozenset[Any] = frozenset()
     different: frozenset[Any] = frozenset()
+    controls: frozenset[tuple[Any, str]] = frozenset()
+    seconds: float = nan
 
 
 def read_labels(folder: str | Path | Folder, prediction: Any = None) -> Labels:
@@ -53,6 +59,9 @@ def read_labels(folder: str | Path | Folder, prediction: Any = None) -> Labels:
 
     If predicted clusters were drawn, a blank task is settled if another task of its cluster has y for its
     record.
+
+    Answers about controls enter no label. sheet-decided need not have their rows: it decides as if they were
+    not shown, and a y there adds the record, which a person has then found to belong to the entity.
 
     Parameters
     ----------
@@ -104,6 +113,9 @@ class _Reader:
             int(str(task)): dict(zip(rows.map(str), rows, strict=True))
             for task, rows in tasks.groupby("task")["record"]
         }
+        self.strangers = set(
+            tasks.loc[tasks["role"] == CONTROL, ["task", "record"]].itertuples(index=False, name=None)
+        )
         self.known = {str(record): record for record in tasks["record"]}
         self.integers = kind(as_index(tasks["record"])) == "integer"
         self.answers: dict[tuple[str, int], list[_Answer]] = {}
@@ -117,7 +129,7 @@ class _Reader:
             if file.suffix.lower() == ".json":
                 annotator, rows = _of_page(file, self.folder)
             else:
-                annotator, rows = _of_sheet(file)
+                annotator, rows = _of_sheet(file, self.folder.blind)
         except DataError as error:
             self.problems.append((error.what, "", "", "", Fault.UNREAD))
             return
@@ -141,11 +153,15 @@ class _Reader:
             note(Fault.UNKNOWN_TASK, first)
             return
         shown, drawn = self.shown[task], self.drawn[task]
+        strangers = {record for record in shown.values() if (task, record) in self.strangers}
+        if annotator == DECIDED:
+            shown, strangers = {id: r for id, r in shown.items() if r not in strangers}, set()
         as_drawn = rows["record"][rows["role"] == DRAWN]
         if len(others := as_drawn[as_drawn != str(drawn)]):
             note(Fault.OTHER_RECORD, first, others.iloc[0])
             return
         marks: dict[Any, set[str]] = {record: set() for record in shown.values()}
+        place: dict[Any, str] = {}  # where a record has its first row
         cannot_tell, seen, unread, usable = False, set(), set(), True
         for where, text, same, doubt in rows[["where", "record", "same", "cannot_tell"]].itertuples(
             index=False, name=None
@@ -164,19 +180,21 @@ class _Reader:
                 usable = False
                 continue
             seen.add(record)
+            place.setdefault(record, where)
             if answer and not mark:
                 unread.add(record)
-            if record not in marks and not mark and not answer:
+            if record not in marks and not mark and not answer and (task, record) not in self.strangers:
                 note(Fault.NOT_SHOWN, where, record)
             if mark:
                 marks.setdefault(record, set()).add(mark)
                 if mark == "y" and str(record) not in self.known:
                     self.added.setdefault(record, (where, annotator, task))
         answered = any(marks.values())
+        seconds = float(pd.to_numeric(rows.get(SECONDS, pd.Series(dtype=float)), errors="coerce").max())
         if cannot_tell:
             if any(marks[record] for record in marks if record != drawn):
                 note(Fault.YET_ANSWERED, first)
-            self.answers.setdefault((annotator, task), []).append(_Answer(State.CANNOT_TELL))
+            self.answers.setdefault((annotator, task), []).append(_Answer(State.CANNOT_TELL, seconds=seconds))
             return
         if not answered:
             return
@@ -190,11 +208,16 @@ class _Reader:
             note(Fault.DRAWN_REJECTED, first, drawn)
             usable = False
         for record in [r for r, values in marks.items() if not values and r in seen - unread]:
-            note(Fault.BLANK, first, record)
+            note(Fault.BLANK, place[record], record)
             usable = False
-        same, different = (frozenset(r for r in marks if mark in marks[r]) for mark in "yn")
+        same, different = (
+            frozenset(r for r in marks if mark in marks[r] and r not in strangers) for mark in "yn"
+        )
+        controls = frozenset((r, mark) for r in strangers for mark in marks[r])
         state = State.ANSWERED if usable else State.INCOMPLETE
-        self.answers.setdefault((annotator, task), []).append(_Answer(state, same, different))
+        self.answers.setdefault((annotator, task), []).append(
+            _Answer(state, same, different, controls, seconds)
+        )
 
     def _record(self, text: str, shown: Mapping[str, Any]) -> Any:
         """Return the record of an id as it was typed, None if no record can have it."""
@@ -239,9 +262,9 @@ class _Reader:
             for task in self._settled({t: answer for (n, t), answer in merged.items() if n == name})
         }
         states = [
-            (name, task, merged[name, task].state)
+            (name, task, merged[name, task].state, merged[name, task].seconds)
             if (name, task) in merged
-            else (name, task, State.SETTLED if (name, task) in settled else State.UNANSWERED)
+            else (name, task, State.SETTLED if (name, task) in settled else State.UNANSWERED, nan)
             for name, task in keys
         ]
         rest = [(task, self.drawn[task], a.state) for task, a in verdicts.items() if a.state not in closed]
@@ -252,7 +275,7 @@ class _Reader:
                 self.problems, columns=["where", "annotator", "task", "record", "fault"], dtype=object
             ),
             pd.DataFrame(rest, columns=["task", "record", "state"], dtype=object),
-            pd.DataFrame(states, columns=["annotator", "task", "state"], dtype=object),
+            pd.DataFrame(states, columns=["annotator", "task", "state", SECONDS], dtype=object),
             self._given(),
             self._pairs(merged),
             tuple(self.files),
@@ -277,8 +300,11 @@ class _Reader:
             (name, task, record, mark): None
             for (name, task), answers in self.answers.items()
             for answer in answers
-            for records, mark in ((answer.same, "y"), (answer.different, "n"))
-            for record in sorted(records, key=str)
+            for record, mark in (
+                *((record, "y") for record in sorted(answer.same, key=str)),
+                *((record, "n") for record in sorted(answer.different, key=str)),
+                *sorted(answer.controls, key=str),
+            )
         }
         return pd.DataFrame(list(rows), columns=["annotator", "task", "record", "same"], dtype=object)
 
@@ -292,7 +318,8 @@ class _Reader:
             for record in differing or {self.drawn[task]}:
                 self.problems.append(("", annotator, task, record, Fault.CONTRADICTED))
             return _Answer(State.INCOMPLETE)
-        return complete[0]
+        known = [a.seconds for a in complete if not isnan(a.seconds)]
+        return replace(complete[0], seconds=max(known, default=nan))  # a page counts on from save to save
 
     def _verdict(self, task: int, merged: Mapping[tuple[str, int], _Answer]) -> _Answer:
         """Return the answer to a task, of all annotators or as it was decided."""
@@ -368,8 +395,8 @@ def _of_page(file: Path, folder: Folder) -> tuple[str, pd.DataFrame]:
     return annotator, rows.assign(where=file.name, task=rows["task"].map(str), record=rows["record"].map(str))
 
 
-def _of_sheet(file: Path) -> tuple[str, pd.DataFrame]:
-    """Return the annotator of a sheet, and its rows."""
+def _of_sheet(file: Path, blind: bool) -> tuple[str, pd.DataFrame]:
+    """Return the annotator of a sheet, and its rows. Sheets do not know the time."""
     name = re.fullmatch(r"sheet-(.+)", file.stem)
     if name is None or file.suffix.lower() not in {".csv", ".xlsx"}:
         raise DataError(
@@ -378,5 +405,11 @@ def _of_sheet(file: Path) -> tuple[str, pd.DataFrame]:
     table = read_sheet(file)
     if lacking := [c for c in ("task", "record", "role", *ASKED) if c not in table.columns]:
         raise DataError(f"{file.name} has no column {head(lacking, 9)}; it has {head(table.columns, 20)}")
+    told = table[table["role"].isin([CLUSTER, CANDIDATE])]
+    if blind and len(told) and name[1] != DECIDED:
+        raise DataError(
+            f"{file.name}: row {told.index[0]} tells the role {told['role'].iloc[0]!r}, which a blind sheet "
+            "hides: its answers are those of another folder, or the column was filled in"
+        )
     where = [f"{file.name}, row {row}" for row in table.index]
-    return name[1], table.assign(where=where)
+    return name[1], table.drop(columns=SECONDS, errors="ignore").assign(where=where)

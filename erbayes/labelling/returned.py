@@ -24,7 +24,7 @@ from ..sampling import (
     PredictedClusters,
 )
 from ..sampling.folder import DECIDED, Folder
-from ..sampling.page import ADDED
+from ..sampling.page import ADDED, CANDIDATE, CLUSTER, CONTROL, SECONDS
 from ..sampling.sheets import HAS_XLSX, write_sheet
 from ..sampling.source import opened
 from ..sampling.tasks import ASKED, asked
@@ -94,9 +94,10 @@ class Labels:
         One row per task without a complete answer that is not settled: task, record (the drawn one) and state
         (of `State`).
     states : DataFrame
-        One row per annotator and task: annotator, task, state.
+        One row per annotator and task: annotator, task, state, seconds. The last is the time at work on the
+        task, NaN if it is not known, as in sheets.
     answers : DataFrame
-        One row per answer: annotator, task, record, same (y or n).
+        One row per answer: annotator, task, record, same (y or n). Answers about controls are among them.
     pairs : dict, (annotator, annotator) -> Pair
         The tasks that both annotators have answered in full. There are none if predicted clusters were drawn,
         as the tasks that an annotator answers then depend on the answers before.
@@ -180,6 +181,88 @@ class Labels:
         counts.insert(0, "tasks", counts.sum(axis=1))
         return counts.rename_axis(columns=None).reset_index()
 
+    def annotators(self) -> pd.DataFrame:
+        """Count what each annotator changed of the prediction, in the tasks with a complete answer.
+
+        Returns
+        -------
+        DataFrame
+            Columns annotator; tasks; records refused, of the predicted clusters; candidates accepted; ids
+            added; controls, and controls missed, which are those accepted; and median seconds, the time at
+            work on a task, NaN for sheets, which do not know it.
+
+        Examples
+        --------
+        The annotator accepts the control, which is of another predicted cluster:
+
+        >>> from tempfile import TemporaryDirectory
+        >>> from erbayes.labelling import read_labels
+        >>> from erbayes.sampling import Records, draw, tasks, write_folder
+        >>> drawn = draw({"r1": "a", "r2": "a", "r3": "b"}, Records(), n=5, seed=1)
+        >>> table = tasks(drawn, controls=0.3)
+        >>> with TemporaryDirectory() as temporary:
+        ...     folder = write_folder(Path(temporary) / "to-label", drawn, table)
+        ...     folder.tasks.assign(same="y").to_csv(folder.path / "sheet-A.csv", index=False)
+        ...     read_labels(folder).annotators()[["tasks", "controls", "controls missed"]]
+           tasks  controls  controls missed
+        0      3         1                1
+        """
+        answered = (self.states["state"] == State.ANSWERED).groupby(self.states["annotator"]).sum()
+        table = answered.rename("tasks").to_frame()
+        given = self._by_role()
+        for name, of_role, marks in (
+            ("records refused", CLUSTER, "n"),
+            ("candidates accepted", CANDIDATE, "y"),
+            ("ids added", ADDED, "y"),
+            ("controls", CONTROL, "yn"),
+            ("controls missed", CONTROL, "y"),
+        ):
+            counted = given["annotator"][(given["role"] == of_role) & given["same"].isin(list(marks))]
+            table[name] = counted.value_counts().reindex(table.index, fill_value=0)
+        table["median seconds"] = self.states.astype({SECONDS: float}).groupby("annotator")[SECONDS].median()
+        return table.reset_index()
+
+    def cautions(self) -> list[str]:
+        """Return a sentence for each reason to doubt that an annotator has looked at the records.
+
+        One who only presses Enter makes the same labels as one who finds no error: they repeat the
+        prediction, so that estimates come out as 1. Controls and a blind folder tell the two apart.
+        """
+        doubt = set(self.states["annotator"][self.states["state"] == State.CANNOT_TELL])
+        given, said = self._by_role(), []
+        accepted = given[(given["role"] == CONTROL) & (given["same"] == "y")]
+        for row in self.annotators().to_dict("records"):
+            name, tasks, missed = row["annotator"], row["tasks"], row["controls missed"]
+            refused = row["controls"] - missed
+            changes = row["records refused"] + row["candidates accepted"] + row["ids added"] + refused
+            if tasks and not changes and not self.folder.blind and name not in doubt:
+                said.append(
+                    f"{name} answered {tasks:,} tasks and never changed a default: each record of a "
+                    "predicted cluster is accepted, each candidate is refused, and no id is added. Pressing "
+                    "Enter alone does the same, and then every estimate is 1: have some of these tasks "
+                    "answered anew in a blind folder, with controls"
+                )
+            if missed:
+                where = accepted["task"][accepted["annotator"] == name]
+                said.append(
+                    f"{name} accepted {missed:,} of {row['controls']:,} controls, which are records of other "
+                    f"predicted clusters, in tasks {head(where)}. No label has them. If one does belong to "
+                    f"the entity, decide its task in sheet-{DECIDED}, with y for it; if not, have the tasks "
+                    f"of {name} answered anew by somebody else"
+                )
+        return said
+
+    def _by_role(self) -> pd.DataFrame:
+        """Return the answers of tasks with a complete answer, and the role of each record in its task."""
+        tasks, whole = self.folder.tasks, self.states[self.states["state"] == State.ANSWERED]
+        role = dict(zip(zip(tasks["task"], tasks["record"], strict=True), tasks["role"], strict=True))
+        kept = pd.MultiIndex.from_frame(self.answers[["annotator", "task"]]).isin(
+            pd.MultiIndex.from_frame(whole[["annotator", "task"]])
+        )
+        given = self.answers[kept]
+        shown = zip(given["task"], given["record"], strict=True)
+        return given.assign(role=[role.get(key, ADDED) for key in shown])
+
     def agreement(self) -> pd.DataFrame:
         """Estimate how far annotators agree in the population, from the tasks that two of them answered.
 
@@ -207,12 +290,14 @@ class Labels:
         -------
         DataFrame
             The rows of the tasks in which a fault stops `labels`, and the records that annotators have added
-            to them. A column per annotator has the answers so far.
+            to them, without controls. A column per annotator has the answers so far.
         """
         wrong = self.problems[~self.problems["fault"].isin(HARMLESS)]
-        tasks = self.folder.tasks
-        rows = tasks[tasks["task"].isin(wrong["task"])]
-        given = self.answers[self.answers["task"].isin(rows["task"])]
+        tasks, given = self.folder.tasks, self.answers
+        strangers = pd.MultiIndex.from_frame(tasks[tasks["role"] == CONTROL][["task", "record"]])
+        rows = tasks[tasks["task"].isin(wrong["task"]) & (tasks["role"] != CONTROL)]
+        given = given[given["task"].isin(rows["task"])]
+        given = given[~pd.MultiIndex.from_frame(given[["task", "record"]]).isin(strangers)]
         keys = pd.MultiIndex.from_frame(rows[["task", "record"]])
         others = given[~pd.MultiIndex.from_frame(given[["task", "record"]]).isin(keys)]
         added = others[["task", "record"]].drop_duplicates().assign(role=ADDED)
@@ -352,13 +437,16 @@ class Labels:
     def __repr__(self) -> str:
         tasks = self.folder.tasks["task"].nunique()
         records, entities = len(self.stars.answers), self.stars.answers["entity"].nunique()
-        return (
+        text = (
             f"Labels({records:,} records of {entities:,} entities, from {tasks - len(self.unresolved):,} of "
             f"{tasks:,} tasks; {len(self.problems):,} faults)"
         )
+        return "\n".join([text, *(f"caution: {caution}" for caution in self.cautions())])
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(repr(self))}</p>{self.summary().to_html(index=False)}"
+        lines = "".join(f"<p>{escape(line)}</p>" for line in repr(self).splitlines())
+        tables = (self.summary(), self.annotators())
+        return lines + "".join(table.to_html(index=False, na_rep="") for table in tables)
 
 
 def _weight(chance: FloatArray, size: FloatArray) -> FloatArray:

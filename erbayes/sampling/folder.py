@@ -23,15 +23,17 @@ from ..clustering import as_index, kind
 from ..errors import DataError, Remedy, head, need
 from ..files import refuse_output, terminable
 from .drawn import Drawn
-from .page import CANDIDATE, DRAWN, labelling_page
+from .page import CLUSTER, DRAWN, labelling_page
 from .plans import PredictedClusters
 from .sheets import HAS_XLSX, read_sheet, write_sheet
-from .tasks import ASKED, asked, dealt
+from .tasks import ASKED, as_sent, asked, dealt
 
 VERSION = 1
 """The version of the folder."""
 FACTS, DRAWS, TASKS = "drawn.json", "drawn.csv", "tasks.csv"
 """Files of the draw."""
+BLIND = b"blind"
+"""What the fingerprint of a blind folder covers too, so that no answers of another kind are read there."""
 GIVEN = "given-chances"
 """The plan whose values are numbers."""
 DECIDED = "decided"
@@ -53,6 +55,8 @@ class Folder:
         A text that names this draw and its tasks. Pages write it into their files of answers.
     facts : dict
         What is known of the draw in words: its date, version of erbayes, and what the caller stated.
+    blind : bool
+        True if annotators cannot see which records are of the predicted cluster.
     """
 
     path: Path
@@ -61,6 +65,7 @@ class Folder:
     dealt: Mapping[str, list[int]]
     fingerprint: str
     facts: Mapping[str, Any]
+    blind: bool = False
 
     def __repr__(self) -> str:
         return (
@@ -88,6 +93,7 @@ def write_folder(
     *,
     annotators: int = 1,
     overlap: float = 0.2,
+    blind: bool = False,
     replace: bool = False,
     facts: Mapping[str, Any] | None = None,
 ) -> Folder:
@@ -95,8 +101,8 @@ def write_folder(
 
     Annotator A gets sheet-A.csv, sheet-A.xlsx (with the extra sheets) and label-A.html, all with the same
     tasks. One of the three is to be filled. The files drawn.json, drawn.csv and tasks.csv hold the draw, and
-    must stay as they are. The folder appears once it is complete. All tasks of a drawn predicted cluster go
-    to the same annotators.
+    must stay as they are. Only tasks.csv says which records are controls, so it is not for annotators. The
+    folder appears once it is complete. All tasks of a drawn predicted cluster go to the same annotators.
 
     Parameters
     ----------
@@ -108,6 +114,9 @@ def write_folder(
         As `tasks` returns them.
     annotators, overlap
         As in `dealt`. The seed of the draw deals the tasks.
+    blind : bool
+        True hides the prediction: sheets and pages show the cluster and the candidates in one list, in an
+        order that the seed shuffles. The page then has no answer of its own.
     replace : bool
         True replaces a folder of a draw that holds answers. They are lost.
     facts : mapping, optional
@@ -141,13 +150,15 @@ def write_folder(
         write_sheet(drawn.table, new / DRAWS, ("record", "cluster"))
         values = {} if drawn.values is None else {"value": drawn.values.reindex(tasks["record"]).to_numpy()}
         write_sheet(tasks[blank].assign(**values), new / TASKS, ("record",))
-        fingerprint = sha256((new / DRAWS).read_bytes() + (new / TASKS).read_bytes()).hexdigest()[:16]
+        content = [(new / name).read_bytes() for name in (DRAWS, TASKS)]
+        fingerprint = sha256(b"".join(content) + BLIND * blind).hexdigest()[:16]
         about = {
             "version": VERSION,
             "erbayes": version("erbayes"),
             "date": date.today().isoformat(),
             "fingerprint": fingerprint,
             **(facts or {}),
+            "blind": blind,
             "overlap": overlap if annotators > 1 else 0.0,
             "annotators": sheets,
             "types": {c: kind(as_index(drawn.table[c])) for c in ("record", "cluster")},
@@ -155,11 +166,13 @@ def write_folder(
         }
         lines = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in about.items())
         (new / FACTS).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+        sent = as_sent(tasks, drawn.seed, blind)
+        settling = None
+        if isinstance(drawn.plan, PredictedClusters):
+            settling = dict(enumerate(asked(drawn)["cluster"], 1))
         for annotator, numbers in sheets.items():
-            mine = tasks[tasks["task"].isin(numbers)].reset_index(drop=True)
-            page = labelling_page(
-                mine, annotator, fingerprint, settling=isinstance(drawn.plan, PredictedClusters)
-            )
+            mine = sent[sent["task"].isin(numbers)].reset_index(drop=True)
+            page = labelling_page(mine, annotator, fingerprint, settling=settling)
             (new / f"label-{annotator}.html").write_text(page, encoding="utf-8")
             for suffix in (".csv", ".xlsx") if HAS_XLSX else (".csv",):
                 write_sheet(mine.assign(note=""), new / f"sheet-{annotator}{suffix}", ("record",))
@@ -185,7 +198,8 @@ def read_folder(path: str | Path) -> Folder:
         raise DataError(f"{path} is no folder that erbayes draw has written: {error}") from error
     if not isinstance(about, dict) or about.get("version") != VERSION:
         raise DataError(f"{path / FACTS} is not of version {VERSION}: read it with the erbayes that wrote it")
-    if sha256(b"".join(content)).hexdigest()[:16] != about["fingerprint"]:
+    blind = about.get("blind") is True
+    if sha256(b"".join(content) + BLIND * blind).hexdigest()[:16] != about["fingerprint"]:
         raise DataError(
             f"{path}: {DRAWS} or {TASKS} has changed since the draw, perhaps in a spreadsheet program: "
             "restore both; answers belong into the sheets"
@@ -209,7 +223,7 @@ def read_folder(path: str | Path) -> Folder:
     for name in ASKED:
         shown[name] = ""
     cluster = table.drop_duplicates("record").set_index("record")["cluster"]
-    inside = shown[shown["role"] != CANDIDATE]
+    inside = shown[shown["role"].isin([DRAWN, CLUSTER])]
     mention = inside["record"].where(inside["role"] == DRAWN).ffill()
     whole = mention.isin(cluster.index)  # of a drawn predicted cluster, only the first task shows all records
     members = pd.DataFrame({"record": inside["record"][whole], "cluster": cluster[mention[whole]].to_numpy()})
@@ -217,10 +231,9 @@ def read_folder(path: str | Path) -> Folder:
         json.dumps(about["drawn"]), table.reset_index(drop=True), members.drop_duplicates("record")
     )
     drawn = dataclasses.replace(drawn, values=values)
-    stated = {
-        k: v for k, v in about.items() if k not in {"version", "fingerprint", "annotators", "types", "drawn"}
-    }
-    return Folder(path, drawn, shown, about["annotators"], about["fingerprint"], stated)
+    own = {"version", "fingerprint", "annotators", "types", "drawn", "blind"}
+    stated = {k: v for k, v in about.items() if k not in own}
+    return Folder(path, drawn, shown, about["annotators"], about["fingerprint"], stated, blind)
 
 
 def _dealt(drawn: Drawn, count: int, annotators: int, overlap: float) -> dict[str, list[int]]:

@@ -24,11 +24,19 @@ VERSION = 1
 """The version of the file of answers."""
 DRAWN, CLUSTER, CANDIDATE, ADDED = "drawn", "cluster", "candidate", "added"
 """Roles of records in a task. Only answers have records in the role `added`."""
+CONTROL = "control"
+"""The role of a stranger that is put into a task to test the annotator. The page shows it as `cluster`."""
+SHOWN = "shown"
+"""The role of all records but the drawn one in a blind task, which does not tell where they are from."""
 KEYS = ["task", "record", "role"]
 """Columns that every table of tasks has."""
 WHY = "why"
 """The column that says why a record is a candidate. The page does not show it, lest it sway the answer."""
-ANSWERS = ["same", "cannot_tell", "note", "annotator"]
+SECONDS = "seconds"
+"""The column, and the field of an answer, with the seconds that the annotator was at work on a task."""
+LONGEST = 10**8
+"""Seconds that no task takes, some three years: what a page never writes, and floats hold."""
+ANSWERS = ["same", "cannot_tell", "note", "annotator", SECONDS]
 """Columns of answers."""
 FIELDS: dict[str, type] = {
     "task": int,
@@ -40,7 +48,7 @@ FIELDS: dict[str, type] = {
     "note": str,
     "done": bool,
 }
-"""Fields of an answer in the file, and their types."""
+"""Fields of every answer in the file, and their types. The time of an answer without SECONDS is unknown."""
 
 
 def labelling_page(
@@ -50,7 +58,7 @@ def labelling_page(
     *,
     title: str = "Which records are the same?",
     question: str = "Which of the records below are the same person or thing as the one on top?",
-    settling: bool = False,
+    settling: Mapping[int, Any] | None = None,
 ) -> str:
     """Make the HTML page on which an annotator answers the tasks.
 
@@ -59,17 +67,20 @@ def labelling_page(
     tasks : DataFrame
         One row per record shown, with columns task (an integer), record, role, and any attributes to show.
         The role is "drawn" once per task, "cluster" for the rest of the predicted cluster of the drawn
-        record, and "candidate" for records from elsewhere. Columns same, cannot_tell, note and annotator may
-        be there, without any answer in them. A column why is not shown, lest it sway the annotator.
+        record, and "candidate" for records from elsewhere. A "control" is shown as one of the cluster. If
+        all roles but "drawn" are "shown", the page is blind: it has one list in the order of the table, has
+        no answer of its own, and takes a task for done only when every record of it has an answer. Columns
+        same, cannot_tell, note, annotator and seconds may be there, without any answer in them. A column why
+        is not shown, lest it sway the annotator.
     annotator : str
         The name of the annotator. Progress is kept, and answers are saved, under this name.
     fingerprint : str
         A text that names the draw. The page refuses answers with another one, and so does `read_answers`.
     title, question : str
         The name of the job, and the question that each task asks.
-    settling : bool
-        True if a record of a predicted cluster that is judged the same needs no answer in its own task. The
-        page then marks this task as settled, and goes past it.
+    settling : mapping, task -> predicted cluster, optional
+        The cluster of each task, if predicted clusters were drawn. A record that is judged the same in one
+        task of a cluster needs no answer in its own. The page marks that task as settled, and goes past it.
 
     Returns
     -------
@@ -111,10 +122,9 @@ def labelling_page(
     row = texts.groupby(list(texts), sort=False, dropna=False).ngroup().to_numpy()
     rows = texts.drop_duplicates(ignore_index=True)
     shown: dict[int, tuple[list[int], list[int], list[int]]] = {}
-    for task, role, position in zip(frame["task"], frame["role"], row, strict=True):
-        shown.setdefault(int(task), ([], [], []))[(DRAWN, CLUSTER, CANDIDATE).index(role)].append(
-            int(position)
-        )
+    part = frame["role"].map({DRAWN: 0, CLUSTER: 1, CONTROL: 1, SHOWN: 1, CANDIDATE: 2})
+    for task, of_task, position in zip(frame["task"], part, row, strict=True):
+        shown.setdefault(int(task), ([], [], []))[of_task].append(int(position))
     return _page(
         title,
         {
@@ -123,7 +133,8 @@ def labelling_page(
             "annotator": annotator,
             "fingerprint": fingerprint,
             "file": f"answers-{re.sub(r'[^\w.-]+', '-', annotator).strip('-.') or 'annotator'}.json",
-            "settling": settling,
+            "blind": bool((frame["role"] == SHOWN).any()),
+            "settling": settling and pd.factorize(pd.Series([settling[task] for task in shown]))[0].tolist(),
             "integers": kind(pd.Index(frame["record"])) == "integer",
             "attributes": [str(c) for c in attributes],
             "rows": rows.to_numpy().tolist(),
@@ -149,9 +160,9 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
     DataFrame
         The rows of the tasks, with columns of answers. `same` is "y" or "n", and blank for no answer. In the
         row of a drawn record it is "y" once the task is done. `cannot_tell` is "x" there if the annotator
-        cannot tell. `note` and `annotator` stand there too. Ids that the annotator has added follow the rows
-        of their task, with role "added", `same` "y" and no attributes. Ids have the type that they have in
-        the tasks.
+        cannot tell. `note`, `annotator` and `seconds` stand there too, the last blank if the page did not
+        keep the time. Ids that the annotator has added follow the rows of their task, with role "added",
+        `same` "y" and no attributes. Ids have the type that they have in the tasks.
 
     Raises
     ------
@@ -208,6 +219,7 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
             columns["same"][ends] = "y"
         columns["cannot_tell"][ends] = "x" if answer["cannot_tell"] else ""
         columns["note"][ends], columns["annotator"][ends] = answer["note"], saved["annotator"]
+        columns[SECONDS][ends] = answer.get(SECONDS, "")
         for r in answer["added"]:
             if r not in known and integers and not re.fullmatch(r"-?\d{1,18}", r):
                 raise DataError(f"{where}: the added id {r!r} is no integer, and ids of the records are")
@@ -220,7 +232,8 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
     if len(lacking):
         raise DataError(
             f"{what}: {lacking['task'].nunique():,} tasks are said to be done and lack answers about "
-            f"{len(lacking):,} records, such as task {lacking['task'].iloc[0]}"
+            f"{len(lacking):,} records, such as task {lacking['task'].iloc[0]} about "
+            f"{head(lacking['record'], 1)}"
         )
     if not added:
         return table
@@ -245,10 +258,16 @@ def _checked(tasks: pd.DataFrame) -> pd.DataFrame:
         raise DataError(f"numbers of tasks must be integers, not such as {head(frame['task'])}")
     ids(frame["record"], "records of the tasks")
     roles = frame["role"]
-    if len(other := roles[~roles.isin([DRAWN, CLUSTER, CANDIDATE])]):
+    told = roles.isin([CLUSTER, CANDIDATE, CONTROL])
+    if len(other := roles[~told & ~roles.isin([DRAWN, SHOWN])]):
         raise DataError(
             f"{len(other):,} rows of the tasks have roles such as {head(other.unique())}; roles are "
-            f"{DRAWN!r}, {CLUSTER!r} and {CANDIDATE!r}"
+            f"{DRAWN!r}, {CLUSTER!r}, {CANDIDATE!r}, {CONTROL!r} and {SHOWN!r}"
+        )
+    if told.any() and (roles == SHOWN).any():
+        raise DataError(
+            f"{told.sum():,} rows of the tasks tell a role, such as {head(roles[told].unique())}, and others "
+            f"are {SHOWN!r}: a page is blind if all but the drawn records are"
         )
     per_task = (roles == DRAWN).groupby(frame["task"]).sum()
     if len(wrong := per_task[per_task != 1]):
@@ -326,3 +345,6 @@ def _check_fields(answer: Any, where: str) -> None:
             raise DataError(
                 f"{where}: {name!r} is {value!r}, not {'texts' if wanted is list else wanted.__name__}"
             )
+    seconds = answer.get(SECONDS, 0)
+    if type(seconds) not in {int, float} or not 0 <= seconds < LONGEST:
+        raise DataError(f"{where}: {SECONDS!r} is {seconds!r}, not a number from 0 to {LONGEST:,}")

@@ -11,13 +11,15 @@ import pandas as pd
 from ..clustering import as_index, ids, kind
 from ..errors import DataError, head, number, whole
 from ..tables import refuse_names, separator_hint, to_frame
-from .page import ANSWERS, CANDIDATE, CLUSTER, DRAWN, KEYS
+from .page import ANSWERS, CANDIDATE, CLUSTER, CONTROL, DRAWN, KEYS, SHOWN, WHY
 from .plans import Plan, PredictedClusters
 
 ASKED = ("same", "cannot_tell")
 """The last columns of a table of tasks, which annotators fill."""
-RESERVED = frozenset([*KEYS, *ANSWERS, "why", "value"])
+RESERVED = frozenset([*KEYS, *ANSWERS, WHY, "value"])
 """Names that no column of attributes may have."""
+STRANGERS, SHUFFLED = 2, 3
+"""Streams of random numbers of a seed for controls and the order of blind tasks; that of `dealt` is 1."""
 
 
 class Draws(Protocol):
@@ -30,6 +32,8 @@ class Draws(Protocol):
     members : DataFrame
         Columns record, cluster: all records of the predicted clusters that were drawn.
     plan : Plan
+    seed : int
+        Needed for controls only.
     """
 
     @property
@@ -38,6 +42,8 @@ class Draws(Protocol):
     def members(self) -> pd.DataFrame: ...
     @property
     def plan(self) -> Plan: ...
+    @property
+    def seed(self) -> int: ...
 
 
 def asked(drawn: Draws) -> pd.DataFrame:
@@ -54,7 +60,9 @@ def asked(drawn: Draws) -> pd.DataFrame:
     return first.reset_index(drop=True)
 
 
-def tasks(drawn: Draws, attributes: Any = None, candidates: Any = None) -> pd.DataFrame:
+def tasks(
+    drawn: Draws, attributes: Any = None, candidates: Any = None, *, controls: float | None = None
+) -> pd.DataFrame:
     """Make the table of labelling tasks, one per drawn record, or per record of a drawn predicted cluster.
 
     A task shows the drawn record, the other records of its predicted cluster, and candidates from elsewhere.
@@ -75,18 +83,26 @@ def tasks(drawn: Draws, attributes: Any = None, candidates: Any = None) -> pd.Da
         Records that may be missing from the predicted clusters, as `by_text` and others return them: columns
         record (the drawn one), candidate and, optionally, why. Rows of other records are left out. A record
         that the task shows already is not shown twice.
+    controls : float, between 0 and 1, optional
+        Share of the tasks, at least one, that get a *control*: a record of another drawn predicted cluster,
+        which annotators see as one more record of the cluster and ought to refuse. Clusters are chosen first,
+        each with the same chance, so that a large one does not supply most controls, and then a record. A
+        candidate of the task is never chosen, because it may belong to the entity. If predicted clusters were
+        drawn, the share is one of clusters, and the control is in the first task.
 
     Returns
     -------
     DataFrame
-        One row per record shown: task (1, 2, … in the order of the draws), record, role (drawn, cluster or
-        candidate), why (if candidates have it), the attributes, same and cannot_tell. The last two are blank.
+        One row per record shown: task (1, 2, … in the order of the draws), record, role (drawn, cluster,
+        candidate or control), why (if candidates have it), the attributes, same and cannot_tell. The last two
+        are blank.
 
     Raises
     ------
     DataError
         Attributes that lack a shown record, list one twice, or have a column of a reserved name. Candidates
-        of no drawn record. Ids of another type than those of the draws.
+        of no drawn record. Ids of another type than those of the draws. Controls for draws of one predicted
+        cluster, or a share that does not lie between 0 and 1.
 
     Examples
     --------
@@ -115,9 +131,12 @@ def tasks(drawn: Draws, attributes: Any = None, candidates: Any = None) -> pd.Da
     if candidates is not None:
         parts.append(_candidates(candidates, mentions))
     table = pd.concat(parts, ignore_index=True).drop_duplicates(["task", "record"])
-    order = table["role"].map({DRAWN: 0, CLUSTER: 1, CANDIDATE: 2})
-    table = table.assign(order=order).sort_values(["task", "order"], kind="stable", ignore_index=True)
-    table = table.drop(columns="order")
+    table["place"] = table.groupby(["task", "role"]).cumcount().astype(float)
+    if controls is not None:
+        table = pd.concat([table, _controls(table, drawn, mentions, controls)], ignore_index=True)
+    order = table["role"].map({DRAWN: 0, CLUSTER: 1, CONTROL: 1, CANDIDATE: 2})
+    table = table.assign(order=order).sort_values(["task", "order", "place"], ignore_index=True)
+    table = table.drop(columns=["order", "place"])
     if attributes is not None:
         table = _with_attributes(table, attributes)
     for column in ASKED:
@@ -144,6 +163,45 @@ def _candidates(candidates: Any, mentions: pd.DataFrame) -> pd.DataFrame:
     task = mentions["task"].to_numpy()[position[known]]
     rows = pd.DataFrame({"task": task, "record": others[known], "role": CANDIDATE})
     return rows.assign(why=frame["why"].to_numpy()[known]) if "why" in frame else rows
+
+
+def _controls(table: pd.DataFrame, drawn: Draws, mentions: pd.DataFrame, share: float) -> pd.DataFrame:
+    """Return the rows of controls: task, record, role and place, which is between two of the cluster's."""
+    number(share, "controls", lambda x: 0 < x < 1, "lie between 0 and 1")
+    rng = np.random.default_rng([drawn.seed, STRANGERS])
+    of_clusters = isinstance(drawn.plan, PredictedClusters)
+    open_to = mentions.drop_duplicates("cluster") if of_clusters else mentions
+    chosen = open_to.iloc[np.sort(rng.permutation(len(open_to))[: max(round(share * len(open_to)), 1)])]
+    rows = []
+    for task, home in chosen[["task", "cluster"]].itertuples(index=False, name=None):
+        shown = table[table["task"] == task]
+        others = drawn.members[
+            (drawn.members["cluster"] != home) & ~drawn.members["record"].isin(shown["record"])
+        ]
+        if not len(others):
+            raise DataError(
+                f"task {task} can have no control: no record of another drawn predicted cluster is left that "
+                "it does not show; draw more records, or leave out the controls"
+            )
+        codes, clusters = pd.factorize(others["cluster"])
+        records = others["record"][codes == rng.integers(len(clusters))]
+        place = rng.integers((shown["role"] == CLUSTER).sum() + 1) - 0.5
+        rows.append((task, records.iloc[rng.integers(len(records))], CONTROL, place))
+    return pd.DataFrame(rows, columns=["task", "record", "role", "place"])
+
+
+def as_sent(tasks: pd.DataFrame, seed: int, blind: bool) -> pd.DataFrame:
+    """Return tasks as annotators get them: controls as records of the cluster; if blind, only the drawn role.
+
+    The records of a blind task follow the drawn one in random order, and no column says why they are shown.
+    """
+    if not blind:
+        return tasks.assign(role=tasks["role"].replace(CONTROL, CLUSTER))
+    drawn = tasks["role"] == DRAWN
+    chance = np.random.default_rng([seed, SHUFFLED]).random(len(tasks))
+    order = np.lexsort((np.where(drawn, -1.0, chance), tasks["task"]))
+    sent = tasks.assign(role=tasks["role"].where(drawn, SHOWN)).iloc[order]
+    return sent.drop(columns=WHY, errors="ignore").reset_index(drop=True)
 
 
 def _need_kind(index: pd.Index, drawn: pd.Index, what: str) -> None:
