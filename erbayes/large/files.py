@@ -176,7 +176,7 @@ def _reader(kind: str, paths: Sequence[str], partitioned: bool, names: Sequence[
     """
     common = (
         f"hive_partitioning = {partitioned}, hive_types_autocast = false, filename = false, "
-        "union_by_name = true"
+        f"union_by_name = {not names}"  # which reads the first rows, also if columns are stated
     )
     if kind in PARQUET:
         return f"read_parquet({_strings(paths)}, binary_as_string = false, file_row_number = false, {common})"
