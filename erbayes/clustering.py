@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,20 +18,44 @@ from scipy.sparse.csgraph import connected_components
 
 from .arrays import BoolArray, IntArray
 from .errors import DataError, Remedy, head, number
-from .tables import is_table, refuse_columns, to_frame
+from .tables import is_table, is_whole_decimal, refuse_columns, to_frame
 
 LONGEST = 64
 """Bytes of the longest strings that have digests; pandas is as quick with longer ones."""
 CHUNK = 2**15
 """Number of strings whose digests are computed at once, as many as fit in the processor's cache."""
+NO_CLUSTER = (-1, -2, -3)
+"""Integers that stand for no cluster: noise of scikit-learn's DBSCAN and HDBSCAN, and pandas' code of a
+missing value (-1); records with infinite (-2) and with missing attributes (-3) in scikit-learn's HDBSCAN. No
+library writes 0 for it: k-means, connected components and pandas' codes number clusters from 0 on."""
+NO_CLUSTER_TEXTS = (
+    # those that pandas.read_csv takes for missing by default, which are what Python (None, nan), pandas
+    # (<NA>), R (NA), SQL (NULL), JSON (null), Excel (#N/A) and C of Windows (1.#IND, 1.#QNAN) print
+    *("", "none", "nan", "-nan", "<na>", "na", "n/a", "#na", "#n/a", "#n/a n/a", "null"),
+    *("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"),
+    # missing times of pandas, nil of Go and Ruby, NULL of C and of Oracle's tools and in dumps of PostgreSQL
+    # and MySQL, and the nil UUID
+    *("nat", "nil", "(null)", "\\n", "00000000-0000-0000-0000-000000000000"),
+    # what SAS (.), Weka (?) and tables for people (a blank, dashes) show for a missing value
+    *(" ", ".", "?", "-", "--"),
+    # `NO_CLUSTER` as text, also of a column that was made of floats
+    *(f"{n}{end}" for n in NO_CLUSTER for end in ("", ".0")),
+    "0",  # what old databases write for a key to no row; among numbers it is ordinary, see `DIGITS`
+)
+"""Texts that stand for no cluster, in lower case."""
+DIGITS = tuple("123456789")
+"""Ids beside which "0" is an ordinary number of a cluster."""
 
 
 def as_index(values: Any) -> pd.Index:
-    """Make an Index of `values`, of objects if one has half of a surrogate pair, which text cannot hold."""
+    """Make an Index of `values`, of objects if text cannot hold one, which has half of a surrogate pair.
+
+    Floats of 16 bits become objects too, since pandas has no Index of them.
+    """
     index: pd.Index
     try:
         index = pd.Index(values)
-    except UnicodeEncodeError:
+    except (UnicodeEncodeError, NotImplementedError):
         index = pd.Index(values, dtype=object)
     return index
 
@@ -40,8 +66,8 @@ def ids(values: Any, what: str) -> pd.Index:
     Raises
     ------
     DataError
-        Missing values, or ids that are neither all strings nor all integers. Floats are refused
-        since 2**53 and 2**53 + 1 are the same float.
+        Missing values, or ids that are neither all strings nor all integers. Decimals without decimal places
+        are integers. Floats are refused since 2**53 and 2**53 + 1 are the same float.
 
     Examples
     --------
@@ -64,9 +90,17 @@ def ids(values: Any, what: str) -> pd.Index:
         )
     if isinstance(index, pd.CategoricalIndex):
         index = pd.Index(index.categories[index.codes])
+    if is_whole_decimal(index):
+        index = pd.Index([int(number) for number in index])
     if len(index) and kind(index) not in {"string", "integer"}:
-        raise DataError(f"{what} must be all strings or all integers, not {kind(index)}")
+        raise DataError(f"{what} must be all strings or all integers, not {_other_kind(index)}")
     return index
+
+
+def _other_kind(index: pd.Index) -> str:
+    """Return what ids are that are neither strings nor integers, with the remedy if they are objects."""
+    types = {type(id).__name__ for id in index} if kind(index) == "mixed" else set()
+    return f"{types.pop()} objects: make text of each, str(id)" if len(types) == 1 else kind(index)
 
 
 def kind(index: pd.Index) -> str:
@@ -120,6 +154,82 @@ def _coded(values: Any, what: str) -> tuple[IntArray, pd.Index]:
         return codes.astype(np.int64), ids(index.categories[used], what)
     codes, distinct = pd.factorize(ids(index, what))
     return codes.astype(np.int64), pd.Index(distinct)
+
+
+@cache
+def no_cluster_ids(kind: str) -> tuple[Any, ...]:
+    """Return the ids of a type that stand for no cluster, texts in every mixture of cases, and `DIGITS`.
+
+    They are a short list, so that a database can look them up among the hashes of its clusters.
+    """
+    if kind == "integer":
+        return NO_CLUSTER
+    cased = (product(*({c, c.upper()} for c in text)) for text in NO_CLUSTER_TEXTS)
+    return (*sorted("".join(letters) for text in cased for letters in text), *DIGITS)
+
+
+def standing_for_none(sizes: Mapping[Any, int]) -> dict[Any, int]:
+    """Return those of several clusters that hold records without a cluster, with their sizes.
+
+    Parameters
+    ----------
+    sizes : mapping, cluster id -> records
+        All clusters whose ids are among `no_cluster_ids`.
+
+    Examples
+    --------
+    >>> standing_for_none({"nan": 7, "null": 1, "0": 9}), standing_for_none({"0": 9, "1": 4})
+    ({'nan': 7, '0': 9}, {})
+    """
+    numbered = not sizes.keys().isdisjoint(DIGITS)
+    ordinary = {*DIGITS, "0"} if numbered else set(DIGITS)
+    # a single record is a cluster of its own, whatever its cluster is called
+    return {id: size for id, size in sizes.items() if size > 1 and id not in ordinary}
+
+
+def refuse_none(what: str, sizes: Mapping[Any, int], records: int, remedy: Remedy) -> None:
+    """Refuse clusters whose ids stand for none.
+
+    Parameters
+    ----------
+    what : str
+        The name of the ids in the message.
+    sizes : mapping, cluster id -> records
+        The clusters that `standing_for_none` returns, without those that are named after a record of theirs.
+    records : int
+        The number of all records.
+    remedy : Remedy
+        How to go on with these ids.
+
+    Raises
+    ------
+    DataError
+        There is such a cluster.
+    """
+    if sizes:
+        shown = ", ".join(f"{size:,} of {records:,} records have {id!r}" for id, size in sizes.items())
+        links = sum(size * (size - 1) // 2 for size in sizes.values())
+        raise DataError(
+            f"{what}: {shown}, which stands for no cluster, and would be counted as one, with "
+            f"{links:,} link{'s' * (links > 1)}: "
+            "give each of these records the id of its cluster, or an id of its own if it is in none",
+            remedy,
+        )
+
+
+def _refuse_unclustered(records: pd.Index, codes: IntArray, clusters: pd.Index, what: str) -> None:
+    """Refuse records that share an id which stands for no cluster, unless it is the id of one of them."""
+    known = kind(clusters) if len(clusters) else ""
+    at = np.flatnonzero(clusters.isin(no_cluster_ids(known)))
+    if not len(at):
+        return
+    sizes = np.bincount(codes, minlength=len(clusters))
+    found = standing_for_none(dict(zip(clusters[at].tolist(), sizes[at].tolist(), strict=True)))
+    if found and kind(records) == known:
+        named = np.flatnonzero(records.isin(list(found)))
+        own = clusters[codes[named]][clusters[codes[named]] == records[named]]
+        found = {id: size for id, size in found.items() if id not in own}
+    refuse_none(f"cluster ids of the {what}", found, len(records), Remedy.ANY_ID)
 
 
 def _repeated(records: pd.Index, codes: IntArray, clusters: pd.Index, what: str) -> DataError:
@@ -202,6 +312,8 @@ class Clustering:
         Cluster of each record, 0 to K - 1.
     clusters : Index, (K,)
         Cluster ids, in order of first appearance.
+    complete : bool
+        False if the clustering was made of pairs alone, which name no record that is linked to none.
 
     Examples
     --------
@@ -212,9 +324,10 @@ class Clustering:
     records: pd.Index
     codes: IntArray
     clusters: pd.Index
+    complete: bool = True
 
     @classmethod
-    def of(cls, memberships: Any, what: str = "clustering") -> Clustering:
+    def of(cls, memberships: Any, what: str = "clustering", *, any_id: bool = False) -> Clustering:
         """Make a clustering from memberships.
 
         Memberships are a Series (index = records), a mapping record -> cluster, or a table of two columns,
@@ -225,12 +338,17 @@ class Clustering:
         memberships : Clustering, Series, mapping, DataFrame or Arrow table
         what : str
             How messages name this input.
+        any_id : bool
+            True takes every id for that of a real cluster, also ids that usually stand for none.
 
         Raises
         ------
         DataError
-            A table of other than two columns, repeated record ids (equal rows too), missing values, or ids
-            that are neither strings nor integers.
+            A table of other than two columns, repeated record ids (equal rows too), missing values, ids
+            that are neither strings nor integers, or two or more records that share an id which stands for no
+            cluster: -1, "", "nan", "None", "NULL", "NA" and the like, in any case, and the text "0" unless
+            one of "1" to "9" is a cluster too. A cluster may have the id of one of its records, whatever that
+            is.
 
         Examples
         --------
@@ -256,6 +374,8 @@ class Clustering:
         codes, clusters = _coded(cluster, f"cluster ids of the {what}")
         if not _unique(records):
             raise _repeated(records, codes, clusters, what)
+        if not any_id:
+            _refuse_unclustered(records, codes, clusters, what)
         return cls(records, codes, clusters)
 
     @classmethod
@@ -280,7 +400,8 @@ class Clustering:
             Pairs with a score of `threshold` or more are links. A score needs a threshold.
         records : sequence of ids, optional
             All records. Those without a link become clusters of one record. By default the records are those
-            of all pairs, also of pairs below the threshold.
+            of all pairs, also of pairs below the threshold. Labelled records that are in no pair then cannot
+            be left out (`Missing.OMIT`), since every missed link of theirs would be left out with them.
         what : str
             How messages name this input.
 
@@ -321,7 +442,8 @@ class Clustering:
         graph = coo_array((np.ones(len(source), dtype=bool), (source, target)), shape=(len(distinct),) * 2)
         components, _ = pd.factorize(connected_components(graph, directed=False)[1])
         heads = np.unique(components, return_index=True)[1]
-        return cls(pd.Index(distinct), components.astype(np.int64), pd.Index(distinct)[heads])
+        every = pd.Index(distinct)
+        return cls(every, components.astype(np.int64), every[heads], complete=records is not None)
 
     @property
     def sizes(self) -> IntArray:
@@ -335,7 +457,7 @@ class Clustering:
     def where(self, kept: BoolArray) -> Clustering:
         """This partition of those of its records for which `kept`, (N,), is True."""
         codes, clusters = pd.factorize(self.codes[kept])
-        return Clustering(self.records[kept], codes.astype(np.int64), self.clusters[clusters])
+        return Clustering(self.records[kept], codes.astype(np.int64), self.clusters[clusters], self.complete)
 
     def __repr__(self) -> str:
         return f"Clustering({len(self.records)} records, {len(self.clusters)} clusters)"

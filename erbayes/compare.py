@@ -202,7 +202,8 @@ def on_shared_records(clusterings: Mapping[str, Clustering], differing: Differin
     Raises
     ------
     DataError
-        The predictions differ in the type of their ids or, under `Differing.ERROR`, in their records.
+        The predictions differ in the type of their ids or, under `Differing.ERROR`, in their records; under
+        every policy if they do and one was made of pairs alone, which lacks records that are linked to none.
     """
     _need_one_kind(clusterings)
     first, *others = clusterings.values()
@@ -213,11 +214,12 @@ def on_shared_records(clusterings: Mapping[str, Clustering], differing: Differin
     partial = {name: extra for name, extra in beyond.items() if extra}
     if not partial:
         return dict(clusterings)
-    if differing is Differing.ERROR:
+    complete = all(clustering.complete for clustering in clusterings.values())
+    if differing is Differing.ERROR or not complete:
         raise DataError(
             f"the predictions share {len(shared)} records; beyond these "
             + ", ".join(f"{name!r} covers {extra}" for name, extra in partial.items()),
-            Remedy.DIFFERING,
+            Remedy.DIFFERING if complete else Remedy.UNLISTED,
         )
     return {name: clustering.restrict(shared) for name, clustering in clusterings.items()}
 

@@ -29,6 +29,9 @@ from .uncertain import EMPTY, Normal
 
 UNRESOLVED = 0.1
 """Share of unresolved draws above which estimates rest on an assumption about them."""
+LEFT_OUT = 0.05
+"""Share of labelled records left out above which the rest no longer stands for the population. If the matcher
+finds none of the links of what is left out, recall is too high by at most 1/(1 - .05), or 5 %, up to it."""
 JOINED = 5
 """Number of one-record entities in larger predicted clusters that makes labels doubtful."""
 
@@ -156,7 +159,7 @@ def influence(sample: Sample, metric: Metric | str) -> pd.DataFrame:
 def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[str]:
     """Return the alarms of a sample: sentences about doubtful estimates, each with its remedy.
 
-    The list is empty if there are none, as for every census. An alarm is raised if
+    The list is empty if there are none. A census can have only the last of them. An alarm is raised if
 
     - there is a single draw,
     - a standard error is 0,
@@ -166,7 +169,8 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[str]:
     - over a tenth of the draws are unresolved (see `Responding`),
     - over three repeats are expected under draws with replacement and known chances, and there is none,
     - dates (`erbayes.Dated`) show that the labels are older than the frame,
-    - each labelled entity has one record, and the prediction joins five or more of these to others.
+    - each labelled entity has one record, and the prediction joins five or more of these to others,
+    - over a twentieth of the labelled records are left out, since the prediction lacks them (`Missing.OMIT`).
 
     These bounds are conventions, not tests of a stated size.
 
@@ -195,9 +199,9 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[str]:
     need_sample(sample)
     metrics = chosen(metrics)
     if sample.expansion.variance.census:
-        return []
+        return _left_out(sample)
     if len(sample.expansion.unit) == 1:
-        return ["A single draw gives no variance: label more units."]
+        return ["A single draw gives no variance: label more units.", *_left_out(sample)]
     sentences = []
     fit = taylor(sample, metrics).apply(metrics)
     sure = [m for m, sd in zip(fit.names, fit.sd, strict=True) if sd == 0]
@@ -219,7 +223,7 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[str]:
             f"show none: if repeats were dropped, {_of_repeats(sample)}; otherwise the "
             "prediction is not the population that was sampled."
         )
-    return sentences + _entities_of_one(sample)
+    return sentences + _entities_of_one(sample) + _left_out(sample)
 
 
 def _of_repeats(sample: Sample) -> str:
@@ -239,6 +243,23 @@ def _entities_of_one(sample: Sample) -> list[str]:
         f"Each of the {len(units.n):,} labelled entities has a single record, although the prediction joins "
         f"{joined:,} of these records to others: the labels must list every record of each sampled entity, "
         "not only the drawn records."
+    ]
+
+
+def _left_out(sample: Sample) -> list[str]:
+    """Return the alarm of too many labelled records that were left out, since the prediction lacks them."""
+    units = sample.units
+    # the other policies leave the number of predicted clusters, or all totals, unknown
+    if not units.unmatched or units.known is None or not units.known.singletons:
+        return []
+    labelled = units.unmatched + int(units.n.sum())
+    if units.unmatched <= LEFT_OUT * labelled:
+        return []
+    return [
+        f"{units.unmatched:,} of {labelled:,} labelled records ({units.unmatched / labelled:.0%}) are left "
+        "out, since the prediction lacks them. They are rarely like the others: if the matcher linked them "
+        "to nothing, recall is too high. Give the prediction all records, or count these as clusters of "
+        "their own (Missing.SINGLETON; --missing singleton in a shell)."
     ]
 
 

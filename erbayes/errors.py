@@ -32,6 +32,13 @@ class Remedy(Enum):
     DECIDE = "see Labels.problems; decide them in the sheets, or all at once by Labels.disputed()"
     DRAWN_FROM = "to judge another prediction of the same records: Labels.design(drawn_from=that one)"
     FRAME = "frame=that one counts its records only"
+    ANY_ID = "or, if a real cluster has it, use Clustering.of(memberships, any_id=True)"
+    SCANNED_ANY_ID = "or, if a real cluster has it, any_id=True"
+    MEMORY = "allow it more: DuckDB(memory_limit='8GB'), or fewer threads: DuckDB(threads=1)"
+    UNLISTED = (
+        "list all records, Clustering.from_pairs(pairs, records=all); or, if records in no pair are known to "
+        "be linked to nothing, missing=Missing.SINGLETON"
+    )
     DATABASE = "scan it: erbayes.large.DatabaseTable(path, table)"
 
 

@@ -25,7 +25,7 @@ from pyarrow.compute import field
 from pyarrow.dataset import dataset
 
 from .errors import DataError, Remedy
-from .tables import refuse_columns, refuse_names
+from .tables import is_whole_decimal, refuse_columns, refuse_names
 
 PARQUET = {".parquet", ".pq"}
 CHOICES = {
@@ -34,6 +34,8 @@ CHOICES = {
 }
 """Remedies of tables with too many columns, by the meanings of columns that the caller may name."""
 DEVICES = (Path("/dev"), Path("/proc"))
+BLANK = re.compile(r"Unnamed: \d+|\s+(\.\d+)?")
+"""Names that pandas gives to columns whose names are blank."""
 MEMORY = Path("/dev/shm")
 """A folder of regular files among the devices."""
 LINKS = 40
@@ -100,8 +102,7 @@ def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) 
                 f"{path}: {times:,} rows hold {name!r} in the column of this name: is the first line a "
                 "record, or one of several headers? The first line, and no other, must name the columns"
             )
-    integers = chosen.select_dtypes("integer").columns
-    return chosen.astype({c: "str" for c in integers})
+    return _with_text(chosen)
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -112,8 +113,7 @@ def read_table(path: Path) -> pd.DataFrame:
     DataError
         A file that cannot be read.
     """
-    frame = _read(path)
-    return frame.astype({c: "str" for c in frame.select_dtypes("integer").columns})
+    return _with_text(_read(path))
 
 
 def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) -> pd.DataFrame:
@@ -146,7 +146,15 @@ def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) ->
         key = _key(list(frame.columns), record, path)
         frame = frame if wanted is None else frame[frame[key].isin(wanted)]
     frame = frame[[key, *(c for c in frame.columns if c != key)]].reset_index(drop=True)
-    return frame.astype({c: "str" for c in frame.select_dtypes("integer").columns})
+    return _with_text(frame)
+
+
+def _with_text(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with text in the place of integers, and of decimals without decimal places."""
+    decimals = [
+        name for name, column in frame.items() if column.dtype == object and is_whole_decimal(column.dropna())
+    ]
+    return frame.astype({c: "str" for c in [*frame.select_dtypes("integer").columns, *decimals]})
 
 
 def _key(names: list[str], record: str | None, path: Path) -> str:
@@ -179,6 +187,8 @@ def _read(path: Path) -> pd.DataFrame:
         raise not_utf8(path, error) from error
     except (OSError, ValueError, EOFError, NotImplementedError, zlib.error) as error:
         raise DataError(f"cannot read {path}: {error}") from error
+    if len(frame.columns) and all(map(BLANK.fullmatch, map(str, frame.columns))):
+        raise DataError(f"cannot read {path}: its first line is blank, which must name the columns")
     if not isinstance(frame.index, pd.RangeIndex):
         raise DataError(f"cannot read {path}: its lines have more fields than its header")
     return frame

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .arrays import FloatArray, IntArray
+from .arrays import BoolArray, FloatArray, IntArray
 from .clustering import Clustering, ids, kind
 from .errors import DataError, head, member
 from .frame import framed
@@ -37,7 +37,8 @@ class Missing(Enum):
     """Those of one entity are one predicted cluster. No total stays known."""
     OMIT = "omit"
     """Leave them out. The population is then the records that the prediction has, and all totals are known.
-    Entities shrink. An entity of which the prediction has no record leaves the sample."""
+    Entities shrink. An entity of which the prediction has no record leaves the sample. Predictions made of
+    pairs alone (`Clustering.from_pairs` without `records`) refuse this policy."""
 
 
 def measure(
@@ -95,8 +96,7 @@ def measure(
     refuse_edges(
         shown, cluster[rows], namesake[cluster[rows]], entity_cluster, sizes, len(prediction.records)
     )
-    if lacking.all() or (lacking.any() and missing is Missing.ERROR):
-        raise missing_records(prediction, labels, lacking)
+    refuse_unmatched(prediction, labels, lacking, missing)
     units = assemble(labels, cluster, sizes, histogram(sizes), blocks=blocks, missing=missing)
     return replace(units, frame=facts)
 
@@ -245,6 +245,25 @@ def assemble(
         omitted=unit_ids[np.setdiff1d(code, used)],
         piece_of=pd.Series(np.argsort(order)[place], index=labels.records[kept]),
     )
+
+
+def refuse_unmatched(
+    prediction: Clustering, labels: Clustering, lacking: BoolArray, missing: Missing
+) -> None:
+    """Refuse labelled records that a prediction lacks, if the policy does, or if it leaves out missed links.
+
+    A record that is in no pair is a record of which the matcher found no link. Without these records recall
+    counts found links only.
+
+    Raises
+    ------
+    DataError
+        Records that the prediction lacks, under `Missing.ERROR`; under `Missing.OMIT` if the prediction was
+        made of pairs alone; under every policy if it lacks all of them.
+    """
+    refused = {Missing.ERROR} if prediction.complete else {Missing.ERROR, Missing.OMIT}
+    if lacking.all() or (lacking.any() and missing in refused):
+        raise missing_records(prediction, labels, lacking)
 
 
 def sampled_labels(labels: Any) -> Clustering:

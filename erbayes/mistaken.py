@@ -142,6 +142,11 @@ def position_in_labels(labels: Clustering, others: pd.Index) -> IntArray:
     return labels.records.get_indexer(others)
 
 
+UNPAIRED = (
+    "pairs do not name records that are linked to none, and to leave these out would leave out every link "
+    "that was missed"
+)
+"""Why labelled records that are in no pair may not be left out."""
 WRITTEN: dict[str, Callable[[pd.Series], pd.Series]] = {
     "in another case or with other blanks": lambda ids: ids.str.strip().str.lower(),
     "with other leading zeros": lambda ids: ids.str.strip().str.lstrip("0"),
@@ -160,13 +165,20 @@ def _absence(labels: Clustering, lacking: BoolArray) -> str:
 
 
 def strangers(
-    labels: Clustering, lacking: BoolArray, *reasons: str, remedies: Sequence[Remedy] = ()
+    labels: Clustering,
+    lacking: BoolArray,
+    *reasons: str,
+    remedies: Sequence[Remedy] = (),
+    complete: bool = True,
 ) -> DataError:
     """Error for labelled records that a prediction lacks, with possible `reasons` and other `remedies`.
 
-    Its message offers a policy (`Missing`), unless the prediction lacks nearly all of them.
+    Its message offers a policy (`Missing`), unless the prediction lacks nearly all of them. One that is not
+    complete is made of pairs, and may lack nearly all of them for no other reason.
     """
     absence = _absence(labels, lacking)
+    if not complete:
+        return DataError("; ".join([absence, UNPAIRED, *reasons]), *remedies, Remedy.UNLISTED)
     if lacking.mean() < NEARLY_ALL:
         return DataError("; ".join([absence, *reasons]), *remedies, Remedy.MISSING)
     question = "are the files or their columns in each other's place, or ids written in another way?"
@@ -218,4 +230,4 @@ def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArr
     is_index = records.equals(counted) or records.equals(counted.astype("str"))
     if is_index and len(records) and 2 * len(unmatched) >= len(lacking):
         reasons.append("its records are 0, 1, 2, …: are they the index of a table?")
-    return strangers(labels, lacking, *reasons, remedies=remedies)
+    return strangers(labels, lacking, *reasons, remedies=remedies, complete=prediction.complete)

@@ -21,9 +21,9 @@ from .frame import framed
 from .large import Scanned
 from .large.joint import refuse_kept, refuse_lacking
 from .lookup import same_kind
-from .measuring import Missing, sampled_labels, units_of
+from .measuring import Missing, refuse_unmatched, sampled_labels, units_of
 from .metrics import Metric, chosen
-from .mistaken import missing_records, written_otherwise
+from .mistaken import written_otherwise
 from .sample import Sample
 from .uncertain import positions
 from .units import KnownTotals, Units, histogram
@@ -108,9 +108,8 @@ class Second:
         second = Clustering.of(by, f"second clustering {name!r}")
         of_record = _codes(prediction, second, name)
         position = prediction.records.get_indexer(labels.records)
+        refuse_unmatched(prediction, labels, position < 0, missing)
         lacking = position < 0
-        if lacking.all() or (lacking.any() and missing is Missing.ERROR):
-            raise missing_records(prediction, labels, lacking)
         code, unit_ids = units_of(labels, blocks)
         clusters = len(prediction.clusters)
         key, pair, n = np.unique(

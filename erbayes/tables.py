@@ -20,6 +20,20 @@ MATCHES = frozenset(
 """Answers about pairs of records, in lower case, without blanks and punctuation."""
 
 
+def is_whole_decimal(values: pd.Series | pd.Index) -> bool:
+    """Return whether values are decimals without decimal places, as a column DECIMAL(38, 0) has.
+
+    Examples
+    --------
+    >>> from decimal import Decimal
+    >>> is_whole_decimal(pd.Index([Decimal("7")])), is_whole_decimal(pd.Index([Decimal("7.0")]))
+    (True, False)
+    """
+    if pd.api.types.infer_dtype(values, skipna=False) != "decimal":
+        return False
+    return all(value.is_finite() and value.as_tuple().exponent == 0 for value in values)
+
+
 def is_table(value: Any) -> bool:
     """Return whether a value is a table: a DataFrame, or an object with an Arrow C stream."""
     return isinstance(value, pd.DataFrame) or hasattr(value, "__arrow_c_stream__")

@@ -43,7 +43,11 @@ def other(prediction, seed=4, kind="strings"):
     codes = np.where(rng.random(len(codes)) < 0.15, codes + rng.integers(1, 9, len(codes)), codes)
     first, second = pd.Series(codes).value_counts().index[:2]
     codes = np.where(codes == first, second, codes)
-    made = {"strings": lambda c: [f"s{x}" for x in c], "integers": lambda c: c + 2**61, "hostile": hostile}
+    made = {
+        "strings": lambda c: [f"s{x}" for x in c],
+        "integers": lambda c: c + 2**61,
+        "hostile": lambda c: hostile(c, "s"),
+    }
     return pd.Series(made[kind](codes), prediction.index)
 
 

@@ -76,7 +76,7 @@ def test_out_of_balance(known, off):
 
 def out_of_reach(pairs):
     """A giant of 5 records (10 links) that the labels do not touch, beside as many links as pairs."""
-    prediction = {r: r // 2 for r in range(2 * pairs)} | {10**6 + i: -1 for i in range(5)}
+    prediction = {r: r // 2 for r in range(2 * pairs)} | {10**6 + i: 10**6 for i in range(5)}
     return eb.measure(prediction, {r: r // 4 for r in range(4 * 20)})
 
 
@@ -90,6 +90,17 @@ def test_links_out_of_reach(pairs, beyond):
         return
     with pytest.raises(eb.DataError, match="10% of all predicted links lie in clusters larger"):
         eb.Sample(units, design)
+
+
+@pytest.mark.parametrize(("lacking", "speaking"), [(5, False), (6, True)])
+@pytest.mark.parametrize("design", [eb.UniformClusters(), eb.UniformClusters(50)])
+def test_a_twentieth_of_the_labels_left_out(lacking, speaking, design):
+    """Of 100 labelled records, in a sample and in a census; other policies leave out none."""
+    labels = {r: r // 2 for r in range(100)}
+    prediction = {r: r for r in range(lacking, 100)}
+    for policy, left_out in ((eb.Missing.OMIT, speaking), (eb.Missing.SINGLETON, False)):
+        sample = eb.Sample(eb.measure(prediction, labels, missing=policy), design)
+        assert speaks(sample, f"{lacking} of 100 labelled records ({lacking}%) are left out") is left_out
 
 
 def expecting_repeats(records):
@@ -162,9 +173,9 @@ def test_calibration_rests_on_fifteen_effective_draws(draws, enough):
 @pytest.mark.parametrize(("draws", "classes"), [(15, 2), (14, 1)])
 def test_a_class_of_links_rests_on_fifteen_effective_draws(draws, classes):
     """Entities in predicted clusters of four, beside 30 in pairs."""
-    fours = {r: -1 - r // 4 for r in range(4 * draws)}
+    fours = {r: -9 - r // 4 for r in range(4 * draws)}
     pairs = {1000 + r: r // 2 for r in range(60)}
-    labels = {r: -1 - r // 4 for r in fours} | {r: (r - 1000) // 2 for r in pairs}
+    labels = {r: -9 - r // 4 for r in fours} | {r: (r - 1000) // 2 for r in pairs}
     units = eb.measure(fours | pairs, labels)
     records, *links = eb.links_by_size(units, eb.UniformClusters().expand(units))
     assert records == RECORDS and len(links) == classes

@@ -19,8 +19,8 @@ from ..sample import Sample
 from ..second import Second
 from ..units import Units
 from .inputs import Inputs, One, Several, stem
-from .options import message, remedies
-from .predictions import CLUSTERS, Part, clustering_of, in_words
+from .options import message, refuse_same_file, remedies
+from .predictions import CLUSTERS, Part, in_words
 
 COLUMNS = "name them: --record, --assist-cluster"
 REMEDIES = {
@@ -83,6 +83,9 @@ class Assist:
             raise DataError(
                 "--assist needs drawn records, and the folder has predicted clusters: leave it out"
             )
+        for path in self.assist or ():
+            if self.assist_cluster is None:
+                refuse_same_file(("--assist", path), ("LABELS", inputs.labels))
 
     @property
     def parts(self) -> dict[str, Part]:
@@ -183,6 +186,7 @@ class Assist:
             columns = {"record": inputs.reading.record, "cluster": part.cluster}
             with remedies(REMEDIES):
                 table = read_columns(part.path, columns)
-                by[name], read = clustering_of(table, part.path, f"second clustering {name!r}", CLUSTERS)
+                second = f"second clustering {name!r}"
+                by[name], read = inputs.reading.clustering_of(table, part.path, second, CLUSTERS)
             message(f"assist: read {read}")
         return Assisted.of(predictions, by=by, differing=differing, **shared)

@@ -135,7 +135,7 @@ def draw_command(
     with inputs.reading.opened(inputs.part) as (prediction, read):
         message(f"read {read}")
         drawn = draw(prediction, plan, planned.n, planned.seed, values=values)
-        table = shown.tasks(drawn, inputs.reading.record)
+        table = shown.tasks(drawn, inputs.reading.record, inputs.reading.any_id)
         refuse_strange_candidates(table, prediction)
     facts = {name: str(path) for name, path in files_of(inputs)} | {"read": read}
     facts |= {name: str(path) for name, path in files_of(shown)} | {

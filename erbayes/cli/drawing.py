@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from ..clustering import as_index
+from ..clustering import Clustering, as_index
 from ..errors import DataError, head
 from ..files import read_columns, read_rows, read_table
 from ..sampling import Drawn, Plan, by_text, from_clustering, from_pairs, interleaved, tasks
@@ -134,7 +134,7 @@ class Shown:
         if self.limit is not None and {self.candidates, self.looser, self.search} == {None}:
             raise DataError("--limit needs candidates: --search, --candidates or --looser")
 
-    def tasks(self, drawn: Drawn, record: str | None) -> pd.DataFrame:
+    def tasks(self, drawn: Drawn, record: str | None, any_id: bool = False) -> pd.DataFrame:
         """Return the table of tasks, with candidates, and with attributes of the records that it shows."""
         found = []
         if self.search is not None and self.attributes is not None:
@@ -143,7 +143,8 @@ class Shown:
             found.append(_of_pairs(drawn, self.candidates))
         if self.looser is not None:
             table = read_columns(self.looser, {"record": record, "cluster": None})
-            found.append(from_clustering(drawn, table))
+            looser = Clustering.of(table, "looser clustering", any_id=any_id)
+            found.append(from_clustering(drawn, looser))
         candidates = interleaved(*found) if found else None
         if candidates is not None and self.limit is not None:
             every, candidates = len(candidates), interleaved(candidates, limit=self.limit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import compress, product
+from itertools import combinations, compress, product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +29,7 @@ from ..sampling import Drawn
 from ..sampling.plans import FREE
 from ..units import Units
 from .designs import Drawing
-from .options import file_option, message, within
+from .options import file_option, message, refuse_same_file, within
 from .predictions import (
     CLUSTERS,
     Frame,
@@ -37,7 +37,6 @@ from .predictions import (
     Predicted,
     Reading,
     SharedFrame,
-    clustering_of,
     in_words,
 )
 from .printing import show_cautions
@@ -125,6 +124,14 @@ class Inputs:
     framed: Frame
     level: Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")] = 0.95
     stored: str | list[str] | None = None
+
+    def __post_init__(self) -> None:
+        predictions = self.prediction if isinstance(self.prediction, list) else [self.prediction]
+        if self.cluster is None or self.entity is None:  # which choose two columns of one table
+            for path in predictions:
+                refuse_same_file(("PREDICTION", path), ("LABELS", self.labels))
+        for first, second in combinations(predictions, 2):
+            refuse_same_file(("PREDICTION", first), ("PREDICTION", second))
 
     @cached_property
     def returned(self) -> Labels | None:
@@ -217,11 +224,11 @@ class Inputs:
             read = f"{LABELLED.format(len(labels.records), len(labels.clusters))} ({self.labels})"
         else:
             table = read_columns(self.labels, {"record": self.reading.record, "entity": self.entity})
-            labels, read = clustering_of(table, self.labels, "labels", LABELLED)
+            labels, read = self.reading.clustering_of(table, self.labels, "labels", LABELLED)
         shared = {"frame": frame, "labels": labels, "blocks": None, "missing": self.missing}
         if self.blocks is not None:
             table = read_columns(self.blocks, {"record": self.reading.record, "block": None})
-            shared["blocks"], filled = clustering_of(
+            shared["blocks"], filled = self.reading.clustering_of(
                 table, self.blocks, "blocks", "{:,} records of {:,} blocks"
             )
             read = f"{read}; {filled}"
@@ -354,6 +361,7 @@ class Several(Inputs):
                 {name: self.reading.source(part) for name, part in parts.items()},
                 record=self.reading.record,
                 cluster={name: part.cluster for name, part in parts.items()},
+                any_id=self.reading.any_id,
                 database=DuckDB(self.reading.memory_limit),
                 **shared | grouped,
             )

@@ -45,6 +45,13 @@ REMEDIES = {
     Remedy.DECIDE: "erbayes labels FOLDER lists them: decide them in the sheets, or all together by --decide",
     Remedy.DRAWN_FROM: "to judge another prediction of the records, name the one drawn from: --drawn-from",
     Remedy.FRAME: "--frame with the older prediction counts its records only",
+    Remedy.ANY_ID: "or, if a real cluster has it, --any-id",
+    Remedy.SCANNED_ANY_ID: "or, if a real cluster has it, --any-id",
+    Remedy.MEMORY: "allow it more, such as --memory-limit 8GB",
+    Remedy.UNLISTED: (
+        "list all records: --records FILE; or, if records in no pair are known to be linked to nothing, "
+        "--missing singleton"
+    ),
     Remedy.DATABASE: "name its table: --table NAME",
 }
 """Each remedy in the words of the shell, for PREDICTION and LABELS."""
@@ -142,6 +149,17 @@ def files_of(options: Any) -> Iterator[tuple[str, Path]]:
         for path in value if isinstance(value, list) else [value]:
             if isinstance(path, Path):
                 yield field.name, path
+
+
+def refuse_same_file(first: tuple[str, Path], second: tuple[str, Path]) -> None:
+    """Refuse one file for two inputs, each with its name in the shell, also if links lead to it."""
+    (name, path), (other, again) = first, second
+    try:
+        same = path.samefile(again)
+    except OSError:
+        return  # whoever reads them says what is wrong
+    if same:
+        raise DataError(f"{name} {path} and {other} {again} are one file")
 
 
 def refuse_output_over(output: Path | None, options: Any) -> None:

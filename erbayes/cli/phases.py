@@ -26,8 +26,8 @@ from ..sample import Sample
 from ..units import Units
 from .designs import DesignName
 from .inputs import LABELLED, One
-from .options import file_option, message, remedies, within
-from .predictions import clustering_of, in_words
+from .options import file_option, message, refuse_same_file, remedies, within
+from .predictions import in_words
 
 ANSWERS = ("drawn", "record", "probability")
 """Columns of a machine's answers. A file without these names has them in this order, and no others."""
@@ -103,6 +103,7 @@ class Cheap:
         if self.cheap_threshold is not None and drawing.design is not DesignName.UNIFORM_RECORDS:
             raise DataError("--cheap-threshold needs drawn records: --design uniform-records")
         refuse_kept(inputs.missing)
+        refuse_same_file(("--cheap", self.cheap), ("LABELS", inputs.labels))
 
     def _answers(self, prediction: Any) -> tuple[Clustering, Design, str]:
         """Read answers of a machine as cheap labels, with their design and a sentence about what was read."""
@@ -140,7 +141,7 @@ class Cheap:
         else:
             with remedies(REMEDIES):
                 table = read_columns(self.cheap, {"record": inputs.reading.record, "entity": inputs.entity})
-                labels, read = clustering_of(table, self.cheap, "cheap labels", LABELLED)
+                labels, read = inputs.reading.clustering_of(table, self.cheap, "cheap labels", LABELLED)
             design = replace(inputs.drawing, drawn=self.cheap_drawn).read()
         units: Units
         if scanned:

@@ -76,7 +76,10 @@ class Links:
                 )
             frame[self.score] = scores
         left, right = (frame[column] for column in frame.columns[:2])
-        if left.is_unique and not left.isin(right).any():
+        # memberships name each record once and a cluster of several records again, whereas a list of all
+        # records names no cluster
+        memberships = left.is_unique and not right.is_unique and not left.isin(right).any()
+        if memberships and self.records is None:
             message(
                 f"warning: {path} has each {left.name} once, and none of them as {right.name}: if these are "
                 "records and their clusters, leave out --edges"
@@ -90,7 +93,7 @@ class Links:
             frame, score=self.score, threshold=self.threshold, records=records, what=f"pairs of {path}"
         )
         links = "links" if self.score is None else f"pairs, links from {self.threshold:g} on,"
-        rest = "records that are in no pair do not count, unless --records lists them"
+        rest = "records that are in no pair are not known: --records lists them"
         if records is not None:
             rest = f"{int((clustering.sizes == 1).sum()):,} of the records are linked to no other"
         sizes = CLUSTERS.format(len(clustering.records), len(clustering.clusters))
@@ -107,6 +110,10 @@ class Reading:
         str | None,
         typer.Option(callback=_positive, help="Scan PREDICTION, within this memory, such as 4GB."),
     ] = None
+    any_id: Annotated[
+        bool,
+        typer.Option("--any-id", help='Take ids such as -1, "NULL" and "NA" for ids of real clusters.'),
+    ] = False
 
     def scanned(self, parts: Iterable[Part], frame: Path | None = None) -> bool:
         """True if predictions are scanned where they lie, False if they are read into memory."""
@@ -140,8 +147,19 @@ class Reading:
             return self.links.read(part.path, self.record)
         columns = {"record": self.record, "cluster": part.cluster}
         table = read_columns(part.path, columns if dates is None else columns | {"date": dates.column})
-        clustering, read = clustering_of(table, part.path, what, CLUSTERS)
+        if dates is not None and self.any_id:
+            raise DataError(
+                "--any-id with --frame-column needs a scan, such as by --memory-limit 4GB; or write these "
+                "ids in another way"
+            )
+        clustering, read = self.clustering_of(table, part.path, what, CLUSTERS)
         return (clustering if dates is None else table), read
+
+    def clustering_of(self, table: pd.DataFrame, path: Path, what: str, sizes: str) -> tuple[Clustering, str]:
+        """Return the first two columns of a table as a clustering, with a sentence about what was read."""
+        clustering = Clustering.of(table.iloc[:, :2], what, any_id=self.any_id)
+        read = sizes.format(len(clustering.records), len(clustering.clusters))
+        return clustering, f"{read} ({in_words(table.columns, path)})"
 
     @contextmanager
     def opened(self, part: Part, what: str = "prediction") -> Iterator[tuple[Any, str]]:
@@ -150,16 +168,27 @@ class Reading:
             yield self.read(part, what)
             return
         database = DuckDB(self.memory_limit)
-        columns = {"record": self.record, "cluster": part.cluster}
-        with drawing(self.source(part), **columns, database=database) as source:
+        with drawing(
+            self.source(part),
+            record=self.record,
+            cluster=part.cluster,
+            any_id=self.any_id,
+            database=database,
+        ) as source:
             known = source.known
             sizes = CLUSTERS.format(int(known.size @ known.count), int(known.count.sum()))
             yield source, f"{sizes} ({part.path}, where it lies)"
 
     def scan(self, part: Part, shared: dict[str, Any]) -> Scanned:
         """Scan a prediction."""
-        database = DuckDB(self.memory_limit)
-        return scan(self.source(part), record=self.record, cluster=part.cluster, database=database, **shared)
+        return scan(
+            self.source(part),
+            record=self.record,
+            cluster=part.cluster,
+            any_id=self.any_id,
+            database=DuckDB(self.memory_limit),
+            **shared,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,13 +256,6 @@ class SharedFrame(Frame):
     differing: Annotated[
         Differing, typer.Option(help="What to do if predictions cover different records.")
     ] = Differing.ERROR
-
-
-def clustering_of(table: pd.DataFrame, path: Path, what: str, sizes: str) -> tuple[Clustering, str]:
-    """Return the first two columns of a table as a clustering, with a sentence about what was read."""
-    clustering = Clustering.of(table.iloc[:, :2], what)
-    read = sizes.format(len(clustering.records), len(clustering.clusters))
-    return clustering, f"{read} ({in_words(table.columns, path)})"
 
 
 def in_words(columns: Iterable[Any], path: Path) -> str:

@@ -15,11 +15,12 @@ import numpy as np
 import pandas as pd
 
 from ..arrays import FloatArray
+from ..clustering import Clustering
 from ..design import Design, KeptWeights
 from ..errors import DataError, Remedy, head
 from ..files import replacing
 from ..large import lies_elsewhere, scan
-from ..measuring import Missing, measure, measure_predicted
+from ..measuring import Missing, measure, measure_predicted, refuse_unmatched
 from ..sampling import (
     PredictedClusters,
 )
@@ -429,6 +430,8 @@ class Labels:
                 Remedy.MISSING,
             )
         if missing is Missing.OMIT:
+            if isinstance(prediction, Clustering):
+                refuse_unmatched(prediction, Clustering.of(labels, "labels"), ~there, missing)
             labels = labels[there]
         whole = drawn.table["cluster"][~drawn.table.index.isin(self.lost.index)]
         members = drawn.members.set_index("record")["cluster"]

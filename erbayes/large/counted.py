@@ -23,6 +23,7 @@ from .faults import (
     refuse_missing,
     refuse_other_writing,
     refuse_repeats,
+    refuse_unclustered,
 )
 from .groups import Composed, composed
 from .joint import Joint, joint
@@ -55,17 +56,24 @@ class Scanned(Units):
 
 
 def count_units(
-    prediction: Prediction, labels: Clustering, blocks: Any, missing: Missing, common: bool = False
+    prediction: Prediction,
+    labels: Clustering,
+    blocks: Any,
+    missing: Missing,
+    *,
+    common: bool = False,
+    any_id: bool = False,
 ) -> dict[Any, Scanned]:
     """Count the units of each release."""
     refuse_headings(prediction)
     refuse_repeats(prediction)
     records = count_records(prediction)
+    if not any_id:
+        refuse_unclustered(prediction)
     if common:
         shared = prediction.common(len(records))
-        return count_units(
-            shared, labels, blocks, missing if count_records(shared) == records else Missing.OMIT
-        )
+        policy = missing if count_records(shared) == records else Missing.OMIT
+        return count_units(shared, labels, blocks, policy, any_id=True)
     clusters = prediction.clusters(labels.records.tolist())
     touched = list({key for keys in clusters.values() for key in keys.values()})
     inside = prediction.database.listed(touched) if touched else []

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
+
+from ..clustering import no_cluster_ids
 
 
 class KeyColumn:
@@ -119,6 +122,11 @@ class Database(Protocol):
         """Ids by their keys."""
         return {id: id for id in ids}
 
+    def no_clusters(self, column: str) -> dict[Any, Any]:
+        """Return the ids that stand for no cluster in a column, by their keys."""
+        kind = self.kind(column)
+        return {} if kind is None else self.keys(column, list(no_cluster_ids(kind)))
+
     def repeats_heading(self, columns: Mapping[str, str]) -> str | None:
         """Condition of rows that have the name of a column as its id, by keys of `columns`; None if none can.
 
@@ -192,6 +200,14 @@ class Hashing(Database, Protocol):
         return f"BIT_XOR({self.hash}({self.hash}({', '.join(values)})))"
 
 
+ADVICE = re.compile(r"\s*\n\s*\n?(Possible (fixes|solutions|causes):|file ?=).*|\s*\nLINE \d+: .*", re.DOTALL)
+"""What DuckDB adds to a message: settings of its readers that no caller of a scan has, and the statement."""
+
+
 def legible(error: Exception) -> str:
-    """Return the message of a database error, without control characters from the data that it quotes."""
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in str(error))
+    """Return the message of a database error, without advice that the caller cannot follow.
+
+    Control characters from the data that it quotes are replaced.
+    """
+    said = ADVICE.sub("", str(error))
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in said)

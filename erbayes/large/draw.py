@@ -21,7 +21,7 @@ from ..units import KnownTotals
 from .choice import chosen_columns, date_columns, refuse_kinds
 from .database import Database
 from .duckdb import DuckDB
-from .faults import refuse_duplicates, refuse_headings, refuse_missing
+from .faults import refuse_duplicates, refuse_headings, refuse_missing, refuse_unclustered
 from .frame import Limits, Listed, frame_sources, inside_frame
 from .frames import FrameTable
 from .keys import Prediction
@@ -179,13 +179,14 @@ def drawing(
     cluster: str | None = None,
     value: str | None = None,
     frame: Any = None,
+    any_id: bool = False,
     database: DuckDB = EMBEDDED,
 ) -> Iterator[InDatabase]:
     """Open a prediction that need not fit in memory, as a source of draws.
 
     Parameters
     ----------
-    source, record, cluster, frame, database
+    source, record, cluster, frame, any_id, database
         As in `erbayes.large.scan`. Records outside the frame are not drawn, and do not count.
     value : str, optional
         Column with a value per record, such as a stratum or a chance.
@@ -228,6 +229,8 @@ def drawing(
             f"SELECT COUNT(*), {', '.join(f'COUNT({column})' for column in counted)} FROM {rows}"
         )
         refuse_missing(prediction, int(total), int(present[0]), int(present[1]))
+        if not any_id:
+            refuse_unclustered(prediction)
         if present[-1] < total:
             raise DataError(
                 f"values of the prediction: {total - present[-1]} of {total} are missing in column {value!r}"

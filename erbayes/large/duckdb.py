@@ -17,7 +17,7 @@ from uuid import uuid4
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import DataError, head
+from ..errors import DataError, Remedy, head
 from ..files import terminable
 from ..progress import track
 from .database import Hashing, legible
@@ -236,6 +236,8 @@ class DuckTable(Hashing):
                     self.connection.interrupt()
                     raise
             return running.result()
+        except duckdb.OutOfMemoryException as error:
+            raise DataError(f"DuckDB cannot scan the prediction: {legible(error)}", Remedy.MEMORY) from error
         except duckdb.Error as error:
             raise DataError(f"DuckDB cannot scan the prediction: {legible(error)}") from error
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
 
-from ..errors import DataError, head
+from ..clustering import refuse_none, standing_for_none
+from ..errors import DataError, Remedy, head
 from ..units import KnownTotals
 from .joint import refuse_lacking, refuse_repeated_heading
 from .keys import Prediction
@@ -41,6 +42,60 @@ def refuse_missing(prediction: Prediction, total: int, records: int, clusters: i
         raise DataError(
             "no record is in every prediction" if prediction.release else "the prediction holds no record"
         )
+
+
+def refuse_unclustered(prediction: Prediction) -> None:
+    """Refuse records that share a cluster id which stands for none, also in second clusterings.
+
+    Raises
+    ------
+    DataError
+        As `erbayes.Clustering.of`.
+    """
+    clusters = prediction.cluster, "c", prediction.database.no_clusters(prediction.cluster)
+    seconds = [(second.name, second.column, second.no_clusters) for second in prediction.seconds]
+    for i, (name, column, nones) in enumerate([clusters, *seconds]):
+        what = f"cluster ids of the second clustering {name!r}" if i else "cluster ids of the prediction"
+        for v, sizes in _sizes_of(prediction, column, nones).items():
+            found = standing_for_none(sizes)
+            named = _named_after_records(prediction, column, nones, list(found))
+            shared = {id: size for id, size in found.items() if id not in named}
+            rows = sum(n for u, n in prediction.rows(_counted(prediction)) if u == v) if shared else 0
+            refuse_none(what if v is None else f"{what}, in {v!r}", shared, rows, Remedy.SCANNED_ANY_ID)
+
+
+def _counted(prediction: Prediction) -> str:
+    """Return SQL that counts the records of each release."""
+    grouped = " GROUP BY v" if prediction.by else ""
+    return f"SELECT {prediction.by}COUNT(*) FROM {prediction.table}{grouped}"
+
+
+def _sizes_of(prediction: Prediction, column: str, ids: Mapping[Any, Any]) -> dict[Any, dict[Any, int]]:
+    """Return the number of records with some ids in a column of keys, by release and id."""
+    sizes: dict[Any, dict[Any, int]] = defaultdict(dict)
+    for inside in prediction.database.listed(list(ids)) if ids else ():
+        for v, key, size in prediction.rows(
+            f"SELECT {prediction.by}{column}, COUNT(*) FROM {prediction.table} "
+            f"WHERE {column} IN ({inside}) GROUP BY {prediction.by}{column}"
+        ):
+            sizes[v][ids[key]] = int(size)
+    return sizes
+
+
+def _named_after_records(
+    prediction: Prediction, column: str, ids: Mapping[Any, Any], found: list[Any]
+) -> set[Any]:
+    """Return those of the `found` ids of clusters which a record of the cluster has as its own id."""
+    database = prediction.database
+    if not found or (database.kind(prediction.record) == "string") != isinstance(found[0], str):
+        return set()
+    records = database.keys(prediction.record, found)
+    rows = (
+        row
+        for inside in database.listed(list(records))
+        for row in database.rows(f"SELECT r, {column} FROM {prediction.table} WHERE r IN ({inside})")
+    )
+    return {records[r] for r, key in rows if ids.get(key) == records[r]}
 
 
 def refuse_headings(prediction: Prediction) -> None:

@@ -158,22 +158,33 @@ def _partitions(paths: Iterable[PurePath]) -> set[str]:
     return {part.partition("=")[0].lower() for path in paths for part in path.parts[:-1] if "=" in part}
 
 
+def _string(text: str) -> str:
+    """Return a string in DuckDB's SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def _strings(texts: Iterable[str]) -> str:
     """Return a list of strings in DuckDB's SQL."""
-    return "[" + ", ".join("'" + text.replace("'", "''") + "'" for text in texts) + "]"
+    return f"[{', '.join(map(_string, texts))}]"
 
 
-def _reader(kind: str, paths: Sequence[str], partitioned: bool) -> str:
-    """SQL that reads files. It names every option, so that DuckDB guesses nothing."""
+def _reader(kind: str, paths: Sequence[str], partitioned: bool, names: Sequence[str] = ()) -> str:
+    """SQL that reads files. It names every option, so that DuckDB guesses nothing.
+
+    `names` are the columns of text files that all have the same ones. Without them DuckDB reads the first
+    rows to find them, and what it says about a fault there names no row.
+    """
     common = (
         f"hive_partitioning = {partitioned}, hive_types_autocast = false, filename = false, "
-        "union_by_name = true"
+        f"union_by_name = {not names}"  # which reads the first rows, also if columns are stated
     )
     if kind in PARQUET:
         return f"read_parquet({_strings(paths)}, binary_as_string = false, file_row_number = false, {common})"
+    columns = ", ".join(f"{_string(name)}: 'VARCHAR'" for name in names)
+    types = f"auto_detect = false, columns = {{{columns}}}" if names else "all_varchar = true"
     return (
         f"read_csv({_strings(paths)}, delim = '{SEPARATORS.get(kind, ',')}', quote = '\"', escape = '\"', "
-        "comment = '', header = true, skip = 0, all_varchar = true, nullstr = '', allow_quoted_nulls = true, "
+        f"comment = '', header = true, skip = 0, {types}, nullstr = '', allow_quoted_nulls = true, "
         "null_padding = false, ignore_errors = false, store_rejects = false, normalize_names = false, "
         f"encoding = 'utf-8', strict_mode = true, {common})"
     )
@@ -202,6 +213,16 @@ def _header(kind: str, path: Path) -> tuple[list[str], list[str], set[str]]:
     return names, [], set()
 
 
+def _names_of_all(kind: str, names: list[str], others: Iterable[Path]) -> list[str]:
+    """Return the `names` of a text file's columns if the others have them too, else none.
+
+    Names are also left to DuckDB if it would change them: blank ones, and those that differ in case only.
+    """
+    different = len({name.lower() for name in names}) == len(names) and all(name.strip() for name in names)
+    alike = kind not in PARQUET and different and all(_header(kind, path)[0] == names for path in others)
+    return names if alike else []
+
+
 class FilesTable(DuckTable):
     """Opened files, as a table of DuckDB."""
 
@@ -212,6 +233,7 @@ class FilesTable(DuckTable):
         source = self.source if isinstance(self.source, Files) else Files(self.source)
         self.text = source.text
         names, unnamed = list[str](), set[str]()
+        stated = names
         if "://" in str(source.path):
             url = str(source.path)
             kind, paths = _suffix(Path(url)), [url]
@@ -223,12 +245,13 @@ class FilesTable(DuckTable):
             anywhere = _partitions(files)
             if files[0].is_file():
                 names, self.first, unnamed = _header(kind, files[0])
-        self.table = _reader(kind, paths, False)
+                stated = _names_of_all(kind, names, files[1:])
+        self.table = _reader(kind, paths, False, stated)
         self.describe(names)
         # DuckDB also takes folders above the root for columns, which may hide columns of the files
         if partitions and not anywhere & {name.lower() for name in self.types}:
             own = set(self.types)
-            self.table = _reader(kind, paths, True)
+            self.table = _reader(kind, paths, True, stated)
             self.describe(names)
             self.by_folder = set(self.types) - own
         self.by_folder = {*self.by_folder, *unnamed}

@@ -9,6 +9,7 @@ from uuid import uuid4
 import pandas as pd
 import pyarrow as pa
 
+from ..clustering import no_cluster_ids
 from ..errors import DataError
 from .duckdb import DuckTable, integers
 
@@ -32,6 +33,8 @@ class FrameTable(DuckTable):
 
     codes: bool = True
     """True if codes may stand for the ids of categorical clusters."""
+    categories: pa.Array | None = None
+    """The ids of categorical clusters, by codes that stand for them."""
 
     def attach(self) -> None:
         self.source = _table(self.source)
@@ -41,8 +44,16 @@ class FrameTable(DuckTable):
 
     def use(self, *columns: str) -> None:
         self.table = f"frame_{uuid4().hex}"
-        self.connection.register(self.table, _arrow(self.source, self.first, self.codes, *columns))
+        table, self.categories = _arrow(self.source, self.first, self.codes, *columns)
+        self.connection.register(self.table, table)
         self.describe(columns)
+
+    def no_clusters(self, column: str) -> dict[Any, Any]:
+        if self.categories is None:
+            return super().no_clusters(column)
+        own = self.categories.to_pandas()
+        ids = no_cluster_ids("integer" if pa.types.is_integer(self.categories.type) else "string")
+        return dict(own[own.isin(ids)].items())
 
 
 def _table(source: Any) -> Any:
@@ -61,12 +72,12 @@ def _table(source: Any) -> Any:
     )
 
 
-def _arrow(frame: Any, names: Sequence[str], codes: bool, *columns: str) -> pa.Table:
+def _arrow(frame: Any, names: Sequence[str], codes: bool, *columns: str) -> tuple[pa.Table, pa.Array | None]:
     """Columns of a frame as an Arrow table, without copies if possible.
 
-    `codes` puts the codes of categorical clusters in the place of their ids.
+    `codes` puts the codes of categorical clusters in the place of their ids, which are then returned too.
     """
-    arrays = {}
+    arrays, categories = {}, None
     for i, name in enumerate(columns):
         if names.count(name) > 1:
             raise DataError(f"the prediction has {names.count(name)} columns {name!r}")
@@ -79,10 +90,12 @@ def _arrow(frame: Any, names: Sequence[str], codes: bool, *columns: str) -> pa.T
             ) from error
         column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
         if codes and i == 1 and pa.types.is_dictionary(column.type) and _is_id(column.type.value_type):
-            chunks = [chunk.indices for chunk in column.unify_dictionaries().chunks]
+            dictionaries = column.unify_dictionaries().chunks
+            categories = dictionaries[0].dictionary if dictionaries else None
+            chunks = [chunk.indices for chunk in dictionaries]
             column = pa.chunked_array(chunks, column.type.index_type)
         arrays[name] = column
-    return pa.table(arrays)
+    return pa.table(arrays), categories
 
 
 def _array(column: pd.Series) -> pa.Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,8 @@ class SecondColumn(KeyColumn):
         As in `KeyColumn`.
     heading : str or None
         Condition of rows of a second table that repeat the names of its columns, `names`.
+    no_clusters : mapping, key -> id
+        The ids that stand for no cluster, by their keys.
     """
 
     name: str
@@ -84,6 +86,7 @@ class SecondColumn(KeyColumn):
     joined: str | None
     heading: str | None = None
     names: tuple[str, ...] = ()
+    no_clusters: Mapping[Any, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, database: Database, name: str, cluster: str, number: int) -> SecondColumn:
@@ -99,7 +102,8 @@ class SecondColumn(KeyColumn):
                 f"cluster ids of the second clustering {name!r} must be all strings or all integers, not "
                 f"{database.kind(cluster)}; convert them to text where they lie"
             )
-        return cls(name, database.key(cluster), f"s{number}", None)
+        nones = database.no_clusters(cluster)
+        return cls(name, database.key(cluster), f"s{number}", None, no_clusters=nones)
 
     @classmethod
     def of_table(
@@ -144,7 +148,7 @@ class SecondColumn(KeyColumn):
         own = cls.of(table, name, cluster, number)
         keys = f"SELECT {table.key(record)} AS r, {own.key} AS {own.column} FROM {table.table}"
         heading = table.repeats_heading({"r": record, own.column: cluster})
-        return cls(name, own.key, own.column, f"({keys}) AS q", heading, (record, cluster))
+        return replace(own, joined=f"({keys}) AS q", heading=heading, names=(record, cluster))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Integral
 from typing import Any
 from uuid import uuid4
@@ -12,6 +13,7 @@ from uuid import uuid4
 import numpy as np
 
 from ..errors import DataError
+from ..tables import is_table
 from .database import Database, legible
 from .quoting import chr_literal, double_quoted, qualified
 
@@ -79,8 +81,9 @@ class RunSQLTable(Database):
 
     def use(self, *columns: str) -> None:
         for column in columns:
-            id = self.quote(column)
-            first = self.rows(f"SELECT {id} FROM {self.table} WHERE {id} IS NOT NULL LIMIT 1")
+            # SQLite, MySQL and BigQuery take a quoted name that is no column for a text, but not after a dot
+            id = f"q.{self.quote(column)}"
+            first = self.rows(f"SELECT {id} FROM {self.table} AS q WHERE {id} IS NOT NULL LIMIT 1")
             self.kinds[column] = _kind(first[0][0]) if first else None
         plain = [column for column in columns if self.kinds[column] in {"string", "integer"}]
         if plain:
@@ -106,9 +109,21 @@ class RunSQLTable(Database):
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         try:
-            return [tuple(row) for row in self.source.run(sql)]
+            returned = self.source.run(sql)
+            rows = None if is_table(returned) or not isinstance(returned, Iterable) else list(returned)
         except Exception as error:  # every driver has errors of its own
             raise DataError(f"the database refuses a statement of the scan: {legible(error)}") from error
+        if rows is None:
+            raise DataError(
+                f"RunSQL: run must return rows, as fetchall() does, not a {type(returned).__name__}"
+            )
+        for row in rows[:1]:
+            if isinstance(row, Mapping | str | bytes) or not isinstance(row, Iterable):
+                raise DataError(
+                    "RunSQL: run must return rows that are sequences of values, such as tuples, not "
+                    f"{type(row).__name__} objects: take a plain cursor"
+                )
+        return [tuple(row) for row in rows]
 
     def kind(self, column: str) -> str | None:
         return "string" if self.kinds[column] == "UUID" else self.kinds[column]
@@ -121,6 +136,8 @@ class RunSQLTable(Database):
         lists: list[list[str]] = [[]]
         size = 0
         for value in values:
+            if not isinstance(value, str) and value != int(value):
+                raise DataError(f"ids of the prediction must be all strings or all integers, not {value}")
             text = self.source.literal(value) if isinstance(value, str) else str(int(value))
             length = len(text.encode(errors="surrogatepass")) + len(", ")
             size += length
@@ -138,6 +155,8 @@ def _kind(value: Any) -> str | None:
     if isinstance(value, str):
         return "string"
     integer = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+    if isinstance(value, Decimal):  # NUMERIC(20, 0) of PostgreSQL, NUMBER of Oracle and Snowflake
+        integer = value.is_finite() and value.as_tuple().exponent == 0
     return "integer" if integer else type(value).__name__
 
 

@@ -37,6 +37,7 @@ def scan(
     groups: str | None = None,
     attributes: Any = None,
     seconds: Mapping[str, SecondSource] | None = None,
+    any_id: bool = False,
     database: DuckDB = EMBEDDED,
 ) -> Scanned:
     """Make units as `erbayes.measure` does, from a prediction that need not fit in memory.
@@ -61,6 +62,9 @@ def scan(
     seconds : mapping, name -> SecondSource, optional
         Second clusterings of the same records, counted together with the prediction (see
         `erbayes.Second.scanned`). A source with a database of its own takes columns only.
+    any_id : bool
+        True takes every id for that of a real cluster, also ids such as -1 and "NULL" that usually stand for
+        none (see `erbayes.Clustering.of`). Labels have their own: `Clustering.of(labels, any_id=True)`.
     database : DuckDB
         The database that reads files, database tables, frames and datasets. A relation, a Spark DataFrame and
         `RunSQL` have databases of their own.
@@ -98,6 +102,7 @@ def scan(
         groups=groups,
         attributes=attributes,
         seconds=seconds,
+        any_id=any_id,
         database=database,
     ).values()
     return units
@@ -117,6 +122,7 @@ def scan_releases(
     attributes: Any = None,
     seconds: Mapping[str, SecondSource] | None = None,
     common: bool = False,
+    any_id: bool = False,
     database: DuckDB = EMBEDDED,
 ) -> dict[Any, Scanned]:
     """Make units of several predictions in one table, by the value of a column, in one scan.
@@ -129,7 +135,7 @@ def scan_releases(
     common : bool
         True restricts the predictions to the records that they share (`erbayes.Differing.COMMON`). Other
         labelled records are left out.
-    source, labels, record, cluster, blocks, missing, frame, groups, attributes, database
+    source, labels, record, cluster, blocks, missing, frame, groups, attributes, any_id, database
         As in `scan`.
     seconds : mapping, name -> SecondSource, optional
         As in `scan`. A second table serves every release. A column has a cluster in each row.
@@ -173,7 +179,7 @@ def scan_releases(
         prediction = Prediction.of(
             table, labels, *chosen, release, limit=limit, groups=variable, seconds=columns
         )
-        return count_units(prediction, labels, blocks, missing, common)
+        return count_units(prediction, labels, blocks, missing, common=common, any_id=any_id)
 
 
 def scan_common(
@@ -188,6 +194,7 @@ def scan_common(
     groups: str | None = None,
     attributes: Any = None,
     seconds: Mapping[str, SecondSource] | None = None,
+    any_id: bool = False,
     database: DuckDB = EMBEDDED,
 ) -> dict[str, Scanned]:
     """Make units of several predictions, restricted to the records that they share.
@@ -203,7 +210,7 @@ def scan_common(
         Column with the group of each record, in the first prediction or in `attributes`.
     seconds : mapping, name -> SecondSource, optional
         As in `scan`, for the records that the predictions share. A column is one of each prediction.
-    labels, record, blocks, missing, frame, attributes, database
+    labels, record, blocks, missing, frame, attributes, any_id, database
         As in `scan`. If predictions differ in their records, labelled records that not all of them have are
         left out.
 
@@ -265,7 +272,7 @@ def scan_common(
         prediction = Prediction.of(
             whole, labels, "record", "cluster", "release", groups=variable, seconds=columns
         )
-        releases = count_units(prediction, labels, blocks, missing, common=True)
+        releases = count_units(prediction, labels, blocks, missing, common=True, any_id=any_id)
     return {
         name: replace(releases[i], frame=frames.get(name), columns=parts[i][1:])
         for i, name in enumerate(predictions)

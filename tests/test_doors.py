@@ -1,0 +1,563 @@
+"""What every door refuses alike: memory, scans and the shell, with the remedy in the words of each."""
+
+import os
+import sqlite3
+import uuid
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pandas._libs.parsers import STR_NA_VALUES
+from pyarrow import parquet
+from test_scan import postgres, spark  # noqa: F401
+from typer.testing import CliRunner
+
+import erbayes as eb
+from erbayes.cli import app
+from erbayes.clustering import NO_CLUSTER, NO_CLUSTER_TEXTS, no_cluster_ids
+from erbayes.large import (
+    DatabaseTable,
+    DuckDB,
+    RunSQL,
+    SecondSource,
+    char_literal,
+    drawing,
+    scan,
+    scan_common,
+    scan_releases,
+)
+
+duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+
+LABELS = {"a": "e", "b": "e"}
+OTHERS = {str: ["x", "y"], int: [7, 8]}
+
+
+def shell(folder, *args):
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        return CliRunner().invoke(app, [str(a) for a in args])
+    finally:
+        os.chdir(before)
+
+
+def table_of(id, records="abcd"):
+    """Two records share `id`, each other one has a cluster of its own."""
+    return pd.DataFrame({"record": list(records), "cluster": [id, id, *OTHERS[type(id)]]})
+
+
+def sqlite(frame):
+    database = sqlite3.connect(":memory:")
+    frame.to_sql("p", database, index=False)
+    return RunSQL(lambda sql: database.execute(sql).fetchall(), "p", literal=char_literal)
+
+
+def stored(frame, folder):
+    with duckdb.connect(folder / "x.duckdb") as connection:
+        connection.register("f", frame)
+        connection.execute("CREATE TABLE p AS SELECT * FROM f")
+    return DatabaseTable(folder / "x.duckdb", "p")
+
+
+def relation(frame, folder):
+    return duckdb.connect().from_df(frame)
+
+
+def parquet_file(frame, folder):
+    frame.to_parquet(folder / "p.parquet", index=False)
+    return folder / "p.parquet"
+
+
+SOURCES = {
+    "frame": lambda frame, folder: frame,
+    "categorical": lambda frame, folder: frame.astype({"cluster": "category"}),
+    "arrow": lambda frame, folder: pa.table(frame),
+    "parquet": parquet_file,
+    "database": stored,
+    "relation": relation,
+    "sqlite": lambda frame, folder: sqlite(frame),
+}
+
+
+# Ids that stand for no cluster
+
+
+def test_the_list_has_what_libraries_write():
+    """Each spelling where it comes from: pandas, its own missing values as text, and NumPy's."""
+    written = {
+        str(x) for x in (None, np.nan, pd.NA, pd.NaT, float("nan"), np.float32("nan"), uuid.UUID(int=0))
+    }
+    assert (written | STR_NA_VALUES) <= set(no_cluster_ids("string"))
+    assert {str(n) for n in NO_CLUSTER} | {str(float(n)) for n in NO_CLUSTER} <= set(no_cluster_ids("string"))
+    assert pd.factorize(pd.Series([None, "a"]))[0][0] in no_cluster_ids("integer")
+    assert not {0, 1} & set(no_cluster_ids("integer"))
+    assert all(text == text.lower() for text in NO_CLUSTER_TEXTS)
+
+
+NONES = [
+    "",
+    " ",
+    "-1",
+    "-1.0",
+    "-2",
+    "nan",
+    "NaN",
+    "None",
+    "NONE",
+    "NULL",
+    "nUlL",
+    "NA",
+    "n/a",
+    "<NA>",
+    "NaT",
+    "\\N",
+    "0",
+]
+
+
+@pytest.mark.parametrize("id", [*NONES, "00000000-0000-0000-0000-000000000000", -1, -3], ids=repr)
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_shared_id_for_none_is_refused_at_every_door(source, id, tmp_path):
+    frame = table_of(id)
+    told = r"cluster ids of the .*: 2 of 4 records have .*, which stands for no cluster, .* with 1 link: "
+    with pytest.raises(eb.DataError, match=told) as in_memory:
+        eb.measure(frame, LABELS)
+    assert str(in_memory.value).endswith("use Clustering.of(memberships, any_id=True)")
+    opened = SOURCES[source](frame, tmp_path)
+    with pytest.raises(eb.DataError, match=told) as scanned:
+        scan(opened, LABELS, record="record", cluster="cluster")
+    assert str(scanned.value).endswith("if a real cluster has it, any_id=True")
+    meant = scan(opened, LABELS, record="record", cluster="cluster", any_id=True)
+    real = eb.measure(eb.Clustering.of(frame, any_id=True), LABELS)
+    assert meant.table().equals(real.table()) and meant.m.tolist() == [2.0]
+    if source == "sqlite":  # it has no MD5
+        return
+    with (
+        pytest.raises(eb.DataError, match=told),
+        drawing(opened, record="record", cluster="cluster") as _,
+    ):
+        pass
+    with drawing(opened, record="record", cluster="cluster", any_id=True) as opened_prediction:
+        assert opened_prediction.known.count.sum() == 3
+
+
+@pytest.mark.parametrize("id", [0, 1, -4, -99, "1", "00", "none of these", "nap", "-1a", "naN "], ids=repr)
+@pytest.mark.parametrize("source", SOURCES)
+def test_ordinary_ids_are_taken(source, id, tmp_path):
+    frame = table_of(id)
+    found = scan(SOURCES[source](frame, tmp_path), LABELS, record="record", cluster="cluster")
+    assert found.table().equals(eb.measure(frame, LABELS).table())
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_what_makes_such_an_id_ordinary(source, tmp_path):
+    """One record alone; "0" beside "1"; the id of one of the cluster's own records, not of another's."""
+    for clusters in (["NA", "x", "y", "z"], ["0", "0", "1", "z"], ["d", "x", "NA", "NA"]):
+        records = ["a", "b", "c", "NA"] if clusters[3] == "NA" else list("abcd")
+        frame = pd.DataFrame({"record": records, "cluster": clusters})
+        (tmp_path / clusters[0]).mkdir()
+        found = scan(
+            SOURCES[source](frame, tmp_path / clusters[0]), LABELS, record="record", cluster="cluster"
+        )
+        assert found.table().equals(eb.measure(frame, LABELS).table())
+    stranger = pd.DataFrame({"record": ["a", "b", "NA", "d"], "cluster": ["NA", "NA", "x", "y"]})
+    for count in (eb.measure, lambda t, labels: scan(SOURCES[source](t, tmp_path), labels, **NAMES)):
+        with pytest.raises(eb.DataError, match="2 of 4 records have 'NA'"):
+            count(stranger, LABELS)
+
+
+NAMES = {"record": "record", "cluster": "cluster"}
+
+
+def test_labels_blocks_and_second_clusterings_have_the_rule_too():
+    prediction = table_of("w")
+    for what, work in {
+        "labels": lambda: eb.measure(prediction, {"a": "nan", "b": "NaN", "c": "nan"}),
+        "blocks": lambda: eb.measure(prediction, LABELS, blocks={"a": "NULL", "b": "NULL"}),
+        "second clustering 's'": lambda: eb.Second.of(prediction, LABELS, table_of("NA"), name="s"),
+    }.items():
+        with pytest.raises(eb.DataError, match=f"cluster ids of the {what}: 2 of [234] records have"):
+            work()
+    both = prediction.assign(s=["NA", "NA", "x", "y"])
+    for second, source in ((SecondSource(cluster="s"), both), (SecondSource(table_of("NA")), prediction)):
+        work = {"seconds": {"s": second}, **NAMES}
+        with pytest.raises(
+            eb.DataError, match="cluster ids of the second clustering 's': 2 of 4 records have 'NA'"
+        ):
+            scan(source, LABELS, **work)
+        assert len(scan(source, LABELS, any_id=True, **work).seconds) == 1
+
+
+def test_releases_and_common_records_have_the_rule_too():
+    old, new = table_of("w"), table_of("NULL")
+    both = pd.concat([old.assign(year=1), new.assign(year=2)])
+    with pytest.raises(eb.DataError, match="cluster ids of the prediction, in 2: 2 of 4 records have 'NULL'"):
+        scan_releases(both, LABELS, "year", **NAMES)
+    assert len(scan_releases(both, LABELS, "year", any_id=True, **NAMES)) == 2
+    with pytest.raises(eb.DataError, match="in 1: 2 of 4 records have 'NULL'"):
+        scan_common({"old": old, "new": new}, LABELS)
+    assert len(scan_common({"old": old, "new": new}, LABELS, any_id=True)) == 2
+
+
+def test_the_shell_refuses_them_and_has_an_option(tmp_path):
+    table_of("NA").to_csv(tmp_path / "p.csv", index=False)
+    table_of("NA").assign(day=2020).to_csv(tmp_path / "dated.csv", index=False)
+    pd.DataFrame({"record": list("abcd"), "entity": list("eeff")}).to_csv(tmp_path / "l.csv", index=False)
+    command = ["estimate", "p.csv", "l.csv", "--design", "uniform-clusters"]
+    for door in ([], ["--memory-limit", "1GB"]):
+        refused = shell(tmp_path, *command, *door)
+        assert refused.exit_code == 2
+        assert refused.stderr.strip().endswith("or, if a real cluster has it, --any-id")
+        assert shell(tmp_path, *command, *door, "--any-id").exit_code == 0
+    draw = ["draw", "p.csv", "--design", "uniform-records", "--n", "2", "--seed", "1", "--output"]
+    assert "--any-id" in shell(tmp_path, *draw, "f").stderr
+    assert shell(tmp_path, *draw, "f", "--any-id").exit_code == 0
+    table_of("w").to_csv(tmp_path / "w.csv", index=False)
+    draw = ["draw", "w.csv", "--looser", "p.csv", *draw[2:]]
+    assert "looser clustering: 2 of 4" in shell(tmp_path, *draw, "g").stderr
+    assert shell(tmp_path, *draw, "g", "--any-id").exit_code == 0
+    dated = ["estimate", "dated.csv", "l.csv", "--design", "uniform-clusters", "--frame-column", "day"]
+    dated += ["--record", "record", "--cluster", "cluster", "--any-id"]
+    assert "needs a scan" in shell(tmp_path, *dated).stderr
+    assert shell(tmp_path, *dated, "--memory-limit", "1GB").exit_code == 0
+
+
+# Pairs without the list of all records
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    """4,000 entities of two among 20,000 records, of which the matcher finds 70 %: recall is .70."""
+    folder, rng = tmp_path_factory.mktemp("pairs"), np.random.default_rng(0)
+    records = np.array([f"k{i:05d}" for i in range(20_000)])
+    entity = np.r_[np.arange(12_000), 12_000 + np.repeat(np.arange(4000), 2)]
+    found = 12_000 + 2 * np.flatnonzero(rng.random(4000) < 0.7)
+    table = pd.DataFrame({"id_l": records[found], "id_r": records[found + 1]})
+    drawn = entity[rng.integers(20_000, size=400)]
+    sampled = np.isin(entity, drawn)
+    labels = pd.DataFrame({"record": records[sampled], "entity": entity[sampled].astype(str)})
+    table.to_csv(folder / "e.csv", index=False)
+    labels.to_csv(folder / "l.csv", index=False)
+    pd.Series(drawn, name="entity").to_csv(folder / "d.csv", index=False)
+    pd.Series(records, name="record").to_csv(folder / "all.csv", index=False)
+    return folder, table, labels.set_index("record")["entity"], drawn.astype(str), records, len(found) / 4000
+
+
+def test_pairs_alone_refuse_to_leave_out_records_that_are_in_no_pair(pairs):
+    _, table, labels, drawn, records, truth = pairs
+    alone, whole = eb.Clustering.from_pairs(table), eb.Clustering.from_pairs(table, records=records)
+    design, recall = eb.UniformRecords(drawn), ["pairwise-recall"]
+    for policy in (eb.Missing.ERROR, eb.Missing.OMIT):
+        with pytest.raises(eb.DataError, match="pairs do not name records that are linked to none") as error:
+            eb.estimate(alone, labels, design, recall, missing=policy)
+        listed, singletons = str(error.value).split("list all records, ")[1].split("; or, ")
+        assert listed == "Clustering.from_pairs(pairs, records=all)"
+        assert singletons.endswith("missing=Missing.SINGLETON") and "OMIT" not in str(error.value)
+        with pytest.raises(eb.DataError, match="pairs do not name"):
+            eb.Second.of(alone, labels, whole, name="whole", missing=policy)
+    right = eb.estimate(whole, labels, design, recall)
+    same = eb.estimate(alone, labels, design, recall, missing=eb.Missing.SINGLETON)
+    assert right.estimate == same.estimate
+    found = right.table().loc["pairwise-recall"]
+    assert found["lower"] < truth < found["upper"]
+
+
+def test_pairs_alone_refuse_common_records(pairs):
+    _, table, labels, drawn, _, _ = pairs
+    predictions = {"all": eb.Clustering.from_pairs(table), "half": eb.Clustering.from_pairs(table[::2])}
+    for policy in eb.Differing:
+        with pytest.raises(eb.DataError, match=r"list all records, Clustering.from_pairs"):
+            eb.compare(predictions, labels, eb.UniformRecords(drawn), differing=policy)
+
+
+def test_the_shell_names_the_list_of_records_first(pairs):
+    folder, *_ = pairs
+    command = ["estimate", "e.csv", "l.csv", "--edges", "--design", "uniform-records", "--drawn", "d.csv"]
+    command += ["--metrics", "pairwise-recall"]
+    for policy in ([], ["--missing", "omit"]):
+        refused = shell(folder, *command, *policy)
+        assert refused.exit_code == 2
+        assert refused.stderr.index("--records FILE") < refused.stderr.index("--missing singleton")
+        assert "leave out --edges" not in refused.stderr
+    found = [
+        shell(folder, *command, *more) for more in (["--records", "all.csv"], ["--missing", "singleton"])
+    ]
+    assert [one.exit_code for one in found] == [0, 0] and found[0].stdout == found[1].stdout
+
+
+@pytest.mark.parametrize(
+    ("right", "records", "warned"),
+    [(["c1", "c1", "c2"], False, True), (["c1", "c1", "c2"], True, False), (["x", "y", "z"], False, False)],
+)
+def test_memberships_that_are_taken_for_edges(tmp_path, right, records, warned):
+    """A cluster of several records stands in several rows; pairs that are all of two records do not show it."""
+    pd.DataFrame({"l": ["a", "b", "d"], "r": right}).to_csv(tmp_path / "e.csv", index=False)
+    pd.DataFrame({"record": ["a", "b"], "entity": ["e", "e"]}).to_csv(tmp_path / "l.csv", index=False)
+    pd.Series(["a", "b", "d", *dict.fromkeys(right)], name="record").to_csv(tmp_path / "all.csv", index=False)
+    more = ["--records", "all.csv"] if records else []
+    found = shell(tmp_path, "estimate", "e.csv", "l.csv", "--edges", "--design", "uniform-clusters", *more)
+    assert ("leave out --edges" in found.stderr) is warned
+
+
+# Mistyped columns
+
+
+ENGINES = {
+    "sqlite": lambda frame, folder: sqlite(frame),
+    "parquet": parquet_file,
+    "database": stored,
+    "relation": relation,
+}
+MISTYPED = {
+    "record": lambda t: scan(t, LABELS, record="recrod", cluster="cluster"),
+    "cluster": lambda t: scan(t, LABELS, record="record", cluster="clutser"),
+    "groups": lambda t: scan(t, LABELS, groups="contry", **NAMES),
+    "dates": lambda t: scan(t, LABELS, frame=eb.Dated("yaer", 2020), **NAMES),
+    "second": lambda t: scan(t, LABELS, seconds={"s": SecondSource(cluster="secnod")}, **NAMES),
+    "release": lambda t: scan_releases(t, LABELS, "relaese", **NAMES),
+}
+FURTHER = table_of("w").assign(country="k", year=2020, second=list("uuvv"), release=1)
+RIGHT = {
+    "record": lambda t: scan(t, LABELS, **NAMES),
+    "groups": lambda t: scan(t, LABELS, groups="country", **NAMES),
+    "dates": lambda t: scan(t, LABELS, frame=eb.Dated("year", 2020), **NAMES),
+    "second": lambda t: scan(t, LABELS, seconds={"s": SecondSource(cluster="second")}, **NAMES),
+    "release": lambda t: scan_releases(t, LABELS, "release", **NAMES)[1],
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("column", MISTYPED)
+def test_a_mistyped_column_is_refused_in_every_engine(engine, column, tmp_path):
+    """SQLite reads a quoted name that is no column as a text, of which all records would be one cluster."""
+    with pytest.raises(eb.DataError, match=r"recrod|clutser|contry|yaer|secnod|relaese"):
+        MISTYPED[column](ENGINES[engine](FURTHER, tmp_path))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("column", RIGHT)
+def test_the_right_column_is_read_in_every_engine(engine, column, tmp_path):
+    found = RIGHT[column](ENGINES[engine](FURTHER, tmp_path))
+    assert found.table().equals(eb.measure(FURTHER[["record", "cluster"]], LABELS).table())
+
+
+def test_a_mistyped_column_of_postgresql(postgres):  # noqa: F811
+    columns = ", ".join(f"{name} {'int' if name in {'year', 'release'} else 'text'}" for name in FURTHER)
+    postgres.execute(f"CREATE TABLE p ({columns})")
+    with postgres.cursor() as cursor:
+        cursor.executemany(
+            f"INSERT INTO p VALUES ({', '.join(['%s'] * FURTHER.shape[1])})", FURTHER.to_numpy().tolist()
+        )
+    postgres.commit()
+
+    def run(sql):
+        try:
+            return postgres.execute(sql).fetchall()
+        finally:
+            postgres.rollback()
+
+    for work in MISTYPED.values():
+        with pytest.raises(eb.DataError, match=r"recrod|clutser|contry|yaer|secnod|relaese"):
+            work(RunSQL(run, "p"))
+    for work in RIGHT.values():
+        assert len(work(RunSQL(run, "p"))) == 1
+    postgres.execute(
+        "CREATE TABLE q AS SELECT 'r' || i AS record, (i / 2)::numeric(20, 0) AS cluster FROM generate_series(2, 9) i"
+    )
+    postgres.commit()
+    labels = {"r2": "e", "r3": "e", "r4": "e"}
+    same = eb.measure({f"r{i}": i // 2 for i in range(2, 10)}, labels)
+    found = scan(RunSQL(run, "q"), labels, **NAMES)
+    assert found.m.tolist() == same.m.tolist() and found.n.tolist() == same.n.tolist()
+
+
+@pytest.mark.parametrize("column", [*MISTYPED])
+def test_a_mistyped_column_of_spark(spark, column):  # noqa: F811
+    with pytest.raises(eb.DataError, match=r"recrod|clutser|contry|yaer|secnod|relaese"):
+        MISTYPED[column](spark.createDataFrame(FURTHER))
+
+
+# Rows of RunSQL, types of ids
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (
+            lambda found: [{"x": row[0]} for row in found],
+            "not dict objects: take a plain cursor",
+        ),
+        (lambda found: ["".join(map(str, row)) for row in found], "not str objects"),
+        (lambda found: [b"a" for _ in found], "not bytes objects"),
+        (lambda found: [1 for _ in found], "not int objects"),
+        (pd.DataFrame, "not a DataFrame"),
+        (lambda found: pa.table({"x": [1]}), "not a Table"),
+        (lambda found: None, "not a NoneType"),
+    ],
+)
+def test_rows_of_another_form_are_refused(rows, told):
+    engine = sqlite(table_of("w"))
+    with pytest.raises(eb.DataError, match=f"run must return rows.* {told}"):
+        scan(RunSQL(lambda sql: rows(engine.run(sql)), "p", literal=char_literal), LABELS, **NAMES)
+
+
+@pytest.mark.parametrize("rows", [iter, tuple, lambda found: np.array(found, dtype=object)])
+def test_rows_of_these_forms_are_taken(rows):
+    engine = sqlite(table_of("w"))
+    found = scan(RunSQL(lambda sql: rows(engine.run(sql)), "p", literal=char_literal), LABELS, **NAMES)
+    assert found.m.tolist() == [2.0]
+
+
+def decimals(type, *values):
+    clusters = pa.array([Decimal(value) for value in values], type)
+    return pa.table({"record": list("abcd")[: len(values)], "cluster": clusters})
+
+
+def test_decimals_without_places_are_integers_at_every_door(tmp_path):
+    large = "12345678901234567890123"
+    table = decimals(pa.decimal128(38, 0), large, large, "7", "8")
+    parquet.write_table(table, tmp_path / "p.parquet")
+    pd.DataFrame({"record": list("ab"), "entity": list("ee")}).to_csv(tmp_path / "l.csv", index=False)
+    wanted = eb.measure({"a": 1, "b": 1, "c": 2, "d": 3}, LABELS).table()
+    frame = table.to_pandas()
+    assert eb.Clustering.of(frame).clusters.tolist() == [int(large), 7, 8]
+    for units in (eb.measure(frame, LABELS), scan(table, LABELS), scan(tmp_path / "p.parquet", LABELS)):
+        assert units.table().equals(wanted)
+    command = ["estimate", "p.parquet", "l.csv", "--design", "uniform-clusters", "--format", "csv"]
+    found = [shell(tmp_path, *command, *door) for door in ([], ["--memory-limit", "1GB"])]
+    assert [one.exit_code for one in found] == [0, 0] and found[0].stdout == found[1].stdout
+
+
+@pytest.mark.parametrize("values", [("7.0", "7.0"), ("7.5", "8.5")])
+def test_decimals_with_places_are_refused_at_every_door(tmp_path, values):
+    table = decimals(pa.decimal128(10, 1), *values)
+    parquet.write_table(table, tmp_path / "p.parquet")
+    for work in (
+        lambda: eb.measure(table.to_pandas(), LABELS),
+        lambda: scan(tmp_path / "p.parquet", LABELS),
+        lambda: scan(duckdb.connect().from_arrow(table), LABELS),
+    ):
+        with pytest.raises(
+            eb.DataError, match=r"must be all strings or all integers, not (decimal|DECIMAL|Decimal)"
+        ):
+            work()
+
+
+def test_a_fraction_among_decimals_is_refused():
+    """NUMERIC without places holds both 5 and 5.5, of which the first and the last may be whole."""
+    ids = {"a": Decimal(5), "b": Decimal("5.5"), "c": Decimal(9)}
+    engine = sqlite(pd.DataFrame({"record": list(ids), "cluster": [5, 55, 99]}))
+
+    def run(sql):
+        return [tuple(Decimal("5.5") if v == 55 else v for v in row) for row in engine.run(sql)]
+
+    with pytest.raises(eb.DataError, match=r"must be all strings or all integers, not 5\.5"):
+        scan(RunSQL(run, "p", literal=char_literal), {"b": "e"}, **NAMES)
+
+
+def test_floats_of_16_bits_and_uuids_are_refused_in_words(tmp_path):
+    half = pa.table({"record": list("ab"), "cluster": pa.array(np.array([1, 2], np.float16))})
+    parquet.write_table(half, tmp_path / "p.parquet")
+    pd.DataFrame({"record": list("ab"), "entity": list("ee")}).to_csv(tmp_path / "l.csv", index=False)
+    with pytest.raises(eb.DataError, match="all strings or all integers, not floating"):
+        eb.measure(half.to_pandas(), LABELS)
+    for door in ([], ["--memory-limit", "1GB"]):
+        found = shell(tmp_path, "estimate", "p.parquet", "l.csv", "--design", "uniform-clusters", *door)
+        assert found.exit_code == 2 and "must be all strings or all integers" in found.stderr
+    objects = {uuid.UUID(int=1): "a", uuid.UUID(int=2): "a"}
+    with pytest.raises(eb.DataError, match=r"not UUID objects: make text of each, str\(id\)"):
+        eb.measure(objects, objects)
+    with pytest.raises(eb.DataError, match="not mixed"):
+        eb.measure({uuid.UUID(int=1): "a", Decimal("1.5"): "a"}, LABELS)
+
+
+# Text files
+
+
+BROKEN = {
+    "short row": ("record,cluster\na,x\nb\nc,y\n", r"CSV Error on Line: 3"),
+    "long row": ("record,cluster\na,x\nb,y,z\nc,y\n", r"CSV Error on Line: 3"),
+    "open quote": ('record,cluster\na,x\n"b,y\nc,z\n', r"Line: [34]"),
+    "text after a quote": ('record,cluster\na,x\n"b"b,y\nc,z\n', r"Line: 3"),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_broken_row_of_a_scanned_file_is_named(tmp_path, fault):
+    content, told = BROKEN[fault]
+    (tmp_path / "p.csv").write_text(content)
+    with pytest.raises(eb.DataError, match=told) as error:
+        scan(tmp_path / "p.csv", LABELS)
+    assert all(
+        word not in str(error.value) for word in ("Possible", "strict_mode", "null_padding", "DESCRIBE")
+    )
+
+
+@pytest.mark.parametrize(
+    "other", ["record,cluster\nc,y\n", "cluster,record\ny,c\n", "record,cluster,more\nc,y,1\n"]
+)
+def test_files_of_a_folder_are_read_by_their_own_headers(tmp_path, other):
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "1.csv").write_text("record,cluster\na,x\nb,x\n")
+    (tmp_path / "p" / "2.csv").write_text(other)
+    found = scan(tmp_path / "p", {"a": "e", "b": "e", "c": "f"}, **NAMES)
+    assert found.table().equals(
+        eb.measure({"a": "x", "b": "x", "c": "y"}, {"a": "e", "b": "e", "c": "f"}).table()
+    )
+
+
+def test_out_of_memory_in_the_words_of_the_door(tmp_path):
+    rows = pd.DataFrame({"record": np.arange(400_000).astype(str), "cluster": np.arange(400_000).astype(str)})
+    rows.to_parquet(tmp_path / "p.parquet", index=False)
+    with pytest.raises(eb.DataError, match=r"allow it more: DuckDB\(memory_limit=") as error:
+        scan(tmp_path / "p.parquet", {"1": "x"}, database=DuckDB("5MB", threads=1, folder=tmp_path))
+    assert "SET " not in str(error.value)
+    pd.DataFrame({"record": ["1"], "entity": ["e"]}).to_csv(tmp_path / "l.csv", index=False)
+    command = ["estimate", "p.parquet", "l.csv", "--design", "uniform-clusters", "--memory-limit", "5MB"]
+    assert "such as --memory-limit 8GB" in shell(tmp_path, *command).stderr
+
+
+@pytest.mark.parametrize("header", [",", " , ", '"",""'])
+def test_a_blank_header_is_refused_at_every_door(tmp_path, header):
+    (tmp_path / "p.csv").write_text(f"{header}\na,x\nb,x\n")
+    pd.DataFrame({"record": list("ab"), "entity": list("ee")}).to_csv(tmp_path / "l.csv", index=False)
+    for door in ([], ["--memory-limit", "1GB"]):
+        found = shell(tmp_path, "estimate", "p.csv", "l.csv", "--design", "uniform-clusters", *door)
+        assert "its first line is blank, which must name the columns" in found.stderr
+
+
+# One file for two inputs
+
+
+@pytest.mark.parametrize("command", ["estimate", "report", "plan", "check", "compare"])
+@pytest.mark.parametrize("link", [None, os.symlink, os.link])
+def test_one_file_for_two_inputs_is_refused(tmp_path, command, link):
+    table_of("w").to_csv(tmp_path / "p.csv", index=False)
+    table_of("v").to_csv(tmp_path / "o.csv", index=False)
+    other = "p.csv"
+    if link is not None:
+        link(tmp_path / "p.csv", tmp_path / "q.csv")
+        other = "q.csv"
+    needed = {
+        "plan": ["--half-width", "0.1"],
+        "report": ["--output", "r.html"],
+        "check": ["--min-recall", "0.5"],
+    }
+    further = ["o.csv"] if command == "compare" else []
+    design = ["--design", "uniform-clusters", *needed.get(command, [])]
+    found = shell(tmp_path, command, *further, "p.csv", other, *design)
+    assert found.exit_code == 2 and f"PREDICTION p.csv and LABELS {other} are one file" in found.stderr
+    if command == "compare" and link is not None:
+        table_of("u").to_csv(tmp_path / "l.csv", index=False)
+        found = shell(tmp_path, command, "p.csv", other, "l.csv", *design)
+        assert f"PREDICTION p.csv and PREDICTION {other} are one file" in found.stderr
+
+
+def test_columns_of_one_table_may_serve_both(tmp_path):
+    table_of("w").assign(entity=list("eeff")).to_csv(tmp_path / "t.csv", index=False)
+    named = ["--record", "record", "--cluster", "cluster", "--entity", "entity"]
+    found = shell(tmp_path, "estimate", "t.csv", "t.csv", *named, "--design", "uniform-clusters")
+    assert found.exit_code == 0
