@@ -6,6 +6,10 @@ import re
 from collections.abc import Callable
 
 
+CODED = r"[^\w ./#<>()-]"
+"""Characters that some dialect or driver reads as a quote, an escape or a parameter, so that they are coded."""
+
+
 def double_quoted(name: str) -> str:
     """Quote an identifier of standard SQL.
 
@@ -69,7 +73,7 @@ def concat_literal(text: str) -> str:
 
 
 def _parts(text: str, code: str) -> list[str]:
-    """Parts of a string: letters, digits, blanks and _ . - in quotes, other ASCII by its code."""
-    parts = re.split(r"([^\w .-])", text, flags=re.ASCII)
+    """Parts of a string: what no dialect gives a meaning inside quotes stays there, other ASCII is coded."""
+    parts = re.split(f"({CODED})", text, flags=re.ASCII)
     written = [code.format(ord(p)) if i % 2 and p.isascii() else f"'{p}'" for i, p in enumerate(parts) if p]
     return written or ["''"]
