@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 
 from .arrays import BoolArray, IntArray
 from .errors import DataError, Remedy, head, number
-from .tables import is_table, refuse_columns, to_frame
+from .tables import hint_at_polars, is_table, refuse_columns, to_frame
 
 LONGEST = 64
 """Bytes of the longest strings that have digests; pandas is as quick with longer ones."""
@@ -250,7 +250,7 @@ class Clustering:
         else:
             raise DataError(
                 f"{what}: expected a Series, a mapping, a DataFrame or an Arrow table, "
-                f"not {type(memberships).__name__}"
+                f"not {type(memberships).__name__}{hint_at_polars(memberships)}"
             )
         records = ids(record, f"record ids of the {what}")
         codes, clusters = _coded(cluster, f"cluster ids of the {what}")

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import DataError
+from ..tables import hint_at_polars
 from .duckdb import DuckTable, integers
 
 
@@ -57,7 +58,7 @@ def _table(source: Any) -> Any:
         return pa.table(source)
     raise DataError(
         f"cannot scan a {type(source).__name__}: expected files, a frame, an Arrow dataset, a "
-        "DuckDB relation, a Spark DataFrame or RunSQL"
+        f"DuckDB relation, a Spark DataFrame or RunSQL{hint_at_polars(source)}"
     )
 
 
