@@ -1,7 +1,7 @@
 """Run the pages of the documentation: their code, their commands and their pictures.
 
 `python docs/pages.py [PAGE ...]` writes into each page what its code prints, and pictures into docs/images.
-`tests/test_pages.py` runs the same pages and compares what they print, number by number (see `differing_lines`).
+`tests/test_pages.py` runs the same pages and compares what they print (see `differing_lines`).
 
 - A block ```python is run in a namespace of the page. The next block, if it is ```text, is what it prints.
 - A picture that stands right above such a block is the Axes that the block's last line returns.
@@ -133,8 +133,9 @@ def rerun(page: Path, pictures: Path | None = None) -> str:
 def are_neighbours(one: str, other: str) -> bool:
     """Return whether two printed numbers may be roundings of one value that two processors computed.
 
-    Processors add in different orders, so a value differs in its last binary digits. Its roundings to d digits are
-    then equal or one unit of the last printed digit apart, and never more. Whole numbers are counts, which are exact.
+    Processors add in different orders, so a value differs in its last binary digits. Its roundings to d
+    digits are then equal or one unit of the last printed digit apart, and never more. Whole numbers are
+    counts, which are exact.
     """
     a, b = (Decimal(text.replace(",", "")) for text in (one, other))
     if a == b or not any("." in text or "e" in text for text in (one, other)):
