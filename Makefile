@@ -8,7 +8,7 @@ SLOW := $(wildcard tests/test_bayes*.py) erbayes/bayes \
 	$(patsubst %,tests/test_%.py,arviz assisted causes domains draw_elsewhere folder labelling notebooks page \
 	phases planning sampling scan scan_groups sensitivity study)
 
-.PHONY: test check house quick demo study docs links
+.PHONY: test check house quick kernel lowest demo study docs links
 # Two tests run at a time: more threads would wait for each other.
 test: export OMP_NUM_THREADS := 1
 test: house
@@ -20,6 +20,24 @@ check: .venv/test
 
 quick: .venv/test
 	$(BIN)/python -m pytest -q $(SLOW:%=--ignore=%)
+
+# Another processor adds in another order: OpenBLAS and NumPy without AVX stand for it.
+kernel: export OMP_NUM_THREADS := 1
+kernel: export OPENBLAS_CORETYPE := Prescott
+kernel: export NPY_DISABLE_CPU_FEATURES := X86_V3 X86_V4
+kernel: .venv/test
+	$(BIN)/python -m pytest -q --numprocesses=2 $(SLOW:%=--ignore=%)
+
+# The lowest versions that pyproject.toml admits, without the extra `bayes`, in an environment of their own.
+lowest: export OMP_NUM_THREADS := 1
+lowest: .venv-lowest/made
+	.venv-lowest/bin/python -m pytest -q --numprocesses=2 $(SLOW:%=--ignore=%)
+
+.venv-lowest/made: pyproject.toml
+	$(PYTHON) -m venv --clear .venv-lowest
+	.venv-lowest/bin/python -m pip install --disable-pip-version-check --quiet uv
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[quick]'
+	@touch $@
 
 house: .venv/test
 	$(BIN)/ruff check .

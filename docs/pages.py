@@ -1,7 +1,7 @@
 """Run the pages of the documentation: their code, their commands and their pictures.
 
 `python docs/pages.py [PAGE ...]` writes into each page what its code prints, and pictures into docs/images.
-`tests/test_pages.py` runs the same pages and compares what they print.
+`tests/test_pages.py` runs the same pages and compares what they print (see `differing_lines`).
 
 - A block ```python is run in a namespace of the page. The next block, if it is ```text, is what it prints.
 - A picture that stands right above such a block is the Axes that the block's last line returns.
@@ -18,7 +18,9 @@ import shlex
 import sys
 import tempfile
 from contextlib import chdir, redirect_stdout
+from decimal import Decimal
 from io import StringIO
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,10 @@ PAGES = [
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]+\.png)\)\n\n\Z")
+NUMBER = re.compile(r"((?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?(?!\w|\.\d))")
+"""A number as text, apart from the digits of names, versions and dates with dots."""
+GAP = re.compile(r"[ ─]+")
+"""Blanks and rules, which align the columns of tables and so depend on the widths of numbers."""
 
 
 def printed(code: str, names: dict[str, Any]) -> tuple[str, Any]:
@@ -122,6 +128,33 @@ def rerun(page: Path, pictures: Path | None = None) -> str:
         else:
             pieces.append(block[0])
     return "".join([*pieces, text[end:]])
+
+
+def are_neighbours(one: str, other: str) -> bool:
+    """Return whether two printed numbers may be roundings of one value that two processors computed.
+
+    Processors add in different orders, so a value differs in its last binary digits. Its roundings to d
+    digits are then equal or one unit of the last printed digit apart, and never more. Whole numbers are
+    counts, which are exact.
+    """
+    a, b = (Decimal(text.replace(",", "")) for text in (one, other))
+    if a == b or not any("." in text or "e" in text for text in (one, other)):
+        return a == b
+    last = min(x.as_tuple().exponent for x in (a, b))
+    return abs(a - b) <= Decimal(1).scaleb(last)
+
+
+def differing_lines(shown: str, now: str) -> list[tuple[str, str]]:
+    """Return the lines of two versions of a page that differ by more than `are_neighbours` allows."""
+
+    def agree(old: str, new: str) -> bool:
+        parts = [NUMBER.split(GAP.sub(" ", line)) for line in (old, new)]  # text, number, text, number, ...
+        if len(parts[0]) != len(parts[1]) or parts[0][::2] != parts[1][::2]:
+            return False
+        return all(map(are_neighbours, parts[0][1::2], parts[1][1::2]))
+
+    lines = zip_longest(shown.splitlines(), now.splitlines(), fillvalue="(no line)")
+    return [(old, new) for old, new in lines if old != new and not agree(old, new)]
 
 
 if __name__ == "__main__":

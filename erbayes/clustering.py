@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 
 from .arrays import BoolArray, IntArray
 from .errors import DataError, Remedy, head, number
-from .tables import is_table, is_whole_decimal, refuse_columns, to_frame
+from .tables import hint_at_polars, is_table, is_whole_decimal, refuse_columns, to_frame
 
 LONGEST = 64
 """Bytes of the longest strings that have digests; pandas is as quick with longer ones."""
@@ -368,7 +368,7 @@ class Clustering:
         else:
             raise DataError(
                 f"{what}: expected a Series, a mapping, a DataFrame or an Arrow table, "
-                f"not {type(memberships).__name__}"
+                f"not {type(memberships).__name__}{hint_at_polars(memberships)}"
             )
         records = ids(record, f"record ids of the {what}")
         codes, clusters = _coded(cluster, f"cluster ids of the {what}")

@@ -39,6 +39,12 @@ def is_table(value: Any) -> bool:
     return isinstance(value, pd.DataFrame) or hasattr(value, "__arrow_c_stream__")
 
 
+def hint_at_polars(value: Any) -> str:
+    """Return a hint if a value is a frame of a polars that cannot hand it over yet."""
+    old = type(value).__module__.startswith("polars.") and type(value).__name__ == "DataFrame"
+    return "; frames of polars can be read from polars 1.3 on" if old and not is_table(value) else ""
+
+
 def to_frame(table: Any) -> pd.DataFrame:
     """Convert a table of any library to a DataFrame.
 

@@ -21,7 +21,7 @@ from erbayes import columns as u
 from erbayes import digits, engine, plots
 from erbayes import metrics as m
 from erbayes import simulate as sim
-from erbayes.correction import CLEAR, FOLDS, MASS, Effects, cross_fitted, satterthwaite
+from erbayes.correction import FOLDS, MASS, Effects, cross_fitted, satterthwaite
 from erbayes.engine.closed_form import effects
 from erbayes.helped import joint_level
 from erbayes.report import report
@@ -473,7 +473,7 @@ def test_a_gain_that_is_not_clear_is_none():
     rng = np.random.default_rng(3)
     effect = rng.normal(size=4000)
     noise = rng.normal(size=4000)
-    for share, used in ((CLEAR / 2, False), (CLEAR * 2, True)):
+    for share, used in ((0.07, False), (0.13, True)):  # at both sides of CLEAR, a tenth
         target = np.sqrt(share) * effect + np.sqrt(1 - share) * noise
         assert cross_fitted(target, effect[:, None], np.arange(4000)).any() == used
 

