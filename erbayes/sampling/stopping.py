@@ -32,7 +32,10 @@ from ..uncertain import Normal, Tabled, reason_column
 
 MOST = 100_000
 """The largest number of draws for which a check looks ahead."""
-REMEDY = "draw more records of large predicted clusters, as a mixture of link ends and uniform records does"
+REMEDY = (
+    "label more units, or draw more records of large predicted clusters, as a mixture of link ends and "
+    "uniform records does"
+)
 """What brings links and records into reach."""
 ERRORS = 3.0
 """Standard errors between estimated and known predicted links above which a sample is out of balance."""
@@ -303,7 +306,8 @@ def _out_of_reach(sample: Sample, metric: Metric, undecided: bool) -> str:
         return ""
     what = "predicted links" if known is PREDICTED_LINKS else "records"
     return (
-        f"{share:.2g} of all {what} lie in predicted clusters larger than any that a draw touches: {REMEDY}"
+        f"{100 * share:.3g}% of all {what} lie in predicted clusters larger than any that a draw touches: "
+        f"{REMEDY}"
     )
 
 
