@@ -49,6 +49,7 @@ study: .venv/test
 	$(BIN)/python -m pytest -m study
 	$(BIN)/python benchmarks/intervals.py
 	$(BIN)/python benchmarks/stopping.py
+	$(BIN)/python benchmarks/reach.py
 
 demo: .venv/datasets
 	$(BIN)/erbayes demo

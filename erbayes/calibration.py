@@ -165,6 +165,10 @@ FEWEST = 15.0
 """Effective number of draws that the estimate of each known total needs."""
 
 
+NOTABLE = 0.1
+"""Share of all predicted links out of reach above which a sample is doubtful, by convention."""
+
+
 def links_by_size(units: Units, expansion: Expansion) -> tuple[ClusterSum, ...]:
     """Return the columns of the default calibration: records, and predicted links by cluster size.
 
@@ -338,7 +342,7 @@ class Calibrated:
         known = units.known
         if known is None:
             raise NotIdentified("calibration needs the totals of the prediction, which are not known")
-        if (beyond := links_out_of_reach(units)) > 0.1:
+        if (beyond := links_out_of_reach(units)) > NOTABLE:
             raise DataError(
                 f"{beyond:.0%} of all predicted links lie in clusters larger than any that the "
                 "sample touches: no weight can represent them; do without calibration"
@@ -413,9 +417,7 @@ def links_out_of_reach(units: Units) -> float:
             "the links of the prediction are not known: labelled records that it "
             "lacks were kept; Missing.OMIT restricts the population instead"
         )
-    reach = units.m.max()
-    links = units.known.total(PREDICTED_LINKS)
-    return units.known.total(_links_between(reach + 1, np.inf)) / links if links else 0.0
+    return float(units.known.share_above(PREDICTED_LINKS, units.m.max()))
 
 
 def _factors(

@@ -104,6 +104,7 @@ def judge(own: Effects, helpers: Sequence[Helper], fewest: float, variance: Vari
         mean=np.where([h.note == "" for h in helps], corrected, fit.mean),
         df=np.where([h.note == "" for h in helps], [h.df for h in helps], fit.df),
         extremes=fit.reach * np.array([[h.left] for h in helps]),
+        beyond=np.where([h.note == "" for h in helps], 0.0, fit.beyond),  # `between` has it for the others
     )
     estimates = AssistedEstimates(
         **{f.name: getattr(fit, f.name) for f in fields(Normal)},

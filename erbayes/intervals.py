@@ -44,6 +44,8 @@ class Estimated(Protocol):
     def effective(self) -> FloatArray | float: ...
     @property
     def reach(self) -> FloatArray: ...
+    @property
+    def beyond(self) -> FloatArray | float: ...
 
 
 @runtime_checkable
@@ -153,7 +155,12 @@ class Distribution(ABC):
         """Return the quantiles of both tails, widened to the estimate if it lies outside them."""
         shape = (1,) * result.mean.ndim
         low, high = (self.quantile(result, np.full(shape, p)) for p in ((1 - level) / 2, (1 + level) / 2))
-        return np.stack([np.minimum(low, result.mean), np.maximum(high, result.mean)], axis=-1)
+        bounds = np.stack([np.minimum(low, result.mean), np.maximum(high, result.mean)], axis=-1)
+        return self.widened(result, bounds)
+
+    def widened(self, fit: Estimated, bounds: FloatArray) -> FloatArray:
+        """Return intervals (..., k, 2) as they are: most kinds do not allow for what no draw can show."""
+        return bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +263,10 @@ class BetaGamma(Distribution):
     Few degrees of freedom widen the first three. V is multiplied by (t_df(p)/z(p))² at probability p, with t
     and z the quantiles of Student's and of the normal distribution (Korn and Graubard 1998).
 
+    If a known share φ of what the metric averages over is out of the reach of the draws (see
+    `Normal.beyond`), the quantiles L and U belong to the rest. The metric is then in reach with the share
+    1 - φ, and may have any value beyond, so that its interval is [(1-φ) L + φ a, (1-φ) U + φ b].
+
     Parameters
     ----------
     mass : float
@@ -300,6 +311,12 @@ class BetaGamma(Distribution):
             elif np.isfinite(least):
                 quantiles[..., j] = least + _gamma(xj - least, Vj, pj)
         return quantiles
+
+    def widened(self, fit: Estimated, bounds: FloatArray) -> FloatArray:
+        """Return intervals of a whole of which the share `fit.beyond` may have any value of the support."""
+        beyond = np.broadcast_to(fit.beyond, fit.mean.shape)[..., None]
+        anything = np.where(beyond > 0, np.array(fit.support), 0.0)  # 0 × ∞ has no value
+        return np.asarray((1 - beyond) * bounds + beyond * anything)
 
     def share(self, reach: FloatArray, effective: FloatArray | float) -> FloatArray:
         """Return the mass of each pseudo-draw over the effective number of draws, (..., k).
@@ -525,7 +542,8 @@ class Anytime:
         least, most = np.array(result.support).T
         low = np.minimum(self.kind.quantile(result, p), result.mean)
         high = np.maximum(self.kind.quantile(result, 1 - p), result.mean)
-        return np.stack([np.where(few, least, low), np.where(few, most, high)], axis=-1)
+        bounds = np.stack([np.where(few, least, low), np.where(few, most, high)], axis=-1)
+        return self.kind.widened(result, bounds)
 
     def quantile(self, n: FloatArray, alpha: float) -> FloatArray:
         """Return K for effective numbers of draws."""

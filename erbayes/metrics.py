@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import columns as u
+from .arrays import FloatArray
 from .errors import DataError, number
 
 Support = tuple[float, float]
@@ -97,6 +98,25 @@ class Metric:
 
     def __repr__(self) -> str:
         return f"<{' '.join(filter(None, (f'{self.name}:', self.meaning, self.source)))}>"
+
+
+def is_share(metric: Metric) -> bool:
+    """Return whether a metric is a ratio of totals on [0, 1] whose denominator is its `size`.
+
+    Metric times size is then a sum over units, which is tried at two points without a pattern.
+    """
+    if metric.support != UNIT or any(isinstance(c, u.Known) for c in metric.columns):
+        return False
+    names = list(dict.fromkeys(c.name for c in (*metric.columns, *(sized for sized, _ in metric.size))))
+    first, second = np.sqrt(2 + np.arange(2 * len(names))).reshape(2, -1)
+
+    def top(y: FloatArray) -> float:
+        by_name = dict(zip(names, y, strict=True))
+        size = sum(coefficient * by_name[c.name] for c, coefficient in metric.size)
+        return float(metric.formula(*(by_name[c.name] for c in metric.columns)) * size)
+
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return bool(np.isclose(top(first + second), top(first) + top(second), rtol=1e-9, atol=0))
 
 
 class Metrics(tuple[Metric, ...]):

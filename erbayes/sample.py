@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import FloatArray
-from .columns import Column, Known
+from .columns import ClusterSum, Column, Known
 from .design import Design, Expansion
 from .errors import need, need_object
 from .units import Units, need_units
@@ -126,6 +126,23 @@ class Sample:
             self.expansion.need_reached(column)
         counted = np.stack([self.units.column(c)[self.expansion.unit] for c in columns], axis=-1)
         return np.asarray(counted * self.expansion.weight[..., None])
+
+    def out_of_reach(self, column: ClusterSum) -> FloatArray:
+        """Return the share of a known total in predicted clusters larger than any that a draw touches, (...).
+
+        It is 0 if the sizes of the predicted clusters are not known.
+
+        Examples
+        --------
+        >>> import erbayes as eb
+        >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}, {1: "x", 2: "x"})
+        >>> float(eb.Sample(units, eb.UniformClusters()).out_of_reach(eb.columns.PREDICTED_LINKS))
+        0.75
+        """
+        known, unit = self.units.known, self.expansion.unit
+        if known is None:
+            return np.zeros(unit.shape[:-1])
+        return known.share_above(column, self.units.largest_touched[unit].max(axis=-1))
 
     def known(self, total: Known) -> float:
         """Return a total that the prediction fixes.

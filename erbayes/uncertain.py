@@ -13,10 +13,11 @@ from scipy.sparse import csr_array
 from scipy.special import ndtr
 
 from .arrays import FloatArray, IntArray, Seed, generator
+from .columns import PREDICTED_LINKS
 from .digits import shown
 from .errors import DataError, NotIdentified, head
 from .intervals import DEFAULT, Distribution, EqualTailed, Kind, Support, interval
-from .metrics import Metric, Wanted, chosen
+from .metrics import Metric, Wanted, chosen, is_share
 
 NEGATIVE = (
     "its variance estimate is below 0, as that of Horvitz and Thompson can be in a small sample: use the "
@@ -158,6 +159,8 @@ class Normal(Uncertain):
         on others.
     undefined : tuple of str, (k,)
         Why a component is NaN; "" if it is not. The tuple may be empty if none is.
+    beyond : float array, (..., k), or float
+        The share of each metric that no draw can show, for which intervals of the kind `BetaGamma` allow.
 
     Examples
     --------
@@ -175,6 +178,7 @@ class Normal(Uncertain):
     effective: FloatArray | float = np.inf
     extremes: FloatArray | None = None
     undefined: tuple[str, ...] = ()
+    beyond: FloatArray | float = 0.0
 
     @property
     def estimate(self) -> FloatArray:
@@ -251,6 +255,7 @@ class Normal(Uncertain):
             np.broadcast_to(self.effective, self.mean.shape)[..., j],
             self.reach[..., j, :],
             tuple(self.undefined[i] for i in j) if self.undefined else (),
+            np.broadcast_to(self.beyond, self.mean.shape)[..., j],
         )
 
     def contrast(self, weights: FloatArray, names: Sequence[str]) -> Normal:
@@ -523,6 +528,8 @@ class Totals:
     stock : float array, (4, k)
         Columns of the four stock entities, among which pseudo-draws are chosen (see `Units.stock`). NaN if a
         column cannot be counted on them.
+    beyond : float array, (...), or float
+        The known share of predicted links that no draw can show, if intervals shall allow for it.
 
     Examples
     --------
@@ -541,6 +548,7 @@ class Totals:
     theta: float
     absolute: bool
     stock: FloatArray
+    beyond: FloatArray | float = 0.0
 
     def positions(self, metric: Metric) -> list[int]:
         """Return the positions of a metric's totals.
@@ -636,7 +644,16 @@ class Totals:
         undefined = () if batch else tuple(EMPTY if none else "" for none in empty)
         support = tuple(m.support for m in metrics)
         extremes = self._extremes(mean, J, sized, support)
-        return Normal(names, mean, _covariance(J, self.cov), df, support, draws, extremes, undefined)
+        beyond = self._beyond(metrics)
+        return Normal(names, mean, _covariance(J, self.cov), df, support, draws, extremes, undefined, beyond)
+
+    def _beyond(self, metrics: Sequence[Metric]) -> FloatArray | float:
+        """Return `Normal.beyond`, (..., metrics): 0 for metrics that are no shares of predicted links."""
+        share = np.asarray(self.beyond)
+        if not share.any():
+            return 0.0
+        predicted = [is_share(m) and PREDICTED_LINKS in dict(m.size) for m in metrics]
+        return np.asarray(share[..., None] * predicted)
 
     def _sized(self, metrics: Sequence[Metric]) -> FloatArray:
         """Return the coefficients of the total that each metric averages over, (metrics, k)."""

@@ -59,6 +59,15 @@ class KnownTotals:
             )
         return float(self.count @ (self.size * column.phi(self.size)))
 
+    def share_above(self, column: ClusterSum, size: FloatArray | float) -> FloatArray:
+        """Return the share of a total in clusters of more than `size` records, (...); 0 if the total is 0.
+
+        Predicted singletons whose number is not known count as none, so that the share is never too small.
+        """
+        part = self.count * self.size * column.phi(self.size)
+        above = (self.size > np.asarray(size)[..., None]) @ part
+        return np.asarray(above / (part.sum() or 1.0))
+
 
 @dataclass(frozen=True, eq=False)
 class Units:
@@ -125,6 +134,13 @@ class Units:
         """Records of each unit, (u,)."""
         records = self.n if self.counted is None else self.counted
         return np.bincount(self.unit, weights=records, minlength=len(self))
+
+    @cached_property
+    def largest_touched(self) -> FloatArray:
+        """Records of the largest predicted cluster that each unit shares a record with, (u,)."""
+        largest = np.zeros(len(self))
+        np.maximum.at(largest, self.unit, self.m)
+        return largest
 
     @cached_property
     def records_before(self) -> IntArray:

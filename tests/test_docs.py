@@ -82,6 +82,7 @@ INNER = {
     "erbayes.helped": {"known_labels"},
     "erbayes.compare": {"on_shared_records"},
     "erbayes.diagnostics": {"look_older", "out_of_balance"},
+    "erbayes.metrics": {"is_share"},
     "erbayes.grouping": {"discrete"},
     "erbayes.errors": {"head", "member", "need", "need_object", "number", "printable", "whole"},
 }

@@ -607,7 +607,9 @@ def check_command(
 
     A metric holds if its whole interval is at or above the minimum, and fails if the whole interval is below.
     Otherwise it is open, and the number of further draws that would decide is printed, approximately. The
-    level is that of all intervals together: each of k metrics has the level 1 - (1 - LEVEL)/k.
+    level is that of all intervals together: each of k metrics has the level 1 - (1 - LEVEL)/k. A metric that
+    counts links is open while over a tenth of all predicted links lie in clusters larger than any that a
+    draw touches, and the reason is printed.
 
     You may check after every new label and stop at any time, unless --once is there. Draws then count in the
     order of --drawn, which must be that of drawing. Files and designs are those of erbayes estimate.

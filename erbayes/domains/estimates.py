@@ -443,6 +443,7 @@ def _spread(found: Normal | Draws, there: IntArray, metrics: Sequence[Metric]) -
     undefined[there] = found.undefined or ""
     reach = np.zeros((len(metrics), 2))
     reach[there] = found.reach
-    effective, df = (filled(np.broadcast_to(x, found.mean.shape)) for x in (found.effective, found.df))
+    spread = (found.effective, found.df, found.beyond)
+    effective, df, beyond = (filled(np.broadcast_to(x, found.mean.shape)) for x in spread)
     cov = filled(filled(found.cov).T).T
-    return Normal(names, filled(found.mean), cov, df, support, effective, reach, tuple(undefined))
+    return Normal(names, filled(found.mean), cov, df, support, effective, reach, tuple(undefined), beyond)

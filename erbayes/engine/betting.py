@@ -33,7 +33,7 @@ from ..columns import ClusterSum, Column, Known
 from ..design import SelectedBySize, WithChances
 from ..errors import DataError, NotIdentified, need_object
 from ..intervals import Support, check_level
-from ..metrics import UNIT, Metric
+from ..metrics import Metric, is_share
 from ..sample import Sample
 from ..uncertain import Normal
 from ..units import Units
@@ -238,25 +238,6 @@ class AnytimeBetting(_OfMeans):
 Means.kind = Betting()
 
 
-def _is_share(metric: Metric) -> bool:
-    """Return whether a metric is a ratio of totals on [0, 1] whose denominator is its `size`.
-
-    Metric times size is then a sum over units, which is tried at two points without a pattern.
-    """
-    counted, known = columns_of([metric])
-    if known or metric.support != UNIT:
-        return False
-    first, second = np.sqrt(2 + np.arange(2 * len(counted))).reshape(2, -1)
-
-    def top(y: FloatArray) -> float:
-        by_name = dict(zip((c.name for c in counted), y, strict=True))
-        size = sum(coefficient * by_name[c.name] for c, coefficient in metric.size)
-        return float(metric.formula(*(by_name[c.name] for c in metric.columns)) * size)
-
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return bool(np.isclose(top(first + second), top(first) + top(second), rtol=1e-9, atol=0))
-
-
 def _equal(x: FloatArray) -> bool:
     """Return whether numbers are above 0, and equal along the last axis apart from rounding."""
     return bool((x > 0).all() and (np.ptp(x, axis=-1) <= 1e-9 * x.max(axis=-1)).all())
@@ -345,7 +326,7 @@ def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
             f"{metric.name} has no exact interval under {design}: it needs independent draws with "
             "replacement, without strata"
         )
-    if not _is_share(metric):
+    if not is_share(metric):
         raise NotIdentified(f"{metric.name} has no exact interval: it is no ratio of totals on [0, 1]")
     counted, _ = columns_of([metric])
     Z = dict(zip(counted, np.moveaxis(sample.contributions(counted), -1, 0), strict=True))

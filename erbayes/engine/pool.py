@@ -109,8 +109,9 @@ def _values(result: Normal | Draws, number: int, rng: np.random.Generator) -> Fl
     joint = result.as_draws(number, rng).flat
     p = (joint.argsort(axis=0).argsort(axis=0) + 0.5) / max(number, 1)
     quantiles = DEFAULT.quantile(result, p)
-    widened = np.where(p < 0.5, np.minimum(quantiles, result.mean), np.maximum(quantiles, result.mean))
-    return np.asarray(np.clip(widened, *np.transpose(result.support)))
+    held = np.where(p < 0.5, np.minimum(quantiles, result.mean), np.maximum(quantiles, result.mean))
+    ends = DEFAULT.widened(result, np.stack([held, held], axis=-1))
+    return np.asarray(np.clip(np.where(p < 0.5, ends[..., 0], ends[..., 1]), *np.transpose(result.support)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,10 @@ The rule: each metric has an interval, and the intervals of all metrics hold the
 probability `level` or more (Bonferroni: each has the level 1 - (1 - level)/k, for k metrics). A metric
 *holds* if its whole interval is at or above the minimum, *fails* if the whole interval is below, and is
 *open* otherwise. The chance that any verdict "holds" or "fails" is wrong is at most 1 - level.
+
+Intervals that are not exact know nothing of predicted clusters that are larger than any that a draw touches.
+The prediction tells which share φ of its links or records these hold. A check therefore allows any value for
+this share (partial identification), and a metric that counts links does not hold while φ is notable.
 """
 
 from __future__ import annotations
@@ -16,16 +20,34 @@ import numpy as np
 import pandas as pd
 
 from ..arrays import FloatArray
+from ..calibration import NOTABLE
+from ..columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, InDomain
 from ..engine.betting import AnytimeBetting, Betting, BoundedMeans, Means, with_draws
 from ..engine.closed_form import taylor
 from ..errors import DataError, NotIdentified, need_object, number
 from ..intervals import DEFAULT, Anytime, Kind, check_level
-from ..metrics import Metric, chosen
+from ..metrics import PER_RECORD, POSITIVE, Metric, N, chosen, is_share
 from ..sample import Sample, need_sample
-from ..uncertain import Normal, Tabled
+from ..uncertain import Normal, Tabled, reason_column
 
 MOST = 100_000
 """The largest number of draws for which a check looks ahead."""
+REMEDY = (
+    "label more units, or draw more records of large predicted clusters, as a mixture of link ends and "
+    "uniform records does"
+)
+"""What brings links and records into reach."""
+ERRORS = 3.0
+"""Standard errors between estimated and known predicted links above which a sample is out of balance."""
+LINKS = Metric(
+    "predicted-links",
+    (PREDICTED_LINKS, RECORDS, N),
+    lambda y, r, N: N * y / r,
+    PER_RECORD,
+    POSITIVE,
+    "N Σw|P|_c / Σw N_c",
+)
+"""The number of predicted links as a sample estimates it. It is known, so that it tests the sample."""
 
 
 class Verdict(Enum):
@@ -36,7 +58,7 @@ class Verdict(Enum):
     FAILS = "fails"
     """The metric is below its minimum."""
     OPEN = "open"
-    """The labels do not decide yet."""
+    """The labels do not decide yet, or show too little of the prediction for a verdict."""
 
 
 SAID = {Verdict.HOLDS: "holds", Verdict.FAILS: "fails", Verdict.OPEN: "is open"}
@@ -100,7 +122,10 @@ class Check(Tabled):
     verdicts : tuple of Verdict, (k,)
     further : tuple of int or None, (k,)
         About the number of further draws that would decide: 0 for a verdict that is not open, and None if
-        100,000 draws would not decide.
+        100,000 draws would not decide, or if there is a reason.
+    reasons : tuple of str, (k,)
+        Why a metric is open although more draws like those so far would not help: links or records out of
+        reach, or out of balance. "" if there is no such reason.
     """
 
     metrics: tuple[Metric, ...]
@@ -111,6 +136,7 @@ class Check(Tabled):
     kinds: tuple[str, ...]
     verdicts: tuple[Verdict, ...]
     further: tuple[int | None, ...]
+    reasons: tuple[str, ...]
 
     @property
     def verdict(self) -> Verdict:
@@ -123,7 +149,8 @@ class Check(Tabled):
         Returns
         -------
         DataFrame
-            Indexed by metric: minimum, estimate, lower, upper, level, kind, verdict, further.
+            Indexed by metric: minimum, estimate, lower, upper, level, kind, verdict, further. A last column
+            `reason` is there if a metric has one.
         """
         columns = {
             "minimum": self.minimum,
@@ -134,7 +161,7 @@ class Check(Tabled):
             "kind": self.kinds,
             "verdict": [v.value for v in self.verdicts],
             "further": pd.array(self.further, dtype="Int64"),
-        }
+        } | reason_column(self.reasons)
         return pd.DataFrame(columns, index=pd.Index([m.name for m in self.metrics], name="metric"))
 
     def sentences(self) -> list[str]:
@@ -144,7 +171,9 @@ class Check(Tabled):
             lower, upper = self.interval[j]
             within = f"between {lower:.4g} and {upper:.4g} ({100 * self.level:g} %, {self.kinds[j]})"
             sentence = f"{metric.name} {SAID[verdict]}: it lies {within}, and {self.minimum[j]:g} is required"
-            if verdict is Verdict.OPEN:
+            if self.reasons[j]:
+                sentence += f", but {self.reasons[j]}"
+            elif verdict is Verdict.OPEN:
                 further = self.further[j]
                 more = f"about {further:,} further" if further else f"{MOST:,}"
                 sentence += f"; {more} draws would {'' if further else 'not '}decide"
@@ -199,24 +228,103 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     metrics = tuple(chosen(list(minimum)))
     required = np.array([_minimum(m, x) for m, x in zip(metrics, minimum.values(), strict=True)])
     level = 1 - (1 - rule.level) / len(metrics)
-    fits = [_estimated(sample, metric) for metric in metrics]
-    draws = sample.expansion.unit.shape[-1]
-    kinds = [rule.exact if rule.exact.suits(fit) else rule.kind for fit in fits]
-    intervals = np.array([fit.interval(level, kind)[0] for fit, kind in zip(fits, kinds, strict=True)])
-    verdicts = tuple(_verdict(bounds, x) for bounds, x in zip(intervals, required, strict=True))
-    further = tuple(
-        0 if verdict is not Verdict.OPEN else _further(fit, kind, level, x, draws)
-        for verdict, fit, kind, x in zip(verdicts, fits, kinds, required, strict=True)
-    )
+    answers = [_answer(sample, m, x, rule, level) for m, x in zip(metrics, required, strict=True)]
     return Check(
         metrics,
         required,
-        np.array([fit.mean[0] for fit in fits]),
-        intervals,
+        np.array([answer.estimate for answer in answers]),
+        np.array([answer.interval for answer in answers]),
         level,
-        tuple(kind.label(m.support) for kind, m in zip(kinds, metrics, strict=True)),
-        verdicts,
-        further,
+        tuple(answer.kind for answer in answers),
+        tuple(answer.verdict for answer in answers),
+        tuple(answer.further for answer in answers),
+        tuple(answer.reason for answer in answers),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Answer:
+    """The verdict of one metric, with the numbers from which it follows."""
+
+    estimate: float
+    interval: FloatArray
+    kind: str
+    verdict: Verdict
+    further: int | None
+    reason: str
+
+
+def _answer(sample: Sample, metric: Metric, minimum: float, rule: Rule, level: float) -> _Answer:
+    """Return the verdict of one metric at the level of its interval.
+
+    An exact interval covers the truth whatever the draws missed. Any other one is made of what is in reach,
+    and then allows any value for the rest.
+    """
+    fit = _estimated(sample, metric)
+    exact = rule.exact.suits(fit)
+    kind = rule.exact if exact else rule.kind
+    seen = replace(fit, beyond=0.0)
+    whole = seen if exact else replace(fit, beyond=_beyond(sample, metric) * is_share(metric))
+    of_seen, bounds = (f.interval(level, kind)[0] for f in (seen, whole))
+    verdict = _verdict(bounds, minimum)
+    reason = ""
+    if not exact and verdict is not Verdict.FAILS:
+        undecided = verdict is not _verdict(of_seen, minimum)
+        reason = _out_of_reach(sample, metric, undecided) or _out_of_balance(sample, metric)
+    verdict = Verdict.OPEN if reason else verdict
+    further: int | None = None if reason else 0
+    if verdict is Verdict.OPEN and not reason:
+        further = _further(seen, kind, level, minimum, sample.expansion.unit.shape[-1])
+    return _Answer(fit.mean[0], bounds, kind.label(metric.support), verdict, further, reason)
+
+
+def _known_of(metric: Metric) -> ClusterSum | None:
+    """Return the total that the prediction fixes and that stands for what a metric averages over.
+
+    It is that of predicted links for every metric of links, since true links out of reach are not known.
+    """
+    sized = {c.column if isinstance(c, InDomain) else c for c, _ in metric.size}
+    if sized & {TRUE_LINKS, PREDICTED_LINKS}:
+        return PREDICTED_LINKS
+    return RECORDS if RECORDS in sized else None
+
+
+def _beyond(sample: Sample, metric: Metric) -> float:
+    """Return the known share of what a metric averages over that is out of reach, in [0, 1]."""
+    known = _known_of(metric)
+    return 0.0 if known is None else float(sample.out_of_reach(known))
+
+
+def _out_of_reach(sample: Sample, metric: Metric, undecided: bool) -> str:
+    """Return the reason if what is out of reach keeps a metric open, else "".
+
+    It does if the verdict would be another one without it (`undecided`). Metrics of links stay open as well
+    while the share is notable, because nothing bounds the true links that are missed out of reach.
+    """
+    known, share = _known_of(metric), _beyond(sample, metric)
+    if not share or not (undecided or (known is PREDICTED_LINKS and share > NOTABLE)):
+        return ""
+    what = "predicted links" if known is PREDICTED_LINKS else "records"
+    return (
+        f"{100 * share:.3g}% of all {what} lie in predicted clusters larger than any that a draw touches: "
+        f"{REMEDY}"
+    )
+
+
+def _out_of_balance(sample: Sample, metric: Metric) -> str:
+    """Return the reason if a metric counts links and a notable share of the known ones is out of balance."""
+    unreached, population = sample.expansion.unreached, sample.units.population
+    if _known_of(metric) is not PREDICTED_LINKS or population is None:
+        return ""
+    if unreached is not None and unreached.column(RECORDS).any():
+        return ""  # records are not estimated
+    fit = taylor(sample, LINKS).apply(LINKS, order=1)
+    (estimate,), (error,), known = fit.mean, fit.sd, sample.units.total(PREDICTED_LINKS)
+    if not abs(estimate - known) > max(ERRORS * error, NOTABLE * known):
+        return ""
+    return (
+        f"the draws estimate {estimate:,.0f} predicted links (se {error:,.0f}), and the prediction has "
+        f"{known:,.0f}: they missed large clusters, or were not drawn from these records; {REMEDY}"
     )
 
 
