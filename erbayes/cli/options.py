@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from ..errors import DataError, NotIdentified, Remedy, printable
+from ..errors import DataError, NotIdentified, Remedy, Sentence, grade_of, in_one, printable
 from ..files import refuse_output
 
 app = typer.Typer(
@@ -46,6 +46,16 @@ REMEDIES = {
     Remedy.DRAWN_FROM: "to judge another prediction of the records, name the one drawn from: --drawn-from",
     Remedy.FRAME: "--frame with the older prediction counts its records only",
     Remedy.DATABASE: "name its table: --table NAME",
+    Remedy.DISTINCT: "if repeats were dropped, choose --design distinct-entities with --draws",
+    Remedy.EVERY_DRAW: "if repeats were dropped, list the entity of every draw in the file of --drawn",
+    Remedy.LARGE: (
+        "label more units, or draw more records of large predicted clusters: erbayes draw --design mixture"
+    ),
+    Remedy.BY_SIZE: Remedy.BY_SIZE.value,
+    Remedy.INFLUENCE: (
+        "few units carry the estimate: erbayes report names them, and shows the jackknife's intervals as well"
+    ),
+    Remedy.WORST_CASES: "ask more annotators, and report the bounds of --worst-cases next to the estimates",
 }
 """Each remedy in the words of the shell, for PREDICTION and LABELS."""
 
@@ -84,6 +94,14 @@ def file_option(help: str) -> Any:
 def message(text: str) -> None:
     """Print a line on standard error, with control characters escaped."""
     typer.echo(printable(text), err=True)
+
+
+def say(sentence: str, place: str = "") -> None:
+    """Print an alarm on standard error: its grade, and its sentence in the words of the shell."""
+    if isinstance(sentence, Sentence):
+        own = in_one(sentence.what, [REMEDIES[remedy] for remedy in sentence.remedies])
+        sentence = Sentence(own, sentence.grade)
+    message(f"{grade_of(sentence).value}: {place}{sentence}")
 
 
 def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
