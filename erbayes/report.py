@@ -314,7 +314,7 @@ def _pooled_first(
     name: str, fit: Any, metrics: Sequence[Metric], results: Mapping[str, Normal | Draws]
 ) -> dict[str, Normal | Draws]:
     """Return results with the pool before those of a model whose own alarm disowns some of its intervals."""
-    if name not in results or not fit.disowned(metrics):
+    if name not in results or not hasattr(fit, "disowned") or not fit.disowned(metrics):
         return dict(results)
     pooled = {POOLED.format(name): fit.quoted(metrics)}
     return {k: v for n, x in results.items() for k, v in ({**pooled, n: x} if n == name else {n: x}).items()}
@@ -436,19 +436,22 @@ def _flawless(
     """
     best = bool(np.isclose(result.estimate[j], result.support[j][1], rtol=0, atol=ROUNDING))
     end = float(bounds[0] if best else bounds[1])
-    written = _printed(metric, end, float(np.ptp(bounds)) / 2)
+    written = _printed(metric, end, float(np.ptp(bounds)) / 2, best)
     shown, bound = NONE_SHOWN.get((metric.name, best), OTHER_SHOWN[best])
     what = bound.format(f"{'at least' if best else 'at most'} {written}", name=metric.name)
     nothing = f"Of {draws:,} draws none {shown.format(name=metric.name)}"
     return f"{nothing}; with {100 * level:g}\u00a0% confidence {what}."
 
 
-def _printed(metric: Metric, end: float, error: float) -> str:
-    """Return an end of an interval with the digits of the table, a share as a percentage below 100."""
+def _printed(metric: Metric, end: float, error: float, best: bool) -> str:
+    """Return an end of an interval with the digits of the table.
+
+    A share is a percentage, and has more digits if the lower end would be 100 %, or the upper one 0 %.
+    """
     if metric.support != UNIT:
         return digits.text(end, digits.decimals(end, error))
     places = max(digits.decimals(1.0, error) - 2, 0)
-    while places < digits.MOST and round(100 * end, places) in (0, 100):
+    while places < digits.MOST and round(100 * end, places) == (100 if best else 0):
         places += 1
     return f"{100 * end:.{places}f}\u00a0%"
 
