@@ -539,7 +539,7 @@ def alarmed(people: dict[str, sim.Population], sizes: Sequence[int], samples: in
                     "population": name,
                     "n": n,
                     "recall": truth,
-                    "covered": float(row.lower <= truth <= row.upper),
+                    "covered": float(row.posterior_lower <= truth <= row.posterior_upper),
                     "alarm": float(bool(fit.alarms)),
                     "range holds": float(row.law_lower <= truth <= row.law_upper),
                     "range from": row.law_lower,

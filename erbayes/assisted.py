@@ -35,7 +35,7 @@ from .compare import Differing, need_names, on_shared_records
 from .correction import Effects, Helper, Judged, covariance_of, judge
 from .design import Design
 from .engine.closed_form import columns_of, stacked
-from .errors import Alarm, DataError, NotIdentified, head, need, number
+from .errors import Alarm, DataError, Grade, NotIdentified, Sentence, head, need, number
 from .frame import framed
 from .helped import AssistedEstimates
 from .large import SecondSource, lies_elsewhere, scan
@@ -198,19 +198,20 @@ class Assisted:
         judged = [self._judge(sample, metrics) for sample in samples]
         return stacked([one.fit for one in judged], covariance_of(judged))
 
-    def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[str]:
+    def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[Sentence]:
         """As `Doubting.alarms`: about second clusterings out of reach, made with the labels, or of no use."""
         return self.of_prediction(sample) + self(sample, metrics).of_seconds()
 
-    def of_prediction(self, sample: Sample) -> list[str]:
+    def of_prediction(self, sample: Sample) -> list[Sentence]:
         """Return the alarm of second clusterings that are the prediction of a sample itself."""
         own = [s.name for s in self.counted if s.is_prediction and s.position(sample.units) is not None]
         if not own:
             return []
-        return [
+        what = (
             f"The second clustering {head(own)} is the prediction itself, and shows none of its errors: give "
             "another one, or none."
-        ]
+        )
+        return [Sentence(what, Grade.NOTE)]
 
     def _judge(self, sample: Sample, metrics: Sequence[Metric]) -> Judged:
         """Return the estimates of one sample, with the covariance of the default."""

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import FloatArray
-from .columns import PREDICTED_LINKS, RECORDS, ClusterSum, InDomain
+from .columns import PREDICTED_LINKS, RECORDS, ClusterSum, InDomain, pairs
 from .design import Design, Expansion
 from .errors import DataError, NotIdentified, head, need, need_object
-from .units import Units, need_units
+from .units import KnownTotals, Units, need_units
 from .variance import StratifiedDraws, Variance, kish
 
 WorkingVariance = Callable[[FloatArray], FloatArray]
@@ -418,6 +418,43 @@ def links_out_of_reach(units: Units) -> float:
             "lacks were kept; Missing.OMIT restricts the population instead"
         )
     return float(units.known.share_above(PREDICTED_LINKS, units.m.max()))
+
+
+def links_expected_beyond(known: KnownTotals, chance: ClusterSum, draws: int) -> float:
+    """Return the expected share of predicted links in clusters larger than any that the draws will reach.
+
+    A link in a cluster of s records is out of reach if each of n draws lies in a smaller cluster. Let L_s be
+    the share of the links in clusters of s records, and q_s the chance that one draw lies in a cluster of s
+    records or more. The expected share is Σ_s L_s (1 - q_s)^n.
+
+    Parameters
+    ----------
+    known : KnownTotals
+    chance : ClusterSum
+        The chance of a predicted cluster at one draw, up to a factor: `RECORDS` for uniform records,
+        `PREDICTED_CLUSTERS` for uniform clusters.
+    draws : int
+        Number of independent draws n.
+
+    Returns
+    -------
+    float in [0, 1]
+
+    Examples
+    --------
+    A pair and a cluster of three, of which one is drawn twice. The cluster of three has .75 of the links:
+
+    >>> from erbayes.columns import PREDICTED_CLUSTERS
+    >>> from erbayes.units import KnownTotals
+    >>> known = KnownTotals(np.array([2.0, 3.0]), np.array([1.0, 1.0]))
+    >>> links_expected_beyond(known, PREDICTED_CLUSTERS, 2)
+    0.1875
+    """
+    order = np.argsort(known.size)
+    size, count = known.size[order], known.count[order]
+    mass, links = count * size * chance.phi(size), count * pairs(size)
+    smaller = np.append(0.0, np.cumsum(mass)[:-1]) / mass.sum()
+    return float(links @ smaller**draws / links.sum()) if links.any() else 0.0
 
 
 def _factors(

@@ -109,7 +109,7 @@ def _patentsview() -> tuple[Normal, float]:
     print(estimates.table()[["estimate", "se", "lower", "upper"]].round(3).to_string())
     _print_alarms(sample)
     print(
-        "Both warnings are right: the file holds only the mentions around the labelled inventors, not the "
+        "Both alarms are right: the file holds only the mentions around the labelled inventors, not the "
         "population that\nthey were drawn from. The metrics above do not use the totals of the file."
     )
     return estimates, _print_naive(units)
@@ -117,7 +117,7 @@ def _patentsview() -> tuple[Normal, float]:
 
 def _print_alarms(sample: Sample) -> None:
     """Print each alarm, or a line that there is none."""
-    lines = [f"warning: {alarm}" for alarm in alarms(sample, USUAL)]
+    lines = [f"{alarm.grade.value}: {alarm}" for alarm in alarms(sample, USUAL)]
     print("\n" + "\n".join(lines) if lines else "No alarm.")
 
 

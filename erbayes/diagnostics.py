@@ -7,17 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from .calibration import links_out_of_reach
+from .calibration import NOTABLE, links_out_of_reach
 from .columns import PIECES, PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS, ClusterSum, Known, pairs
 from .design import UniformRecords, WithChances, WithLaw
 from .engine.closed_form import effects, taylor
 from .engine.jackknife import jackknife
-from .errors import DataError, NotIdentified
+from .errors import DataError, Grade, NotIdentified, Remedy, Sentence
 from .frame import Cut
 from .metrics import (
     PER_RECORD,
     POSITIVE,
     USUAL,
+    Group,
     Metric,
     N,
     Wanted,
@@ -25,13 +26,15 @@ from .metrics import (
 )
 from .nonresponse import Responding
 from .sample import Sample, need_sample
-from .uncertain import EMPTY, Normal
+from .uncertain import EMPTY, Draws, Normal
 
 UNRESOLVED = 0.1
 """Share of unresolved draws above which estimates rest on an assumption about them."""
 LEFT_OUT = 0.05
 """Share of labelled records left out above which the rest no longer stands for the population. If the matcher
 finds none of the links of what is left out, recall is too high by at most 1/(1 - .05), or 5 %, up to it."""
+ROUNDING = 1e-9
+"""Distance of an estimate from an end of its range that is rounding."""
 JOINED = 5
 """Number of one-record entities in larger predicted clusters that makes labels doubtful."""
 
@@ -156,16 +159,25 @@ def influence(sample: Sample, metric: Metric | str) -> pd.DataFrame:
     return table.sort_values("influence", key=np.abs, ascending=False, kind="stable")
 
 
-def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[str]:
-    """Return the alarms of a sample: sentences about doubtful estimates, each with its remedy.
+def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[Sentence]:
+    """Return the alarms of a sample: sentences about doubtful estimates, each with its grade and remedy.
 
-    The list is empty if there are none. A census can have only the last of them. An alarm is raised if
+    The list is empty if there are none. A census can have only the last of them. The grade of each sentence
+    says what it means for those who quote a number (see `erbayes.errors.Grade`). A note is raised if
+
+    - no draw shows an error of a metric, so that its standard error is 0.
+
+    A caution is raised if
+
+    - a standard error is 0 although the metric is not at an end of its range,
+    - a jackknife standard error is over 1.5 times Taylor's, or a single draw decides whether a metric is 0/0.
+
+    A fault is raised if
 
     - there is a single draw,
-    - a standard error is 0,
-    - a jackknife standard error is over 1.5 times Taylor's, or a single draw decides whether a metric is 0/0,
     - estimated predicted links are over 3 standard errors off their known number,
-    - over a tenth of all predicted links are in clusters larger than any in the sample,
+    - over a tenth of all predicted links are in clusters larger than any in the sample, and a metric counts
+      links; if none does, this is a caution,
     - over a tenth of the draws are unresolved (see `Responding`),
     - over three repeats are expected under draws with replacement and known chances, and there is none,
     - dates (`erbayes.Dated`) show that the labels are older than the frame,
@@ -182,7 +194,8 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[str]:
 
     Returns
     -------
-    list of str
+    list of Sentence
+        Each is a str with an attribute `grade`.
 
     Raises
     ------
@@ -201,52 +214,89 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[str]:
     if sample.expansion.variance.census:
         return _left_out(sample)
     if len(sample.expansion.unit) == 1:
-        return ["A single draw gives no variance: label more units.", *_left_out(sample)]
-    sentences = []
+        return [
+            Sentence("A single draw gives no variance: label more units.", Grade.FAULT),
+            *_left_out(sample),
+        ]
     fit = taylor(sample, metrics).apply(metrics)
-    sure = [m for m, sd in zip(fit.names, fit.sd, strict=True) if sd == 0]
-    if sure:
+    return [
+        *_no_variation(fit),
+        *_heavy_tail(sample, metrics, fit),
+        *_out_of_reach(sample, metrics),
+        *out_of_balance(sample),
+        *_labels_older(sample),
+        *_unresolved(sample),
+        *_repeats_dropped(sample),
+        *_entities_of_one(sample),
+        *_left_out(sample),
+    ]
+
+
+def _no_variation(fit: Normal) -> list[Sentence]:
+    """Return the alarms of metrics without a standard error: at an end of their range, and inside it."""
+    sure = [(name, at_an_end(fit, j)) for j, name in enumerate(fit.names) if fit.sd[j] == 0]
+    flawless, equal = ([name for name, end in sure if end is wanted] for wanted in (True, False))
+    sentences = []
+    if flawless:
         sentences.append(
-            f"The sample shows no variation of {', '.join(sure)}: a standard error of 0 is no evidence "
-            "of perfection; label more units."
+            Sentence(
+                f"The sample shows no variation of {', '.join(flawless)}: a standard error of 0 is no "
+                "evidence of perfection, and the default interval allows for errors that no draw has shown.",
+                Grade.NOTE,
+            )
         )
-    sentences += _heavy_tail(sample, metrics, fit)
-    if sample.units.known is not None and (beyond := links_out_of_reach(sample.units)) > 0.1:
+    if equal:
         sentences.append(
-            f"{beyond:.0%} of all predicted links lie in clusters larger than any that the sample "
-            f"touches; {_remedy(sample)}."
+            Sentence(
+                f"The sample shows no variation of {', '.join(equal)}, since all draws are alike: an "
+                "interval without length is no evidence of certainty; label more units.",
+                Grade.CAUTION,
+            )
         )
-    sentences += out_of_balance(sample) + _labels_older(sample) + _unresolved(sample)
-    if (repeats := _repeats_expected(sample)) > 3:
-        sentences.append(
-            f"About {repeats:.0f} pairs of draws of the same unit were to be expected and the labels "
-            f"show none: if repeats were dropped, {_of_repeats(sample)}; otherwise the "
-            "prediction is not the population that was sampled."
-        )
-    return sentences + _entities_of_one(sample) + _left_out(sample)
+    return sentences
 
 
-def _of_repeats(sample: Sample) -> str:
-    """Return the remedy for repeats that were dropped."""
-    if isinstance(sample.design, UniformRecords):
-        return "the design is DistinctEntities"
-    return "list the unit of every draw in draws="
+def at_an_end(fit: Normal | Draws, j: int) -> bool:
+    """Return whether an estimate is an end of its range up to rounding, as without an error in the sample."""
+    return bool(np.isclose(fit.estimate[j], fit.support[j], rtol=0, atol=ROUNDING).any())
 
 
-def _entities_of_one(sample: Sample) -> list[str]:
+def _out_of_reach(sample: Sample, metrics: Sequence[Metric]) -> list[Sentence]:
+    """Return the alarm of predicted links in clusters larger than any that the sample touches."""
+    if sample.units.known is None or (beyond := links_out_of_reach(sample.units)) <= NOTABLE:
+        return []
+    counted = any(metric.group is Group.LINKS for metric in metrics)
+    what = f"{beyond:.0%} of all predicted links lie in clusters larger than any that the sample touches"
+    return [Sentence(what, Grade.FAULT if counted else Grade.CAUTION, _remedy(sample))]
+
+
+def _repeats_dropped(sample: Sample) -> list[Sentence]:
+    """Return the alarm of repeats that were to be expected, and that the labels do not show."""
+    if (repeats := _repeats_expected(sample)) <= 3:
+        return []
+    remedy = Remedy.DISTINCT if isinstance(sample.design, UniformRecords) else Remedy.EVERY_DRAW
+    what = (
+        f"About {repeats:.0f} pairs of draws of the same unit were to be expected and the labels show none: "
+        "repeats were dropped, or the prediction is not the population that was sampled"
+    )
+    return [Sentence(what, Grade.FAULT, remedy)]
+
+
+def _entities_of_one(sample: Sample) -> list[Sentence]:
     """Return the alarm of labels that seem to list drawn records only, not all records of their entities."""
     units = sample.units
     joined = int((units.m > 1).sum())
     if not units.by_entity or (units.N > 1).any() or joined < JOINED:
         return []
-    return [
+    what = (
         f"Each of the {len(units.n):,} labelled entities has a single record, although the prediction joins "
         f"{joined:,} of these records to others: the labels must list every record of each sampled entity, "
         "not only the drawn records."
-    ]
+    )
+    return [Sentence(what, Grade.FAULT)]
 
 
-def _left_out(sample: Sample) -> list[str]:
+def _left_out(sample: Sample) -> list[Sentence]:
     """Return the alarm of too many labelled records that were left out, since the prediction lacks them."""
     units = sample.units
     # the other policies leave the number of predicted clusters, or all totals, unknown
@@ -255,50 +305,47 @@ def _left_out(sample: Sample) -> list[str]:
     labelled = units.unmatched + int(units.n.sum())
     if units.unmatched <= LEFT_OUT * labelled:
         return []
-    return [
+    what = (
         f"{units.unmatched:,} of {labelled:,} labelled records ({units.unmatched / labelled:.0%}) are left "
         "out, since the prediction lacks them. They are rarely like the others: if the matcher linked them "
-        "to nothing, recall is too high. Give the prediction all records, or count these as clusters of "
-        "their own (Missing.SINGLETON; --missing singleton in a shell)."
-    ]
+        "to nothing, recall is too high"
+    )
+    return [Sentence(what, Grade.FAULT, Remedy.ALL_RECORDS)]
 
 
-def _unresolved(sample: Sample) -> list[str]:
+def _unresolved(sample: Sample) -> list[Sentence]:
     """Return the alarm of too many draws that nobody could resolve."""
     design = sample.design
     if not isinstance(design, Responding) or design.unresolved <= UNRESOLVED:
         return []
-    return [
+    what = (
         f"{design.unresolved:.0%} of the draws are unresolved, and estimates assume that these are like the "
-        "resolved draws of their classes: ask more annotators, and report sampling.worst_cases "
-        "(--worst-cases in a shell) beside the estimates."
-    ]
+        "resolved draws of their classes"
+    )
+    return [Sentence(what, Grade.FAULT, Remedy.WORST_CASES)]
 
 
-def _heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> list[str]:
+def _heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> list[Sentence]:
     """Return the alarms of estimates that rest on few units."""
+    alone = "A single unit carries an estimate ({}): label more units."
     try:
         jack = jackknife(sample, metrics)
     except NotIdentified as undefined:
-        return [f"A single unit carries an estimate ({undefined}): label more units."]
+        return [Sentence(alone.format(undefined), Grade.CAUTION)]
     sentences = []
     reasons = zip(fit.names, fit.undefined, jack.undefined, strict=True)
     fragile = [name for name, before, after in reasons if after and not before]
     if fragile:
-        sentences.append(
-            f"A single unit carries an estimate ({', '.join(fragile)} is 0/0 if one draw is left out): "
-            "label more units."
-        )
+        left_out = f"{', '.join(fragile)} is 0/0 if one draw is left out"
+        sentences.append(Sentence(alone.format(left_out), Grade.CAUTION))
     heavy = [m for m, j, t in zip(fit.names, jack.sd, fit.sd, strict=True) if j > 1.5 * t > 0]
     if heavy:
-        sentences.append(
-            f"Heavy tail: jackknife standard errors exceed Taylor's by half or more for {', '.join(heavy)}; "
-            "few units carry the estimate, see influence(), and do not trust closed-form intervals."
-        )
+        what = f"Heavy tail: jackknife standard errors exceed Taylor's by half or more for {', '.join(heavy)}"
+        sentences.append(Sentence(what, Grade.CAUTION, Remedy.INFLUENCE))
     return sentences
 
 
-def out_of_balance(sample: Sample) -> list[str]:
+def out_of_balance(sample: Sample) -> list[Sentence]:
     """Return the alarm if estimated predicted links are over 3 standard errors off their known number.
 
     The list is empty if they are not, or if the number is not known.
@@ -309,20 +356,20 @@ def out_of_balance(sample: Sample) -> list[str]:
     links = balance(sample).loc["predicted_links"]
     if not abs(links.estimate - links.known) > 3 * links.se + 1e-9 * links.known:
         return []
-    return [
+    what = (
         f"Out of balance: the sample estimates {links.estimate:,.0f} predicted links (se {links.se:,.0f}), "
-        f"the prediction holds {links.known:,.0f}; the sample missed large clusters, or the prediction is "
-        f"not the population that was sampled. Restrict the prediction to what was sampled from, or "
-        f"{_remedy(sample)}."
-    ]
+        f"the prediction holds {links.known:,.0f}: either the prediction is not the population that was "
+        "sampled, and must be restricted to it, or the sample missed large clusters"
+    )
+    return [Sentence(what, Grade.FAULT, _remedy(sample))]
 
 
-def _remedy(sample: Sample) -> str:
+def _remedy(sample: Sample) -> Remedy:
     """Return how to reach large clusters, for a sample that missed them."""
     design = sample.design
-    if isinstance(design, WithLaw) and not design.weights_follow_labels:
-        return "sample with probability proportional to size, as uniform records do"
-    return "label more units, or draw more records of large predicted clusters (erbayes.sampling.Mixture)"
+    return (
+        Remedy.BY_SIZE if isinstance(design, WithLaw) and not design.weights_follow_labels else Remedy.LARGE
+    )
 
 
 def look_older(cut: Cut, draws: int) -> bool:
@@ -349,7 +396,7 @@ def look_older(cut: Cut, draws: int) -> bool:
     return cut.links_inside <= 0.99 and (1 - newer) ** draws <= 0.01
 
 
-def _labels_older(sample: Sample) -> list[str]:
+def _labels_older(sample: Sample) -> list[Sentence]:
     """Return the alarm of labels that are older than the frame, if `erbayes.Dated` supplies dates."""
     facts = sample.units.frame
     if facts is None or facts.labelled is None:
@@ -358,11 +405,12 @@ def _labels_older(sample: Sample) -> list[str]:
     if not look_older(cut, sample.expansion.unit.shape[-1]):
         return []
     newer = cut.outside / (cut.inside + cut.outside)
-    return [
+    what = (
         f"{newer:.0%} of the records are newer than every labelled one: if the labels were made before these "
         f"came, the estimate of pairwise precision is {cut.links_inside:.3f} of the truth. End the frame "
         f"with the labels: {facts.newest}."
-    ]
+    )
+    return [Sentence(what, Grade.FAULT)]
 
 
 def _repeats_expected(sample: Sample) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from numbers import Real
 from typing import Any
@@ -40,6 +40,15 @@ class Remedy(Enum):
         "be linked to nothing, missing=Missing.SINGLETON"
     )
     DATABASE = "scan it: erbayes.large.DatabaseTable(path, table)"
+    DISTINCT = "if repeats were dropped, the design is DistinctEntities"
+    EVERY_DRAW = "if repeats were dropped, list the unit of every draw in draws="
+    LARGE = "label more units, or draw more records of large predicted clusters (erbayes.sampling.Mixture)"
+    BY_SIZE = "sample with probability proportional to size, as uniform records do"
+    INFLUENCE = "few units carry the estimate, see influence(), and report the jackknife's intervals as well"
+    ALL_RECORDS = (
+        "give the prediction all records, or count these as clusters of their own: missing=Missing.SINGLETON"
+    )
+    WORST_CASES = "ask more annotators, and report sampling.worst_cases next to the estimates"
 
 
 class DataError(ValueError):
@@ -79,8 +88,88 @@ class NotIdentified(DataError):
     """Error for a quantity that a sample cannot estimate. The message names the reason."""
 
 
+class Grade(Enum):
+    """How much an alarm matters to those who quote a number."""
+
+    NOTE = "note"
+    """Numbers and intervals are right, and the sentence says how to read them."""
+    CAUTION = "caution"
+    """An interval may be too short. It can be quoted together with the sentence."""
+    FAULT = "fault"
+    """Numbers are wrong if the sentence is right, and no interval allows for it: quote none."""
+
+
+class Sentence(str):
+    """The sentence of an alarm, with its grade.
+
+    Parameters
+    ----------
+    what : str
+        The sentence, without a full stop if remedies follow.
+    grade : Grade
+    *remedies : Remedy
+        Their values end the sentence.
+
+    Attributes
+    ----------
+    what : str
+    grade : Grade
+    remedies : tuple of Remedy
+
+    Examples
+    --------
+    >>> sentence = Sentence("Out of balance", Grade.FAULT, Remedy.DISTINCT)
+    >>> sentence, sentence.grade.value
+    ('Out of balance; if repeats were dropped, the design is DistinctEntities.', 'fault')
+    """
+
+    what: str
+    grade: Grade
+    remedies: tuple[Remedy, ...]
+
+    def __new__(cls, what: str, grade: Grade, *remedies: Remedy) -> Sentence:
+        words = [remedy.value for remedy in remedies]
+        sentence = super().__new__(cls, in_one(what, words))
+        sentence.what, sentence.grade, sentence.remedies = what, grade, remedies
+        return sentence
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """Return the arguments that make it again, for copies and pickles."""
+        return (self.what, self.grade, *self.remedies)
+
+    def about(self, place: str) -> Sentence:
+        """Return the sentence with `place` in front, such as the name of a domain or an engine."""
+        return Sentence(f"{place}{self.what}", self.grade, *self.remedies)
+
+
+def in_one(what: str, remedies: Sequence[str]) -> str:
+    """Return one sentence of an alarm and its remedies in words."""
+    return f"{'; '.join([what, *remedies])}." if remedies else what
+
+
+def grade_of(sentence: str) -> Grade:
+    """Return the grade of an alarm. That of a plain text, as engines of users may return, is a caution."""
+    return sentence.grade if isinstance(sentence, Sentence) else Grade.CAUTION
+
+
 class Alarm(UserWarning):
-    """Warning about a sample whose estimates are doubtful. The message names the remedy."""
+    """Warning about a sample whose estimates are doubtful. The message names the remedy.
+
+    The message is a `Sentence` if `erbayes.alarms` made it, and has a grade.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as raised:
+    ...     warnings.warn(Sentence("Out of balance.", Grade.FAULT), Alarm)
+    >>> raised[0].message.grade
+    <Grade.FAULT: 'fault'>
+    """
+
+    @property
+    def grade(self) -> Grade:
+        """Return the grade of the sentence; a caution if it is plain text."""
+        return grade_of(self.args[0]) if self.args else Grade.CAUTION
 
 
 def printable(text: str) -> str:

@@ -12,6 +12,7 @@ from scipy.special import ndtr, ndtri
 
 from .arrays import FloatArray
 from .diagnostics import alarms, out_of_balance
+from .errors import Grade, Sentence
 from .intervals import Kind, interval
 from .metrics import Wanted, chosen
 from .sample import Sample
@@ -133,7 +134,7 @@ class AssistedEstimates(Normal):
             notes=tuple(self.notes[i] for i in j),
         )
 
-    def alarms(self, sample: Sample, metrics: Wanted) -> list[str]:
+    def alarms(self, sample: Sample, metrics: Wanted) -> list[Sentence]:
         """Return the alarms of a sample about metrics without help, and of what is out of reach.
 
         Parameters
@@ -147,42 +148,45 @@ class AssistedEstimates(Normal):
         sentences = alarms(sample, alone) if alone else out_of_balance(sample)
         return sentences + self.of_seconds()
 
-    def of_seconds(self) -> list[str]:
+    def of_seconds(self) -> list[Sentence]:
         """Return the alarms about second clusterings themselves."""
         return self._doubted() + self._out_of_reach()
 
-    def _doubted(self) -> list[str]:
+    def _doubted(self) -> list[Sentence]:
         """Return the alarms of second clusterings that seem to know the labels."""
         used = self.weights.any(axis=0)
         return [
             doubt
             for name, on, changes in zip(self.seconds, used, self.changes, strict=True)
-            if on and (doubt := known_labels(name, changes))
+            if on
+            for doubt in known_labels(name, changes)
         ]
 
-    def _out_of_reach(self) -> list[str]:
+    def _out_of_reach(self) -> list[Sentence]:
         """Return the alarm of second clusterings of which a large share is out of reach."""
         used = self.weights.any(axis=1) & (self.out_of_reach > TOO_MUCH)
         if not used.any():
             return []
         names = ", ".join(name for name, on in zip(self.names, used, strict=True) if on)
-        return [
+        what = (
             f"Up to {self.out_of_reach[used].max():.0%} of the second clustering is out of reach for "
             f"{names}: no draw reaches a cluster as large. There the second clustering may be "
             "right, or the prediction. The estimate is between both cases, and the interval reaches over "
             "both. Label more draws, or draw records instead of entities."
-        ]
+        )
+        return [Sentence(what, Grade.CAUTION)]
 
 
-def known_labels(name: str, changes: Changes) -> str:
-    """Return the alarm of a second clustering that seems to know the labels; "" if it does not."""
+def known_labels(name: str, changes: Changes) -> list[Sentence]:
+    """Return the alarm of a second clustering that seems to know the labels, if it does."""
     if changes.chance >= BY_CHANCE:
-        return ""
-    return (
+        return []
+    what = (
         f"{name!r} seems to know the labels: it differs from the prediction in {changes.drawn:.0%} of the "
         f"draws, and in {changes.every:.1%} of all. If it was made or trained with these labels, leave it "
         "out: the estimates are wrong."
     )
+    return [Sentence(what, Grade.FAULT)]
 
 
 def joint_level(level: float, between: float, se: float) -> float:

@@ -21,11 +21,11 @@ import numpy as np
 import pandas as pd
 
 from . import digits, plots
-from .arrays import Seed, generator
-from .diagnostics import alarms, balance, influence
+from .arrays import FloatArray, Seed, generator
+from .diagnostics import alarms, at_an_end, balance, influence
 from .domains import ByDomain
 from .engine import Doubting, Engine, Explaining, Jackknife, Resampled, Taylor
-from .errors import DataError, NotIdentified
+from .errors import Alarm, DataError, Grade, NotIdentified, Sentence, grade_of
 from .intervals import EqualTailed, Kind, check_level, suitable
 from .metrics import UNIT, USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
 from .sample import Sample
@@ -47,6 +47,23 @@ IN_WORDS = {
     pairwise_recall.name: "Of the links that are truly there, the matcher found {}",
 }
 """Sentences to quote, by metric."""
+NONE_SHOWN = {
+    (pairwise_precision.name, True): (
+        "showed a false link",
+        "{} of the links that the matcher made are right",
+    ),
+    (pairwise_precision.name, False): (
+        "showed a right link",
+        "{} of the links that the matcher made are right",
+    ),
+    (pairwise_recall.name, True): ("showed a missed link", "{} of the true links are found"),
+    (pairwise_recall.name, False): ("showed a link that was found", "{} of the true links are found"),
+}
+"""What no draw showed and what an interval says of it, by metric and whether it is at its upper end."""
+OTHER_SHOWN = {True: ("lowers {name}", "{name} is {}"), False: ("raises {name}", "{name} is {}")}
+"""The same for any other metric."""
+POOLED = "{}, recall pooled"
+"""Name of the column before that of an engine whose alarm disowns its interval of recall."""
 ROLES = {
     "assisted": "It has the help of a second clustering, and the other columns do without.",
     "closed form": "It needs no random numbers, and simulations have checked its default intervals.",
@@ -124,8 +141,9 @@ def report(
 ) -> str:
     """Make an HTML page about a sample, for those who decide and for those who check.
 
-    Two sentences to quote come first, about pairwise precision and recall if these are among the metrics.
-    If an alarm makes them doubtful, a sentence about it takes their place.
+    Two sentences to quote come first, about pairwise precision and recall if these are among the metrics. If
+    no draw shows an error, the sentence says what the interval still allows for. If an alarm is a fault (see
+    `erbayes.errors.Grade`), or if an interval has no length, a sentence about it takes their place.
 
     Parameters
     ----------
@@ -140,8 +158,9 @@ def report(
     engines : mapping, name -> Engine, optional
         The first makes the column to quote. By default they are the closed form, the jackknife and the
         bootstrap. If an engine raises DataError, the page shows its message. Alarms and warnings of engines,
-        such as those of the size model, are shown with those of the sample. If an engine can explain its fit,
-        as the size model can, the explanation is a section.
+        such as those of the size model, are shown with those of the sample; warnings without a grade count as
+        faults. If an engine can explain its fit, as the size model can, the explanation is a section. If the
+        model's own alarm disowns its interval of recall, a column with the linear pool comes before its own.
     kinds : sequence of Kind
         Each result has intervals of the first kind that suits it, and of its own kind if none does.
     rng : Generator, int or None
@@ -178,7 +197,7 @@ def report(
     if engines is None:
         engines = {"closed form": Taylor(), "jackknife": Jackknife(), "bootstrap": Resampled(replicates=2000)}
     results: dict[str, Normal | Draws] = {}
-    refusals, doubts, explained = [], list[str](), list[str]()
+    refusals, doubts, explained = [], list[Sentence](), list[str]()
     for name, engine in engines.items():
         with _recorded(name, doubts):
             try:
@@ -194,9 +213,11 @@ def report(
             if not all(result.reasons):
                 results[name] = result
             if isinstance(engine, Doubting):
-                doubts += [f"{name}: {alarm}" for alarm in engine.alarms(sample, metrics, deepcopy(seed))]
+                doubts += [_of(name, alarm) for alarm in engine.alarms(sample, metrics, deepcopy(seed))]
             if isinstance(engine, Explaining):
-                explained += _explained(name, engine.fitted(sample, deepcopy(seed)), level)
+                fit = engine.fitted(sample, deepcopy(seed))
+                results = _pooled_first(name, fit, metrics, results)
+                explained += _explained(name, fit, level)
     warnings = [*alarms(sample, metrics), *doubts]
     body = [
         f"<h1>{escape(title)}</h1>",
@@ -212,7 +233,7 @@ def report(
         _alarms(warnings) if warnings else _text("No alarm: every check of the sample has passed."),
         "<h2>Estimates</h2>",
         *(_text(refusal, "soft") for refusal in refusals),
-        _quoting(list(results), bool(warnings)),
+        _quoting(list(results), any(map(_is_fault, warnings))),
         _beside(_estimates(results, metrics, level, kinds), _forest(results, level, kinds), kind="first"),
         *([] if domains is None else _domains(domains, level, kinds)),
         *explained,
@@ -237,13 +258,19 @@ def report(
 
 
 @contextmanager
-def _recorded(name: str, doubts: list[str]) -> Iterator[None]:
-    """Add the warnings of an engine, such as NotConverged, to `doubts`, and pass them on."""
+def _recorded(name: str, doubts: list[Sentence]) -> Iterator[None]:
+    """Add the warnings of an engine, such as NotConverged, to `doubts`, and pass them on.
+
+    Nobody has graded a warning that is no alarm, so that nothing vouches for the numbers behind it.
+    """
     with catch_warnings(record=True) as raised:
         simplefilter("always", UserWarning)
         yield
     warned = {str(one.message): one for one in raised}
-    doubts += [f"{name}: {text}" for text, one in warned.items() if issubclass(one.category, UserWarning)]
+    for text, one in warned.items():
+        if isinstance(one.message, UserWarning):
+            grade = one.message.grade if isinstance(one.message, Alarm) else Grade.FAULT
+            doubts.append(Sentence(f"{name}: {text}", grade))
     for one in warned.values():
         warn_explicit(one.message, one.category, one.filename, one.lineno)
 
@@ -274,8 +301,30 @@ def _text(text: str, kind: str = "") -> str:
     return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
 
 
-def _alarms(sentences: Sequence[str]) -> str:
-    return '<ul class="alarms">' + "".join(f"<li>{escape(s)}</li>" for s in sentences) + "</ul>"
+def _of(name: str, alarm: str) -> Sentence:
+    """Return the alarm of an engine, with its name in front."""
+    return Sentence(f"{name}: {alarm}", grade_of(alarm))
+
+
+def _is_fault(alarm: Sentence) -> bool:
+    return alarm.grade is Grade.FAULT
+
+
+def _pooled_first(
+    name: str, fit: Any, metrics: Sequence[Metric], results: Mapping[str, Normal | Draws]
+) -> dict[str, Normal | Draws]:
+    """Return results with the pool before those of a model whose own alarm disowns some of its intervals."""
+    if name not in results or not hasattr(fit, "disowned") or not fit.disowned(metrics):
+        return dict(results)
+    pooled = {POOLED.format(name): fit.quoted(metrics)}
+    return {k: v for n, x in results.items() for k, v in ({**pooled, n: x} if n == name else {n: x}).items()}
+
+
+def _alarms(sentences: Sequence[Sentence]) -> str:
+    """HTML of a list of alarms, faults first, each with its grade."""
+    worst = sorted(sentences, key=lambda s: -list(Grade).index(s.grade))
+    rows = "".join(f"<li><b>{s.grade.value}</b>: {escape(s)}</li>" for s in worst)
+    return f'<ul class="alarms">{rows}</ul>'
 
 
 def _beside(*parts: str, kind: str = "") -> str:
@@ -335,9 +384,13 @@ def _headline(
     results: Mapping[str, Normal | Draws],
     level: float,
     kinds: Sequence[Kind],
-    doubts: Sequence[str],
+    doubts: Sequence[Sentence],
 ) -> list[str]:
-    """Return two sentences to quote, or the reason why there is nothing to quote."""
+    """Return two sentences to quote, or the reason why there is nothing to quote.
+
+    Faults of metrics that are not quoted do not count. An interval without length is no interval: percentiles
+    of a bootstrap, and Wald's interval, have none if no draw shows an error.
+    """
     quoted = [m for m in metrics if m.name in IN_WORDS] or list(metrics[:2])
     if not results:
         return ["This sample has no estimate. The notes below give the reasons."]
@@ -346,23 +399,61 @@ def _headline(
     bounds = first.interval(level, suitable(kinds, first)[0])
     reasons = dict(zip(first.names, first.reasons, strict=True))
     defined = [m for m in quoted if not reasons[m.name]]
-    if defined and (warnings := [*alarms(sample, defined), *doubts]):
-        name = "a warning names" if len(warnings) == 1 else f"{len(warnings)} warnings name"
-        return [f"Do not quote a number of this page yet: {name} what must be mended first."]
+    if defined and (faults := [*filter(_is_fault, [*alarms(sample, defined), *doubts])]):
+        name = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
+        return [f"Do not quote a number of this page yet: {name} must be mended first."]
     sentences = []
     for m in quoted:
         if reasons[m.name]:
             sentences.append(f"This sample has no estimate of {m.name}: {reasons[m.name]}.")
             continue
         j = first.names.index(m.name)
+        if not census and not np.ptp(bounds[j]) > ROUNDING:
+            sentences.append(
+                f"Do not quote {m.name} from this column: its interval has no length, although not every "
+                "unit is labelled."
+            )
+            continue
+        if not census and first.sd[j] == 0 and at_an_end(first, j):
+            sentences.append(_flawless(m, first, j, bounds[j], len(sample.expansion.unit), level))
+            continue
         written = _written(m, float(first.estimate[j]), float(first.sd[j]))
         low, high = map(written, bounds[j])
         precision = "no sampling error, since every unit is labelled" if census else f"{low} to {high}"
-        if not census and not any("interval" in sentence for sentence in sentences):
+        if not census and not any("% interval" in sentence for sentence in sentences):
             precision = f"{100 * level:g}\u00a0% interval {precision}"
         sentence = IN_WORDS.get(m.name, f"The estimate of {m.name} is {{}}")
         sentences.append(f"{sentence.format(written(float(first.estimate[j])))} ({precision}).")
     return sentences
+
+
+def _flawless(
+    metric: Metric, result: Normal | Draws, j: int, bounds: FloatArray, draws: int, level: float
+) -> str:
+    """Return the sentence about a metric whose estimate is an end of its range, since no draw shows an error.
+
+    The other end of the interval has the digits that the table prints.
+    """
+    best = bool(np.isclose(result.estimate[j], result.support[j][1], rtol=0, atol=ROUNDING))
+    end = float(bounds[0] if best else bounds[1])
+    written = _printed(metric, end, float(np.ptp(bounds)) / 2, best)
+    shown, bound = NONE_SHOWN.get((metric.name, best), OTHER_SHOWN[best])
+    what = bound.format(f"{'at least' if best else 'at most'} {written}", name=metric.name)
+    nothing = f"Of {draws:,} draws none {shown.format(name=metric.name)}"
+    return f"{nothing}; with {100 * level:g}\u00a0% confidence {what}."
+
+
+def _printed(metric: Metric, end: float, error: float, best: bool) -> str:
+    """Return an end of an interval with the digits of the table.
+
+    A share is a percentage, and has more digits if the lower end would be 100 %, or the upper one 0 %.
+    """
+    if metric.support != UNIT:
+        return digits.text(end, digits.decimals(end, error))
+    places = max(digits.decimals(1.0, error) - 2, 0)
+    while places < digits.MOST and round(100 * end, places) == (100 if best else 0):
+        places += 1
+    return f"{100 * end:.{places}f}\u00a0%"
 
 
 def _written(metric: Metric, value: float, error: float) -> Callable[[float], str]:
@@ -402,12 +493,12 @@ def _estimates(
     )
 
 
-def _quoting(engines: Sequence[str], doubted: bool) -> str:
+def _quoting(engines: Sequence[str], faulty: bool) -> str:
     """Return a paragraph that names the column to quote and the use of the others."""
     if not engines:
         return ""
     first, *others = engines
-    quote = "Once there is no alarm, quote" if doubted else "Quote"
+    quote = "Once no fault is left, quote" if faulty else "Quote"
     sentences = [f"{quote} the column “{first}”.", ROLES.get(first, "")]
     if others:
         sentences.append("The other columns check it: they make the interval in another way.")

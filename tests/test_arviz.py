@@ -548,7 +548,8 @@ def test_a_fit_is_saved_and_loaded(which, request, tmp_path):
     found.save(str(path))
     saved = bayes.Fit.load(path)
     path.unlink()
-    pooled = ["pooled_lower", "pooled_upper"]  # they need the sample, which no file has
+    own = ["posterior_lower", "posterior_upper"]
+    pooled = ["pooled_lower", "pooled_upper", *own]  # they need the sample, which no file has
     assert saved.table(0.9).equals(found.table(0.9).drop(columns=pooled)) and saved.metrics == found.metrics
     np.testing.assert_array_equal(saved.apply([R, P]).values, found.apply([R, P]).values)
     assert repr(saved).startswith("Saved\n")

@@ -1005,7 +1005,7 @@ def test_gaps_and_strangers_in_the_words_of_the_shell(folder, scanned):
     said = refused_by_the_shell(*SHELL, "--assist", "good.csv", "--missing", "together", *scan)
     assert "as the policy 'together' does; leave them out: --missing omit" in said
     shown = run(*SHELL, "--assist", "p.csv", *scan)
-    assert "warning: The second clustering 'p' is the prediction itself" in shown.stderr
+    assert "note: The second clustering 'p' is the prediction itself" in shown.stderr
     assert "'p' is the prediction itself" in shown.stdout
 
 
@@ -1017,7 +1017,7 @@ def test_a_report_has_the_help(folder):
     assert re.findall("<th>([a-z ]+)</th>", page)[:3] == ["assisted", "closed form", "jackknife"]
     row = digits.shown(helped().table()).iloc[0]
     assert f"<td>{row.estimate}\n{row.lower}–{row.upper}</td>" in page
-    assert "quote the column “assisted”" in page
+    assert "Quote the column “assisted”" in page
     assert "<th>--assist</th><td>good.csv, " in page and "pairwise-recall: 0.9" in page
     run("report", *SHELL[1:], "--assist", "p.csv", "--output", "page.html")
     assert (

@@ -910,7 +910,10 @@ def test_chance_of_no_error_by_bayes_rule():
 def test_table(fit):
     found = fit.table(0.9, fit.metrics)
     posterior = ["estimate", "sd", "lower", "upper", "level", "kind", "prior_shift"]
-    assert list(found.columns) == [*posterior, "pooled_lower", "pooled_upper"]
+    assert list(found.columns) == [
+        *posterior,
+        *(f"{of}_{end}" for of in ("posterior", "pooled") for end in ("lower", "upper")),
+    ]
     assert list(found.index) == [x.name for x in fit.metrics]
     assert ((found.lower < found.estimate) & (found.estimate < found.upper)).all()
     assert np.isfinite(found.drop(columns="kind")).all(axis=None) and (found.level == 0.9).all()

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from html import escape
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -15,15 +16,17 @@ pytest.importorskip("pymc", reason="pymc is not installed")
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
+from erbayes.bayes.doubts import is_disowned
 from erbayes.bayes.evidence import Evidence
-from erbayes.bayes.fit import REJECTED
+from erbayes.bayes.fit import POOLED, REJECTED
 from erbayes.bayes.importance import approximated
 from erbayes.bayes.laws import compiled, weighed
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.parts import CompiledPart, Drawn, PartDraws
 from erbayes.bayes.samplers import Importance
 from erbayes.bayes.sizes import PredictionInformed
-from erbayes.engine import Doubting, Explaining, Taylor
+from erbayes.engine import Doubting, Explaining, Taylor, side_by_side
+from erbayes.errors import Grade
 from erbayes.report import report
 from erbayes.simulate import Chain, Merges, Population, Splits, Zeta, population, simulate
 
@@ -223,7 +226,8 @@ def test_recall_of_split_giants_raises_an_alarm_under_clusters_and_none_under_re
     table = clusters.table(metrics=R)
     assert f"between {table.law_lower.iloc[0]:.2f} and {table.law_upper.iloc[0]:.2f}" in alarm
     assert f"more than {clusters.evidence.entities.size.max():,.0f} records" in alarm
-    assert "UniformRecords" in alarm and "BySize(numpy.sqrt)" in alarm
+    assert "UniformRecords" in alarm and "BySize(numpy.sqrt)" in alarm and alarm.grade is Grade.CAUTION
+    assert f"interval of the model, {lower:.2f} to {upper:.2f}, is too short" in alarm
     assert records.alarms == []
     (lower, upper), *_ = records.apply(R).interval()
     assert lower <= truth <= upper
@@ -264,8 +268,58 @@ def test_a_report_shows_the_alarm_of_its_engine(clusters):
     (alarm,) = engine.alarms(clusters.sample, [R], 1)
     page = report(clusters.sample, [R], engines={"size model": engine}, rng=1)
     assert "size model: pairwise-recall rests on entities that the sample lacks" in page
-    assert "Do not quote a number of this page yet" in page and alarm[-40:] in page
+    assert "<li><b>caution</b>: size model: pairwise-recall rests on" in page and alarm[-40:] in page
     assert engine.alarms(clusters.sample, [P], 1) == []
+
+
+def test_where_recall_is_disowned_the_table_leads_with_the_pool(clusters, records):
+    """Of metrics that count true links alone; the posterior's own interval is in further columns."""
+    metrics = [P, R, m.pairwise_f1, m.b3_recall]
+    led = [R.name, m.pairwise_f1.name]
+    for fit, disowned in ((clusters, led), (records, [])):
+        table = fit.table(0.9, metrics)
+        own, pooled = (x.interval(0.9) for x in (fit.apply(metrics), fit.pooled(metrics)))
+        assert (
+            [x.name for x in fit.disowned(metrics)] == disowned == table.index[table.kind == POOLED].to_list()
+        )
+        for at, name in enumerate(table.index):
+            row = table.loc[name]
+            first = pooled[at] if name in disowned else own[at]
+            np.testing.assert_allclose([row.lower, row.upper], first, rtol=1e-12)
+            np.testing.assert_allclose([row.posterior_lower, row.posterior_upper], own[at], rtol=1e-12)
+    assert cut().value(R) <= clusters.table(metrics=R).upper.iloc[0], "which the posterior alone misses"
+
+
+@pytest.mark.parametrize(
+    ("share", "length", "raised"),
+    [(0.26, 0.12, True), (0.25, 0.12, False), (0.6, 0.29, True), (0.6, 0.31, False), (0.2, 0.01, False)],
+)
+def test_an_interval_far_shorter_than_the_unseen_links_is_disowned(share, length, raised):
+    """The bars are a quarter of the true links, and half of their share, by draws made for the purpose."""
+    values = np.linspace(0.5 - length / 1.9, 0.5 + length / 1.9, 2001)  # 95 % of it are `length` long
+    draws = eb.Draws((R.name,), values[None, :, None], ((0.0, 1.0),))
+    fit = SimpleNamespace(unseen=np.full((1, 7), share), apply=lambda metrics: draws)
+    assert is_disowned(fit) is raised
+
+
+def test_a_report_leads_with_the_pool_of_a_disowned_recall(clusters):
+    engine = bayes.Modelled(draws=400)
+    fit = engine.fitted(clusters.sample, 1)
+    page = report(clusters.sample, [P, R], engines={"model": engine, "default": Taylor()}, rng=1)
+    heads = re.findall(r'<table class="estimates".*?</thead>', page, re.S)[0]
+    assert re.findall("<th>([a-z, ]+)</th>", heads) == ["model, recall pooled", "model", "default"]
+    rows = dict(re.findall(r"<tr><th>(pairwise-[a-z]+)<small>.*?</small></th>(.*?)</tr>", page, re.S))
+    firsts = {name: re.findall(r"<td>.*?\n(.*?)–(.*?)</td>", row) for name, row in rows.items()}
+    lower, upper = fit.pooled(R).interval()[0]
+    assert [float(x) for x in firsts[R.name][0]] == pytest.approx([lower, upper], abs=6e-3)
+    assert [float(x) for x in firsts[R.name][1]] == pytest.approx(fit.apply(R).interval()[0], abs=6e-3)
+    assert [float(x) for x in firsts[P.name][0]] == pytest.approx(
+        [float(x) for x in firsts[P.name][1]], abs=6e-3
+    )
+    assert "Its own alarm disowns this interval, so that the table leads with that of a linear pool" in page
+    found = side_by_side({"model": fit}, [P, R]).table()
+    assert found.method.to_list() == ["model", "model, pooled", "model"]
+    np.testing.assert_allclose(found[["lower", "upper"]].iloc[1], [lower, upper], rtol=1e-12)
 
 
 def number(text, pattern):
@@ -341,7 +395,7 @@ def test_the_explanation_has_facts_of_the_fit(make):
     for text, name in ((precision, P.name), (recall, R.name)):
         row = table.loc[name]
         assert number(text, r" is (\S+), 95 % interval (\S+) to (\S+)\. ") == pytest.approx(
-            [row.estimate, row.lower, row.upper], abs=6e-4
+            [row.estimate, row.posterior_lower, row.posterior_upper], abs=6e-4
         )
         assert number(
             text, r"move by (\S+) \(sizes\), (\S+) \(retention\), (\S+) \(leakage\)"

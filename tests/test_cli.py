@@ -361,7 +361,7 @@ def test_json_says_null_for_what_a_single_draw_cannot_tell(folder):
     )
     (row,) = json.loads(shown.stdout, parse_constant=pytest.fail)
     assert row["se"] is None and row["lower"] is None and row["estimate"] == 1
-    assert "warning: A single draw gives no variance" in shown.stderr
+    assert "fault: A single draw gives no variance" in shown.stderr
 
 
 def test_csv_and_html(folder):

@@ -79,8 +79,8 @@ def test_patentsview(shown):
     assert row(text, "pairwise-precision")[1] == [0.913, 0.019, 0.865, 0.945]
     assert "labelled records alone would be 1.000" in text
     _, real = text.split("2. A real case")
-    assert real.index("warning: Out of balance") < real.index("Both warnings are right: ")
-    assert real.count("warning: ") == 2
+    assert real.index("fault: Out of balance") < real.index("Both alarms are right: ")
+    assert real.count("fault: ") == 2
 
 
 def test_the_picture(shown):

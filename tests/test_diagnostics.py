@@ -60,9 +60,22 @@ def test_alarms_speak_only_when_something_is_wrong():
     assert eb.alarms(eb.Sample(eb.measure(wrong, labels), eb.UniformClusters()), [m.pairwise_recall]) == []
     perfect = eb.Sample(eb.measure(calm, labels), eb.UniformClusters())
     assert eb.alarms(perfect, [m.b3_recall]) == [
-        "The sample shows no variation of b3-recall: a standard error of 0 is no evidence of perfection; "
-        "label more units."
+        "The sample shows no variation of b3-recall: a standard error of 0 is no evidence of perfection, and "
+        "the default interval allows for errors that no draw has shown."
     ]
+
+
+def test_no_variation_is_a_note_at_an_end_of_the_range_and_a_caution_inside_it():
+    """Pairs that are found, beside triples of which one record is always missing: recall is 1/3 in each."""
+    labels = {i: i // 3 for i in range(60)}
+    prediction = {i: (i // 3, i % 3 == 0) for i in range(600)}
+    sample = eb.Sample(eb.measure({i: str(c) for i, c in prediction.items()}, labels), eb.UniformClusters())
+    inside, end = (eb.alarms(sample, [x])[0] for x in (m.pairwise_recall, m.pairwise_precision))
+    assert (inside.grade.value, end.grade.value) == ("caution", "note")
+    assert "all draws are alike" in inside and "label more units" in inside
+    assert "no evidence of perfection" in end and "label more" not in end
+    both = eb.alarms(sample, [m.pairwise_precision, m.pairwise_recall])
+    assert [a.grade.value for a in both] == ["note", "caution"]
 
 
 def test_alarms_of_giants_and_of_dropped_repeats():

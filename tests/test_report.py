@@ -18,6 +18,7 @@ from erbayes import digits
 from erbayes import metrics as m
 from erbayes import report as module
 from erbayes.engine import Resampled, Taylor
+from erbayes.errors import Grade, Sentence
 from erbayes.report import report
 
 CHOSEN = (m.pairwise_precision, m.pairwise_recall, m.splits)
@@ -167,7 +168,7 @@ def test_what_it_says():
     assert "clusters.csv" in page and "erbayes report ..." in page
     assert "UniformClusters(correction=sampling_fraction)" in page
     for alarm in eb.alarms(drawn, CHOSEN):
-        assert f"<li>{alarm.replace(chr(39), '&#x27;')}</li>" in page
+        assert f"<li><b>{alarm.grade.value}</b>: {alarm.replace(chr(39), '&#x27;')}</li>" in page
     worst = eb.influence(drawn, m.pairwise_precision).index[0]
     assert re.search(f"<h3>pairwise-precision</h3>.*?<tbody><tr><th>{worst}</th>", page, re.S)
 
@@ -217,14 +218,12 @@ def test_the_first_two_metrics_are_quoted_if_neither_precision_nor_recall_is_amo
     assert two == f"The estimate of splits is {x.estimate} ({x.lower} to {x.upper})."
 
 
-def test_nothing_is_quoted_while_an_alarm_stands():
+def test_nothing_is_quoted_while_a_fault_stands():
     labels = TRUE[TRUE == TRUE.iloc[0]]
     drawn = eb.Sample(eb.measure(PRED, labels), eb.UniformClusters())
     page = report(drawn)
-    assert headline(page) == [
-        "Do not quote a number of this page yet: a warning names what must be mended first."
-    ]
-    assert "Once there is no alarm, quote the column" in page
+    assert headline(page) == ["Do not quote a number of this page yet: a fault must be mended first."]
+    assert "Once no fault is left, quote the column" in page
     assert page.index('class="headline"') < page.index('class="alarms"') < page.index("<table")
 
 
@@ -240,6 +239,109 @@ def test_an_alarm_about_another_metric_leaves_the_sentences():
     assert "b3-precision" in eb.alarms(drawn, metrics)[0]
     (sentence,) = headline(report(drawn, metrics))
     assert sentence.startswith("Of the links that are truly there, the matcher found ")
+    first, second = headline(report(drawn, eb.USUAL))
+    assert first.startswith("Of 20 draws none showed a false link; with 95 % confidence at least ")
+    assert second == sentence
+
+
+CLEAN = pd.Series(np.arange(1200) // 3)
+
+
+def flawless(metric, prediction=CLEAN, engines=None, **options):
+    """The headline about one metric, by 40 drawn entities of three records."""
+    drawn = eb.Sample(eb.measure(prediction, CLEAN[CLEAN < 40]), eb.UniformClusters())
+    (sentence,) = headline(report(drawn, [metric], engines=engines or {"one": Taylor()}, **options))
+    return drawn, sentence
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [
+        ("pairwise-precision", "showed a false link; with {} confidence at least {} of the links that the "),
+        (
+            "pairwise-recall",
+            "showed a missed link; with {} confidence at least {} of the true links are found.",
+        ),
+        ("b3-recall", "lowers b3-recall; with {} confidence b3-recall is at least {}."),
+        (
+            "cluster-precision",
+            "lowers cluster-precision; with {} confidence cluster-precision is at least {}.",
+        ),
+    ],
+)
+@pytest.mark.parametrize("level", [0.95, 0.8])
+def test_a_sample_without_an_error_is_quoted_by_the_end_of_its_interval(metric, said, level):
+    """The other end is the one of the table, digit by digit: the table has .xyz, and the sentence xy.z %."""
+    drawn, sentence = flawless(metric, level=level)
+    (row,) = digits.shown(eb.taylor(drawn, metric).apply(metric).table(level)).itertuples()
+    assert sentence.startswith(
+        f"Of 40 draws none {said.format(f'{100 * level:g} %', f'{100 * float(row.lower):.1f} %')}"
+    )
+
+
+def test_what_no_draw_shows_at_the_lower_end():
+    """All true links are missed: recall is 0, and the interval says how many could be found at most."""
+    drawn, sentence = flawless("pairwise-recall", pd.Series(np.arange(1200)))
+    upper = eb.taylor(drawn, [m.pairwise_recall]).apply([m.pairwise_recall]).interval()[0, 1]
+    assert sentence == (
+        f"Of 40 draws none showed a link that was found; with 95 % confidence at most {upper:.1%} of the true "
+        "links are found."
+    ).replace("%", " %").replace("95  %", "95 %")
+    drawn, sentence = flawless("splits")
+    assert sentence.startswith("Of 40 draws none raises splits; with 95 % confidence splits is at most ")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"kinds": [eb.WALD]}, {"engines": {"bootstrap": Resampled(replicates=50)}}],
+    ids=["Wald", "percentile"],
+)
+def test_an_interval_without_length_is_not_quoted(options):
+    """Wald's interval and percentiles are [1, 1] if no draw shows an error, which is no evidence."""
+    _, sentence = flawless("pairwise-recall", **options)
+    assert sentence == (
+        "Do not quote pairwise-recall from this column: its interval has no length, although not every unit "
+        "is labelled."
+    )
+
+
+def test_no_end_of_an_interval_is_rounded_to_certainty():
+    assert module._printed(m.pairwise_recall, 0.99999, 5e-6, True) == "99.999\u00a0%"
+    assert module._printed(m.pairwise_recall, 0.00004, 2e-5, False) == "0.004\u00a0%"
+    assert module._printed(m.pairwise_recall, 1e-9, 0.5, True) == "0\u00a0%", "of two draws"
+    assert module._printed(m.pairwise_recall, 0.9672, 0.0164, True) == "96.7\u00a0%"
+    assert module._printed(m.mean_cluster_size, 1.0342, 0.0171, False) == "1.034"
+
+
+@pytest.mark.parametrize(
+    ("grade", "blocked"), [("note", False), ("caution", False), ("fault", True), ("", False)]
+)
+def test_only_faults_forbid_quoting(grade, blocked):
+    """Of engines of users too, whose sentences may have no grade, which counts as a caution."""
+
+    class Doubted(Taylor):
+        def alarms(self, sample, metrics, rng=None):
+            text = "something <is> doubtful."
+            return [Sentence(text, Grade(grade)) if grade else text]
+
+    page = report(quiet(), [m.pairwise_recall], engines={"mine": Doubted()})
+    (sentence,) = headline(page)
+    assert ("Do not quote" in sentence) is blocked
+    assert ("Once no fault is left" in page) is blocked
+    assert f"<li><b>{grade or 'caution'}</b>: mine: something &lt;is&gt; doubtful.</li>" in page
+
+
+def test_faults_are_counted_and_listed_first():
+    labels = {i: f"e{i}" for i in range(0, 200, 2)}
+    drawn = eb.Sample(eb.measure({i: i // 2 for i in range(400)}, labels), eb.UniformRecords())
+    said = [a.grade.value for a in eb.alarms(drawn, [m.b3_recall])]
+    assert said.count("fault") > 1 and "note" in said
+    page = report(drawn, [m.b3_recall])
+    assert headline(page) == [
+        f"Do not quote a number of this page yet: {said.count('fault')} faults must be mended first."
+    ]
+    shown = re.findall("<li><b>([a-z]+)</b>", page)
+    assert shown == sorted(shown, key=["fault", "caution", "note"].index)
 
 
 def test_what_a_sample_does_not_give_is_said():

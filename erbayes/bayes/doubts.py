@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..errors import Grade, Sentence
 from ..helped import known_labels
 from ..metrics import pairwise_recall
 from .matched import FEWEST
@@ -18,17 +19,33 @@ REMEDY = (
 """The remedy if the sample lacks the largest entities."""
 UNSEEN = 0.25
 """Largest share of the true links in entities beyond the sampled sizes for which there is no alarm."""
+SURE = 0.5
+"""Length of the 95 % interval of recall over the share of unseen links, from which there is no alarm.
+
+The unseen links alone could move recall by their share. Of 300 samples of five populations, 130 had a share
+above `UNSEEN`. All 26 of their intervals that missed were shorter than half of it, and 37 of the 104 others.
+"""
 
 
-def alarms(fit: Fit) -> list[str]:
+def is_disowned(fit: Fit) -> bool:
+    """Return whether the interval of recall is far shorter than the share of links that no draw has seen."""
+    share = float(fit.unseen.mean())
+    (lower, upper) = fit.apply([pairwise_recall]).interval(0.95)[0]
+    return share > UNSEEN and bool(upper - lower < SURE * share)
+
+
+def alarms(fit: Fit) -> list[Sentence]:
     """Return the sentences of `Fit.alarms`."""
     share, largest = fit.unseen.mean(), fit.evidence.entities.size.max()
     found = _by_second_alone(fit)
-    if share <= UNSEEN:
+    if not fit.is_disowned:
         return found
+    (lower, upper) = fit.apply([pairwise_recall]).interval(0.95)[0]
     sentences = [
         f"pairwise-recall rests on entities that the sample lacks: {100 * share:.0f} % of the true links "
-        f"are expected in entities of more than {largest:,.0f} records, the largest in the sample."
+        f"are expected in entities of more than {largest:,.0f} records, the largest in the sample. The "
+        f"interval of the model, {lower:.2f} to {upper:.2f}, is too short for what is not known of these, so "
+        "that the table leads with a linear pool of the model and the closed form."
     ]
     if fit.by_law:
         under = fit.laws(pairwise_recall).query("not rejected")
@@ -36,27 +53,26 @@ def alarms(fit: Fit) -> list[str]:
             "Laws of sizes and errors that the sample does not tell apart put recall between "
             f"{under.lower.min():.2f} and {under.upper.max():.2f}."
         )
-    return [" ".join([*sentences, REMEDY]), *found]
+    return [Sentence(" ".join([*sentences, REMEDY]), Grade.CAUTION), *found]
 
 
-def _by_second_alone(fit: Fit) -> list[str]:
+def _by_second_alone(fit: Fit) -> list[Sentence]:
     """Return the alarms about a second clustering that is refused, or used in doubt."""
     if (matched := fit.matched) is None:
         return []
     if why := refusal(fit):
-        return [f"The second clustering {matched.second.name!r} is not used. {why}"]
+        return [Sentence(f"The second clustering {matched.second.name!r} is not used. {why}", Grade.NOTE)]
     assert fit.truth is not None  # it is refused without
-    doubt = known_labels(matched.second.name, matched.second.changes(fit.sample))
-    found = [doubt] if doubt else []
+    found = known_labels(matched.second.name, matched.second.changes(fit.sample))
     share = (fit.by_second @ fit.truth.evidence.data["out_of_reach"]).mean()
     if share <= UNSEEN:
         return found
-    return [
-        *found,
+    what = (
         f"pairwise-recall rests on the second clustering {matched.second.name!r}: {100 * share:.0f} % of "
         f"the true links are taken from its clusters of more than {matched.largest:,.0f} records, the "
-        f"largest that a sampled entity matches. {REMEDY}",
-    ]
+        f"largest that a sampled entity matches. {REMEDY}"
+    )
+    return [*found, Sentence(what, Grade.CAUTION)]
 
 
 def refusal(fit: Fit) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import FloatArray, Seed, generator
 from ..columns import RECORDS, Between, Column, Domain, InDomain, Known, Links
-from ..errors import NotIdentified
+from ..errors import NotIdentified, Sentence
 from ..metrics import Metric, pairwise_recall
 from ..sample import Sample
 from ..uncertain import Draws
@@ -87,13 +87,13 @@ class Modelled:
         draws = np.count_nonzero(sample.contributions(records), axis=0)
         return np.where(draws > 0, draws, np.nan)
 
-    def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[str]:
+    def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[Sentence]:
         """Return the alarms of the fits of these draws (see `Fit.alarms`), if a metric is recall."""
-        rng, sentences = generator(rng), list[str]()
+        rng, sentences = generator(rng), list[Sentence]()
         places = _places([m for m in metrics if tuple(map(_whole, m.columns)) == pairwise_recall.columns])
         for place in dict.fromkeys(places):
             fit = self._fit(sample, place, rng)
-            sentences += [f"{fit.evidence.where}{alarm}" for alarm in fit.alarms]
+            sentences += [alarm.about(fit.evidence.where) for alarm in fit.alarms]
         return sentences
 
 

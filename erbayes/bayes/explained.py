@@ -131,6 +131,12 @@ def _priors(fit: Fit, level: float) -> list[str]:
             f"If the prior of one part counted twice, the mean would move by {moves} posterior standard "
             f"deviations. Above {RESTS:g} an answer rests on that prior.",
         ]
+        if fit.disowned(name):
+            low, high = fit.pooled(name).interval(level)[0]
+            sentences.append(
+                "Its own alarm disowns this interval, so that the table leads with that of a linear pool "
+                f"with the closed form, {low:.3f} to {high:.3f}."
+            )
         if len(ranges):
             under = ranges.loc[[name]]
             sentences.append(

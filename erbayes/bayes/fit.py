@@ -34,13 +34,13 @@ from ..columns import (
 )
 from ..domains import in_domain
 from ..engine import linear_pool, taylor
-from ..errors import NotIdentified
+from ..errors import NotIdentified, Sentence
 from ..files import replacing
 from ..metrics import USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
 from ..sample import Sample
 from ..uncertain import Draws
 from .contract import ALL_DATA
-from .doubts import alarms
+from .doubts import alarms, is_disowned
 from .evidence import Evidence
 from .explained import explained
 from .joined import Joined, populations
@@ -410,11 +410,13 @@ class Fit(Posterior):
         Returns
         -------
         DataFrame, one row per metric
-            Columns of `Posterior.table`. If parts have several laws, law_lower and law_upper are the ends of
-            the widest range of the intervals under the laws that the sample does not reject (see `laws`).
-            pooled_lower and pooled_upper are the interval of a linear pool with the closed form (see
-            `pooled`); NaN if the closed form lacks the metric. With a second clustering, by_second is the
-            share of the true links that is taken from it (see `by_second`).
+            Columns of `Posterior.table`. If the alarm of recall is raised, lower and upper of the metrics
+            that count true links are those of a linear pool with the closed form, and kind says so (see
+            `disowned`). posterior_lower and posterior_upper are the interval of the posterior, and
+            pooled_lower and pooled_upper that of the pool (see `pooled`); NaN if the closed form lacks the
+            metric. If parts have several laws, law_lower and law_upper are the ends of the widest range of
+            the intervals under the laws that the sample does not reject (see `laws`). With a second
+            clustering, by_second is the share of the true links that is taken from it (see `by_second`).
 
         Raises
         ------
@@ -427,7 +429,11 @@ class Fit(Posterior):
         for i, metric in enumerate(metrics):
             with suppress(NotIdentified):
                 bounds[i] = self.pooled(metric).interval(level)[0]
+        table = table.assign(posterior_lower=table["lower"], posterior_upper=table["upper"])
         table = table.assign(pooled_lower=bounds[:, 0], pooled_upper=bounds[:, 1])
+        led = table.index.isin([m.name for m in self.disowned(metrics)]) & table["pooled_lower"].notna()
+        table.loc[led, ["lower", "upper"]] = table.loc[led, ["pooled_lower", "pooled_upper"]].to_numpy()
+        table.loc[led, "kind"] = POOLED
         if self.matched is not None:
             table = table.assign(by_second=self.by_second.sum(-1).mean())
         if not self.by_law:
@@ -479,6 +485,53 @@ class Fit(Posterior):
         closed = replace(taylor(self.sample, local).apply(local), names=posterior.names)
         return linear_pool([posterior, closed], draws=2 * len(posterior.flat), rng=self.seed)
 
+    def disowned(self, metrics: Wanted) -> tuple[Metric, ...]:
+        """Return the metrics whose posterior intervals the alarm of recall disowns: those of true links.
+
+        There are none without the alarm (see `alarms`). `table`, `erbayes.side_by_side` and reports show the
+        pool of these metrics first.
+
+        Parameters
+        ----------
+        metrics : Metric or str, or several
+
+        Examples
+        --------
+        >>> import erbayes as eb
+        >>> from erbayes import bayes, datasets
+        >>> case = datasets.people()
+        >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
+        >>> bayes.fast(sample, rng=1).disowned("pairwise-recall")
+        ()
+        """
+        if not self.is_disowned:
+            return ()
+        return tuple(metric for metric in chosen(metrics) if TRUE_LINKS in metric.columns)
+
+    def quoted(self, metrics: Wanted) -> Draws:
+        """Return draws of metrics to quote: those of the pool if they are disowned, else of the posterior.
+
+        Parameters
+        ----------
+        metrics : Metric or str, or several
+
+        Returns
+        -------
+        Draws, (1, 2 x chain x draw, k)
+            Posterior draws are there twice, since the pool has as many of the closed form. Draws of a metric
+            of the pool and of one of the posterior are not joint.
+        """
+        draws, metrics = self.apply(metrics), chosen(metrics)
+        values = np.repeat(draws.flat, 2, axis=0)
+        for metric in self.disowned(metrics):
+            values[:, metrics.index(metric)] = self.pooled(metric).flat[:, 0]
+        return replace(draws, values=values[None])
+
+    @cached_property
+    def is_disowned(self) -> bool:
+        """Whether the interval of recall is far shorter than the share of links that no draw has seen."""
+        return is_disowned(self)
+
     @property
     def by_second(self) -> FloatArray:
         """Share of the true links in clusters of the second clustering, by size, (chain, draw, J).
@@ -509,13 +562,14 @@ class Fit(Posterior):
         return np.asarray(links[..., size > largest].sum(-1) / np.maximum(self.population.true, 1.0))
 
     @cached_property
-    def alarms(self) -> list[str]:
-        """Sentences about metrics that rest on entities which the sample lacks, each with its remedy.
+    def alarms(self) -> list[Sentence]:
+        """Sentences about metrics that rest on entities which the sample lacks, each with grade and remedy.
 
-        There is one for recall if more than `UNSEEN` of the true links are expected in entities larger than
-        any sampled one. It has the range over the laws that the sample does not reject. There is one if as
-        many are in clusters of the second clustering that are larger than any that a sampled entity matches.
-        There is one if nothing is taken from the second clustering.
+        There is one for recall if more than a quarter of the true links are expected in entities larger than
+        any sampled one, and the interval of recall is shorter than half of that share: the fit is then sure
+        of what no draw has shown. It has the range over the laws that the sample does not reject. There is
+        one if a quarter or more are in clusters of the second clustering that are larger than any that a
+        sampled entity matches. There is a note if nothing is taken from the second clustering.
         """
         return alarms(self)
 
@@ -727,6 +781,8 @@ FEWEST_AGREEING = 100.0
 """Fewest effective combinations of draws that must agree with the known number of predicted links."""
 REJECTED = -4.6
 """Log Bayes factor against the best law, below which a sample rejects a law. It is 1/100."""
+POOLED = "linear pool"
+"""Kind of interval of a metric that the alarm of recall disowns."""
 COMPLETED = (COMMON_LINKS, TRUE_LINKS)
 """Columns whose totals are those of the completed populations."""
 EXPECTED: dict[Column, Callable[[Fit], FloatArray]] = {

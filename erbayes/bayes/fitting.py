@@ -14,7 +14,7 @@ from ..datasets import people
 from ..design import UniformRecords
 from ..diagnostics import out_of_balance
 from ..domains import domains_out_of_balance
-from ..errors import Alarm, DataError, need, need_object
+from ..errors import Alarm, DataError, Grade, Sentence, need, need_object
 from ..measuring import measure
 from ..sample import Sample
 from .evidence import Evidence
@@ -208,7 +208,8 @@ def _fitted(
             else domains_out_of_balance(sample, [domain], links, fewest=0)
         )
         for alarm in out:
-            warnings.warn(f"{alarm} A size model relies on the known total.", Alarm, stacklevel=3)
+            known = f"{alarm} A size model relies on the known total."
+            warnings.warn(Sentence(known, Grade.FAULT), Alarm, stacklevel=3)
     problems = fit.problems()
     if problems:
         warnings.warn(evidence.where + "; ".join(problems), NotConverged, stacklevel=3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import file_digest
 from importlib.metadata import version
@@ -14,7 +14,9 @@ from typing import Annotated
 import pandas as pd
 import typer
 
+from ..calibration import NOTABLE, links_expected_beyond
 from ..clustering import Clustering
+from ..columns import PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS
 from ..compare import compare
 from ..demo import demo
 from ..design import ByPredictedSize, UniformClusters, UniformRecords
@@ -34,7 +36,7 @@ from ..nonresponse import Responding
 from ..planning import forecast
 from ..report import report
 from ..sample import Sample
-from ..sampling import ONCE, REPEATED, Verdict, check, draw, worst_cases, write_folder
+from ..sampling import ONCE, REPEATED, Drawn, Verdict, check, draw, worst_cases, write_folder
 from ..sampling.folder import refuse_folder
 from ..sampling.plans import to_plain
 from ..sampling.sheets import HAS_XLSX, write_sheet
@@ -44,7 +46,7 @@ from .designs import DesignName
 from .domains import Domains
 from .drawing import Planned, Shown, refuse_strange_candidates
 from .inputs import One, Several, note_frame, note_unresolved
-from .options import app, command, files_of, message, refuse_output_over, within
+from .options import app, command, files_of, message, refuse_output_over, say, within
 from .phases import Cheap, split
 from .predictions import Predicted
 from .printing import Printing, show_labels
@@ -161,11 +163,23 @@ def draw_command(
             "note: no task shows a candidate. A record that an annotator does not find counts as not there, "
             "and recall comes out too high: --search, --looser or --candidates show some"
         )
+    _note_large(drawn)
     longest = (table["role"] == "candidate").groupby(table["task"]).sum().max()
     if longest > MANY:
         message(f"note: a task shows up to {longest:,} candidates, each to be answered; --limit shows fewer")
     if not HAS_XLSX:
         message("note: no XLSX sheets, which need: pip install 'erbayes[sheets]'")
+
+
+def _note_large(drawn: Drawn) -> None:
+    """Say before anything is labelled that the draws leave out large clusters with many links, if they do."""
+    largest = drawn.table["size"].max()
+    if (beyond := drawn.known.share_above(PREDICTED_LINKS, largest)) > NOTABLE:
+        message(
+            f"note: the largest predicted cluster of these draws has {largest:,} records, and {beyond:.0%} "
+            "of the predicted links are in larger ones. Labels will not show whether those are right, nor "
+            "what entities of such sizes miss: draw more, or with --design mixture"
+        )
 
 
 @command("labels")
@@ -336,7 +350,7 @@ def estimate_command(
         found, method = taylor(sample, metrics).apply(metrics), "taylor"
         table, warned = found.table(inputs.level, asked.kind), alarms(sample, metrics)
     for alarm in warned:
-        message(f"warning: {alarm}")
+        say(alarm)
     printing.show_estimates(table if domains.by else table.reset_index(), inputs.level, method)
 
 
@@ -437,9 +451,9 @@ def compare_command(
             weights = zip(alone.names, alone.weights.sum(axis=1), strict=True)
             message(f"{name}: lambda {', '.join(f'{weight:.2f} for {metric}' for metric, weight in weights)}")
         for alarm in alarms(sample, metrics) if alone is None else alone.alarms(sample, metrics):
-            message(f"warning: {name}: {alarm}")
+            say(alarm, f"{name}: ")
     if comparison.left_out:
-        message(f"warning: {comparison.left_out} labelled records, which a prediction lacks, are left out")
+        message(f"caution: {comparison.left_out} labelled records, which a prediction lacks, are left out")
     table = comparison.differences(inputs.level, asked.kind)
     if domains.by is not None:
         groups = domains.groups(inputs, parts, [s.units for s in comparison.samples])
@@ -563,7 +577,7 @@ def plan_command(
     if budget is not None and per_cheap is not None:
         found = cheap.estimates(inputs, pilot, metrics)
         for alarm in found.alarms(pilot, metrics):
-            message(f"warning: {alarm}")
+            say(alarm)
         table = split(found, pilot, budget, per_unit, per_record, per_cheap)
         printing.show(table.astype(object).where(table.notna(), None))
         return
@@ -580,12 +594,35 @@ def plan_command(
         elif not isinstance(own, UniformRecords | UniformClusters):
             message(f"note: the plan is for uniform draws, and not for those of {inputs.labels}, {name}")
     for alarm in alarms(pilot, metrics):
-        message(f"warning: {alarm}")
+        say(alarm)
     plan = forecast(pilot, metrics, planned, kind=asked.kind, cost=lambda size: per_unit + per_record * size)
     table = plan.needed(half_width, inputs.level)
+    _note_unreached(pilot, planned, table)
     printing.show(table.astype(object).where(table.notna(), None))
 
 
+def _note_unreached(
+    pilot: Sample,
+    designs: Mapping[str, UniformRecords | UniformClusters | ByPredictedSize],
+    table: pd.DataFrame,
+) -> None:
+    """Say which planned designs are expected to leave out large clusters with many links."""
+    known = pilot.units.known
+    if known is None or not known.singletons:
+        return
+    for name, design in designs.items():
+        if not (n := table.loc[table["design"] == name, "n"].max()) > 0:
+            continue
+        chance = design.chance if isinstance(design, ByPredictedSize) else CHANCES[type(design)]
+        if (beyond := links_expected_beyond(known, chance, n)) > NOTABLE:
+            message(
+                f"note: {name}: {n:,} draws are expected to leave {beyond:.0%} of the predicted links in "
+                "clusters larger than any that they reach, so that they do not tell recall of large entities"
+            )
+
+
+CHANCES = {UniformRecords: RECORDS, UniformClusters: PREDICTED_CLUSTERS}
+"""Chance of a predicted cluster at one draw of a uniform design, up to a factor."""
 MANY = 100
 """Candidates of a task that are many for an annotator."""
 STATUS = {Verdict.HOLDS: 0, Verdict.FAILS: 1, Verdict.OPEN: 3}
@@ -628,7 +665,7 @@ def check_command(
     sample, _ = inputs.sample()
     found = check(sample, minimum, replace(ONCE if once else REPEATED, level=inputs.level))
     for alarm in alarms(sample, found.metrics):
-        message(f"warning: {alarm}")
+        say(alarm)
     printing.show_sentences(found.sentences(), found.table().reset_index())
     raise typer.Exit(STATUS[found.verdict])
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from ..errors import DataError, NotIdentified, Remedy, printable
+from ..errors import DataError, NotIdentified, Remedy, Sentence, grade_of, in_one, printable
 from ..files import refuse_output
 
 app = typer.Typer(
@@ -53,6 +53,20 @@ REMEDIES = {
         "--missing singleton"
     ),
     Remedy.DATABASE: "name its table: --table NAME",
+    Remedy.DISTINCT: "if repeats were dropped, choose --design distinct-entities with --draws",
+    Remedy.EVERY_DRAW: "if repeats were dropped, list the entity of every draw in the file of --drawn",
+    Remedy.LARGE: (
+        "label more units, or draw more records of large predicted clusters: erbayes draw --design mixture"
+    ),
+    Remedy.BY_SIZE: Remedy.BY_SIZE.value,
+    Remedy.INFLUENCE: (
+        "few units carry the estimate: erbayes report names them, and shows the jackknife's intervals as well"
+    ),
+    Remedy.WORST_CASES: "ask more annotators, and report the bounds of --worst-cases next to the estimates",
+    Remedy.ALL_RECORDS: (
+        "give the prediction all records, by --records FILE if it is made of edges, or choose --missing "
+        "singleton"
+    ),
 }
 """Each remedy in the words of the shell, for PREDICTION and LABELS."""
 
@@ -91,6 +105,14 @@ def file_option(help: str) -> Any:
 def message(text: str) -> None:
     """Print a line on standard error, with control characters escaped."""
     typer.echo(printable(text), err=True)
+
+
+def say(sentence: str, place: str = "") -> None:
+    """Print an alarm on standard error: its grade, and its sentence in the words of the shell."""
+    if isinstance(sentence, Sentence):
+        own = in_one(sentence.what, [REMEDIES[remedy] for remedy in sentence.remedies])
+        sentence = Sentence(own, sentence.grade)
+    message(f"{grade_of(sentence).value}: {place}{sentence}")
 
 
 def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -81,7 +81,7 @@ class Links:
         memberships = left.is_unique and not right.is_unique and not left.isin(right).any()
         if memberships and self.records is None:
             message(
-                f"warning: {path} has each {left.name} once, and none of them as {right.name}: if these are "
+                f"caution: {path} has each {left.name} once, and none of them as {right.name}: if these are "
                 "records and their clusters, leave out --edges"
             )
         records = (

@@ -14,7 +14,7 @@ from ..arrays import FloatArray, IntArray, Seed
 from ..columns import Domain, Links
 from ..engine.closed_form import Taylor
 from ..engine.contract import Counting, Engine, need_engine
-from ..errors import DataError, head, member, number
+from ..errors import DataError, Grade, Sentence, head, member, number
 from ..grouping import Grouping, Of
 from ..intervals import Kind, Symmetric
 from ..metrics import USUAL, Metric, Wanted, chosen
@@ -178,7 +178,7 @@ class ByDomain(Tabled):
         """
         return balance(self.sample, self._single, self.settings.links)
 
-    def alarms(self) -> list[str]:
+    def alarms(self) -> list[Sentence]:
         """Return an alarm for each domain that is out of balance (see `domains_out_of_balance`).
 
         The list is empty if there is none, or if predicted links by domain are not known.
@@ -186,7 +186,7 @@ class ByDomain(Tabled):
         if self.sample.units.grouping(self.variable).predicted is None:
             return []
         return [
-            f"{alarm}; do not trust intervals of this domain."
+            Sentence(f"{alarm}; do not trust intervals of this domain.", Grade.FAULT)
             for alarm in domains_out_of_balance(
                 self.sample, self._single, self.settings.links, self.settings.fewest
             )

@@ -50,8 +50,10 @@ class Paired(Engine, Protocol):
 class Doubting(Engine, Protocol):
     """An engine that can name the metrics that rest on more than the sample."""
 
-    def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[str]:
+    def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Sequence[str]:
         """Return one sentence for each such metric, with its remedy.
+
+        One without a grade, which is no `erbayes.errors.Sentence`, counts as a caution.
 
         Raises
         ------

@@ -159,7 +159,7 @@ class LinearPool:
         results = [engine(sample, metrics, rng) for engine in self.engines]
         return linear_pool(results, self.weights, draws=self.draws, rng=rng)
 
-    def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[str]:
+    def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Sequence[str]:
         """Return the alarms of the engines that have some (see `Doubting`)."""
         doubting = [engine for engine in self.engines if isinstance(engine, Doubting)]
         return [alarm for engine in doubting for alarm in engine.alarms(sample, metrics, rng)]

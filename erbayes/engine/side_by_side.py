@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Protocol
@@ -73,7 +73,8 @@ def side_by_side(
     ----------
     results : mapping, name of the method -> result
         `Normal`, `Draws` or `Bootstrap` as engines return them. `Totals` or a Bayesian fit, to which the
-        metrics are applied. A Series of estimates without standard errors, such as `naive` returns.
+        metrics are applied. If the alarm of a fit disowns its intervals of some metrics, its linear pool has
+        a row before them. A Series of estimates without standard errors, such as `naive` returns.
     metrics : Metric or str, or several
         Objects of `erbayes.metrics`, or names as tables print them.
     level : float in (0, 1)
@@ -113,9 +114,10 @@ def side_by_side(
     names = [m.name for m in metrics]
     rows: list[pd.DataFrame] = []
     lacking: dict[tuple[str, str], str] = {}
-    for method, result in results.items():
+    for method, result in _pools_first(results, metrics):
         parts, reasons = _parts(result, metrics)
-        lacking |= {(method, name): why for name, why in reasons.items()}
+        if method in results:
+            lacking |= {(method, name): why for name, why in reasons.items()}
         for part in parts:
             table = _rows(part, level, kinds).assign(method=method)
             rows.append(table[[m not in reasons and m in names for m in table.index]])
@@ -127,6 +129,14 @@ def side_by_side(
     table = table.sort_values("metric", key=lambda m: m.map(names.index), kind="stable", ignore_index=True)
     columns = ["method", "metric", "estimate", "sd", "lower", "upper", "level", "kind", "ess_bulk", "r_hat"]
     return SideBySide(table[columns], lacking)
+
+
+def _pools_first(results: Mapping[str, Any], metrics: Sequence[Metric]) -> Iterator[tuple[str, Any]]:
+    """Return methods and results; before a fit, the pool of the metrics that its own alarm disowns."""
+    for method, result in results.items():
+        if hasattr(result, "disowned") and (disowned := result.disowned(metrics)):
+            yield f"{method}, pooled", result.pooled(disowned)
+        yield method, result
 
 
 def _parts(result: Any, metrics: Sequence[Metric]) -> tuple[list[Normal | Draws], dict[str, str]]:

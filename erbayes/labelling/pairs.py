@@ -18,7 +18,7 @@ from ..clustering import Clustering, ids
 from ..columns import Pieces
 from ..design import Design, KnownWeights
 from ..engine.closed_form import paired_taylor, taylor
-from ..errors import Alarm, DataError, NotIdentified, head, need
+from ..errors import Alarm, DataError, Grade, NotIdentified, Sentence, head, need
 from ..measuring import Missing, measure
 from ..metrics import UNIT, USUAL, Metric, Wanted, chosen
 from ..sample import Sample
@@ -403,14 +403,13 @@ class Pair:
         invented, removed = int((first & ~second & ~home & ~met).sum()), int((home & second & ~first).sum())
         modelled = int(table["wrong"].sum())
         if invented + removed > MANY * modelled:
-            warnings.warn(
+            what = (
                 f"{removed:,} records of entities were removed from home, and {invented:,} foreign ones "
                 f"added from elsewhere. The errors that an audit rates are {modelled:,}. "
                 "Estimates corrected by its rates come out too low: take the labels as cheap ones of "
-                "erbayes.two_phase",
-                Alarm,
-                stacklevel=2,
+                "erbayes.two_phase"
             )
+            warnings.warn(Sentence(what, Grade.FAULT), Alarm, stacklevel=2)
         return Audit(table.astype({"wrong": int, "right": int}), invented, removed)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-
 CODED = r"[^\w ./#<>()-]"
-"""Characters that some dialect or driver reads as a quote, an escape or a parameter, so that they are coded."""
+"""Characters that are coded, since some dialect or driver reads them as a quote, an escape or a parameter."""
 
 
 def double_quoted(name: str) -> str:
