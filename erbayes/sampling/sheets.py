@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
+from xml.etree.ElementTree import ParseError
 from zipfile import BadZipFile
 
 import pandas as pd
@@ -155,7 +156,7 @@ def read_sheet(path: Path) -> pd.DataFrame:
     """
     try:
         lines = list(_xlsx_lines(path) if path.suffix == ".xlsx" else _csv_lines(path))
-    except (OSError, ValueError, KeyError, BadZipFile, csv.Error) as error:
+    except (OSError, ValueError, KeyError, BadZipFile, ParseError, csv.Error) as error:
         raise DataError(f"cannot read {path}: {error}") from error
     if not lines:
         raise DataError(f"cannot read {path}: it is empty")
