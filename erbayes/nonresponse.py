@@ -163,16 +163,89 @@ class RespondingDraws:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class RespondingOnce:
+    """Variance of draws in two phases: drawn at most once, then resolved with one probability per class.
+
+    Attributes
+    ----------
+    base : PoissonDraws or HartleyRaoDraws
+        Variance of the resolved draws, whose probabilities π to be drawn it has.
+    share : float array, (r,)
+        r_g/n_g of the class of each resolved draw.
+    code : int array, (r,)
+        Class of each resolved draw, 0 to G - 1.
+    """
+
+    base: PoissonDraws | HartleyRaoDraws
+    share: FloatArray
+    code: IntArray
+
+    @property
+    def lost(self) -> int:
+        return self.base.lost + int(self.code.max())
+
+    @property
+    def census(self) -> bool:
+        return False
+
+    @property
+    def theta_mean(self) -> float:
+        return PoissonDraws(self.base.inclusion * self.share).theta_mean
+
+    @property
+    def independent(self) -> StratifiedDraws:
+        return self.base.independent
+
+    def residuals(self, Z: FloatArray) -> FloatArray:
+        return Z
+
+    def _apart(self, Z: FloatArray) -> FloatArray:
+        """Return contributions about the means of their classes, (r, k)."""
+        count = np.bincount(self.code)
+        means = np.column_stack([np.bincount(self.code, z) for z in Z.T]) / count[:, None]
+        return np.asarray(Z - means[self.code])
+
+    def _drawn(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return contributions z if every draw were resolved, their weights n_g/r_g, and 1 - π_s."""
+        return self.share[:, None] * Z, 1 / self.share, 1 - self.base.inclusion
+
+    def covariance(self, residuals: FloatArray) -> FloatArray:
+        """Return the covariance of totals, (k, k), of both phases.
+
+        The first is that of the design, in which a resolved draw stands for n_g/r_g draws. The second is
+        Σ_s (1 - r_g/n_g) (Z_s - m_g)², about the mean m_g of the adjusted contributions of the class.
+        """
+        z, stands, theta = self._drawn(residuals)
+        apart = self._apart(residuals)
+        second = apart.T @ ((1 - self.share)[:, None] * apart)
+        if isinstance(self.base, PoissonDraws):
+            return np.asarray(z.T @ ((stands * theta)[:, None] * z) + second)
+        n = stands.sum()  # that of all draws
+        half = theta - (1 - stands @ self.base.inclusion / n) / 2  # of 1 - π_s - π_t + Q/n as a sum of two
+        z = z - stands @ z / n
+        first = n * z.T @ ((stands * half)[:, None] * z) + (stands @ half) * (z.T @ (stands[:, None] * z))
+        return np.asarray(first / (n - 1) + second)
+
+    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
+        return self.base.replicates(Z, multipliers)
+
+    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """As `Variance.jackknife`: the changes of the first phase, and then those of the second."""
+        z, stands, theta = self._drawn(Z)
+        if len(z) == 1:
+            raise DataError("a single unit has no jackknife")
+        centre = 0.0 if isinstance(self.base, PoissonDraws) else stands @ z / stands.sum()
+        first = -(z - centre) * stands[:, None]
+        return np.vstack([first, -self._apart(Z)]), np.append(theta * self.share, 1 - self.share)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Responding:
     """Another design, some of whose draws nobody could resolve (weighting classes).
 
     A resolved draw of a class weighs n_g/r_g times what it would weigh if every draw had been resolved. The
     class has n_g draws, of which r_g are resolved. Estimates have no bias if draws of a class are resolved
     with one probability, whatever their entities. Variances allow for both phases, drawing and resolving.
-
-    Draws without replacement and with unequal probabilities are resolved independently of each other, so
-    that π_s r_g/n_g is the probability to be drawn and resolved. Their variance is that of such draws. It is
-    a little too large, since it leaves out that class means are known for the unresolved draws as well.
 
     Parameters
     ----------
@@ -277,7 +350,8 @@ class Responding:
             # weights of draws from a line are over the number of draws, and those of the others are not
             counted = r / n if isinstance(self.design, SystematicRecords) else 1.0
             weight = base.weight * counted / share
-            return replace(base, weight=weight, variance=_thinned(base.variance, share))
+            once = RespondingOnce(base.variance, share, code[resolved])
+            return replace(base, weight=weight, variance=once)
         assert isinstance(base.variance, StratifiedDraws)  # others are refused
         stratum = self._strata(base.variance, code, resolved)
         weight = base.weight * r / n
@@ -317,17 +391,6 @@ class Responding:
                 "parts of Pooled"
             )
         return np.asarray(of_class[code])
-
-
-def _thinned(variance: PoissonDraws | HartleyRaoDraws, share: FloatArray) -> Variance:
-    """Return the variance of draws that are resolved independently, each with its share, (r,).
-
-    The sum of squares of the new probabilities over the population is estimated by their sum over the sample.
-    """
-    inclusion = variance.inclusion * share
-    if isinstance(variance, PoissonDraws):
-        return PoissonDraws(inclusion)
-    return HartleyRaoDraws(inclusion, float(inclusion.sum()))
 
 
 def size_classes(size: Any, resolved: Sequence[bool] | BoolArray, fewest: int = FEWEST) -> IntArray:
