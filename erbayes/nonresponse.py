@@ -213,9 +213,12 @@ class RespondingOnce:
         """Return the covariance of totals, (k, k), of both phases.
 
         The first is that of the design, in which a resolved draw stands for n_g/r_g draws. The second is
-        Σ_s (1 - r_g/n_g) (Z_s - m_g)², about the mean m_g of the adjusted contributions of the class.
+        Σ_s (1 - r_g/n_g) (Z_s - m_g)², about the mean m_g of the adjusted contributions of the class. It is
+        NaN for a single resolved draw.
         """
         z, stands, theta = self._drawn(residuals)
+        if len(z) == 1:
+            return np.full((z.shape[1], z.shape[1]), np.nan)
         apart = self._apart(residuals)
         second = apart.T @ ((1 - self.share)[:, None] * apart)
         if isinstance(self.base, PoissonDraws):

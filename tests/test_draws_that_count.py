@@ -86,6 +86,14 @@ def test_a_record_is_not_both_unresolved_and_not_begun():
         drawn.design(TRUE, unresolved=[record], unlabelled=[record])
 
 
+@pytest.mark.parametrize("argument", ["unresolved", "unlabelled"])
+@pytest.mark.parametrize("ids", [None, "r1", 3])
+def test_only_lists_of_records_are_left_out(argument, ids):
+    drawn = sa.draw(PRED, sa.Records(), n=10, seed=1)
+    with pytest.raises(eb.DataError, match=f"{argument} must be a list of record ids, not"):
+        drawn.design(TRUE, **{argument: ids})
+
+
 # Tasks that chance has left out
 
 
@@ -375,6 +383,16 @@ def test_unresolved_draws_that_cannot_be_adjusted_are_refused():
         eb.PoissonRecords(eb.columns.RECORDS, 9, draws=units.ids).expand(units)
     with pytest.raises(eb.DataError, match="1 units are listed twice"):
         eb.KnownInclusion(dict.fromkeys(units.ids, 0.5), draws=[*units.ids, 0]).expand(units)
+
+
+def test_a_single_resolved_draw_has_no_standard_error():
+    drawn = sa.draw(PRED, sa.Poisson(), 9, 1)
+    records = drawn.table["record"]
+    labels = labelled(TRUE, records[:1])
+    sample = eb.Sample(eb.measure(PRED, labels), drawn.design(labels, unresolved=list(records[1:])))
+    assert np.isnan(eb.taylor(sample, ["b3-recall"]).apply(["b3-recall"]).sd).all()
+    with pytest.raises(eb.DataError, match="classes must be a Series or a mapping by id, not int"):
+        drawn.design(labels, unresolved=list(records[1:]), classes=3)
 
 
 # Chances that cannot be

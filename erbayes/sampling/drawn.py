@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ import pandas as pd
 from ..arrays import BoolArray, IntArray
 from ..clustering import Clustering, as_index
 from ..design import Design
+from ..design.drawn import series_by_id
 from ..errors import DataError, Remedy, head, need, need_object, whole
 from ..nonresponse import Responding, size_classes
 from ..units import KnownTotals
@@ -127,6 +128,9 @@ class Drawn:
         if given is not None and not isinstance(given, pd.Series):
             given = pd.Series(dict(given))
         clustering = Clustering.of(labels, "labels")
+        for what, ids in ("unresolved", unresolved), ("unlabelled", unlabelled):
+            if isinstance(ids, str) or not isinstance(ids, Iterable):
+                raise DataError(f"{what} must be a list of record ids, not {ids!r}")
         lost, left = as_index(unresolved), as_index(unlabelled)
         for what, ids in ("unresolved", lost), ("unlabelled", left):
             if len(foreign := ids.difference(pd.Index(self.table["record"]))):
@@ -159,7 +163,9 @@ class Drawn:
         )
         if resolved.all():
             return design
-        own = None if classes is None else pd.Series(dict(classes)).reindex(seen["record"]).to_numpy()
+        own = None
+        if classes is not None:
+            own = series_by_id(classes, "classes").reindex(seen["record"]).to_numpy()
         return Responding(design, resolved, _classes(seen, begun, resolved, own), seen["record"], begun)
 
     def _seen(self, left: pd.Index) -> pd.DataFrame:
