@@ -9,8 +9,8 @@ import pytest
 import erbayes as eb
 from erbayes import sampling as sa
 from erbayes import simulate as sim
-from erbayes.nonresponse import RespondingDraws
-from erbayes.variance import StratifiedDraws
+from erbayes.nonresponse import RespondingDraws, RespondingOnce
+from erbayes.variance import HartleyRaoDraws, PoissonDraws, StratifiedDraws
 
 PRED = pd.Series({i: i // 10 for i in range(40)})
 TRUE = pd.Series({i: i // 5 for i in range(40)})
@@ -422,3 +422,30 @@ def test_more_draws_than_anybody_needs_are_refused(monkeypatch):
     monkeypatch.undo()
     with pytest.raises(eb.DataError, match="99,999,999,999 draws from 40 records are more than 1,000,000"):
         sa.draw(PRED, sa.LinkEnds(), 99_999_999_999, 1)
+
+
+@pytest.mark.parametrize("fixed", [False, True], ids=["poisson", "hartley-rao"])
+def test_the_variance_of_draws_made_once_by_hand(fixed):
+    """Both phases by loops over draws and pairs, with the weights n_g/r_g of resolved draws."""
+    rng = np.random.default_rng(4)
+    pi, z, code = rng.uniform(0.1, 0.9, 12), rng.normal(2, 1, 12), np.arange(12) % 2
+    stands = np.where(code == 0, 9 / 6, 15 / 6)  # six resolved draws of 9, and of 15
+    n = stands.sum()
+    squares = sum(stands * pi)
+    first = sum(stands * (1 - pi) * z**2)
+    if fixed:
+        pairs = ((s, t) for s in range(12) for t in range(12))
+        first = sum(
+            stands[s] * stands[t] * (1 - pi[s] - pi[t] + squares / n) * (z[s] - z[t]) ** 2 for s, t in pairs
+        ) / (2 * (n - 1))
+    second = 0.0
+    for g in (0, 1):
+        own, q = z[code == g], 1 / stands[code == g][0]
+        second += (1 - q) / q**2 * sum((own - own.mean()) ** 2)
+    base = HartleyRaoDraws(pi, 7.0) if fixed else PoissonDraws(pi)
+    variance = RespondingOnce(base, 1 / stands, code)
+    Z = (z * stands)[:, None]
+    assert variance.covariance(Z)[0, 0] == pytest.approx(first + second, rel=1e-12)
+    change, scale = variance.jackknife(Z)
+    if not fixed:
+        assert (scale * change[:, 0] ** 2).sum() == pytest.approx(first + second, rel=1e-12)
