@@ -13,7 +13,7 @@ import zlib
 from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,6 +38,10 @@ BLANK = re.compile(r"Unnamed: \d+|\s+(\.\d+)?")
 """Names that pandas gives to columns whose names are blank."""
 MEMORY = Path("/dev/shm")
 """A folder of regular files among the devices."""
+HIDDEN = ".erbayes-"
+"""The beginning of the names of folders in which outputs are made, beside the output."""
+NEW, OLD = "new", "old"
+"""Names in such a folder: what is being made, and what it replaces."""
 LINKS = 40
 """Number of symbolic links that may lead from one to the next, as in Linux."""
 
@@ -242,6 +246,40 @@ def terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+@contextmanager
+def locked(folder: Path, prefix: str) -> Iterator[None]:
+    """Mark a temporary folder as in use, and remove those beside it that killed processes have left.
+
+    A process holds a lock on a file in its folder. The lock ends with the process, even if it is killed. The
+    names of all these folders begin with `prefix`. One that holds what it was about to replace stays.
+
+    Examples
+    --------
+    >>> with TemporaryDirectory() as parent:
+    ...     for name in ("run-killed", "run-own"):
+    ...         (Path(parent) / name).mkdir()
+    ...     (Path(parent) / "run-killed" / "lock").touch()
+    ...     with locked(Path(parent) / "run-own", "run-"):
+    ...         [left.name for left in Path(parent).iterdir()]
+    ['run-own']
+    """
+    with ExitStack() as stack:
+        if sys.platform != "win32":
+            from fcntl import LOCK_EX, LOCK_NB, flock
+
+            for lock in folder.parent.glob(f"{prefix}*/lock"):
+                # an error means that the process lives, or that the folder belongs to another user
+                with suppress(OSError), lock.open("r+") as file:
+                    flock(file, LOCK_EX | LOCK_NB)
+                    if not all((lock.parent / part).exists() for part in (NEW, OLD)):
+                        shutil.rmtree(lock.parent, ignore_errors=True)
+            with suppress(OSError):  # a file system without locks
+                own = stack.enter_context((folder / "unlocked").open("w"))
+                flock(own, LOCK_EX)
+                Path(own.name).rename(folder / "lock")  # no other process ever sees it unlocked
+        yield
+
+
 def holds(path: Path, magic: bytes, start: int = 0) -> bool:
     """True if a file holds these bytes from byte `start` on; False if not, or if it cannot be read."""
     with suppress(OSError):
@@ -326,8 +364,13 @@ def replacing(path: Path) -> Iterator[Path]:
     refuse_output(path)
     target = _target(path)
     try:
-        with terminable(), TemporaryDirectory(dir=target.parent, prefix=".erbayes-") as folder:
-            new = Path(folder) / target.name
+        with (
+            terminable(),
+            TemporaryDirectory(dir=target.parent, prefix=HIDDEN) as folder,
+            locked(Path(folder), HIDDEN),
+        ):
+            (Path(folder) / NEW).mkdir()
+            new = Path(folder) / NEW / target.name
             yield new
             if target.exists():
                 shutil.copymode(target, new)

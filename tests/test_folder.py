@@ -1,7 +1,11 @@
 """From a draw to labels: tasks, sheets that nothing breaks, answers read back, and the estimate from them."""
 
 import json
+import subprocess
+import sys
+import zipfile
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -916,7 +920,172 @@ def test_draws_without_an_answer_stay_in_the_data_or_count_as_not_made(tmp_path)
     assert labels.unresolved["state"].value_counts().to_dict() == {State.CANNOT_TELL: 6, State.UNANSWERED: 3}
     design = labels.design()
     records = folder.drawn.table["record"]
-    begun = records[~records.isin(lost[6:])]
-    assert isinstance(design, eb.Responding)
-    assert list(design.resolved) == list(~begun.isin(lost[:6]))
+    assert isinstance(design, eb.Responding) and not records.is_unique
+    assert list(design.resolved) == list(~records.isin(lost))
+    assert list(design.begun) == list(~records.isin(lost[6:]))
     assert np.isfinite(eb.estimate(pred, labels.labels, design, METRICS).sd).all()
+
+
+# damaged folders
+
+
+def rewritten(path, change, fits=False):
+    """Change the facts of a folder; `fits` makes its fingerprint fit again, as somebody could who wants to."""
+    from erbayes.sampling.folder import _fingerprint
+
+    about = json.loads((path / "drawn.json").read_text())
+    change(about)
+    if fits:
+        tables = [(path / name).read_bytes() for name in ("drawn.csv", "tasks.csv")]
+        about["fingerprint"] = _fingerprint(tables, about)
+    (path / "drawn.json").write_text(json.dumps(about))
+
+
+def test_the_plan_and_the_types_of_a_draw_are_in_its_fingerprint(tmp_path):
+    folder, *_ = made(tmp_path / "f", sampling.RootSize(), integers=True)
+    original = (tmp_path / "f" / "drawn.json").read_text()
+    changes = {
+        "plan": lambda about: about["drawn"].update(plan={"name": "uniform-records"}),
+        "n": lambda about: about["drawn"].update(n=7),
+        "sizes": lambda about: about["drawn"]["sizes"].update({"1": 1}),
+        "types": lambda about: about["types"].update(record="string"),
+    }
+    for change in changes.values():
+        rewritten(tmp_path / "f", change)
+        with pytest.raises(DataError, match=r"drawn\.json has changed since the draw.*restore all three"):
+            read_labels(tmp_path / "f")
+    (tmp_path / "f" / "drawn.json").write_text(original)
+    rewritten(tmp_path / "f", lambda about: about.update(date="2020-01-01"))  # which weighs nothing
+    assert read_labels(tmp_path / "f").folder.fingerprint == folder.fingerprint
+
+
+@pytest.mark.parametrize("name", ["version", "fingerprint", "annotators", "types", "drawn"])
+def test_damaged_facts_of_a_folder_are_refused_in_a_sentence(tmp_path, name):
+    made(tmp_path / "f")
+    original = (tmp_path / "f" / "drawn.json").read_text()
+    said = "is damaged: it lacks what erbayes draw writes as|has changed since|is not of version 1"
+    for value in (None, -1, "x", [], {}, 1e308, [[1]], {"A": "x"}, {"A": [True]}, {"../A": [1]}):
+        rewritten(tmp_path / "f", lambda about, value=value: about.update({name: value}))
+        with pytest.raises(DataError, match=said):
+            read_labels(tmp_path / "f")
+        (tmp_path / "f" / "drawn.json").write_text(original)
+    rewritten(tmp_path / "f", lambda about: about.pop(name))
+    with pytest.raises(DataError, match=said):
+        read_labels(tmp_path / "f")
+
+
+@pytest.mark.parametrize("name", ["version", "plan", "n", "seed", "records", "fingerprint", "sizes"])
+def test_damaged_draws_whose_fingerprint_fits_are_refused_or_read(tmp_path, name):
+    """No value ends in another error than DataError. `records` is not read, and a fingerprint is any text."""
+    made(tmp_path / "f")
+    original = (tmp_path / "f" / "drawn.json").read_text()
+    values = [None, -1, "x", [], {}, 1e308, float("inf"), {"1": 0}, {"0": 1}, {"1": float("nan")}, {"a": 1}]
+    values += [{"name": []}, {"name": "mixture", "alpha": "x"}, {"name": "mixture", "of": {}}]
+    values += [{"name": "stratified", "starts": 5}, {"name": "stratified", "starts": "12"}, {"name": {}}]
+    refused = 0
+    for value in values:
+        rewritten(tmp_path / "f", lambda about, value=value: about["drawn"].update({name: value}), fits=True)
+        try:
+            read_labels(tmp_path / "f")
+        except DataError:
+            refused += 1
+        (tmp_path / "f" / "drawn.json").write_text(original)
+    assert refused == len(values) or name in {"records", "fingerprint", "n", "seed"}
+
+
+def test_brackets_within_brackets_and_tasks_that_do_not_exist_are_refused(tmp_path):
+    made(tmp_path / "f")
+    original = (tmp_path / "f" / "drawn.json").read_text()
+    rewritten(tmp_path / "f", lambda about: about["annotators"].update(A=[1, 999]))
+    with pytest.raises(DataError, match="deals tasks that do not exist, such as 999"):
+        read_labels(tmp_path / "f")
+    (tmp_path / "f" / "drawn.json").write_text("[" * 200_000)
+    with pytest.raises(DataError, match="is no folder that erbayes draw has written"):
+        read_labels(tmp_path / "f")
+    with pytest.raises(DataError, match="this is no description of draws"):
+        sampling.Drawn.from_json("[" * 200_000, pd.DataFrame())
+    (tmp_path / "f" / "drawn.json").write_text(original)
+    assert read_labels(tmp_path / "f").folder.dealt
+
+
+def test_xlsx_sheets_that_are_no_xml_are_told(tmp_path):
+    path = tmp_path / "sheet.xlsx"
+    write_sheet(pd.DataFrame({"task": ["1"], "record": ["a"]}), path)
+    with zipfile.ZipFile(path) as book:
+        parts = {name: book.read(name) for name in book.namelist()}
+    bomb = b'<!DOCTYPE l [<!ENTITY a "aaaaaaaaaa">'
+    for i in range(9):
+        bomb += b'<!ENTITY a%d "%s">' % (i, (b"&a%d;" % (i - 1) if i else b"&a;") * 10)
+    for damaged in (b"<worksheet", b"", b"<?xml version='1.0'?>" + bomb + b"]><worksheet>&a8;</worksheet>"):
+        with zipfile.ZipFile(path, "w") as book:
+            for name, content in parts.items():
+                book.writestr(name, damaged if name.endswith("sheet1.xml") else content)
+        with pytest.raises(DataError, match=r"cannot read .*sheet\.xlsx"):
+            read_sheet(path)
+
+
+# folders that killed processes have left
+
+
+def test_the_next_draw_removes_what_a_killed_one_has_left(tmp_path):
+    code = f"""
+import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
+from pathlib import Path
+from erbayes.sampling.folder import _appearing
+with _appearing(Path({str(tmp_path / "g")!r})) as new:
+    (new / "attributes.csv").write_text("Ann")
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    interrupted = tmp_path / ".erbayes-interrupted"  # between two renames: the only copy of old answers
+    for part in ("new", "old"):
+        (interrupted / part).mkdir(parents=True)
+    (interrupted / "lock").touch()
+    with (
+        subprocess.Popen([sys.executable, "-c", code], **pipes) as killed,
+        subprocess.Popen([sys.executable, "-c", code], **pipes) as alive,
+    ):
+        assert killed.stdout.readline() == alive.stdout.readline() == "ready\n"
+        assert len(list(tmp_path.glob(".erbayes-*/new/attributes.csv"))) == 2
+        killed.kill()
+        killed.wait(timeout=60)
+        made(tmp_path / "f")
+        assert len(list(tmp_path.glob(".erbayes-*/new/attributes.csv"))) == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"f", "g", ".erbayes-interrupted"}
+
+
+def test_outputs_are_written_where_no_file_can_be_locked(tmp_path, monkeypatch):
+    def fails(*args):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr("fcntl.flock", fails)
+    made(tmp_path / "f")
+    assert [path.name for path in tmp_path.iterdir()] == ["f"]
+
+
+# unresolved tasks under plans without independent draws
+
+
+@pytest.mark.parametrize(
+    "plan", [*PLANS[4:], sampling.PredictedClusters()], ids=lambda plan: type(plan).__name__
+)
+def test_tasks_that_nobody_can_tell_stay_in_the_data_under_every_plan(tmp_path, plan):
+    folder, _, true = made(tmp_path / "f", plan, n=40)
+    last = folder.tasks["task"].max()
+
+    def change(annotator, sheet):
+        sheet.loc[sheet["task"].astype(int) == last, ["same", "cannot_tell"]] = ""
+        here = sheet["task"] == "1"
+        sheet.loc[here, "same"] = ""
+        sheet.loc[here & (sheet["role"] == "drawn"), "cannot_tell"] = "x"
+        return sheet
+
+    fill(folder, true, change=change)
+    labels = read_labels(folder)
+    design = labels.design()
+    assert isinstance(design, eb.Responding)
+    lost = sum(state is State.CANNOT_TELL for state in labels.lost)
+    assert lost == 1 and (~np.asarray(design.resolved)).sum() >= lost
+    sample = eb.Sample(labels.units(world()[0]), design)
+    assert np.isfinite(eb.taylor(sample, METRICS).apply(METRICS).sd).all()

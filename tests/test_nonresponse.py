@@ -10,7 +10,7 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes import simulate as sim
 from erbayes.engine import bootstrap, jackknife
-from erbayes.sampling import LinkEnds, Mixture, Poisson, draw, worst_cases
+from erbayes.sampling import LinkEnds, Mixture, draw, worst_cases
 
 P, R = m.pairwise_precision, m.pairwise_recall
 PEOPLE = sim.simulate(
@@ -261,12 +261,6 @@ def test_designs_whose_draws_are_not_alike_are_refused():
     for design in (strata, eb.DistinctEntities(9000)):
         with pytest.raises(eb.DataError, match=f"{type(design).__name__} takes no unresolved draws"):
             eb.Responding(design, [True] * len(CENSUS) + [False]).expand(CENSUS)
-    drawn = draw(PEOPLE.pred, Poisson(), 100, 1)
-    records = drawn.table["record"]
-    labels = PEOPLE.true[PEOPLE.true.isin(PEOPLE.true[records[1:]])]
-    design = drawn.design(labels, unresolved=[records[0]])
-    with pytest.raises(eb.DataError, match="PoissonRecords takes no unresolved draws"):
-        eb.Sample(eb.measure(PEOPLE.pred, labels), design)
 
 
 def test_a_design_with_unresolved_draws_can_be_calibrated():

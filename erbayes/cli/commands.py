@@ -381,14 +381,14 @@ def _worst_cases(inputs: One, asked: Asked, sample: Sample, metrics: Sequence[Me
     Raises
     ------
     DataError
-        There is no such draw, or none that the design allows for.
+        There is no such draw.
     """
     if not isinstance(sample.design, Responding):
         assert inputs.returned is not None
-        why = "its design leaves them out"
-        if getattr(inputs.returned.folder.drawn.plan, "independent", False):
-            why = "each draw has a complete answer, or nobody has begun its task"
-        raise DataError(f"{inputs.labels} has no unresolved draws: {why}; leave out --worst-cases")
+        raise DataError(
+            f"{inputs.labels} has no unresolved draws: each draw has a complete answer, or nobody has begun "
+            "its task; leave out --worst-cases"
+        )
     return worst_cases(sample, metrics, inputs.level, WORST[asked.interval])
 
 

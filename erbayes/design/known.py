@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 from typing import Any, ClassVar
 
 import numpy as np
@@ -296,8 +297,8 @@ class KnownChances:
     Raises
     ------
     DataError
-        In `expand`, if a labelled unit lacks a chance, if a drawn one has chance 0, or if draws and labelled
-        units differ.
+        In `expand`, if a labelled unit lacks a chance, if a drawn one has chance 0, if the chances of the
+        labelled units sum to more than 1, or if draws and labelled units differ.
 
     Examples
     --------
@@ -316,6 +317,14 @@ class KnownChances:
         bad = ~((p >= 0) & (p <= 1 + 1e-12))
         if bad.any():
             raise DataError(f"chances must lie in [0, 1]; {int(bad.sum())} do not: {head(p[bad])}")
+        # a chance is a quotient of two sums over records, each of which rounds once per record
+        rounding = np.finfo(float).eps * max(units.population or 0, units.size.sum())
+        if (total := fsum(p)) > 1 + max(rounding, 1e-12):
+            raise DataError(
+                f"chances of {len(p)} units sum to {total:.6g}, although those of all units of the "
+                "population sum to 1: a chance is that of one draw, so divide by the number of draws, or by "
+                "the sum over the population"
+            )
         return p
 
     def undrawn_sizes(self, units: Units) -> FloatArray:
@@ -354,11 +363,15 @@ class KnownInclusion:
         Sum of π² over the population, for Hartley and Rao. By default the sum of π over the sample.
     never : sequence of int
         Sizes of predicted clusters whose records are never drawn.
+    draws : sequence of unit ids, optional
+        The labelled units in the order of drawing, as `erbayes.Responding` needs them. By default the order
+        is that of the units.
 
     Raises
     ------
     DataError
         In `expand`, if a unit lacks a probability, if one is out of range, or if `joint` is not symmetric.
+        If draws repeat a unit, or are not those of the labelled units.
 
     Examples
     --------
@@ -373,14 +386,18 @@ class KnownInclusion:
     fixed_size: bool = True
     squares: float | None = None
     never: Sequence[int] = ()
+    draws: Ids | None = None
 
     def expand(self, units: Units) -> Expansion:
-        p = numbers_by_id(self.inclusion, units.ids, "inclusion", "units")
+        unit = unit_of_draws(units, self.draws)
+        if repeats := len(unit) - len(np.unique(unit)):
+            raise DataError(f"{repeats} units are listed twice, but the design has no repeats")
+        p = numbers_by_id(self.inclusion, units.ids[unit], "inclusion", "units")
         bad = ~((p > 0) & (p <= 1))
         if bad.any():
             raise DataError(f"inclusion must lie in (0, 1]; {int(bad.sum())} do not: {head(p[bad])}")
         never = unreached(np.asarray(self.never, dtype=float), units)
-        return Expansion(unit_of_draws(units, None), 1 / p, True, self._variance(p, units.ids), never)
+        return Expansion(unit, 1 / p, True, self._variance(p, units.ids[unit]), never)
 
     def _variance(self, p: FloatArray, ids: pd.Index) -> Variance:
         if self.joint is not None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -134,6 +135,17 @@ def need_column(chance: object) -> None:
     need(chance, ClusterSum, "a chance is a ClusterSum, such as columns.PREDICTED_LINKS")
 
 
+def inclusion_of_draws(inclusion: Any, unit: IntArray) -> FloatArray:
+    """Return the probability of each drawn record to be in the sample, (n,), refusing others."""
+    p = real_numbers(inclusion, "inclusion")
+    if len(p) != len(unit):
+        raise DataError(f"{len(p)} probabilities for {len(unit)} drawn records")
+    bad = ~((p > 0) & (p <= 1))
+    if bad.any():
+        raise DataError(f"inclusion must lie in (0, 1]; {int(bad.sum())} do not: {head(p[bad])}")
+    return p
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PoissonRecords:
     """Records drawn independently, each at most once (Poisson draws), with a chance by predicted size.
@@ -156,12 +168,18 @@ class PoissonRecords:
     kept : float in (0, 1]
         Share of the drawn records that were labelled, if chance alone left out the others. Each π_i is
         multiplied by it.
+    draws : sequence of unit ids, (n,), optional
+        The unit of each drawn record, as `erbayes.Responding` needs it. Each record then is a draw, with the
+        weight 1/Π_c as under `SystematicRecords`. By default each labelled unit is one draw.
+    inclusion : sequence of float, (n,), optional
+        Probability π_i of each drawn record, in (0, 1], if there are `draws`.
 
     Raises
     ------
     DataError
         In `expand`, if a labelled unit has chance 0, if `expected` is not above 0, or if the prediction is
-        not the one that was drawn from.
+        not the one that was drawn from. If draws and labelled units differ, or if `draws` come without
+        probabilities.
     NotIdentified
         In `expand`, if labelled records that the prediction lacks were kept.
 
@@ -177,8 +195,10 @@ class PoissonRecords:
     expected: float
     drawn_from: KnownTotals | None = None
     kept: float = 1.0
+    draws: Ids | None = None
+    inclusion: Sequence[float] | FloatArray | None = None
 
-    def inclusion(self, known: KnownTotals) -> Callable[[FloatArray], FloatArray]:
+    def of_record(self, known: KnownTotals) -> Callable[[FloatArray], FloatArray]:
         """Return the function that gives π_i of a record by the size of its predicted cluster."""
         number(self.expected, "expected", lambda n: 0 < n < np.inf, "be above 0 and finite")
         number(self.kept, "kept", lambda share: 0 < share <= 1, "lie in (0, 1]")
@@ -188,7 +208,7 @@ class PoissonRecords:
 
     def included(self, units: Units) -> FloatArray:
         """Return the probability π_c of each unit to be in the sample, (units,)."""
-        of_record = self.inclusion(known_sizes(units, self.drawn_from))
+        of_record = self.of_record(known_sizes(units, self.drawn_from))
 
         def log_missed(m: FloatArray) -> FloatArray:
             with np.errstate(divide="ignore"):
@@ -197,10 +217,17 @@ class PoissonRecords:
         return np.asarray(-np.expm1(ClusterSum("log_missed", log_missed).count(units)))
 
     def expand(self, units: Units) -> Expansion:
-        unit, p = unit_of_draws(units, None), self.included(units)
-        never = undrawn_sizes(self.chance, known_sizes(units, None))
+        unit, known = unit_of_draws(units, self.draws), known_sizes(units, self.drawn_from)
+        never = undrawn_sizes(self.chance, known)
+        if self.draws is None:
+            p = inclusion = self.included(units)
+        else:
+            if self.inclusion is None:
+                raise DataError("draws of records need the probability of each: pass inclusion=")
+            inclusion = inclusion_of_draws(self.inclusion, unit)
+            p = ClusterSum("included", self.of_record(known)).count(units)
         need_chance(p, unit, units)
-        return Expansion(unit, 1 / p, True, PoissonDraws(p), unreached(never, units))
+        return Expansion(unit, 1 / p[unit], True, PoissonDraws(inclusion), unreached(never, units))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -247,12 +274,7 @@ class SystematicRecords:
     def expand(self, units: Units) -> Expansion:
         need_column(self.chance)
         unit, known = unit_of_draws(units, self.draws), known_sizes(units, self.drawn_from)
-        inclusion = real_numbers(self.inclusion, "inclusion")
-        if len(inclusion) != len(unit):
-            raise DataError(f"{len(inclusion)} probabilities for {len(unit)} drawn records")
-        bad = ~((inclusion > 0) & (inclusion <= 1))
-        if bad.any():
-            raise DataError(f"inclusion must lie in (0, 1]; {int(bad.sum())} do not: {head(inclusion[bad])}")
+        inclusion = inclusion_of_draws(self.inclusion, unit)
         n, total = len(unit), known.total(self.chance)
         of_size = n * self.chance.phi(known.size) / total
         p = n * units.column(self.chance) / total

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, IntArray
 from ..clustering import as_index
 from ..errors import DataError, head, member, whole
 from ..units import Units
@@ -169,18 +169,28 @@ class Pooled:
         n = np.array([len(part.draws) for part in self.parts])
         return np.asarray(n @ np.array([part.chances(units) for part in self.parts]) / n.sum())
 
+    def _kept(self, units: Units) -> list[pd.Index]:
+        """Return the draws of each part, without those of omitted units."""
+        draws = [as_index(part.draws) for part in self.parts]
+        return [of_part[~of_part.isin(units.omitted)] for of_part in draws]
+
+    def expected(self, units: Units, n: IntArray) -> FloatArray:
+        """Return the expected number of draws of each unit, (units,), if the parts that hold draws had n."""
+        held = np.array([len(draws) for draws in self._kept(units)])
+        held[np.flatnonzero(held)] = n
+        return np.asarray(held @ np.array([part.chances(units) for part in self.parts]))
+
     def expand(self, units: Units) -> Expansion:
-        kept = [as_index(part.draws) for part in self.parts]
-        kept = [draws[~draws.isin(units.omitted)] for draws in kept]
+        kept = self._kept(units)
         n = np.array([len(draws) for draws in kept])
         if (n == 1).any():
             raise DataError(
                 f"{int((n == 1).sum())} of {len(n)} parts hold a single draw: draw more, or merge them"
             )
         unit = unit_of_draws(units, [u for draws in kept for u in draws])
-        expected = n @ np.array([part.chances(units) for part in self.parts])
-        need_chance(expected, unit, units)
         parts = np.flatnonzero(n)
+        expected = self.expected(units, n[parts])
+        need_chance(expected, unit, units)
         stratum = np.repeat(np.arange(len(parts)), n[parts])
         never = [set(self.parts[int(t)].undrawn_sizes(units).tolist()) for t in parts]
         return Expansion(

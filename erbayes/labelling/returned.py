@@ -338,9 +338,10 @@ class Labels:
     ) -> Design:
         """Return the design of the draws.
 
-        Draws of tasks that nobody has begun count as not made yet. Those of other unresolved tasks stay in
-        the data (see `erbayes.Responding`), if draws are independent. Otherwise they are left out as well. So
-        are predicted clusters without a complete answer.
+        Draws from the first task on that nobody has begun count as not made yet, if no later task is begun.
+        Otherwise chance left out the tasks that nobody has begun, as it dealt them. Draws of other unresolved
+        tasks stay in the data (see `erbayes.Responding`), and so do predicted clusters that were begun and
+        have no complete answer.
 
         Parameters
         ----------
@@ -367,14 +368,12 @@ class Labels:
         if self.of_clusters:
             if drawn_from is not None:
                 raise DataError(OWN)
-            return drawn.design(labels, unlabelled=pd.Index(drawn.table["record"][self.lost.index]))
-        states = self.unresolved.set_index("record")["state"]
-        if getattr(drawn.plan, "independent", False):
-            begun = states != State.UNANSWERED
-            left, lost = states.index[~begun], states.index[begun]
-            design = drawn.design(labels, values, unresolved=lost, unlabelled=left)
+            states = self.lost.set_axis(drawn.table["record"][self.lost.index])
         else:
-            design = drawn.design(labels, values, unlabelled=states.index)
+            states = self.unresolved.set_index("record")["state"]
+        begun = states != State.UNANSWERED
+        left, lost = states.index[~begun], states.index[begun]
+        design = drawn.design(labels, values, unresolved=lost, unlabelled=left)
         if drawn_from is None:
             return design
         units = (scan if lies_elsewhere(drawn_from) else measure)(drawn_from, labels, missing=missing)

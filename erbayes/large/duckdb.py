@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from shutil import rmtree
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 from uuid import uuid4
@@ -18,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import DataError, Remedy, head
-from ..files import terminable
+from ..files import locked, terminable
 from ..progress import track
 from .database import Hashing, legible
 from .quoting import double_quoted
@@ -101,27 +99,13 @@ class DuckDB:
 
 @contextmanager
 def _spilling(parent: str | Path | None) -> Iterator[Path]:
-    """Make a folder for data that do not fit in memory, and remove those that killed processes have left.
-
-    A process holds a lock on a file in its folder. The lock ends with the process, even if it is killed.
-    """
+    """Make a folder for data that do not fit in memory."""
     parent = Path(parent or gettempdir())
     try:
         folder = TemporaryDirectory(dir=parent, prefix="erbayes-", ignore_cleanup_errors=True)
     except OSError as error:
         raise DataError(f"cannot make a temporary folder in {parent}: {error.strerror}") from error
-    with folder as name, ExitStack() as stack:
-        if sys.platform != "win32":
-            from fcntl import LOCK_EX, LOCK_NB, flock
-
-            for lock in parent.glob("erbayes-*/lock"):
-                # an error means that the process lives, or that the folder belongs to another user
-                with suppress(OSError), lock.open("r+") as file:
-                    flock(file, LOCK_EX | LOCK_NB)
-                    rmtree(lock.parent, ignore_errors=True)
-            own = stack.enter_context((Path(name) / "unlocked").open("w"))
-            flock(own, LOCK_EX)
-            Path(own.name).rename(Path(name) / "lock")  # no other process ever sees it unlocked
+    with folder as name, locked(Path(name), "erbayes-"):
         yield Path(name) / "spill"
 
 

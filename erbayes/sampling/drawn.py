@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ..arrays import BoolArray, IntArray
 from ..clustering import Clustering, as_index
 from ..design import Design
+from ..design.drawn import series_by_id
 from ..errors import DataError, Remedy, head, need, need_object, whole
 from ..nonresponse import Responding, size_classes
 from ..units import KnownTotals
 from .places import in_random_order
 from .plans import COLUMNS, Labelled, Plan, PredictedClusters, from_plain, to_plain
 from .source import change, fingerprint_of, opened
+
+MOST, EACH = 1_000_000, 10
+"""Draws beyond both, the number and the draws per record, are refused: ten uniform draws per record leave out
+one of e^10 = 22,000 records, and a million rows take about a second, so that nobody needs more."""
+RUN = 30
+"""Resolved tasks of a run, if chance has left out tasks: three classes at `nonresponse.FEWEST` each."""
 
 
 def _no_members() -> pd.DataFrame:
@@ -83,11 +91,13 @@ class Drawn:
         unresolved : sequence of record ids
             Drawn records whose entity nobody could tell. They stay in the data (see `erbayes.Responding`).
         unlabelled : sequence of record ids
-            Drawn records that nobody has begun, such as the last tasks if labelling stopped early. They count
-            as not drawn. This is right if chance alone chose them, as it did the order of the draws.
+            Drawn records that nobody has begun. If they are the last ones, since labelling stopped early, the
+            draws before the first of them count, and later ones do not, although they may repeat a labelled
+            record. If others are among them, such as the share of an annotator, chance alone must have chosen
+            them, as it dealt the tasks. The begun draws then stand for them.
         classes : Series or mapping, record -> class, optional
             Class of every drawn record, if some are unresolved. By default the classes of predicted sizes
-            that `erbayes.size_classes` makes.
+            that `erbayes.size_classes` makes. Under strata, classes are those within strata.
         prediction : memberships or Source, optional
             The prediction that was drawn from. Needed for strata of values, if chances depend on predicted
             size.
@@ -95,13 +105,15 @@ class Drawn:
         Returns
         -------
         Design
-            `Responding`, if there are unresolved records.
+            `Responding`, if there are unresolved records, or if chance has left out some draws and records
+            repeat.
 
         Raises
         ------
         DataError
             If a drawn record has no label and is neither unresolved nor unlabelled, or if values are needed.
-            If an unresolved or unlabelled record was not drawn, or if a drawn record has no class.
+            If an unresolved or unlabelled record was not drawn, or is both, or if a drawn record has no
+            class. If a stratum of values has no begun or no resolved draw.
 
         Examples
         --------
@@ -116,26 +128,77 @@ class Drawn:
         if given is not None and not isinstance(given, pd.Series):
             given = pd.Series(dict(given))
         clustering = Clustering.of(labels, "labels")
+        for what, ids in ("unresolved", unresolved), ("unlabelled", unlabelled):
+            if isinstance(ids, str) or not isinstance(ids, Iterable):
+                raise DataError(f"{what} must be a list of record ids, not {ids!r}")
         lost, left = as_index(unresolved), as_index(unlabelled)
         for what, ids in ("unresolved", lost), ("unlabelled", left):
             if len(foreign := ids.difference(pd.Index(self.table["record"]))):
                 raise DataError(f"{len(foreign)} {what} records were not drawn: {head(foreign)}")
-        begun = self.table[~self.table["record"].isin(left)].reset_index(drop=True)
-        records = pd.Index(begun["record"])
-        resolved = ~records.isin(lost)
+        if len(both := lost.intersection(left)):
+            raise DataError(f"{len(both)} records are both unresolved and unlabelled: {head(both)}")
+        seen = self._seen(left)
+        begun = ~seen["record"].isin(left).to_numpy()
+        resolved = begun & ~seen["record"].isin(lost).to_numpy()
         if not resolved.any():
             raise DataError(
                 f"all {len(self.table)} draws are unresolved or unlabelled: nothing can be estimated"
             )
-        kept = len(begun) / len(self.table)
+        self._refuse_lost_strata(seen[begun], seen[resolved])
+        if not resolved.all() and "stratum" in seen:  # Pooled lists draws stratum by stratum
+            order = pd.Index(seen.loc[resolved, "stratum"].unique()).get_indexer(seen["stratum"])
+            place = np.argsort(order, kind="stable")
+            seen, begun, resolved = seen.iloc[place], begun[place], resolved[place]
         design = self.plan.design(
-            Labelled(begun[resolved], self.known, self.n, clustering, given, prediction, kept)
+            Labelled(
+                seen[resolved],
+                self.known,
+                self.n,
+                clustering,
+                given,
+                prediction,
+                kept=len(seen) / len(self.table),
+                by_draw=not resolved.all(),
+            )
         )
         if resolved.all():
             return design
-        if classes is None:
-            return Responding(design, resolved, size_classes(begun["size"], resolved))
-        return Responding(design, resolved, list(pd.Series(dict(classes)).reindex(records)))
+        own = None
+        if classes is not None:
+            own = series_by_id(classes, "classes").reindex(seen["record"]).to_numpy()
+        return Responding(design, resolved, _classes(seen, begun, resolved, own), seen["record"], begun)
+
+    def _seen(self, left: pd.Index) -> pd.DataFrame:
+        """Return the draws up to the look: those before the first of a record that nobody has begun since.
+
+        Draws of unbegun records among them were left out by chance. If no record repeats, the others are such
+        draws as all, so that they are left out here.
+        """
+        record = self.table["record"]
+        unbegun, new = record.isin(left).to_numpy(), ~record.duplicated().to_numpy()
+        last = np.flatnonzero(new & ~unbegun)
+        later = np.flatnonzero(unbegun[last[-1] :]) if len(last) else np.arange(1)
+        end = last[-1] + later[0] if len(last) and len(later) else len(record)
+        seen: pd.DataFrame = self.table[:end]
+        if seen["record"].is_unique:
+            seen = seen[~unbegun[:end]]
+        return seen.reset_index(drop=True)
+
+    def _refuse_lost_strata(self, begun: pd.DataFrame, resolved: pd.DataFrame) -> None:
+        """Refuse strata of values without a draw to go by. Of strata of sizes, the design knows all."""
+        if "stratum" not in self.table or getattr(self.plan, "starts", None) is not None:
+            return
+        every = self.table["stratum"].unique()
+        for rows, what, remedy in (
+            (begun, "whose task is begun", "label on until each has some"),
+            (resolved, "that is resolved", "ask more annotators, or draw with these merged into others"),
+        ):
+            lost = every[~pd.Index(every).isin(rows["stratum"])]
+            if len(lost):
+                raise DataError(
+                    f"{len(lost)} of {len(every)} strata have no draw {what}, such as {head(lost)}: the "
+                    f"sample has no information about their records; {remedy}"
+                )
 
     def refuse_another(self, prediction: Any) -> None:
         """Refuse a prediction that is not the one drawn from.
@@ -222,8 +285,13 @@ class Drawn:
             sizes = {int(size): int(count) for size, count in values["sizes"].items()}
             n, seed, fingerprint = int(values["n"]), int(values["seed"]), str(values["fingerprint"])
             plan, version = values["plan"], values["version"]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise DataError(f"this is no description of draws: {error!r}") from error
+        n, seed = whole(n, "n of the draws"), whole(seed, "seed of the draws", 0)
+        if not sizes or min(*sizes, *sizes.values(), 1) < 1:
+            raise DataError(
+                "this is no description of draws: sizes of clusters and their numbers are 1 or more"
+            )
         if version != 1:
             raise DataError(f"draws of version {version!r} cannot be read, only those of version 1")
         lacking = [column for column in COLUMNS if column not in table]
@@ -235,6 +303,42 @@ class Drawn:
         )
         members = _no_members() if members is None else members
         return cls(table, from_plain(plan), n, seed, known, fingerprint, members)
+
+
+def _classes(table: pd.DataFrame, begun: BoolArray, resolved: BoolArray, own: Any) -> list[Any]:
+    """Return the class of each draw, (n,): within its stratum, the one of its own or that of its size.
+
+    If chance has left out draws, annotators may have got to different tasks. Classes then lie within runs of
+    tasks as well, in each of which about one share of the tasks was begun.
+    """
+    group = np.zeros(len(table), dtype=np.int64)
+    if "stratum" in table:
+        group = pd.factorize(table["stratum"])[0]
+    if not begun.all():
+        group = pd.factorize(pd.Series(list(zip(group, _runs(table, group, resolved), strict=True))))[0]
+    classes = np.empty(len(table), dtype=object)
+    for g in np.unique(group):
+        here = group == g
+        classes[here] = size_classes(table["size"][here], resolved[here]) if own is None else own[here]
+    if not group.any():
+        return classes.tolist()
+    named = zip(group.tolist(), classes.tolist(), strict=True)
+    return [None if pd.isna(name) else f"{g} {name}" for g, name in named]
+
+
+def _runs(table: pd.DataFrame, group: IntArray, resolved: BoolArray) -> IntArray:
+    """Return the run of tasks of each draw, (n,), `RUN` resolved ones long within its group.
+
+    All draws of a record are in the run of its first one.
+    """
+    run = np.zeros(len(table), dtype=np.int64)
+    first = ~table["record"].duplicated().to_numpy()
+    for g in np.unique(group):
+        at = np.flatnonzero(first & (group == g))
+        before = np.cumsum(resolved[at]) - resolved[at]
+        run[at] = np.minimum(before // RUN, max(int(resolved[at].sum()) // RUN - 1, 0))
+    of_record = pd.Series(run[first], table["record"][first])
+    return of_record.reindex(table["record"]).to_numpy()
 
 
 def _refuse_change(known: KnownTotals, table: pd.DataFrame, members: pd.DataFrame) -> None:
@@ -274,7 +378,8 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
     Raises
     ------
     DataError
-        If the prediction cannot be read, if the plan does not suit it, or if no record was drawn.
+        If the prediction cannot be read, if the plan does not suit it, or if no record was drawn. If n is
+        above a million and above ten draws per record.
 
     Examples
     --------
@@ -286,6 +391,12 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
     need_object(plan, "draw", "a plan is an object such as LinkEnds()")
     n, seed = whole(n, "n"), whole(seed, "seed", 0)
     with opened(prediction, values) as source:
+        most = max(MOST, EACH * int(source.known.size @ source.known.count))
+        if n > most:
+            raise DataError(
+                f"{n:,} draws from {source.known.size @ source.known.count:,.0f} records are more than "
+                f"{most:,}, which draw nearly all of them: label all records, or draw fewer"
+            )
         table = plan.draw(source, n, seed)
         need(table, pd.DataFrame, "a plan draws a DataFrame")
         table = table.reset_index(drop=True)

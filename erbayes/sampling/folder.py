@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -21,7 +21,7 @@ import pandas as pd
 
 from ..clustering import as_index, kind
 from ..errors import DataError, Remedy, head, need
-from ..files import refuse_output, terminable
+from ..files import HIDDEN, NEW, OLD, locked, refuse_output, terminable
 from .drawn import Drawn
 from .page import CLUSTER, DRAWN, labelling_page
 from .plans import PredictedClusters
@@ -30,10 +30,10 @@ from .tasks import ASKED, as_sent, asked, dealt
 
 VERSION = 1
 """The version of the folder."""
+IDS = ("record", "cluster")
+"""Columns of the draws that hold ids."""
 FACTS, DRAWS, TASKS = "drawn.json", "drawn.csv", "tasks.csv"
 """Files of the draw."""
-BLIND = b"blind"
-"""What the fingerprint of a blind folder covers too, so that no answers of another kind are read there."""
 GIVEN = "given-chances"
 """The plan whose values are numbers."""
 DECIDED = "decided"
@@ -150,19 +150,21 @@ def write_folder(
         write_sheet(drawn.table, new / DRAWS, ("record", "cluster"))
         values = {} if drawn.values is None else {"value": drawn.values.reindex(tasks["record"]).to_numpy()}
         write_sheet(tasks[blank].assign(**values), new / TASKS, ("record",))
-        content = [(new / name).read_bytes() for name in (DRAWS, TASKS)]
-        fingerprint = sha256(b"".join(content) + BLIND * blind).hexdigest()[:16]
+        weighted = {
+            "blind": blind,
+            "types": {c: kind(as_index(drawn.table[c])) for c in IDS},
+            "drawn": json.loads(drawn.to_json()),
+        }
+        fingerprint = _fingerprint([(new / name).read_bytes() for name in (DRAWS, TASKS)], weighted)
         about = {
             "version": VERSION,
             "erbayes": version("erbayes"),
             "date": date.today().isoformat(),
             "fingerprint": fingerprint,
             **(facts or {}),
-            "blind": blind,
             "overlap": overlap if annotators > 1 else 0.0,
             "annotators": sheets,
-            "types": {c: kind(as_index(drawn.table[c])) for c in ("record", "cluster")},
-            "drawn": json.loads(drawn.to_json()),
+            **weighted,
         }
         lines = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in about.items())
         (new / FACTS).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
@@ -194,31 +196,40 @@ def read_folder(path: str | Path) -> Folder:
     except FileNotFoundError as error:
         lacking = Path(error.filename).name
         raise DataError(f"{path} is no folder that erbayes draw has written: it has no {lacking}") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # RecursionError: brackets within brackets
         raise DataError(f"{path} is no folder that erbayes draw has written: {error}") from error
     if not isinstance(about, dict) or about.get("version") != VERSION:
         raise DataError(f"{path / FACTS} is not of version {VERSION}: read it with the erbayes that wrote it")
-    blind = about.get("blind") is True
-    if sha256(b"".join(content) + BLIND * blind).hexdigest()[:16] != about["fingerprint"]:
+    if damaged := [name for name, right in SHAPE.items() if not right(about.get(name))]:
         raise DataError(
-            f"{path}: {DRAWS} or {TASKS} has changed since the draw, perhaps in a spreadsheet program: "
-            "restore both; answers belong into the sheets"
+            f"{path / FACTS} is damaged: it lacks what erbayes draw writes as {head(damaged, 9)}; restore it"
+        )
+    if _fingerprint(content, about) != about["fingerprint"]:
+        raise DataError(
+            f"{path}: {DRAWS}, {TASKS} or {FACTS} has changed since the draw, perhaps in a spreadsheet "
+            "program, or another version of erbayes has written them: restore all three; answers belong into "
+            "the sheets"
         )
     table, shown = (read_sheet(path / name) for name in (DRAWS, TASKS))
     for column, type in about["types"].items():
         table[column] = _typed(table[column], type)
-    numeric = ["size", "probability", *(["value"] if about["drawn"]["plan"]["name"] == GIVEN else [])]
+    numeric = ["size", "probability", *(["value"] if about["drawn"]["plan"].get("name") == GIVEN else [])]
     for name in table.columns.intersection(numeric):
         table[name] = pd.to_numeric(table[name])
     shown["record"] = _typed(shown["record"], about["types"]["record"])
     shown["task"] = shown["task"].astype("int64")
     shown = shown.reset_index(drop=True)
+    dealt = {number for numbers in about["annotators"].values() for number in numbers}
+    if strange := sorted(dealt - set(shown["task"])):
+        raise DataError(
+            f"{path / FACTS} is damaged: it deals tasks that do not exist, such as {head(strange)}"
+        )
     values = None
     if "value" in shown:
         column = shown.pop("value")
         values = pd.Series(column.to_numpy(), pd.Index(shown["record"]))
         values = values[~values.index.duplicated()]
-        if about["drawn"]["plan"]["name"] == GIVEN:
+        if about["drawn"]["plan"].get("name") == GIVEN:
             values = pd.to_numeric(values)
     for name in ASKED:
         shown[name] = ""
@@ -233,7 +244,33 @@ def read_folder(path: str | Path) -> Folder:
     drawn = dataclasses.replace(drawn, values=values)
     own = {"version", "fingerprint", "annotators", "types", "drawn", "blind"}
     stated = {k: v for k, v in about.items() if k not in own}
-    return Folder(path, drawn, shown, about["annotators"], about["fingerprint"], stated, blind)
+    return Folder(path, drawn, shown, about["annotators"], about["fingerprint"], stated, about["blind"])
+
+
+def _is_dealt(value: object) -> bool:
+    """Return whether a value maps annotators, called A to Z, to numbers of tasks."""
+    return isinstance(value, dict) and all(
+        re.fullmatch("[A-Z]", name) and isinstance(numbers, list) and all(type(n) is int for n in numbers)
+        for name, numbers in value.items()
+    )
+
+
+SHAPE: Mapping[str, Callable[[Any], bool]] = {
+    "fingerprint": lambda value: isinstance(value, str),
+    "blind": lambda value: isinstance(value, bool),
+    "annotators": lambda value: bool(value) and _is_dealt(value),
+    "types": lambda value: (
+        isinstance(value, dict) and set(value) == set(IDS) and set(value.values()) <= {"string", "integer"}
+    ),
+    "drawn": lambda value: isinstance(value, dict) and isinstance(value.get("plan"), dict),
+}
+"""What the facts of a folder must hold, whoever wrote them: by name, whether a value has the right form."""
+
+
+def _fingerprint(tables: Sequence[bytes], facts: Mapping[str, Any]) -> str:
+    """Return a text that names a draw: its tables, its weights, and whether answers are blind."""
+    weighted = json.dumps([facts[name] for name in ("types", "drawn", "blind")], sort_keys=True).encode()
+    return sha256(b"".join([*tables, weighted])).hexdigest()[:16]
 
 
 def _dealt(drawn: Drawn, count: int, annotators: int, overlap: float) -> dict[str, list[int]]:
@@ -287,9 +324,13 @@ def refuse_folder(path: Path, replace: bool) -> None:
     DataError
         As `write_folder`.
     """
-    if path.exists() and not path.is_dir():
-        raise DataError(f"cannot write {path}: it is a file, not a folder")
-    refuse_output(path / FACTS if path.is_dir() else path)
+    try:
+        inside = path.is_dir()
+        if path.exists() and not inside:
+            raise DataError(f"cannot write {path}: it is a file, not a folder")
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror or error}") from error
+    refuse_output(path / FACTS if inside else path)
     if not path.is_dir() or not any(path.iterdir()):
         return
     own = re.compile(rf"{FACTS}|{DRAWS}|{TASKS}|sheet-.*\.(csv|xlsx)|label-.*\.html|.*\.json")
@@ -309,8 +350,12 @@ def _appearing(path: Path) -> Iterator[Path]:
     """Make a new folder that takes the place of `path` if the block ends without error."""
     target = path.resolve()
     try:
-        with terminable(), TemporaryDirectory(dir=target.parent, prefix=".erbayes-") as temporary:
-            new, old = Path(temporary) / "new", Path(temporary) / "old"
+        with (
+            terminable(),
+            TemporaryDirectory(dir=target.parent, prefix=HIDDEN) as temporary,
+            locked(Path(temporary), HIDDEN),
+        ):
+            new, old = Path(temporary) / NEW, Path(temporary) / OLD
             new.mkdir()
             yield new
             if target.exists():

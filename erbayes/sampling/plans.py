@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -63,7 +63,10 @@ class Labelled:
     prediction : object
         The prediction, if the plan needs it.
     kept : float in (0, 1]
-        Share of the draws that are in the table. Chance alone left out the others.
+        Share of the draws that were begun, of which the table has the resolved ones. Chance alone left out
+        the others.
+    by_draw : bool
+        True if the design must list its draws in the order of the table, since some are unresolved.
     """
 
     table: pd.DataFrame
@@ -73,6 +76,7 @@ class Labelled:
     values: pd.Series | None
     prediction: Any = None
     kept: float = 1.0
+    by_draw: bool = False
 
     def sizes(self, plan: Any) -> FloatArray:
         """Return the size of the predicted cluster of each labelled record, (labelled records,).
@@ -416,7 +420,11 @@ class Poisson:
         return rows[["record", "cluster", "size"]].assign(probability=probability)
 
     def design(self, drawn: Labelled) -> Design:
-        return PoissonRecords(self.of.column(drawn.known), drawn.n, drawn.known, drawn.kept)
+        column = self.of.column(drawn.known)
+        if not drawn.by_draw:
+            return PoissonRecords(column, drawn.n, drawn.known, drawn.kept)
+        inclusion = drawn.kept * drawn.table["probability"].to_numpy()
+        return PoissonRecords(column, drawn.n, drawn.known, drawn.kept, drawn.units, inclusion)
 
 
 @dataclass(frozen=True, slots=True)
@@ -502,6 +510,10 @@ class Strata:
     def __post_init__(self) -> None:
         need_by_size(self.of, "of")
         if self.starts is not None:
+            if isinstance(self.starts, str) or not isinstance(self.starts, Iterable):
+                raise DataError(
+                    f"starts of classes are a list of sizes such as (1, 2, 5), not {self.starts!r}"
+                )
             starts = [whole(s, "starts of classes") for s in self.starts]
             if starts[:1] != [1] or (np.diff(starts) <= 0).any():
                 raise DataError(f"starts of classes of size must rise from 1, not be {self.starts!r}")
@@ -682,8 +694,9 @@ class PredictedClusters:
             return UniformClusters(int(known.count.sum()), drawn.table["cluster"].tolist())
         inclusion = drawn.kept * self._inclusion(drawn.n, known)
         of_cluster = drawn.kept * drawn.table.set_index("cluster")["probability"]
-        never = known.size[inclusion == 0].astype(int).tolist()
-        return KnownInclusion(of_cluster, squares=float(known.count @ inclusion**2), never=never)
+        never, listed = known.size[inclusion == 0].astype(int).tolist(), of_cluster.index
+        squares = float(known.count @ inclusion**2)
+        return KnownInclusion(of_cluster, squares=squares, never=never, draws=listed)
 
 
 PLANS = {
@@ -741,7 +754,7 @@ def from_plain(values: Mapping[str, Any]) -> Any:
     """
     need(values, Mapping, "a plan is written as names and values")
     rest = dict(values)
-    cls: Any = PLANS.get(rest.pop("name", ""))
+    cls: Any = PLANS.get(str(rest.pop("name", "")))
     if cls is None or not set(rest) <= {f.name for f in fields(cls)}:
         raise DataError(f"no plan of erbayes.sampling is written as {dict(values)!r}")
     return cls(**{k: from_plain(v) if isinstance(v, Mapping) and "name" in v else v for k, v in rest.items()})

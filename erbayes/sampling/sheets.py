@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
+from xml.etree.ElementTree import ParseError
 from zipfile import BadZipFile
 
 import pandas as pd
@@ -155,7 +156,7 @@ def read_sheet(path: Path) -> pd.DataFrame:
     """
     try:
         lines = list(_xlsx_lines(path) if path.suffix == ".xlsx" else _csv_lines(path))
-    except (OSError, ValueError, KeyError, BadZipFile, csv.Error) as error:
+    except (OSError, ValueError, KeyError, IndexError, BadZipFile, ParseError, csv.Error) as error:
         raise DataError(f"cannot read {path}: {error}") from error
     if not lines:
         raise DataError(f"cannot read {path}: it is empty")
@@ -187,12 +188,10 @@ def _xlsx_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     need_xlsx(f"cannot read {path}")
     from openpyxl import load_workbook
 
-    book = load_workbook(path, read_only=True, data_only=True)
-    try:
+    with path.open("rb") as file:  # openpyxl leaves a file open that it cannot read
+        book = load_workbook(file, read_only=True, data_only=True)
         for row, cells in enumerate(book.worksheets[0].iter_rows(values_only=True), 1):
             yield row, [_as_text(cell) for cell in cells]
-    finally:
-        book.close()
 
 
 def _as_text(cell: object) -> str:

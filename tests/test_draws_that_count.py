@@ -1,0 +1,451 @@
+"""Which draws count if labelling stops early, and unresolved draws under plans without independent draws."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import erbayes as eb
+from erbayes import sampling as sa
+from erbayes import simulate as sim
+from erbayes.nonresponse import RespondingDraws, RespondingOnce
+from erbayes.variance import HartleyRaoDraws, PoissonDraws, StratifiedDraws
+
+PRED = pd.Series({i: i // 10 for i in range(40)})
+TRUE = pd.Series({i: i // 5 for i in range(40)})
+GIANTS = pd.Series(np.repeat(["a", "b", *(f"k{i}" for i in range(30))], [120, 80, *[2] * 30]))
+SPLIT = GIANTS + pd.Series(np.where(GIANTS.index % 5 == 0, "!", ""))
+"""A fifth of the records of each predicted cluster are of another entity."""
+COLUMNS = [eb.columns.COMMON_LINKS, eb.columns.TRUE_LINKS, eb.columns.PREDICTED_CLUSTERS]
+
+
+def labelled(true, records):
+    return true[true.isin(true[records])]
+
+
+def stopped(drawn, true, tasks):
+    """Labels of the first tasks, and the records of the others."""
+    order = drawn.table["record"].drop_duplicates()
+    return labelled(true, order[:tasks]), list(order[tasks:])
+
+
+# Draws up to the look
+
+
+def test_draws_after_the_look_do_not_count_although_they_repeat_a_labelled_record():
+    drawn = sa.draw(PRED, sa.LinkEnds(), n=200, seed=1)
+    begun = drawn.table["record"][:10]
+    left = drawn.table["record"][~drawn.table["record"].isin(begun)]
+    repeats = drawn.table["record"].isin(begun).sum()
+    design = drawn.design(labelled(TRUE, begun), unlabelled=list(left))
+    assert repeats == 57 and list(design.draws) == TRUE[begun].tolist()
+
+
+def test_every_sequence_of_draws_counts_up_to_the_first_record_that_is_not_begun():
+    """All 3^5 sequences of five draws of three records, after each number of tasks."""
+    drawn = sa.draw({1: "a", 2: "a", 3: "a"}, sa.Records(), n=5, seed=1)
+    table, true = drawn.table, pd.Series({1: 10, 2: 20, 3: 30})
+    for sequence in product((1, 2, 3), repeat=5):
+        drawn = sa.Drawn(table.assign(record=sequence), drawn.plan, 5, 1, drawn.known, "", drawn.members)
+        met = list(dict.fromkeys(sequence))
+        for tasks in range(1, len(met) + 1):
+            seen = []
+            for record in sequence:
+                if record not in met[:tasks]:
+                    break
+                seen.append(true[record])
+            design = drawn.design(labelled(true, met[:tasks]), unlabelled=met[tasks:])
+            assert list(design.draws) == seen
+
+
+@pytest.mark.parametrize("plan", [sa.LinkEnds(), sa.Mixture(0.2)], ids=["link ends", "mixture"])
+def test_estimates_after_fifty_of_five_hundred_draws_of_giants(plan):
+    """By record, 90 draws counted, and the variance was half of what it should be."""
+    truth = eb.taylor(
+        eb.Sample(eb.measure(GIANTS, SPLIT), eb.UniformClusters(SPLIT.nunique())), ["pairwise-precision"]
+    )
+    wanted = truth.apply(["pairwise-precision"], 1).mean[0]
+    found = []
+    for seed in range(100):
+        drawn = sa.draw(GIANTS, plan, n=500, seed=seed)
+        labels, left = stopped(drawn, SPLIT, 50)
+        sample = eb.Sample(eb.measure(GIANTS, labels), drawn.design(labels, unlabelled=left))
+        assert 50 <= sample.expansion.unit.size < 75
+        fit = eb.taylor(sample, ["pairwise-precision"]).apply(["pairwise-precision"])
+        found.append((fit.mean[0], fit.sd[0] ** 2))
+    estimate, variance = np.array(found).T
+    assert abs(estimate.mean() - wanted) < 3 * estimate.std() / np.sqrt(100) + 0.002
+    assert 0.65 < variance.mean() / estimate.var() < 1.5  # 100 samples: a relative error of .14
+
+
+def test_a_record_is_not_both_unresolved_and_not_begun():
+    drawn = sa.draw(PRED, sa.Records(), n=10, seed=1)
+    record = drawn.table["record"][9]
+    with pytest.raises(eb.DataError, match=f"1 records are both unresolved and unlabelled: {record}"):
+        drawn.design(TRUE, unresolved=[record], unlabelled=[record])
+
+
+@pytest.mark.parametrize("argument", ["unresolved", "unlabelled"])
+@pytest.mark.parametrize("ids", [None, "r1", 3])
+def test_only_lists_of_records_are_left_out(argument, ids):
+    drawn = sa.draw(PRED, sa.Records(), n=10, seed=1)
+    with pytest.raises(eb.DataError, match=f"{argument} must be a list of record ids, not"):
+        drawn.design(TRUE, **{argument: ids})
+
+
+# Tasks that chance has left out
+
+
+def test_draws_that_chance_left_out_are_dropped_if_no_record_repeats():
+    large = pd.Series({i: i // 3 for i in range(30_000)})
+    drawn = sa.draw(large, sa.Records(), n=40, seed=1)
+    records = drawn.table["record"]
+    assert records.is_unique
+    design = drawn.design(labelled(large, records[::2]), unlabelled=list(records[1::2]))
+    assert list(design.draws) == large[records[::2]].tolist()
+    assert isinstance(design, eb.UniformRecords)
+
+
+def test_the_share_of_an_annotator_keeps_the_repeats_of_its_records():
+    drawn = sa.draw(GIANTS, sa.LinkEnds(), n=400, seed=1)
+    order = drawn.table["record"].drop_duplicates()
+    begun, left = order[:100:2], pd.concat([order[1:100:2], order[100:]])
+    labels = labelled(SPLIT, begun)
+    design = drawn.design(labels, unlabelled=list(left))
+    seen = drawn.table["record"][: drawn.table["record"].isin(order[99:]).to_numpy().argmax()]
+    assert isinstance(design, eb.Responding) and design.unresolved == 0
+    assert list(design.records) == seen.tolist()
+    assert list(design.resolved) == list(design.begun) == seen.isin(begun).tolist()
+    classes = pd.Series(design.classes)
+    assert classes.groupby(list(design.records)).nunique().max() == 1
+    said = eb.alarms(eb.Sample(eb.measure(GIANTS, labels), design), ["pairwise-precision"])
+    assert not any("unresolved" in alarm for alarm in said)
+
+
+@pytest.mark.parametrize("later", [0.0, 0.5], ids=["one annotator only", "the second stopped earlier"])
+def test_estimates_if_an_annotator_did_less_than_the_other(later):
+    """Half of the tasks are dealt to either. The second labels none, or stops where half of them are done."""
+    found = []
+    for seed in range(100):
+        drawn = sa.draw(GIANTS, sa.LinkEnds(), n=600, seed=seed)
+        order = drawn.table["record"].drop_duplicates().to_numpy()[:140]
+        second = np.random.default_rng(seed).random(140) < 0.5
+        gone = order[second & (np.arange(140) >= 140 * later)]
+        begun = order[~np.isin(order, gone)]
+        labels = labelled(SPLIT, begun)
+        left = np.setdiff1d(drawn.table["record"], begun)
+        sample = eb.Sample(eb.measure(GIANTS, labels), drawn.design(labels, unlabelled=list(left)))
+        metric = ["pairwise-precision"]
+        fit = eb.taylor(sample, metric).apply(metric)
+        found.append((fit.mean[0], fit.sd[0] ** 2, eb.jackknife(sample, metric).sd[0] ** 2))
+    estimate, variance, jack = np.array(found).T
+    census = eb.Sample(eb.measure(GIANTS, SPLIT), eb.UniformClusters(SPLIT.nunique()))
+    wanted = eb.taylor(census, metric).apply(metric, 1).mean[0]
+    assert abs(estimate.mean() - wanted) < 3 * estimate.std() / np.sqrt(100) + 0.001
+    assert 0.65 < variance.mean() / estimate.var() < 1.5
+    assert jack.mean() == pytest.approx(variance.mean(), rel=0.15)
+
+
+def records_resolved_together(rng, n=300, share=0.4):
+    """Contributions of n draws of 100 records with unequal chances, and which records are resolved."""
+    p = rng.dirichlet(np.full(100, 2.0))
+    y = rng.normal(3, 1, 100)
+    record = rng.choice(100, size=n, p=p)
+    return p, y, record, rng.random(100) < share
+
+
+def test_the_variance_of_records_that_are_resolved_together():
+    """V/Var by simulation. Without the part for repeats it is below .6."""
+    rng = np.random.default_rng(1)
+    p, y, *_ = records_resolved_together(rng)
+    found = []
+    for _ in range(2000):
+        record, known = rng.choice(100, size=300, p=p), rng.random(100) < 0.4
+        resolved = known[record]
+        z = y[record[resolved]] / resolved.sum()
+        draws = StratifiedDraws(np.zeros(300, np.int64), np.ones(1))
+        parts = np.unique(record, return_inverse=True)[1]
+        variance = RespondingDraws(draws, np.flatnonzero(resolved), np.zeros(300, np.int64), parts)
+        alone = RespondingDraws(draws, np.flatnonzero(resolved), np.zeros(300, np.int64), np.arange(300))
+        found.append((z.sum(), *(v.covariance(z[:, None])[0, 0] for v in (variance, alone))))
+    total, together, apart = np.array(found).T
+    assert 0.8 < together.mean() / total.var() < 1.25 and apart.mean() / total.var() < 0.6
+
+
+def test_the_variance_of_records_that_are_resolved_together_by_hand():
+    """Both phases apart: the draws from the resolved ones over their share, and the records of each class."""
+    rng = np.random.default_rng(2)
+    _, y, record, known = records_resolved_together(rng)
+    resolved, n = known[record], len(record)
+    code = (record >= 50).astype(np.int64)
+    share = np.array([resolved[code == g].mean() for g in (0, 1)])
+    z = y[record]  # the contribution of each draw, if all were resolved
+    mean = np.array([z[resolved & (code == g)].mean() for g in (0, 1)])
+    rows = mean[code] + np.where(resolved, (z - mean[code]) / share[code], 0)
+    wanted = n / (n - 1) * ((rows - rows.mean()) ** 2).sum()
+    for r in range(100):
+        here = (record == r) & resolved
+        if here.any():
+            q, e = share[code[here][0]], (z - mean[code])[here]
+            wanted += (1 - q) / q**2 * (e.sum() ** 2 - (e**2).sum())
+    draws = StratifiedDraws(np.zeros(n, np.int64), np.ones(1))
+    parts = np.unique(record, return_inverse=True)[1]
+    variance = RespondingDraws(draws, np.flatnonzero(resolved), code, parts)
+    Z = (z[resolved] / share[code[resolved]])[:, None]
+    assert variance.covariance(Z)[0, 0] == pytest.approx(wanted, rel=1e-12)
+    with pytest.raises(eb.NotIdentified, match="draws of one record are resolved together"):
+        _ = variance.independent
+
+
+# Strata without a draw to go by
+
+REGION = pd.Series(np.where(TRUE.isin([0, 3]), "import", "web"), TRUE.index)
+
+
+def test_strata_of_values_without_a_begun_or_a_resolved_draw_are_refused_by_name():
+    drawn = sa.draw(PRED, sa.Strata(allocation={"web": 12, "import": 3}), 15, 3, values=REGION)
+    records, rare = drawn.table["record"], drawn.table["stratum"] == "import"
+    first = int(np.flatnonzero(rare)[0])
+    assert first >= 1
+    labels, left = (
+        labelled(TRUE, records[:first]),
+        list(records[first:][~records[first:].isin(records[:first])]),
+    )
+    with pytest.raises(
+        eb.DataError, match="1 of 2 strata have no draw whose task is begun, such as 'import'"
+    ):
+        drawn.design(labels, unlabelled=left)
+    lost = list(records[rare].unique())
+    labels = labelled(TRUE, records[~records.isin(lost)])
+    with pytest.raises(eb.DataError, match="1 of 2 strata have no draw that is resolved, such as 'import'"):
+        drawn.design(labels, unresolved=lost)
+    assert len(drawn.design(TRUE).parts) == 2
+
+
+def test_strata_of_sizes_without_a_draw_leave_what_does_not_need_them():
+    """Precision needs no predicted singletons, and recall does."""
+    pred = pd.Series({i: i // 4 if i < 80 else i for i in range(100)})
+    drawn = sa.draw(pred, sa.Strata(starts=(1, 2), allocation={"1": 2, "2": 20}), 22, 1)
+    large = drawn.table["record"][drawn.table["stratum"] == "2"]
+    before = large[: int(np.flatnonzero(drawn.table["stratum"] == "1")[0])]
+    left = drawn.table["record"][~drawn.table["record"].isin(before)]
+    labels = labelled(pred, before)
+    design = drawn.design(labels, unlabelled=list(left))
+    assert eb.estimate(pred, labels, design, "pairwise-precision").estimate[0] == pytest.approx(1)
+    with pytest.raises(eb.NotIdentified, match="predicted singletons"):
+        eb.estimate(pred, labels, design, "pairwise-recall")
+
+
+# Unresolved draws under other plans
+
+PEOPLE = sim.simulate(
+    sim.Zeta(2.3, 12), sim.Chain([sim.Splits(0.3), sim.Merges(0.05)]), 700, np.random.default_rng(1)
+)
+SIZE = PEOPLE.pred.map(PEOPLE.pred.value_counts())
+HARD = pd.Series(np.where(SIZE > 1, 0.4, 0.1), PEOPLE.pred.index)
+"""The chance that nobody can resolve a record depends on its class of predicted size."""
+FIELD = pd.Series(np.where(np.arange(len(PEOPLE.true)) % 3 == 0, "f", "g"), PEOPLE.pred.index)
+PLANS = {
+    "poisson": (sa.Poisson(sa.RootSize()), None),
+    "pps": (sa.Systematic(), None),
+    "strata of sizes": (sa.Strata((1, 2, 4), of=sa.RootSize()), None),
+    "strata of values": (sa.Strata(), FIELD),
+    "clusters": (sa.PredictedClusters(), None),
+    "clusters by size": (sa.PredictedClusters(sa.Records()), None),
+}
+
+
+def with_unresolved(plan, values, seed, n=150):
+    drawn = sa.draw(PEOPLE.pred, plan, n, seed, values=values)
+    records = drawn.table["record"]
+    lost = np.random.default_rng(seed).random(len(PEOPLE.pred)) < HARD
+    lost = records[lost[records].to_numpy()]
+    rest = records[~records.isin(lost)]
+    if isinstance(plan, sa.PredictedClusters):
+        clusters = PEOPLE.pred[rest].unique()
+        labels = labelled(PEOPLE.true, PEOPLE.pred.index[PEOPLE.pred.isin(clusters)])
+        units = eb.measure_predicted(PEOPLE.pred, labels, list(clusters))
+    else:
+        labels = labelled(PEOPLE.true, rest)
+        units = eb.measure(PEOPLE.pred, labels)
+    return drawn, eb.Sample(units, drawn.design(labels, prediction=PEOPLE.pred, unresolved=list(lost)))
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_totals_with_unresolved_draws_are_unbiased_under_every_plan(name):
+    plan, values = PLANS[name]
+    clusters = isinstance(plan, sa.PredictedClusters)
+    columns = [eb.columns.COMMON_LINKS, eb.columns.B3_PRECISION, eb.columns.B3_RECALL]
+    units = (
+        eb.measure_predicted(PEOPLE.pred, PEOPLE.true, list(PEOPLE.pred.unique()))
+        if clusters
+        else eb.measure(PEOPLE.pred, PEOPLE.true)
+    )
+    wanted = np.array([units.column(column).sum() for column in columns])
+    found = []
+    for seed in range(120):
+        _, sample = with_unresolved(plan, values, seed)
+        assert isinstance(sample.design, eb.Responding) and sample.design.unresolved > 0.05
+        Z = sample.contributions(columns)
+        variance = sample.expansion.variance
+        found.append((Z.sum(axis=0), np.diag(variance.covariance(variance.residuals(Z)))))
+    totals, variances = (np.array(part) for part in zip(*found, strict=True))
+    noise = totals.std(axis=0, ddof=1) / np.sqrt(120)
+    assert (np.abs(totals.mean(axis=0) - wanted) < 3 * noise).all()
+    ratio = variances.mean(axis=0) / totals.var(axis=0, ddof=1)
+    assert (ratio > 0.65).all() and (ratio < 1.9).all()  # 120 samples: a relative error of .13 of Var
+
+
+def test_weights_of_unresolved_draws_by_hand():
+    pred = pd.Series({i: i // 2 if i < 16 else i for i in range(24)})
+    true = pd.Series({i: i // 4 for i in range(24)})
+    strata = pd.Series({i: "f" if i % 3 else "g" for i in range(24)})
+
+    def by_hand(drawn, record, expected):
+        """One over the expected draws of the entity, times the draws over the resolved ones of its class."""
+        return 1 / sum(expected[r] for r in true.index[true == true[record]])
+
+    cases = {
+        "poisson": (sa.Poisson(), None, lambda drawn: dict.fromkeys(pred.index, 9 / 24)),
+        "pps": (sa.Systematic(sa.Records()), None, lambda drawn: dict.fromkeys(pred.index, 9 / 24)),
+        "strata": (
+            sa.Strata(allocation={"f": 5, "g": 4}),
+            strata,
+            lambda drawn: strata.map({"f": 5 / 16, "g": 4 / 8}).to_dict(),
+        ),
+    }
+    for name, (plan, values, expected) in cases.items():
+        drawn = sa.draw(pred, plan, 9, 2, values=values)
+        records = drawn.table["record"]
+        lost = [records[len(records) - 1]]
+        rest = records[~records.isin(lost)]
+        labels = labelled(true, rest)
+        design = drawn.design(labels, unresolved=lost)
+        found = eb.Sample(eb.measure(pred, labels), design).expansion
+        stratum = strata[records] if name == "strata" else pd.Series(0, records)
+        of_all, of_rest = stratum.value_counts(), stratum[~records.isin(lost).to_numpy()].value_counts()
+        factor = of_all / of_rest.reindex(of_all.index)
+        wanted = [by_hand(drawn, r, expected(drawn)) * factor[stratum[[r]].iloc[0]] for r in rest]
+        np.testing.assert_allclose(np.sort(found.weight), np.sort(wanted), rtol=1e-12)
+
+
+def test_poisson_draws_record_by_record_are_unbiased_over_all_samples():
+    """Every subset of six records, with the probability that it is drawn, and each weight and variance."""
+    pred, true = {1: 1, 2: 1, 3: 1, 4: 2, 5: 2, 6: 3}, {1: 7, 2: 7, 3: 8, 4: 8, 5: 9, 6: 9}
+    known = eb.measure(pred, true).known
+    size = pd.Series(pred).map(pd.Series(pred).value_counts())
+    p = np.minimum(3 * (size - 0.5) / (size - 0.5).sum(), 1)
+    column = eb.columns.ClusterSum("half", lambda m: m - 0.5)
+    total, square, mean, expected = 0.0, 0.0, 0.0, 0.0
+    for drawn in product((False, True), repeat=6):
+        chance = np.where(drawn, p, 1 - p).prod()
+        records = [r for r, there in zip(pred, drawn, strict=True) if there]
+        value, variance = 0.0, 0.0
+        if records:
+            labels = {r: e for r, e in true.items() if e in {true[d] for d in records}}
+            design = eb.PoissonRecords(
+                column, 3, known, draws=[true[r] for r in records], inclusion=p[records].to_numpy()
+            )
+            sample = eb.Sample(eb.measure(pred, labels), design)
+            Z = sample.contributions([eb.columns.COMMON_LINKS])
+            value, variance = Z.sum(), sample.expansion.variance.covariance(Z)[0, 0]
+        total += chance * value
+        square += chance * value**2
+        expected += chance * variance
+        mean += chance
+    wanted = eb.measure(pred, true).column(eb.columns.COMMON_LINKS).sum()
+    assert mean == pytest.approx(1) and total == pytest.approx(wanted)
+    assert expected == pytest.approx(square - total**2)
+
+
+def test_unresolved_draws_that_cannot_be_adjusted_are_refused():
+    units = eb.measure(PRED, TRUE)
+    pair = pd.DataFrame(0.2, index=units.ids, columns=units.ids)
+    for design, said in (
+        (eb.KnownInclusion(dict.fromkeys(units.ids, 0.5)), "unless it lists its draws"),
+        (eb.KnownInclusion(dict.fromkeys(units.ids, 0.5), pair, draws=units.ids), "probability of a pair"),
+        (eb.PoissonRecords(eb.columns.RECORDS, 9), "unless it lists its draws"),
+    ):
+        with pytest.raises(eb.DataError, match=said):
+            eb.Responding(design, [True] * len(units) + [False]).expand(units)
+    parts = eb.Pooled([eb.UniformRecords([0, 1]), eb.UniformRecords([2, 3])])
+    some = eb.measure(PRED, TRUE[TRUE < 4])
+    with pytest.raises(eb.DataError, match="2 draws share a class with draws of another part"):
+        eb.Responding(parts, [True, True, False, True, True]).expand(some)
+    listed = eb.Responding(parts, [True, True, False, True, True], list("aaabb"))
+    assert len(listed.expand(some).weight) == 4
+    with pytest.raises(eb.DataError, match="3 drawn records for 5 draws"):
+        eb.Responding(parts, [True, True, False, True, True], records=[1, 2, 3])
+    with pytest.raises(eb.DataError, match="1 draws are resolved, but not begun"):
+        eb.Responding(parts, [True, True], begun=[True, False])
+    with pytest.raises(eb.DataError, match="draws of records need the probability of each"):
+        eb.PoissonRecords(eb.columns.RECORDS, 9, draws=units.ids).expand(units)
+    with pytest.raises(eb.DataError, match="1 units are listed twice"):
+        eb.KnownInclusion(dict.fromkeys(units.ids, 0.5), draws=[*units.ids, 0]).expand(units)
+
+
+def test_a_single_resolved_draw_has_no_standard_error():
+    drawn = sa.draw(PRED, sa.Poisson(), 9, 1)
+    records = drawn.table["record"]
+    labels = labelled(TRUE, records[:1])
+    sample = eb.Sample(eb.measure(PRED, labels), drawn.design(labels, unresolved=list(records[1:])))
+    assert np.isnan(eb.taylor(sample, ["b3-recall"]).apply(["b3-recall"]).sd).all()
+    with pytest.raises(eb.DataError, match="classes must be a Series or a mapping by id, not int"):
+        drawn.design(labels, unresolved=list(records[1:]), classes=3)
+
+
+# Chances that cannot be
+
+
+@pytest.mark.parametrize("units", [3, 7, 10, 49])
+def test_chances_that_sum_to_one_up_to_rounding_are_taken_and_larger_ones_refused(units):
+    prediction, labels = {i: i for i in range(units)}, {i: i for i in range(units)}
+    chance = dict.fromkeys(range(units), 1 / units)
+    measured = eb.measure(prediction, labels)
+    assert eb.KnownChances(chance).expand(measured).weight == pytest.approx(1)
+    chance[0] += 1e-9
+    with pytest.raises(eb.DataError, match=f"chances of {units} units sum to 1, although"):
+        eb.KnownChances(chance).expand(measured)
+    with pytest.raises(eb.DataError, match=f"chances of {units} units sum to {units / 2:g}, although"):
+        eb.KnownChances(dict.fromkeys(range(units), 0.5)).expand(measured)
+
+
+# Numbers of draws
+
+
+def test_more_draws_than_anybody_needs_are_refused(monkeypatch):
+    monkeypatch.setattr("erbayes.sampling.drawn.MOST", 100)
+    assert len(sa.draw(PRED, sa.Records(), 400, 1).table) == 400
+    with pytest.raises(eb.DataError, match="401 draws from 40 records are more than 400"):
+        sa.draw(PRED, sa.Records(), 401, 1)
+    monkeypatch.undo()
+    with pytest.raises(eb.DataError, match="99,999,999,999 draws from 40 records are more than 1,000,000"):
+        sa.draw(PRED, sa.LinkEnds(), 99_999_999_999, 1)
+
+
+@pytest.mark.parametrize("fixed", [False, True], ids=["poisson", "hartley-rao"])
+def test_the_variance_of_draws_made_once_by_hand(fixed):
+    """Both phases by loops over draws and pairs, with the weights n_g/r_g of resolved draws."""
+    rng = np.random.default_rng(4)
+    pi, z, code = rng.uniform(0.1, 0.9, 12), rng.normal(2, 1, 12), np.arange(12) % 2
+    stands = np.where(code == 0, 9 / 6, 15 / 6)  # six resolved draws of 9, and of 15
+    n = stands.sum()
+    squares = sum(stands * pi)
+    first = sum(stands * (1 - pi) * z**2)
+    if fixed:
+        pairs = ((s, t) for s in range(12) for t in range(12))
+        first = sum(
+            stands[s] * stands[t] * (1 - pi[s] - pi[t] + squares / n) * (z[s] - z[t]) ** 2 for s, t in pairs
+        ) / (2 * (n - 1))
+    second = 0.0
+    for g in (0, 1):
+        own, q = z[code == g], 1 / stands[code == g][0]
+        second += (1 - q) / q**2 * sum((own - own.mean()) ** 2)
+    base = HartleyRaoDraws(pi, 7.0) if fixed else PoissonDraws(pi)
+    variance = RespondingOnce(base, 1 / stands, code)
+    Z = (z * stands)[:, None]
+    assert variance.covariance(Z)[0, 0] == pytest.approx(first + second, rel=1e-12)
+    change, scale = variance.jackknife(Z)
+    if not fixed:
+        assert (scale * change[:, 0] ** 2).sum() == pytest.approx(first + second, rel=1e-12)
