@@ -51,13 +51,16 @@ class Modelled:
     near: Mapping[Place, Fit] = field(default_factory=dict, repr=False)
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Draws:
-        """Return posterior draws of metrics, (1, draws, k)."""
+        """Return posterior draws of metrics, (chain, draw, k)."""
         rng = generator(rng)
         fits = self._fits(sample, metrics, rng)
 
+        shapes = (fit.population.true.shape for fit in fits.values())
+        shape = next(shapes, (1, self.draws))
+
         def total(column: Column | Known) -> FloatArray:
             if isinstance(column, Known):
-                return np.full((1, self.draws), sample.known(column))
+                return np.full(shape, sample.known(column))
             return fits[_place(column)].total(_whole(column))
 
         return applied(metrics, total)
