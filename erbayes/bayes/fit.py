@@ -322,7 +322,8 @@ class Fit(Posterior):
             estimate, lower and upper under the laws; prior, their probability before the sample, the product
             of `OneOf.probability`; posterior, the share of the posterior draws that follow them, and
             posterior_error, its Monte Carlo standard error between the chains; log_evidence, less that of the
-            combination with the most evidence; rejected, True if log_evidence is below -4.6, a Bayes factor of 1/100. It has no row if each part has one law.
+            combination with the most evidence; rejected, True if log_evidence is below -4.6, a Bayes factor
+            of 1/100. It has no row if each part has one law.
 
         Examples
         --------
