@@ -177,7 +177,8 @@ class Posterior(Tabled):
         priors = np.stack(list(self.log_prior.values()), axis=-1)
         certain = draws.sd <= 1e-12 * np.maximum(np.abs(draws.mean), 1)
         metrics = (draws.values - draws.mean) / np.where(certain, np.inf, draws.sd)
-        return np.log(2) * metrics[..., None] * (priors - priors.mean(axis=(0, 1)))[..., None, :]
+        deviations = priors - priors.mean(axis=(0, 1))
+        return np.asarray(np.log(2) * metrics[..., None] * deviations[..., None, :])
 
     def _by_metric_and_part(self, draws: Draws, values: FloatArray) -> pd.DataFrame:
         return pd.DataFrame(values, index=pd.Index(draws.names, name="metric"), columns=list(self.log_prior))
