@@ -115,7 +115,7 @@ def given(
     Joined
         The agreeing draws and the evidence are those for the median number.
     """
-    partners, links = _combined(parts, data, rng)
+    partners, links = _combined(parts, data, rng, shuffled=True)
     C, every = len(total), links.predicted[0].size
     log_total = np.log(np.maximum(total, 0.5))
 
@@ -138,7 +138,10 @@ def given(
 
 
 def _combined(
-    parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator
+    parts: Mapping[str, PartDraws],
+    data: Mapping[str, Any],
+    rng: np.random.Generator,
+    shuffled: bool = False,
 ) -> tuple[IntArray, Links]:
     """Combine each draw of the first part with random partners from the same chain of the other parts.
 
@@ -158,6 +161,8 @@ def _combined(
     direction = (-1) ** np.arange(len(others)).reshape(-1, 1, 1)
     steps = np.arange(PARTNERS).reshape(-1, 1, 1, 1)
     partners = (draw + first_partner + direction * steps) % K
+    if shuffled:  # draws are then chosen in no order
+        partners = rng.permuted(partners, axis=-1)
     links = []
     for partner in partners:
         partners_by_size = {k: v[chain, partner[i]] for k, (i, v) in tied.items()}
