@@ -138,6 +138,7 @@ def test_the_evidence_of_a_fit_has_the_known_total(clusters):
         for name, d in of_laws.items()
         for k, v in tied[place].laws[name].evaluated(d).by_size.items()
     }
+    by = {k: v.reshape(1, -1, *v.shape[2:]) for k, v in by.items()}
     g, data, mean = np.random.default_rng(3), one.evidence.data, []
     s = data["size"]
     c2 = s * (s - 1) / 2
