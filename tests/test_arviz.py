@@ -130,7 +130,7 @@ def test_convergence_of_each_law(slow, fit):
         ess = [az.ess(thetas[..., i], method="bulk") for i in range(thetas.shape[-1])]
         assert row.effective == pytest.approx(min(ess), rel=1e-6)
         assert row.divergent == slow.parts[place][law].statistics["diverging"].sum()
-    assert list(fit.convergence().columns) == ["probability", "khat"]
+    assert list(fit.convergence().columns) == ["probability", "khat", "r_hat", "worst", "effective"]
 
 
 def test_nuts_is_the_same_posterior(slow, fit):

@@ -149,6 +149,7 @@ def test_the_evidence_of_a_fit_has_the_known_total(clusters):
         for name, d in of_laws.items()
         for k, v in tied[place].laws[name].evaluated(d).by_size.items()
     }
+    by = {k: v.reshape(1, -1, *v.shape[2:]) for k, v in by.items()}
     g, data, mean = np.random.default_rng(3), one.evidence.data, []
     s = data["size"]
     c2 = s * (s - 1) / 2
@@ -365,8 +366,8 @@ def test_the_explanation_has_facts_of_the_fit(make):
     bins = {sum(lower <= s for lower in grid.lower) - 1 for s in sizes}
     C2 = grid.size * (grid.size - 1) / 2
     unseen, larger, false = [], [], []
-    for d in range(400):
-        n, foreign = population.number[0, d], clusters.by_size["foreign"][0, d]
+    drawn = [x.reshape(-1, x.shape[-1]) for x in (population.number, clusters.by_size["foreign"])]
+    for n, foreign in zip(*drawn, strict=True):
         every = sum(n * C2) + sum(s * (s - 1) / 2 for s in sizes)
         unseen.append(sum(n[j] * C2[j] for j in range(len(n)) if j not in bins) / every)
         larger.append(

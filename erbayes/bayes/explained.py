@@ -24,7 +24,7 @@ RESTS = 0.3
 class Unseen:
     """Shares of links in entities of sizes that no draw has seen, (chain, draw) each.
 
-    A size is seen if a sampled entity lies in its bin of `SizeGrid`. Up to 15 records each size has a bin.
+    A size is seen if a sampled entity lies in its bin of `SizeGrid`. Up to 7 records each size has its own.
 
     Attributes
     ----------

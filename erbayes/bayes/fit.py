@@ -51,7 +51,7 @@ from .model import SizeModel
 from .outcomes import BETWEEN
 from .parts import Drawn, PartDraws, drawn_from_prior
 from .population import Completed, of_clusters
-from .posterior import Posterior, Saved
+from .posterior import TABLE, Posterior, Saved
 from .samplers import Importance, NotConverged, mixing, one_seed, problems_of_chains
 
 
@@ -320,9 +320,10 @@ class Fit(Posterior):
         -------
         DataFrame, one row per metric and combination
             estimate, lower and upper under the laws; prior, their probability before the sample, the product
-            of `OneOf.probability`; posterior, the share of the posterior draws that follow them;
-            log_evidence, less that of the combination with the most evidence; rejected, True if log_evidence
-            is below -4.6, a Bayes factor of 1/100. It has no row if each part has one law.
+            of `OneOf.probability`; posterior, the share of the posterior draws that follow them, and
+            posterior_error, its Monte Carlo standard error between the chains; log_evidence, less that of the
+            combination with the most evidence; rejected, True if log_evidence is below -4.6, a Bayes factor
+            of 1/100. It has no row if each part has one law.
 
         Examples
         --------
@@ -335,14 +336,15 @@ class Fit(Posterior):
         """
         best = max((fit.draws.log_evidence for fit in self.by_law.values()), default=0.0)
         rows = {}
-        for (law, fit), (prior, posterior) in zip(self.by_law.items(), self._chances(), strict=True):
+        for (law, fit), chances in zip(self.by_law.items(), self._chances(), strict=True):
             draws, evidence = fit.apply(metrics), fit.draws.log_evidence - best
             for name, estimate, (lower, upper) in zip(
                 draws.names, draws.mean, draws.interval(level), strict=True
             ):
-                rows[name, law] = (estimate, lower, upper, prior, posterior, evidence, evidence < REJECTED)
+                rows[name, law] = (estimate, lower, upper, *chances, evidence, evidence < REJECTED)
         index = pd.MultiIndex.from_tuples(rows, names=["metric", "law"]) if rows else None
-        columns = ["estimate", "lower", "upper", "prior", "posterior", "log_evidence", "rejected"]
+        columns = ["estimate", "lower", "upper", "prior", "posterior", "posterior_error"]
+        columns += ["log_evidence", "rejected"]
         return pd.DataFrame(list(rows.values()), index=index, columns=columns)
 
     def convergence(self) -> pd.DataFrame:
@@ -354,9 +356,9 @@ class Fit(Posterior):
         -------
         DataFrame, one row per part and law
             probability is that of the law, before the known number of predicted links ties the parts. khat is
-            the Pareto shape of its importance weights, with `nuts` of a pilot run. A fit by `nuts` also has
-            the largest R-hat of a parameter as r_hat, and this parameter as worst. effective is the smallest
-            number of effective draws of a parameter. divergent is the number of divergent transitions.
+            the Pareto shape of its importance weights, with `nuts` of a pilot run. r_hat is the largest R-hat
+            of a parameter, and worst is this parameter. effective is the smallest number of effective draws
+            of a parameter. A fit by `nuts` also has the number of divergent transitions as divergent.
 
         Examples
         --------
@@ -380,13 +382,16 @@ class Fit(Posterior):
                     rows[place, law]["divergent"] = int(np.sum(drawn.statistics["diverging"]))
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["part", "law"])
 
-    def _chances(self) -> list[tuple[float, float]]:
-        """Return the prior and posterior probability of each combination of laws, in order of `by_law`."""
+    def _chances(self) -> list[tuple[float, float, float]]:
+        """Return prior and posterior probability of each combination of laws, and the error of the latter.
+
+        They are in the order of `by_law`. The error is that of a mean of chains, which are independent.
+        """
         if not self.by_law:
             return []
         several = {place: laws(part) for place, part in self.model.tied.items()}
         followed = {
-            place: np.asarray(self.draws.parameters[f"{place}_law"]).ravel()
+            place: np.asarray(self.draws.parameters[f"{place}_law"])
             for place, part in several.items()
             if len(part.laws) > 1
         }
@@ -395,7 +400,9 @@ class Fit(Posterior):
             chosen = dict(zip(self.parts, names, strict=True))
             prior = np.prod([several[place].probability[name] for place, name in chosen.items()])
             follows = [law == list(several[p].laws).index(chosen[p]) for p, law in followed.items()]
-            chances.append((float(prior), float(np.all(follows, axis=0).mean())))
+            share = np.all(follows, axis=0).mean(axis=1)
+            error = share.std(ddof=1) / np.sqrt(len(share)) if len(share) > 1 else np.nan
+            chances.append((float(prior), float(share.mean()), float(error)))
         return chances
 
     def table(self, level: float = 0.95, metrics: Wanted | None = None) -> pd.DataFrame:
@@ -623,7 +630,7 @@ class Fit(Posterior):
                     "few draws with the second clustering agree with the common links that the sample "
                     f"expects ({agreeing:.0f} effective ones): look at recall without it"
                 )
-        if len(self.population.true) > 1:
+        if self.draws.statistics and len(self.population.true) > 1:
             key = self.apply([pairwise_precision, pairwise_recall])
             problems += problems_of_chains(key.values, list(key.names))
         return problems
@@ -750,13 +757,18 @@ class Fit(Posterior):
         return tree
 
     def save(self, path: Path | str) -> None:
-        """Write `tree` as netCDF, for `Fit.load` and `arviz.from_netcdf`."""
+        """Write `tree` and `table()` as netCDF, for `Fit.load` and `arviz.from_netcdf`."""
+        tree = self.tree.copy()
+        tree.attrs[TABLE] = self.table().to_json(orient="split", double_precision=15)
         with replacing(Path(path)) as new:
-            self.tree.to_netcdf(new, engine="h5netcdf")
+            tree.to_netcdf(new, engine="h5netcdf")
 
     @staticmethod
     def load(path: Path | str) -> Saved:
         """Read a saved fit, which has the table, the metrics and the tree, but not the sample and the model.
+
+        A file of `save` has every column of `Fit.table` at the level .95. The closed form and the fits under
+        each law are not saved, so that tables of other levels have the columns of the posterior draws.
 
         To keep all of a fit, pickle it.
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import FloatArray, IntArray
 
 SINGLE = 8
-"""Each size up to this has a bin of its own."""
+"""Each size below this has a bin of its own."""
 PER_DOUBLING = 3
 """Bins per doubling of larger sizes. With three to six, ends of intervals differ as by another seed.
 
@@ -26,7 +26,7 @@ INTRUSION = 2.0 ** np.arange(-9.0, 20.5, 0.5)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SizeGrid:
-    """Bins of entity sizes: single sizes up to 8, then three per doubling.
+    """Bins of entity sizes: single sizes up to 7, then three per doubling.
 
     Attributes
     ----------

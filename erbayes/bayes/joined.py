@@ -15,7 +15,7 @@ from .parts import PartDraws
 from .population import Completed, Links, completed, log_density_of_total, unsampled
 
 PARTNERS = 4
-"""Number of random partners of each draw of the first part, of which one is chosen."""
+"""Number of partners of each draw of the first part, of which one is chosen."""
 CANDIDATES = 2000
 """Number of combinations of draws, of which one is chosen for each number of common links."""
 TIED = ("entities", "kept", "kept_square", "foreign", "foreign_square")
@@ -64,9 +64,9 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
     """Join the draws of independent parts by the known number of predicted links.
 
     The joint posterior is the product of the parts' posteriors times the density of the known number. Each
-    draw of the first part is combined with random partners from the same chain of the other parts. The
-    combinations are then resampled with that density as weight. They are in the order of the first part's
-    draws.
+    draw of the first part is combined with `PARTNERS` neighbouring draws of each other part, from a
+    random place of the same chain. The combinations are then resampled with that density as weight. They are
+    in the order of the first part's draws.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def given(
     Joined
         The agreeing draws and the evidence are those for the median number.
     """
-    partners, links = _combined(parts, data, rng)
+    partners, links = _combined(parts, data, rng, shuffled=True)
     C, every = len(total), links.predicted[0].size
     log_total = np.log(np.maximum(total, 0.5))
 
@@ -138,7 +138,10 @@ def given(
 
 
 def _combined(
-    parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator
+    parts: Mapping[str, PartDraws],
+    data: Mapping[str, Any],
+    rng: np.random.Generator,
+    shuffled: bool = False,
 ) -> tuple[IntArray, Links]:
     """Combine each draw of the first part with random partners from the same chain of the other parts.
 
@@ -151,7 +154,15 @@ def _combined(
     chain, draw = np.arange(C)[:, None], np.broadcast_to(np.arange(K), (C, K))
     rest = unsampled(first.by_size, data)
     tied = {k: (i, v) for i, p in enumerate(others) for k, v in p.by_size.items() if k in TIED}
-    partners = rng.permuted(np.broadcast_to(draw, (PARTNERS, len(others), C, K)), axis=-1)
+    # Copies of a point stand side by side in each part. A part is shifted as a whole, the partners of a draw
+    # are neighbours, and the shifts of the second and third part run against each other. So copies stay side
+    # by side among the joint draws, where autocorrelation shows them: random partners hid them from ArviZ.
+    first_partner = rng.integers(K, size=(len(others), C, 1))
+    direction = (-1) ** np.arange(len(others)).reshape(-1, 1, 1)
+    steps = np.arange(PARTNERS).reshape(-1, 1, 1, 1)
+    partners = (draw + first_partner + direction * steps) % K
+    if shuffled:  # draws are then chosen in no order
+        partners = rng.permuted(partners, axis=-1)
     links = []
     for partner in partners:
         partners_by_size = {k: v[chain, partner[i]] for k, (i, v) in tied.items()}

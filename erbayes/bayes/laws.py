@@ -119,8 +119,12 @@ def weighed(name: str, part: OneOf, draws: Mapping[str, Drawn], rng: np.random.G
     log_joint = log_weights + [d.log_evidence for d in draws.values()]
     evidence = float(np.logaddexp.reduce(log_joint))
     C, K = next(iter(draws.values())).states.shape
-    probability = np.exp(log_joint - evidence)
-    law = np.stack([rng.permutation(resampled(probability, K, rng)) for _ in range(C)])
+    # Chains are independent, so that each weighs the laws by the evidence of its own points.
+    of_chain = log_weights + np.stack(
+        [np.full(C, d.log_evidence) if d.by_chain is None else d.by_chain for d in draws.values()], axis=-1
+    )
+    probability = np.exp(of_chain - np.logaddexp.reduce(of_chain, axis=1)[:, None])
+    law = np.stack([rng.permutation(resampled(p, K, rng)) for p in probability])
     chosen = {i: n for i, n in enumerate(draws) if (law == i).any()}
     of_law = {i: part.laws[n].evaluated(draws[n], law == i) for i, n in chosen.items()}
 

@@ -92,6 +92,8 @@ class Drawn:
         As in `PartDraws`.
     start : Start, optional
         For fits to like samples (see `importance.Start`).
+    by_chain : float array, (chain,), optional
+        Log evidence by the points of each chain alone. None if there is only one for all chains.
     """
 
     thetas: FloatArray
@@ -102,6 +104,7 @@ class Drawn:
     statistics: dict[str, Any] = field(default_factory=dict)
     log_evidence: float = 0.0
     start: Any = None
+    by_chain: FloatArray | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

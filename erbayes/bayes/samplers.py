@@ -14,7 +14,7 @@ from arviz_stats.base import array_stats
 from pytensor.graph.replace import graph_replace
 
 from ..arrays import FloatArray, generator
-from ..errors import DataError
+from ..errors import DataError, whole
 from .importance import KHAT, NEGLIGIBLE, Approximation, Start, approximated
 from .laws import OneOf
 from .parts import COMPILER, CompiledPart, Drawn, Program
@@ -33,10 +33,12 @@ PILOT_DRAWS = 1000
 """Draws of the approximation that gives NUTS its coordinates."""
 
 
-def need_draws(draws: int) -> None:
-    """Raise DataError for fewer than `FEWEST_DRAWS` draws."""
-    if draws < FEWEST_DRAWS:
-        raise DataError(f"{draws} draws are too few: draws must be {FEWEST_DRAWS} or more")
+def need_draws(draws: Any) -> int:
+    """Return a number of draws as an integer; raise DataError if it is none, or below `FEWEST_DRAWS`."""
+    number = whole(draws, "draws", 0)
+    if number < FEWEST_DRAWS:
+        raise DataError(f"{number} draws are too few: draws must be {FEWEST_DRAWS} or more")
+    return number
 
 
 class NotConverged(UserWarning):
@@ -353,22 +355,22 @@ class Importance:
             posterior
             for part, of_part in zip(parts, starts(parts, near), strict=True)
             for posterior in approximated(
-                [*part.laws.values()], K, rng, [*part.probability.values()], of_part
+                [*part.laws.values()], K, rng, [*part.probability.values()], of_part, self.chains
             )
         ]
-        nuts = NUTS(draws=-(-K // 2), tune=250, chains=2, progressbar=False)
+        nuts = NUTS(draws=self.draws, tune=250, chains=self.chains, progressbar=False)
         for law, p in zip(laws, posteriors, strict=True):
             unreliable, thetas, problems = p.khat > KHAT and p.share >= NEGLIGIBLE, p.thetas, []
             refitted = unreliable and find_spec("nutpie") is not None
             if refitted:
-                thetas = nuts.sampled(law, p, rng).thetas.reshape(-1, len(p.centre))[:K]
+                thetas = nuts.sampled(law, p, rng).thetas
             elif unreliable:
                 problems = [
                     f"importance weights are unreliable (Pareto k {p.khat:.2f}, above {KHAT}): "
                     "install nutpie, or use nuts()"
                 ]
-            thetas = thetas.reshape(self.chains, self.draws, -1)
             about = {"khat": p.khat, "refitted": refitted, "problems": problems, "start": p.start}
+            about["by_chain"] = np.logaddexp(p.adapted.by_chain, law.log_flawless)
             draws.append(law.drawn(thetas, p.log_evidence, rng, **about))
         return by_part(parts, draws)
 

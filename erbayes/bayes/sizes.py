@@ -17,7 +17,8 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from .grid import RANK
+from ..errors import DataError, whole
+from .grid import RANK, SINGLE
 from .priors import Level, Prior, Slope, hyper, need_positive, shares, smooth, variable
 
 Tensors = Mapping[str, Any]
@@ -295,7 +296,7 @@ class BodyAndTail:
     Parameters
     ----------
     body : int
-        Number of sizes with a free probability, 1 to 15.
+        Number of sizes with a free probability, 1 to 7: these have a bin of their own (see `SizeGrid`).
     concentration : float
         Parameter of the symmetric Dirichlet prior on the probabilities w_s and that of the tail. Above 0.
     shape_mean, shape_sd : float
@@ -305,8 +306,10 @@ class BodyAndTail:
 
     Raises
     ------
+    DataError
+        A body that is no whole number from 1 to 7.
     ValueError
-        A body outside 1 to 15, a concentration or shape_sd that is not above 0 and finite.
+        A concentration or shape_sd that is not above 0 and finite.
 
     Examples
     --------
@@ -315,15 +318,18 @@ class BodyAndTail:
     5
     """
 
-    body: int = 8
+    body: int = 7
     concentration: float = 1.0
     shape_mean: float = 0.5
     shape_sd: float = 0.3
     log_scale_sd: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 1 <= self.body <= 15:
-            raise ValueError(f"body must be 1 to 15 sizes, not {self.body}")
+        if not 1 <= whole(self.body, "body") < SINGLE:
+            raise DataError(
+                f"body must be 1 to {SINGLE - 1} sizes, not {self.body}: larger sizes share bins, so that "
+                "none has a probability of its own"
+            )
         need_positive("concentration", self.concentration)
         need_positive("standard deviation", self.shape_sd)
 
@@ -338,6 +344,7 @@ class BodyAndTail:
             upper=2.0,
         )
         tau = self.body * pt.exp(Level(0.0, self.log_scale_sd)("size_log_scale"))
+        # Bins are found by position: those of the first `body` sizes hold one size each.
         excess = data["size"][self.body :] - self.body
         tail = -(1 / xi + 1) * pt.log1p(xi * excess / tau) + pt.log(data["width"][self.body :])
         return pt.concatenate([pt.log(w[:-1]), tail - pt.logsumexp(tail) + pt.log(w[-1])])

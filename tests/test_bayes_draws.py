@@ -1,0 +1,132 @@
+"""Monte Carlo error of a fast fit: what ArviZ says of its draws is what they are."""
+
+from functools import cache
+
+import arviz as az
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from test_bayes_near import part
+
+import erbayes as eb
+from erbayes import bayes
+from erbayes import metrics as m
+from erbayes.bayes.importance import approximated
+from erbayes.bayes.posterior import TABLE
+from erbayes.simulate import LogNormal, Misattribution, simulate
+
+pytestmark = pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")
+P, R = m.pairwise_precision, m.pairwise_recall
+SEEDS = 48
+
+
+@cache
+def sample(kind):
+    people = simulate(LogNormal(1.0, 1.0), Misattribution(0.1), 4000, np.random.default_rng(1))
+    g = np.random.default_rng(2)
+    if kind == "records":
+        drawn = people.true.index[g.choice(len(people.true), 80, replace=False)]
+        labels = people.true[people.true.isin(people.true[drawn])]
+        return eb.Sample(eb.measure(people.pred, labels), eb.UniformRecords(people.true[drawn]))
+    chosen = g.choice(people.true.nunique(), 80, replace=False)
+    return eb.Sample(eb.measure(people.pred, people.true[people.true.isin(chosen)]), eb.UniformClusters())
+
+
+@cache
+def fits(kind):
+    return [bayes.fast(sample(kind), draws=400, rng=seed) for seed in range(SEEDS)]
+
+
+@pytest.mark.parametrize("kind", ["clusters", "records"])
+def test_effective_draws_are_those_of_the_means_over_seeds(kind):
+    """The variance of 48 means has a relative standard error of .21; 1.3 from the studied samples is in the band."""
+    values = np.stack([fit.apply([P, R]).values for fit in fits(kind)])
+    said = [np.mean([az.ess(v[..., j]) for v in values]) for j in range(2)]
+    means = values.mean(axis=(1, 2))
+    real = values.reshape(SEEDS, -1, 2).var(axis=1).mean(axis=0) / means.var(axis=0, ddof=1)
+    chances = stats.chi2(SEEDS - 1).ppf([0.001, 0.999]) / (SEEDS - 1)
+    for ratio in real / said:
+        assert chances[0] / 1.3 < 1 / ratio < 1.3 * chances[1]
+
+
+def test_chains_are_independent():
+    """The variance of the mean of four chains is a quarter of that of one chain."""
+    chains = np.stack([fit.apply([P, R]).values.mean(axis=1) for fit in fits("clusters")])
+    apart = chains - chains.mean(axis=(0, 1))
+    together = apart.mean(axis=1).var(axis=0) * 4 / (apart**2).mean(axis=(0, 1))
+    band = stats.chi2(SEEDS - 1).ppf([0.001, 0.999]) / (SEEDS - 1)
+    assert ((together > 0.8 * band[0]) & (together < 1.25 * band[1])).all()
+    for fit in fits("clusters")[:4]:
+        theta = fit.parts["retention"]["usual"].thetas[..., 0]
+        assert theta.shape == (4, 100)
+        assert not any(np.intersect1d(theta[a], theta[b]).size for a in range(4) for b in range(a))
+
+
+def test_probabilities_of_laws_vary_as_their_error_says():
+    laws = [fit.laws(R) for fit in fits("clusters")[:24]]
+    posterior = np.stack([table.posterior for table in laws])
+    said = np.sqrt(np.stack([table.posterior_error**2 for table in laws]).mean(axis=0))
+    likely = posterior.mean(axis=0) > 0.1
+    assert likely.sum() >= 2
+    ratio = posterior.std(axis=0, ddof=1)[likely] / said[likely]
+    assert ((ratio > 0.55) & (ratio < 1.8)).all()
+
+
+def test_error_of_prior_shift_is_that_over_seeds():
+    shifts = [
+        (fit.prior_shift(d), fit.prior_shift_error(d)) for fit in fits("clusters") for d in [fit.apply(R)]
+    ]
+    found, said = (np.stack([pair[i].to_numpy()[0] for pair in shifts]) for i in range(2))
+    best = (found.mean(axis=0) / said.mean(axis=0)).argmax()  # near 0 an absolute value varies less
+    ratio = found[:, best].std(ddof=1) / np.sqrt((said[:, best] ** 2).mean())
+    assert 0.5 < ratio < 1.8
+    table = fits("clusters")[0].table(metrics=R)
+    first = shifts[0][1].to_numpy()[0, shifts[0][0].to_numpy()[0].argmax()]
+    assert table.prior_shift_error.item() == pytest.approx(first, rel=1e-12)
+
+
+def test_copies_of_a_point_stand_side_by_side():
+    copies = 0
+    for chain in fits("clusters")[0].parts["retention"]["usual"].thetas[..., 0]:
+        runs, distinct = 1 + np.count_nonzero(np.diff(chain)), len(np.unique(chain))
+        assert runs == distinct
+        copies += len(chain) - distinct
+    assert copies > 10
+
+
+def test_later_rounds_count_more_in_the_evidence():
+    (found,) = approximated(
+        [part(stats.multivariate_normal([1.0, 2.0]).logpdf, 2)], 3000, np.random.default_rng(1)
+    )
+    adapted, total, start = found.adapted, 0.0, 0
+    numbers = [round(np.exp(n)) for _, n in adapted.proposals]
+    for r, n in enumerate(numbers):
+        total += (r + 1) * np.exp(adapted.own[start : start + n]).sum()
+        start += n
+    count = sum((r + 1) * n for r, n in enumerate(numbers))
+    assert len(numbers) > 1 and adapted.log_marginal == pytest.approx(np.log(total / count), abs=1e-12)
+
+
+@pytest.mark.parametrize("draws", [400, 400.0, 398, np.int64(397)])
+def test_numbers_of_draws(draws):
+    found = bayes.fast(sample("clusters"), draws=draws, rng=1)
+    assert found.population.true.shape == (4, 100)
+
+
+@pytest.mark.parametrize("draws", [49, 0, -4, 2.5, np.nan, np.inf, "1000", None, True, [1000]])
+def test_what_is_no_number_of_draws(draws):
+    for door in (bayes.fast, bayes.nuts):
+        with pytest.raises(eb.DataError, match="draws"):
+            door(sample("clusters"), draws=draws, rng=1)
+
+
+def test_a_loaded_fit_has_every_column(tmp_path):
+    fit = fits("clusters")[0]
+    fit.save(tmp_path / "fit.nc")
+    saved = bayes.Fit.load(tmp_path / "fit.nc")
+    pd.testing.assert_frame_equal(saved.table(), fit.table(), check_dtype=False, rtol=1e-12)
+    assert list(saved.table(metrics=[R, P]).index) == [R.name, P.name]
+    assert {"pooled_lower", "law_lower"} <= set(saved.table())
+    assert list(saved.table(0.9)) == list(super(bayes.Fit, fit).table(0.9))
+    assert TABLE not in fit.tree.attrs
