@@ -44,12 +44,12 @@ from heavy_tails import Capped, Even, Shattered
 
 from erbayes import Assisted, Sample, Second, UniformClusters, UniformRecords, measure, taylor
 from erbayes import metrics as m
-from erbayes import simulate as sim
+from erbayes.auxiliary.estimates import BY_CHANCE
 from erbayes.bayes import SizeModel, fast
 from erbayes.datasets import patentsview_releases
 from erbayes.engine import Taylor
-from erbayes.helped import BY_CHANCE
 from erbayes.study import DrawClusters, DrawRecords, study
+from erbayes.study import populations as sim
 
 PLANS = {"uniform records": DrawRecords(), "uniform clusters": DrawClusters()}
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_precision, m.b3_recall, m.cluster_recall)

@@ -15,8 +15,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from erbayes import datasets
-from erbayes.sampling import Drawn, Records, by_text, draw
-from erbayes.simulate import Zeta, customers
+from erbayes.labels import Drawn, Records, by_text, draw
+from erbayes.study.populations import Zeta, customers
 
 
 def matched(table: pd.DataFrame, rules: list[list[str]]) -> pd.Series:

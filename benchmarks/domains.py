@@ -14,11 +14,11 @@ import pandas as pd
 from markdown import table
 
 import erbayes as eb
-from erbayes import simulate
+from erbayes.analysis.domains import by_domain, degrees, effective_draws, in_domain
 from erbayes.datasets import patentsview_benchmark, patentsview_release, patentsview_releases
-from erbayes.domains import by_domain, degrees, effective_draws, in_domain
 from erbayes.engine import Taylor
-from erbayes.grouping import Of
+from erbayes.study import populations as simulate
+from erbayes.units.grouping import Of
 
 TRUTH, SAMPLES, FLAGGED, EQUAL = "20220630", 400, 300, 10
 BEDS = ("20170808", "20171226", "20190820", "20201229")

@@ -23,9 +23,9 @@ from patentsview import pair
 
 import erbayes as eb
 from erbayes import metrics as m
+from erbayes.analysis.planning import forecast
 from erbayes.engine import Taylor
-from erbayes.planning import forecast
-from erbayes.sampling import LinkEnds, Mixture, Records, RootSize
+from erbayes.labels import LinkEnds, Mixture, Records, RootSize
 from erbayes.study import DrawPoisson, DrawRecords, study
 
 RELEASES = ("20170808", "20171226", "20190820", "20201229")

@@ -1,4 +1,4 @@
-"""Drawing from large predictions: `erbayes.sampling.draw` against reading the columns of ids.
+"""Drawing from large predictions: `erbayes.labels.draw` against reading the columns of ids.
 
     python benchmarks/drawing_scale.py 5 20        # million rows of Parquet; needs the extra scale
 
@@ -30,7 +30,7 @@ def read_by_pyarrow(path: Path) -> None:
 
 
 def drawn(path: Path, plan: str, folder: Path) -> str:
-    from erbayes import sampling
+    from erbayes import labels as sampling
     from erbayes.large import DuckDB, drawing
 
     with drawing(path, database=DuckDB(threads=THREADS, folder=folder, progress=False)) as source:
@@ -50,7 +50,7 @@ def measured(arm: str, folder: Path) -> tuple[float, float, float]:
     import duckdb  # noqa: F401
     import pyarrow.parquet  # noqa: F401
 
-    import erbayes.sampling  # noqa: F401
+    import erbayes.labels  # noqa: F401
 
     path = folder / "prediction.parquet"
     work: dict[str, Callable[[], Any]] = {

@@ -40,8 +40,7 @@ from scipy.sparse.csgraph import connected_components
 
 from erbayes import identity
 from erbayes import metrics as m
-from erbayes import simulate as sim
-from erbayes.arrays import IntArray
+from erbayes._internal.arrays import IntArray
 from erbayes.bayes import Modelled, fast
 from erbayes.datasets import patentsview_mentions, patentsview_release, rldata10000_example1
 from erbayes.engine import (
@@ -54,13 +53,14 @@ from erbayes.engine import (
     Taylor,
     taylor,
 )
-from erbayes.intervals import EqualTailed
+from erbayes.metrics.intervals import EqualTailed
 from erbayes.study import (
     DrawClusters,
     DrawRecords,
     Study,
     study,
 )
+from erbayes.study import populations as sim
 
 RELEASES = {
     "2017-08-08": "20170808",

@@ -24,7 +24,6 @@ from patentsview import noisy, pair
 
 from erbayes import WALD, BetaGamma, Symmetric, datasets
 from erbayes import metrics as m
-from erbayes import simulate as sim
 from erbayes.engine import (
     BCa,
     Dirichlet,
@@ -37,12 +36,13 @@ from erbayes.engine import (
     Studentised,
     Taylor,
 )
-from erbayes.intervals import EqualTailed
+from erbayes.metrics.intervals import EqualTailed
 from erbayes.study import (
     DrawClusters,
     DrawRecords,
     study,
 )
+from erbayes.study import populations as sim
 
 PLANS = {"uniform records": DrawRecords(), "uniform clusters": DrawClusters()}
 METRICS = (

@@ -8,11 +8,11 @@ The table of benchmarks/labelling-error.md: 80 samples of 2,000 draws each, from
 
 import numpy as np
 
-from erbayes import simulate as sim
+from erbayes.analysis.sensitivity import Adjusted, Corrected, Mislabelled, Restored, by_pieces
 from erbayes.engine import Taylor
 from erbayes.metrics import pairwise_precision, pairwise_recall
-from erbayes.sensitivity import Adjusted, Corrected, Mislabelled, Restored, by_pieces
 from erbayes.study import DrawClusters, DrawRecords, study
+from erbayes.study import populations as sim
 
 METRICS = (pairwise_precision, pairwise_recall)
 PLANS = {"records": DrawRecords(), "clusters": DrawClusters()}

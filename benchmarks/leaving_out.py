@@ -24,7 +24,7 @@ from scipy.special import logsumexp
 from erbayes import bayes
 from erbayes.bayes.evidence import Entities
 from erbayes.bayes.likelihood import factors
-from erbayes.sample import Sample
+from erbayes.design.sample import Sample
 
 LARGEST, DRAWS = 5, 2000
 

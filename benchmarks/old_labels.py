@@ -9,8 +9,8 @@ import pandas as pd
 
 import erbayes as eb
 from erbayes.datasets import patentsview_releases
-from erbayes.diagnostics import look_older
-from erbayes.frame import Cut
+from erbayes.engine.diagnostics import look_older
+from erbayes.units.frame import Cut
 
 TRUTH, DAYS, SAMPLES = "20220630", 200, 500
 PAIRS = (("20170808", "20201229"), ("20190820", "20211230"), ("20201229", "20211230"))

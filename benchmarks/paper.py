@@ -19,10 +19,10 @@ import pandas as pd
 
 from erbayes import Normal, Sample, datasets, plots
 from erbayes import metrics as m
-from erbayes import simulate as sim
-from erbayes.arrays import Seed
+from erbayes._internal.arrays import Seed
 from erbayes.engine import Naive, Taylor
 from erbayes.study import DrawRecords, Study, study
+from erbayes.study import populations as sim
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 RATES, SIZES = (0.05, 0.10, 0.20), (100, 200, 400)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from erbayes.datasets import patentsview_release
-from erbayes.simulate import Misattribution, Population
+from erbayes.study.populations import Misattribution, Population
 
 TRUTH = "20220630"
 """The release that stands for the truth."""

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 import erbayes
-from erbayes.simulate import Chain, LogNormal, Merges, Misattribution, Splits, simulate
+from erbayes.study.populations import Chain, LogNormal, Merges, Misattribution, Splits, simulate
 
 RECORDS, DRAWS, SEED = 10_000, 200, 2
 

@@ -24,11 +24,11 @@ import pandas as pd
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes import simulate as sim
-from erbayes.calibration import NOTABLE
-from erbayes.columns import PREDICTED_LINKS, RECORDS
-from erbayes.sampling import Mixture
-from erbayes.sampling.stopping import ERRORS, LINKS
+from erbayes.design.calibration import NOTABLE
+from erbayes.labels import Mixture
+from erbayes.labels.drawing.stopping import ERRORS, LINKS
+from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS
+from erbayes.study import populations as sim
 
 SAMPLES, BATCH = 600, 150
 LOOKS = (10, 15, 20, 30, 45, 65, 100, 150, 200, 300, 400)

@@ -26,9 +26,9 @@ from patentsview import pair
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes import simulate as sim
 from erbayes.engine import AnytimeBetting, Betting, BoundedMeans, Taylor
-from erbayes.sampling import LinkEnds, Mixture, worst_cases
+from erbayes.labels import LinkEnds, Mixture, worst_cases
+from erbayes.study import populations as sim
 
 SAMPLES, BATCH, LAST = 2000, 250, 400
 NONRESPONSE = 1000

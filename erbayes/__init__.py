@@ -1,10 +1,14 @@
 """How good is my entity resolution? Honest estimates from a small labelled sample."""
 
-from . import columns, metrics
-from .assisted import Assisted, assisted
-from .calibration import ByGroup, Calibrated, linear, links_by_size, links_out_of_reach, raking
-from .clustering import Clustering
-from .compare import Comparison, Differing, compare
+from . import metrics
+from ._internal.errors import Alarm, DataError, NotIdentified
+from .analysis.comparison import Comparison, Differing, compare
+from .analysis.domains import by_domain
+from .analysis.estimation import estimate
+from .auxiliary.assistance import Assisted, assisted
+from .auxiliary.estimates import AssistedEstimates
+from .auxiliary.second import Second
+from .auxiliary.two_phases import TwoPhase, two_phase
 from .design import (
     ByPredictedSize,
     BySize,
@@ -24,14 +28,14 @@ from .design import (
     paper_theta,
     sampling_fraction,
 )
-from .diagnostics import alarms, balance, influence
-from .domains import by_domain
+from .design.calibration import ByGroup, Calibrated, linear, links_by_size, links_out_of_reach, raking
+from .design.nonresponse import Responding, size_classes
+from .design.sample import Sample
 from .engine import P_naive, R_naive, jackknife, naive, taylor
-from .errors import Alarm, DataError, NotIdentified
-from .estimate import estimate
-from .frame import Dated, links_inside
-from .helped import AssistedEstimates
-from .intervals import (
+from .engine.diagnostics import alarms, balance, influence
+from .metrics import columns
+from .metrics.definitions import ALL, USUAL
+from .metrics.intervals import (
     WALD,
     Anytime,
     BetaGamma,
@@ -43,14 +47,11 @@ from .intervals import (
     log,
     logit,
 )
-from .measuring import Missing, measure, measure_predicted
-from .metrics import ALL, USUAL
-from .nonresponse import Responding, size_classes
-from .phases import TwoPhase, two_phase
-from .sample import Sample
-from .second import Second
-from .uncertain import Draws, Normal, Totals
-from .units import Units
+from .metrics.uncertain import Draws, Normal, Totals
+from .units.clustering import Clustering
+from .units.frame import Dated, links_inside
+from .units.measuring import Missing, measure, measure_predicted
+from .units.units import Units
 
 __all__ = [
     "ALL",

@@ -15,8 +15,8 @@ import pandas as pd
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from .arrays import IntArray
-from .errors import DataError, head
+from ._internal.arrays import IntArray
+from ._internal.errors import DataError, head
 
 REMEDY = "pip install 'erbayes[datasets]'"
 RELEASE = "disamb_inventor_id_"

@@ -16,18 +16,22 @@ import pytest
 from matplotlib.figure import Figure
 
 import erbayes as eb
-from erbayes import calibration, design, engine, intervals, nonresponse, plots, sampling, sensitivity
+from erbayes import design, engine, plots
+from erbayes import labels as sampling
 from erbayes import metrics as m
-from erbayes import simulate as sim
+from erbayes.analysis import sensitivity
+from erbayes.analysis.planning import forecast
 from erbayes.cli.asked import KINDS as KINDS_OF_SHELL
 from erbayes.cli.designs import DesignName
-from erbayes.labelling import Annotator, Beta
-from erbayes.planning import forecast
+from erbayes.design import calibration, nonresponse
+from erbayes.labels import Annotator, Beta
+from erbayes.metrics import intervals
 from erbayes.report import report
 from erbayes.study import DrawClusters, DrawPoisson, DrawRecords, study
+from erbayes.study import populations as sim
 
-bootstrap_room = import_module("erbayes.engine.bootstrap")
-betting_room = import_module("erbayes.engine.betting")
+bootstrap_room = import_module("erbayes.engine.replicates")
+betting_room = import_module("erbayes.engine.bounded_means")
 DOCS = Path(__file__).parents[1] / "docs"
 PR = (m.pairwise_precision, m.pairwise_recall)
 PEOPLE = sim.simulate(sim.Zeta(2.5, 20), sim.Misattribution(0.2), 1500, np.random.default_rng(1))

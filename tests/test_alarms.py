@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.calibration import links_expected_beyond
+from erbayes._internal.errors import Grade, Remedy, Sentence, grade_of
 from erbayes.cli import app
 from erbayes.cli.options import REMEDIES
-from erbayes.columns import PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS
-from erbayes.errors import Grade, Remedy, Sentence, grade_of
-from erbayes.units import KnownTotals
+from erbayes.design.calibration import links_expected_beyond
+from erbayes.metrics.columns import PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS
+from erbayes.units.units import KnownTotals
 
 
 def run(*args):

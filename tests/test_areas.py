@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import erbayes as eb
-from erbayes.areas import direct_estimates, eblup, small_areas
+from erbayes.analysis.areas import direct_estimates, eblup, small_areas
 from erbayes.engine import Resampled
 
 

@@ -24,8 +24,8 @@ from erbayes.bayes.laws import laws
 from erbayes.bayes.likelihood import Event, Rate, Share, Size, categorical, factors
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.parts import CompiledPart, drawn_from_prior, own_model
-from erbayes.columns import RECORDS, PieceSum
 from erbayes.metrics import PER_RECORD, UNIT, Metric
+from erbayes.metrics.columns import RECORDS, PieceSum
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged"),
@@ -366,7 +366,9 @@ def test_draws_of_many_categories():
 
 def test_predictions_are_of_distinct_entities(checks, fit):
     """Sizes among distinct entities: an entity of many records, drawn time and again, counts once."""
-    pop = eb.simulate.simulate(eb.simulate.Zeta(1.9, 3000), eb.simulate.Splits(0.1), 4000, rng(3))
+    pop = eb.study.populations.simulate(
+        eb.study.populations.Zeta(1.9, 3000), eb.study.populations.Splits(0.1), 4000, rng(3)
+    )
     drawn = pop.true.iloc[rng(4).integers(len(pop.true), size=150)].tolist()
     sample = eb.Sample(eb.measure(pop.pred, pop.true[pop.true.isin(drawn)]), eb.UniformRecords(draws=drawn))
     repeated = bayes.fast(sample, ONE_LAW, rng=rng())
@@ -426,7 +428,9 @@ def test_draws_of_the_prior(fit):
 
 
 def test_nothing_shown_is_no_variable():
-    pop = eb.simulate.simulate(eb.simulate.LogNormal(1.0, 1.0), eb.simulate.Merges(0.1), 4000, rng())
+    pop = eb.study.populations.simulate(
+        eb.study.populations.LogNormal(1.0, 1.0), eb.study.populations.Merges(0.1), 4000, rng()
+    )
     whole = bayes.fast(clusters(40, 5, pop), ONE_LAW, rng=rng())
     assert set(whole.tree["observed_data"].data_vars) == {"size", "broken", "met", "rate"}
     assert np.isfinite(az.loo(whole.tree).elpd)

@@ -7,10 +7,13 @@ from matplotlib.figure import Figure
 
 import erbayes as eb
 from erbayes import engine as engines
-from erbayes import labelling, planning, plots, report, sensitivity, simulate, study
+from erbayes import labels as labelling
 from erbayes import metrics as m
+from erbayes import plots, report, study
+from erbayes.analysis import planning, sensitivity
 from erbayes.engine import bootstrap
 from erbayes.metrics import chosen
+from erbayes.study import populations as simulate
 
 PREDICTION = {i: i // 3 for i in range(60)}
 LABELS = {i: i // 4 for i in range(48)}

@@ -18,15 +18,16 @@ from test_cli import run
 
 import erbayes as eb
 from erbayes import columns as u
-from erbayes import digits, engine, plots
+from erbayes import engine, plots
 from erbayes import metrics as m
-from erbayes import simulate as sim
-from erbayes.correction import FOLDS, MASS, Effects, cross_fitted, satterthwaite
+from erbayes._internal import digits
+from erbayes.auxiliary.correction import FOLDS, MASS, Effects, cross_fitted, satterthwaite
+from erbayes.auxiliary.estimates import joint_level
+from erbayes.auxiliary.second import Changes, Reference
 from erbayes.engine.closed_form import effects
-from erbayes.helped import joint_level
 from erbayes.report import report
-from erbayes.second import Changes, Reference
 from erbayes.study import DrawClusters, DrawRecords, study
+from erbayes.study import populations as sim
 
 SUMS = tuple(x for x in m.ALL if all(not isinstance(c, u.GroupMax) for c in x.columns))
 PR = (m.pairwise_precision, m.pairwise_recall)

@@ -37,9 +37,9 @@ from erbayes.bayes.outcomes import BETWEEN
 from erbayes.bayes.parts import CompiledPart, PartDraws, Program, own_model
 from erbayes.bayes.population import NEAR, Completed, Links, completed, log_density_of_total, unsampled
 from erbayes.bayes.samplers import NUTS, Importance, Whitened, problems_of_chains
-from erbayes.columns import COLUMNS, COMMON_LINKS, PIECES, PREDICTED_LINKS, RECORDS, TRUE_LINKS
 from erbayes.design import BySize
-from erbayes.simulate import Chain, LogNormal, Merges, Misattribution, Splits, simulate
+from erbayes.metrics.columns import COLUMNS, COMMON_LINKS, PIECES, PREDICTED_LINKS, RECORDS, TRUE_LINKS
+from erbayes.study.populations import Chain, LogNormal, Merges, Misattribution, Splits, simulate
 
 pytestmark = pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")
 PLAIN = Mode("py", None)

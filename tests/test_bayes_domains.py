@@ -9,12 +9,12 @@ import pytest
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
+from erbayes.analysis.domains import by_domain, by_pair, in_domain
 from erbayes.bayes.evidence import Evidence
-from erbayes.columns import COMMON_LINKS, TRUE_LINKS, Domain, Links
-from erbayes.domains import by_domain, by_pair, in_domain
 from erbayes.engine import Counting
-from erbayes.grouping import Of
-from erbayes.simulate import Chain, Misattribution, NegativeBinomial, Splits, population
+from erbayes.metrics.columns import COMMON_LINKS, TRUE_LINKS, Domain, Links
+from erbayes.study.populations import Chain, Misattribution, NegativeBinomial, Splits, population
+from erbayes.units.grouping import Of
 
 pytestmark = pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")
 MODEL = bayes.SizeModel(bayes.PredictionInformed(), bayes.Retention())

@@ -14,7 +14,7 @@ from erbayes import bayes
 from erbayes import metrics as m
 from erbayes.bayes.importance import approximated
 from erbayes.bayes.posterior import TABLE
-from erbayes.simulate import LogNormal, Misattribution, simulate
+from erbayes.study.populations import LogNormal, Misattribution, simulate
 
 pytestmark = pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")
 P, R = m.pairwise_precision, m.pairwise_recall

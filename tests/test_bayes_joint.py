@@ -27,8 +27,8 @@ from erbayes.bayes.laws import compiled, laws, weighed
 from erbayes.bayes.parts import own_model
 from erbayes.bayes.population import completed
 from erbayes.bayes.samplers import Importance
-from erbayes.columns import pairs
-from erbayes.simulate import LogNormal, Misattribution, simulate
+from erbayes.metrics.columns import pairs
+from erbayes.study.populations import LogNormal, Misattribution, simulate
 
 SIZES = bayes.PredictionInformed(0.08, 0.12, Level(-3.0, 0.5), Level(1.0, 0.3), Level(-0.5, 0.2))
 USUAL = bayes.Retention(

@@ -16,6 +16,7 @@ pytest.importorskip("pymc", reason="pymc is not installed")
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
+from erbayes._internal.errors import Grade
 from erbayes.bayes.doubts import is_disowned
 from erbayes.bayes.evidence import Evidence
 from erbayes.bayes.fit import POOLED, REJECTED
@@ -26,9 +27,8 @@ from erbayes.bayes.parts import CompiledPart, Drawn, PartDraws
 from erbayes.bayes.samplers import Importance
 from erbayes.bayes.sizes import PredictionInformed
 from erbayes.engine import Doubting, Explaining, Taylor, side_by_side
-from erbayes.errors import Grade
 from erbayes.report import report
-from erbayes.simulate import Chain, Merges, Population, Splits, Zeta, population, simulate
+from erbayes.study.populations import Chain, Merges, Population, Splits, Zeta, population, simulate
 
 pytestmark = pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged", "ignore::erbayes.Alarm")
 P, R = m.pairwise_precision, m.pairwise_recall

@@ -12,12 +12,12 @@ from scipy import stats
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
+from erbayes.analysis.domains import in_domain
 from erbayes.bayes.importance import EFFECTIVE, MOST, Adapted, LightTails, Start, approximated
-from erbayes.columns import Domain, Links
-from erbayes.domains import in_domain
 from erbayes.engine import Preparing, Taylor
-from erbayes.simulate import Chain, LogNormal, Merges, Misattribution, Splits, Zeta, simulate
+from erbayes.metrics.columns import Domain, Links
 from erbayes.study import DrawClusters, study
+from erbayes.study.populations import Chain, LogNormal, Merges, Misattribution, Splits, Zeta, simulate
 
 pytestmark = pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")
 P, R = m.pairwise_precision, m.pairwise_recall

@@ -32,9 +32,9 @@ from erbayes.bayes.model import Sizes
 from erbayes.bayes.outcomes import BETWEEN
 from erbayes.bayes.parts import CompiledPart, PartDraws, Program, content, drawn_from_prior
 from erbayes.bayes.priors import smooth
-from erbayes.columns import PIECES
-from erbayes.simulate import Misattribution, Population, Zeta, simulate
+from erbayes.metrics.columns import PIECES
 from erbayes.study import DrawRecords
+from erbayes.study.populations import Misattribution, Population, Zeta, simulate
 
 ASKED = [m.pairwise_precision, m.pairwise_recall]
 

@@ -10,7 +10,7 @@ from scipy import special, stats
 import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
-from erbayes.arrays import generator
+from erbayes._internal.arrays import generator
 from erbayes.bayes import PredictionInformed
 from erbayes.bayes.contract import DATA, SECOND_DATA, coords
 from erbayes.bayes.evidence import Evidence
@@ -21,7 +21,7 @@ from erbayes.bayes.model import WithSecond
 from erbayes.bayes.parts import PartDraws, own_model
 from erbayes.bayes.population import Links, completed, unsampled
 from erbayes.bayes.samplers import Importance
-from erbayes.simulate import LogNormal, Misattribution, PitmanYor, population
+from erbayes.study.populations import LogNormal, Misattribution, PitmanYor, population
 
 pytestmark = pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")
 P, R = m.pairwise_precision, m.pairwise_recall

@@ -10,11 +10,10 @@ from test_cli import refused, run
 from test_folder import answered, fill, made, saved, world
 
 import erbayes as eb
-from erbayes import sampling
-from erbayes.errors import DataError
-from erbayes.labelling import Fault, State, read_labels
-from erbayes.sampling import read_folder
-from erbayes.sampling.sheets import read_sheet, write_sheet
+from erbayes import labels as sampling
+from erbayes._internal.errors import DataError
+from erbayes.labels import Fault, State, read_folder, read_labels
+from erbayes.labels.drawing.sheets import read_sheet, write_sheet
 
 PRED, TRUE, _ = world()
 

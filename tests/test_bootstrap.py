@@ -9,7 +9,7 @@ from test_golden import GOLDEN, METRICS, R, pps, sample
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.columns import ENTITIES, PREDICTED_LINKS, RECORDS
+from erbayes.design.variance import StratifiedDraws
 from erbayes.engine import (
     Basic,
     BCa,
@@ -21,8 +21,8 @@ from erbayes.engine import (
     Studentised,
     bootstrap,
 )
-from erbayes.intervals import EqualTailed
-from erbayes.variance import StratifiedDraws
+from erbayes.metrics.columns import ENTITIES, PREDICTED_LINKS, RECORDS
+from erbayes.metrics.intervals import EqualTailed
 
 PR = (m.pairwise_precision, m.pairwise_recall, m.cluster_recall)
 SCHEMES = (Multinomial(), RaoWu(), Dirichlet(), PseudoDraws())

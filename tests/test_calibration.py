@@ -9,8 +9,8 @@ from test_census import ENTITY, population
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.calibration import _factors
-from erbayes.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS
+from erbayes.design.calibration import _factors
+from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS
 
 
 def drawn(seed=0, n=60, size=400):

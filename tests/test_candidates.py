@@ -8,13 +8,12 @@ import pyarrow as pa
 import pytest
 
 from erbayes import datasets
-from erbayes.errors import DataError
-from erbayes.sampling import (
+from erbayes._internal.errors import DataError
+from erbayes.labels import (
     Drawn,
     Records,
     by_text,
     candidate_counts,
-    candidates,
     draw,
     from_clustering,
     from_pairs,
@@ -22,6 +21,7 @@ from erbayes.sampling import (
     labelling_page,
     tasks,
 )
+from erbayes.labels.drawing import candidates as candidates
 
 COLUMNS = ["record", "candidate", "score", "why"]
 rng = np.random.default_rng(8)

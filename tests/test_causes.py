@@ -11,9 +11,10 @@ import pytest
 from matplotlib.figure import Figure
 
 import erbayes as eb
-from erbayes import causes, plots
-from erbayes.domains import by_domain
-from erbayes.grouping import Of
+from erbayes import plots
+from erbayes.analysis import causes
+from erbayes.analysis.domains import by_domain
+from erbayes.units.grouping import Of
 
 
 def population(seed, entities=300, bad=0.4):

@@ -14,9 +14,9 @@ from test_census import population
 from typer.testing import CliRunner
 
 import erbayes as eb
-from erbayes import digits
+from erbayes._internal import digits
+from erbayes.analysis.planning import forecast
 from erbayes.cli import TAKES, DesignName, app
-from erbayes.planning import forecast
 
 F1 = [eb.metrics.pairwise_f()]
 PRED, TRUE = population(4)
@@ -968,7 +968,7 @@ def test_labels_of_answers_are_refused_with_their_remedy(folder):
     write("stars.csv", l=LABELS.index[:2], r=LABELS.index[2:4], clerical_match_score=[1.0, 0.0])
     message = refused("estimate", "p.csv", "stars.csv", "--design", "uniform-clusters")
     assert "'clerical_match_score' looks like scores or answers about pairs" in message
-    assert "erbayes.labelling.read_stars makes entities of them, in Python" in message
+    assert "erbayes.labels.read_stars makes entities of them, in Python" in message
 
 
 def test_a_database_needs_its_table(folder):

@@ -8,8 +8,8 @@ import pytest
 from test_cli import refused, run
 
 import erbayes as eb
-from erbayes import simulate as sim
-from erbayes.labelling import machine_labels
+from erbayes.labels import machine_labels
+from erbayes.study import populations as sim
 
 RNG = np.random.default_rng(8)
 TRUTH = sim.population(sim.LogNormal(0.5, 1.0), 1500, RNG).rename(index="r{:05d}".format)

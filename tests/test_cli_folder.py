@@ -9,15 +9,14 @@ from test_cli import refused, run
 from test_folder import HOSTILE, answered, fill, world
 
 import erbayes as eb
-from erbayes import sampling
+from erbayes import labels as sampling
+from erbayes._internal.errors import Remedy
 from erbayes.cli import REMEDIES
 from erbayes.cli.drawing import PlanName
-from erbayes.engine.betting import AnytimeBetting, Betting
-from erbayes.errors import Remedy
-from erbayes.labelling import read_labels
-from erbayes.sampling import read_folder, worst_cases
-from erbayes.sampling.plans import PLANS
-from erbayes.sampling.sheets import read_sheet, write_sheet
+from erbayes.engine.bounded_means import AnytimeBetting, Betting
+from erbayes.labels import read_folder, read_labels, worst_cases
+from erbayes.labels.drawing.plans import PLANS
+from erbayes.labels.drawing.sheets import read_sheet, write_sheet
 
 PRED, TRUE, ATTRIBUTES = world()
 DRAW = ("draw", "p.csv", "--n", 40, "--seed", 3)
@@ -333,7 +332,7 @@ def test_a_plan_takes_the_design_of_a_folder(files, design):
     if own:
         returned = read_labels("f")
         pilot = eb.Sample(eb.measure(PRED, returned.labels), returned.design())
-        plan = eb.planning.forecast(pilot, "b3-recall", {design: returned.design()})
+        plan = eb.analysis.planning.forecast(pilot, "b3-recall", {design: returned.design()})
         wanted = plan.needed(0.1)
         assert found.iloc[2]["n"] == wanted.iloc[0]["n"]
 

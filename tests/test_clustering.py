@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 import erbayes as eb
-from erbayes import clustering
-from erbayes.clustering import CHUNK, LONGEST, Clustering
-from erbayes.lookup import look_up
+from erbayes.units import clustering
+from erbayes.units.clustering import CHUNK, LONGEST, Clustering
+from erbayes.units.lookup import look_up
 
 STRINGS = [
     "",
@@ -286,7 +286,7 @@ def test_a_third_column_of_scores_or_answers_means_pairs(values, told):
     with pytest.raises(eb.DataError) as error:
         Clustering.of(table)
     assert ("'third' looks like scores or answers about pairs" in str(error.value)) is told
-    assert (eb.errors.Remedy.LINKS in error.value.remedies) is told
+    assert (eb._internal.errors.Remedy.LINKS in error.value.remedies) is told
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
-from erbayes import demo
-from erbayes.cli import app
+from erbayes.cli import app, demo
 from erbayes.datasets import people
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")

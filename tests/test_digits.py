@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import erbayes as eb
-from erbayes import digits
+from erbayes._internal import digits
 
 PREDICTION = {i: i // 3 for i in range(6000)}
 LABELS = {i: i // 4 for i in range(0, 400)}

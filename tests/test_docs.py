@@ -66,10 +66,10 @@ PACKAGES = sorted(
 )
 LISTED_ROOMS = {path.rpartition(".")[0] for path in LISTED if path.count(".") == 2} - set(PACKAGES)
 INNER = {
-    "erbayes.measuring": {"assemble", "sampled_labels", "units_of"},
+    "erbayes.units.measuring": {"assemble", "sampled_labels", "units_of"},
     "erbayes.units": {"histogram", "need_units"},
-    "erbayes.uncertain": {"Tabled", "derivatives", "gradient", "positions", "reason_column"},
-    "erbayes.correction": {
+    "erbayes.metrics.uncertain": {"Tabled", "derivatives", "gradient", "positions", "reason_column"},
+    "erbayes.auxiliary.correction": {
         "Effects",
         "Help",
         "Helper",
@@ -79,12 +79,12 @@ INNER = {
         "judge",
         "nested",
     },
-    "erbayes.helped": {"known_labels"},
+    "erbayes.auxiliary.estimates": {"known_labels"},
     "erbayes.compare": {"on_shared_records"},
-    "erbayes.diagnostics": {"look_older", "out_of_balance"},
+    "erbayes.engine.diagnostics": {"look_older", "out_of_balance"},
     "erbayes.metrics": {"is_share"},
-    "erbayes.grouping": {"discrete"},
-    "erbayes.errors": {"head", "member", "need", "need_object", "number", "printable", "whole"},
+    "erbayes.units.grouping": {"discrete"},
+    "erbayes._internal.errors": {"head", "member", "need", "need_object", "number", "printable", "whole"},
 }
 """Functions that rooms have for each other, and users do not need."""
 

@@ -11,9 +11,20 @@ from oracle import truth
 from scipy import stats
 
 import erbayes as eb
-from erbayes import datasets, sampling
+from erbayes import datasets
+from erbayes import labels as sampling
 from erbayes import metrics as m
-from erbayes.columns import (
+from erbayes.analysis.domains import (
+    by_domain,
+    by_pair,
+    compare_by_domain,
+    degrees,
+    in_domain,
+    simultaneous_level,
+)
+from erbayes.engine import Jackknife, Resampled
+from erbayes.engine.closed_form import effects
+from erbayes.metrics.columns import (
     COLUMNS,
     COMMON_LINKS,
     ENTITIES,
@@ -26,10 +37,7 @@ from erbayes.columns import (
     Known,
     Links,
 )
-from erbayes.domains import by_domain, by_pair, compare_by_domain, degrees, in_domain, simultaneous_level
-from erbayes.engine import Jackknife, Resampled
-from erbayes.engine.closed_form import effects
-from erbayes.grouping import Of
+from erbayes.units.grouping import Of
 
 VALUES = ["a", "b", "c"]
 

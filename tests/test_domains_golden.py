@@ -8,10 +8,10 @@ import pytest
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.calibration import ByGroup, raking
-from erbayes.columns import ENTITIES, RECORDS, Domain, InDomain
-from erbayes.domains import by_domain
-from erbayes.grouping import Of
+from erbayes.analysis.domains import by_domain
+from erbayes.design.calibration import ByGroup, raking
+from erbayes.metrics.columns import ENTITIES, RECORDS, Domain, InDomain
+from erbayes.units.grouping import Of
 
 GOLDEN = Path(__file__).parent / "golden"
 R = pd.read_csv(GOLDEN / "domains.csv", skipinitialspace=True, keep_default_na=False)

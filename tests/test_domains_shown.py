@@ -9,10 +9,10 @@ from test_cli import DRAWN, LABELS, PRED, folder, refused, run, write  # noqa: F
 
 import erbayes as eb
 from erbayes import plots
-from erbayes.columns import Links
-from erbayes.domains import compare_by_domain
-from erbayes.grouping import Of
+from erbayes.analysis.domains import compare_by_domain
+from erbayes.metrics.columns import Links
 from erbayes.report import report
+from erbayes.units.grouping import Of
 
 GROUP = pd.Series(
     ["north" if i % 3 else "south" for i in range(len(PRED))], PRED.index.astype(str), name="region"

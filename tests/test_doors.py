@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 
 import erbayes as eb
 from erbayes.cli import app
-from erbayes.clustering import NO_CLUSTER, NO_CLUSTER_TEXTS, no_cluster_ids
 from erbayes.large import (
     DatabaseTable,
     DuckDB,
@@ -28,6 +27,7 @@ from erbayes.large import (
     scan_common,
     scan_releases,
 )
+from erbayes.units.clustering import NO_CLUSTER, NO_CLUSTER_TEXTS, no_cluster_ids
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 

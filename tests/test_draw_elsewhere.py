@@ -11,8 +11,7 @@ import pytest
 from test_scan import KINDS, NASTY, SOURCES, duckdb, frame_of, population, spark, sqlite  # noqa: F401
 
 import erbayes as eb
-from erbayes.large import DatabaseTable, DuckDB, Files, RunSQL, Spark, backquoted, drawing
-from erbayes.sampling import (
+from erbayes.labels import (
     GivenChances,
     InMemory,
     LinkEnds,
@@ -25,6 +24,7 @@ from erbayes.sampling import (
     Systematic,
     draw,
 )
+from erbayes.large import DatabaseTable, DuckDB, Files, RunSQL, Spark, backquoted, drawing
 
 EXACT = DuckDB(one_in=1)
 NAMES = {"record": "record", "cluster": "cluster"}

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 import erbayes as eb
-from erbayes import sampling as sa
-from erbayes import simulate as sim
-from erbayes.nonresponse import RespondingDraws, RespondingOnce
-from erbayes.variance import HartleyRaoDraws, PoissonDraws, StratifiedDraws
+from erbayes import labels as sa
+from erbayes.design.nonresponse import RespondingDraws, RespondingOnce
+from erbayes.design.variance import HartleyRaoDraws, PoissonDraws, StratifiedDraws
+from erbayes.study import populations as sim
 
 PRED = pd.Series({i: i // 10 for i in range(40)})
 TRUE = pd.Series({i: i // 5 for i in range(40)})
@@ -415,7 +415,7 @@ def test_chances_that_sum_to_one_up_to_rounding_are_taken_and_larger_ones_refuse
 
 
 def test_more_draws_than_anybody_needs_are_refused(monkeypatch):
-    monkeypatch.setattr("erbayes.sampling.drawn.MOST", 100)
+    monkeypatch.setattr("erbayes.labels.drawing.drawn.MOST", 100)
     assert len(sa.draw(PRED, sa.Records(), 400, 1).table) == 400
     with pytest.raises(eb.DataError, match="401 draws from 40 records are more than 400"):
         sa.draw(PRED, sa.Records(), 401, 1)

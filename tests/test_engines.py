@@ -12,7 +12,7 @@ import erbayes as eb
 from erbayes import engine as engines
 from erbayes import metrics as m
 from erbayes.engine import Dirichlet, bootstrap
-from erbayes.uncertain import Draws
+from erbayes.metrics.uncertain import Draws
 
 PRED, TRUE = population(4)
 SAMPLE = eb.Sample(eb.measure(PRED, TRUE[TRUE.isin(sorted(TRUE.unique())[:8])]), eb.UniformClusters())

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import erbayes as eb
-from erbayes.files import is_database, read_columns, refuse_output, replacing, terminable
+from erbayes._internal.files import is_database, read_columns, refuse_output, replacing, terminable
 from erbayes.large import Files, scan
 
 
@@ -133,7 +133,7 @@ def test_a_request_to_terminate_cleans_up_and_leaves_other_handlers_alone(tmp_pa
     code = f"""
 import os, signal, sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 from pathlib import Path
-from erbayes.files import is_database, read_columns, refuse_output, replacing, terminable
+from erbayes._internal.files import is_database, read_columns, refuse_output, replacing, terminable
 from erbayes.large import Files, scan
 with terminable():
     pass
@@ -194,7 +194,7 @@ def test_a_device_is_refused_though_a_file_lies_behind_it(tmp_path, name):
     code = f"""
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 from pathlib import Path
-from erbayes.files import is_database, read_columns, refuse_output, replacing, terminable
+from erbayes._internal.files import is_database, read_columns, refuse_output, replacing, terminable
 from erbayes.large import Files, scan
 with replacing(Path({str(tmp_path / name)!r})) as new:
     new.write_text("table")

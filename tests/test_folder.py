@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 import erbayes as eb
-from erbayes import sampling
-from erbayes.errors import DataError
-from erbayes.labelling import HARMLESS, Fault, State, read_labels
-from erbayes.sampling.sheets import guarded, read_sheet, unguarded, write_sheet
+from erbayes import labels as sampling
+from erbayes._internal.errors import DataError
+from erbayes.labels import HARMLESS, Fault, State, read_labels
+from erbayes.labels.drawing.sheets import guarded, read_sheet, unguarded, write_sheet
 
 HOSTILE = [
     "=1+1",
@@ -555,7 +555,7 @@ def test_nothing_half_written_takes_the_place_of_a_folder(tmp_path, monkeypatch)
     def fails(*args, **more):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("erbayes.sampling.folder.labelling_page", fails)
+    monkeypatch.setattr("erbayes.labels.drawing.folder.labelling_page", fails)
     with pytest.raises(DataError, match=r"cannot write .*No space left"):
         made(tmp_path / "f", n=10)
     with pytest.raises(DataError, match=r"cannot write .*No space left"):
@@ -931,7 +931,7 @@ def test_draws_without_an_answer_stay_in_the_data_or_count_as_not_made(tmp_path)
 
 def rewritten(path, change, fits=False):
     """Change the facts of a folder; `fits` makes its fingerprint fit again, as somebody could who wants to."""
-    from erbayes.sampling.folder import _fingerprint
+    from erbayes.labels.drawing.folder import _fingerprint
 
     about = json.loads((path / "drawn.json").read_text())
     change(about)
@@ -1031,7 +1031,7 @@ def test_the_next_draw_removes_what_a_killed_one_has_left(tmp_path):
     code = f"""
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 from pathlib import Path
-from erbayes.sampling.folder import _appearing
+from erbayes.labels.drawing.folder import _appearing
 with _appearing(Path({str(tmp_path / "g")!r})) as new:
     (new / "attributes.csv").write_text("Ann")
     print("ready", flush=True)

@@ -13,8 +13,8 @@ from test_scan import parquet, same, sqlite
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.frame import Cut, FrameFacts
 from erbayes.large import DuckDB, Files, scan, scan_common, scan_releases
+from erbayes.units.frame import Cut, FrameFacts
 
 pytest.importorskip("duckdb", reason="duckdb is not installed")
 DAYS = pd.date_range("2020-01-01", periods=400, freq="D")

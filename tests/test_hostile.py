@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import erbayes as eb
-from erbayes import labelling, planning, sensitivity, simulate
+from erbayes import labels as labelling
 from erbayes import metrics as m
-from erbayes.columns import TRUE_LINKS
+from erbayes.analysis import planning, sensitivity
 from erbayes.engine import (
     FixedReplicates,
     Jackknife,
@@ -25,8 +25,10 @@ from erbayes.engine import (
     bootstrap,
     side_by_side,
 )
-from erbayes.intervals import EqualTailed
+from erbayes.metrics.columns import TRUE_LINKS
+from erbayes.metrics.intervals import EqualTailed
 from erbayes.report import report
+from erbayes.study import populations as simulate
 
 PREDICTION = {"r1": "a", "r2": "a", "r3": "b", "r4": "b", "r5": "b", "r6": "c", "r7": "d", "r8": "d"}
 LABELS = {"r1": "x", "r2": "x", "r3": "x", "r4": "y", "r5": "y", "r6": "z", "r7": "z"}

@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 
 import erbayes as eb
-from erbayes import simulate as sim
-from erbayes.clustering import Clustering
-from erbayes.labelling import (
+from erbayes.analysis.sensitivity import bias_analysis
+from erbayes.labels import (
     Annotator,
     Beta,
     KeptRecords,
@@ -26,7 +25,8 @@ from erbayes.labelling import (
     restore,
     sampled_mention,
 )
-from erbayes.sensitivity import bias_analysis
+from erbayes.study import populations as sim
+from erbayes.units.clustering import Clustering
 
 P, R = eb.metrics.pairwise_precision, eb.metrics.pairwise_recall
 

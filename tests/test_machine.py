@@ -9,8 +9,8 @@ from test_cli import refused, run
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes import simulate as sim
-from erbayes.labelling import (
+from erbayes.analysis.sensitivity import bias_analysis, restored_analysis
+from erbayes.labels import (
     Annotator,
     Beta,
     KeptRecords,
@@ -20,7 +20,7 @@ from erbayes.labelling import (
     machine_labels,
     perturb,
 )
-from erbayes.sensitivity import bias_analysis, restored_analysis
+from erbayes.study import populations as sim
 
 PR = (m.pairwise_precision, m.pairwise_recall)
 RNG = np.random.default_rng(8)

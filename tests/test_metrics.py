@@ -9,7 +9,7 @@ import pytest
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.engine import bootstrap, side_by_side
-from erbayes.labelling import anchoring
+from erbayes.labels import anchoring
 from erbayes.report import report
 
 EVERY = [*m.ALL, *m.OTHERS, m.P_clust, m.P_rec]

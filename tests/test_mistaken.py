@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 import erbayes as eb
+from erbayes._internal.errors import Remedy, printable
 from erbayes.cli import REMEDIES
-from erbayes.errors import Remedy, printable
-from erbayes.mistaken import are_edges
+from erbayes.units.checks import are_edges
 
 N = 2000
 

@@ -8,9 +8,9 @@ import pytest
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes import simulate as sim
 from erbayes.engine import bootstrap, jackknife
-from erbayes.sampling import LinkEnds, Mixture, draw, worst_cases
+from erbayes.labels import LinkEnds, Mixture, draw, worst_cases
+from erbayes.study import populations as sim
 
 P, R = m.pairwise_precision, m.pairwise_recall
 PEOPLE = sim.simulate(

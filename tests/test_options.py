@@ -10,7 +10,16 @@ import pytest
 import typer
 from test_cli import folder, refused  # noqa: F401
 
-from erbayes.cli import app, asked, assist, commands, designs, domains, inputs, phases, predictions, printing
+from erbayes.cli import app
+from erbayes.cli import asked as asked
+from erbayes.cli import assist as assist
+from erbayes.cli import commands as commands
+from erbayes.cli import designs as designs
+from erbayes.cli import domains as domains
+from erbayes.cli import inputs as inputs
+from erbayes.cli import phases as phases
+from erbayes.cli import predictions as predictions
+from erbayes.cli import printing as printing
 
 ASSIST = {"assist", "assist-cluster", "assist-table"}
 BY = {"by", "attributes", "of-entities", "links-inside"}

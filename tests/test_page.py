@@ -12,9 +12,8 @@ import pandas as pd
 import pytest
 
 import erbayes as eb
-from erbayes.errors import DataError
-from erbayes.labelling import read_stars
-from erbayes.sampling import labelling_page, read_answers
+from erbayes._internal.errors import DataError
+from erbayes.labels import labelling_page, read_answers, read_stars
 
 CHROMIUM = shutil.which("chromium")
 PRINT = "print of the draw"

@@ -15,12 +15,12 @@ import erbayes as eb
 from erbayes import columns as u
 from erbayes import engine, plots
 from erbayes import metrics as m
-from erbayes import simulate as sim
-from erbayes.correction import nested
+from erbayes.auxiliary import phases
+from erbayes.auxiliary.correction import nested
+from erbayes.auxiliary.two_phases import of_phases, subsample
 from erbayes.engine.closed_form import effects
-from erbayes.phases import of_phases, subsample
-from erbayes.planning import phases
 from erbayes.report import report
+from erbayes.study import populations as sim
 
 PR = (m.pairwise_precision, m.pairwise_recall)
 RNG = np.random.default_rng(5)

@@ -10,12 +10,13 @@ from scipy import stats
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes import simulate as sim
+from erbayes.analysis.planning import forecast, forecast_from_prior
+from erbayes.analysis.planning.pilot import UNREACHED
+from erbayes.auxiliary import phases
 from erbayes.engine import Taylor
-from erbayes.planning import forecast, forecast_from_prior, phases
-from erbayes.planning.pilot import UNREACHED
-from erbayes.sampling import LinkEnds, RootSize
+from erbayes.labels import LinkEnds, RootSize
 from erbayes.study import DrawClusters, DrawDistinctClusters, DrawRecords, study
+from erbayes.study import populations as sim
 
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_recall, m.cluster_f(), m.splits)
 PEOPLE = sim.simulate(

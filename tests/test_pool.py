@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.engine import LinearPool, Resampled, Taylor, linear_pool
-from erbayes.simulate import LogNormal, Splits, simulate
+from erbayes.study.populations import LogNormal, Splits, simulate
 
 LINE = ((-np.inf, np.inf),)
 P, R = m.pairwise_precision, m.pairwise_recall

@@ -13,8 +13,8 @@ from test_cli import run
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.engine import Jackknife, betting
-from erbayes.engine.betting import unending
-from erbayes.sampling import ONCE, REPEATED, Rule, Verdict, check
+from erbayes.engine.bounded_means import unending
+from erbayes.labels import ONCE, REPEATED, Rule, Verdict, check
 
 P, R, F1, CR = m.pairwise_precision, m.pairwise_recall, m.pairwise_f1, m.cluster_recall
 TABLE = [P, R, F1, m.b3_precision, m.b3_recall, CR]

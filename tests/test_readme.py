@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import erbayes as eb
 from erbayes.cli import app
 from erbayes.datasets import people
-from erbayes.simulate import Population
+from erbayes.study.populations import Population
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 

@@ -14,11 +14,11 @@ import pytest
 from test_census import population
 
 import erbayes as eb
-from erbayes import digits
 from erbayes import metrics as m
 from erbayes import report as module
+from erbayes._internal import digits
+from erbayes._internal.errors import Grade, Sentence
 from erbayes.engine import Resampled, Taylor
-from erbayes.errors import Grade, Sentence
 from erbayes.report import report
 
 CHOSEN = (m.pairwise_precision, m.pairwise_recall, m.splits)

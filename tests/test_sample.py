@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import erbayes as eb
-from erbayes import simulate
 from erbayes.study import DrawRecords
+from erbayes.study import populations as simulate
 
 PREDICTION, TRUTH = {1: "a", 2: "a", 3: "b", 4: "b"}, {1: "<b>x</b>", 2: "<b>x</b>", 3: "y"}
 

@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 
 import erbayes as eb
+from erbayes import labels as sa
 from erbayes import metrics as m
-from erbayes import sampling as sa
-from erbayes.sampling.places import Line, at_equal_distances, at_points, in_order, ordered_counts
-from erbayes.sampling.plans import PLANS, from_plain, to_plain
-from erbayes.sampling.source import keys_of
+from erbayes.labels.drawing.places import Line, at_equal_distances, at_points, in_order, ordered_counts
+from erbayes.labels.drawing.plans import PLANS, from_plain, to_plain
+from erbayes.labels.drawing.source import keys_of
 
 PRED = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b", 6: "c", 7: "d", 8: "d", 9: "e"}
 TRUE = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y", 6: "z", 7: "u", 8: "v", 9: "v"}
@@ -431,7 +431,7 @@ def test_hartley_and_rao_are_close_in_random_order():
         taken = systematic(p, rng.permutation(300), rng.random())
         z = (y / p)[taken]
         estimates.append(z.sum())
-        variance = eb.variance.HartleyRaoDraws(p[taken], float((p**2).sum()))
+        variance = eb.design.variance.HartleyRaoDraws(p[taken], float((p**2).sum()))
         variances.append(variance.covariance(z[:, None])[0, 0])
     assert np.mean(estimates) == pytest.approx(y.sum(), rel=0.01)
     assert np.mean(variances) == pytest.approx(np.var(estimates), rel=0.08)
@@ -615,8 +615,8 @@ def test_every_plan_has_a_name():
         (lambda: sa.draw(PRED, sa.Records(), 3, 1).design({1: "x"}), "drawn records have no label"),
         (lambda: sa.Drawn.from_json("{}", pd.DataFrame()), "this is no description of draws: KeyError"),
         (lambda: sa.Drawn.from_json("[1]", pd.DataFrame()), "this is no description of draws"),
-        (lambda: from_plain({"name": "magic"}), "no plan of erbayes.sampling is written as"),
-        (lambda: to_plain(object()), "only the plans of erbayes.sampling can be written, not object"),
+        (lambda: from_plain({"name": "magic"}), "no plan of erbayes.labels is written as"),
+        (lambda: to_plain(object()), "only the plans of erbayes.labels can be written, not object"),
         (lambda: eb.Pooled([]), "parts must be a list of designs, one or more"),
         (lambda: eb.Pooled([eb.UniformRecords()]), "UniformRecords in a pool needs its draws"),
         (lambda: eb.Pooled([eb.UniformClusters(draws=["x"])]), "draws by UniformClusters cannot be pooled"),

@@ -11,10 +11,10 @@ import pytest
 from test_scan import SOURCES, frame_of, population, spark  # noqa: F401
 
 import erbayes as eb
-from erbayes.columns import Domain, Links
-from erbayes.domains import by_pair, compare_by_domain
-from erbayes.errors import DataError, NotIdentified
+from erbayes._internal.errors import DataError, NotIdentified
+from erbayes.analysis.domains import by_pair, compare_by_domain
 from erbayes.large import DuckDB, Files, scan, scan_common, scan_releases
+from erbayes.metrics.columns import Domain, Links
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 USUAL = ["pairwise-precision", "pairwise-recall", "b3-precision", "b3-recall", "entities"]

@@ -16,7 +16,6 @@ from test_scan import SOURCES, frame_of, hostile, population, postgres, spark, s
 import erbayes as eb
 from erbayes import columns as u
 from erbayes import metrics as m
-from erbayes import simulate as sim
 from erbayes.large import (
     DatabaseTable,
     DuckDB,
@@ -28,6 +27,7 @@ from erbayes.large import (
     scan_common,
     scan_releases,
 )
+from erbayes.study import populations as sim
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 SUMS = tuple(x for x in m.ALL if all(not isinstance(c, u.GroupMax) for c in x.columns))

@@ -10,12 +10,7 @@ from scipy.stats import binom
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes import simulate as sim
-from erbayes.columns import COMMON_LINKS
-from erbayes.engine import BCa, Jackknife, PseudoDraws, RaoWu, Resampled, Taylor
-from erbayes.intervals import EqualTailed
-from erbayes.labelling import Annotator, Beta, KeptRecords, MissedPieces, mislabel
-from erbayes.sensitivity import (
+from erbayes.analysis.sensitivity import (
     FIXED,
     PRF,
     PROPORTIONAL,
@@ -35,8 +30,13 @@ from erbayes.sensitivity import (
     restored_analysis,
     tipping,
 )
+from erbayes.engine import BCa, Jackknife, PseudoDraws, RaoWu, Resampled, Taylor
+from erbayes.labels import Annotator, Beta, KeptRecords, MissedPieces, mislabel
+from erbayes.metrics.columns import COMMON_LINKS
+from erbayes.metrics.intervals import EqualTailed
+from erbayes.metrics.uncertain import Draws
 from erbayes.study import DrawClusters, DrawRecords, study
-from erbayes.uncertain import Draws
+from erbayes.study import populations as sim
 
 P, R, F = PRF
 

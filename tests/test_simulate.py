@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes import simulate as sim
+from erbayes.study import populations as sim
 
 SIZES = [1, 1, 1, 2, 5, 40]
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import erbayes as eb
-from erbayes.labelling import Flaw, read_stars
+from erbayes.labels import Flaw, read_stars
 
 
 def table(*rows):

@@ -13,7 +13,6 @@ from test_cli import folder, refused, run  # noqa: F401
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes import simulate as sim
 from erbayes.engine import (
     AnytimeBetting,
     Betting,
@@ -21,8 +20,8 @@ from erbayes.engine import (
     betting,
     draws_of,
 )
-from erbayes.engine.betting import fixed, unending
-from erbayes.sampling import (
+from erbayes.engine.bounded_means import fixed, unending
+from erbayes.labels import (
     ONCE,
     REPEATED,
     LinkEnds,
@@ -32,6 +31,7 @@ from erbayes.sampling import (
     check,
     draw,
 )
+from erbayes.study import populations as sim
 
 P, R = m.pairwise_precision, m.pairwise_recall
 PACES = {fixed: lambda n, s: n, unending: lambda n, s: s * math.log(1 + s)}

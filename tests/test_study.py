@@ -15,11 +15,10 @@ import pytest
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes import simulate as sim
-from erbayes.columns import COLUMNS, PieceSum
 from erbayes.engine import Estimator, Jackknife, Naive, OnCalibrated, OnDistinct, Resampled, Taylor
-from erbayes.intervals import EqualTailed
-from erbayes.sampling import LinkEnds, RootSize
+from erbayes.labels import LinkEnds, RootSize
+from erbayes.metrics.columns import COLUMNS, PieceSum
+from erbayes.metrics.intervals import EqualTailed
 from erbayes.study import (
     RUN,
     DrawClusters,
@@ -29,6 +28,7 @@ from erbayes.study import (
     Study,
     study,
 )
+from erbayes.study import populations as sim
 
 PR = (m.pairwise_precision, m.pairwise_recall)
 PLANS = {"records": DrawRecords(), "clusters": DrawClusters(), "distinct": DrawDistinctClusters()}

@@ -13,10 +13,11 @@ import pytest
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes import simulate as sim
-from erbayes.engine import OnDistinct, Taylor, closed_form
+from erbayes.engine import OnDistinct, Taylor
+from erbayes.engine import closed_form as closed_form
 from erbayes.study import DrawRecords, study
-from erbayes.studyfile import PACKAGE, StudyFile, code_of, digest_of
+from erbayes.study import populations as sim
+from erbayes.study.study_file import PACKAGE, StudyFile, code_of, digest_of
 
 PEOPLE = sim.simulate(sim.Zeta(2.2, 40), sim.Misattribution(0.1), 500, np.random.default_rng(1))
 

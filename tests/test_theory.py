@@ -6,8 +6,9 @@ import pytest
 from scipy import optimize, stats
 
 import erbayes as eb
+from erbayes.analysis.planning import forecast
+from erbayes.auxiliary import phases
 from erbayes.engine import bootstrap
-from erbayes.planning import forecast, phases
 
 RNG = np.random.default_rng(3)
 ENTITY = np.repeat(np.arange(120), RNG.integers(1, 9, 120))

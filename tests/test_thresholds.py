@@ -10,17 +10,16 @@ from scipy.optimize import brentq
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes import simulate as sim
-from erbayes.columns import PREDICTED_LINKS, RECORDS, PieceSum
-from erbayes.correction import _degrees as degrees_left
-from erbayes.domains import by_domain
+from erbayes.analysis.domains import by_domain
+from erbayes.analysis.planning import forecast
+from erbayes.analysis.sensitivity import corrected
+from erbayes.auxiliary.correction import _degrees as degrees_left
 from erbayes.engine import PseudoDraws, bootstrap, draws_of
-from erbayes.labelling import Beta, MissedPieces, Recaptured
-from erbayes.labelling.errors import KeptRecords
-from erbayes.planning import forecast
-from erbayes.sampling import Mixture, draw
-from erbayes.sampling.stopping import _continued as continued
-from erbayes.sensitivity import corrected
+from erbayes.labels import Beta, MissedPieces, Mixture, Recaptured, draw
+from erbayes.labels.annotators.error_models import KeptRecords
+from erbayes.labels.drawing.stopping import _continued as continued
+from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS, PieceSum
+from erbayes.study import populations as sim
 
 R = m.pairwise_recall
 

@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 import erbayes as eb
 from erbayes import metrics as m
+from erbayes.analysis.planning import forecast
 from erbayes.cli import app
 from erbayes.engine import Basic, BCa, FixedReplicates, Resampled, Studentised, bootstrap, side_by_side
-from erbayes.intervals import EqualTailed
-from erbayes.labelling import anchoring
-from erbayes.planning import forecast
+from erbayes.labels import anchoring
+from erbayes.metrics.intervals import EqualTailed
 from erbayes.report import report
 
 # 20 entities of one record, half of which the prediction joins to others: no true link, so no recall

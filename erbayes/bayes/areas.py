@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 
-from ..areas import Direct, direct_estimates
-from ..arrays import FloatArray, Seed, generator
-from ..domains import ByDomain
-from ..intervals import check_level
-from ..metrics import Metric
-from ..uncertain import Tabled
+from .._internal.arrays import FloatArray, Seed, generator
+from ..analysis.areas import Direct, direct_estimates
+from ..analysis.domains import ByDomain
+from ..metrics.definitions import Metric
+from ..metrics.intervals import check_level
+from ..metrics.uncertain import Tabled
 from .samplers import need_draws, problems_of_chains
 
 
@@ -29,7 +29,7 @@ def area_model(direct: Direct, spread: float = 0.5) -> Any:
     Parameters
     ----------
     direct : Direct
-        As `erbayes.areas.direct_estimates` returns them.
+        As `erbayes.analysis.areas.direct_estimates` returns them.
     spread : float, above 0
         Standard deviation of the half-normal prior of τ.
     """
@@ -113,12 +113,12 @@ def small_areas(
 ) -> AreaDraws:
     """Draw from the posterior of a metric by domain, under a Fay-Herriot model.
 
-    `erbayes.areas.small_areas` has the same model in closed form.
+    `erbayes.analysis.areas.small_areas` has the same model in closed form.
 
     Parameters
     ----------
     result, metric, covariates
-        As in `erbayes.areas.small_areas`.
+        As in `erbayes.analysis.areas.small_areas`.
     spread : float, above 0
         Standard deviation of the half-normal prior of τ, on the logit or log scale.
     draws, tune, chains : int
@@ -130,7 +130,7 @@ def small_areas(
     Raises
     ------
     DataError
-        As `erbayes.areas.direct_estimates`, or for too few draws.
+        As `erbayes.analysis.areas.direct_estimates`, or for too few draws.
     """
     need_draws(draws)
     direct = direct_estimates(result, metric, covariates)

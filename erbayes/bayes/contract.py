@@ -10,7 +10,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from ..errors import DataError
+from .._internal.errors import DataError
 from .grid import RANK
 
 LOG_FLAWLESS = "log_flawless"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..errors import Grade, Sentence
-from ..helped import known_labels
-from ..metrics import pairwise_recall
+from .._internal.errors import Grade, Sentence
+from ..auxiliary.estimates import known_labels
+from ..metrics.definitions import pairwise_recall
 from .matched import FEWEST
 
 if TYPE_CHECKING:

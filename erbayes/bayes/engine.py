@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..arrays import FloatArray, Seed, generator
-from ..columns import RECORDS, Between, Column, Domain, InDomain, Known, Links
-from ..errors import NotIdentified, Sentence
-from ..metrics import Metric, pairwise_recall
-from ..sample import Sample
-from ..uncertain import Draws
+from .._internal.arrays import FloatArray, Seed, generator
+from .._internal.errors import NotIdentified, Sentence
+from ..design.sample import Sample
+from ..metrics.columns import RECORDS, Between, Column, Domain, InDomain, Known, Links
+from ..metrics.definitions import Metric, pairwise_recall
+from ..metrics.uncertain import Draws
 from .fit import Fit
 from .fitting import fast
 from .model import SizeModel

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray
-from ..columns import COMMON_LINKS, PREDICTED_LINKS, RECORDS, Domain, Links, pairs
+from .._internal.arrays import BoolArray, FloatArray, IntArray
+from .._internal.errors import NotIdentified, head
+from ..auxiliary.second import Second
 from ..design import SelectedBySize
-from ..errors import NotIdentified, head
-from ..sample import Sample, need_sample
-from ..second import Second
-from ..units import KnownTotals, Units
+from ..design.sample import Sample, need_sample
+from ..metrics.columns import COMMON_LINKS, PREDICTED_LINKS, RECORDS, Domain, Links, pairs
+from ..units.units import KnownTotals, Units
 from .grid import INTRUSION, SizeGrid, basis, nearest
 from .matched import Matched
 

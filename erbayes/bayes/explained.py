@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arrays import FloatArray
-from ..columns import TRUE_LINKS, pairs
-from ..metrics import pairwise_precision, pairwise_recall
+from .._internal.arrays import FloatArray
+from ..metrics.columns import TRUE_LINKS, pairs
+from ..metrics.definitions import pairwise_precision, pairwise_recall
 from .doubts import refusal
 from .laws import OneOf
 

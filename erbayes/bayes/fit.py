@@ -19,8 +19,13 @@ import pymc as pm
 import xarray as xr
 from pymc.model.transform.optimization import freeze_dims_and_data
 
-from ..arrays import FloatArray
-from ..columns import (
+from .._internal.arrays import FloatArray
+from .._internal.errors import NotIdentified, Sentence
+from .._internal.files import replacing
+from ..analysis.domains import in_domain
+from ..design.sample import Sample
+from ..engine import linear_pool, taylor
+from ..metrics.columns import (
     B3_RECALL,
     B3_RECALL_MEAN,
     COMMON_LINKS,
@@ -32,13 +37,8 @@ from ..columns import (
     PieceSum,
     pairs,
 )
-from ..domains import in_domain
-from ..engine import linear_pool, taylor
-from ..errors import NotIdentified, Sentence
-from ..files import replacing
-from ..metrics import USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
-from ..sample import Sample
-from ..uncertain import Draws
+from ..metrics.definitions import USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
+from ..metrics.uncertain import Draws
 from .contract import ALL_DATA
 from .doubts import alarms, is_disowned
 from .evidence import Evidence

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import FloatArray
-from ..calibration import links_out_of_reach
-from ..columns import COMMON_LINKS, Domain, Links
+from .._internal.arrays import FloatArray
+from .._internal.errors import Alarm, DataError, Grade, Sentence, need, need_object
+from ..analysis.domains import domains_out_of_balance
 from ..datasets import people
 from ..design import UniformRecords
-from ..diagnostics import out_of_balance
-from ..domains import domains_out_of_balance
-from ..errors import Alarm, DataError, Grade, Sentence, need, need_object
-from ..measuring import measure
-from ..sample import Sample
+from ..design.calibration import links_out_of_reach
+from ..design.sample import Sample
+from ..engine.diagnostics import out_of_balance
+from ..metrics.columns import COMMON_LINKS, Domain, Links
+from ..units.measuring import measure
 from .evidence import Evidence
 from .fit import Fit
 from .joined import populations

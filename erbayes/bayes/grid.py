@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from .._internal.arrays import FloatArray, IntArray
 
 SINGLE = 8
 """Each size below this has a bin of its own."""

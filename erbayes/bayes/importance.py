@@ -16,7 +16,7 @@ from scipy.linalg.lapack import dtrtri
 from scipy.optimize import minimize
 from scipy.special import gammaln
 
-from ..arrays import FloatArray, IntArray
+from .._internal.arrays import FloatArray, IntArray
 from .parts import CompiledPart
 from .priors import TAIL
 

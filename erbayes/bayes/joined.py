@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
-from ..errors import DataError
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError
 from .importance import resampled, truncated
 from .parts import PartDraws
 from .population import Completed, Links, completed, log_density_of_total, unsampled

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import FloatArray
-from ..errors import DataError
+from .._internal.arrays import FloatArray
+from .._internal.errors import DataError
 from .importance import resampled
 from .parts import CompiledPart, Drawn, PartDraws
 

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.stats import beta
 
-from ..arrays import FloatArray, IntArray
+from .._internal.arrays import FloatArray, IntArray
 from .evidence import Entities
 from .grid import nearest
 from .population import chance_undrawn

@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray
-from ..columns import COMMON_LINKS, LARGEST_PIECE, TRUE_LINKS, Column, pairs
+from .._internal.arrays import BoolArray, FloatArray, IntArray
+from .._internal.errors import DataError
+from ..auxiliary.second import Second
 from ..design import SelectedBySize
-from ..errors import DataError
-from ..sample import Sample
-from ..second import Second
+from ..design.sample import Sample
+from ..metrics.columns import COMMON_LINKS, LARGEST_PIECE, TRUE_LINKS, Column, pairs
 from .grid import SizeGrid
 
 IMAGINED = 0.5

@@ -10,8 +10,8 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from ..errors import need, need_object
-from ..second import Second
+from .._internal.errors import need, need_object
+from ..auxiliary.second import Second
 from .contract import LEFT, LOG_FLAWLESS, Part, PlacedPart, as_pymc, coords, dimensions, tensor, title
 from .evidence import Evidence
 from .laws import OneOf, laws

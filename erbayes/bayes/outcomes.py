@@ -11,8 +11,8 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from ..arrays import FloatArray
-from ..columns import B3_PRECISION, B3_PRECISION_MEAN, CLOSEST, LARGEST_PIECE, N_LOG_N, PIECES, Column
+from .._internal.arrays import FloatArray
+from ..metrics.columns import B3_PRECISION, B3_PRECISION_MEAN, CLOSEST, LARGEST_PIECE, N_LOG_N, PIECES, Column
 from .contract import LOG_FLAWLESS, sampled_bins
 from .evidence import Entities
 from .grid import RANK

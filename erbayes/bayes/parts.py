@@ -21,8 +21,8 @@ from pytensor.graph.replace import clone_replace, graph_replace, vectorize_graph
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.random.type import RandomType
 
-from ..arrays import FloatArray, IntArray
-from ..errors import DataError, head
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError, head
 from .contract import LOG_FLAWLESS, Part, as_pymc, check, coords, tensor, title
 
 COMPILER = RLock()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray
+from .._internal.arrays import BoolArray, FloatArray, IntArray
 
 FLOOR = 0.01
 """Smallest relative standard deviation of the known number of predicted links. It keeps posteriors smooth."""

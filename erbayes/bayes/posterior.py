@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from ..arrays import FloatArray
-from ..columns import Column, Known
-from ..errors import DataError, NotIdentified
-from ..metrics import ALL, USUAL, Metric, Wanted, chosen
-from ..uncertain import Draws, Tabled
+from .._internal.arrays import FloatArray
+from .._internal.errors import DataError, NotIdentified
+from ..metrics.columns import Column, Known
+from ..metrics.definitions import ALL, USUAL, Metric, Wanted, chosen
+from ..metrics.uncertain import Draws, Tabled
 
 NAMED = {c.name: c for m in ALL for c in m.columns}
 """Totals that a saved fit may hold, by name."""

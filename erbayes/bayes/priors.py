@@ -16,7 +16,7 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 
-from ..errors import DataError
+from .._internal.errors import DataError
 
 TAIL = 3.0
 """Degrees of freedom of priors whose scale is itself uncertain.

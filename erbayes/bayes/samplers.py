@@ -13,8 +13,8 @@ import pytensor.tensor as pt
 from arviz_stats.base import array_stats
 from pytensor.graph.replace import graph_replace
 
-from ..arrays import FloatArray, generator
-from ..errors import DataError, whole
+from .._internal.arrays import FloatArray, generator
+from .._internal.errors import DataError, whole
 from .importance import KHAT, NEGLIGIBLE, Approximation, Start, approximated
 from .laws import OneOf
 from .parts import COMPILER, CompiledPart, Drawn, Program

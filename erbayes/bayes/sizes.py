@@ -17,7 +17,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from ..errors import DataError, whole
+from .._internal.errors import DataError, whole
 from .grid import RANK, SINGLE
 from .priors import Level, Prior, Slope, hyper, need_positive, shares, smooth, variable
 

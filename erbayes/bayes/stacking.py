@@ -9,10 +9,10 @@ import arviz as az
 import numpy as np
 import pandas as pd
 
-from ..arrays import FloatArray, IntArray
-from ..errors import DataError
-from ..metrics import Wanted, chosen
-from ..uncertain import Draws, Tabled
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError
+from ..metrics.definitions import Wanted, chosen
+from ..metrics.uncertain import Draws, Tabled
 from .fit import FEWEST_AGREEING, Fit
 from .samplers import one_seed
 

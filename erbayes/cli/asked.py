@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from ..errors import DataError, head
-from ..intervals import DEFAULT, WALD, Anytime, Kind, Symmetric
-from ..metrics import ALL, USUAL, Metric, chosen, pairwise_precision, pairwise_recall
+from .._internal.errors import DataError, head
+from ..metrics.definitions import ALL, USUAL, Metric, chosen, pairwise_precision, pairwise_recall
+from ..metrics.intervals import DEFAULT, WALD, Anytime, Kind, Symmetric
 
 
 class KindName(Enum):

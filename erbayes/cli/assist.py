@@ -9,15 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
-from ..assisted import Assisted
-from ..compare import Differing
-from ..errors import DataError, Remedy, head
-from ..files import is_database, read_columns
+from .._internal.errors import DataError, Remedy, head
+from .._internal.files import is_database, read_columns
+from ..analysis.comparison import Differing
+from ..auxiliary.assistance import Assisted
+from ..auxiliary.second import Second
+from ..design.sample import Sample
 from ..large import Scanned, SecondSource
-from ..metrics import Metric
-from ..sample import Sample
-from ..second import Second
-from ..units import Units
+from ..metrics.definitions import Metric
+from ..units.units import Units
 from .inputs import Inputs, One, Several, stem
 from .options import message, refuse_same_file, remedies
 from .predictions import CLUSTERS, Part, in_words

@@ -14,34 +14,34 @@ from typing import Annotated
 import pandas as pd
 import typer
 
-from ..calibration import NOTABLE, links_expected_beyond
-from ..clustering import Clustering
-from ..columns import PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS
-from ..compare import compare
-from ..demo import demo
+from .._internal.errors import DataError
+from .._internal.files import refuse_output, replacing
+from ..analysis.comparison import compare
+from ..analysis.domains import ByDomain, by_domain, compare_by_domain
+from ..analysis.planning import forecast
 from ..design import ByPredictedSize, UniformClusters, UniformRecords
-from ..diagnostics import alarms
-from ..domains import ByDomain, by_domain, compare_by_domain
+from ..design.calibration import NOTABLE, links_expected_beyond
+from ..design.nonresponse import Responding
+from ..design.sample import Sample
 from ..engine import Engine, Jackknife, Taylor
-from ..engine.betting import AnytimeBetting, Betting
+from ..engine.bounded_means import AnytimeBetting, Betting
 from ..engine.closed_form import taylor
-from ..errors import DataError
-from ..files import refuse_output, replacing
-from ..intervals import EqualTailed, Kind
-from ..labelling import read_labels
-from ..labelling.returned import HARMLESS, OWN
-from ..measuring import Missing
-from ..metrics import ALL, Metric
-from ..nonresponse import Responding
-from ..planning import forecast
-from ..report import report
-from ..sample import Sample
-from ..sampling import ONCE, REPEATED, Drawn, Verdict, check, draw, worst_cases, write_folder
-from ..sampling.folder import refuse_folder
-from ..sampling.plans import to_plain
-from ..sampling.sheets import HAS_XLSX, write_sheet
+from ..engine.diagnostics import alarms
+from ..labels import read_labels
+from ..labels.drawing import ONCE, REPEATED, Drawn, Verdict, check, draw, worst_cases, write_folder
+from ..labels.drawing.folder import refuse_folder
+from ..labels.drawing.plans import to_plain
+from ..labels.drawing.sheets import HAS_XLSX, write_sheet
+from ..labels.reading.returned import HARMLESS, OWN
+from ..metrics.columns import PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS
+from ..metrics.definitions import ALL, Metric
+from ..metrics.intervals import EqualTailed, Kind
+from ..report.page import report
+from ..units.clustering import Clustering
+from ..units.measuring import Missing
 from .asked import Asked, KindName, Minima
 from .assist import Assist, in_words_of
+from .demo import demo
 from .designs import DesignName
 from .domains import Domains
 from .drawing import Planned, Shown, refuse_strange_candidates

@@ -10,7 +10,8 @@ from typing import Annotated
 import pandas as pd
 import typer
 
-from ..clustering import ids
+from .._internal.errors import DataError, head
+from .._internal.files import read_columns
 from ..design import (
     Design,
     DistinctEntities,
@@ -20,8 +21,7 @@ from ..design import (
     UniformClusters,
     UniformRecords,
 )
-from ..errors import DataError, head
-from ..files import read_columns
+from ..units.clustering import ids
 from .options import file_option
 
 

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from ..clustering import Clustering
-from ..columns import Links
-from ..errors import DataError
-from ..files import read_columns
-from ..grouping import Of
-from ..units import Units
+from .._internal.errors import DataError
+from .._internal.files import read_columns
+from ..metrics.columns import Links
+from ..units.clustering import Clustering
+from ..units.grouping import Of
+from ..units.units import Units
 from .inputs import Inputs
 from .options import file_option, message
 from .predictions import Part, in_words

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from ..clustering import Clustering, as_index
-from ..errors import DataError, head
-from ..files import read_columns, read_rows, read_table
-from ..sampling import Drawn, Plan, by_text, from_clustering, from_pairs, interleaved, tasks
-from ..sampling.page import CANDIDATE
-from ..sampling.plans import PLANS
-from ..sampling.source import opened
+from .._internal.errors import DataError, head
+from .._internal.files import read_columns, read_rows, read_table
+from ..labels.drawing import Drawn, Plan, by_text, from_clustering, from_pairs, interleaved, tasks
+from ..labels.drawing.page import CANDIDATE
+from ..labels.drawing.plans import PLANS
+from ..labels.drawing.source import opened
+from ..units.clustering import Clustering, as_index
 from .designs import keyed, numbers
 from .options import file_option, message
 

@@ -11,34 +11,23 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ..clustering import Clustering
-from ..compare import Differing
-from ..design import (
-    Design,
-    KeptWeights,
-)
-from ..errors import DataError, head
-from ..files import read_columns
-from ..labelling import Fault, Labels, read_labels
-from ..labelling.returned import OWN
+from .._internal.errors import DataError, head
+from .._internal.files import read_columns
+from ..analysis.comparison import Differing
+from ..design import Design, KeptWeights
+from ..design.sample import Sample
+from ..labels import Fault, Labels, read_labels
+from ..labels.drawing import Drawn
+from ..labels.drawing.plans import FREE
+from ..labels.reading.returned import OWN
 from ..large import DuckDB, Scanned, scan_common
 from ..large.files import FOREIGN, PACKED
-from ..measuring import Missing, measure
-from ..sample import Sample
-from ..sampling import Drawn
-from ..sampling.plans import FREE
-from ..units import Units
+from ..units.clustering import Clustering
+from ..units.measuring import Missing, measure
+from ..units.units import Units
 from .designs import Drawing
 from .options import file_option, message, refuse_same_file, within
-from .predictions import (
-    CLUSTERS,
-    Frame,
-    Part,
-    Predicted,
-    Reading,
-    SharedFrame,
-    in_words,
-)
+from .predictions import CLUSTERS, Frame, Part, Predicted, Reading, SharedFrame, in_words
 from .printing import show_cautions
 
 NAMED = 3

@@ -12,8 +12,8 @@ from typing import Any
 
 import typer
 
-from ..errors import DataError, NotIdentified, Remedy, Sentence, grade_of, in_one, printable
-from ..files import refuse_output
+from .._internal.errors import DataError, NotIdentified, Remedy, Sentence, grade_of, in_one, printable
+from .._internal.files import refuse_output
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
@@ -37,7 +37,7 @@ REMEDIES = {
     Remedy.ALONE: Remedy.ALONE.value,
     Remedy.LINKS: "if rows are links between records, --edges makes clusters of them",
     Remedy.ANSWERS: (
-        "if rows are answers about pairs of records, erbayes.labelling.read_stars makes entities of them, in "
+        "if rows are answers about pairs of records, erbayes.labels.read_stars makes entities of them, in "
         "Python"
     ),
     Remedy.SCORE: "name those of the two records and of scores: --left, --right, --score with --threshold",

@@ -10,20 +10,20 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from ..clustering import Clustering
+from .._internal.errors import DataError, Remedy
+from .._internal.files import read_columns, read_table
+from ..auxiliary import phases
+from ..auxiliary.estimates import AssistedEstimates
+from ..auxiliary.two_phases import TwoPhase
 from ..design import Design
-from ..errors import DataError, Remedy
-from ..files import read_columns, read_table
-from ..helped import AssistedEstimates
-from ..labelling import machine_labels
+from ..design.sample import Sample
+from ..labels import machine_labels
 from ..large import Scanned
 from ..large.joint import refuse_kept
-from ..measuring import measure
-from ..metrics import Metric
-from ..phases import TwoPhase
-from ..planning import phases
-from ..sample import Sample
-from ..units import Units
+from ..metrics.definitions import Metric
+from ..units.clustering import Clustering
+from ..units.measuring import measure
+from ..units.units import Units
 from .designs import DesignName
 from .inputs import LABELLED, One
 from .options import file_option, message, refuse_same_file, remedies, within

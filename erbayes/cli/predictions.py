@@ -13,13 +13,13 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from ..clustering import Clustering
-from ..compare import Differing
-from ..errors import DataError, Remedy, head
-from ..files import is_database, read_columns
-from ..frame import Dated
+from .._internal.errors import DataError, Remedy, head
+from .._internal.files import is_database, read_columns
+from ..analysis.comparison import Differing
 from ..large import DatabaseTable, DuckDB, Files, Scanned, drawing, scan
 from ..large.files import unpacks
+from ..units.clustering import Clustering
+from ..units.frame import Dated
 from .options import file_option, message
 
 CLUSTERS = "{:,} records in {:,} clusters"

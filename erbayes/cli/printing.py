@@ -17,9 +17,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ..digits import shown
-from ..files import replacing
-from ..labelling import Fault, Labels
+from .._internal.digits import shown
+from .._internal.files import replacing
+from ..labels import Fault, Labels
 from .options import message
 
 FAULTS = 20

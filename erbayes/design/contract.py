@@ -7,11 +7,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
-from ..columns import Column
-from ..errors import NotIdentified, head
-from ..units import Units
-from ..variance import Variance
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import NotIdentified, head
+from ..metrics.columns import Column
+from ..units.units import Units
+from .variance import Variance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +129,7 @@ class WithChances(Protocol):
 
 @runtime_checkable
 class WithLaw(Protocol):
-    """A design whose weights change in a known way with labelling errors (see `erbayes.sensitivity`)."""
+    """A design whose weights change in a known way with labelling errors (see `erbayes.analysis.sensitivity`)."""
 
     @property
     def weights_follow_labels(self) -> bool:

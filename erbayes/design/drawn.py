@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..arrays import FloatArray, IntArray
-from ..clustering import as_index
-from ..errors import DataError, head, need_object, number, whole
-from ..units import Units
-from ..variance import StratifiedDraws
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError, head, need_object, number, whole
+from ..units.clustering import as_index
+from ..units.units import Units
+from .variance import StratifiedDraws
 
 Correction = Callable[[int, int], float]
 Ids = Sequence[Any] | pd.Index

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..errors import DataError, Remedy, head, need
-from ..units import Units
+from .._internal.errors import DataError, Remedy, head, need
+from ..units.units import Units
 from .contract import Design, Expansion
 from .drawn import unreached
 
@@ -17,7 +17,7 @@ class KeptWeights:
     """The draws of a design with their weights on the prediction that was drawn from.
 
     The chance of an entity may depend on the predicted clusters of its records, as under
-    `erbayes.sampling.LinkEnds`. Another prediction of the same records has other clusters. It is judged by
+    `erbayes.labels.LinkEnds`. Another prediction of the same records has other clusters. It is judged by
     the weights of the clusters that were drawn from.
 
     Parameters

@@ -10,11 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ..arrays import FloatArray
-from ..clustering import Clustering, as_index
-from ..errors import DataError, head, need, need_object, number
-from ..units import Units
-from ..variance import HartleyRaoDraws, JointDraws, PoissonDraws, Variance
+from .._internal.arrays import FloatArray
+from .._internal.errors import DataError, head, need, need_object, number
+from ..units.clustering import Clustering, as_index
+from ..units.units import Units
 from .contract import Expansion
 from .drawn import (
     Correction,
@@ -28,6 +27,7 @@ from .drawn import (
     unit_of_draws,
     unreached,
 )
+from .variance import HartleyRaoDraws, JointDraws, PoissonDraws, Variance
 
 LARGEST = 1e100
 """The largest weight. Squares of larger ones, or of weights below its inverse, leave the range of floats."""

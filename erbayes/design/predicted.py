@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
-from ..columns import ClusterSum
-from ..errors import DataError, NotIdentified, Remedy, head, need, number
-from ..units import KnownTotals, Units
-from ..variance import HartleyRaoDraws, PoissonDraws
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError, NotIdentified, Remedy, head, need, number
+from ..metrics.columns import ClusterSum
+from ..units.units import KnownTotals, Units
 from .contract import Expansion
 from .drawn import Ids, need_chance, real_numbers, sampling_fraction, single_stratum, unit_of_draws, unreached
+from .variance import HartleyRaoDraws, PoissonDraws
 
 
 def known_sizes(units: Units, drawn_from: KnownTotals | None) -> KnownTotals:

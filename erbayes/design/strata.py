@@ -10,11 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ..arrays import FloatArray, IntArray
-from ..clustering import as_index
-from ..errors import DataError, head, member, whole
-from ..units import Units
-from ..variance import StratifiedDraws
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError, head, member, whole
+from ..units.clustering import as_index
+from ..units.units import Units
 from .contract import Expansion, WithChances
 from .drawn import (
     Correction,
@@ -26,6 +25,7 @@ from .drawn import (
     unit_of_draws,
     unreached,
 )
+from .variance import StratifiedDraws
 
 
 class SingleUnit(Enum):

@@ -7,11 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
-from ..columns import RECORDS
-from ..errors import DataError, NotIdentified, whole
-from ..units import Units
-from ..variance import DistinctDraws
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError, NotIdentified, whole
+from ..metrics.columns import RECORDS
+from ..units.units import Units
 from .contract import Expansion
 from .drawn import (
     Correction,
@@ -22,6 +21,7 @@ from .drawn import (
     single_stratum,
     unit_of_draws,
 )
+from .variance import DistinctDraws
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,15 +7,15 @@ Studies, reports, comparisons and sensitivity analyses take all of them. They al
 with the same arguments (see `Engine`).
 """
 
-from .betting import AnytimeBetting, Betting, BoundedMeans, Means, betting, draws_of
-from .bootstrap import Basic, BCa, Bootstrap, Resampled, Studentised, bootstrap
+from .bounded_means import AnytimeBetting, Betting, BoundedMeans, Means, betting, draws_of
 from .closed_form import Taylor, taylor
 from .contract import Counting, Doubting, Engine, Estimator, Explaining, Paired, Preparing
-from .jackknife import Jackknife, jackknife
-from .naive import Naive, P_naive, R_naive, naive
+from .labelled_only import Naive, P_naive, R_naive, naive
+from .leave_one_out import Jackknife, jackknife
 from .pool import LinearPool, linear_pool
+from .replicates import Basic, BCa, Bootstrap, Resampled, Studentised, bootstrap
 from .schemes import Dirichlet, FixedReplicates, Multinomial, PseudoDraws, RaoWu, Scheme
-from .side_by_side import SideBySide, side_by_side
+from .several_engines import SideBySide, side_by_side
 from .wrapped import OnCalibrated, OnDistinct
 
 __all__ = [

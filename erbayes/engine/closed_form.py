@@ -12,15 +12,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..arrays import FloatArray, Seed
-from ..calibration import NOTABLE
-from ..columns import PREDICTED_LINKS, Column, Known
+from .._internal.arrays import FloatArray, Seed
+from .._internal.errors import DataError, NotIdentified
 from ..design import WithLaw
-from ..errors import DataError, NotIdentified
-from ..metrics import USUAL, Metric, Wanted, chosen
-from ..nonresponse import Responding
-from ..sample import Sample, need_sample
-from ..uncertain import Normal, Totals
+from ..design.calibration import NOTABLE
+from ..design.nonresponse import Responding
+from ..design.sample import Sample, need_sample
+from ..metrics.columns import PREDICTED_LINKS, Column, Known
+from ..metrics.definitions import USUAL, Metric, Wanted, chosen
+from ..metrics.uncertain import Normal, Totals
 
 
 def columns_of(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:

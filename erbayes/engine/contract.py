@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from ..arrays import FloatArray, Seed
-from ..errors import DataError, need_object
-from ..intervals import Kind
-from ..metrics import Metric
-from ..sample import Sample
-from ..uncertain import Draws, Normal
+from .._internal.arrays import FloatArray, Seed
+from .._internal.errors import DataError, need_object
+from ..design.sample import Sample
+from ..metrics.definitions import Metric
+from ..metrics.intervals import Kind
+from ..metrics.uncertain import Draws, Normal
 
 
 class Engine(Protocol):
@@ -53,7 +53,7 @@ class Doubting(Engine, Protocol):
     def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Sequence[str]:
         """Return one sentence for each such metric, with its remedy.
 
-        One without a grade, which is no `erbayes.errors.Sentence`, counts as a caution.
+        One without a grade, which is no `erbayes._internal.errors.Sentence`, counts as a caution.
 
         Raises
         ------

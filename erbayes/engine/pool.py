@@ -13,12 +13,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..arrays import FloatArray, Seed, generator
-from ..errors import DataError
-from ..intervals import DEFAULT
-from ..metrics import Metric
-from ..sample import Sample
-from ..uncertain import Draws, Normal
+from .._internal.arrays import FloatArray, Seed, generator
+from .._internal.errors import DataError
+from ..design.sample import Sample
+from ..metrics.definitions import Metric
+from ..metrics.intervals import DEFAULT
+from ..metrics.uncertain import Draws, Normal
 from .contract import Doubting, Engine, need_engine
 
 

@@ -17,11 +17,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import FloatArray, IntArray
-from ..columns import RECORDS, TRUE_LINKS, Column
-from ..errors import DataError, NotIdentified
-from ..sample import Sample
-from ..variance import StratifiedDraws
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError, NotIdentified
+from ..design.sample import Sample
+from ..design.variance import StratifiedDraws
+from ..metrics.columns import RECORDS, TRUE_LINKS, Column
 
 CHUNK = 2**18
 """The number of multipliers in memory at a time."""
@@ -89,7 +89,7 @@ class Multinomial(Scheme):
 
     Examples
     --------
-    >>> from erbayes.variance import StratifiedDraws
+    >>> from erbayes.design.variance import StratifiedDraws
     >>> draws = StratifiedDraws(np.array([0, 0, 0]), np.array([1.0]))
     >>> Multinomial().multipliers(draws, 2, np.random.default_rng(1)).sum(axis=1)
     array([3., 3.])
@@ -111,7 +111,7 @@ class RaoWu(Scheme):
 
     Examples
     --------
-    >>> from erbayes.variance import StratifiedDraws
+    >>> from erbayes.design.variance import StratifiedDraws
     >>> draws = StratifiedDraws(np.array([0, 0, 0]), np.array([1.0]))
     >>> RaoWu().multipliers(draws, 2, np.random.default_rng(1)).sum(axis=1)
     array([3., 3.])
@@ -132,7 +132,7 @@ class Dirichlet(Scheme):
 
     Examples
     --------
-    >>> from erbayes.variance import StratifiedDraws
+    >>> from erbayes.design.variance import StratifiedDraws
     >>> draws = StratifiedDraws(np.array([0, 0, 0]), np.array([1.0]))
     >>> Dirichlet().multipliers(draws, 2, np.random.default_rng(1)).sum(axis=1)
     array([3., 3.])
@@ -168,7 +168,7 @@ class PseudoDraws(Scheme):
 
     Examples
     --------
-    >>> from erbayes.variance import StratifiedDraws
+    >>> from erbayes.design.variance import StratifiedDraws
     >>> draws = StratifiedDraws(np.zeros(24, dtype=int), np.array([1.0]))
     >>> PseudoDraws().multipliers(draws, 1000, np.random.default_rng(1)).shape
     (1000, 26)
@@ -218,7 +218,7 @@ class FixedReplicates(Scheme):
 
     Examples
     --------
-    >>> from erbayes.variance import StratifiedDraws
+    >>> from erbayes.design.variance import StratifiedDraws
     >>> draws = StratifiedDraws(np.array([0, 0]), np.array([1.0]))
     >>> FixedReplicates([[2, 0], [0, 2]]).multipliers(draws, 2, np.random.default_rng())
     array([[2., 0.],

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..arrays import Seed
-from ..calibration import Calibrated
+from .._internal.arrays import Seed
+from .._internal.errors import DataError
 from ..design import DistinctEntities, UniformRecords
-from ..errors import DataError
-from ..metrics import Metric
-from ..sample import Sample, need_sample
-from ..uncertain import Draws, Normal
+from ..design.calibration import Calibrated
+from ..design.sample import Sample, need_sample
+from ..metrics.definitions import Metric
+from ..metrics.uncertain import Draws, Normal
 from .contract import Engine
 
 

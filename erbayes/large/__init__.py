@@ -7,7 +7,7 @@ from .files import Files
 from .joint import SecondSource
 from .quoting import backquoted, char_literal, chr_literal, concat_literal, double_quoted
 from .runsql import RunSQL
-from .scan import refuse_different_records, scan, scan_common, scan_releases
+from .scanning import refuse_different_records, scan, scan_common, scan_releases
 from .sources import lies_elsewhere
 from .spark import Spark
 from .stored import DatabaseTable

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..clustering import Clustering, kind
-from ..errors import DataError, Remedy, head
-from ..frame import Dated
-from ..lookup import same_kind
-from ..tables import INDEX, refuse_names, separator_hint
+from .._internal.errors import DataError, Remedy, head
+from .._internal.tables import INDEX, refuse_names, separator_hint
+from ..units.clustering import Clustering, kind
+from ..units.frame import Dated
+from ..units.lookup import same_kind
 from .database import Database
 from .sources import has_own_database
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..clustering import Clustering
-from ..errors import DataError
-from ..grouping import Grouping, Of, Variable, piece_values
-from ..measuring import Missing, assemble
-from ..mistaken import position_in_labels, refuse_edges
-from ..units import Units
+from .._internal.errors import DataError
+from ..units.checks import position_in_labels, refuse_edges
+from ..units.clustering import Clustering
+from ..units.grouping import Grouping, Of, Variable, piece_values
+from ..units.measuring import Missing, assemble
+from ..units.units import Units
 from .faults import (
     refuse_changes,
     refuse_duplicates,

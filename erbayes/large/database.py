@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
-from ..clustering import no_cluster_ids
+from ..units.clustering import no_cluster_ids
 
 
 class KeyColumn:

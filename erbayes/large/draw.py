@@ -1,4 +1,4 @@
-"""Predictions that lie elsewhere, as sources of draws (see `erbayes.sampling.source`).
+"""Predictions that lie elsewhere, as sources of draws (see `erbayes.labels.drawing.source`).
 
 Every database runs the same SQL of COUNT, GROUP BY, JOIN, IN and MD5. It returns the histogram of all
 predicted cluster sizes, the records near the start of a random order, and the members of the drawn clusters.
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..arrays import IntArray
-from ..errors import DataError
-from ..units import KnownTotals
+from .._internal.arrays import IntArray
+from .._internal.errors import DataError
+from ..units.units import KnownTotals
 from .choice import chosen_columns, date_columns, refuse_kinds
 from .database import Database
 from .duckdb import DuckDB
@@ -25,7 +25,7 @@ from .faults import refuse_duplicates, refuse_headings, refuse_missing, refuse_u
 from .frame import Limits, Listed, frame_sources, inside_frame
 from .frames import FrameTable
 from .keys import Prediction
-from .scan import EMBEDDED
+from .scanning import EMBEDDED
 from .sources import opened
 
 DIGITS = 16

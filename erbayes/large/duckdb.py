@@ -15,9 +15,9 @@ from uuid import uuid4
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import DataError, Remedy, head
-from ..files import locked, terminable
-from ..progress import track
+from .._internal.errors import DataError, Remedy, head
+from .._internal.files import locked, terminable
+from .._internal.progress import track
 from .database import Hashing, legible
 from .quoting import double_quoted
 

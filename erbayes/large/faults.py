@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from ..clustering import refuse_none, standing_for_none
-from ..errors import DataError, Remedy, head
-from ..units import KnownTotals
+from .._internal.errors import DataError, Remedy, head
+from ..units.clustering import refuse_none, standing_for_none
+from ..units.units import KnownTotals
 from .joint import refuse_lacking, refuse_repeated_heading
 from .keys import Prediction
 

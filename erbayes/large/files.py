@@ -14,8 +14,8 @@ from pathlib import Path, PurePath, PurePosixPath
 import pyarrow as pa
 from pyarrow import parquet
 
-from ..errors import DataError, head
-from ..files import PARQUET, holds, not_utf8
+from .._internal.errors import DataError, head
+from .._internal.files import PARQUET, holds, not_utf8
 from .database import legible
 from .duckdb import DuckTable, family
 

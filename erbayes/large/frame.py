@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from ..clustering import Clustering
-from ..errors import DataError
-from ..frame import Cut, Dated, FrameFacts, frame_ids, refuse_outside
-from ..lookup import same_kind
+from .._internal.errors import DataError
+from ..units.clustering import Clustering
+from ..units.frame import Cut, Dated, FrameFacts, frame_ids, refuse_outside
+from ..units.lookup import same_kind
 from .database import Database
 from .sources import has_own_database, lies_elsewhere
 

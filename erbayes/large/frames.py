@@ -9,9 +9,9 @@ from uuid import uuid4
 import pandas as pd
 import pyarrow as pa
 
-from ..clustering import no_cluster_ids
-from ..errors import DataError
-from ..tables import hint_at_polars
+from .._internal.errors import DataError
+from .._internal.tables import hint_at_polars
+from ..units.clustering import no_cluster_ids
 from .duckdb import DuckTable, integers
 
 

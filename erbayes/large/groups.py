@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError, head
-from ..grouping import Predicted, discrete
-from ..lookup import same_kind
-from ..tables import refuse_names
+from .._internal.errors import DataError, head
+from .._internal.tables import refuse_names
+from ..units.grouping import Predicted, discrete
+from ..units.lookup import same_kind
 from .database import Database, KeyColumn
 from .frames import FrameTable
 

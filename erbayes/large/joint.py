@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..arrays import FloatArray, IntArray
-from ..errors import DataError, Remedy, head
-from ..lookup import same_kind
-from ..measuring import Missing
-from ..mistaken import NEARLY_ALL
-from ..tables import refuse_names, separator_hint
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError, Remedy, head
+from .._internal.tables import refuse_names, separator_hint
+from ..units.checks import NEARLY_ALL
+from ..units.lookup import same_kind
+from ..units.measuring import Missing
 from .database import Database, KeyColumn
 
 CHANGED = (

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..clustering import Clustering
-from ..errors import DataError, head
-from ..frame import FrameFacts
-from ..units import KnownTotals
+from .._internal.errors import DataError, head
+from ..units.clustering import Clustering
+from ..units.frame import FrameFacts
+from ..units.units import KnownTotals
 from .choice import refuse_another_kind, refuse_kinds
 from .database import Database, KeyColumn
 from .frame import Limit, Limits, inside_frame

@@ -13,8 +13,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from ..errors import DataError
-from ..tables import is_table
+from .._internal.errors import DataError
+from .._internal.tables import is_table
 from .database import Database, legible
 from .quoting import CODED, chr_literal, double_quoted, qualified
 

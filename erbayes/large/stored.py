@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import DataError, head
-from ..files import holds
+from .._internal.errors import DataError, head
+from .._internal.files import holds
 from .duckdb import DuckTable
 from .quoting import double_quoted, qualified
 

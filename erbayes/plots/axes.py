@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arrays import FloatArray
-from ..errors import DataError
+from .._internal.arrays import FloatArray
+from .._internal.errors import DataError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

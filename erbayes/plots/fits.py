@@ -6,11 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arrays import FloatArray
-from .axes import (
-    axes_of,
-    draw_legend,
-)
+from .._internal.arrays import FloatArray
+from .axes import axes_of, draw_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

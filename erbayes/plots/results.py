@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from ..causes import Split, Tree
-from ..compare import Comparison
-from ..domains import ByDomain
-from ..errors import DataError
-from ..intervals import Kind, suitable
-from ..metrics import NAMED, Support, Wanted, chosen
-from ..uncertain import Draws, Normal
+from .._internal.errors import DataError
+from ..analysis.causes import Split, Tree
+from ..analysis.comparison import Comparison
+from ..analysis.domains import ByDomain
+from ..metrics.definitions import NAMED, Support, Wanted, chosen
+from ..metrics.intervals import Kind, suitable
+from ..metrics.uncertain import Draws, Normal
 from .axes import (
     HATCHES,
     axes_of,
@@ -263,7 +263,7 @@ def tree(
     Parameters
     ----------
     result : Tree
-        From `erbayes.causes.tree`.
+        From `erbayes.analysis.causes.tree`.
     level, kind, simultaneous
         As in `Tree.table`.
     ax : Axes, optional

@@ -7,21 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from ..errors import DataError
-from .axes import (
-    axes_of,
-    draw_legend,
-    height_of,
-    name_rows,
-    offsets_of,
-    style_of,
-)
+from .._internal.errors import DataError
+from .axes import axes_of, draw_legend, height_of, name_rows, offsets_of, style_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from ..sensitivity import Grid
-    from ..study import Study
+    from ..analysis.sensitivity import Grid
+    from ..study.harness import Study
 
 
 def _cells(table: pd.DataFrame) -> pd.Series:
@@ -185,7 +178,7 @@ def tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = None) ->
     Parameters
     ----------
     grid : Grid
-        From `erbayes.sensitivity.grid`, with two shares missed and two shares kept or more.
+        From `erbayes.analysis.sensitivity.grid`, with two shares missed and two shares kept or more.
     metric : str
         Name of a metric of the grid.
     under : float
@@ -201,7 +194,7 @@ def tipping(grid: Grid, metric: str, under: float, *, ax: Axes | None = None) ->
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from erbayes.sensitivity import Grid
+    >>> from erbayes.analysis.sensitivity import Grid
     >>> u = v = np.array([0.0, 0.5])
     >>> values = np.array([[[0.9], [0.8]], [[0.8], [0.6]]])
     >>> result = Grid(("pairwise-f1",), u, v, values, values, values, 0.95)

@@ -1,0 +1,1 @@
+"""Plumbing that a user never opens; its exceptions are names of `erbayes`."""

@@ -1,0 +1,289 @@
+"""Errors, warnings, checks of arguments, and the text of values in messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+
+class Remedy(Enum):
+    """Remedies of errors, in the words of Python. The command line has its own words for them."""
+
+    MISSING = "choose a policy to go on: missing=Missing.OMIT, Missing.SINGLETON or Missing.TOGETHER"
+    DIFFERING = "choose Differing.COMMON to compare them on the records that they share"
+    COLUMNS = "choose two, such as table[['record', 'cluster']]"
+    ALONE = "leave these alone in it"
+    ORDER = "if columns are in the other order, choose them: table[['record', 'cluster']]"
+    SCANNED_COLUMNS = "name them: record=..., cluster=..."
+    SECOND_COLUMNS = "name both: SecondSource(source, cluster=..., record=...)"
+    COVER = (
+        "give these records clusters of their own in it or, if none of them is labelled, leave them out: "
+        "frame=the second clustering"
+    )
+    LEAVE_OUT = "leave them out: missing=Missing.OMIT"
+    LINKS = "if rows are links between records, Clustering.from_pairs makes clusters of them"
+    ANSWERS = "if rows are answers about pairs of records, labelling.read_stars makes entities of them"
+    SCORE = "choose the rows that are links and two columns, or score='column' and threshold=x"
+    REPLACE = "or replace=True, and they are lost"
+    DECIDE = "see Labels.problems; decide them in the sheets, or all at once by Labels.disputed()"
+    DRAWN_FROM = "to judge another prediction of the same records: Labels.design(drawn_from=that one)"
+    FRAME = "frame=that one counts its records only"
+    ANY_ID = "or, if a real cluster has it, use Clustering.of(memberships, any_id=True)"
+    SCANNED_ANY_ID = "or, if a real cluster has it, any_id=True"
+    MEMORY = "allow it more: DuckDB(memory_limit='8GB'), or fewer threads: DuckDB(threads=1)"
+    UNLISTED = (
+        "list all records, Clustering.from_pairs(pairs, records=all); or, if records in no pair are known to "
+        "be linked to nothing, missing=Missing.SINGLETON"
+    )
+    DATABASE = "scan it: erbayes.large.DatabaseTable(path, table)"
+    DISTINCT = "if repeats were dropped, the design is DistinctEntities"
+    EVERY_DRAW = "if repeats were dropped, list the unit of every draw in draws="
+    LARGE = "label more units, or draw more records of large predicted clusters (erbayes.labels.Mixture)"
+    BY_SIZE = "sample with probability proportional to size, as uniform records do"
+    INFLUENCE = "few units carry the estimate, see influence(), and report the jackknife's intervals as well"
+    ALL_RECORDS = (
+        "give the prediction all records, or count these as clusters of their own: missing=Missing.SINGLETON"
+    )
+    WORST_CASES = "ask more annotators, and report sampling.worst_cases next to the estimates"
+
+
+class DataError(ValueError):
+    """Error for input that cannot be used.
+
+    The message names the problem, its place, the number of cases and the remedy.
+
+    Parameters
+    ----------
+    what : str
+        The message without remedies. Control characters are escaped, so that no file can send commands to a
+        terminal.
+    *remedies : Remedy
+        Their values end the message.
+
+    Attributes
+    ----------
+    what : str
+        The message without remedies.
+    remedies : tuple of Remedy
+
+    Examples
+    --------
+    >>> error = DataError("2 labelled records are missing", Remedy.DIFFERING)
+    >>> print(error)
+    2 labelled records are missing; choose Differing.COMMON to compare them on the records that they share
+    >>> error.remedies
+    (<Remedy.DIFFERING: 'choose Differing.COMMON to compare them on the records that they share'>,)
+    """
+
+    def __init__(self, what: str, *remedies: Remedy) -> None:
+        self.what, self.remedies = printable(what), remedies
+        super().__init__("; ".join([self.what, *(remedy.value for remedy in remedies)]))
+
+
+class NotIdentified(DataError):
+    """Error for a quantity that a sample cannot estimate. The message names the reason."""
+
+
+class Grade(Enum):
+    """How much an alarm matters to those who quote a number."""
+
+    NOTE = "note"
+    """Numbers and intervals are right, and the sentence says how to read them."""
+    CAUTION = "caution"
+    """An interval may be too short. It can be quoted together with the sentence."""
+    FAULT = "fault"
+    """Numbers are wrong if the sentence is right, and no interval allows for it: quote none."""
+
+
+class Sentence(str):
+    """The sentence of an alarm, with its grade.
+
+    Parameters
+    ----------
+    what : str
+        The sentence, without a full stop if remedies follow.
+    grade : Grade
+    *remedies : Remedy
+        Their values end the sentence.
+
+    Attributes
+    ----------
+    what : str
+    grade : Grade
+    remedies : tuple of Remedy
+
+    Examples
+    --------
+    >>> sentence = Sentence("Out of balance", Grade.FAULT, Remedy.DISTINCT)
+    >>> sentence, sentence.grade.value
+    ('Out of balance; if repeats were dropped, the design is DistinctEntities.', 'fault')
+    """
+
+    what: str
+    grade: Grade
+    remedies: tuple[Remedy, ...]
+
+    def __new__(cls, what: str, grade: Grade, *remedies: Remedy) -> Sentence:
+        words = [remedy.value for remedy in remedies]
+        sentence = super().__new__(cls, in_one(what, words))
+        sentence.what, sentence.grade, sentence.remedies = what, grade, remedies
+        return sentence
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """Return the arguments that make it again, for copies and pickles."""
+        return (self.what, self.grade, *self.remedies)
+
+    def about(self, place: str) -> Sentence:
+        """Return the sentence with `place` in front, such as the name of a domain or an engine."""
+        return Sentence(f"{place}{self.what}", self.grade, *self.remedies)
+
+
+def in_one(what: str, remedies: Sequence[str]) -> str:
+    """Return one sentence of an alarm and its remedies in words."""
+    return f"{'; '.join([what, *remedies])}." if remedies else what
+
+
+def grade_of(sentence: str) -> Grade:
+    """Return the grade of an alarm. That of a plain text, as engines of users may return, is a caution."""
+    return sentence.grade if isinstance(sentence, Sentence) else Grade.CAUTION
+
+
+class Alarm(UserWarning):
+    """Warning about a sample whose estimates are doubtful. The message names the remedy.
+
+    The message is a `Sentence` if `erbayes.alarms` made it, and has a grade.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as raised:
+    ...     warnings.warn(Sentence("Out of balance.", Grade.FAULT), Alarm)
+    >>> raised[0].message.grade
+    <Grade.FAULT: 'fault'>
+    """
+
+    @property
+    def grade(self) -> Grade:
+        """Return the grade of the sentence; a caution if it is plain text."""
+        return grade_of(self.args[0]) if self.args else Grade.CAUTION
+
+
+def printable(text: str) -> str:
+    r"""Return `text` with control characters escaped, except ends of lines and tabs.
+
+    Examples
+    --------
+    >>> print(printable("a\x1b[2Jb é"))
+    a\x1b[2Jb é
+    """
+    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
+
+
+def head(values: Any, most: int = 3) -> str:
+    """Return the first values, at most `most`, as text for a message."""
+    shown = [repr(v.item() if isinstance(v, np.generic) else v) for v in list(values[:most])]
+    return ", ".join(shown) + (", …" if len(values) > most else "")
+
+
+def whole(value: Any, what: str, least: int = 1) -> int:
+    """Return `value` as an int.
+
+    Parameters
+    ----------
+    value : object
+    what : str
+        The name of the value in the message.
+    least : int
+        The smallest value that is allowed.
+
+    Raises
+    ------
+    DataError
+        If `value` is not a whole number, or is below `least`.
+
+    Examples
+    --------
+    >>> whole(100.0, "population")
+    100
+    """
+    numeric = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not numeric or value % 1 != 0 or value < least:
+        raise DataError(f"{what} must be a whole number, {least} or more, not {value!r}")
+    return int(value)
+
+
+def member[Choice: Enum](value: Any, of: type[Choice], argument: str) -> Choice:
+    """Return `value` if it is a member of the enumeration `of`.
+
+    Raises
+    ------
+    DataError
+        If `value` is anything else, such as the name of a member.
+    """
+    if not isinstance(value, of):
+        raise DataError(f"{argument} must be one of {', '.join(map(str, of))}, not {value!r}")
+    return value
+
+
+def need(value: Any, of: type, what: str) -> None:
+    """Refuse anything but an object of the class `of`. `what` starts the message.
+
+    Raises
+    ------
+    DataError
+
+    Examples
+    --------
+    >>> need("50", int, "draws are counted in an int")
+    Traceback (most recent call last):
+    ...
+    erbayes._internal.errors.DataError: draws are counted in an int, not str
+    """
+    if not isinstance(value, of):
+        kind = "None" if value is None else type(value).__name__
+        raise DataError(f"{what}, not {f'the class {value.__name__}' if isinstance(value, type) else kind}")
+
+
+def number(value: Any, what: str, allowed: Callable[[float], bool], must: str) -> float:
+    """Return `value` as a float if it is an allowed real number.
+
+    Parameters
+    ----------
+    value : object
+    what : str
+        The name of the value in the message.
+    allowed : callable float -> bool
+    must : str
+        The condition in words, such as "be 0 or more".
+
+    Raises
+    ------
+    DataError
+        If `value` is no real number, such as text or a bool, or if it is not allowed.
+
+    Examples
+    --------
+    >>> number(0.5, "mass", lambda x: x >= 0, "be 0 or more")
+    0.5
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not allowed(float(value)):
+        raise DataError(f"{what} must {must}, not {head([value])}")
+    return float(value)
+
+
+def need_object(value: Any, method: str, what: str) -> None:
+    """Refuse a value that is not an object with the method `method`.
+
+    Raises
+    ------
+    DataError
+        If `value` is a class, or an object without that method. `what` starts the message.
+    """
+    if isinstance(value, type):
+        raise DataError(f"{value.__name__} is a class: pass an object of it, {value.__name__}(...)")
+    if not hasattr(value, method):
+        raise DataError(f"{what}, not {value!r}")

@@ -1,0 +1,308 @@
+"""Small-area estimates: domains with few draws borrow from all domains.
+
+On the logit (for shares) or log scale (for counts), the direct estimate of domain g is θ̂_g = θ_g + e_g. The
+true value is θ_g = x_g'β + u_g, with u_g of variance τ². The errors e have the joint covariance V of the
+design.
+
+Sources: Fay and Herriot (1979), JASA 74, 269-277. Prasad and Rao (1990), JASA 85, 163-171 (mean squared
+error). Li and Lahiri (2010), Journal of Multivariate Analysis 101, 882-892 (τ² above 0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import minimize_scalar
+from scipy.special import ndtri
+
+from .._internal.arrays import BoolArray, FloatArray
+from .._internal.errors import DataError, head
+from ..metrics.columns import Known
+from ..metrics.definitions import Metric, chosen
+from ..metrics.intervals import DEFAULT, Scale, check_level, identity, log, logit, natural_scale
+from ..metrics.uncertain import Normal, Tabled
+from .domains import ByDomain
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Direct:
+    """Direct estimates of domains on the scale of the model.
+
+    Attributes
+    ----------
+    names : tuple of str, (d,)
+    metric : str
+    scale : Scale
+    there : bool array, (d,)
+        False for domains without a draw, which the model predicts by their covariates alone.
+    y : float array, (a,)
+        Estimates of the domains that are there.
+    V : float array, (a, a)
+        Covariance of their errors.
+    X : float array, (d, p)
+        A constant and the covariates of all domains.
+    columns : tuple of str, (p,)
+    table : DataFrame
+        Direct estimates on the scale of the metric, with their effective draws, (d rows).
+    """
+
+    names: tuple[str, ...]
+    metric: str
+    scale: Scale
+    there: BoolArray
+    y: FloatArray
+    V: FloatArray
+    X: FloatArray
+    columns: tuple[str, ...]
+    table: pd.DataFrame
+
+
+def direct_estimates(
+    result: ByDomain, metric: Metric | str, covariates: pd.DataFrame | None = None
+) -> Direct:
+    """Return direct estimates of domains as a small-area model takes them.
+
+    A share without an observed error has no logit. One pseudo-draw therefore joins the n effective draws of
+    each domain, and lies at the pooled estimate ȳ of all domains: y becomes (n y + ȳ)/(n + 1).
+
+    Standard errors of few draws are themselves uncertain, and 0 where no draw shows an error. All domains
+    therefore share one variance σ² per effective draw on the scale of the model (a generalised variance
+    function), and that of a domain is σ²/(n + 1). σ² is the mean over domains with as many effective draws
+    as the settings of `result` ask for and a standard error above 0. Correlations are those of the design.
+
+    Counts have the pseudo-draws of `BetaGamma` and their own variances, because a count grows with its domain
+    and varies the more the rarer it is. Only domains with too few draws take theirs from the others.
+
+    Parameters
+    ----------
+    result : ByDomain
+    metric : Metric or str
+    covariates : DataFrame, optional
+        Numbers known of each domain. Its index has the values of the variable as text.
+
+    Raises
+    ------
+    DataError
+        If the result holds draws, if the metric has neither a logit nor a log scale, if no domain has both
+        enough draws and a standard error above 0, if too few domains have an estimate, or if covariates are
+        missing, not finite or redundant. A metric that counts something, such as splits, needs covariates.
+
+    Notes
+    -----
+    Source: Wolter (2007), Introduction to Variance Estimation, chapter 7, for generalised variance functions.
+    """
+    (of,) = chosen(metric)
+    fit = result.result(of)
+    if not isinstance(fit, Normal):
+        raise DataError(
+            "small-area estimates need a closed form: estimate the domains with Taylor() or Jackknife()"
+        )
+    scale = natural_scale(of.support)
+    if scale is identity:
+        raise DataError(f"{of.name} has neither a logit nor a log scale: small-area estimates need one")
+    if (
+        scale is log
+        and (covariates is None or (isinstance(covariates, pd.DataFrame) and not len(covariates.columns)))
+        and any(isinstance(c, Known) and not c.everyone for c in of.columns)
+    ):
+        raise DataError(
+            f"{of.name} grows with the records of a domain, so that domains have no level in common: pass "
+            "covariates with the logarithm of the number of records of each domain"
+        )
+    effective = result.effective[:, [m.name for m in result.metrics].index(of.name)]
+    moved, spread, draws = _with_pseudo_draws(fit, effective, scale)
+    there = np.isfinite(moved) & np.isfinite(spread) & (moved > scale.lower) & (moved < scale.upper)
+    there &= effective > 0
+    sd = scale.slope(moved[there]) * spread[there]
+    reliable = (effective[there] >= result.settings.fewest) & (sd > 0)
+    if not reliable.any():
+        raise DataError(
+            f"no domain has {result.settings.fewest:g} effective draws of {of.name} and a standard error "
+            "above 0, so that no variance can be borrowed: label more units, or join domains"
+        )
+    n = effective[there][reliable]
+    shared = np.sqrt(np.average(sd[reliable] ** 2 * n, weights=n) / draws[there])
+    sd = shared if scale is logit else np.where(reliable, sd, shared)
+    names = tuple(result.names)
+    X, columns = _design_matrix(covariates, names, there)
+    if (most := X.shape[1] + 2) >= there.sum():
+        raise DataError(
+            f"{there.sum()} domains have a direct estimate of {of.name}; with {X.shape[1]} coefficients a "
+            f"model needs {most + 1} or more: estimate more domains at once, or leave out covariates"
+        )
+    error = np.where(fit.sd > 0, fit.sd, 1.0)
+    correlation = (fit.cov / np.outer(error, error))[np.ix_(there, there)]
+    np.fill_diagonal(correlation, 1.0)
+    value, vector = np.linalg.eigh(correlation)
+    correlation = (vector * np.maximum(value, 1e-9)) @ vector.T
+    table = pd.DataFrame({"n_eff": effective, "direct": fit.mean, "direct_se": fit.sd}, index=list(names))
+    V = correlation * np.outer(sd, sd)
+    return Direct(names, of.name, scale, there, scale.forward(moved[there]), V, X, columns, table)
+
+
+def _with_pseudo_draws(
+    fit: Normal, effective: FloatArray, scale: Scale
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return estimates inside their scale, standard errors, and draws with any pseudo-draw, (d,) each."""
+    if scale is not logit:
+        moved, variance = DEFAULT.moments(fit)
+        return moved, np.sqrt(variance), effective
+    seen = np.isfinite(fit.mean) & (effective > 0)
+    pooled = np.average(fit.mean[seen], weights=effective[seen]) if seen.any() else np.nan
+    return (effective * fit.mean + pooled) / (effective + 1), fit.sd, effective + 1
+
+
+def _design_matrix(
+    covariates: pd.DataFrame | None, names: tuple[str, ...], there: BoolArray
+) -> tuple[FloatArray, tuple[str, ...]]:
+    """Return a constant and the covariates of each domain, (d, p), and their names."""
+    one = np.ones((len(names), 1))
+    if covariates is None:
+        return one, ("constant",)
+    if not isinstance(covariates, pd.DataFrame):
+        raise DataError(
+            f"covariates must be a DataFrame with a row per domain, not {type(covariates).__name__}"
+        )
+    rows = covariates.set_axis(covariates.index.astype(str))
+    if repeated := rows.index[rows.index.duplicated()].tolist():
+        raise DataError(f"covariates have {len(repeated)} repeated rows, such as {head(repeated)}")
+    if lacking := [name for name in names if name not in rows.index]:
+        raise DataError(f"covariates lack {len(lacking)} of {len(names)} domains, such as {head(lacking)}")
+    try:
+        X = np.hstack([one, rows.loc[list(names)].to_numpy(dtype=float)])
+    except (TypeError, ValueError) as error:
+        raise DataError(f"covariates must be numbers, one row per domain: {error}") from error
+    if X.shape[0] != len(names) or not np.isfinite(X).all():
+        raise DataError("covariates must be finite numbers, one row per domain")
+    if np.linalg.matrix_rank(X[there]) < X.shape[1]:
+        raise DataError(
+            "a covariate is a combination of the others, or the same for every domain: leave it out"
+        )
+    return X, ("constant", *map(str, covariates.columns))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SmallAreas(Tabled):
+    """Small-area estimates beside direct ones.
+
+    Attributes
+    ----------
+    direct : Direct
+    theta : float array, (d,)
+        Small-area estimates on the scale of the model.
+    mse : float array, (d,)
+        Their mean squared errors.
+    tau2 : float
+        Variance τ² of true values about x'β.
+    beta : float array, (p,)
+        Coefficients.
+    """
+
+    direct: Direct
+    theta: FloatArray
+    mse: FloatArray
+    tau2: float
+    beta: FloatArray
+
+    def table(self, level: float = 0.95) -> pd.DataFrame:
+        """Return direct and small-area estimates, one row per domain.
+
+        Columns: metric, n_eff, direct and direct_se, then `estimate`, `lower` and `upper` of the model.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+        """
+        check_level(level)
+        half = ndtri((1 + level) / 2) * np.sqrt(self.mse)
+        inverse = self.direct.scale.inverse
+        table = self.direct.table.assign(
+            estimate=inverse(self.theta), lower=inverse(self.theta - half), upper=inverse(self.theta + half)
+        )
+        table.insert(0, "metric", self.direct.metric)
+        return table.assign(level=level, kind="small-area").rename_axis("domain").reset_index()
+
+
+def small_areas(result: ByDomain, metric: Metric | str, covariates: pd.DataFrame | None = None) -> SmallAreas:
+    """Estimate a metric of each domain by a model that shrinks direct estimates towards x'β.
+
+    It is the empirical best linear unbiased predictor under a Fay-Herriot model with the joint covariance of
+    the direct estimates. τ² is the adjusted residual maximum likelihood estimate, which is above 0. Mean
+    squared errors add up three parts of Prasad and Rao: shrinkage, β, and twice that of τ². The model
+    supposes that domains differ by their covariates and by chance alone. Direct estimates stay beside its
+    results.
+
+    Parameters
+    ----------
+    result : ByDomain
+        With a metric on [0, 1] or [0, ∞).
+    metric : Metric or str
+    covariates : DataFrame, optional
+        Numbers known of each domain, such as its mean cluster size, one row per value of the variable.
+
+    Returns
+    -------
+    SmallAreas
+
+    Raises
+    ------
+    DataError
+        As `direct_estimates`.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> rng = np.random.default_rng(1)
+    >>> prediction = {i: i // 3 + (rng.random() < 0.2) * 1000 for i in range(900)}
+    >>> sample = eb.Sample(eb.measure(prediction, {i: i // 4 for i in range(400)}), eb.UniformRecords())
+    >>> result = eb.by_domain(sample, {i: i // 4 % 8 for i in range(900)}, "b3-recall", name="part")
+    >>> areas = small_areas(result, "b3-recall")
+    >>> bool(np.ptp(areas.table().estimate) < np.ptp(areas.table().direct))
+    True
+    """
+    d = direct_estimates(result, metric, covariates)
+    theta, mse, tau2, beta = eblup(d.y, d.V, d.X, d.there)
+    return SmallAreas(d, theta, mse, tau2, beta)
+
+
+def eblup(
+    y: FloatArray, V: FloatArray, X: FloatArray, there: BoolArray
+) -> tuple[FloatArray, FloatArray, float, FloatArray]:
+    """Return the predictor of each domain, (d,), its mean squared error, (d,), τ² and β.
+
+    Parameters
+    ----------
+    y, V : float arrays, (a,), (a, a)
+        Direct estimates and their covariance.
+    X : float array, (d, p)
+    there : bool array, (d,)
+        The a domains with a direct estimate.
+    """
+    x = X[there]
+
+    def projected(tau2: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        inverse = np.linalg.inv(tau2 * np.eye(len(y)) + V)
+        information = x.T @ inverse @ x
+        return inverse, information, inverse - inverse @ x @ np.linalg.solve(information, x.T @ inverse)
+
+    def loss(log_tau2: float) -> float:
+        inverse, information, P = projected(np.exp(log_tau2))
+        fit = np.linalg.slogdet(inverse)[1] - np.linalg.slogdet(information)[1] - y @ P @ y
+        return float(-log_tau2 - fit / 2)
+
+    spread = np.log(np.var(y) + np.diagonal(V).mean())
+    tau2 = float(np.exp(minimize_scalar(loss, bounds=(spread - 12, spread + 4), method="bounded").x))
+    inverse, information, P = projected(tau2)
+    beta = np.linalg.solve(information, x.T @ inverse @ y)
+    B = np.zeros((len(X), len(y)))
+    B[there] = tau2 * inverse
+    theta = X @ beta + B @ (y - x @ beta)
+    g1 = tau2 - tau2 * np.sum(B * np.eye(len(X))[:, there], axis=1)
+    A = X - B @ x
+    g2 = np.sum(A * np.linalg.solve(information, A.T).T, axis=1)
+    change = np.zeros((len(X), len(y)))
+    change[there] = inverse @ V @ inverse  # dB/dτ²
+    g3 = np.sum((change @ np.linalg.inv(inverse)) * change, axis=1) * 2 / np.sum(P * P.T)
+    return theta, g1 + g2 + 2 * g3, tau2, beta

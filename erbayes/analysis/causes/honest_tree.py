@@ -1,0 +1,229 @@
+"""A metric by the leaves of an honest tree: some units choose the splits, the others estimate.
+
+Source: Athey and Imbens (2016), PNAS 113, 7353-7360.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..._internal.arrays import BoolArray, IntArray, Seed, generator
+from ..._internal.errors import DataError, NotIdentified, number, whole
+from ...design.sample import Sample, need_sample
+from ...metrics.columns import Domain, Known
+from ...metrics.definitions import Metric
+from ...metrics.intervals import Kind
+from ...metrics.uncertain import Tabled
+from ...units.grouping import Grouping
+from ..domains import ByDomain, by_domain, in_domain
+from ..domains.effective import FEWEST
+from .unit_features import matrix
+from .unit_values import Linear, one
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A split of units by a feature.
+
+    Attributes
+    ----------
+    feature : str
+    at : float
+    below, above : Split or int
+        What follows for units whose feature is at most `at`, and for the others. An int is a leaf.
+    indicator : bool
+        True if the feature is 0 or 1.
+    """
+
+    feature: str
+    at: float
+    below: Split | int
+    above: Split | int
+    indicator: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Tree(Tabled):
+    """A metric by the leaves of an honest tree.
+
+    Attributes
+    ----------
+    root : Split or int
+        The first split. It is leaf 1 if nothing was worth a split.
+    rules : tuple of str, (l,)
+        The features of units of each leaf, in words.
+    leaf : Series
+        Leaf of each unit, 1 to l, also of those that chose the splits.
+    chose : bool array, (u,)
+        Units that chose the splits. In a census all units both choose and estimate.
+    leaves : ByDomain
+        The metric by leaf, from the units that did not choose.
+    """
+
+    root: Split | int
+    rules: tuple[str, ...]
+    leaf: pd.Series
+    chose: BoolArray
+    leaves: ByDomain
+
+    def table(
+        self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
+    ) -> pd.DataFrame:
+        """Return estimates and intervals, one row per leaf.
+
+        Parameters are those of `ByDomain.table`.
+        """
+        shown = self.leaves.table(level, kind, simultaneous=simultaneous).drop(columns="metric")
+        shown = shown.rename(columns={"domain": "leaf"})
+        shown.insert(1, "rule", list(self.rules))
+        return shown
+
+    def differences(
+        self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = True
+    ) -> pd.DataFrame:
+        """Return the difference of every two leaves, as `ByDomain.differences`."""
+        return self.leaves.differences(level, kind, simultaneous=simultaneous)
+
+
+def tree(
+    sample: Sample,
+    metric: Metric | str,
+    features: pd.DataFrame,
+    *,
+    most: int = 4,
+    least: int = 20,
+    fewest: float = FEWEST,
+    rng: Seed = None,
+) -> Tree:
+    """Find groups of units with different values of a metric, and estimate the metric in each.
+
+    Half of the labelled units, by chance, choose the splits. The other half estimates the metric in each
+    leaf by the design, as a domain. So intervals hold although the leaves were searched for. In a census,
+    all units do both, since nothing is left to chance.
+
+    The leaves are domains of a random half of all entities. Their intervals do not include how this half
+    differs from the whole, which matters only if most entities are labelled.
+
+    Parameters
+    ----------
+    sample : Sample
+    metric : Metric or str
+        A share or a mean of units, which needs no known totals.
+    features : DataFrame
+        One row per unit, whose id is in the index. Text is made indicators of its values.
+    most : int
+        Largest number of leaves, 2 or more.
+    least : int
+        Smallest number of draws of a leaf in the half that chooses.
+    fewest : float
+        As in `by_domain`.
+    rng : Generator, int or None
+        The source of chance of the halves.
+
+    Returns
+    -------
+    Tree
+
+    Raises
+    ------
+    DataError
+        If scikit-learn is missing, if there are fewer than 4 `least` draws, or as in `regression`.
+    NotIdentified
+        If the metric needs known totals, or is 0/0 in the sample.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> from erbayes.analysis.causes import features
+    >>> labels = {i: i // 4 if i < 400 else i // 2 for i in range(800)}
+    >>> sample = eb.Sample(eb.measure({i: i // 2 for i in range(800)}, labels), eb.UniformClusters())
+    >>> found = tree(sample, "pairwise-recall", features(sample)[["records"]], rng=1)
+    >>> found.table()[["leaf", "rule", "estimate"]].round(3)
+      leaf         rule  estimate
+    0    1  records ≤ 3     1.000
+    1    2  records > 3     0.333
+    """
+    need_sample(sample)
+    metric = one(metric)
+    most, least = whole(most, "most leaves", 2), whole(least, "least draws of a leaf")
+    number(fewest, "fewest effective draws", lambda x: x >= 0, "be 0 or more")
+    if metric.absolute or any(isinstance(c, Known) for c in metric.columns):
+        raise NotIdentified(f"{metric.name} counts something of all records, and has no value in a leaf")
+    units, unit = sample.units, sample.expansion.unit
+    table = matrix(units, features, every=True)
+    census = sample.expansion.variance.census
+    if len(unit) < (2 if census else 4) * least:
+        raise DataError(
+            f"{len(unit):,} draws are too few for leaves of {least} draws in each half: label more units, or "
+            "choose a smaller least="
+        )
+    chose = np.ones(len(units), dtype=bool)
+    if not census:
+        chose[generator(rng).permutation(len(units))[len(units) // 2 :]] = False
+    parted = _with_grouping(sample, "half", ["estimates", "chooses"], chose.astype(np.int64))
+    line = Linear.of(parted, in_domain(metric, Domain("half", ("chooses",))))
+    root, rules, leaf = _grown(table, line, unit, most, least)
+    names = list(range(len(rules) + 1))
+    kept = _with_grouping(sample, "leaf", names, leaf if census else np.where(chose, 0, leaf))
+    found = by_domain(kept, "leaf", metric, fewest=fewest)
+    some = names[1:]
+    leaves = replace(
+        found,
+        domains=found.domains[1:],
+        joint=found.joint.part(some),
+        effective=found.effective[1:],
+    )
+    return Tree(root, rules, pd.Series(leaf, index=units.ids, name="leaf"), chose, leaves)
+
+
+def _grown(
+    table: pd.DataFrame, line: Linear, unit: IntArray, most: int, least: int
+) -> tuple[Split | int, tuple[str, ...], IntArray]:
+    """Return the root of a tree of the values of draws, the rule of each leaf, and the leaf of each unit."""
+    try:
+        from sklearn.tree import DecisionTreeRegressor
+    except ModuleNotFoundError as error:
+        raise DataError("a tree needs scikit-learn: pip install 'erbayes[trees]'") from error
+    X = table.to_numpy()
+    some = line.part > 0  # other draws have no part in what the metric averages over
+    grown = DecisionTreeRegressor(max_leaf_nodes=most, min_samples_leaf=least, random_state=0)
+    binary = np.isin(X, (0, 1)).all(axis=0)
+    grown.fit(X[unit[some]], (line.effect[some] / line.part[some]), sample_weight=line.part[some])
+    nodes, rules, leaf = grown.tree_, list[str](), np.zeros(len(table), dtype=np.int64)
+
+    def follow(
+        node: int, inside: BoolArray, bounds: dict[tuple[str, bool], tuple[float, float]]
+    ) -> Split | int:
+        if nodes.children_left[node] < 0:
+            rules.append(" and ".join(_in_words(*b) for b in bounds.items()) or "all units")
+            leaf[inside] = len(rules)
+            return len(rules)
+        j, at = int(nodes.feature[node]), float(nodes.threshold[node])
+        column, low = (str(table.columns[j]), bool(binary[j])), X[:, j] <= at
+        down, up = bounds.get(column, (-np.inf, np.inf))
+        below = follow(nodes.children_left[node], inside & low, bounds | {column: (down, at)})
+        above = follow(nodes.children_right[node], inside & ~low, bounds | {column: (at, up)})
+        return Split(column[0], at, below, above, column[1])
+
+    root = follow(0, np.ones(len(table), dtype=bool), {})
+    return root, tuple(rules), leaf
+
+
+def _in_words(column: tuple[str, bool], bounds: tuple[float, float]) -> str:
+    """Return the bounds of a feature, low < feature ≤ high, as text. An indicator is there or not."""
+    (feature, indicator), (low, high) = column, bounds
+    if indicator:
+        return feature if np.isinf(high) else f"not {feature}"
+    if np.isinf(low):
+        return f"{feature} ≤ {high:.4g}"
+    return f"{feature} > {low:.4g}" if np.isinf(high) else f"{low:.4g} < {feature} ≤ {high:.4g}"
+
+
+def _with_grouping(sample: Sample, variable: str, values: list[Any], codes: IntArray) -> Sample:
+    """Return the sample with units grouped by a variable of units, given as positions in `values`."""
+    counted = (np.arange(len(values))[:, None] == codes[sample.units.unit]) * sample.units.n
+    return sample.with_units(sample.units.with_grouping(Grouping(variable, pd.Index(values), counted)))

@@ -1,0 +1,169 @@
+"""Features of units: those that every sample has, and attributes of records aggregated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..._internal.arrays import FloatArray
+from ..._internal.errors import DataError, head, need
+from ...design.sample import Sample, need_sample
+from ...metrics.columns import PIECES
+from ...units.clustering import kind
+from ...units.units import Units
+
+Rule = Callable[[pd.Series], Any]
+"""A function of the values that the records of one unit have."""
+
+
+def features(sample: Sample) -> pd.DataFrame:
+    """Return features that every sample has, one row per unit.
+
+    Pieces and the largest predicted cluster describe the prediction too. They say where errors are rather
+    than why.
+
+    Parameters
+    ----------
+    sample : Sample
+
+    Returns
+    -------
+    DataFrame
+        Columns: records; pieces, the number of pieces; and largest_cluster, the records of the largest
+        predicted cluster that has records of the unit.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
+    >>> features(eb.Sample(units, eb.UniformClusters()))
+       records  pieces  largest_cluster
+    x      3.0     2.0              2.0
+    """
+    need_sample(sample)
+    units = sample.units
+    largest = np.zeros(len(units))
+    np.maximum.at(largest, units.unit, units.m)
+    columns = {"records": units.size, "pieces": units.column(PIECES), "largest_cluster": largest}
+    return pd.DataFrame(columns, index=units.ids)
+
+
+def aggregated(
+    sample: Sample, attributes: pd.DataFrame, rule: Rule | Mapping[str, Rule] | None = None
+) -> pd.DataFrame:
+    """Make features of units from attributes of records.
+
+    Parameters
+    ----------
+    sample : Sample
+    attributes : DataFrame
+        One row per record, whose id is in the index. It may have further records.
+    rule : callable Series -> value, or mapping column -> callable, optional
+        How the values of the records of a unit become one, such as `pd.Series.nunique`. By default the mean.
+
+    Returns
+    -------
+    DataFrame
+        One row per unit, one column per attribute. A mapping chooses its columns.
+
+    Raises
+    ------
+    DataError
+        If labelled records have no row or several, if they lack a value, or if a text has no rule.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> names = pd.DataFrame({"name": ["Ann", "Anne", "Bob"]}, index=[1, 2, 3])
+    >>> aggregated(eb.Sample(units, eb.UniformClusters()), names, pd.Series.nunique)
+       name
+    x     2
+    y     1
+    """
+    need_sample(sample)
+    units = sample.units
+    records = of_records(units, attributes)
+    rules = dict(rule) if isinstance(rule, Mapping) else dict.fromkeys(records.columns, rule)
+    if unknown := [c for c in rules if c not in records]:
+        raise DataError(f"attributes have no column {head(unknown)}; they have {head(records.columns, 10)}")
+    found = {}
+    for column, how in rules.items():
+        values = records[column]
+        _refuse_gaps(values, f"{column!r}", "labelled records", ": give them one of their own")
+        if how is None and not pd.api.types.is_numeric_dtype(values):
+            raise DataError(f"{column!r} has no mean: choose rule=, such as pd.Series.nunique")
+        groups = values.groupby(_unit_of(units).to_numpy())
+        found[column] = (groups.mean() if how is None else groups.agg(how)).to_numpy()
+    return pd.DataFrame(found, index=units.ids)
+
+
+def _unit_of(units: Units) -> pd.Series:
+    """Return the position of the unit of each labelled record."""
+    if units.piece_of is None:
+        raise DataError("these units have no ids of records: give features of units")
+    return pd.Series(units.unit[units.piece_of], index=units.piece_of.index)
+
+
+def of_records(units: Units, attributes: Any) -> pd.DataFrame:
+    """Return the attributes of labelled records, in the order of `piece_of`."""
+    need(attributes, pd.DataFrame, "attributes are a DataFrame, one row per record with its id in the index")
+    return _rows(attributes, _unit_of(units).index, "labelled records", "attributes")
+
+
+def _rows(table: pd.DataFrame, ids: pd.Index, among: str, what: str) -> pd.DataFrame:
+    """Return the row of each id, refusing ids without a row or with several."""
+    if len(table) and kind(table.index) != kind(ids):
+        raise DataError(
+            f"the index of {what} is of type {kind(table.index)}, ids of {among} are of type {kind(ids)}: "
+            "none could match; convert one of them"
+        )
+    table = table[table.index.isin(ids)]
+    again = table.index.duplicated()
+    if again.any():
+        twice = table.index[again].unique()
+        raise DataError(f"{what} have several rows for {len(twice):,} {among}, such as {head(twice)}")
+    position = table.index.get_indexer(ids)
+    if (position < 0).any():
+        lacking = ids[position < 0]
+        raise DataError(
+            f"{what} have no row for {len(lacking):,} of {len(ids):,} {among}, such as {head(lacking)}"
+        )
+    return table.iloc[position]
+
+
+def _refuse_gaps(values: pd.Series, what: str, among: str, remedy: str = "") -> None:
+    """Refuse a column without a value for some ids."""
+    lacking = values.index[values.isna()]
+    if len(lacking):
+        raise DataError(
+            f"{what} has no value for {len(lacking):,} of {len(values):,} {among}, such as "
+            f"{head(lacking)}{remedy}"
+        )
+
+
+def matrix(units: Units, table: Any, every: bool) -> pd.DataFrame:
+    """Return features as numbers. Text becomes indicators of its values: of every one, or of all but one."""
+    need(table, pd.DataFrame, "features are a DataFrame, one row per unit with its id in the index")
+    table = _rows(table, units.ids, "labelled units", "features")
+    columns: dict[str, FloatArray] = {}
+    for name in table.columns:
+        values = table[name]
+        _refuse_gaps(values, f"the feature {name!r}", "units")
+        if pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
+            made = {str(name): values.to_numpy(dtype=float)}
+        else:
+            distinct = sorted(values.astype(str).unique())
+            text = values.astype(str).to_numpy()
+            made = {f"{name} {v}": (text == v).astype(float) for v in distinct[0 if every else 1 :]}
+        if clash := [c for c in made if c in columns]:
+            raise DataError(f"two features are called {head(clash)}: rename one")
+        columns |= made
+    if not columns:
+        raise DataError("features need a column or more")
+    if infinite := [c for c, x in columns.items() if not np.isfinite(x).all()]:
+        raise DataError(f"features {head(infinite)} have values that are not finite")
+    return pd.DataFrame(columns, index=units.ids)

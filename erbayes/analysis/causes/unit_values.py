@@ -1,0 +1,78 @@
+"""A metric as an average of values of draws, which regression and tree explain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._internal.arrays import FloatArray
+from ..._internal.errors import DataError, NotIdentified
+from ...design.sample import Sample
+from ...engine.closed_form import columns_of, taylor
+from ...metrics.definitions import Metric, chosen
+from ...metrics.uncertain import EMPTY, derivatives
+
+
+def one(metric: Metric | str) -> Metric:
+    metrics = chosen(metric)
+    if len(metrics) > 1:
+        raise DataError(f"causes are those of one metric, not of {len(metrics)}")
+    return metrics[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linear:
+    """A metric to first and second order in the totals of draws.
+
+    Attributes
+    ----------
+    Z : float array, (n draws, k)
+        Contributions to totals.
+    J, H : float arrays, (k,), (k, k)
+        First and second derivatives of the metric.
+    value : float
+    part : float array, (n draws,)
+        Contribution to the total that the metric averages over.
+    free, theta : float
+        As in `Totals`.
+    """
+
+    Z: FloatArray
+    J: FloatArray
+    H: FloatArray
+    value: float
+    part: FloatArray
+    free: float
+    theta: float
+
+    @classmethod
+    def of(cls, sample: Sample, metric: Metric) -> Linear:
+        """Linearise a metric.
+
+        Raises
+        ------
+        NotIdentified
+            If the sample cannot estimate it, or if it is 0/0 in the sample.
+        """
+        totals = taylor(sample, [metric])
+        counted, _ = columns_of([metric])
+        x = totals.mean[totals.positions(metric)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            first, second = derivatives(metric.formula, x)
+            value = float(metric.formula(*x))
+        if not (np.isfinite(first).all() and np.isfinite(value)):
+            raise NotIdentified(f"no unit has an effect on {metric.name}: {EMPTY}")
+        takes = np.array([[c == column for column in counted] for c in metric.columns], dtype=float)
+        sized = dict[str, float]()
+        for column, coefficient in metric.size:
+            sized[column.name] = sized.get(column.name, 0.0) + coefficient
+        Z = sample.contributions(counted)
+        part = Z @ np.array([sized.get(c.name, 0.0) for c in counted])
+        H = takes.T @ np.nan_to_num(second) @ takes
+        return cls(Z, first @ takes, H, value, part, totals.free, totals.theta)
+
+    @property
+    def effect(self) -> FloatArray:
+        """Return the linearised effect of each draw, J z, (n draws,)."""
+        return np.asarray(self.Z @ self.J)

@@ -1,0 +1,248 @@
+"""Comparison of several predictions on one sample, with paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import Seed
+from .._internal.errors import DataError, Remedy, head, member
+from ..design import Design
+from ..design.sample import Sample
+from ..engine.closed_form import Taylor
+from ..engine.contract import Engine, need_paired
+from ..large import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
+from ..metrics.definitions import USUAL, Metric, Wanted, chosen
+from ..metrics.intervals import Kind
+from ..metrics.uncertain import Draws, Normal, Tabled
+from ..units.clustering import Clustering, kind
+from ..units.frame import framed
+from ..units.measuring import Missing, measure
+from ..units.units import Units
+
+
+class Differing(Enum):
+    """Policies for predictions that cover different records."""
+
+    ERROR = "error"
+    """Refuse (the default)."""
+    COMMON = "common"
+    """Judge all of them on the records that every one covers. Other labelled records are left out."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Comparison(Tabled):
+    """Metrics of several predictions, jointly.
+
+    Attributes
+    ----------
+    predictions, metrics : tuple of str
+        Their names.
+    joint : Normal or Draws
+        Metrics of the first prediction, then of the second, and so on, jointly.
+    samples : tuple of Sample
+        The sample with the overlaps of each prediction, for `alarms`, `balance` and `influence`.
+    left_out : int
+        Labelled records that are left out, since a prediction lacks them (`Differing.COMMON`).
+    """
+
+    predictions: tuple[str, ...]
+    metrics: tuple[str, ...]
+    joint: Normal | Draws
+    samples: tuple[Sample, ...]
+    left_out: int = 0
+
+    def differences(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
+        """Return the differences of predictions, each minus each earlier one, with paired standard errors.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+        kind : Kind, optional
+            The kind of interval. By default that of `joint`.
+
+        Returns
+        -------
+        DataFrame
+            One row per difference and metric.
+
+        Raises
+        ------
+        DataError
+            If the level is outside (0, 1), or the result cannot have this kind of interval.
+        """
+        k = len(self.metrics)
+        rows, names = [], []
+        for (i, first), (j, second) in combinations(enumerate(self.predictions), 2):
+            for m, metric in enumerate(self.metrics):
+                row = np.zeros(len(self.joint.names))
+                row[j * k + m], row[i * k + m] = 1.0, -1.0
+                rows.append(row)
+                names.append((f"{second} - {first}", metric))
+        table = self.joint.contrast(np.array(rows), [f"{m} of {d}" for d, m in names]).table(level, kind)
+        table.index = pd.MultiIndex.from_tuples(names, names=["difference", "metric"])
+        return table.reset_index()
+
+    def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
+        """Return the estimates, one row per prediction and metric.
+
+        `level` and `kind` are those of `differences`.
+        """
+        table = self.joint.table(level, kind)
+        table.index = pd.MultiIndex.from_product(
+            [self.predictions, self.metrics], names=["prediction", "metric"]
+        )
+        return table.reset_index()
+
+
+def compare(
+    predictions: Mapping[str, Any],
+    labels: Any,
+    design: Design,
+    metrics: Wanted = USUAL,
+    *,
+    blocks: Any = None,
+    missing: Missing = Missing.ERROR,
+    frame: Any = None,
+    differing: Differing = Differing.ERROR,
+    engine: Engine | None = None,
+    rng: Seed = None,
+) -> Comparison:
+    """Estimate metrics of two or more predictions, and their differences, from one sample.
+
+    Parameters
+    ----------
+    predictions : mapping, name -> memberships, or files and tables, or results of `erbayes.large.scan`
+        If one lies in files or tables, `erbayes.large.scan` counts all of them.
+    labels, design, metrics, blocks, missing, frame
+        As in `erbayes.estimate`. A finished scan has its own labels, blocks, policy and frame. A frame leaves
+        releases of different dates the same records.
+    differing : Differing
+        The policy for predictions that cover different records.
+    engine : Engine, optional
+        An engine with a method `paired`: `Taylor()` by default, `Jackknife()`, or `Resampled()`.
+    rng : Generator, int or None
+        The source of chance, for engines that need one. A seed makes results repeatable.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two predictions, or if the engine has no method `paired`. If the predictions
+        cover different records, under `Differing.ERROR` or in finished scans.
+    NotIdentified
+        If the sample cannot estimate a metric.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> a = {1: "a", 2: "a", 3: "b", 4: "c", 5: "c"}
+    >>> b = {1: "a", 2: "a", 3: "a", 4: "c", 5: "c"}
+    >>> labels = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y"}
+    >>> comparison = compare({"a": a, "b": b}, labels, eb.UniformClusters(), [eb.metrics.b3_recall])
+    >>> comparison.differences()[["difference", "metric", "estimate"]].round(3)
+      difference     metric  estimate
+    0      b - a  b3-recall     0.309
+    """
+    need_names(predictions)
+    member(differing, Differing, "differing")
+    if len(predictions) < 2:
+        raise DataError(f"a comparison needs two predictions or more, not {len(predictions)}")
+    metrics = chosen(metrics)
+    common = differing is Differing.COMMON
+    if any(map(lies_elsewhere, predictions.values())):
+        if common:
+            predictions = scan_common(predictions, labels, blocks=blocks, missing=missing, frame=frame)
+        else:
+            predictions = {
+                name: scan(p, labels, blocks=blocks, missing=missing, frame=frame)
+                for name, p in predictions.items()
+            }
+    scans = {name: p for name, p in predictions.items() if isinstance(p, Scanned)}
+    if scans:
+        if len(scans) < len(predictions):
+            lacking = [name for name in predictions if name not in scans]
+            raise DataError(f"scan every prediction or none: {head(lacking)} is not a scan")
+        refuse_different_records(scans)
+        return _comparison(scans, design, metrics, engine, rng, common)
+    labels = Clustering.of(labels, "labels")
+    within = {n: framed(p, labels, frame, f"prediction {n!r}") for n, p in predictions.items()}
+    clusterings = {name: clustering for name, (clustering, _) in within.items()}
+    shared = on_shared_records(clusterings, differing)
+    if any(shared[name] is not clusterings[name] for name in shared):
+        missing = Missing.OMIT
+    units = {
+        name: replace(measure(c, labels, blocks=blocks, missing=missing), frame=within[name][1])
+        for name, c in shared.items()
+    }
+    return _comparison(units, design, metrics, engine, rng, common)
+
+
+def need_names(predictions: Any) -> None:
+    """Refuse predictions that are no mapping of names to memberships."""
+    if not isinstance(predictions, Mapping):
+        raise DataError(
+            f"predictions must map names to memberships, as in {{'old': old, 'new': new}}, not be a "
+            f"{type(predictions).__name__}"
+        )
+
+
+def on_shared_records(clusterings: Mapping[str, Clustering], differing: Differing) -> dict[str, Clustering]:
+    """Restrict predictions to the records that all of them cover.
+
+    Raises
+    ------
+    DataError
+        The predictions differ in the type of their ids or, under `Differing.ERROR`, in their records; under
+        every policy if they do and one was made of pairs alone, which lacks records that are linked to none.
+    """
+    _need_one_kind(clusterings)
+    first, *others = clusterings.values()
+    shared = first.records
+    for other in others:
+        shared = shared.intersection(other.records)
+    beyond = {name: len(c.records) - len(shared) for name, c in clusterings.items()}
+    partial = {name: extra for name, extra in beyond.items() if extra}
+    if not partial:
+        return dict(clusterings)
+    complete = all(clustering.complete for clustering in clusterings.values())
+    if differing is Differing.ERROR or not complete:
+        raise DataError(
+            f"the predictions share {len(shared)} records; beyond these "
+            + ", ".join(f"{name!r} covers {extra}" for name, extra in partial.items()),
+            Remedy.DIFFERING if complete else Remedy.UNLISTED,
+        )
+    return {name: clustering.restrict(shared) for name, clustering in clusterings.items()}
+
+
+def _need_one_kind(clusterings: Mapping[str, Clustering]) -> None:
+    """Refuse predictions whose record ids differ in type, such as numbers and strings."""
+    kinds = {name: kind(c.records) for name, c in clusterings.items() if len(c.records)}
+    if len(set(kinds.values())) > 1:
+        types = ", ".join(f"those of {name!r} of type {id_type}" for name, id_type in kinds.items())
+        raise DataError(f"record ids of the predictions differ in type: {types}; convert them to one type")
+
+
+def _comparison(
+    units: Mapping[str, Units],
+    design: Design,
+    metrics: Sequence[Metric],
+    engine: Engine | None,
+    rng: Seed,
+    common: bool,
+) -> Comparison:
+    """Return the comparison of predictions whose units are counted."""
+    samples = tuple(Sample(u, design) for u in units.values())
+    joint = need_paired(engine or Taylor()).paired(samples, metrics, rng)
+    first = samples[0].units
+    left_out = first.unmatched if common and first.population is not None else 0
+    return Comparison(tuple(units), tuple(m.name for m in metrics), joint, samples, left_out)

@@ -1,0 +1,92 @@
+"""Effective draws and degrees of freedom of estimates by domain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from ..._internal.arrays import FloatArray
+from ...design.sample import Sample
+from ...design.variance import kish
+from ...engine.closed_form import columns_of, effects
+from ...metrics.definitions import Metric
+
+FEWEST = 10.0
+"""Effective draws below which an estimate of a domain has no interval."""
+
+
+NO_DRAW = "no labelled record is in this domain"
+
+
+def few_draws(effective: float, fewest: float) -> str:
+    """Return why an estimate has no interval; "" if it rests on enough effective draws."""
+    if np.isnan(effective):
+        return NO_DRAW
+    if effective >= fewest:
+        return ""
+    said = f"it rests on {effective:.1f} effective draws, fewer than {fewest:g}"
+    return f"{said}: join domains, or see small_areas"
+
+
+def effective_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
+    """Return the effective number of draws of each metric (Kish), (k,); NaN if none is in its domain.
+
+    It is (Σa)²/Σa², with a the contributions of draws to the total that a share averages over. For a count it
+    is the smallest of those of all its totals. A domain of records without a link has a Rand index, though it
+    averages over links: where that total is 0, the largest number of any total of the metric counts.
+    """
+    columns, _ = columns_of(metrics)
+    at = {column.name: i for i, column in enumerate(columns)}
+    Z = sample.contributions(columns)
+    size = np.zeros((len(metrics), len(columns)))
+    for j, m in enumerate(metrics):
+        for column, coefficient in m.size:
+            size[j, at[column.name]] = coefficient
+    with np.errstate(divide="ignore", invalid="ignore"):
+        single, found = kish(Z), kish(np.asarray(csr_array(size) @ Z.T).T)
+    for j, m in enumerate(metrics):
+        if not np.isfinite(m.support).all():
+            found[j] = min([found[j], *(single[at[c.name]] for c in m.columns if c.name in at)])
+        elif np.isnan(found[j]):
+            found[j] = np.fmax.reduce([single[at[c.name]] for c in m.columns if c.name in at])
+    return found
+
+
+def degrees(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
+    """Return the degrees of freedom of standard errors of counts, (k,); infinite for shares.
+
+    A few draws may carry the variance of a count in a domain, such as those of small entities. Its effective
+    number of draws does not show this. Let e be the effects of the n draws, less their mean. The relative
+    variance of Σe² is about Σe⁴/(Σe²)² - 1/n, and its degrees of freedom are 2 over it. Intervals of shares
+    allow for errors that no draw has shown (see `erbayes.BetaGamma`), and keep theirs.
+
+    Parameters
+    ----------
+    sample : Sample
+    metrics : sequence of Metric, (k,)
+        Those that are bounded on both sides are shares.
+
+    Notes
+    -----
+    Source: Satterthwaite (1946), Biometrics Bulletin 2, 110-114, with the observed fourth moment in the place
+    of the normal one. For normal effects the degrees of freedom are n.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> labels = {i: i // 2 if i < 60 else i for i in range(80)}
+    >>> sample = eb.Sample(eb.measure({i: i for i in range(80)}, labels), eb.UniformRecords())
+    >>> degrees(sample, [eb.metrics.entities, eb.metrics.b3_recall]).round(0)
+    array([600.,  inf])
+    """
+    found = np.full(len(metrics), np.inf)
+    counts = [j for j, m in enumerate(metrics) if not np.isfinite(m.support).all()]
+    if counts:
+        e = effects(sample, [metrics[j] for j in counts])
+        e = e - e.mean(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            varied = (e**4).sum(axis=0) / (e**2).sum(axis=0) ** 2 - 1 / len(e)
+            found[counts] = np.where(varied > 1e-12, 2 / varied, np.inf)
+    return found

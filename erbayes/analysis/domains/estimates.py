@@ -1,0 +1,449 @@
+"""Estimates of domains, and of the links between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, combinations_with_replacement
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..._internal.arrays import FloatArray, IntArray, Seed
+from ..._internal.errors import DataError, Grade, Sentence, head, member, number
+from ...design.sample import Sample, need_sample
+from ...engine.closed_form import Taylor
+from ...engine.contract import Counting, Engine, need_engine
+from ...metrics.columns import Domain, Links
+from ...metrics.definitions import USUAL, Metric, Wanted, chosen
+from ...metrics.intervals import Kind, Symmetric
+from ...metrics.uncertain import Draws, Normal, Tabled
+from ...units.grouping import Grouping, Of
+from .effective import FEWEST, NO_DRAW, degrees, effective_draws, few_draws
+from .known_links import balance, domains_out_of_balance
+from .metric import Place, in_domain, text
+from .shown import differences_table, intervals_table, ratios, tidy
+
+LARGEST = 4000
+"""Largest number of estimates, domains × metrics, whose covariance is computed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ByDomain(Tabled):
+    """Metrics of several domains, jointly.
+
+    Attributes
+    ----------
+    sample : Sample
+        The sample, with units that are grouped by the variable.
+    domains : tuple of Domain, (d,)
+        Or pairs of them (see `by_pair`).
+    settings : object
+        Metrics, variable, links, engine and fewest effective draws, as in `by_domain`.
+    joint : Normal or Draws
+        All metrics of the first domain, then of the second, and so on, jointly.
+    effective : float array, (d, k)
+        Effective number of draws of each estimate (Kish), or what the engine counts (`engine.contract`).
+    """
+
+    sample: Sample
+    domains: tuple[Place, ...]
+    settings: Settings
+    joint: Normal | Draws
+    effective: FloatArray
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Return the metrics, (k,), as they are for all records."""
+        return self.settings.metrics
+
+    @property
+    def variable(self) -> str:
+        """Return the name of the variable."""
+        return self.settings.variable
+
+    @property
+    def names(self) -> list[str]:
+        """Return the text of each domain."""
+        return [text(d) for d in self.domains]
+
+    def _at(self, metric: int) -> list[int]:
+        """Return the positions of a metric's estimates in `joint`, one per domain."""
+        return list(range(metric, len(self.domains) * len(self.metrics), len(self.metrics)))
+
+    def _few(self, effective: FloatArray) -> list[str]:
+        """Return the reason not to give an interval for each effective number of draws."""
+        if self.sample.expansion.variance.census:
+            return [""] * len(effective)
+        return [few_draws(n, self.settings.fewest) for n in effective.tolist()]
+
+    def result(self, metric: Metric | str) -> Normal | Draws:
+        """Return one metric of all domains, jointly, named by domain.
+
+        Raises
+        ------
+        DataError
+            If it is not among the metrics.
+        """
+        part = self.joint.part(self._at(self._position(metric)))
+        return replace(part, names=tuple(self.names))
+
+    def _position(self, metric: Metric | str) -> int:
+        names = [m.name for m in self.metrics]
+        wanted = metric if isinstance(metric, str) else metric.name
+        if wanted not in names:
+            raise DataError(f"these domains have no {wanted!r}; they have {', '.join(names)}")
+        return names.index(wanted)
+
+    def table(
+        self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
+    ) -> pd.DataFrame:
+        """Return estimates and intervals, one row per domain and metric.
+
+        A row with fewer effective draws than `fewest` has no interval, and its reason.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+        kind : Kind, optional
+            By default that of the engine's results.
+        simultaneous : bool
+            True for intervals of each metric that hold for all domains at once.
+        """
+        effective = self.effective.ravel()
+        families = [self._at(j) for j in range(len(self.metrics))] if simultaneous else []
+        shown = intervals_table(self.joint, level, kind, self._few(effective), families).reset_index(
+            drop=True
+        )
+        names = np.array([m.name for m in self.metrics], dtype=object)
+        shown.insert(0, "domain", np.repeat(np.array(self.names, dtype=object), len(names)))
+        shown.insert(1, "metric", np.tile(names, len(self.domains)))
+        shown.insert(list(shown.columns).index("lower"), "n_eff", effective)
+        return tidy(shown)
+
+    def differences(
+        self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = True
+    ) -> pd.DataFrame:
+        """Return the difference of every two domains, the later minus the earlier one, by metric.
+
+        Parameters are those of `table`.
+        """
+        pairs = list(combinations(range(len(self.domains)), 2))
+        if not pairs:
+            raise DataError(f"differences need two domains or more; {self.variable!r} has one value")
+        tables = []
+        for j, metric in enumerate(self.metrics):
+            fewer = np.array([self.effective[[a, b], j].min() for a, b in pairs])
+            names = [f"{self.names[b]} - {self.names[a]}" for a, b in pairs]
+            found = differences_table(
+                self.result(metric), pairs, names, self._few(fewer), level, kind, simultaneous
+            )
+            found.insert(1, "metric", metric.name)
+            tables.append(found)
+        return tidy(pd.concat(tables))
+
+    def against_rest(
+        self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = True
+    ) -> pd.DataFrame:
+        """Return the difference between each domain and all other records, by metric.
+
+        Parameters are those of `table`.
+        """
+        if len(self.domains) < 2 or any(isinstance(d, tuple) for d in self.domains):
+            raise DataError("a comparison with the rest needs two domains or more, of single groups")
+        rest = [replace(d, rest=True) for d in self.domains if isinstance(d, Domain)]
+        both = _estimated(self.sample, (*self.domains, *rest), self.settings)
+        d, tables = len(self.domains), []
+        for j, metric in enumerate(self.metrics):
+            fewer = np.minimum(both.effective[:d, j], both.effective[d:, j])
+            pairs = [(d + i, i) for i in range(d)]
+            names = [f"{name} - rest" for name in self.names]
+            found = differences_table(
+                both.result(metric), pairs, names, self._few(fewer), level, kind, simultaneous
+            )
+            found.insert(1, "metric", metric.name)
+            tables.append(found)
+        return tidy(pd.concat(tables))
+
+    def balance(self) -> pd.DataFrame:
+        """Compare the estimated predicted links of each domain with their known number.
+
+        See `erbayes.analysis.domains.balance`.
+
+        Raises
+        ------
+        NotIdentified
+            If the number of predicted links by domain is not known.
+        """
+        return balance(self.sample, self._single, self.settings.links)
+
+    def alarms(self) -> list[Sentence]:
+        """Return an alarm for each domain that is out of balance (see `domains_out_of_balance`).
+
+        The list is empty if there is none, or if predicted links by domain are not known.
+        """
+        if self.sample.units.grouping(self.variable).predicted is None:
+            return []
+        return [
+            Sentence(f"{alarm}; do not trust intervals of this domain.", Grade.FAULT)
+            for alarm in domains_out_of_balance(
+                self.sample, self._single, self.settings.links, self.settings.fewest
+            )
+        ]
+
+    @property
+    def _single(self) -> list[Domain]:
+        """Return the domains that are no pairs of groups."""
+        return [d for d in self.domains if isinstance(d, Domain)]
+
+    def ratios(self, to: Any, level: float = 0.95, *, simultaneous: bool = True) -> pd.DataFrame:
+        """Return the ratio of each domain to one of them, by metric, with intervals on the log scale.
+
+        Parameters
+        ----------
+        to : value
+            The value of the variable whose domain is divided by.
+        level, simultaneous
+            As in `table`.
+
+        Raises
+        ------
+        DataError
+            If no domain has that value.
+        """
+        if str(to) not in self.names:
+            raise DataError(f"{self.variable!r} has no domain {to!r}; it has {head(self.names, 10)}")
+        base = self.names.index(str(to))
+        others = [i for i in range(len(self.domains)) if i != base]
+        tables = []
+        for j, metric in enumerate(self.metrics):
+            fit = ratios(self.result(metric), others, base)
+            fewer = np.minimum(self.effective[others, j], self.effective[base, j])
+            kind = Symmetric() if isinstance(fit, Normal) else None
+            shown = intervals_table(fit, level, kind, self._few(fewer), [range(len(fewer))] * simultaneous)
+            shown.insert(0, "metric", metric.name)
+            tables.append(shown.rename_axis("ratio").reset_index())
+        return tidy(pd.concat(tables))
+
+
+def by_domain(
+    sample: Sample,
+    groups: Any,
+    metrics: Wanted = USUAL,
+    *,
+    of: Of = Of.RECORDS,
+    prediction: Any = None,
+    name: str | None = None,
+    links: Links = Links.SHARED,
+    fewest: float = FEWEST,
+    engine: Engine | None = None,
+    rng: Seed = None,
+) -> ByDomain:
+    """Estimate metrics of each group of records, jointly.
+
+    Parameters
+    ----------
+    sample : Sample
+        The whole sample. Labels must not be filtered by group.
+    groups : Series, mapping, table of two columns, or str
+        The value of each labelled record, or of all records. A str is the name of a variable by which the
+        units are grouped already (`Units.grouped`).
+    metrics : Metric or str, or several
+    of : Of
+        `Of.ENTITIES` if `groups` gives the value of each labelled entity.
+    prediction : memberships, optional
+        If the variable is known for all its records. Numbers of records by group are then known.
+    name : str, optional
+        The name of the variable, as in `Units.grouped`.
+    links : Links
+        `Links.SHARED`: a link counts half for each of its records. `Links.INSIDE`: both records must be in
+        the group, which needs `prediction` unless predicted clusters were sampled.
+    fewest : float
+        Effective draws below which an estimate has no interval.
+    engine : Engine, optional
+        `Taylor()` by default, or any other that takes the metrics.
+    rng : Generator, int or None
+        The source of chance of the engine.
+
+    Returns
+    -------
+    ByDomain
+        Groups without a labelled record are in its table, without an estimate.
+
+    Raises
+    ------
+    DataError
+        If labelled records have no value, if no group has a labelled record, or as in `Units.grouped`.
+    NotIdentified
+        If the sample or the engine cannot estimate a metric of a domain.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> prediction = {i: i // 4 for i in range(120)}
+    >>> units = eb.measure(prediction, {i: i // 3 for i in range(120)})
+    >>> sample = eb.Sample(units, eb.UniformClusters())
+    >>> country = {i: "FR" if i < 60 else "US" for i in range(120)}
+    >>> result = by_domain(sample, country, "pairwise-recall", name="country")
+    >>> result.table()[["domain", "metric", "estimate", "n_eff"]].round(2)
+      domain           metric  estimate  n_eff
+    0     FR  pairwise-recall      0.67   20.0
+    1     US  pairwise-recall      0.67   20.0
+    """
+    need_sample(sample)
+    sample, grouping = grouped(sample, groups, of, prediction, name)
+    settings = Settings(chosen(metrics), grouping.variable, links, fewest, engine or Taylor(), rng)
+    return _estimated(sample, tuple(grouping.domains()), settings)
+
+
+def by_pair(
+    sample: Sample,
+    groups: Any,
+    metrics: Wanted = ("pairwise-precision", "pairwise-recall"),
+    *,
+    prediction: Any = None,
+    name: str | None = None,
+    fewest: float = FEWEST,
+    engine: Engine | None = None,
+    rng: Seed = None,
+) -> ByDomain:
+    """Estimate metrics of the links between every two groups, and within each, jointly.
+
+    Groups a and b have n_a n_b common links in a piece. The domains are pairs of groups, and add up to all
+    links.
+
+    Parameters
+    ----------
+    sample, groups, prediction, name, fewest, engine, rng
+        As in `by_domain`. The prediction is needed unless predicted clusters were sampled.
+    metrics : Metric or str, or several
+        Metrics of common, true and predicted links.
+
+    Raises
+    ------
+    DataError
+        As `by_domain`, or if a metric needs more than links.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> prediction = {i: i // 4 for i in range(120)}
+    >>> sample = eb.Sample(eb.measure(prediction, {i: i // 3 for i in range(120)}), eb.UniformClusters())
+    >>> source = {i: "AB"[i % 2] for i in range(120)}
+    >>> result = by_pair(sample, source, "pairwise-recall", prediction=prediction, name="source")
+    >>> result.table()[["domain", "metric", "estimate"]].round(2)
+         domain           metric  estimate
+    0  A with A  pairwise-recall      0.50
+    1  A with B  pairwise-recall      0.75
+    2  B with B  pairwise-recall      0.50
+    """
+    need_sample(sample)
+    sample, grouping = grouped(sample, groups, Of.RECORDS, prediction, name)
+    pairs = tuple(combinations_with_replacement(grouping.domains(), 2))
+    settings = Settings(chosen(metrics), grouping.variable, Links.INSIDE, fewest, engine or Taylor(), rng)
+    return _estimated(sample, pairs, settings)
+
+
+def grouped(
+    sample: Sample, groups: Any, of: Of, prediction: Any, name: str | None
+) -> tuple[Sample, Grouping]:
+    """Return the sample with grouped units, and their grouping."""
+    if isinstance(groups, str):
+        return sample, sample.units.grouping(groups)
+    units = sample.units.grouped(groups, of=of, prediction=prediction, name=name)
+    return sample.with_units(units), units.groupings[-1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settings:
+    """All that estimates by domain need beside the sample."""
+
+    metrics: tuple[Metric, ...]
+    variable: str
+    links: Links
+    fewest: float
+    engine: Engine
+    rng: Seed
+
+    def __post_init__(self) -> None:
+        number(self.fewest, "fewest effective draws", lambda x: x >= 0, "be 0 or more")
+        member(self.links, Links, "links")
+        need_engine(self.engine)
+
+    def of_places(self, sample: Sample, places: Sequence[Place]) -> list[Metric]:
+        """Return each metric of the first place, then of the second, and so on."""
+        if len(places) * len(self.metrics) > LARGEST:
+            raise DataError(
+                f"{len(places):,} domains x {len(self.metrics)} metrics are more than {LARGEST:,} estimates "
+                "with their covariances: name fewer metrics, or join values to classes"
+            )
+        known = sample.units.grouping(self.variable).predicted is not None
+        return [in_domain(m, p, self.links, known=known) for p in places for m in self.metrics]
+
+
+def _estimated(sample: Sample, places: Sequence[Place], settings: Settings) -> ByDomain:
+    """Return all metrics of all domains, jointly. Domains without a draw are NaN."""
+    metrics = settings.of_places(sample, places)
+    engine, least = settings.engine, 0.0
+    if isinstance(engine, Counting):
+        effective, least = engine.effective_draws(sample, metrics), settings.fewest
+    else:
+        effective = effective_draws(sample, metrics)
+    there = np.flatnonzero(effective >= least)
+    if np.isnan(effective).all():
+        raise DataError(f"no labelled record is in a domain of {settings.variable!r}")
+    if not len(there):
+        raise DataError(
+            f"no domain of {settings.variable!r} has {least:g} draws, which {type(engine).__name__} needs: "
+            f"join domains, or set fewest={np.nanmax(effective):g}"
+        )
+    asked = [metrics[i] for i in there]
+    found = engine(sample, asked, settings.rng)
+    if isinstance(found, Normal):
+        found = _without_links(found, effective[there], sample.expansion.variance.theta_mean)
+        found = replace(found, df=np.fmin(found.df, degrees(sample, asked)))
+    joint = _spread(found, there, metrics)
+    shape = (len(places), len(settings.metrics))
+    return ByDomain(sample, tuple(places), settings, joint, effective.reshape(shape))
+
+
+def _without_links(found: Normal, effective: FloatArray, theta: float) -> Normal:
+    """Return estimates, those that average over a total of 0 with the effective draws of other totals, (k,).
+
+    The Rand index of records without a link is 1. Their pseudo-draws reach to the ends of its scale.
+    """
+    unlinked = np.isnan(found.effective) & np.isfinite(found.mean)
+    if not unlinked.any():
+        return found
+    with np.errstate(divide="ignore"):
+        draws = effective / np.float64(theta)
+    return replace(
+        found,
+        df=np.where(unlinked, np.maximum(effective - 1, 1), found.df),
+        effective=np.where(unlinked, draws, found.effective),
+        extremes=np.where(unlinked[:, None], np.array(found.support) - found.mean[:, None], found.reach),
+    )
+
+
+def _spread(found: Normal | Draws, there: IntArray, metrics: Sequence[Metric]) -> Normal | Draws:
+    """Return a result with NaN for the metrics that it lacks; `there` are the positions of those it has."""
+    if len(there) == len(metrics):
+        return found
+    names, support = tuple(m.name for m in metrics), tuple(m.support for m in metrics)
+
+    def filled(values: FloatArray) -> FloatArray:
+        full = np.full((*values.shape[:-1], len(metrics)), np.nan)
+        full[..., there] = values
+        return full
+
+    if isinstance(found, Draws):
+        return Draws(names, filled(found.values), support, filled(found.estimate))
+    undefined = np.full(len(metrics), NO_DRAW, dtype=object)
+    undefined[there] = found.undefined or ""
+    reach = np.zeros((len(metrics), 2))
+    reach[there] = found.reach
+    spread = (found.effective, found.df, found.beyond)
+    effective, df, beyond = (filled(np.broadcast_to(x, found.mean.shape)) for x in spread)
+    cov = filled(filled(found.cov).T).T
+    return Normal(names, filled(found.mean), cov, df, support, effective, reach, tuple(undefined), beyond)

@@ -1,0 +1,92 @@
+"""Predicted links of each domain: estimated, and known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr, stdtrit
+
+from ...design.sample import Sample
+from ...engine.closed_form import taylor
+from ...metrics.columns import PREDICTED_LINKS, RECORDS, Domain, InDomain, Links
+from ...metrics.definitions import PER_RECORD, POSITIVE, Metric, N, Value
+from .effective import FEWEST
+from .metric import in_domain
+
+
+def _scaled(y: Value, r: Value, N: Value) -> Value:
+    """Return an estimated total as a ratio to records, times their known number."""
+    return N * y / r
+
+
+def balance(sample: Sample, domains: Sequence[Domain], links: Links = Links.SHARED) -> pd.DataFrame:
+    """Compare the estimated predicted links of each domain with their known number.
+
+    The estimate is N_g Σwy/Σw records of the domain. Far below the known number, the sample missed large
+    clusters that have records of the domain, and its other estimates are doubtful too.
+
+    Parameters
+    ----------
+    sample : Sample
+        With units that are grouped by the variable, which is known for all records.
+    domains : sequence of Domain
+    links : Links
+
+    Returns
+    -------
+    DataFrame
+        One row per domain. Columns: estimate; se; df, its degrees of freedom, the effective draws of the
+        links less 1; known; and ratio, estimate / known.
+
+    Raises
+    ------
+    NotIdentified
+        If the number of predicted links by domain is not known.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> prediction = {i: i // 4 for i in range(120)}
+    >>> units = eb.measure(prediction, {i: i // 3 for i in range(120)})
+    >>> half = {i: "AB"[i // 60] for i in range(120)}
+    >>> sample = eb.Sample(units.grouped(half, name="half", prediction=prediction), eb.UniformClusters())
+    >>> balance(sample, [Domain("half", ("A",))])["known"]
+    domain
+    A    90.0
+    Name: known, dtype: float64
+    """
+    metric = Metric("links", (PREDICTED_LINKS, RECORDS, N), _scaled, PER_RECORD, POSITIVE, "N Σwy/Σw records")
+    of_domains = [in_domain(metric, d, links, known=True) for d in domains]
+    totals = taylor(sample, of_domains)
+    fit = totals.apply(of_domains, order=1)
+    columns = [InDomain(PREDICTED_LINKS, d, links) for d in domains]
+    at = [totals.names.index(column.name) for column in columns]
+    known = np.array([sample.units.total(column) for column in columns])
+    ratio = np.divide(fit.mean, known, out=np.full(len(known), np.nan), where=known > 0)
+    with np.errstate(invalid="ignore"):  # a domain without draws
+        df = np.maximum(totals.mean[at] ** 2 / np.diagonal(totals.moment)[at] - 1, 1)
+    table = {"estimate": fit.mean, "se": fit.sd, "df": df, "known": known, "ratio": ratio}
+    return pd.DataFrame(table, index=pd.Index(list(map(str, domains)), name="domain"))
+
+
+def domains_out_of_balance(
+    sample: Sample, domains: Sequence[Domain], links: Links = Links.SHARED, fewest: float = FEWEST
+) -> list[str]:
+    """Return a clause for each domain whose predicted links are far from their known number.
+
+    A single domain is far if it is over 3 standard errors off, as in `erbayes.alarms`. Several domains have
+    the same chance of a false alarm together (Bonferroni), and few draws count by Student's t. Domains with
+    fewer than `fewest` effective draws have no interval to doubt, and are left out. Other parameters, and
+    errors, are those of `balance`.
+    """
+    table = balance(sample, domains, links)
+    table = table[table["df"] + 1 >= fewest]
+    limit = -stdtrit(table["df"], ndtr(-3) / max(len(table), 1))
+    far = abs(table["estimate"] - table["known"]) > limit * table["se"] + 1e-9 * table["known"]
+    return [
+        f"Out of balance: the sample estimates {row.estimate:,.0f} predicted links of {domain} (se "
+        f"{row.se:,.0f}), the prediction holds {row.known:,.0f}"
+        for domain, row in table[far].iterrows()
+    ]

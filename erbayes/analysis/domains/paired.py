@@ -1,0 +1,142 @@
+"""Several predictions compared by domain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..._internal.arrays import FloatArray, Seed
+from ..._internal.errors import need
+from ...engine.closed_form import Taylor
+from ...engine.contract import Engine, need_paired
+from ...metrics.columns import Domain, Links
+from ...metrics.definitions import USUAL, Metric, Wanted, chosen
+from ...metrics.intervals import Kind
+from ...metrics.uncertain import Draws, Normal, Tabled
+from ...units.grouping import Of
+from ..comparison import Comparison
+from .effective import FEWEST, degrees, effective_draws, few_draws
+from .estimates import Settings, grouped
+from .shown import intervals_table, tidy
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ComparedByDomain(Tabled):
+    """Differences of several predictions by domain.
+
+    Attributes
+    ----------
+    predictions : tuple of str, (p,)
+    domains : tuple of Domain, (d,)
+    metrics : tuple of Metric, (k,)
+    joint : Normal or Draws
+        Estimates of the first prediction by domain and metric, then of the second, and so on, jointly.
+    effective : float array, (p, d, k)
+        Effective number of draws of each estimate.
+    census : bool
+        True if every unit is labelled.
+    fewest : float
+    """
+
+    predictions: tuple[str, ...]
+    domains: tuple[Domain, ...]
+    metrics: tuple[Metric, ...]
+    joint: Normal | Draws
+    effective: FloatArray
+    census: bool
+    fewest: float = FEWEST
+
+    def table(
+        self, level: float = 0.95, kind: Kind | None = None, *, simultaneous: bool = False
+    ) -> pd.DataFrame:
+        """Return each prediction minus each earlier one, one row per difference, domain and metric.
+
+        Parameters are those of `ByDomain.table`.
+        """
+        shape, tables = self.effective.shape, []
+        at = np.arange(len(self.joint.names)).reshape(shape)
+        for (i, first), (j, second) in combinations(enumerate(self.predictions), 2):
+            for k, metric in enumerate(self.metrics):
+                both = self.joint.part([*at[i, :, k], *at[j, :, k]])
+                d = len(self.domains)
+                fit = both.contrast(np.hstack([-np.eye(d), np.eye(d)]), [str(x) for x in self.domains])
+                fewer = np.minimum(self.effective[i, :, k], self.effective[j, :, k])
+                few = [""] * d if self.census else [few_draws(n, self.fewest) for n in fewer.tolist()]
+                shown = intervals_table(fit, level, kind, few, [range(d)] * simultaneous)
+                shown = shown.rename_axis("domain").reset_index()
+                shown.insert(0, "difference", f"{second} - {first}")
+                shown.insert(2, "metric", metric.name)
+                shown.insert(list(shown.columns).index("lower"), "n_eff", fewer)
+                tables.append(shown)
+        return tidy(pd.concat(tables))
+
+
+def compare_by_domain(
+    comparison: Comparison,
+    groups: Any,
+    metrics: Wanted = USUAL,
+    *,
+    of: Of = Of.RECORDS,
+    predictions: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    links: Links = Links.SHARED,
+    fewest: float = FEWEST,
+    engine: Engine | None = None,
+    rng: Seed = None,
+) -> ComparedByDomain:
+    """Compare predictions by domain, with paired standard errors.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        As `erbayes.compare` returns it.
+    groups, metrics, of, name, links, fewest, rng
+        As in `by_domain`.
+    predictions : mapping, name -> memberships, optional
+        The predictions, if the variable is known for all their records.
+    engine : Engine, optional
+        An engine with a method `paired`: `Taylor()` by default.
+
+    Raises
+    ------
+    DataError
+        As `by_domain`, or if the engine has no method `paired`.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> labels = {i: i // 4 for i in range(120)}
+    >>> predictions = {"old": {i: i // 2 for i in range(120)}, "new": {i: i // 3 for i in range(120)}}
+    >>> comparison = eb.compare(predictions, labels, eb.UniformClusters(), "pairwise-recall")
+    >>> half = {i: "first" if i < 60 else "second" for i in range(120)}
+    >>> compare_by_domain(comparison, half, "pairwise-recall").table()[["domain", "estimate"]].round(2)
+       domain  estimate
+    0   first      0.11
+    1  second      0.11
+    """
+    need(comparison, Comparison, "a Comparison is needed, as compare(predictions, labels, design) makes it")
+    given = predictions or {}
+    samples, grouping = [], None
+    for which, sample in zip(comparison.predictions, comparison.samples, strict=True):
+        by_group, grouping = grouped(sample, groups, of, given.get(which), name)
+        samples.append(by_group)
+    assert grouping is not None  # a comparison has two samples or more
+    paired = need_paired(engine or Taylor())
+    settings = Settings(chosen(metrics), grouping.variable, links, fewest, paired, rng)
+    counted = samples[0].units.grouping(grouping.variable).counted.sum(axis=1)
+    places = [d for d, n in zip(grouping.domains(), counted, strict=True) if n]
+    by_metric = settings.of_places(samples[0], places)
+    joint = paired.paired(samples, by_metric, rng)
+    if isinstance(joint, Normal):
+        joint = replace(joint, df=np.fmin(joint.df, np.concatenate([degrees(s, by_metric) for s in samples])))
+    shape = (len(samples), len(places), len(settings.metrics))
+    effective = np.array([effective_draws(s, by_metric) for s in samples]).reshape(shape)
+    census = samples[0].expansion.variance.census
+    return ComparedByDomain(
+        comparison.predictions, tuple(places), settings.metrics, joint, effective, census, fewest
+    )

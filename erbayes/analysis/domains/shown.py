@@ -1,0 +1,151 @@
+"""Tables of domains: intervals that hold at once, differences and ratios.
+
+Source of intervals of differences: Zou and Donner (2008), Statistics in Medicine 27, 1693-1702.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr
+
+from ...metrics.definitions import POSITIVE
+from ...metrics.intervals import Kind, check_level
+from ...metrics.uncertain import Draws, Normal
+
+PATHS = 10_000
+"""Random vectors from which the level of simultaneous intervals is computed."""
+
+
+def simultaneous_level(result: Normal | Draws, level: float) -> float:
+    """Return the level of single intervals of which all hold at once at `level`.
+
+    It is 2 Φ(c) - 1. c is the quantile of the largest of |z_1|, ..., |z_k|, normal variables with the
+    correlations of the components. Intervals of this level on their own scale are the sup-t band.
+
+    Parameters
+    ----------
+    result : Normal or Draws
+        Components without a standard error above 0 are left out.
+    level : float in (0, 1)
+
+    Examples
+    --------
+    >>> fit = Normal(("a", "b"), np.ones(2), np.eye(2), np.full(2, 9.0), ((0.0, np.inf),) * 2)
+    >>> round(simultaneous_level(fit, 0.95), 2)
+    0.97
+    """
+    check_level(level)
+    cov = np.atleast_2d(result.cov)
+    some = np.flatnonzero(np.nan_to_num(np.diagonal(cov)) > 0)
+    if len(some) < 2:
+        return level
+    sd = np.sqrt(np.diagonal(cov)[some])
+    value, vector = np.linalg.eigh(np.nan_to_num(cov[np.ix_(some, some)] / np.outer(sd, sd)))
+    real = value > 1e-9 * value.max()
+    factor = vector[:, real] * np.sqrt(value[real])
+    z = np.random.default_rng(0).standard_normal((PATHS, factor.shape[1])) @ factor.T
+    c = np.quantile(np.abs(z).max(axis=1), level)
+    return float(max(level, 2 * ndtr(c) - 1))
+
+
+def ratios(fit: Normal | Draws, others: Sequence[int], base: int) -> Normal | Draws:
+    """Return components over one of them, by linearisation, or draw by draw."""
+    names = tuple(f"{fit.names[i]} / {fit.names[base]}" for i in others)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        x = fit.estimate
+        ratio = x[others] / x[base]
+        if isinstance(fit, Draws):
+            values = fit.values[..., others] / fit.values[..., [base]]
+            return Draws(names, values, (POSITIVE,) * len(names), ratio)
+        J = np.zeros((len(others), len(x)))
+        J[np.arange(len(others)), others] = 1 / x[base]
+        J[:, base] = -ratio / x[base]
+        cov = J @ np.nan_to_num(fit.cov) @ J.T
+    lost = np.isnan(ratio) | np.isnan(np.diagonal(fit.cov))[others] | np.isnan(fit.cov[base, base])
+    cov[lost], cov[:, lost] = np.nan, np.nan
+    df = np.minimum(fit.df[others], fit.df[base])
+    undefined = fit.undefined or ("",) * len(x)
+    why = tuple(undefined[i] or undefined[base] for i in others)
+    return Normal(names, ratio, cov, df, (POSITIVE,) * len(names), undefined=why)
+
+
+def intervals_table(
+    fit: Normal | Draws,
+    level: float,
+    kind: Kind | None,
+    few: Sequence[str],
+    families: Sequence[Sequence[int]] = (),
+) -> pd.DataFrame:
+    """Return the table of a result, without the intervals of rows that rest on few draws.
+
+    Intervals of each family of positions hold at once.
+    """
+    table = fit.table(level, kind)
+    refused = np.array([bool(why) for why in few], dtype=bool)
+    bounds = table[["lower", "upper"]].to_numpy(copy=True)
+    for family in families:
+        at = [i for i in family if not refused[i]]
+        if at:
+            part = fit.part(at)
+            bounds[at] = part.interval(simultaneous_level(part, level), kind)
+    bounds[refused] = np.nan
+    reasons = table["reason"] if "reason" in table else [""] * len(few)
+    return table.assign(
+        lower=bounds[:, 0],
+        upper=bounds[:, 1],
+        kind=np.where(refused, "none", table["kind"]),
+        reason=[why or reason for why, reason in zip(few, reasons, strict=True)],
+    )
+
+
+def differences_table(
+    fit: Normal | Draws,
+    pairs: Sequence[tuple[int, int]],
+    names: Sequence[str],
+    few: Sequence[str],
+    level: float,
+    kind: Kind | None,
+    simultaneous: bool,
+) -> pd.DataFrame:
+    """Return the table of the second minus the first component of each pair.
+
+    Intervals of a `Normal` follow from those of both components (Zou and Donner 2008). Let the components x
+    and y have the limits (l, u) and (l', u') and the correlation r. The lower limit of x - y is
+    x - y - √((x-l)² + (u'-y)² - 2 r (x-l)(u'-y)). The upper one is
+    x - y + √((u-x)² + (y-l')² - 2 r (u-x)(y-l')).
+    """
+    first, second = np.transpose(pairs)
+    C = np.zeros((len(pairs), len(fit.names)))
+    C[np.arange(len(pairs)), second], C[np.arange(len(pairs)), first] = 1.0, -1.0
+    contrast = fit.contrast(C, names)
+    families = [range(len(pairs))] * simultaneous
+    table = intervals_table(contrast, level, None if isinstance(fit, Normal) else kind, few, families)
+    if isinstance(fit, Normal):
+        enough = [i for i, why in enumerate(few) if not why]
+        used = simultaneous_level(contrast.part(enough), level) if simultaneous and enough else level
+        single = fit.table(used, kind)
+        down, up = (
+            (single["estimate"] - single["lower"]).to_numpy(),
+            (single["upper"] - single["estimate"]).to_numpy(),
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            r = np.nan_to_num(fit.cov[first, second] / (fit.sd[first] * fit.sd[second]))
+        low = down[second] ** 2 + up[first] ** 2 - 2 * r * down[second] * up[first]
+        high = up[second] ** 2 + down[first] ** 2 - 2 * r * up[second] * down[first]
+        shown = table["kind"] != "none"
+        table["lower"] = (table["estimate"] - np.sqrt(np.maximum(low, 0))).where(shown)
+        table["upper"] = (table["estimate"] + np.sqrt(np.maximum(high, 0))).where(shown)
+        table["kind"] = [
+            f"{name}, of both" if there else "none"
+            for name, there in zip(single["kind"].to_numpy()[second], shown, strict=True)
+        ]
+    return table.rename_axis("difference").reset_index()
+
+
+def tidy(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with rows numbered from 0, without a column of reasons if there are none."""
+    table = table.reset_index(drop=True)
+    return table if table["reason"].any() else table.drop(columns="reason")

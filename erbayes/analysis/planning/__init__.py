@@ -1,0 +1,20 @@
+"""The number of units to label, and the design that draws them, for intervals of a required width.
+
+    forecast(pilot, metrics, {"records": UniformRecords(), "entities": UniformClusters()}).smallest(0.05)
+
+The width of an interval follows from the estimate, from the variance of one draw, and from the effective
+number of draws (see `outlook`).
+"""
+
+from .outlook import Outlook
+from .pilot import Forecast, forecast, records
+from .prior import PriorForecast, forecast_from_prior
+
+__all__ = [
+    "Forecast",
+    "Outlook",
+    "PriorForecast",
+    "forecast",
+    "forecast_from_prior",
+    "records",
+]

@@ -1,0 +1,286 @@
+"""The width of intervals under one design, at any number of draws.
+
+    S² = Σa Σd²/a - (Σd)²
+
+S² is the variance of one draw, and n times the variance of a total that n draws with unequal probabilities
+estimate. Sums run over all units. d = J y is the linearised effect of a unit on a metric. Units are drawn
+with probabilities p ∝ a: a = 1 if entities are drawn uniformly, and a = size if records are. Other designs
+have another function of size, or of the sizes of predicted clusters. Source: Hansen and Hurwitz (1943);
+Cochran (1977), theorem 9A.1.
+
+A pilot estimates the width w with an error, and so the number of draws n. The bounds n_low and n_high are the
+numbers at which w has the required value if it is moved by t of its standard errors:
+
+    log w(n) ± t √(g' C g)
+
+C is the linearised covariance, under the pilot's design, of the estimate, log S² and the log of the effective
+number of draws. g is the gradient of log w(n) by these three. t is the quantile of the pilot's degrees of
+freedom. Ends of the scale (`extremes`) are held fixed. For n_high the pilot also has the pseudo-draws of
+`BetaGamma`. A pilot that missed the heavy errors has both a small S² and a small C.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
+
+from ..._internal.arrays import FloatArray, IntArray
+from ..._internal.errors import DataError, whole
+from ...design import ByPredictedSize, SelectedBySize, UniformClusters, UniformRecords
+from ...metrics.definitions import Metric
+from ...metrics.intervals import DEFAULT, Kind
+from ...metrics.uncertain import Normal
+
+MOST = 10**9
+"""Largest number of draws that a search tries."""
+
+
+def frame(design: SelectedBySize | ByPredictedSize) -> int | None:
+    """Return the number of elements that a design draws from without replacement; None with replacement."""
+    elements = design.population if isinstance(design, UniformRecords | UniformClusters) else None
+    return None if elements is None else whole(elements, "population")
+
+
+def _theta(design: SelectedBySize | ByPredictedSize, n: int) -> float:
+    """Return the finite-population correction of n draws; 1 with replacement."""
+    if isinstance(design, UniformRecords | UniformClusters) and design.population is not None:
+        return design.correction(n, design.population)
+    return 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outlook:
+    """Forecast of interval widths and costs for one design, at any number of draws.
+
+    Attributes
+    ----------
+    design : UniformRecords, UniformClusters, BySize, ByPredictedSize or another `SelectedBySize`
+    metrics : tuple of Metric, (k,)
+    estimate : float array, (k,)
+        Estimate of each metric; NaN if the metric is 0/0 in the pilot.
+    variance : float array, (k,)
+        S², the variance of one draw.
+    effective : float array, (k,)
+        Effective draws per draw. They fix the degrees of freedom, and the influence of the pseudo-draws.
+    covariance : float array, (k, 3, 3)
+        Covariance of the estimate, log S² and log `effective` under the pilot's design. It is 0 for a census.
+    extremes : float array, (k, 2)
+        Ends of the scale, as in `Normal`.
+    pilot_effective, df : float arrays, (k,)
+        Effective number of draws of the pilot, ∞ for a census, and its degrees of freedom (see `Normal`).
+    share : float array, (m,)
+        Each of the m draws of the pilot stands for some units. This is their share in the probability of one
+        draw.
+    reach : float array, (m,)
+        Probability that one draw selects one given unit of them; 0 if N is not known.
+    price : float array, (m,)
+        Cost of labelling one of them.
+    kind : Kind
+        Kind of the planned intervals.
+    """
+
+    design: SelectedBySize | ByPredictedSize
+    metrics: tuple[Metric, ...]
+    estimate: FloatArray
+    variance: FloatArray
+    effective: FloatArray
+    covariance: FloatArray
+    extremes: FloatArray
+    pilot_effective: FloatArray
+    df: FloatArray
+    share: FloatArray
+    reach: FloatArray
+    price: FloatArray
+    kind: Kind = DEFAULT
+
+    @property
+    def doubt(self) -> FloatArray:
+        """Relative standard error of S², (k,): 0 for a census, NaN if the pilot shows no variation."""
+        varies = (self.variance > 0) | np.isinf(self.pilot_effective)
+        return np.where(varies, np.sqrt(self.covariance[:, 1, 1]), np.nan)
+
+    def half_widths(self, n: int, level: float) -> FloatArray:
+        """Return the half widths of the default intervals of n draws.
+
+        Parameters
+        ----------
+        n : int
+            Number of draws, 2 or more.
+        level : float in (0, 1)
+
+        Returns
+        -------
+        float array, (k,)
+            NaN for a metric that is 0/0 in the pilot.
+
+        Raises
+        ------
+        DataError
+            Fewer than 2 draws, or more than a design without replacement has.
+        """
+        n, T = whole(n, "the number of draws", 0), frame(self.design)
+        if n < 2 or (T is not None and n > T):
+            raise DataError(f"{n} draws: 2 or more are needed" + (f", {T} at most" if T is not None else ""))
+        return self._moved(np.full(len(self.metrics), n), level, np.zeros(1), 0)
+
+    def _moved(self, n: IntArray, level: float, t: FloatArray, fresh: int) -> FloatArray:
+        """Return half widths of n draws, (k,), moved by t of their standard errors on the log scale.
+
+        `fresh` is the number of draws of the pilot if the n draws have an error of their own, else 0.
+        """
+        scale = np.sqrt(np.where(self.variance > 0, self.variance, 1.0))
+        step = 1e-4 * np.column_stack([scale, np.ones((len(n), 2))])
+        sides = np.vstack([np.zeros(3), np.eye(3), -np.eye(3)]) if t.any() else np.zeros((1, 3))
+        dx, log_S2, log_effective = np.moveaxis(sides[:, None] * step, -1, 0)
+        theta, effective = (
+            np.array([_theta(self.design, int(x)) for x in n]),
+            self.effective * np.exp(log_effective),
+        )
+        variance = self.variance * np.exp(log_S2) * theta / n
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            fit = Normal(
+                tuple(m.name for m in self.metrics),
+                self.estimate + dx,
+                variance[..., None] * np.eye(len(n)),
+                np.maximum((n - 1) * effective, 1.0),
+                tuple(m.support for m in self.metrics),
+                n * effective / theta,
+                self.extremes - dx[..., None],
+            )
+            half = np.diff(fit.interval(level, self.kind))[..., 0] / 2
+            if len(half) == 1:
+                return np.asarray(half[0], dtype=float)
+            slope = (np.log(half[1:4]) - np.log(half[4:])).T / (2 * step)
+            error = np.sqrt(np.maximum(np.einsum("ki,kij,kj->k", slope, self.covariance, slope), 0.0))
+            error *= np.sqrt(1 + fresh / n)
+            return np.asarray(np.where(half[0] > 0, half[0] * np.exp(t * error), half[0]))
+
+    def smallest(
+        self, half_width: FloatArray, level: float, t: ArrayLike = 0.0, fresh: int = 0
+    ) -> FloatArray:
+        """Return the smallest number of draws whose intervals have the required half widths.
+
+        Parameters
+        ----------
+        half_width : float array, (k,)
+            Required half width of each metric.
+        level : float in (0, 1)
+        t : float or float array, (k,)
+            Number of standard errors that is first added to the half widths, on the log scale.
+        fresh : int
+            Number of draws of the pilot if standard errors are those of the width that a fresh sample will
+            have, and 0 if they are those of its forecast alone.
+
+        Returns
+        -------
+        float array, (k,)
+            ∞ if a billion draws, or all possible draws of a design without replacement, are not enough. NaN
+            for a metric that is 0/0, or whose half width needs a standard error and has none.
+        """
+        most, t, k = frame(self.design) or MOST, np.asarray(t, dtype=float), len(self.metrics)
+        low, high = np.full(k, 2), np.full(k, most + 1)
+        while (low < high).any():
+            n = (low + high) // 2
+            enough = self._moved(np.minimum(n, most), level, t, fresh) <= half_width
+            low, high = np.where(enough, low, n + 1), np.where(enough, n, high)
+        undefined = np.isnan(self.estimate) | ((t != 0) & np.isnan(self.covariance).any(axis=(1, 2)))
+        return np.where(undefined, np.nan, np.where(high > most, np.inf, high))
+
+    def assured(self, half_width: FloatArray, level: float, assurance: float) -> FloatArray:
+        """Return the smallest n whose achieved half width is as required with probability `assurance`.
+
+        Half widths are moved by the t quantile of the pilot's degrees of freedom. Their variance on the log
+        scale is that of the forecast, times 1 + m/n for a pilot of m draws: the width of a fresh sample
+        varies too, with the same variance per draw. Above one half the pilot also has the two pseudo-draws,
+        as in `bounds`. A pilot without any variation has no standard error, and the n of `smallest`.
+
+        Parameters
+        ----------
+        half_width : float array, (k,)
+        level, assurance : float in (0, 1)
+
+        Returns
+        -------
+        float array, (k,)
+            Values as in `smallest`.
+        """
+        likely = self.smallest(half_width, level)
+        if assurance == 0.5:
+            return likely
+        outlook = self._with_pseudo_draws() if assurance > 0.5 else self
+        n = outlook.smallest(half_width, level, stdtrit(self.df, assurance), len(self.share))
+        n = np.where(np.isnan(n), likely, n)
+        return np.asarray(np.maximum(n, likely) if assurance > 0.5 else np.minimum(n, likely))
+
+    def bounds(self, half_width: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return bounds of `smallest` that allow for the error of the pilot.
+
+        The lower bound is the smallest n if half widths are t standard errors lower. The upper bound is the
+        smallest n if they are t standard errors higher. For the upper bound the pilot also has the two
+        pseudo-draws of the default interval, which stand for errors that no draw has shown.
+
+        Parameters
+        ----------
+        half_width : float array, (k,)
+            Required half width of each metric.
+        level : float in (0, 1)
+
+        Returns
+        -------
+        low, high : float arrays, (k,)
+            Values as in `smallest`.
+        """
+        t = stdtrit(self.df, (1 + level) / 2)
+        high = self._with_pseudo_draws().smallest(half_width, level, t)
+        return np.where(np.isnan(high), np.nan, self.smallest(half_width, level, -t)), high
+
+    def _with_pseudo_draws(self) -> Outlook:
+        """Return the outlook if the pilot had the pseudo-draws too; its covariance is NaN if S² stays 0."""
+        share, ends = DEFAULT.share(self.extremes, self.pilot_effective), self.extremes
+        estimate = self.estimate + share / (1 + 2 * share) * ends.sum(axis=1)
+        square = ends**2 / self.effective[:, None]
+        variance = (self.variance + share * square.sum(axis=1)) / (1 + 2 * share) ** 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            kept = np.where(
+                variance > 0, self.variance / variance, np.where(np.isinf(self.pilot_effective), 1, np.nan)
+            )
+            relative = np.where(variance[:, None] > 0, square / variance[:, None], 0.0)
+        unit = np.stack([np.ones_like(kept), kept, np.ones_like(kept)], axis=-1)
+        moved = np.stack([ends, relative, np.zeros_like(ends)], axis=-1)
+        added = np.einsum("k,kei,kej->kij", share / self.pilot_effective, moved, moved)
+        return replace(
+            self,
+            estimate=estimate,
+            variance=variance,
+            covariance=self.covariance * unit[:, :, None] * unit[:, None, :] + added,
+            extremes=ends + (self.estimate - estimate)[:, None],
+        )
+
+    def cost(self, n: int) -> float:
+        """Return the expected cost of the distinct units of n draws. A unit is labelled and paid for once.
+
+        It is the sum over units of the price times the probability that the unit is drawn once or more:
+
+            Σ price × (1 - (1 - p)^n)
+
+        p is the probability that one draw selects the unit. Without replacement a unit with a of the T
+        elements is never drawn with probability (1 - n/T)^a. This is exact if a = 1, and close if n ≪ T.
+
+        Parameters
+        ----------
+        n : int
+            Number of draws.
+
+        Returns
+        -------
+        float
+            In the unit of `price`.
+        """
+        T = frame(self.design)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_undrawn = n * np.log1p(-self.reach) if T is None else self.reach * T * np.log1p(-n / T)
+            units = np.where(self.reach > 0, -np.expm1(log_undrawn) / self.reach, n)
+        return float((self.share * self.price * units).sum())

@@ -1,0 +1,378 @@
+"""Forecasts from a pilot sample of any design, or from a population whose truth is known.
+
+Each sum of S² (see `outlook`) is a total, which a pilot of *any* design estimates: one pilot forecasts every
+design. A population is its own census.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from ..._internal.arrays import FloatArray, floats
+from ..._internal.errors import DataError, need, need_object
+from ...design import ByPredictedSize, SelectedBySize, UniformClusters
+from ...design.drawn import unreached
+from ...design.sample import Sample
+from ...engine.closed_form import columns_of, taylor
+from ...metrics.columns import RECORDS, Known
+from ...metrics.definitions import Metric, Wanted, chosen
+from ...metrics.intervals import DEFAULT, Kind, check_level, need_suitable
+from ...metrics.uncertain import Tabled, Totals, derivatives, reason_column
+from ...study.populations import Population
+from .outlook import MOST, Outlook, frame
+
+Cost = Callable[[FloatArray], FloatArray]
+UNREACHED = f"{MOST:,} draws, or all that there are, do not reach its half width"
+"""The reason why a plan has no number of draws for a metric."""
+
+
+def records(size: FloatArray) -> FloatArray:
+    """Return the number of records of each unit, the default cost of labelling it."""
+    return size
+
+
+def _need_planned(design: object, name: str) -> None:
+    """Raise DataError if the variance of a design is not that of a fixed number of draws by size."""
+    if isinstance(design, type):
+        need_object(design, "selection", "")
+    if isinstance(design, UniformClusters | ByPredictedSize):
+        return
+    if not isinstance(design, SelectedBySize) or not design.fixed_size or design.without_repeats:
+        raise DataError(
+            f"{name}: {type(design).__name__} cannot be planned; UniformRecords, UniformClusters, BySize and "
+            "ByPredictedSize can, and designs of your own that draw a given number of units with replacement "
+            "(SelectedBySize)"
+        )
+
+
+def _chances(
+    design: SelectedBySize | ByPredictedSize, source: Sample, metrics: Sequence[Metric]
+) -> FloatArray:
+    """Return the chance of each unit of the source to be selected by one draw, up to a factor, (units,).
+
+    Raises
+    ------
+    NotIdentified
+        If the design never draws units that a metric needs, or if the source has none of the units that the
+        design draws.
+    """
+    units = source.units
+    if isinstance(design, SelectedBySize):
+        source.expansion.need_reached(RECORDS)
+        return design.selection(units.size, units)
+    source.expansion.need_reached(design.chance)
+    planned = replace(source.expansion, unreached=unreached(design.undrawn_sizes(units), units))
+    for column in columns_of(metrics)[0]:
+        planned.need_reached(column)
+    return design.chances(units)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Forecast(Tabled):
+    """Forecast of interval widths and costs for several designs.
+
+    Tables have a column `reason` if a metric is 0/0 in the pilot.
+
+    Attributes
+    ----------
+    metrics : tuple of Metric, (k,)
+    designs : dict, name -> Outlook
+    undefined : tuple of str, (k,)
+        The reason why a metric has no forecast; "" for the others.
+    """
+
+    metrics: tuple[Metric, ...]
+    designs: dict[str, Outlook]
+    undefined: tuple[str, ...]
+
+    def _with_reasons(self, rows: list[dict[str, object]]) -> pd.DataFrame:
+        """Return rows as a table with reasons. Rows are in the order of metrics, repeated for each design."""
+        return pd.DataFrame(rows).assign(**reason_column(self.undefined * (len(rows) // len(self.metrics))))
+
+    def table(self) -> pd.DataFrame:
+        """Return the estimate and the variance of one draw, one row per design and metric.
+
+        Returns
+        -------
+        DataFrame
+            design; metric; estimate; variance, S²; relative_se, the relative standard error of S².
+        """
+        return self._with_reasons(
+            [
+                {
+                    "design": name,
+                    "metric": m.name,
+                    "estimate": o.estimate[j],
+                    "variance": o.variance[j],
+                    "relative_se": o.doubt[j],
+                }
+                for name, o in self.designs.items()
+                for j, m in enumerate(self.metrics)
+            ]
+        )
+
+    def half_widths(self, sizes: Sequence[int], level: float = 0.95) -> pd.DataFrame:
+        """Return the half widths of intervals of n draws, one row per design, n and metric.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Numbers of draws, 2 or more each.
+        level : float in (0, 1)
+
+        Returns
+        -------
+        DataFrame
+            design, n, metric, half_width, and cost, the expected cost of n draws.
+
+        Raises
+        ------
+        DataError
+            No list of whole numbers; fewer than 2 draws, or more than a design without replacement has.
+        """
+        sizes = numbers_of_draws(sizes)
+        return self._with_reasons(
+            [
+                {"design": name, "n": n, "metric": m.name, "half_width": half, "cost": o.cost(n)}
+                for name, o in self.designs.items()
+                for n in sizes
+                for m, half in zip(self.metrics, o.half_widths(n, level), strict=True)
+            ]
+        )
+
+    def needed(self, half_width: ArrayLike, level: float = 0.95, assurance: float = 0.8) -> pd.DataFrame:
+        """Return the smallest number of draws with the required half widths, one row per design and metric.
+
+        A pilot does not fix the width that another sample will have. The number is enough with probability
+        `assurance`. One half gives the likely number, of which half of the pilots fall short.
+
+        Parameters
+        ----------
+        half_width : float or sequence of float, (k,)
+            Half the required width of the interval, above 0: of all metrics, or of each.
+        level, assurance : float in (0, 1)
+            A population whose truth is known has the same n for every assurance.
+
+        Returns
+        -------
+        DataFrame
+            design; metric; half_width, the required one; n; n_low and n_high, its bounds at this level; cost,
+            the expected cost of n draws. A bound is missing if it is above a billion, or above the possible
+            draws of a design without replacement. Both bounds are missing if the pilot shows no variation. A
+            metric that does not reach its half width has no n, and a reason.
+
+        Raises
+        ------
+        DataError
+            Half widths that are not above 0 or not one per metric, or too small for every metric; a level or
+            an assurance outside (0, 1).
+        """
+        check_level(assurance, "assurance")
+        required = required_widths(half_width, len(self.metrics), level)
+        rows: list[dict[str, object]] = []
+        reasons: list[str] = []
+        for name, o in self.designs.items():
+            numbers = np.array([o.assured(required, level, assurance), *o.bounds(required, level)]).T
+            for m, half, draws, undefined in zip(
+                self.metrics, required, numbers, self.undefined, strict=True
+            ):
+                reasons.append(UNREACHED if np.isinf(draws[0]) else undefined)
+                n, low, high = (int(x) if np.isfinite(x) else None for x in draws)
+                row = {"design": name, "metric": m.name, "half_width": half}
+                cost = np.nan if n is None else o.cost(n)
+                rows.append(row | {"n": n, "n_low": low, "n_high": high, "cost": cost})
+        if not any(row["n"] for row in rows):
+            widths = ", ".join(f"{half:g}" for half in dict.fromkeys(required.tolist()))
+            raise DataError(
+                f"{MOST:,} draws do not reach a half width of {widths}, for any metric and design"
+            )
+        integer = "Int64" if any(reasons) else "int64"
+        table = pd.DataFrame(rows).assign(**reason_column(reasons))
+        return table.astype({"n": integer, "n_low": "Int64", "n_high": "Int64"})
+
+    def smallest(self, half_width: ArrayLike, level: float = 0.95, assurance: float = 0.8) -> pd.DataFrame:
+        """Return the smallest number of draws that is enough for all metrics, one row per design.
+
+        Parameters and errors are those of `needed`. A metric that does not reach its half width is an error.
+
+        Returns
+        -------
+        DataFrame
+            One row per design, the cheapest first. Columns are those of `needed`: `metric` is the metric that
+            needs most draws. A metric that is 0/0 in the pilot needs no draws, and `reason` names it.
+        """
+        table = self.needed(half_width, level, assurance)
+        defined = [m.name for m, why in zip(self.metrics, self.undefined, strict=True) if not why]
+        unreached = table[table["n"].isna() & table["metric"].isin(defined)]
+        if len(unreached):
+            first = unreached.iloc[0]
+            raise DataError(
+                f"{MOST:,} draws of {first.design} do not reach a half width of {first.half_width:g} of "
+                f"{first.metric}: leave the metric out, or require less of it"
+            )
+        most = table.loc[table["n"].astype(float).groupby(table["design"], sort=False).idxmax()]
+        reasons = [f"{m.name}: {why}" for m, why in zip(self.metrics, self.undefined, strict=True) if why]
+        most = most.assign(**reason_column(["; ".join(reasons)] * len(most)))
+        return most.sort_values("cost", kind="stable", ignore_index=True)
+
+
+def required_widths(half_width: ArrayLike, metrics: int, level: float) -> FloatArray:
+    """Return the required half width of each metric, and check it and the level."""
+    check_level(level)
+    required = floats(half_width, "half widths")
+    if required.shape not in {(), (metrics,)}:
+        raise DataError(f"{required.size} half widths for {metrics} metrics: give 1, or 1 per metric")
+    if not (np.isfinite(required) & (required > 0)).all():
+        raise DataError(f"half widths must be above 0 and finite, not {required.tolist()}")
+    return np.broadcast_to(required, metrics)
+
+
+def numbers_of_draws(sizes: Any) -> Sequence[int]:
+    """Return numbers of draws as a list, whose members `Outlook.half_widths` checks."""
+    need(sizes, Iterable, "sizes are a list of numbers of draws")
+    return list(sizes)
+
+
+def forecast(
+    source: Sample | Population,
+    metrics: Wanted,
+    designs: Mapping[str, SelectedBySize | ByPredictedSize],
+    *,
+    cost: Cost = records,
+    kind: Kind = DEFAULT,
+) -> Forecast:
+    """Forecast interval widths and costs, from a pilot sample or from a population whose truth is known.
+
+    Parameters
+    ----------
+    source : Sample or Population
+        A pilot of any design, or a synthetic or real population, whose forecast has no error.
+    metrics : Metric or str, or several
+        Objects of `erbayes.metrics`, or names as tables print them.
+    designs : mapping, name -> design
+        UniformRecords, UniformClusters, BySize, ByPredictedSize or another `SelectedBySize`. One with
+        `population` draws without replacement. The `draws` of a design are ignored.
+    cost : callable, sizes -> costs
+        Cost of labelling units by their sizes, vectorised; by default the number of records.
+    kind : Kind
+        Kind of interval to plan for, one of those in closed form.
+
+    Returns
+    -------
+    Forecast
+        `.smallest(half_width)` is the answer, and `.half_widths(sizes)` the whole curve. A metric that is 0/0
+        in the pilot has NaN and the reason.
+
+    Raises
+    ------
+    DataError
+        No metric or no design; a design that cannot be planned (strata, known weights, calibration); a pilot
+        with too few draws for a variance; costs that are negative or not finite.
+    NotIdentified
+        A metric that the pilot does not identify, or only metrics that are 0/0.
+
+    Notes
+    -----
+    Under the pilot's own design and number of draws, the forecast is the pilot's interval, up to rounding.
+
+    In tests on seven populations, n_low and n_high at level .95 held the n of the census for 94 or 95 %
+    of pilots. With an `assurance` of .8, the width of the next sample was within the wish in .75 to 1.00
+    of 20 pairs of samples in 17 of 18 cases (.8 has a Monte Carlo error of .09). The share is lower if a
+    metric depends on a few large entities that most pilots miss. An example is uniform clusters with a
+    heavy tail (see `alarms`). In the worst case the share was 35 %.
+
+    Examples
+    --------
+    >>> from erbayes import UniformClusters, UniformRecords, metrics, simulate
+    >>> rng = np.random.default_rng(1)
+    >>> people = simulate.simulate(simulate.Zeta(2.5, 30), simulate.Misattribution(0.1), 2000, rng)
+    >>> designs = {"entities": UniformClusters(), "records": UniformRecords()}
+    >>> plan = forecast(people, [metrics.pairwise_recall], designs)
+    >>> plan.smallest(0.05)[["design", "n", "cost"]].round()
+         design     n    cost
+    0   records   134   441.0
+    1  entities  1543  1479.0
+    """
+    metrics = chosen(metrics)
+    need_object(designs, "items", "designs must map names to designs, such as {'records': UniformRecords()}")
+    need_object(cost, "__call__", "cost is a function of sizes")
+    if not designs:
+        raise DataError(f"nothing to forecast: {len(metrics)} metrics under 0 designs")
+    for name, design in designs.items():
+        _need_planned(design, name)
+    if not isinstance(source, Sample | Population):
+        raise DataError(f"a forecast starts from a Sample or a Population, not from {type(source).__name__}")
+    if isinstance(source, Population):
+        source = Sample(source.units, UniformClusters(population=len(source.units)))
+    variance, w, unit = source.expansion.variance, source.expansion.weight, source.expansion.unit
+    if len(unit) <= variance.lost and not variance.census:
+        raise DataError(f"a pilot of {len(unit)} draws gives no variance: label more units")
+    size = source.units.size[unit]
+    price = np.asarray(cost(size), dtype=float)
+    bad = int(np.count_nonzero(~(np.isfinite(price) & (price >= 0))))
+    if bad:
+        raise DataError(f"costs must be 0 or more and finite; {bad} of {len(price)} are not")
+    totals = taylor(source, metrics)
+    estimates = totals.apply(metrics)
+    need_suitable(kind, estimates)
+    outlooks = {}
+    for name, design in designs.items():
+        a = _chances(design, source, metrics)[unit]
+        parts = [_of_one_draw(source, totals, m, a) for m in metrics]
+        S2, effective, covariance = (np.array(part) for part in zip(*parts, strict=True))
+        if not variance.census:
+            S2 = S2 * len(unit) / (len(unit) - variance.lost)
+        T = frame(design) or (source.units.population or np.inf) * (w @ a) / (w @ size)
+        outlooks[name] = Outlook(
+            design,
+            metrics,
+            estimates.mean,
+            S2,
+            effective,
+            covariance,
+            estimates.reach,
+            np.broadcast_to(np.asarray(estimates.effective), estimates.mean.shape),
+            estimates.df,
+            w * a / (w @ a),
+            np.minimum(a / T, 1.0),
+            price,
+            kind,
+        )
+    return Forecast(metrics, outlooks, estimates.undefined)
+
+
+def _of_one_draw(
+    source: Sample, totals: Totals, metric: Metric, a: FloatArray
+) -> tuple[float, float, FloatArray]:
+    """Return variance, effective and covariance of an `Outlook` if p ∝ a; NaN if the metric is 0/0."""
+    w, unit, variance = source.expansion.weight, source.expansion.unit, source.expansion.variance
+    with np.errstate(divide="ignore", invalid="ignore"):
+        J, H = derivatives(metric.formula, totals.mean[totals.positions(metric)])
+    if not np.isfinite(J).all():
+        return np.nan, np.nan, np.full((3, 3), np.nan)
+    Y = np.column_stack(
+        [
+            np.zeros(len(unit)) if isinstance(c, Known) else source.units.column(c)[unit]
+            for c in metric.columns
+        ]
+    )
+    b = np.sum([coefficient * source.units.column(c)[unit] for c, coefficient in metric.size], axis=0)
+    d = Y @ J
+    d[np.abs(d) <= 1e-12 * (np.abs(Y) @ np.abs(J))] = 0.0  # terms that cancel leave only rounding
+    per_chance = np.divide(1.0, a, out=np.zeros_like(a), where=a > 0)  # b and d are 0 where a is
+    A, B, C, Q, D = w @ a, w @ b, w @ (b**2 * per_chance), w @ (d**2 * per_chance), w @ d
+    S2 = float(A * Q - D**2)
+    S2 = S2 if S2 > 1e-12 * (A * Q + D**2) else 0.0
+    moved = Y @ H  # J depends on the totals too
+    dQ = d**2 * per_chance + 2 * moved @ (Y.T @ (w * d * per_chance))
+    dS2 = Q * a + A * dQ - 2 * D * (d + moved @ (w @ Y))
+    log_S2 = dS2 / S2 if S2 else np.zeros_like(d)
+    log_effective = 2 * b / B - a / A - b**2 * per_chance / C
+    influence = w[:, None] * np.column_stack([d, log_S2, log_effective])
+    return S2, float(B**2 / (A * C)), variance.covariance(variance.residuals(influence))

@@ -1,0 +1,233 @@
+"""Metrics under stated errors of labelling: a grid of shares, and tipping points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+
+from ..._internal.arrays import FloatArray, Seed, floats, generator
+from ..._internal.errors import DataError, NotIdentified, number
+from ..._internal.progress import track
+from ...design.sample import Sample, need_sample
+from ...engine.closed_form import Taylor
+from ...engine.contract import Engine
+from ...metrics.definitions import Metric, Wanted, chosen
+from ...metrics.intervals import Kind
+from ...metrics.uncertain import Tabled
+from .adjusted import Adjusted
+from .adjustments import Adjustment, Corrected
+from .laws import PRF
+
+PARTS = ("estimate", "lower", "upper")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Grid(Tabled):
+    """Metrics for each pair of shares missed and kept.
+
+    Attributes
+    ----------
+    names : tuple of str, (k,)
+        Names of the metrics.
+    u, v : float arrays, (a,), (b,)
+        Shares missed, and shares kept.
+    estimate, lower, upper : float arrays, (a, b, k)
+        NaN if no link would be left, or if the closed form breaks down.
+    level : float
+        Level of the intervals.
+    """
+
+    names: tuple[str, ...]
+    u: FloatArray
+    v: FloatArray
+    estimate: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    level: float
+
+    def table(self) -> pd.DataFrame:
+        """Table of estimates and intervals, one row per metric and pair of shares."""
+        index = pd.MultiIndex.from_product([self.u, self.v, self.names], names=["u", "v", "metric"])
+        parts = {p: getattr(self, p).ravel() for p in PARTS}
+        return pd.DataFrame(parts, index=index).reset_index()
+
+
+def grid(
+    sample: Sample,
+    u: ArrayLike,
+    v: ArrayLike,
+    metrics: Wanted = PRF,
+    *,
+    adjust: Adjustment | None = None,
+    engine: Engine | None = None,
+    kind: Kind | None = None,
+    level: float = 0.95,
+    rng: Seed = None,
+    progress: bool = True,
+) -> Grid:
+    """Estimate metrics as if annotators had missed a share u and kept a share v.
+
+    Parameters
+    ----------
+    sample : Sample
+    u, v : sequences of float, in [0, 1)
+        Shares missed, and shares kept. Every pair of them is a point of the grid.
+    metrics : Metric or str, or several
+    adjust : Adjustment, optional
+        How errors are undone: `Corrected()` by default, or `Restored()`.
+    engine : Engine, optional
+        `Taylor()` by default.
+    kind : Kind, optional
+        Kind of interval; by default that of the engine's results.
+    level : float in (0, 1)
+    rng : Generator, int or None
+        Every point of the grid starts from the same state, so that the grid is smooth.
+    progress : bool
+        Show a bar on standard error.
+
+    Returns
+    -------
+    Grid
+
+    Raises
+    ------
+    DataError
+        Shares outside [0, 1) or not in sequences, or metrics that the adjustment cannot take.
+    NotIdentified
+        No point of the grid has an estimate.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 3 for i in range(24)}, {i: i // 4 for i in range(12)})
+    >>> sample = eb.Sample(units, eb.UniformRecords())
+    >>> grid(sample, [0, 0.2], [0], [eb.metrics.pairwise_recall]).estimate[:, 0, 0].round(2)
+    array([0.44, 0.39])
+    """
+    u, v = floats(u, "shares u"), floats(v, "shares v")
+    if not (u.ndim == v.ndim == 1 and len(u) and len(v)):
+        raise DataError("a grid needs a sequence of shares u and one of shares v")
+    need_sample(sample)
+    metrics, rng, adjust = chosen(metrics), generator(rng), adjust or Corrected()
+    points = [(x, y) for x in u.tolist() for y in v.tolist()]
+    values = np.full((len(points), len(PARTS), len(metrics)), np.nan)
+    for i, (x, y) in enumerate(track(points, len(points), "grid", progress)):
+        try:
+            result = Adjusted(adjust, x, y, engine or Taylor())(sample, metrics, deepcopy(rng))
+        except NotIdentified:
+            if i == len(points) - 1 and np.isnan(values).all():
+                raise
+            continue
+        values[i] = [result.estimate, *result.interval(level, kind).T]
+    estimate, lower, upper = np.moveaxis(values, 1, 0).reshape(3, len(u), len(v), len(metrics))
+    return Grid(tuple(m.name for m in metrics), u, v, estimate, lower, upper, level)
+
+
+@dataclass(frozen=True, slots=True)
+class Tipping:
+    """The smallest shares of errors that bring a metric under a value.
+
+    A share is NaN if none up to .99 does so, or if the closed form breaks down before (see `breaks_down`).
+
+    Attributes
+    ----------
+    metric : str
+        Name of the metric.
+    under : float
+        The stated value.
+    estimate : float
+        The estimate if labels are perfect.
+    u : float
+        Share missed, if none is kept.
+    v : float
+        Share kept, if none is missed.
+    both : float
+        Share missed and share kept, if they are equal.
+    """
+
+    metric: str
+    under: float
+    estimate: float
+    u: float
+    v: float
+    both: float
+
+
+STEPS = (*(i / 20 for i in range(20)), 0.99)
+"""Shares between which a tipping point is looked for."""
+
+
+def tipping(
+    sample: Sample,
+    metric: Metric | str,
+    under: float,
+    *,
+    adjust: Adjustment | None = None,
+    engine: Engine | None = None,
+    rng: Seed = None,
+) -> Tipping:
+    """Find the smallest errors of labelling that bring an estimate under a stated value.
+
+    Parameters
+    ----------
+    sample : Sample
+    metric : Metric or str
+    under : float
+        The stated value, in the unit of the metric.
+    adjust : Adjustment, optional
+        How errors are undone. `Corrected()` by default. `Restored` adds the noise of its restorations, which
+        is the same at every share.
+    engine : Engine, optional
+        `Taylor()` by default.
+    rng : Generator, int or None
+
+    Returns
+    -------
+    Tipping
+
+    Raises
+    ------
+    DataError
+        A metric that the adjustment cannot take.
+    NotIdentified
+        The sample does not identify the metric.
+
+    Examples
+    --------
+    Without its correction of bias, the result would be 1 - (5/4) (.4/.6) = .17, since R_obs = 4/9.
+
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 3 for i in range(24)}, {i: i // 4 for i in range(12)})
+    >>> sample = eb.Sample(units, eb.UniformRecords())
+    >>> round(tipping(sample, eb.metrics.pairwise_recall, 0.4).u, 2)
+    0.16
+    """
+    need_sample(sample)
+    number(under, "under", isfinite, "be a finite number")
+    (metric,), adjust, seed = chosen(metric), adjust or Corrected(), generator(rng)
+
+    def above(u: float, v: float) -> float:
+        adjusted = Adjusted(adjust, u, v, engine or Taylor())
+        return float(adjusted(sample, [metric], deepcopy(seed)).estimate[0]) - under
+
+    def root(path: Callable[[float], tuple[float, float]]) -> float:
+        for low, high in pairwise(STEPS):
+            try:
+                if above(*path(high)) <= 0:
+                    return float(brentq(lambda x: above(*path(x)), low, high, xtol=1e-6))
+            except NotIdentified:  # no link is left, or the closed form breaks down
+                break
+        return np.nan
+
+    start = above(0.0, 0.0)
+    paths = (lambda x: (x, 0.0)), (lambda x: (0.0, x)), (lambda x: (x, x))
+    u, v, both = (root(path) if start > 0 else 0.0 for path in paths)
+    return Tipping(metric.name, under, start + under, u, v, both)

@@ -1,0 +1,363 @@
+"""Estimates with the help of a second clustering of the same records.
+
+    eb.assisted(prediction, labels, design, by=second).table()
+
+A second clustering S, such as the next release or a slower matcher, stands in for the truth. The value θ^S of
+a metric with S as the truth is known, since S covers all records. The labelled units estimate the same value.
+The error of that estimate, θ^S - θ̂^S, is then known too, and corrects the estimate of the true value:
+
+    θ̂ + λ (θ^S - θ̂^S)
+
+The correction has mean 0 to first order, whatever S is. A poor S can lengthen intervals, not bend them. The
+guards below keep λ at 0 where S does not help.
+
+Sources: Cassel, Särndal and Wretman (1976), Biometrika 63, 615-620 (difference and regression estimators).
+Angelopoulos, Duchi and Zrnic (2023), arXiv 2311.01453 (PPI++, the weight λ). Mozer (2026), arXiv 2603.19160
+(prediction-powered inference as survey estimation).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import IntArray, Seed
+from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, head, need, number
+from .._internal.tables import is_table
+from ..analysis.comparison import Differing, need_names, on_shared_records
+from ..design import Design
+from ..design.sample import Sample, need_sample
+from ..engine.closed_form import columns_of, stacked
+from ..large import SecondSource, lies_elsewhere, scan
+from ..metrics.definitions import USUAL, Metric, Wanted, chosen
+from ..metrics.uncertain import Normal
+from ..units.clustering import Clustering
+from ..units.frame import framed
+from ..units.measuring import Missing, measure, sampled_labels
+from ..units.units import Units
+from .correction import Effects, Helper, Judged, covariance_of, judge
+from .estimates import AssistedEstimates
+from .second import Second
+
+
+@dataclass(frozen=True, slots=True)
+class Assisted:
+    """Estimates with the help of second clusterings: an engine.
+
+    Parameters
+    ----------
+    seconds : Second, or several
+        Second clusterings, counted with the prediction that is judged (see `Second.of`). For a comparison,
+        those of each prediction (see `Assisted.of`).
+    fewest : float
+        The effective number of draws that the value of a metric with the second clustering as the truth must
+        rest on. With fewer the metric has no help.
+
+    Raises
+    ------
+    DataError
+        If `seconds` are none. When called, if none was counted with the prediction and units of the sample.
+
+    Notes
+    -----
+    For each metric let d_s be the effect of draw s on the estimate, and e_s that on the estimate with the
+    second clustering as the truth.
+
+    - λ is Σde/Σe², cut to [0, 1]. It is fitted in five folds: that of a fold comes from the draws of the
+      others. Draws of one unit share a fold.
+    - λ is 0 unless it explains more than a tenth of Σd² in draws that did not choose it. It is also 0 unless
+      the default interval gets shorter. Pseudo-draws and degrees of freedom count here, those of the default
+      interval too, but clusters out of reach do not.
+    - With several second clusterings the best one is first. Others take over a part of its weight if that
+      again explains more than a tenth of what is left.
+    - The variance is that of the design for d - λe, or that of the jackknife if it is larger. Its degrees of
+      freedom follow from the kurtosis κ of d - λe: 2n/(κ - 1), and at most those of the default.
+    - Two pseudo-draws stand for errors of the second clustering that no draw has shown. Each is of an entity
+      like any other, about which it is wholly wrong (see `erbayes.auxiliary.correction.Effects.pseudo`). Their variance
+      is known, and adds degrees of freedom (see `erbayes.auxiliary.correction.satterthwaite`).
+    - If few draws hold most of what is left, the end on their side is further away, since few of all errors
+      are drawn (see `AssistedEstimates.interval`). Pseudo-draws count here too.
+    - The second clustering may be right about its clusters out of reach (see `Second.reference`), or the
+      prediction may be. The interval reaches over both answers (see `AssistedEstimates.interval`). The
+      estimate takes the second clustering to be right at the rate λ (see `Reference.likely`).
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> truth = {i: i // 4 for i in range(800)}
+    >>> prediction = {i: (i // 4, i % 4 < 3) for i in range(400)}
+    >>> prediction = {i: i // 4 if i < 400 else -i for i in range(800)}
+    >>> labels = {i: c for i, c in truth.items() if c % 5 == 0}
+    >>> sample = eb.Sample(eb.measure(prediction, labels), eb.UniformClusters())
+    >>> engine = Assisted(Second.of(prediction, labels, by=truth))
+    >>> engine(sample, [eb.metrics.pairwise_recall]).weights
+    array([[1.]])
+    """
+
+    seconds: Second | tuple[Second, ...]
+    fewest: float = 2.0
+
+    def __post_init__(self) -> None:
+        seconds = (self.seconds,) if isinstance(self.seconds, Second) else tuple(self.seconds)
+        if not seconds:
+            raise DataError("no second clustering: pass one, such as Second.of(prediction, labels, by)")
+        for second in seconds:
+            need(second, Second, "a second clustering is counted by Second.of(prediction, labels, by)")
+        object.__setattr__(self, "seconds", seconds)
+        number(self.fewest, "fewest", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
+
+    def __repr__(self) -> str:
+        counted = ", ".join(map(repr, self.counted))
+        return f"Assisted({counted}, fewest={self.fewest:g})"
+
+    @property
+    def counted(self) -> tuple[Second, ...]:
+        """Return the second clusterings."""
+        return (self.seconds,) if isinstance(self.seconds, Second) else self.seconds
+
+    @classmethod
+    def of(
+        cls,
+        predictions: Mapping[str, Any],
+        labels: Any,
+        by: Mapping[str, Any] | None = None,
+        *,
+        blocks: Any = None,
+        missing: Missing = Missing.ERROR,
+        frame: Any = None,
+        differing: Differing = Differing.ERROR,
+    ) -> Assisted:
+        """Make the engine of a comparison: each prediction is helped by others.
+
+        Parameters
+        ----------
+        predictions : mapping, name -> memberships
+            The predictions that `erbayes.compare` judges.
+        labels, blocks, missing, frame
+            As in `Second.of`.
+        by : mapping, name -> memberships, optional
+            Second clusterings. By default each prediction is helped by all others.
+        differing : Differing
+            As in `erbayes.compare`.
+
+        Returns
+        -------
+        Assisted
+
+        Examples
+        --------
+        >>> import erbayes as eb
+        >>> truth = {i: i // 4 for i in range(400)}
+        >>> new = {i: i // 4 if i < 300 else -i for i in range(400)}
+        >>> old = {i: i // 4 if i < 200 else -i for i in range(400)}
+        >>> labels = {i: c for i, c in truth.items() if c % 2}
+        >>> engine = Assisted.of({"old": old, "new": new}, labels, by={"slow": truth})
+        >>> comparison = eb.compare({"old": old, "new": new}, labels, eb.UniformClusters(),
+        ...                         "pairwise-recall", engine=engine)
+        >>> comparison.differences()[["difference", "estimate"]].round(3)
+          difference  estimate
+        0  new - old     0.251
+        """
+        need_names(predictions)
+        if by is not None and not _named(by):
+            raise DataError(
+                f"by must map names to second clusterings, as in by={{'slow': slow}}, {_other(by)}"
+            )
+        helpers = dict(predictions) if by is None else by
+        if elsewhere := [n for n, c in [*predictions.items(), *helpers.items()] if _elsewhere(c)]:
+            raise DataError(
+                f"{head(elsewhere)} lies in files or tables: scan each prediction by erbayes.large.scan(..., "
+                "seconds=...), pass Second.scanned of all scans to Assisted, and the scans to compare"
+            )
+        labels = sampled_labels(labels)
+        within = {n: framed(p, labels, frame, f"prediction {n!r}")[0] for n, p in predictions.items()}
+        shared = on_shared_records(within, differing)
+        if any(shared[name] is not within[name] for name in shared):
+            missing = Missing.OMIT
+        seconds = tuple(
+            Second.of(prediction, labels, helper, name=other, blocks=blocks, missing=missing)
+            for name, prediction in shared.items()
+            for other, helper in helpers.items()
+            if by is not None or other != name
+        )
+        return cls(seconds)
+
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> AssistedEstimates:
+        return self._judge(sample, metrics).estimates
+
+    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Normal:
+        """As `Paired.paired`: each sample is helped by the second clusterings counted with its prediction."""
+        judged = [self._judge(sample, metrics) for sample in samples]
+        return stacked([one.fit for one in judged], covariance_of(judged))
+
+    def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[Sentence]:
+        """As `Doubting.alarms`: about second clusterings out of reach, made with the labels, or of no use."""
+        return self.of_prediction(sample) + self(sample, metrics).of_seconds()
+
+    def of_prediction(self, sample: Sample) -> list[Sentence]:
+        """Return the alarm of second clusterings that are the prediction of a sample itself."""
+        own = [s.name for s in self.counted if s.is_prediction and s.position(sample.units) is not None]
+        if not own:
+            return []
+        what = (
+            f"The second clustering {head(own)} is the prediction itself, and shows none of its errors: give "
+            "another one, or none."
+        )
+        return [Sentence(what, Grade.NOTE)]
+
+    def _judge(self, sample: Sample, metrics: Sequence[Metric]) -> Judged:
+        """Return the estimates of one sample, with the covariance of the default."""
+        need_sample(sample)
+        own = Effects.of(sample, chosen(metrics))
+        found = [(second, second.position(sample.units)) for second in self.counted]
+        helpers = [_helper(second, at, sample, own.metrics) for second, at in found if at is not None]
+        if not helpers:
+            raise DataError(
+                "no second clustering was counted with the prediction and the labels of this sample: make "
+                "both from the same, with Second.of(prediction, labels, by) and measure(prediction, labels). "
+                "In a sensitivity analysis, labels by Restored() are others: use Corrected()"
+            )
+        return judge(own, helpers, self.fewest, sample.expansion.variance)
+
+
+def _helper(second: Second, position: IntArray, sample: Sample, metrics: tuple[Metric, ...]) -> Helper:
+    """Return a second clustering as a stand-in, whose units at `position` are those of the sample."""
+    units = second.units.take(position)
+    itself = f"{second.name!r} is the prediction itself" if second.is_prediction else ""
+    reasons = tuple(itself or _no_sum(metric, units) for metric in metrics)
+    able = tuple(metric for metric, why in zip(metrics, reasons, strict=True) if not why)
+    effects = None
+    with suppress(NotIdentified):
+        effects = Effects.of(sample.with_units(units), able) if able else None
+    reference = partial(second.reference, position=position)
+    return Helper(second.name, reasons, effects, reference, second.changes(sample))
+
+
+def _no_sum(metric: Metric, units: Units) -> str:
+    """Return why a metric is no function of sums over records; "" if it is one."""
+    counted, _ = columns_of([metric])
+    lacking = [c.name for c in counted if not c.identified(units)]
+    return f"{head(lacking)} is no sum over records" if lacking else ""
+
+
+def assisted(
+    prediction: Any,
+    labels: Any,
+    design: Design,
+    metrics: Wanted = USUAL,
+    *,
+    by: Any,
+    blocks: Any = None,
+    missing: Missing = Missing.ERROR,
+    frame: Any = None,
+) -> AssistedEstimates:
+    """Estimate metrics of a prediction from a labelled sample, with the help of a second clustering.
+
+    Parameters
+    ----------
+    prediction, labels, design, metrics, blocks, frame
+        As in `erbayes.estimate`.
+    by : memberships, or mapping of name -> memberships
+        One or several second clusterings of the same records, such as the next release. None of them needs
+        to be good. If one of them or the prediction lies in files or tables, a database counts them together.
+        They are then files (a mapping has a `pathlib.Path`), tables or frames of two columns, or
+        `erbayes.large.SecondSource`.
+    missing : Missing
+        `Missing.ERROR` or `Missing.OMIT`.
+
+    Returns
+    -------
+    AssistedEstimates
+        The metrics, jointly. `.table()` shows the weight λ of the second clustering beside each. A metric
+        that it cannot help has the default estimate, and a note with the reason.
+
+    Warns
+    -----
+    Alarm
+        For each sentence of `erbayes.alarms` about the metrics without help, if a second clustering is the
+        prediction itself, and if a large share of it is out of reach.
+
+    Raises
+    ------
+    DataError
+        If the inputs cannot be used. If the second clustering lacks records of the prediction.
+    NotIdentified
+        If the sample cannot estimate a metric.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> truth = {i: i // 4 for i in range(400)}
+    >>> prediction = {i: i // 4 if i < 200 else -i for i in range(400)}
+    >>> labels = {i: c for i, c in truth.items() if c % 5 == 0}
+    >>> estimates = eb.assisted(prediction, labels, eb.UniformClusters(), "pairwise-recall", by=truth)
+    >>> estimates.table()[["estimate", "se_bound", "lambda"]].round(3)
+                     estimate    se  lambda
+    metric
+    pairwise-recall     0.503  0.05     1.0
+    """
+    metrics = chosen(metrics)
+    options = {"blocks": blocks, "missing": missing, "frame": frame}
+    _refuse_paths(by)
+    helpers = {str(name): c for name, c in (by if _named(by) else {"second": by}).items()}
+    units: Units
+    if any(map(_elsewhere, [prediction, *helpers.values()])):
+        sources = {n: c if isinstance(c, SecondSource) else SecondSource(c) for n, c in helpers.items()}
+        units = scanned = scan(prediction, labels, seconds=sources, **options)
+        seconds = Second.scanned(scanned)
+    else:
+        seconds = tuple(Second.of(prediction, labels, c, name=n, **options) for n, c in helpers.items())
+        units = measure(prediction, labels, **options)
+    sample = Sample(units, design)
+    engine = Assisted(seconds)
+    estimates = engine(sample, metrics)
+    for alarm in engine.of_prediction(sample) + estimates.alarms(sample, metrics):
+        warnings.warn(alarm, Alarm, stacklevel=2)
+    return estimates
+
+
+def _named(by: Any) -> bool:
+    """Return whether second clusterings are a mapping of names, not the memberships of one."""
+    return (
+        isinstance(by, Mapping)
+        and len(by) > 0
+        and all(
+            isinstance(c, Mapping | pd.Series | Clustering)
+            or is_table(c)
+            or (_elsewhere(c) and not isinstance(c, str))
+            for c in by.values()
+        )
+    )
+
+
+def _other(by: Any) -> str:
+    """Return what stands in the place of a mapping of second clusterings, in words."""
+    if isinstance(by, Mapping):
+        values = {type(value).__name__ for value in by.values()}
+        return f"not to {head(sorted(values))}" if values else "and it is empty"
+    return f"not be a {type(by).__name__}"
+
+
+def _refuse_paths(by: Any) -> None:
+    """Refuse a mapping of names to files as text, which would be a mapping of records to clusters."""
+    if not isinstance(by, Mapping) or not by or not all(isinstance(value, str) for value in by.values()):
+        return
+    name, path = next(iter(by.items()))
+    if Path(path).exists():
+        raise DataError(
+            f"by has the text {path!r} for {name!r}, which would be the cluster of a record: for a file, "
+            f"write by={{{name!r}: Path({path!r})}}, with pathlib.Path"
+        )
+
+
+def _elsewhere(clusters: Any) -> bool:
+    """Return whether a database counts a clustering."""
+    return isinstance(clusters, SecondSource) or lies_elsewhere(clusters)

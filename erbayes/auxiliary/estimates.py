@@ -1,0 +1,216 @@
+"""Estimates with the help of a stand-in for the truth: their intervals, tables and alarms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
+
+from .._internal.arrays import FloatArray
+from .._internal.errors import Grade, Sentence
+from ..design.sample import Sample
+from ..engine.diagnostics import alarms, out_of_balance
+from ..metrics.definitions import Wanted, chosen
+from ..metrics.intervals import Kind, interval
+from ..metrics.uncertain import Normal
+from .second import Changes
+
+TOO_MUCH = 0.1
+"""Share of a second clustering out of reach from which an alarm is raised."""
+BY_CHANCE = 1e-4
+"""Probability that draws differ as much from all by chance, below which a second clustering is doubted."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class AssistedEstimates(Normal):
+    """Estimates of metrics with the help of second clusterings, or of cheap labels.
+
+    Attributes
+    ----------
+    names, mean, cov, df, support, effective, extremes, undefined
+        As in `Normal`. A metric without help has the default estimate.
+    seconds : tuple of str, (s,)
+        Names of the second clusterings, or "cheap".
+    weights : float array, (k, s)
+        λ of each metric and second clustering. They are in [0, 1], and so is their sum.
+    between : float array, (k, 2)
+        Distances from the estimate to the least and to the largest estimate that clusters out of reach allow.
+        Its variance is that of a uniform value between the two, plus that of draws.
+    skew : float array, (k, 2)
+        Third moments down and up of what draws leave and of the pseudo-draw on this side, over the second
+        moment of all; 0 or more. They are large if few draws hold most of what is left. 0 without help.
+    correlation : float array, (k,)
+        Correlation of a draw's effect on the estimate with that on its correction; NaN without help.
+    worth : float array, (k,)
+        Number of further draws that would shorten the default standard error as much.
+    out_of_reach : float array, (k,)
+        Share of the second clustering in clusters that no draw is witness to (see `Second.reference`).
+    changes : tuple of Changes, (s,)
+        How often each second clustering differs from the prediction, among draws and everywhere.
+    notes : tuple of str, (k,)
+        Why a metric has no help; "" if it has.
+    """
+
+    seconds: tuple[str, ...]
+    weights: FloatArray
+    between: FloatArray
+    skew: FloatArray
+    correlation: FloatArray
+    worth: FloatArray
+    out_of_reach: FloatArray
+    changes: tuple[Changes, ...]
+    notes: tuple[str, ...]
+
+    def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
+        """Return two-sided intervals, (k, 2), cut to the support.
+
+        Clusters out of reach leave a range of estimates. The interval begins where that of the least of them
+        begins, and ends where that of the largest ends. The level of both is so much lower that the truth,
+        wherever it is in the range, is held with the probability `level` (see `joint_level`).
+
+        If few draws hold most of what is left, the truth is rather on their side. Each end is further away by
+        g (1 + 2z²)/6. Here g is its `skew`, and z the normal quantile of the level (Johnson 1978, Journal of
+        the American Statistical Association 73, 536-544).
+
+        Parameters
+        ----------
+        level, kind
+            As in `Normal.interval`.
+        """
+        kind = self.kind if kind is None else kind
+        bounds = Normal.interval(self, level, kind)
+        variance = np.maximum(np.diagonal(self.cov) - self.between.sum(axis=1) ** 2 / 12, 0)
+        reach = self.between + self.skew * (1 + 2 * ndtri((1 + level) / 2) ** 2) / 6
+        for j in np.flatnonzero(reach.any(axis=1)).tolist():
+            one, (down, up) = Normal.part(self, [j]), reach[j]
+            cov, se = variance[j : j + 1, None], float(np.sqrt(variance[j]))
+            lower = joint_level(level, float(self.between[j].sum()), se)
+            ends = (replace(one, mean=one.mean + shift, cov=cov) for shift in (-down, up))
+            low, high = (interval(end, lower, kind)[0] for end in ends)
+            bounds[j] = low[0], high[1]
+        return bounds
+
+    def spread(self) -> dict[str, FloatArray]:
+        """Return the columns `se_bound` and `df` of tables.
+
+        The square of a standard error here is the larger of two variances, plus that of pseudo-draws and of
+        clusters out of reach, so that it is above the variance of the estimate, far above where the help is
+        good.
+        """
+        return {"se_bound": self.sd, "df": np.broadcast_to(self.df, self.mean.shape)}
+
+    def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
+        """As `Normal.table`, with the columns lambda, correlation, worth, out_of_reach and note.
+
+        With several second clusterings, there is a column "lambda of NAME" for each. `note` is there if a
+        metric has no help.
+        """
+        table = Normal.table(self, level, kind)
+        heads = [f"lambda of {name}" for name in self.seconds] if len(self.seconds) > 1 else ["lambda"]
+        table[heads] = self.weights
+        table["correlation"], table["worth"] = self.correlation, self.worth
+        table["out_of_reach"] = self.out_of_reach
+        if any(self.notes):
+            table["note"] = list(self.notes)
+        return table
+
+    def part(self, at: Sequence[int]) -> AssistedEstimates:
+        """Return the metrics at the positions `at`, jointly."""
+        part, j = Normal.part(self, at), list(at)
+        return AssistedEstimates(
+            **{f.name: getattr(part, f.name) for f in fields(Normal)},
+            seconds=self.seconds,
+            weights=self.weights[j],
+            between=self.between[j],
+            skew=self.skew[j],
+            correlation=self.correlation[j],
+            worth=self.worth[j],
+            out_of_reach=self.out_of_reach[j],
+            changes=self.changes,
+            notes=tuple(self.notes[i] for i in j),
+        )
+
+    def alarms(self, sample: Sample, metrics: Wanted) -> list[Sentence]:
+        """Return the alarms of a sample about metrics without help, and of what is out of reach.
+
+        Parameters
+        ----------
+        sample : Sample
+            The sample of these estimates.
+        metrics : Metric or str, or several
+            The metrics of these estimates, in order.
+        """
+        alone = [metric for metric, note in zip(chosen(metrics), self.notes, strict=True) if note]
+        sentences = alarms(sample, alone) if alone else out_of_balance(sample)
+        return sentences + self.of_seconds()
+
+    def of_seconds(self) -> list[Sentence]:
+        """Return the alarms about second clusterings themselves."""
+        return self._doubted() + self._out_of_reach()
+
+    def _doubted(self) -> list[Sentence]:
+        """Return the alarms of second clusterings that seem to know the labels."""
+        used = self.weights.any(axis=0)
+        return [
+            doubt
+            for name, on, changes in zip(self.seconds, used, self.changes, strict=True)
+            if on
+            for doubt in known_labels(name, changes)
+        ]
+
+    def _out_of_reach(self) -> list[Sentence]:
+        """Return the alarm of second clusterings of which a large share is out of reach."""
+        used = self.weights.any(axis=1) & (self.out_of_reach > TOO_MUCH)
+        if not used.any():
+            return []
+        names = ", ".join(name for name, on in zip(self.names, used, strict=True) if on)
+        what = (
+            f"Up to {self.out_of_reach[used].max():.0%} of the second clustering is out of reach for "
+            f"{names}: no draw reaches a cluster as large. There the second clustering may be "
+            "right, or the prediction. The estimate is between both cases, and the interval reaches over "
+            "both. Label more draws, or draw records instead of entities."
+        )
+        return [Sentence(what, Grade.CAUTION)]
+
+
+def known_labels(name: str, changes: Changes) -> list[Sentence]:
+    """Return the alarm of a second clustering that seems to know the labels, if it does."""
+    if changes.chance >= BY_CHANCE:
+        return []
+    what = (
+        f"{name!r} seems to know the labels: it differs from the prediction in {changes.drawn:.0%} of the "
+        f"draws, and in {changes.every:.1%} of all. If it was made or trained with these labels, leave it "
+        "out: the estimates are wrong."
+    )
+    return [Sentence(what, Grade.FAULT)]
+
+
+def joint_level(level: float, between: float, se: float) -> float:
+    """Return the level of the intervals of both ends of a range.
+
+    Each value of the range is then between the outer bounds with the probability `level`, if errors are
+    normal. It is 2Φ(c) - 1 where Φ(c + Δ/se) - Φ(-c) is the level, with Δ the length of the range. For a long
+    range it is 2 level - 1: the truth is then near one end at most.
+
+    Source: Imbens and Manski (2004), Econometrica 72, 1845-1857; Stoye (2009), Econometrica 77, 1299-1315.
+
+    Examples
+    --------
+    >>> round(joint_level(0.95, between=0.0, se=1.0), 3), round(joint_level(0.95, between=9.0, se=1.0), 3)
+    (0.95, 0.9)
+    """
+    least = max(2 * level - 1, 1e-9)
+    if se <= 0:
+        return least
+
+    def excess(one: float) -> float:
+        c = ndtri((1 + one) / 2)
+        return float(ndtr(c + between / se) - ndtr(-c) - level)
+
+    if excess(least) >= 0:
+        return least
+    return float(brentq(excess, least, level)) if excess(level) > 0 else level

@@ -1,0 +1,519 @@
+"""A second clustering of the same records, which stands in for the truth: its full count and its samples."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import betainc
+
+from .._internal.arrays import BoolArray, FloatArray, IntArray
+from .._internal.errors import DataError, head
+from ..design.sample import Sample
+from ..design.variance import kish
+from ..engine.closed_form import columns_of
+from ..large import Scanned
+from ..large.joint import refuse_kept, refuse_lacking
+from ..metrics.columns import EXACT, PREDICTED_LINKS, RECORDS, Column
+from ..metrics.definitions import Metric, chosen
+from ..metrics.uncertain import positions
+from ..units.checks import written_otherwise
+from ..units.clustering import Clustering, kind
+from ..units.frame import framed
+from ..units.lookup import same_kind
+from ..units.measuring import Missing, refuse_unmatched, sampled_labels, units_of
+from ..units.units import KnownTotals, Units, histogram
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Second:
+    """A second clustering of the same records, counted with a prediction and with labelled units.
+
+    Attributes
+    ----------
+    name : str
+    units : Units
+        The labelled units, with the second clustering in the place of the truth. A piece has the n records
+        that a second and a predicted cluster share, of which `counted` are in the unit.
+    whole : Units
+        All clusters of the second clustering as units: the full count. After a scan one unit stands for all
+        clusters whose pieces are alike.
+    count : float array, (clusters,)
+        Number of clusters that each unit of `whole` stands for.
+    left_out : int
+        Number of records of the second clustering that are left out, since the prediction (inside the frame)
+        lacks them.
+
+    Examples
+    --------
+    >>> prediction = {1: "a", 2: "a", 3: "a", 4: "b"}
+    >>> second = Second.of(prediction, {1: "x", 2: "x"}, by={1: 1, 2: 1, 3: 1, 4: 2})
+    >>> second
+    Second('second' 048056162589: 4 records in 2 clusters, 1 labelled units)
+    >>> second.value("pairwise-precision")
+    1.0
+    """
+
+    name: str
+    units: Units
+    whole: Units
+    count: FloatArray
+    left_out: int = 0
+    _known: dict[Metric, IntArray] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        prediction: Any,
+        labels: Any,
+        by: Any,
+        *,
+        name: str = "second",
+        blocks: Any = None,
+        missing: Missing = Missing.ERROR,
+        frame: Any = None,
+    ) -> Second:
+        """Count a second clustering with a prediction and the labelled units.
+
+        Parameters
+        ----------
+        prediction, labels, blocks, frame
+            As in `erbayes.measure`.
+        by : memberships
+            The second clustering. It must cover every record of the prediction (inside the frame). Its other
+            records are left out, and their number is `left_out`.
+        name : str
+            The name that messages and tables print.
+        missing : Missing
+            `Missing.ERROR` or `Missing.OMIT`. The other policies add records that no full count has.
+
+        Returns
+        -------
+        Second
+
+        Raises
+        ------
+        DataError
+            If the second clustering lacks records of the prediction. If the prediction lacks labelled
+            records, under `Missing.ERROR`. Under other policies than these two.
+        """
+        refuse_kept(missing)
+        labels = sampled_labels(labels)
+        prediction, _ = framed(prediction, labels, frame)
+        second = Clustering.of(by, f"second clustering {name!r}")
+        of_record = _codes(prediction, second, name)
+        position = prediction.records.get_indexer(labels.records)
+        refuse_unmatched(prediction, labels, position < 0, missing)
+        lacking = position < 0
+        code, unit_ids = units_of(labels, blocks)
+        clusters = len(prediction.clusters)
+        key, pair, n = np.unique(
+            of_record * clusters + prediction.codes, return_inverse=True, return_counts=True
+        )
+        group, cluster = key // clusters, key % clusters
+        m, known = prediction.sizes.astype(float), histogram(prediction.sizes)
+        whole = _whole(group, cluster, n.astype(float), m[cluster], known)
+        unit = code[labels.codes[~lacking]]
+        units = _labelled(unit_ids, unit, pair[position[~lacking]], whole)
+        return cls(name, units, whole, np.ones(len(whole)), len(second.records) - len(prediction.records))
+
+    @classmethod
+    def scanned(cls, units: Scanned) -> tuple[Second, ...]:
+        """Make the second clusterings that a scan has counted together with the prediction.
+
+        Parameters
+        ----------
+        units : Scanned
+            The result of `erbayes.large.scan(..., seconds=...)`.
+
+        Returns
+        -------
+        tuple of Second
+            One per second clustering of the scan, in order.
+
+        Raises
+        ------
+        DataError
+            If the units are not scanned, or if the scan had no second clustering.
+
+        Examples
+        --------
+        >>> from erbayes.large import SecondSource, scan
+        >>> both = pd.DataFrame({"record": [1, 2, 3], "old": ["a", "a", "b"], "new": ["c", "c", "c"]})
+        >>> units = scan(both, {1: "x", 2: "x"}, record="record", cluster="old",
+        ...              seconds={"new": SecondSource(cluster="new")})
+        >>> Second.scanned(units)
+        (Second('new' e8dd6759d8d5: 3 records in 1 clusters, 1 labelled units),)
+        """
+        if not isinstance(units, Scanned) or not units.seconds or units.piece_of is None:
+            raise DataError(
+                "no second clustering was counted with these units: scan them by erbayes.large.scan(source, "
+                "labels, seconds={'new': SecondSource('new.parquet')})"
+            )
+        unit, found = units.unit[units.piece_of], []
+        for joint in units.seconds:
+            whole = _whole(joint.unit, joint.cluster, joint.n, joint.m, units.known)
+            piece = joint.piece_of.loc[units.piece_of.index].to_numpy()
+            labelled = _labelled(units.ids, unit, piece, whole)
+            found.append(cls(joint.name, labelled, whole, joint.count, joint.left_out))
+        return tuple(found)
+
+    def __repr__(self) -> str:
+        left_out = f", {self.left_out:,} records left out" if self.left_out else ""
+        return (
+            f"Second({self.name!r} {self.content[:12]}: {self._sum(self.whole.size):,.0f} records in "
+            f"{self.count.sum():,.0f} clusters, {len(self.units):,} labelled units{left_out})"
+        )
+
+    @property
+    def is_prediction(self) -> bool:
+        """Return True if this is the prediction itself: each cluster is a whole predicted cluster."""
+        return bool((self.whole.n == self.whole.N).all() and (self.whole.n == self.whole.m).all())
+
+    @cached_property
+    def content(self) -> str:
+        """Return a digest of all counts, which identifies the second clustering in files of studies."""
+        digest = hashlib.sha256()
+        for units in (self.units, self.whole):
+            for array in (units.unit, units.group, units.n, units.m, units.cluster):
+                digest.update(np.ascontiguousarray(array))
+        digest.update(np.ascontiguousarray(self.count))
+        return digest.hexdigest()
+
+    def value(self, metric: Metric | str) -> float:
+        """Return a metric of the prediction with the second clustering as the truth, θ^S.
+
+        Raises
+        ------
+        NotIdentified
+            If the metric has no formula over sums of records.
+        """
+        metrics = chosen(metric)
+        names, totals, known = self._totals(metrics)
+        return float(_value(metrics[0], names, np.append(self._sum(totals), known)))
+
+    def position(self, units: Units) -> IntArray | None:
+        """Return the positions of a sample's units, (u,), or None if these were counted otherwise.
+
+        Each unit must be here, with as many records and predicted links. The predicted clusters must have
+        the same sizes.
+        """
+        own, other = self.units.known, units.known
+        if own is None or other is None or not np.array_equal(own.size, other.size):
+            return None
+        position = self.units.ids.get_indexer(units.ids)
+        if not np.array_equal(own.count, other.count) or (position < 0).any():
+            return None
+        columns = (RECORDS, PREDICTED_LINKS)
+        same = [np.allclose(units.column(c), self.units.column(c)[position]) for c in columns]
+        return position if all(same) else None
+
+    @cached_property
+    def overlaps(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return labelled units and clusters with records in common, and the number of these, (o,) each."""
+        unit, cluster, common, _ = self._shared(np.ones(len(self.units.unit), dtype=bool), self.units.group)
+        return unit, cluster, common
+
+    def _shared(self, mine: BoolArray, cluster: IntArray) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
+        """Return units and clusters with records in common, their number, and a piece of each, (o,) each.
+
+        Only pieces that are `mine`, (pieces,), count. `cluster`, (pieces,), is the cluster of each piece.
+        """
+        assert self.units.counted is not None  # a second clustering counts the records that it shares
+        at = np.flatnonzero(mine)
+        least = int(cluster.min(initial=0))  # below 0 if a scan does not know a cluster by itself
+        unit, width = self.units.unit[at], int(cluster.max(initial=0)) - least + 1
+        key = unit * width + cluster[at] - least
+        _, first, pair = np.unique(key, return_index=True, return_inverse=True)
+        common = np.bincount(pair, self.units.counted[at])
+        return unit[first], cluster[at][first], common, at[first]
+
+    @cached_property
+    def match(self) -> IntArray:
+        """Return the cluster that each labelled unit matches, (u,); -1 if there is none.
+
+        Both match if more than half of their records, taken together, are in both (a Jaccard index above ½).
+        Then no other cluster matches this unit, and no other unit this cluster.
+        """
+        unit, cluster, common = self.overlaps
+        matches = 3 * common > self.units.size[unit] + self.whole.size[cluster]
+        match = np.full(len(self.units), -1)
+        match[unit[matches]] = cluster[matches]
+        return match
+
+    def changes(self, sample: Sample) -> Changes:
+        """Return how often draws meet a cluster that no predicted one equals, and how often all would.
+
+        A draw meets a changed cluster if its unit matches one. By chance this happens at most as often as the
+        share of such clusters among all. If draws meet far more, the second clustering knows the labels.
+
+        Entities are counted, or records if these rest on more effective draws. Under uniform clusters and
+        under uniform records the number of draws is then binomial, or smaller.
+
+        Parameters
+        ----------
+        sample : Sample
+            A sample of its units, with the prediction that it was counted with.
+        """
+        position = self.position(sample.units)
+        assert position is not None  # the caller has looked
+        drawn, changed = position[sample.expansion.unit], self.whole.column(EXACT) == 0
+        met = np.append(changed, False)[self.match][drawn]
+        entities = sample.expansion.weight
+        records = entities * self.units.size[drawn]
+        if kish(records) > kish(entities):
+            every = float(self._sum(self.whole.size * changed) / self._sum(self.whole.size))
+            return Changes.of(met, records, every)
+        # There are as many entities as the sample says, or as there are clusters if these are fewer.
+        of_sample = float(self._sum(self.whole.size) * entities.sum() / records.sum())
+        every = float(self._sum(changed.astype(float))) / min(float(self.count.sum()), of_sample)
+        return Changes.of(met, entities, min(every, 1.0))
+
+    def _pieces(self, position: IntArray) -> BoolArray:
+        """Return whether each piece of the labelled units is of those at some positions, (pieces,)."""
+        drawn = np.zeros(len(self.units), dtype=bool)
+        drawn[position] = True
+        return np.asarray(drawn[self.units.unit])
+
+    def _reached(self, mine: BoolArray, cluster: IntArray, size: FloatArray) -> IntArray:
+        """Return the clusters that are reached by one of the units whose pieces are `mine`.
+
+        The unit and the cluster share most records of one of them. A unit with a stray record in a giant says
+        nothing about the giant.
+
+        Parameters
+        ----------
+        mine : bool array, (pieces,)
+        cluster : int array, (pieces,)
+            Number of the cluster of each piece.
+        size : float array, (pieces,)
+            Records of this cluster.
+        """
+        unit, found, shared, piece = self._shared(mine, cluster)
+        most = (2 * shared >= self.units.size[unit]) | (2 * shared >= size[piece])
+        return np.unique(found[most])
+
+    def _totals(self, metrics: Sequence[Metric]) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
+        """Return names of totals, those of each cluster, (clusters, counted), and known ones."""
+        counted, known = columns_of(metrics)
+        names = tuple(c.name for c in counted) + tuple(t.name for t in known)
+        constants = np.array([self.whole.total(t.column) for t in known])
+        return names, np.stack([self.whole.column(c) for c in counted], axis=1), constants
+
+    def _sum(self, values: FloatArray) -> FloatArray:
+        """Return the sum over all clusters of values of each unit, (clusters, ...)."""
+        return np.asarray((values.T * self.count).T.sum(axis=0))
+
+    @cached_property
+    def _cut(self) -> Units:
+        """Return the clusters of the second clustering, each cut apart as the prediction has it."""
+        return replace(self.whole, N=self.whole.n)
+
+    def _by_influence(self, metric: Metric, column: list[Column]) -> IntArray:
+        """Return the clusters that the prediction cuts, that which moves a metric most if cut first."""
+        if metric not in self._known:
+            names, totals, known = self._totals([metric])
+            cut = np.flatnonzero(np.bincount(self.whole.unit) > 1)
+            change = np.stack([self._cut.column(c) for c in column], axis=1)[cut] - totals[cut]
+            whole = self._sum(totals)
+            constants = np.tile(known, (len(cut), 1))
+            moved = _value(metric, names, np.hstack([whole + change, constants]))
+            influence = np.abs(moved - _value(metric, names, np.append(whole, known)))
+            # clusters of equal influence come in an order that their numbers do not choose
+            largest = np.nanmax(influence, initial=0.0)
+            alike = np.round(influence / largest, 9) if largest > 0 else influence
+            self._known[metric] = cut[np.lexsort((-self._sized(metric, totals)[cut], -alike))]
+        return self._known[metric]
+
+    def _as_predicted(self, clusters: BoolArray, columns: list[Column]) -> FloatArray:
+        """Return totals of the records of some clusters if the prediction were right about them."""
+        inside = clusters[self.whole.unit]
+        if not inside.any():
+            return np.zeros(len(columns))
+        cluster, piece = np.unique(self.whole.cluster[inside], return_inverse=True)
+        n, m = np.bincount(piece, self.whole.n[inside]), np.empty(len(cluster))
+        m[piece] = self.whole.m[inside]
+        unit = np.zeros(len(n), dtype=np.int64)
+        units = Units(pd.Index(["all"]), unit, np.arange(len(n)), n, n, m, cluster, known=None)
+        return np.array([c.count(units)[0] for c in columns])
+
+    def reference(self, metric: Metric, position: IntArray) -> Reference:
+        """Return what the whole second clustering tells of a metric, given the sampled units.
+
+        A unit reaches the clusters with which it shares most records of the unit or of the cluster. No unit
+        at `position` reaches a cluster out of reach. Let L be the number of records of the largest cluster
+        that one reaches. Out of reach are, of the others,
+
+        - those larger than L;
+        - those most of whose records lie in predicted clusters that are larger than L and that no unit
+          reaches: parts of an entity larger than L, if the second clustering split it;
+        - the one that matters most among the rest.
+
+        No draw is witness to them. The value is counted with these clusters as they are, and as if the
+        prediction were right about their records.
+        """
+        mine, size = self._pieces(position), self.whole.size
+        reached = np.zeros(len(size), dtype=bool)
+        reached[self._reached(mine, self.units.group, self.units.N)] = True
+        limit = float(size[reached].max(initial=0))
+        beyond = ((size > limit) | self._may_be_parts(mine, limit)) & ~reached
+        if (self.whole.cluster[beyond[self.whole.unit]] < 0).any():
+            raise DataError(
+                f"the scan of {self.name!r} has one by one only the clusters that all labelled units touch, "
+                "and larger ones. This sample has some of these units: scan for its labels alone"
+            )
+        names, totals, known = self._totals([metric])
+        columns, _ = columns_of([metric])
+        whole = self._sum(totals)
+        predicted = whole - totals[beyond].sum(axis=0) + self._as_predicted(beyond, columns)
+        cut = np.stack([self._cut.column(c) for c in columns], axis=1) - totals
+        candidates = self._by_influence(metric, columns)
+        candidates = candidates[~reached[candidates]]
+        alone = candidates[~beyond[candidates]][:1]
+        most = whole + cut[candidates[:1]].sum(axis=0)
+        predicted += cut[alone].sum(axis=0)
+        answers = np.stack([whole, most, predicted])
+        values = _value(metric, names, np.hstack([answers, np.tile(known, (3, 1))]))
+        beyond[alone] = True
+        sized = self._sized(metric, totals)
+        every = float(self._sum(sized))
+        return Reference(values, float(sized[beyond].sum()) / every if every else 0.0)
+
+    def _may_be_parts(self, mine: BoolArray, limit: float) -> BoolArray:
+        """Return whether each cluster may be a part of an entity larger than `limit`, (clusters,).
+
+        Most of its records are then in predicted clusters that are larger than `limit` and that no unit whose
+        pieces are `mine` reaches.
+        """
+        predicted = self._reached(mine, self.units.cluster, self.units.m)
+        far = (self.whole.m > limit) & ~np.isin(self.whole.cluster, predicted)
+        inside = np.bincount(self.whole.unit, self.whole.n * far, len(self.whole))
+        return np.asarray(2 * inside > self.whole.size)
+
+    def _sized(self, metric: Metric, totals: FloatArray) -> FloatArray:
+        """Return the total that a metric averages over, of each cluster, (clusters,)."""
+        columns, _ = columns_of([metric])
+        coefficients = [sum(share for sized, share in metric.size if sized.name == c.name) for c in columns]
+        return np.asarray(totals @ np.array(coefficients, dtype=float))
+
+
+def _whole(
+    group: IntArray, cluster: IntArray, n: FloatArray, m: FloatArray, known: KnownTotals | None
+) -> Units:
+    """Return clusters of the second clustering as units, from their pieces, (p,)."""
+    N = np.bincount(group, n)
+    ids = pd.RangeIndex(len(N))
+    return Units(ids=ids, unit=group, group=group, n=n, N=N[group], m=m, cluster=cluster, known=known)
+
+
+def _labelled(ids: pd.Index, unit: IntArray, piece: IntArray, whole: Units) -> Units:
+    """Return labelled units, from the unit and the piece of each labelled record, (labelled records,)."""
+    used, unit = np.unique(unit, return_inverse=True)
+    row, counted = np.unique(unit * len(whole.n) + piece, return_counts=True)
+    unit, piece = row // len(whole.n), row % len(whole.n)
+    return Units(
+        ids=ids[used],
+        unit=unit,
+        group=whole.group[piece],
+        n=whole.n[piece],
+        N=whole.N[piece],
+        m=whole.m[piece],
+        cluster=whole.cluster[piece],
+        known=whole.known,
+        counted=counted.astype(float),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Shares of draws and of all entities for which a second clustering differs from the prediction.
+
+    Attributes
+    ----------
+    drawn, every : float
+        Shares of draws, and of all entities or records.
+    chance : float
+        Probability that as many draws differ by chance.
+    """
+
+    drawn: float
+    every: float
+    chance: float
+
+    @classmethod
+    def of(cls, met: BoolArray, weight: FloatArray, every: float) -> Changes:
+        """Compare draws that differ, (n,), with their weights, to the share of all that do."""
+        drawn, n = float(met @ weight / weight.sum()), float(kish(weight))
+        x = drawn * n
+        # P(X ≥ x) of a binomial variable, for any x
+        return cls(drawn, every, float(betainc(x, n - x + 1, every)) if x > 0 else 1.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference:
+    """The value of a metric with a second clustering as the truth, θ^S.
+
+    Attributes
+    ----------
+    values : float array, (3,)
+        With the clusters out of reach as they are, with the prediction in the place of that which matters
+        most, and with the prediction in the place of all.
+    out_of_reach : float
+        Share of the total that the metric averages over, in clusters out of reach.
+    """
+
+    values: FloatArray
+    out_of_reach: float
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Return the lesser and the larger value: all clusters out of reach as they are, and as predicted."""
+        ends = self.values[[0, 2]]
+        return float(np.nanmin(ends)), float(np.nanmax(ends))
+
+    def likely(self, right: float) -> float:
+        """Return the value if the second clustering is right about a share of what is out of reach.
+
+        One place is halfway between both answers: that which matters most, since a single fault there, such
+        as two joined giants, is as likely as not. Of all others the share `right` is as it is.
+
+        Parameters
+        ----------
+        right : float in [0, 1]
+
+        Examples
+        --------
+        >>> round(Reference(np.array([0.9, 0.8, 0.4]), 0.1).likely(0.75), 3)
+        0.75
+        """
+        whole, most, predicted = self.values
+        if not np.isfinite(self.values).all():
+            return sum(self.range) / 2
+        return float(np.clip((whole + most) / 2 + (1 - right) * (predicted - most), *self.range))
+
+
+def _codes(prediction: Clustering, second: Clustering, name: str) -> IntArray:
+    """Return the cluster in the second clustering of each record of the prediction, numbered without gaps."""
+    if len(second.records) and len(prediction.records):
+        same_kind(kind(prediction.records), kind(second.records), f"second clustering {name!r}")
+    position = second.records.get_indexer(prediction.records)
+    lacking = prediction.records[position < 0]
+    if len(lacking) and (otherwise := written_otherwise(lacking, second.records)):
+        raise DataError(
+            f"the second clustering {name!r} lacks {len(lacking):,} of {len(prediction.records):,} records "
+            f"of the prediction, such as {head(lacking)}; {otherwise}"
+        )
+    refuse_lacking(len(lacking), len(prediction.records), name, lacking)
+    return np.unique(second.codes[position], return_inverse=True)[1]
+
+
+def _value(metric: Metric, names: tuple[str, ...], totals: FloatArray) -> FloatArray:
+    """Return a metric of totals, (..., totals); NaN if it is 0/0."""
+    place = positions(metric, names)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(metric.formula(*np.moveaxis(totals[..., place], -1, 0)), dtype=float)

@@ -1,0 +1,303 @@
+"""Estimates from two phases: cheap labels of many draws, careful ones of some of these.
+
+    eb.two_phase(prediction, labels, design, cheap=answers, cheap_design=eb.UniformRecords(draws)).table()
+
+A machine, or an earlier vendor, labels n' draws. Careful annotators label a random part of them, n draws. A
+metric is estimated from the careful labels, θ̂_H(n), and from the cheap ones of the same draws, θ̂_L(n), and of
+all draws, θ̂_L(n'). The part has an error about the cheap labels that is known, and corrects the estimate:
+
+    θ̂_H(n) + λ (θ̂_L(n') - θ̂_L(n))
+
+The correction has mean 0 to first order, whatever the cheap labels are: the part is random. The weight λ and
+its guards are those of `erbayes.auxiliary.correction`.
+
+Sources: Neyman (1938), Journal of the American Statistical Association 33, 101-116 (double sampling). Cochran
+(1977), Sampling Techniques, chapter 12. Angelopoulos, Duchi and Zrnic (2023), arXiv 2311.01453 (PPI++).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import hypergeom
+
+from .._internal.arrays import IntArray, Seed
+from .._internal.errors import Alarm, DataError, NotIdentified, head, number
+from ..design import Design, UniformRecords
+from ..design.sample import Sample, need_sample
+from ..design.variance import StratifiedDraws
+from ..large import lies_elsewhere, scan
+from ..metrics.columns import EXACT
+from ..metrics.definitions import USUAL, Metric, Wanted, chosen
+from ..units.measuring import measure
+from .correction import Effects, Helper, judge
+from .estimates import AssistedEstimates
+from .second import Changes, Reference
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TwoPhase:
+    """Estimates from careful labels of some draws, with the help of cheap labels of all: an engine.
+
+    Parameters
+    ----------
+    cheap : Sample
+        The n' draws with their cheap labels, and with the prediction that is judged.
+    careful : sequence of int, (n,), optional
+        Positions, among the n' draws, of the n draws with careful labels, in the order of these. They are
+        chosen at random, without a look at the labels. By default they are the first n.
+    fewest : float
+        As in `erbayes.Assisted`, for the cheap labels of the n draws.
+
+    Raises
+    ------
+    DataError
+        When called, if draws are not independent, come from strata or from a frame without replacement, or
+        have no order. If fewer than two draws have cheap labels only. If the samples have other predictions.
+        If records were drawn, and the two units of a draw have no record in common.
+
+    Notes
+    -----
+    Let d be the effect of one draw on θ̂_H, e that on θ̂_L, and V their variances over draws. The n draws and
+    the n' - n others are independent. With f = n/n' the variance is that of two independent means:
+
+        V(d - λ (1-f) e)/n + λ² (1-f)² V(e)/(n'-n)  =  V(d)/n' + (1/n - 1/n') V(d - λe)
+
+    The right side is Neyman's (Cochran 1977, chapter 12): the error of all draws with careful labels, and
+    that of the part. It is least for λ = cov(d, e)/V(e), whatever f is. With the correlation ρ of d and e it
+    is then V(d) ((1-ρ²)/n + ρ²/n'). The left side is estimated, since it takes e from all n' draws.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> truth = {i: i // 4 for i in range(800)}
+    >>> prediction = {i: i // 4 if i % 16 < 8 else -i for i in range(800)}
+    >>> draws = list(range(0, 200, 2))
+    >>> labels = {i: c for i, c in truth.items() if c in draws[:25]}
+    >>> sample = eb.Sample(eb.measure(prediction, labels), eb.UniformRecords(draws[:25]))
+    >>> cheap = {i: c for i, c in truth.items() if c in draws}
+    >>> engine = TwoPhase(eb.Sample(eb.measure(prediction, cheap), eb.UniformRecords(draws)))
+    >>> engine(sample, [eb.metrics.pairwise_recall]).weights
+    array([[1.]])
+    """
+
+    cheap: Sample
+    careful: Sequence[int] | IntArray | None = None
+    fewest: float = 3.0
+
+    def __post_init__(self) -> None:
+        need_sample(self.cheap)
+        number(self.fewest, "fewest", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
+
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> AssistedEstimates:
+        need_sample(sample)
+        for one, which in ((sample, "careful"), (self.cheap, "cheap")):
+            _need_ordered(one, which)
+        _need_one_prediction(sample, self.cheap)
+        position = self._position(sample.expansion.unit.shape[-1])
+        _need_same_draws(sample, self.cheap, position)
+        own, variance = Effects.of(sample, chosen(metrics)), sample.expansion.variance
+        first, second, changes = None, None, _changes(self.cheap, position)
+        with suppress(NotIdentified):  # every metric is 0/0 by the cheap labels
+            first = Effects.of(self.cheap, own.metrics)
+            second = Effects.of(subsample(self.cheap, position), own.metrics)
+        if first is None or second is None:
+            helper = Helper("cheap", ("",) * len(own.metrics), None, _unknown, changes)
+        else:
+            helper, variance = (
+                _helper(first, second, changes, position),
+                of_phases(len(position), len(first.effect)),
+            )
+        return judge(own, [helper], self.fewest, variance).estimates
+
+    def _position(self, n: int) -> IntArray:
+        """Return the positions of the n draws of a sample among those with cheap labels."""
+        draws = self.cheap.expansion.unit.shape[-1]
+        position = np.arange(n) if self.careful is None else np.asarray(self.careful)
+        if position.shape != (n,):
+            raise DataError(
+                f"careful has {position.size} positions, and the sample has {n} draws: pass one each"
+            )
+        if not np.issubdtype(position.dtype, np.integer):
+            raise DataError("careful holds positions of draws, whole numbers from 0")
+        wrong = (position < 0) | (position >= draws)
+        if wrong.any() or len(np.unique(position)) < n:
+            raise DataError(
+                f"the {n} draws with careful labels must be {n} of the {draws} draws with cheap ones: "
+                "careful needs different positions from 0, below the number of draws"
+            )
+        if draws < n + 2:
+            raise DataError(
+                f"{draws - n} draws have cheap labels only, and 2 or more are needed: pass as cheap the "
+                "labels of all draws, those with careful labels too"
+            )
+        return position
+
+
+def _need_ordered(sample: Sample, which: str) -> None:
+    """Refuse draws that are not independent, or that have no order."""
+    variance, name = sample.expansion.variance, type(sample.design).__name__
+    if not isinstance(variance, StratifiedDraws) or variance.lost > 1:
+        raise DataError(f"two phases need independent draws of one stratum, and those of {name} are not")
+    if variance.theta_mean < 1:
+        raise DataError(
+            f"two phases need draws with replacement: leave out population= of the {which} design. Intervals "
+            "are then a little longer"
+        )
+    if getattr(sample.design, "draws", None) is None:
+        raise DataError(
+            f"the {which} design {name} does not say in which order units were drawn: pass draws=, the unit "
+            "of each draw, in the same order in both designs"
+        )
+
+
+def _need_one_prediction(careful: Sample, cheap: Sample) -> None:
+    """Refuse samples whose predictions have other numbers of clusters of some size."""
+    known = [sample.units.known for sample in (careful, cheap)]
+    sizes = [None if k is None else np.repeat(k.size, k.count.astype(int)) for k in known]
+    if sizes[0] is None or sizes[1] is None or not np.array_equal(sizes[0], sizes[1]):
+        raise DataError("careful and cheap labels were counted with other predictions: pass the same to both")
+
+
+def _need_same_draws(careful: Sample, cheap: Sample, position: IntArray) -> None:
+    """Refuse draws of records whose careful and cheap units do not share the record that was drawn."""
+    found, draws = [], (careful.expansion.unit, cheap.expansion.unit[position])
+    for sample in (careful, cheap):
+        piece_of = sample.units.piece_of
+        if piece_of is None or sample.units.unmatched or not isinstance(sample.design, UniformRecords):
+            return
+        found.append(pd.Series(sample.units.unit[piece_of], piece_of.index))
+    pairs = pd.concat(found, axis=1, join="inner").to_numpy()
+    width = len(cheap.units)
+    apart = np.flatnonzero(~np.isin(draws[0] * width + draws[1], pairs[:, 0] * width + pairs[:, 1]))
+    if len(apart):
+        own, other = (s.units.ids[d[apart[:1]]] for s, d in zip((careful, cheap), draws, strict=True))
+        raise DataError(
+            f"the careful and the cheap unit of a draw share the record that was drawn; in {len(apart):,} of "
+            f"{len(position):,} draws they share none, such as {head(own)} and {head(other)} of draw "
+            f"{apart[0] + 1}: bring both lists of draws into the order of drawing"
+        )
+
+
+def subsample(sample: Sample, position: IntArray) -> Sample:
+    """Return the sample of the draws at some positions, (n,), whose weights estimate the same totals."""
+    n, expansion = len(position), sample.expansion
+    part = replace(
+        expansion,
+        unit=expansion.unit[position],
+        weight=expansion.weight[position] * (len(expansion.unit) / n),
+        variance=StratifiedDraws(np.zeros(n, dtype=np.int64), np.ones(1)),
+    )
+    return Sample(sample.units, sample.design, part)
+
+
+def of_phases(n: int, draws: int) -> StratifiedDraws:
+    """Return the variance of n draws with careful labels, followed by the other draws."""
+    return StratifiedDraws(np.repeat([0, 1], [n, draws - n]), np.ones(2))
+
+
+def _helper(first: Effects, second: Effects, changes: Changes, position: IntArray) -> Helper:
+    """Return cheap labels as a stand-in for the truth."""
+    mean = dict(zip(first.metrics, first.fit.mean, strict=True))
+    reasons = ("",) * len(first.metrics)
+    return Helper(
+        "cheap",
+        reasons,
+        second,
+        lambda metric: Reference(np.full(3, mean[metric]), 0.0),
+        changes,
+        first,
+        position,
+    )
+
+
+def _changes(cheap: Sample, position: IntArray) -> Changes:
+    """Return how often cheap labels differ from the prediction, among careful draws and among all.
+
+    The order of draws is random. So the chance that as many careful draws differ is hypergeometric (Fisher's
+    exact test).
+    """
+    changed = cheap.units.column(EXACT)[cheap.expansion.unit] == 0
+    x, n = int(changed[position].sum()), len(position)
+    chance = hypergeom.sf(x - 1, len(changed), int(changed.sum()), n)
+    return Changes(x / n, float(changed.mean()), float(chance))
+
+
+def _unknown(metric: Metric) -> Reference:
+    """Return no value: every metric is 0/0 by the cheap labels."""
+    return Reference(np.full(3, np.nan), 0.0)
+
+
+def two_phase(
+    prediction: Any,
+    labels: Any,
+    design: Design,
+    metrics: Wanted = USUAL,
+    *,
+    cheap: Any,
+    cheap_design: Design,
+    careful: Sequence[int] | IntArray | None = None,
+    blocks: Any = None,
+    frame: Any = None,
+) -> AssistedEstimates:
+    """Estimate metrics from careful labels of some draws, with the help of cheap labels of all (two phases).
+
+    Parameters
+    ----------
+    prediction, labels, design, metrics, blocks, frame
+        As in `erbayes.estimate`, for the draws with careful labels. The design needs `draws=`.
+    cheap : memberships
+        The cheap labels of all draws, those with careful labels too. None of them needs to be right.
+    cheap_design : Design
+        The design of all draws, with the unit that each has by the cheap labels, in order of the draws.
+    careful : sequence of int, (n,), optional
+        As in `TwoPhase`: by default the first draws are those with careful labels.
+
+    Returns
+    -------
+    AssistedEstimates
+        The metrics, jointly. `.table()` shows the weight λ of the cheap labels beside each. A metric that
+        they cannot help has the default estimate, and a note with the reason.
+
+    Warns
+    -----
+    Alarm
+        For each sentence of `erbayes.alarms` about the metrics without help.
+
+    Raises
+    ------
+    DataError
+        If the inputs cannot be used, or for a reason of `TwoPhase`.
+    NotIdentified
+        If the careful labels cannot estimate a metric.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> truth = {i: i // 4 for i in range(800)}
+    >>> prediction = {i: i // 4 if i % 16 < 8 else -i for i in range(800)}
+    >>> draws = list(range(0, 200, 2))
+    >>> careful = {i: c for i, c in truth.items() if c in draws[:25]}
+    >>> cheap = {i: c for i, c in truth.items() if c in draws}
+    >>> estimates = eb.two_phase(prediction, careful, eb.UniformRecords(draws[:25]), "b3-recall",
+    ...                          cheap=cheap, cheap_design=eb.UniformRecords(draws))
+    >>> estimates.table()[["estimate", "se_bound", "lambda"]].round(3)
+               estimate     se  lambda
+    metric
+    b3-recall     0.625  0.043     1.0
+    """
+    metrics = chosen(metrics)
+    options = {"blocks": blocks, "frame": frame}
+    count = scan if lies_elsewhere(prediction) else measure
+    engine = TwoPhase(Sample(count(prediction, cheap, **options), cheap_design), careful)
+    sample = Sample(count(prediction, labels, **options), design)
+    estimates = engine(sample, metrics)
+    for alarm in estimates.alarms(sample, metrics):
+        warnings.warn(alarm, Alarm, stacklevel=2)
+    return estimates

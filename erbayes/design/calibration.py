@@ -1,0 +1,490 @@
+"""Calibration: weights of a design, changed so that estimates of known totals come out right.
+
+A prediction fixes the totals of its own clusters without any label. Every sample can therefore be calibrated
+to them.
+
+Source: Deville and Särndal (1992), JASA 87, 376-382, truncated linear and truncated raking distances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._internal.arrays import FloatArray
+from .._internal.errors import DataError, NotIdentified, head, need, need_object
+from ..metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum, InDomain, pairs
+from ..units.units import KnownTotals, Units, need_units
+from . import Design, Expansion
+from .variance import StratifiedDraws, Variance, kish
+
+WorkingVariance = Callable[[FloatArray], FloatArray]
+
+
+def proportional_to_size(size: FloatArray) -> FloatArray:
+    """Return the working variance v = N_c, with which calibration to N alone is the ratio estimator."""
+    return size
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Distance:
+    """Rule by which a factor of a weight follows from u = x'λ/v.
+
+    Attributes
+    ----------
+    name : str
+    factor, slope : callable
+        The factor F(u), with F(0) = 1, and its derivative, vectorised.
+    """
+
+    name: str
+    factor: Callable[[FloatArray], FloatArray]
+    slope: Callable[[FloatArray], FloatArray]
+
+    def __repr__(self) -> str:
+        return f"<{self.name} distance>"
+
+
+linear = Distance("linear", lambda u: 1 + u, np.ones_like)
+"""Factors 1 + u, those of generalised regression."""
+raking = Distance("raking", np.exp, np.exp)
+"""Factors exp(u), those of raking (iterative proportional fitting) to groups of entities."""
+
+
+def constant(size: FloatArray) -> FloatArray:
+    """Return the working variance v = 1, the default of R's survey::calibrate."""
+    return np.ones_like(size)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CalibratedDraws:
+    """Variance after calibration: that of the residuals of a regression on the calibrated columns.
+
+    Attributes
+    ----------
+    base : Variance
+        Variance of the design before calibration.
+    x : float array, (n, p)
+        Columns of each draw to whose totals the weights are calibrated.
+    target : float array, (p,)
+        Known totals of these columns.
+    w, g, q : float arrays, (n,)
+        Weights of the design, factors of the calibration, inverse working variances.
+    slope : float array, (n,)
+        Derivative of each factor by x'λ/v, 0 for those at a bound.
+    """
+
+    base: Variance
+    x: FloatArray
+    target: FloatArray
+    w: FloatArray
+    g: FloatArray
+    q: FloatArray
+    slope: FloatArray
+
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        """Return whether the factor of each draw is free of the bounds, (n,)."""
+        return np.asarray(self.slope != 0)
+
+    @property
+    def lost(self) -> int:
+        return self.base.lost + int(self.x.shape[1]) - 1
+
+    @property
+    def census(self) -> bool:
+        return self.base.census
+
+    @property
+    def theta_mean(self) -> float:
+        return self.base.theta_mean
+
+    def residuals(self, Z: FloatArray) -> FloatArray:
+        """Return the residuals of a regression of each column on the calibrated ones, (n, k).
+
+        They are g w (y - x'B), with y the columns and B the coefficients of least squares with weights w q.
+        """
+        y = Z / (self.g * self.w)[:, None]
+        root = np.sqrt(self.w * self.q)[:, None]
+        B = np.linalg.lstsq(root * self.x, root * y, rcond=None)[0]
+        return np.asarray((self.g * self.w)[:, None] * (y - self.x @ B))
+
+    def covariance(self, residuals: FloatArray) -> FloatArray:
+        return self.base.covariance(self.base.residuals(residuals))
+
+    @property
+    def independent(self) -> StratifiedDraws:
+        return self.base.independent
+
+    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """As `Variance.jackknife`, with each replicate calibrated anew."""
+        parts = self._parts(Z)
+        change, scale = self.base.jackknife(parts)
+        return self._calibrated(change + parts.sum(axis=0), Z.shape[1]) - Z.sum(axis=0), scale
+
+    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """As `Variance.replicates`, with each replicate calibrated anew."""
+        return self._calibrated(self.base.replicates(self._parts(Z), multipliers), Z.shape[1])
+
+    def _parts(self, Z: FloatArray) -> FloatArray:
+        """Return the additions of each draw to the sums of a calibration step: z, gwx, wqxx' and wqxy'."""
+        n = len(Z)
+        pull = (self.w * self.q * self.slope)[:, None, None] * self.x[:, :, None]
+        y = Z / (self.g * self.w)[:, None]
+        return np.hstack(
+            [
+                Z,
+                (self.g * self.w)[:, None] * self.x,
+                (pull * self.x[:, None, :]).reshape(n, -1),
+                (pull * y[:, None, :]).reshape(n, -1),
+            ]
+        )
+
+    def _calibrated(self, sums: FloatArray, k: int) -> FloatArray:
+        """Return the totals of each replicate, (B, k), calibrated by one step of Newton's method.
+
+        The step starts from the factors of the sample. It is exact for linear factors if none is at a bound.
+        """
+        p = self.x.shape[1]
+        z, x, xx, xy = np.split(sums, [k, k + p, k + p + p * p], axis=1)
+        gap = (self.target - x)[:, :, None]
+        try:
+            step = np.linalg.solve(xx.reshape(-1, p, p), gap)
+        except np.linalg.LinAlgError as error:
+            raise NotIdentified(
+                f"a replicate holds too few units to calibrate it to {p} totals: calibrate to fewer"
+            ) from error
+        return np.asarray(z + np.sum(xy.reshape(-1, p, k) * step, axis=1))
+
+
+FEWEST = 15.0
+"""Effective number of draws that the estimate of each known total needs."""
+
+
+NOTABLE = 0.1
+"""Share of all predicted links out of reach above which a sample is doubtful, by convention."""
+
+
+def links_by_size(units: Units, expansion: Expansion) -> tuple[ClusterSum, ...]:
+    """Return the columns of the default calibration: records, and predicted links by cluster size.
+
+    Classes of size start at powers of 2. From the largest down, they are merged until each has `FEWEST`
+    effective draws.
+
+    Parameters
+    ----------
+    units : Units
+    expansion : Expansion
+
+    Returns
+    -------
+    tuple of ClusterSum
+
+    Raises
+    ------
+    DataError
+        If `units` are no `Units`, or `expansion` no `Expansion`.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 4 for i in range(240)}, {i: i // 4 for i in range(80)})
+    >>> [column.name for column in links_by_size(units, eb.UniformClusters().expand(units))]
+    ['records', 'predicted_links_0_inf']
+    """
+    need_units(units)
+    need(expansion, Expansion, "an Expansion of these units is needed, as design.expand(units) makes it")
+    level = np.frexp(units.m)[1]
+    levels = int(level.max()) + 1
+    links = np.bincount(units.unit * levels + level, units.n * (units.m - 1) / 2, len(units) * levels)
+    z = expansion.weight[:, None] * links.reshape(-1, levels)[expansion.unit]
+    edges, merged = [np.inf], np.zeros(len(z))  # from the largest class down
+    for k in range(levels - 1, 1, -1):
+        merged = merged + z[:, k]
+        if merged.any() and kish(merged[:, None])[0] >= FEWEST:
+            edges.append(2.0 ** (k - 1))
+            merged = np.zeros(len(z))
+    edges = [*edges[: max(len(edges) - 1, 1)], 0.0]
+    return RECORDS, *(_links_between(lower, upper) for upper, lower in pairwise(edges))
+
+
+def _links_between(lower: float, upper: float) -> ClusterSum:
+    """Return the column of predicted links in clusters of lower ≤ m < upper records."""
+    return ClusterSum(
+        f"predicted_links_{lower:g}_{upper:g}",
+        lambda m: np.where((m >= lower) & (m < upper), (m - 1) / 2, 0.0),
+    )
+
+
+KnownColumn = ClusterSum | InDomain
+Totals = Callable[[Units, Expansion], Sequence[KnownColumn]]
+
+
+@dataclass(frozen=True, slots=True)
+class ByGroup:
+    """Totals to calibrate to: records, and predicted links, of each group of one or more variables.
+
+    The units must be grouped with their prediction (see `Units.grouped`), so that these totals are known.
+    With records alone, the calibrated weights are those of post-stratification if groups are of whole
+    entities. With several variables and the distance `raking` they are those of raking.
+
+    Parameters
+    ----------
+    *variables : str
+        Names of variables. Of all but the first, the last group is left out, as the first implies its total.
+    links : bool
+        True for predicted links of each group too.
+
+    Raises
+    ------
+    DataError
+        If no variable is named, or if one is named twice.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> prediction = {i: i // 4 for i in range(400)}
+    >>> units = eb.measure(prediction, {i: i // 4 for i in range(160)})
+    >>> country = {i: "FR" if i // 4 % 2 else "US" for i in range(400)}
+    >>> grouped = units.grouped(country, name="country", prediction=prediction)
+    >>> sample = eb.Sample(grouped, Calibrated(eb.UniformRecords(), ByGroup("country")))
+    >>> column = eb.columns.InDomain(RECORDS, eb.columns.Domain("country", ("FR",)))
+    >>> round(float(sample.contributions([column]).sum()), 6)
+    200.0
+    """
+
+    variables: tuple[str, ...]
+    links: bool = False
+
+    def __init__(self, *variables: str, links: bool = False) -> None:
+        if not variables or len(set(variables)) < len(variables):
+            raise DataError(f"name one variable or more, each once, not {head(variables) or 'none'}")
+        object.__setattr__(self, "variables", variables)
+        object.__setattr__(self, "links", links)
+
+    def __call__(self, units: Units, expansion: Expansion) -> list[InDomain]:
+        columns = [RECORDS, PREDICTED_LINKS] if self.links else [RECORDS]
+        groups = [units.grouping(variable).domains() for variable in self.variables]
+        kept = [groups[0], *(g[:-1] for g in groups[1:])]
+        return [InDomain(column, domain) for column in columns for g in kept for domain in g]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibrated:
+    """Another design with weights that are calibrated to known totals of the prediction.
+
+    Each weight w_s is multiplied by a factor g_s between two bounds L and U. With these factors the estimates
+    of the known totals come out right: Σ g_s w_s x_s is the known total of x. Each factor is
+    g_s = clip(F(x_s'λ/v_s), L, U), with v_s the working variance of the unit and F(u) = 1 + u, or another
+    distance (Deville and Särndal 1992).
+
+    Calibration helps precision if a sample by chance holds too many or too few predicted links. Each total
+    costs a degree of freedom. It is meant for draws with probability proportional to size. Under uniform
+    clusters and a heavy tail most samples are refused, and intervals from the others are not reliable.
+
+    Weights that are known up to a factor are first scaled to N (a ratio estimator). Totals are then absolute.
+
+    Parameters
+    ----------
+    design : Design
+        The design to calibrate.
+    totals : callable (Units, Expansion) -> sequence of ClusterSum or InDomain
+        The columns to whose totals the weights are calibrated. `ByGroup` has those of groups.
+    bounds : (float, float)
+        L and U, 0 < L < 1 < U.
+    working_variance : callable size -> v
+        The variance of a unit's totals by its number of records, up to a factor.
+    fewest : float
+        The effective number of draws, (Σz)²/Σz², that the estimate of each total needs before calibration.
+        With fewer, a few units take all the change. In studies such intervals covered as little as .13.
+    distance : Distance
+        `linear` or `raking`.
+
+    Raises
+    ------
+    DataError
+        If `bounds` do not hold 0 < L < 1 < U. In `expand`, if no factors between L and U meet the totals, or
+        if the estimate of a total has too few effective draws. Also if more than a tenth of all predicted
+        links lie in clusters larger than any in the sample, which no weight represents.
+    NotIdentified
+        In `expand`, if the prediction does not fix a total.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> prediction = {i: i // 2 for i in range(16)}
+    >>> labels = {i: i // 4 for i in range(12)}
+    >>> design = Calibrated(eb.UniformClusters(), fewest=3)
+    >>> estimates = eb.estimate(prediction, labels, design, [eb.metrics.entities])
+    >>> float(estimates.mean[0])
+    4.0
+    """
+
+    design: Design
+    totals: Totals = links_by_size
+    bounds: tuple[float, float] = (0.2, 5.0)
+    working_variance: WorkingVariance = proportional_to_size
+    fewest: float = FEWEST
+    distance: Distance = linear
+
+    def __post_init__(self) -> None:
+        bounds = np.asarray(self.bounds)
+        if bounds.dtype.kind not in "iuf" or bounds.shape != (2,) or not 0 < bounds[0] < 1 < bounds[1]:
+            raise DataError(f"bounds must hold 0 < L < 1 < U, not {self.bounds!r}")
+
+    def expand(self, units: Units) -> Expansion:
+        need_object(self.design, "expand", "a design to calibrate is an object such as UniformRecords()")
+        expansion = self.design.expand(units)
+        known = units.known
+        if known is None:
+            raise NotIdentified("calibration needs the totals of the prediction, which are not known")
+        if (beyond := links_out_of_reach(units)) > NOTABLE:
+            raise DataError(
+                f"{beyond:.0%} of all predicted links lie in clusters larger than any that the "
+                "sample touches: no weight can represent them; do without calibration"
+            )
+        need_object(self.totals, "__call__", "totals is a function such as links_by_size")
+        columns = tuple(self.totals(units, expansion))
+        other = [getattr(c, "name", repr(c)) for c in columns if not isinstance(c, ClusterSum | InDomain)]
+        if other or not columns:
+            raise DataError(
+                "totals must return one ClusterSum or more, whose totals the prediction fixes, not "
+                + (head(other) if other else "none")
+            )
+        for column in columns:
+            expansion.need_reached(column)
+        target = np.array([units.total(c) for c in columns])
+        x = np.column_stack([units.column(c)[expansion.unit] for c in columns])
+        x, target = x[:, target != 0], target[target != 0]
+        if len(x) <= len(target):
+            raise DataError(f"{len(x)} draws cannot be calibrated to {len(target)} totals")
+        if not (carried := x.any(axis=0)).all():
+            lacking = [c.name for c, there in zip(columns, carried, strict=True) if not there]
+            raise DataError(
+                f"no draw adds to {len(lacking)} of the totals to calibrate to, such as {head(lacking)}: "
+                "leave them out, or join groups"
+            )
+        rests_on = kish(expansion.weight[:, None] * x)
+        if rests_on.min() < self.fewest:
+            raise DataError(
+                f"the estimate of a total to calibrate to rests on {rests_on.min():.1f} effective draws, "
+                f"fewer than {self.fewest:g}: the few units that carry it would take all the change; do "
+                "without calibration, or draw units with probability proportional to size"
+            )
+        size = units.size[expansion.unit]
+        w, variance = expansion.weight, expansion.variance
+        if not expansion.absolute:
+            N = known.total(RECORDS)
+            factor = np.full(len(w), N / (w @ size))
+            variance = CalibratedDraws(
+                variance, size[:, None] / N, np.ones(1), w, factor, 1 / size, np.ones(len(w))
+            )
+            w = w * factor
+        q = 1 / self.working_variance(size)
+        g, slope = _factors(w, x / target, q, self.bounds, self.distance)
+        calibrated = CalibratedDraws(variance, x / target, np.ones(len(target)), w, g, q, slope)
+        return Expansion(expansion.unit, w * g, True, calibrated, expansion.unreached)
+
+
+def links_out_of_reach(units: Units) -> float:
+    """Return the share of all predicted links that are in clusters larger than any in the sample, in [0, 1].
+
+    The sample holds no information about whether these links are right.
+
+    Parameters
+    ----------
+    units : Units
+
+    Raises
+    ------
+    NotIdentified
+        If the totals of the prediction are not known.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}, {1: "x", 2: "x"})
+    >>> links_out_of_reach(units)
+    0.75
+    """
+    need_units(units)
+    if units.known is None:
+        raise NotIdentified(
+            "the links of the prediction are not known: labelled records that it "
+            "lacks were kept; Missing.OMIT restricts the population instead"
+        )
+    return float(units.known.share_above(PREDICTED_LINKS, units.m.max()))
+
+
+def links_expected_beyond(known: KnownTotals, chance: ClusterSum, draws: int) -> float:
+    """Return the expected share of predicted links in clusters larger than any that the draws will reach.
+
+    A link in a cluster of s records is out of reach if each of n draws lies in a smaller cluster. Let L_s be
+    the share of the links in clusters of s records, and q_s the chance that one draw lies in a cluster of s
+    records or more. The expected share is Σ_s L_s (1 - q_s)^n.
+
+    Parameters
+    ----------
+    known : KnownTotals
+    chance : ClusterSum
+        The chance of a predicted cluster at one draw, up to a factor: `RECORDS` for uniform records,
+        `PREDICTED_CLUSTERS` for uniform clusters.
+    draws : int
+        Number of independent draws n.
+
+    Returns
+    -------
+    float in [0, 1]
+
+    Examples
+    --------
+    A pair and a cluster of three, of which one is drawn twice. The cluster of three has .75 of the links:
+
+    >>> from erbayes.metrics.columns import PREDICTED_CLUSTERS
+    >>> from erbayes.units.units import KnownTotals
+    >>> known = KnownTotals(np.array([2.0, 3.0]), np.array([1.0, 1.0]))
+    >>> links_expected_beyond(known, PREDICTED_CLUSTERS, 2)
+    0.1875
+    """
+    order = np.argsort(known.size)
+    size, count = known.size[order], known.count[order]
+    mass, links = count * size * chance.phi(size), count * pairs(size)
+    smaller = np.append(0.0, np.cumsum(mass)[:-1]) / mass.sum()
+    return float(links @ smaller**draws / links.sum()) if links.any() else 0.0
+
+
+def _factors(
+    w: FloatArray, x: FloatArray, q: FloatArray, bounds: tuple[float, float], distance: Distance = linear
+) -> tuple[FloatArray, FloatArray]:
+    """Return the factors g of the weights, (n,), and their derivatives by q x'λ, (n,).
+
+    g = clip(F(q x'λ), L, U) meets Σ w g x = 1. Newton's method with halved steps solves for λ.
+    """
+
+    def gap_and_factors(multipliers: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        u = np.clip(q * (x @ multipliers), -700, 700)  # beyond, exp(u) has no number
+        raw = distance.factor(u)
+        g = np.clip(raw, *bounds)
+        return 1 - (w * g) @ x, g, np.where(raw == g, distance.slope(u), 0.0)
+
+    multipliers = np.zeros(x.shape[1])
+    gap, g, slope = gap_and_factors(multipliers)
+    for _ in range(50):
+        if np.abs(gap).max() < 1e-12:
+            return g, slope
+        curve = (x * (w * q * slope)[:, None]).T @ x
+        step = np.linalg.lstsq(curve, gap, rcond=1e-12)[0]
+        for halving in 0.5 ** np.arange(20):
+            nearer, g, slope = gap_and_factors(multipliers + halving * step)
+            if np.linalg.norm(nearer) < np.linalg.norm(gap):
+                break
+        multipliers, gap = multipliers + halving * step, nearer
+    raise DataError(
+        f"calibration: no factors between {bounds[0]:g} and {bounds[1]:g} meet the {x.shape[1]} known "
+        f"totals (nearest: off by {np.abs(gap).max():.1%}); widen the bounds, calibrate to fewer "
+        "totals, or do without"
+    )

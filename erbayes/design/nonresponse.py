@@ -1,0 +1,438 @@
+"""Non-response: draws that nobody could resolve stay in the data.
+
+An unresolved draw has no entity, so that it adds nothing to any total. The draws of its class that were
+resolved stand for it as well. That is right if the resolved and the unresolved draws of a class are alike on
+average ("missing at random within classes"). No data of the sample can show whether they are.
+
+Source: Oh and Scheuren (1983), in Incomplete Data in Sample Surveys 2, 143-184; Särndal, Swensson and Wretman
+(1992), chapter 15 (response homogeneity groups).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import BoolArray, FloatArray, IntArray
+from .._internal.errors import DataError, NotIdentified, head, need_object, whole
+from ..units.units import Units
+from . import Design, Expansion, Pooled, SystematicRecords
+from .variance import HartleyRaoDraws, PoissonDraws, StratifiedDraws, Variance
+
+FEWEST = 10
+"""Number of resolved draws that each class by size needs."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RespondingDraws:
+    """Variance of draws in two phases: drawn, then resolved with one probability within each class.
+
+    Attributes
+    ----------
+    base : StratifiedDraws
+        Variance of all n draws, resolved or not.
+    position : int array, (r,)
+        Position of each resolved draw among all.
+    code : int array, (n,)
+        Class of each draw, 0 to G - 1. Each class lies in one stratum.
+    record : int array, (n,)
+        Number of the drawn record of each draw, from 0 on. All draws of a record are resolved, or none.
+    """
+
+    base: StratifiedDraws
+    position: IntArray
+    code: IntArray
+    record: IntArray
+
+    @property
+    def classes(self) -> int:
+        """Return the number G of classes."""
+        return int(self.code.max()) + 1
+
+    @property
+    def lost(self) -> int:
+        return self.base.lost + self.classes - 1
+
+    @property
+    def census(self) -> bool:
+        return False
+
+    @property
+    def theta_mean(self) -> float:
+        return self.base.theta_mean
+
+    @property
+    def independent(self) -> StratifiedDraws:
+        if self._twice()[1].any():
+            raise NotIdentified(
+                "draws of one record are resolved together, so they are not independent, and no bootstrap "
+                "resamples them; use taylor or the jackknife"
+            )
+        return self.base
+
+    def _twice(self) -> tuple[IntArray, FloatArray]:
+        """Return the record of each resolved draw, (r,), and the factor of the square of its sum, (records,).
+
+        The factor is (1 - r_g/n_g) (1 - 1/a) for a record of a draws. It is 0 for a record that is drawn
+        once, and if all draws of its class are resolved.
+        """
+        drawn, resolved, code = self._counts()
+        record = self.record[self.position]
+        draws = np.bincount(record, minlength=int(self.record.max()) + 1)
+        lost = np.zeros(len(draws))
+        lost[record] = (1 - resolved / drawn)[code]
+        return record, lost * (1 - 1 / np.maximum(draws, 1))
+
+    def _by_record(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return sums of Z about class means by record, (k', k), and the factors of their squares, (k',).
+
+        Only records whose factor is above 0 are among them.
+        """
+        _, resolved, code = self._counts()
+        record, factor = self._twice()
+        means = np.column_stack([np.bincount(code, z, self.classes) for z in Z.T]) / resolved[:, None]
+        sums = np.zeros((len(factor), Z.shape[-1]))
+        np.add.at(sums, record, Z - means[code])
+        return sums[factor > 0], factor[factor > 0]
+
+    def _counts(self) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Return the draws and the resolved draws of each class, (G,), and the class of resolved draws."""
+        resolved = self.code[self.position]
+        drawn = np.bincount(self.code, minlength=self.classes).astype(float)
+        return drawn, np.bincount(resolved, minlength=self.classes).astype(float), resolved
+
+    def residuals(self, Z: FloatArray) -> FloatArray:
+        return Z
+
+    def covariance(self, residuals: FloatArray) -> FloatArray:
+        """Return the covariance of totals, (k, k), of both phases.
+
+        It is that of all draws with z_s - m_g + m_g r_g/n_g for a resolved draw of class g, and m_g r_g/n_g
+        for an unresolved one. m_g is the mean contribution of the r_g resolved draws of the n_g in the class.
+        A record of a > 1 draws is resolved as one, so that they vary together in the second phase. This adds
+        (1 - r_g/n_g) (1 - 1/a) times the square of its sum of z_s - m_g.
+        """
+        drawn, resolved, code = self._counts()
+        sums = np.zeros((self.classes, residuals.shape[-1]))
+        np.add.at(sums, code, residuals)
+        rows = (sums / drawn[:, None])[self.code]
+        rows[self.position] += residuals - (sums / resolved[:, None])[code]
+        together, factor = self._by_record(residuals)
+        return self.base.covariance(rows) + together.T @ (factor[:, None] * together)
+
+    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """As `Variance.replicates`, for multipliers of all draws, (B, n). Classes are adjusted anew.
+
+        Raises
+        ------
+        NotIdentified
+            If a replicate has draws of a class, none of which is resolved.
+        """
+        drawn, resolved, code = self._counts()
+        totals = np.zeros((len(multipliers), Z.shape[1]))
+        for g in range(self.classes):
+            here = code == g
+            weights = multipliers[:, self.position[here]]
+            of_all, of_resolved = multipliers[:, self.code == g].sum(axis=1), weights.sum(axis=1)
+            if ((of_all > 0) & (of_resolved <= 0)).any():
+                raise NotIdentified(
+                    "a replicate holds no resolved draw of a class: merge classes of few resolved draws"
+                )
+            factor = np.divide(of_all, of_resolved, out=np.zeros_like(of_all), where=of_resolved > 0)
+            totals += factor[:, None] * (weights @ (Z[here] * resolved[g] / drawn[g]))
+        return totals
+
+    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """As `Variance.jackknife`, with each draw left out in turn, also unresolved ones.
+
+        Records of several draws are then left out as well, with the scale of their part in `covariance`.
+        """
+        if len(self.code) == 1:
+            raise DataError("a single draw has no jackknife")
+        stratum = self.base.stratum
+        n = np.bincount(stratum)[stratum]
+        without = np.where(stratum[:, None] == stratum, (n / np.maximum(n - 1, 1))[:, None], 1.0)
+        np.fill_diagonal(without, 0.0)
+        change = self.replicates(Z, without) - Z.sum(axis=0)
+        together, factor = self._by_record(Z)
+        return np.vstack([change, -together]), np.append(self.base.theta[stratum] * (n - 1) / n, factor)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RespondingOnce:
+    """Variance of draws in two phases: drawn at most once, then resolved with one probability per class.
+
+    Attributes
+    ----------
+    base : PoissonDraws or HartleyRaoDraws
+        Variance of the resolved draws, whose probabilities π to be drawn it has.
+    share : float array, (r,)
+        r_g/n_g of the class of each resolved draw.
+    code : int array, (r,)
+        Class of each resolved draw, 0 to G - 1.
+    """
+
+    base: PoissonDraws | HartleyRaoDraws
+    share: FloatArray
+    code: IntArray
+
+    @property
+    def lost(self) -> int:
+        return self.base.lost + int(self.code.max())
+
+    @property
+    def census(self) -> bool:
+        return False
+
+    @property
+    def theta_mean(self) -> float:
+        return PoissonDraws(self.base.inclusion * self.share).theta_mean
+
+    @property
+    def independent(self) -> StratifiedDraws:
+        return self.base.independent
+
+    def residuals(self, Z: FloatArray) -> FloatArray:
+        return Z
+
+    def _apart(self, Z: FloatArray) -> FloatArray:
+        """Return contributions about the means of their classes, (r, k)."""
+        count = np.bincount(self.code)
+        means = np.column_stack([np.bincount(self.code, z) for z in Z.T]) / count[:, None]
+        return np.asarray(Z - means[self.code])
+
+    def _drawn(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return contributions z if every draw were resolved, their weights n_g/r_g, and 1 - π_s."""
+        return self.share[:, None] * Z, 1 / self.share, 1 - self.base.inclusion
+
+    def covariance(self, residuals: FloatArray) -> FloatArray:
+        """Return the covariance of totals, (k, k), of both phases.
+
+        The first is that of the design, in which a resolved draw stands for n_g/r_g draws. The second is
+        Σ_s (1 - r_g/n_g) (Z_s - m_g)², about the mean m_g of the adjusted contributions of the class. It is
+        NaN for a single resolved draw.
+        """
+        z, stands, theta = self._drawn(residuals)
+        if len(z) == 1:
+            return np.full((z.shape[1], z.shape[1]), np.nan)
+        apart = self._apart(residuals)
+        second = apart.T @ ((1 - self.share)[:, None] * apart)
+        if isinstance(self.base, PoissonDraws):
+            return np.asarray(z.T @ ((stands * theta)[:, None] * z) + second)
+        n = stands.sum()  # that of all draws
+        half = theta - (1 - stands @ self.base.inclusion / n) / 2  # of 1 - π_s - π_t + Q/n as a sum of two
+        z = z - stands @ z / n
+        first = n * z.T @ ((stands * half)[:, None] * z) + (stands @ half) * (z.T @ (stands[:, None] * z))
+        return np.asarray(first / (n - 1) + second)
+
+    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
+        return self.base.replicates(Z, multipliers)
+
+    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """As `Variance.jackknife`: the changes of the first phase, and then those of the second."""
+        z, stands, theta = self._drawn(Z)
+        if len(z) == 1:
+            raise DataError("a single unit has no jackknife")
+        centre = 0.0 if isinstance(self.base, PoissonDraws) else stands @ z / stands.sum()
+        first = -(z - centre) * stands[:, None]
+        return np.vstack([first, -self._apart(Z)]), np.append(theta * self.share, 1 - self.share)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Responding:
+    """Another design, some of whose draws nobody could resolve (weighting classes).
+
+    A resolved draw of a class weighs n_g/r_g times what it would weigh if every draw had been resolved. The
+    class has n_g draws, of which r_g are resolved. Estimates have no bias if draws of a class are resolved
+    with one probability, whatever their entities. Variances allow for both phases, drawing and resolving.
+
+    Parameters
+    ----------
+    design : Design
+        The design of the resolved draws, in the order of drawing. Draws are independent and with replacement,
+        uniform without replacement, `Pooled`, `SystematicRecords`, or, with their `draws`, `PoissonRecords`
+        and `KnownInclusion` without joint probabilities.
+    resolved : sequence of bool, (n,)
+        Every draw in the order of drawing: True if its entity is labelled. If the design is `Pooled`, the
+        draws of its first part come first.
+    classes : sequence, (n,), optional
+        Class of each draw, known without its label, such as that of `size_classes`. By default there is one.
+        Under `Pooled` of several parts they are needed, and each lies within one part.
+    records : sequence of record ids, (n,), optional
+        The drawn record of each draw, if records repeat. Their draws are resolved together, which the
+        variance then allows for.
+    begun : sequence of bool, (n,), optional
+        False for draws that nobody has tried to resolve, and that chance alone left out. By default there is
+        none.
+
+    Raises
+    ------
+    DataError
+        If there is not one class, record or mark per draw, or if one is missing. In `expand`, if the design
+        has another number of draws than are resolved, if a class has no resolved draw or draws of two parts,
+        or if the design is of another kind.
+
+    Examples
+    --------
+    Of four drawn records one could not be resolved:
+
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> design = Responding(eb.UniformRecords(["x", "y", "y"]), [True, True, False, True])
+    >>> design.expand(units).weight.round(3)
+    array([0.667, 1.333, 1.333])
+    """
+
+    design: Design
+    resolved: Sequence[bool] | BoolArray
+    classes: Sequence[Any] | pd.Series | IntArray | None = None
+    records: Sequence[Any] | pd.Series | None = None
+    begun: Sequence[bool] | BoolArray | None = None
+
+    def __post_init__(self) -> None:
+        need_object(
+            self.design, "expand", "a design with unresolved draws is an object such as UniformRecords()"
+        )
+        resolved = self._resolved()
+        for what, values in (("drawn records", self.records), ("marks of begun draws", self.begun)):
+            if values is not None and len(values) != len(resolved):
+                raise DataError(f"{len(values)} {what} for {len(resolved)} draws: each draw has one")
+        if (resolved & ~self.tried).any():
+            raise DataError(f"{int((resolved & ~self.tried).sum())} draws are resolved, but not begun")
+        if self.classes is None:
+            return
+        classes = pd.Series(list(self.classes))
+        if len(classes) != len(resolved):
+            raise DataError(f"{len(classes)} classes for {len(resolved)} draws: each draw has one class")
+        if missing := int(classes.isna().sum()):
+            raise DataError(
+                f"{missing} of {len(classes)} draws have no class: make these a class of their own"
+            )
+
+    @property
+    def unresolved(self) -> float:
+        """Share of the draws that are not resolved, among those that were begun."""
+        return float(1 - self._resolved()[self.tried].mean())
+
+    @property
+    def tried(self) -> BoolArray:
+        """True for each draw that was begun, resolved or not, (n,)."""
+        if self.begun is None:
+            return np.ones(len(self.resolved), dtype=bool)
+        begun = np.asarray(self.begun)
+        if begun.dtype != bool:
+            raise DataError("begun holds True or False for every draw")
+        return begun
+
+    def _resolved(self) -> BoolArray:
+        resolved = np.asarray(self.resolved)
+        if resolved.dtype != bool or resolved.ndim != 1 or not resolved.any():
+            raise DataError("resolved holds True or False for every draw, and True for one or more")
+        return resolved
+
+    def expand(self, units: Units) -> Expansion:
+        base, resolved = self.design.expand(units), self._resolved()
+        n, r = len(resolved), base.unit.shape[-1]
+        self._refuse_kind(base.variance)
+        if r != resolved.sum():
+            raise DataError(f"{resolved.sum()} of {n} draws are resolved, but the design has {r} draws")
+        code, names = pd.factorize(np.zeros(n) if self.classes is None else pd.Series(list(self.classes)))
+        drawn = np.bincount(code)
+        answered = np.bincount(code[resolved], minlength=len(drawn))
+        if not answered.all():
+            empty = np.asarray(names)[answered == 0]
+            raise DataError(
+                f"{len(empty)} classes hold no resolved draw, such as {head(empty)}: merge them with others"
+            )
+        share = (answered / drawn)[code[resolved]]
+        if isinstance(base.variance, PoissonDraws | HartleyRaoDraws):
+            # weights of draws from a line are over the number of draws, and those of the others are not
+            counted = r / n if isinstance(self.design, SystematicRecords) else 1.0
+            weight = base.weight * counted / share
+            once = RespondingOnce(base.variance, share, code[resolved])
+            return replace(base, weight=weight, variance=once)
+        assert isinstance(base.variance, StratifiedDraws)  # others are refused
+        stratum = self._strata(base.variance, code, resolved)
+        weight = base.weight * r / n
+        if isinstance(self.design, Pooled):
+            weight = 1 / self.design.expected(units, np.bincount(stratum))[base.unit]
+        record = np.arange(n) if self.records is None else pd.factorize(pd.Series(list(self.records)))[0]
+        of_all = StratifiedDraws(stratum, base.variance.theta)
+        variance = RespondingDraws(of_all, np.flatnonzero(resolved), code, record)
+        return replace(base, weight=weight / share, variance=variance)
+
+    def _refuse_kind(self, variance: Variance) -> None:
+        """Refuse designs whose weights cannot be adjusted draw by draw."""
+        name = type(self.design).__name__
+        if isinstance(variance, PoissonDraws | HartleyRaoDraws):
+            if getattr(self.design, "draws", None) is None:
+                raise DataError(
+                    f"{name} takes no unresolved draws unless it lists its draws in their order: pass draws="
+                )
+        elif not isinstance(variance, StratifiedDraws):
+            raise DataError(
+                f"{name} takes no unresolved draws: the probability of a pair to be drawn is not that of a "
+                "pair to be drawn and resolved; list the draws with their repeats, as UniformRecords does"
+            )
+        elif variance.lost > 1 and not isinstance(self.design, Pooled):
+            raise DataError(
+                f"{name} takes no unresolved draws: make the design of the resolved draws alone, since "
+                "strata are classes themselves"
+            )
+
+    def _strata(self, variance: StratifiedDraws, code: IntArray, resolved: BoolArray) -> IntArray:
+        """Return the stratum of every draw, (n,): that of the resolved draws of its class."""
+        of_class = np.full(int(code.max()) + 1, -1)
+        of_class[code[resolved]] = variance.stratum
+        if (mixed := of_class[code[resolved]] != variance.stratum).any():
+            raise DataError(
+                f"{int(mixed.sum())} draws share a class with draws of another part: classes lie within the "
+                "parts of Pooled"
+            )
+        return np.asarray(of_class[code])
+
+
+def size_classes(size: Any, resolved: Sequence[bool] | BoolArray, fewest: int = FEWEST) -> IntArray:
+    """Return classes of draws by the size of their predicted cluster, for `Responding`.
+
+    Classes start at powers of 2. From the largest down, they are merged until each has `fewest` resolved
+    draws.
+
+    Parameters
+    ----------
+    size : sequence of int, (n,)
+        Records in the predicted cluster of each drawn record.
+    resolved : sequence of bool, (n,)
+    fewest : int
+
+    Returns
+    -------
+    int array, (n,)
+        The least size of each draw's class.
+
+    Raises
+    ------
+    DataError
+        If there is not one size per draw.
+
+    Examples
+    --------
+    >>> size_classes([1, 1, 2, 3, 9, 40], [True, True, True, True, False, True], fewest=2)
+    array([1, 1, 2, 2, 2, 2])
+    """
+    sizes, answered = np.asarray(size, dtype=float), np.asarray(resolved, dtype=bool)
+    if sizes.shape != answered.shape or not (sizes >= 1).all():
+        raise DataError(f"{sizes.size} sizes of 1 or more are needed for {answered.size} draws")
+    start, fewest, count = 2 ** (np.frexp(sizes)[1].astype(np.int64) - 1), whole(fewest, "fewest"), 0
+    least: list[int] = []
+    for power in np.unique(start)[::-1]:
+        count += int(answered[start == power].sum())
+        if count >= fewest:
+            least.append(int(power))
+            count = 0
+    edges = np.unique([*least[:-1], int(start.min())])
+    return np.asarray(edges[np.searchsorted(edges, start, side="right") - 1])

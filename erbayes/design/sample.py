@@ -1,0 +1,179 @@
+"""Samples: units with the design by which they were drawn, the input of every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from .._internal.arrays import FloatArray
+from .._internal.errors import need, need_object
+from ..metrics.columns import ClusterSum, Column, Known
+from ..units.units import Units, need_units
+from . import Design, Expansion
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Sample:
+    """Labelled units with the design by which they were drawn.
+
+    Parameters
+    ----------
+    units : Units
+        As `erbayes.measure` returns them.
+    design : Design
+    expansion : Expansion, optional
+        By default the one that the design makes from the units.
+
+    Attributes
+    ----------
+    units : Units
+    design : Design
+    expansion : Expansion
+        Draws, their weights and their variance.
+
+    Raises
+    ------
+    DataError
+        If `units` is no `Units`, `design` is no design, or the two do not fit.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> eb.Sample(units, eb.UniformRecords()).contributions([eb.columns.RECORDS]).ravel()
+    array([1.5, 1.5])
+    """
+
+    units: Units
+    design: Design
+    expansion: Expansion
+
+    def __init__(self, units: Units, design: Design, expansion: Expansion | None = None) -> None:
+        need_units(units)
+        need_object(design, "expand", "a design is an object such as UniformRecords()")
+        object.__setattr__(self, "units", units)
+        object.__setattr__(self, "design", design)
+        object.__setattr__(self, "expansion", expansion or design.expand(units))
+
+    def with_units(self, units: Units) -> Sample:
+        """Return the same draws of units that are counted in another way, such as by groups."""
+        return Sample(units, self.design, self.expansion)
+
+    def __repr__(self) -> str:
+        draws = " x ".join(map(str, self.expansion.unit.shape))
+        return f"Sample({draws} draws of {self.units!r} by {type(self.design).__name__})"
+
+    def facts(self) -> dict[str, str]:
+        """Return facts about the data and the design in words, each under its name.
+
+        Examples
+        --------
+        >>> from erbayes import UniformClusters, measure
+        >>> units = measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"})
+        >>> sample = Sample(units, UniformClusters(population=2))
+        >>> sample.facts()["the prediction"], sample.facts()["design"]
+        ('3 records in 2 clusters', 'UniformClusters(population=2, correction=sampling_fraction)')
+        """
+        units = self.units
+        kind = "entities or blocks" if units.by_entity else "predicted clusters"
+        facts = {
+            "design": _design_in_words(self.design),
+            "draws": " x ".join(f"{n:,}" for n in self.expansion.unit.shape),
+            "labelled units": f"{len(units):,} {kind}",
+            "labelled records": f"{int(units.n.sum()):,}",
+            "the largest unit": f"{int(units.size.max()):,} records",
+            "overlaps with predicted clusters": f"{len(units.n):,}",
+        }
+        if units.unmatched:
+            facts["labelled records that the prediction lacks"] = f"{units.unmatched:,}"
+        if len(units.omitted):
+            facts["labelled units that the prediction lacks, left out with their draws"] = (
+                f"{len(units.omitted):,}"
+            )
+        if units.frame is not None:
+            facts |= units.frame.in_words()
+        if units.known is not None:
+            records, clusters = (units.known.size * units.known.count).sum(), units.known.count.sum()
+            facts["the prediction"] = f"{records:,.0f} records in {clusters:,.0f} clusters"
+        return facts
+
+    def _repr_html_(self) -> str:
+        rows = (f"<tr><td>{escape(k)}</td><td>{escape(v)}</td></tr>" for k, v in self.facts().items())
+        return f"Sample<table>{''.join(rows)}</table>"
+
+    def contributions(self, columns: Sequence[Column]) -> FloatArray:
+        """Return the contribution of each draw to each total, weight times column.
+
+        Parameters
+        ----------
+        columns : sequence of Column, (k,)
+
+        Returns
+        -------
+        float array, (..., n draws, k columns)
+            Its sum over draws estimates the totals.
+
+        Raises
+        ------
+        NotIdentified
+            If a column is not identified on these units.
+        """
+        for column in columns:
+            self.expansion.need_reached(column)
+        counted = np.stack([self.units.column(c)[self.expansion.unit] for c in columns], axis=-1)
+        return np.asarray(counted * self.expansion.weight[..., None])
+
+    def out_of_reach(self, column: ClusterSum) -> FloatArray:
+        """Return the share of a known total in predicted clusters larger than any that a draw touches, (...).
+
+        It is 0 if the sizes of the predicted clusters are not known.
+
+        Examples
+        --------
+        >>> import erbayes as eb
+        >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "b", 5: "b"}, {1: "x", 2: "x"})
+        >>> float(eb.Sample(units, eb.UniformClusters()).out_of_reach(eb.columns.PREDICTED_LINKS))
+        0.75
+        """
+        known, unit = self.units.known, self.expansion.unit
+        if known is None:
+            return np.zeros(unit.shape[:-1])
+        return known.share_above(column, self.units.largest_touched[unit].max(axis=-1))
+
+    def known(self, total: Known) -> float:
+        """Return a total that the prediction fixes.
+
+        Raises
+        ------
+        NotIdentified
+            If labelled records that the prediction lacks were kept, or if a domain's total is not known.
+        """
+        return self.units.total(total.column)
+
+
+def need_sample(value: Any) -> None:
+    """Refuse anything but a `Sample`.
+
+    Raises
+    ------
+    DataError
+        If `value` is anything else, such as units without their design, a table, or a class.
+    """
+    need(value, Sample, "a Sample is needed, such as Sample(measure(prediction, labels), design)")
+
+
+def _design_in_words(design: Any) -> str:
+    """Return the name of a design with its parameters, long ones by their number of values."""
+
+    def shown(value: Any) -> str:
+        if callable(value):
+            return str(getattr(value, "__name__", type(value).__name__))
+        return f"{len(value):,} values" if hasattr(value, "__len__") else str(value)
+
+    values = {f.name: getattr(design, f.name) for f in fields(design)} if is_dataclass(design) else {}
+    parameters = ", ".join(f"{name}={shown(value)}" for name, value in values.items() if value is not None)
+    return f"{type(design).__name__}({parameters})"

@@ -1,0 +1,352 @@
+"""Variances of designs: the covariance of totals over repeated sampling, replicates, and the jackknife.
+
+Z holds the contributions of draws to totals, one row per draw and one column per total.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import numpy as np
+
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError, NotIdentified
+
+
+def kish(Z: FloatArray) -> FloatArray:
+    """Return the effective number of draws of each column, (k,).
+
+    It is the squared sum over the sum of squares of the contributions z, (Σz)²/Σz² (Kish 1965).
+
+    Parameters
+    ----------
+    Z : float array, (n draws, k)
+
+    Examples
+    --------
+    >>> kish(np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0]]))
+    array([3., 1.])
+    """
+    return np.asarray(Z.sum(axis=0) ** 2 / (Z**2).sum(axis=0))
+
+
+class Variance(Protocol):
+    """Variation of contributions Z, (n draws, k columns), over repeated sampling."""
+
+    @property
+    def lost(self) -> int:
+        """Return the degrees of freedom that means of strata and calibration take."""
+
+    @property
+    def census(self) -> bool:
+        """Return whether the sample holds every unit."""
+
+    @property
+    def theta_mean(self) -> float:
+        """Return the finite-population correction θ, averaged over the units of the population.
+
+        It is the estimated share of the units that the sample lacks. An error that no draw has shown can be
+        in these alone. A mean over draws would be too small where draws of large units are almost certain.
+        """
+
+    def residuals(self, Z: FloatArray) -> FloatArray:
+        """Return the part of Z that varies, (n, k): Z itself, or its residuals after calibration."""
+
+    def covariance(self, residuals: FloatArray) -> FloatArray:
+        """Return the covariance of totals, (k, k), from the `residuals`, (n, k).
+
+        It is NaN if the sample gives none, as for a single draw.
+        """
+
+    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the change of the totals without each draw, (n, k), and the scale of its square, (n,).
+
+        Raises
+        ------
+        DataError
+            If there is a single draw.
+        """
+
+    @property
+    def independent(self) -> StratifiedDraws:
+        """Return the independent draws that a bootstrap resamples.
+
+        Raises
+        ------
+        NotIdentified
+            If draws are not independent.
+        """
+
+    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Return totals of B replicates, (B, k), whose weights are multiplied by `multipliers`, (B, n)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StratifiedDraws:
+    """Variance of independent draws within strata.
+
+    Attributes
+    ----------
+    stratum : int array, (n,)
+        Stratum of each draw, 0 to H - 1.
+    theta : float array, (H,)
+        Finite-population correction of each stratum.
+    adjust : bool
+        True to centre strata of one draw at the mean of all draws. Otherwise they count as certain.
+    units : float array, (H,), optional
+        Number of units of each stratum. None if θ is the same in all.
+    """
+
+    stratum: IntArray
+    theta: FloatArray
+    adjust: bool = False
+    units: FloatArray | None = None
+
+    @property
+    def lost(self) -> int:
+        return len(self.theta)
+
+    @property
+    def census(self) -> bool:
+        return not self.theta.any()
+
+    @property
+    def theta_mean(self) -> float:
+        return float(np.average(self.theta, weights=self.units))
+
+    def residuals(self, Z: FloatArray) -> FloatArray:
+        return Z
+
+    def _centred(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return Z about the means of strata, and n_h/(n_h - 1) of each draw."""
+        n = np.bincount(self.stratum, minlength=self.lost).astype(float)
+        factor = np.where(n > 1, n / np.maximum(n - 1, 1), 1.0)
+        if self.lost == 1:
+            centred = Z - Z.mean(axis=-2, keepdims=True) if n[0] > 1 else Z
+            return centred * (self.theta[0] > 0), factor
+        means = np.column_stack([np.bincount(self.stratum, z, self.lost) for z in Z.T]) / n[:, None]
+        if self.adjust:
+            means[n == 1] = Z.mean(axis=0)
+        centred = Z - means[self.stratum]
+        centred[self.theta[self.stratum] == 0] = 0.0
+        return centred, factor[self.stratum]
+
+    def covariance(self, residuals: FloatArray) -> FloatArray:
+        """Return the covariance of totals, (k, k), summed over strata; NaN for a single draw.
+
+        It is Σ_h θ_h n_h/(n_h - 1) Σ_s (z_s - z̄_h)(z_s - z̄_h)'. z̄_h is the mean over the n_h draws of
+        stratum h (Cochran 1977, chapter 5). A single stratum may have leading axes, (..., n, k).
+        """
+        k = residuals.shape[-1]
+        if len(self.stratum) == 1 and self.theta[0] > 0:
+            return np.full((*residuals.shape[:-2], k, k), np.nan)
+        centred, factor = self._centred(residuals)
+        scaled = centred * (factor * self.theta[self.stratum])[:, None]
+        return np.asarray(np.swapaxes(scaled, -1, -2) @ centred)
+
+    @property
+    def independent(self) -> StratifiedDraws:
+        return self
+
+    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
+        return np.asarray(multipliers @ Z)
+
+    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """As `Variance.jackknife`, draw by draw within strata."""
+        if len(Z) == 1 and self.theta[0] > 0:
+            raise DataError("a single draw has no jackknife")
+        centred, factor = self._centred(Z)
+        return -centred * factor[:, None], self.theta[self.stratum] / factor
+
+
+class _OnceDrawn:
+    """Variance of units that are in the sample at most once, each with a known probability π to be in it."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:  # a field of some classes, a formula of others
+
+        @property
+        def inclusion(self) -> FloatArray: ...
+
+    dependent: ClassVar[str] = "draws without replacement and with unequal probabilities are not independent"
+    """Why no bootstrap resamples the draws."""
+    remedy: ClassVar[str] = "use taylor or the jackknife"
+    """The remedy that the error names."""
+
+    @property
+    def lost(self) -> int:
+        return 1
+
+    @property
+    def census(self) -> bool:
+        return bool((self.inclusion == 1).all())
+
+    @property
+    def theta_mean(self) -> float:
+        return float(1 - len(self.inclusion) / (1 / self.inclusion).sum())
+
+    def residuals(self, Z: FloatArray) -> FloatArray:
+        return Z
+
+    @property
+    def independent(self) -> StratifiedDraws:
+        raise NotIdentified(f"{self.dependent}, so no bootstrap resamples them; {self.remedy}")
+
+    def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
+        return np.asarray(multipliers @ Z)
+
+    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """As `Variance.jackknife`, unit by unit. A unit that is certain to be drawn has scale 0."""
+        n = len(Z)
+        if n == 1 and not self.census:
+            raise DataError("a single unit has no jackknife")
+        return -(Z - Z.mean(axis=0)) * n / max(n - 1, 1), (1 - self.inclusion) * (n - 1) / n
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DistinctDraws(_OnceDrawn):
+    """Variance of distinct entities among records drawn with replacement (Horvitz and Thompson).
+
+    Entity c is in the sample with probability π_c = 1 - (1-p_c)^n, and p_c = N_c/N is its share of the
+    records. Entities c and d are both in it with π_cd = 1 - (1-p_c)^n - (1-p_d)^n + (1-p_c-p_d)^n. Entities
+    of one size share one p. Time and memory therefore grow with the squared number of sizes, not of entities.
+
+    Attributes
+    ----------
+    p : float array, (entities,)
+        Share of the records that each sampled entity has, in (0, 1).
+    draws : int
+        Number n of records drawn.
+    """
+
+    p: FloatArray
+    draws: int
+
+    dependent: ClassVar[str] = "distinct entities are not independent draws"
+    remedy: ClassVar[str] = (
+        "keep the draws with their repeats (UniformRecords), or use taylor or the jackknife"
+    )
+
+    @property
+    def inclusion(self) -> FloatArray:
+        """Return the probability π_c that each entity is in the sample, (entities,)."""
+        return np.asarray(-np.expm1(self.draws * np.log1p(-self.p)))
+
+    def covariance(self, residuals: FloatArray) -> FloatArray:
+        """Return the covariance of totals, (k, k), by Horvitz and Thompson's unbiased estimator.
+
+        It is ΣΣ (π_cd - π_c π_d)/π_cd z_c z_d' over pairs of entities, with π_cc = π_c.
+        """
+        p, size = np.unique(self.p, return_inverse=True)  # entities of one size, one p, count as one class
+        sums = np.zeros((len(p), residuals.shape[1]))
+        np.add.at(sums, size, residuals)
+        odds = p / (1 - p)
+        with np.errstate(divide="ignore"):  # two entities that share all records: one is always drawn
+            excess = np.expm1(self.draws * np.log1p(-np.minimum(np.outer(odds, odds), 1)))
+        inclusion = -np.expm1(self.draws * np.log1p(-p))
+        exclusion = 1 - inclusion
+        # π_cd - π_c π_d as a product: the difference itself cancels for small p
+        joint = np.outer(exclusion, exclusion) * excess
+        pair = np.outer(inclusion, inclusion) + joint  # π_cd
+        delta = np.divide(joint, pair, out=np.zeros_like(pair), where=pair > 0)
+        within, between = np.diag(delta)[size, None], delta - np.diag(np.diag(delta))
+        same_size = exclusion[size, None] * residuals + within * (sums[size] - residuals)
+        return np.asarray(sums.T @ between @ sums + residuals.T @ same_size)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PoissonDraws(_OnceDrawn):
+    """Variance of units that enter the sample independently, each at most once (Poisson draws).
+
+    Attributes
+    ----------
+    inclusion : float array, (n,)
+        Probability π_c of each drawn unit to be in the sample, in (0, 1].
+    """
+
+    inclusion: FloatArray
+
+    dependent: ClassVar[str] = "Poisson draws have no fixed number"
+
+    def covariance(self, residuals: FloatArray) -> FloatArray:
+        """Return the covariance of totals, (k, k): Σ (1 - π_c) z_c z_c', which is unbiased."""
+        return np.asarray(residuals.T @ ((1 - self.inclusion)[:, None] * residuals))
+
+    def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """As `Variance.jackknife`, unit by unit. The weights of the others stay as they are."""
+        if len(Z) == 1 and not self.census:
+            raise DataError("a single unit has no jackknife")
+        return -Z, 1 - self.inclusion
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HartleyRaoDraws(_OnceDrawn):
+    """Variance of draws without replacement with unequal probabilities, by Hartley and Rao (1962).
+
+    It is their approximation for systematic draws in random order, which needs no joint probabilities:
+
+        1/(n - 1) Σ_{s<t} (1 - π_s - π_t + Q/n) (z_s - z_t)(z_s - z_t)'
+
+    with Q the sum of π² over the population. Draws with π = 1 were certain, and add nothing.
+
+    Attributes
+    ----------
+    inclusion : float array, (n,)
+        Probability π of each draw to be in the sample, in (0, 1].
+    squares : float
+        Q, the sum of π² over the population.
+    """
+
+    inclusion: FloatArray
+    squares: float
+
+    def covariance(self, residuals: FloatArray) -> FloatArray:
+        """Return the covariance of totals, (k, k); NaN for a single uncertain draw."""
+        chance = self.inclusion < 1
+        z, p = residuals[chance], self.inclusion[chance]
+        n, k = z.shape
+        if n == 0:
+            return np.zeros((k, k))
+        if n == 1:
+            return np.full((k, k), np.nan)
+        half = (1 + (self.squares - (~chance).sum()) / n) / 2 - p  # 1 - π_s - π_t + Q/n as a sum of two
+        z = z - z.mean(axis=0)  # differences do not change, and sums of z vanish
+        squares = z.T @ z
+        return np.asarray((n * z.T @ (half[:, None] * z) + half.sum() * squares) / (n - 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointDraws(_OnceDrawn):
+    """Variance of units that are drawn at most once, with known joint probabilities of pairs.
+
+    With a fixed number of units it is that of Yates and Grundy (1953), else that of Horvitz and Thompson:
+
+        Σ_{s<t} (π_s π_t - π_st)/π_st (z_s - z_t)(z_s - z_t)'
+        Σ_st (π_st - π_s π_t)/π_st z_s z_t'  with π_ss = π_s
+
+    Attributes
+    ----------
+    inclusion : float array, (n,)
+        Probability π of each drawn unit to be in the sample, in (0, 1].
+    joint : float array, (n, n)
+        Probability of each pair to be in the sample together; π on the diagonal.
+    fixed_size : bool
+        True if the design fixes the number of units.
+    """
+
+    inclusion: FloatArray
+    joint: FloatArray
+    fixed_size: bool
+
+    def covariance(self, residuals: FloatArray) -> FloatArray:
+        """Return the covariance of totals, (k, k), which is unbiased; NaN for one unit of a fixed number."""
+        k = residuals.shape[1]
+        if self.fixed_size and len(residuals) == 1 and not self.census:
+            return np.full((k, k), np.nan)
+        form = 1 - np.outer(self.inclusion, self.inclusion) / self.joint
+        if self.fixed_size:
+            np.fill_diagonal(form, 0.0)
+            np.fill_diagonal(form, -form.sum(axis=1))
+        return np.asarray(residuals.T @ form @ residuals)

@@ -1,0 +1,379 @@
+"""Bets on the order of draws: exact intervals for metrics that are means of bounded numbers.
+
+A metric is the mean of ratios x in [0, 1], in which a draw has a share u in [0, 1]: E[u (x - p)] = 0 if p is
+the metric. A gambler starts with wealth 1 and bets, before each draw, that the metric lies above p:
+
+    W_t(p) = Π_{s ≤ t} (1 + λ_s(p) u_s (x_s - p)),   λ_s(p) = min(λ_s, c/p)
+
+If p is the metric, no bet pays on average, and the wealth ever reaches 1/a with probability a at most
+(Ville's inequality). Values p at which the wealth has reached 2/α are therefore too low, except with
+probability α/2. A second gambler bets that the metric lies below p. Neither statement needs a normal
+approximation. W_t falls in p, since each factor does, and the wealth of the second gambler rises. So
+bisection finds both ends to rounding.
+
+The bets λ_s follow from the draws before s. Their variance σ²_{s-1} counts ¼ as one draw:
+
+    λ_s = √(2 log(2/α) / (σ²_{s-1} n))             for a fixed number n of draws
+    λ_s = √(2 log(2/α) / (σ²_{s-1} s log(1 + s)))  for a sequence
+
+Source: Waudby-Smith and Ramdas (2024), Journal of the Royal Statistical Society B 86, 1-27, theorem 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import FloatArray, Seed, floats
+from .._internal.errors import DataError, NotIdentified, need_object
+from ..design import SelectedBySize, WithChances
+from ..design.sample import Sample
+from ..design.variance import StratifiedDraws
+from ..metrics.columns import ClusterSum, Column, Known
+from ..metrics.definitions import Metric, is_share
+from ..metrics.intervals import Support, check_level
+from ..metrics.uncertain import Normal
+from ..units.units import Units
+from .closed_form import columns_of, taylor
+
+CAP = 0.75
+"""The largest share c of the wealth that a bet can lose."""
+HALVINGS = 50
+"""Steps of bisection, after which ends are exact to 2⁻⁵⁰."""
+GREATEST = 2.0
+"""The largest share of a draw, over the mean share, with which a bet is worth while."""
+
+
+class Pace(Protocol):
+    """The number of draws over which a gambler spreads the bets."""
+
+    def __call__(self, draw: FloatArray) -> FloatArray:
+        """Return it for each draw, (n,), from the numbers of the draws, 1 to n."""
+        ...
+
+
+def fixed(draw: FloatArray) -> FloatArray:
+    """Return n for each of n draws: the pace of bets for one look after the last draw.
+
+    Examples
+    --------
+    >>> fixed(np.arange(1.0, 4.0))
+    array([3., 3., 3.])
+    """
+    return np.full_like(draw, len(draw))
+
+
+def unending(draw: FloatArray) -> FloatArray:
+    """Return s log(1 + s) for draw s: the pace of bets for looks at any time.
+
+    Examples
+    --------
+    >>> unending(np.arange(1.0, 4.0)).round(1)
+    array([0.7, 2.2, 4.2])
+    """
+    return draw * np.log1p(draw)
+
+
+def _bets(x: FloatArray, u: FloatArray, alpha: float, pace: Pace) -> FloatArray:
+    """Return λ_s before each draw, (..., n), from the draws before it."""
+    draw = np.arange(1.0, x.shape[-1] + 1)
+    mean = (0.5 + np.cumsum(u * x, axis=-1)) / (1 + np.cumsum(u, axis=-1))
+    variance = (0.25 + np.cumsum((u * (x - mean)) ** 2, axis=-1)) / (1 + draw)
+    before = np.concatenate([np.full_like(x[..., :1], 0.25), variance[..., :-1]], axis=-1)
+    return np.asarray(np.sqrt(2 * np.log(2 / alpha) / (before * pace(draw))))
+
+
+def _log_wealth(x: FloatArray, u: FloatArray, bets: FloatArray, p: FloatArray) -> FloatArray:
+    """Return the logarithm of the wealth after each draw, (..., n), of bets that the metric is above p."""
+    with np.errstate(divide="ignore"):
+        stake = np.minimum(bets, CAP / p[..., None])
+    return np.cumsum(np.log1p(stake * u * (x - p[..., None])), axis=-1)
+
+
+def _lowest(x: FloatArray, u: FloatArray, alpha: float, pace: Pace) -> FloatArray:
+    """Return the least p at which the gambler's wealth has stayed below 2/α, (...)."""
+    bets = _bets(x, u, alpha, pace)
+    low, high = np.zeros(x.shape[:-1]), np.ones(x.shape[:-1])
+    for _ in range(HALVINGS):
+        p = (low + high) / 2
+        refuted = _log_wealth(x, u, bets, p).max(axis=-1) >= np.log(2 / alpha)
+        low, high = np.where(refuted, p, low), np.where(refuted, high, p)
+    return low
+
+
+def betting(values: Any, level: float = 0.95, pace: Pace = fixed, shares: Any = 1.0) -> FloatArray:
+    """Return exact intervals of the mean of independent draws in [0, 1], by betting.
+
+    Parameters
+    ----------
+    values : float array, (..., n)
+        The draws x in their order. Leading axes hold many samples.
+    level : float in (0, 1)
+        The interval holds the mean with at least this probability, whatever the distribution of the draws.
+    pace : Pace
+        `fixed` if the sample is looked at once, after the last draw. `unending` if it may be looked at after
+        any draw, and drawing may stop at any look. All looks then hold the mean together.
+    shares : float array that broadcasts against `values`
+        The share u of each draw, in [0, 1], if the mean is E[u x]/E[u]. By default all are equal.
+
+    Returns
+    -------
+    float array, (..., 2)
+        If the draws refute every value in [0, 1], it has the values that both gamblers refute.
+
+    Raises
+    ------
+    DataError
+        If a value is outside [0, 1] or missing, if there is none, or if the level is outside (0, 1).
+
+    Examples
+    --------
+    Of 100 partners, 96 are right:
+
+    >>> right = np.ones(100)
+    >>> right[[20, 40, 60, 80]] = 0
+    >>> betting(right).round(2), betting(right, pace=unending).round(2)
+    (array([0.88, 1.  ]), array([0.88, 1.  ]))
+    """
+    check_level(level)
+    need_object(pace, "__call__", "a pace is a function such as fixed or unending")
+    x, u = floats(values, "values"), floats(shares, "shares")
+    if not x.ndim or not x.shape[-1]:
+        raise DataError("betting needs one draw or more")
+    for what, numbers in (("values", x), ("shares", u)):
+        outside = ~((numbers >= 0) & (numbers <= 1))
+        if outside.any():
+            raise DataError(f"{what} must lie in [0, 1]; {int(outside.sum())} of {numbers.size} do not")
+    alpha, u = 1 - level, np.broadcast_to(u, x.shape)
+    ends = np.stack([_lowest(x, u, alpha, pace), 1 - _lowest(1 - x, u, alpha, pace)], axis=-1)
+    return np.sort(ends, axis=-1)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Means(Normal):
+    """Metrics that are means of bounded numbers, with these numbers. `BoundedMeans` makes them.
+
+    Attributes
+    ----------
+    names, mean, cov, df, support, effective, extremes, undefined
+        As in `Normal`.
+    values : float array, (..., n draws, k)
+        The ratio x in [0, 1] of each draw, in the order of draws.
+    shares : float array, (..., n draws, k)
+        Its share u in [0, 1]. `mean` is Σ u x/Σ u over draws.
+    """
+
+    kind: ClassVar[Any]
+    values: FloatArray
+    shares: FloatArray
+
+    def part(self, at: Sequence[int]) -> Means:
+        j = list(at)
+        return with_draws(Normal.part(self, at), self.values[..., j], self.shares[..., j])
+
+
+def with_draws(fit: Normal, values: FloatArray, shares: FloatArray) -> Means:
+    """Return a fit together with the ratios and the shares of its draws, both (..., n draws, k)."""
+    return Means(**{f.name: getattr(fit, f.name) for f in fields(Normal)}, values=values, shares=shares)
+
+
+class _OfMeans:
+    """Kind of interval that needs the value of each draw."""
+
+    __slots__ = ()
+    pace: ClassVar[Pace]
+
+    def suits(self, result: Any) -> bool:
+        return isinstance(result, Means)
+
+    def bounds(self, result: Means, level: float) -> FloatArray:
+        values, shares = (np.swapaxes(a, -1, -2) for a in (result.values, result.shares))
+        return betting(values, level, type(self).pace, shares)
+
+
+@dataclass(frozen=True, slots=True)
+class Betting(_OfMeans):
+    """Kind of interval by betting, exact if the draws are looked at once, at a number fixed beforehand.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
+    >>> found = BoundedMeans()(eb.Sample(units, eb.UniformRecords()), [eb.metrics.b3_precision])
+    >>> found.interval(0.95, Betting()).round(2)
+    array([[0.66, 0.83]])
+    """
+
+    pace: ClassVar[Pace] = staticmethod(fixed)
+
+    def label(self, support: Support) -> str:
+        return "betting"
+
+
+@dataclass(frozen=True, slots=True)
+class AnytimeBetting(_OfMeans):
+    """Kind of interval by betting, exact at all looks together: a confidence sequence.
+
+    Draws count in the order in which the design lists them, which must be that of drawing.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
+    >>> found = BoundedMeans()(eb.Sample(units, eb.UniformRecords()), [eb.metrics.b3_precision])
+    >>> found.interval(0.95, AnytimeBetting()).round(2)
+    array([[0.66, 0.83]])
+    """
+
+    pace: ClassVar[Pace] = staticmethod(unending)
+
+    def label(self, support: Support) -> str:
+        return "betting at any time"
+
+
+Means.kind = Betting()
+
+
+def _equal(x: FloatArray) -> bool:
+    """Return whether numbers are above 0, and equal along the last axis apart from rounding."""
+    return bool((x > 0).all() and (np.ptp(x, axis=-1) <= 1e-9 * x.max(axis=-1)).all())
+
+
+def _sized(metric: Metric, columns: Callable[[Column], FloatArray]) -> FloatArray:
+    """Return the `size` of a metric, from values of its columns."""
+    return np.asarray(np.sum([k * columns(c) for c, k in metric.size], axis=0))
+
+
+def _known_size(sample: Sample, metric: Metric) -> float | None:
+    """Return the total of the `size` of a metric, or None if it or the scale of weights is not known."""
+    known = sample.units.known
+    if known is None or not known.singletons or not sample.expansion.absolute:
+        return None
+    totals = [k * known.total(c) for c, k in metric.size if isinstance(c, ClusterSum)]
+    return sum(totals) if len(totals) == len(metric.size) else None
+
+
+def _single_records(units: Units) -> Units:
+    """Return imagined units of one record, one in a cluster of each predicted size."""
+    m = units.m if units.known is None else units.known.size
+    at, one = np.arange(len(m)), np.ones(len(m))
+    return replace(
+        units, ids=pd.RangeIndex(len(m)), unit=at, group=at, n=one, N=one, m=m, cluster=at, counted=None
+    )
+
+
+def _greatest_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
+    """Return the largest share that a draw can have, over the mean share; ∞ if it is not known.
+
+    Equal shares of the sampled units are no proof, since these may be alike by chance. So a design by size
+    must have equal shares of the imagined units of `Units.stock` as well. Under another design with known
+    chances, a record has the largest share if it is of the predicted size with the largest one. Under any
+    other design, the sizes must be equal and sum to the known total.
+    """
+    units, design = sample.units, sample.design
+    if isinstance(design, SelectedBySize):
+        stock = units.stock()
+        equal = _equal(_sized(metric, stock.column) / design.selection(stock.size, units))
+        return 1.0 if equal and _equal(size) else np.inf
+    total = _known_size(sample, metric)
+    if total is None:
+        return np.inf
+    if isinstance(design, WithChances):
+        single = _single_records(units)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares = _sized(metric, single.column) / total / design.chances(single)
+        return float(np.nanmax(shares))
+    return 1.0 if _equal(size) and np.allclose(size.sum(axis=-1), total, rtol=1e-9, atol=0) else np.inf
+
+
+def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
+    """Return the ratios and the shares of the draws, whose mean the metric is, both (..., n).
+
+    A metric y/x is a mean of the ratios y_c/x_c of units. A draw of unit c, with probability p_c, has the
+    share x_c/p_c. If the design draws units with p ∝ x, all shares are equal, and the mean is a plain one.
+    Shares are bounded if p_c ≥ x_c/(B Σx) for every unit.
+
+    Parameters
+    ----------
+    sample : Sample
+    metric : Metric
+
+    Returns
+    -------
+    values, shares : float arrays, (..., n)
+        In [0, 1]. Shares are divided by the largest one that a draw can have.
+
+    Raises
+    ------
+    NotIdentified
+        If the metric is no ratio on [0, 1], if draws are not independent with replacement, or if a share can
+        be over `GREATEST` times the mean share, or as large as unknown.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
+    >>> draws_of(eb.Sample(units, eb.UniformRecords()), eb.metrics.b3_recall)[0].round(2)
+    array([0.56])
+    """
+    design, variance = type(sample.design).__name__, sample.expansion.variance
+    if not isinstance(variance, StratifiedDraws) or len(variance.theta) > 1 or variance.theta[0] < 1:
+        raise NotIdentified(
+            f"{metric.name} has no exact interval under {design}: it needs independent draws with "
+            "replacement, without strata"
+        )
+    if not is_share(metric):
+        raise NotIdentified(f"{metric.name} has no exact interval: it is no ratio of totals on [0, 1]")
+    counted, _ = columns_of([metric])
+    Z = dict(zip(counted, np.moveaxis(sample.contributions(counted), -1, 0), strict=True))
+    size = _sized(metric, Z.__getitem__)
+    greatest = _greatest_share(sample, metric, size)
+    if greatest > GREATEST:
+        names = " + ".join(c.name for c, _ in metric.size)
+        raise NotIdentified(
+            f"{metric.name} has no exact interval under {design}: single draws may hold over {GREATEST:g} "
+            f"times the mean share of {names}"
+        )
+    with np.errstate(invalid="ignore"):
+        values = metric.formula(*(Z[c] for c in metric.columns if not isinstance(c, Known)))
+    values = np.where(size > 0, values, 0.0)
+    if (values > 1 + 1e-9).any() or (values < -1e-9).any():
+        raise NotIdentified(f"{metric.name} has no exact interval: it is outside [0, 1] on single units")
+    total = _known_size(sample, metric)
+    if total is None:  # only equal shares come so far
+        size, total = np.ones_like(size), float(size.shape[-1])
+    shares = size * size.shape[-1] / total / greatest
+    return np.clip(values, 0.0, 1.0), np.clip(shares, 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedMeans:
+    """An engine for metrics that are means of bounded numbers, such as B-cubed under uniform records.
+
+    Estimates and standard errors are those of the closed form. The result also has the number of each draw,
+    from which `Betting` and `AnytimeBetting` make exact intervals.
+
+    Raises
+    ------
+    NotIdentified
+        In a call, if a metric is no such mean under the design, with the reason (see `draws_of`).
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> BoundedMeans()(eb.Sample(units, eb.UniformRecords()), [eb.metrics.b3_recall]).values.round(2)
+    array([[1.],
+           [1.]])
+    """
+
+    batched: ClassVar[bool] = True
+
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Means:
+        values, shares = zip(*(draws_of(sample, metric) for metric in metrics), strict=True)
+        fit = taylor(sample, metrics).apply(metrics, order=1)
+        return with_draws(fit, np.stack(values, axis=-1), np.stack(shares, axis=-1))

@@ -1,0 +1,106 @@
+"""Naive metrics: those of the labelled records alone, which flatter the prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import Seed
+from .._internal.errors import NotIdentified
+from ..design import UniformClusters
+from ..design.sample import Sample, need_sample
+from ..metrics.definitions import USUAL, Metric, Wanted, chosen, pairwise_precision, pairwise_recall
+from ..metrics.uncertain import Normal
+from ..units.units import Units, need_units
+from .closed_form import taylor
+
+
+def naive(units: Units, metrics: Wanted = USUAL) -> pd.Series:
+    """Compute metrics on the labelled records alone: a warning, not an estimate.
+
+    Wrong links to records outside the sample are missed, so that precision is far too high. These are P_naive
+    and R_naive of Binette et al. (2022) for any metric. There is no standard error, since none would be
+    honest.
+
+    Parameters
+    ----------
+    units : Units
+    metrics : Metric or str, or several
+        Objects of `erbayes.metrics`, or names as tables print them.
+
+    Returns
+    -------
+    Series of float
+        Indexed by the names of the metrics.
+
+    Raises
+    ------
+    NotIdentified
+        If the units are predicted clusters, for which the paper has no naive estimators.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "a"}, {1: "x", 2: "x"})
+    >>> P_naive(units)
+    1.0
+    >>> P = [eb.metrics.pairwise_precision]
+    >>> round(float(eb.taylor(eb.Sample(units, eb.UniformClusters()), P).apply(P).mean[0]), 3)
+    0.333
+    """
+    census = _as_census(units, chosen(metrics))
+    return pd.Series(census.mean, pd.Index(census.names, name="metric"), name="naive")
+
+
+def P_naive(units: Units) -> float:
+    """Compute pairwise precision on the labelled records alone, the paper's P_naive (see `naive`).
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> P_naive(eb.measure({1: "a", 2: "a", 3: "a", 4: "a"}, {1: "x", 2: "x"}))
+    1.0
+    """
+    return float(naive(units, [pairwise_precision]).iloc[0])
+
+
+def R_naive(units: Units) -> float:
+    """Compute pairwise recall on the labelled records alone, the paper's R_naive (see `naive`).
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> R_naive(eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"}))
+    0.3333333333333333
+    """
+    return float(naive(units, [pairwise_recall]).iloc[0])
+
+
+def _as_census(units: Units, metrics: Sequence[Metric]) -> Normal:
+    """Return the metrics of a census, as if the labelled records were the whole population."""
+    need_units(units)
+    if not units.by_entity:
+        raise NotIdentified("naive metrics are those of labelled entities, not of predicted clusters")
+    census = Sample(units.isolated(), UniformClusters(population=len(units)))
+    return taylor(census, metrics).apply(metrics, order=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Naive:
+    """An engine of naive metrics (see `naive`), without standard errors.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "a"}, {1: "x", 2: "x"})
+    >>> Naive()(eb.Sample(units, eb.UniformClusters()), [eb.metrics.pairwise_precision]).estimate
+    array([1.])
+    """
+
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
+        need_sample(sample)
+        census = _as_census(sample.units, metrics)
+        return replace(census, cov=np.full_like(census.cov, np.nan))

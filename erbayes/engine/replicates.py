@@ -1,0 +1,397 @@
+"""The bootstrap: replicates of metrics, and the kinds of interval that need them.
+
+x is an estimate, x* one of its replicates, and se* the standard error within that replicate.
+
+Sources: Efron (1987), JASA 82, 171-185 (BCa). Davison and Hinkley (1997), chapter 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from .._internal.arrays import FloatArray, Seed, generator
+from .._internal.errors import DataError, NotIdentified, need_object, whole
+from .._internal.progress import track
+from ..design.sample import Sample, need_sample
+from ..metrics.columns import Column
+from ..metrics.definitions import USUAL, Metric, Wanted, chosen
+from ..metrics.intervals import (
+    DEFAULT,
+    Distribution,
+    EqualTailed,
+    Kind,
+    Scale,
+    Support,
+    identity,
+    natural_scale,
+)
+from ..metrics.uncertain import Draws, Normal, gradient, positions
+from .closed_form import columns_of, taylor
+from .leave_one_out import leave_one_out
+from .schemes import CHUNK, RaoWu, Scheme
+
+
+class OfBootstrap:
+    """Kind of interval that needs a whole bootstrap: its replicates and its sample."""
+
+    __slots__ = ()
+
+    def label(self, support: Support) -> str:
+        return type(self).__name__
+
+    def suits(self, result: Any) -> bool:
+        return isinstance(result, Bootstrap)
+
+
+@dataclass(frozen=True, slots=True)
+class BCa(OfBootstrap):
+    """Kind of interval between quantiles that are corrected for bias and skewness, the same on every scale.
+
+    The bounds are quantiles of the replicates at the probabilities Φ(z0 + (z0 + z_a)/(1 - A (z0 + z_a))).
+    Here z_a is the normal quantile of a tail, and z0 that of the share of replicates below the estimate.
+    Replicates equal to it count by half. A is the acceleration (Efron 1987).
+
+    Raises
+    ------
+    NotIdentified
+        In `bounds`, if a metric is 0/0 without one of the draws.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
+    >>> sample = eb.Sample(units, eb.UniformClusters())
+    >>> boot = bootstrap(sample, "pairwise-recall", replicates=200, rng=1)
+    >>> boot.interval(0.9, BCa()).round(2)
+    array([[0.42, 0.47]])
+    """
+
+    def bounds(self, boot: Bootstrap, level: float) -> FloatArray:
+        values, x = boot.flat, boot.fit.mean
+        below = np.mean(values < x, axis=0) + np.mean(values == x, axis=0) / 2
+        z0 = ndtri(np.clip(below, 0.5 / len(values), 1 - 0.5 / len(values)))
+        z = z0[:, None] + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
+        share = ndtr(z0[:, None] + z / (1 - boot.acceleration()[:, None] * z))
+        rank, ordered = np.arange(len(values)), np.sort(values.T)
+        return np.array([np.interp(p * rank[-1], rank, v) for v, p in zip(ordered, share, strict=True)])
+
+
+@dataclass(frozen=True, slots=True)
+class Basic(OfBootstrap):
+    """Kind of interval between quantiles that are reflected at the estimate: 2x - quantiles of x*.
+
+    Parameters
+    ----------
+    scale : Scale, optional
+        By default the natural one of each metric's support.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
+    >>> sample = eb.Sample(units, eb.UniformClusters())
+    >>> boot = bootstrap(sample, "pairwise-recall", replicates=200, rng=1)
+    >>> boot.interval(0.9, Basic()).round(2)
+    array([[0.42, 0.47]])
+    """
+
+    scale: Scale | None = None
+
+    def bounds(self, boot: Bootstrap, level: float) -> FloatArray:
+        low, high = EqualTailed().bounds(boot, level).T
+        bounds = np.empty((len(low), 2))
+        for j, scale in enumerate(_scales(boot, self.scale)):
+            x, ends = scale.forward(boot.fit.mean[j]), scale.forward(np.array([high[j], low[j]]))
+            bounds[j] = scale.inverse(2 * x - ends)
+        return bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Studentised(OfBootstrap):
+    """Kind of interval by the bootstrap-t: x - se times quantiles of t* = (x* - x)/se*.
+
+    A replicate with standard error 0 has t* = ±∞, or 0 if x* = x.
+
+    Parameters
+    ----------
+    scale : Scale, optional
+        By default the natural one of each metric's support.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({i: i // 3 for i in range(120)}, {i: i // 4 for i in range(120)})
+    >>> sample = eb.Sample(units, eb.UniformClusters())
+    >>> boot = bootstrap(sample, "pairwise-recall", replicates=200, rng=1)
+    >>> boot.interval(0.9, Studentised()).round(2)
+    array([[0.42, 0.47]])
+    """
+
+    scale: Scale | None = None
+
+    def bounds(self, boot: Bootstrap, level: float) -> FloatArray:
+        errors = boot.errors()
+        bounds = np.empty((len(boot.metrics), 2))
+        for j, scale in enumerate(_scales(boot, self.scale)):
+            x, draws = boot.fit.mean[j : j + 1], boot.flat[:, j]
+            distance = scale.forward(draws) - scale.forward(x)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                t = np.where(distance == 0, 0.0, distance / (scale.slope(draws) * errors[:, j]))
+            t = np.clip(t, -1e9, 1e9)  # between infinities, interpolated quantiles would be NaN
+            q = np.quantile(t, [(1 + level) / 2, (1 - level) / 2])
+            bounds[j] = scale.inverse(scale.forward(x) - q * scale.slope(x) * boot.fit.sd[j])
+        return bounds
+
+
+def _scales(boot: Bootstrap, scale: Scale | None) -> list[Scale]:
+    """Return the scale of each metric: identity if the estimate or a replicate is outside its open range."""
+    values = np.vstack([boot.flat, boot.fit.mean])
+    scales = [scale or natural_scale(s) for s in boot.fit.support]
+    return [
+        scale if scale.lower < least and most < scale.upper else identity
+        for scale, least, most in zip(scales, values.min(axis=0), values.max(axis=0), strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Bootstrap(Draws):
+    """Bootstrap replicates of metrics. Their estimates are not corrected for bias.
+
+    Attributes
+    ----------
+    names, values, support
+        As in `Draws`. Values are (1, B, metrics), for B replicates.
+    centre : float array, (metrics,)
+        The estimates.
+    fit : Normal
+        The estimates with their Taylor standard errors.
+    totals : Draws
+        Replicates of the totals, (1, B, k).
+    sample : Sample
+    metrics : tuple of Metric
+    scheme : Scheme
+    seed : Generator
+        The generator before the first replicate, with which `errors` repeats the multipliers.
+    """
+
+    kind: ClassVar[Kind] = BCa()
+    fit: Normal
+    totals: Draws
+    sample: Sample
+    metrics: tuple[Metric, ...]
+    scheme: Scheme
+    seed: np.random.Generator
+
+    def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
+        """Return the replicates without their sample. Their default intervals are equal-tailed."""
+        return Draws(self.names, self.values, self.support, self.centre)
+
+    def part(self, at: Sequence[int]) -> Bootstrap:
+        """Return the metrics at the positions `at`."""
+        draws = Draws.part(self, at)
+        return replace(
+            self,
+            names=draws.names,
+            values=draws.values,
+            support=draws.support,
+            centre=draws.centre,
+            fit=self.fit.part(at),
+            metrics=tuple(self.metrics[j] for j in at),
+        )
+
+    def acceleration(self) -> FloatArray:
+        """Return the acceleration of each metric, a measure of skewness, (metrics,).
+
+        It is Σ u³ / (6 (Σ u²)^1.5), with u_s the mean of all g_(s) minus g_(s), and g_(s) the metric without
+        draw s (Efron 1987).
+
+        Raises
+        ------
+        NotIdentified
+            If a metric is 0/0 without one of the draws.
+        """
+        replicates, _ = leave_one_out(self.sample, taylor(self.sample, self.metrics), self.metrics)
+        lost = np.isnan(replicates).any(axis=0) & ~np.isnan(self.mean)
+        if lost.any():
+            names = ", ".join(m.name for m, bad in zip(self.metrics, lost, strict=True) if bad)
+            raise NotIdentified(
+                f"the acceleration of {names} is 0/0 if one draw is left out: use EqualTailed()"
+            )
+        u = replicates.mean(axis=0) - replicates
+        spread = np.sum(u**2, axis=0) ** 1.5
+        return np.asarray(np.sum(u**3, axis=0) / (6 * np.where(spread > 0, spread, 1.0)))
+
+    def errors(self) -> FloatArray:
+        """Return the Taylor standard error of each metric within each replicate, (B, metrics).
+
+        The multipliers of the replicates are not kept in memory: `seed` makes them again.
+        """
+        variance = self.sample.expansion.variance
+        counted, _ = columns_of(self.metrics)
+        Z, k = _contributions(self.sample, self.scheme, counted), len(counted)
+        e = variance.residuals(Z) if len(Z) == len(self.sample.expansion.unit) else Z
+        squares = (e[:, :, None] * e[:, None, :]).reshape(len(e), -1)
+        draws, B = variance.independent, len(self.flat)
+        stratum = np.pad(draws.stratum, (0, len(Z) - len(draws.stratum)))
+        moments = np.zeros((B, k, k))
+        for h, theta in enumerate(draws.theta):
+            inside = stratum == h
+            n = int(inside.sum())
+            rows = slice(0, 0)
+            for r in self.scheme.chunks(draws, B, deepcopy(self.seed)):
+                rows = slice(rows.stop, rows.stop + len(r))
+                mean = r[:, inside] @ e[inside]
+                second = (r[:, inside] @ squares[inside]).reshape(-1, k, k)
+                spread = second - mean[:, :, None] * mean[:, None, :] / n
+                moments[rows] += theta * n / max(n - 1, 1) * spread
+        errors = np.empty((B, len(self.metrics)))
+        for j, metric in enumerate(self.metrics):
+            place = positions(metric, self.totals.names)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                J = gradient(metric.formula, self.totals.flat[:, place].T)
+            free = [i for i, p in enumerate(place) if p < k]  # the others are known: they do not vary
+            V = moments[np.ix_(np.arange(B), [place[i] for i in free], [place[i] for i in free])]
+            errors[:, j] = np.sqrt(np.maximum(np.einsum("ib,bij,jb->b", J[free], V, J[free]), 0))
+        return errors
+
+
+def _contributions(sample: Sample, scheme: Scheme, columns: Sequence[Column]) -> FloatArray:
+    """Return the contributions of draws, then of pseudo-draws, (n + pseudo-draws, k)."""
+    Z = sample.contributions(columns)
+    pseudo = scheme.pseudo(sample, columns)
+    if len(pseudo) and sample.expansion.variance is not sample.expansion.variance.independent:
+        raise NotIdentified("pseudo-draws cannot be calibrated: use the design that was calibrated")
+    return np.vstack([Z, pseudo])
+
+
+def bootstrap(
+    sample: Sample,
+    metrics: Wanted = USUAL,
+    scheme: Scheme | None = None,
+    *,
+    replicates: int = 4000,
+    rng: Seed = None,
+    progress: bool = True,
+) -> Bootstrap:
+    """Estimate metrics with the bootstrap: replicates of them under resampling of the draws.
+
+    Parameters
+    ----------
+    sample : Sample
+    metrics : Metric or str, or several
+        Objects of `erbayes.metrics`, or names as tables print them.
+    scheme : Scheme, optional
+        `RaoWu` by default.
+    replicates : int
+        2 or more.
+    rng : Generator, int or None
+        A seed gives the same replicates again.
+    progress : bool
+        True for a progress bar, if it takes more than about two seconds.
+
+    Returns
+    -------
+    Bootstrap
+        A metric that is 0/0 in some replicates is NaN there (see `Draws.reasons`).
+
+    Raises
+    ------
+    DataError
+        If there are fewer than 2 replicates, or if `scheme` is none.
+    NotIdentified
+        If draws are not independent, if a stratum has a single draw, or if every metric is 0/0 in some
+        replicates.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> prediction = {i: i // 3 for i in range(24)}
+    >>> labels = {i: i // 4 for i in range(24)}
+    >>> sample = eb.Sample(eb.measure(prediction, labels), eb.UniformClusters())
+    >>> boot = bootstrap(sample, "pairwise-recall", rng=1)
+    >>> boot.table(0.9)[["estimate", "lower", "upper"]].round(2)
+                     estimate  lower  upper
+    metric
+    pairwise-recall      0.44    0.4    0.5
+    """
+    need_sample(sample)
+    replicates = whole(replicates, "replicates")
+    if replicates < 2:
+        raise DataError(f"a bootstrap needs two replicates or more, not {replicates}")
+    scheme = scheme or RaoWu()
+    need_object(scheme, "multipliers", "a scheme is an object such as RaoWu()")
+    metrics, rng = chosen(metrics), generator(rng)
+    seed = deepcopy(rng)
+    counted, known = columns_of(metrics)
+    Z = _contributions(sample, scheme, counted)
+    variance = sample.expansion.variance
+    chunks = scheme.chunks(variance.independent, replicates, rng)
+    number = -(-replicates // max(CHUNK // len(sample.expansion.unit), 1))
+    sums = [variance.replicates(Z, r) for r in track(chunks, number, "bootstrap", progress)]
+    constants = np.array([sample.known(t) for t in known])
+    values = np.hstack([np.vstack(sums), np.tile(constants, (replicates, 1))])
+    names = tuple(c.name for c in counted) + tuple(t.name for t in known)
+    totals = Draws(names, values[None], ((-np.inf, np.inf),) * len(names))
+    fit = taylor(sample, metrics).apply(metrics, order=1)
+    draws = totals.apply(metrics)
+    return Bootstrap(
+        draws.names,
+        draws.values,
+        draws.support,
+        fit.mean,
+        fit=fit,
+        totals=totals,
+        sample=sample,
+        metrics=metrics,
+        scheme=scheme,
+        seed=seed,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Resampled:
+    """The bootstrap, as an engine (see `bootstrap`).
+
+    Parameters
+    ----------
+    scheme : Scheme
+        `RaoWu` by default.
+    replicates : int
+        2 or more.
+
+    Raises
+    ------
+    DataError, NotIdentified
+        When it is called, as `bootstrap` does.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> labels = {i: i // 4 for i in range(24)}
+    >>> sample = eb.Sample(eb.measure({i: i // 3 for i in range(24)}, labels), eb.UniformClusters())
+    >>> Resampled(replicates=100)(sample, [eb.metrics.pairwise_recall], rng=1).values.shape
+    (1, 100, 1)
+    """
+
+    scheme: Scheme = field(default_factory=RaoWu)
+    replicates: int = 4000
+
+    def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Bootstrap:
+        return bootstrap(sample, metrics, self.scheme, replicates=self.replicates, rng=rng, progress=False)
+
+    def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Draws:
+        """As `Paired.paired`, with the same multipliers for every sample."""
+        seed = generator(rng)
+        boots = [self(sample, metrics, deepcopy(seed)) for sample in samples]
+        return Draws(
+            tuple(name for b in boots for name in b.names),
+            np.concatenate([b.values for b in boots], axis=-1),
+            tuple(s for b in boots for s in b.support),
+            np.concatenate([b.estimate for b in boots]),
+        )

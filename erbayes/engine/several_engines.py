@@ -1,0 +1,187 @@
+"""Results of several engines side by side, in one table, each interval with its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from .._internal.errors import DataError, NotIdentified, need
+from ..metrics.definitions import USUAL, Metric, Wanted, chosen
+from ..metrics.intervals import Kind, array_stats, check_level, suitable
+from ..metrics.uncertain import EMPTY, Draws, Normal, Tabled
+
+
+class Applied(Protocol):
+    """A result to which metrics are not yet applied: `Totals`, or the fit of a model."""
+
+    def apply(self, metrics: Sequence[Metric], /) -> Normal | Draws:
+        """Return the metrics, jointly."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SideBySide(Tabled):
+    """A table of the results of several engines for the same metrics.
+
+    Attributes
+    ----------
+    rows : DataFrame
+        One row per method, metric and kind of interval: method, metric, estimate, sd, lower, upper, level,
+        kind, ess_bulk, r_hat. The last two are NaN except for draws in several chains.
+    lacking : dict, (method, metric) -> str
+        The reasons why a method lacks a metric. These metrics have no row for it.
+    """
+
+    rows: pd.DataFrame
+    lacking: dict[tuple[str, str], str]
+
+    def table(self) -> pd.DataFrame:
+        """Return the rows, metric by metric."""
+        return self.rows
+
+    def _lacking_in_words(self) -> list[str]:
+        """Return a sentence for each method that lacks metrics."""
+        metrics: dict[str, list[str]] = {}
+        for method, metric in self.lacking:
+            metrics.setdefault(method, []).append(metric)
+        return [f"{method} lacks {', '.join(names)}" for method, names in metrics.items()]
+
+    def __repr__(self) -> str:
+        return "\n".join([Tabled.__repr__(self), *self._lacking_in_words()])
+
+    def _repr_html_(self) -> str:
+        return Tabled._repr_html_(self) + "".join(
+            f"<p>{escape(line)}</p>" for line in self._lacking_in_words()
+        )
+
+
+def side_by_side(
+    results: Mapping[str, Applied | Normal | Draws | pd.Series],
+    metrics: Wanted = USUAL,
+    *,
+    level: float = 0.95,
+    kinds: Sequence[Kind] = (),
+) -> SideBySide:
+    """Put results of several engines for the same metrics into one table.
+
+    Parameters
+    ----------
+    results : mapping, name of the method -> result
+        `Normal`, `Draws` or `Bootstrap` as engines return them. `Totals` or a Bayesian fit, to which the
+        metrics are applied. If the alarm of a fit disowns its intervals of some metrics, its linear pool has
+        a row before them. A Series of estimates without standard errors, such as `naive` returns.
+    metrics : Metric or str, or several
+        Objects of `erbayes.metrics`, or names as tables print them.
+    level : float in (0, 1)
+    kinds : sequence of Kind
+        Each result has one row for every kind that suits it, or one of its own kind if none does.
+
+    Returns
+    -------
+    SideBySide
+
+    Raises
+    ------
+    DataError
+        If `results` is no mapping, or empty, or if the level is outside (0, 1).
+    NotIdentified
+        If none of the results has a metric.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> labels = {1: "x", 2: "x", 3: "y", 4: "z"}
+    >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, labels)
+    >>> sample, b3 = eb.Sample(units, eb.UniformClusters()), [eb.metrics.b3_precision]
+    >>> results = {"naive": eb.naive(units, b3), "Taylor": eb.taylor(sample, b3),
+    ...            "jackknife": eb.jackknife(sample, b3)}
+    >>> side_by_side(results, b3).table()[["method", "estimate", "sd", "kind"]].round(3)
+          method  estimate     sd  kind
+    0      naive     0.667    NaN  none
+    1     Taylor     0.667  0.144  Beta
+    2  jackknife     0.667  0.128  Beta
+    """
+    check_level(level)
+    metrics = chosen(metrics)
+    need(results, Mapping, "results must map names of methods to results, such as {'Taylor': taylor(sample)}")
+    if not results:
+        raise DataError("nothing to put side by side: pass at least one result")
+    names = [m.name for m in metrics]
+    rows: list[pd.DataFrame] = []
+    lacking: dict[tuple[str, str], str] = {}
+    for method, result in _pools_first(results, metrics):
+        parts, reasons = _parts(result, metrics)
+        if method in results:
+            lacking |= {(method, name): why for name, why in reasons.items()}
+        for part in parts:
+            table = _rows(part, level, kinds).assign(method=method)
+            rows.append(table[[m not in reasons and m in names for m in table.index]])
+    present = {name for part in rows for name in part.index}
+    if absent := [name for name in names if name not in present]:
+        why = dict.fromkeys(why for (_, metric), why in lacking.items() if metric in absent)
+        raise NotIdentified(f"no result has {', '.join(absent)}: {'; '.join(why)}")
+    table = pd.concat(rows).reset_index()
+    table = table.sort_values("metric", key=lambda m: m.map(names.index), kind="stable", ignore_index=True)
+    columns = ["method", "metric", "estimate", "sd", "lower", "upper", "level", "kind", "ess_bulk", "r_hat"]
+    return SideBySide(table[columns], lacking)
+
+
+def _pools_first(results: Mapping[str, Any], metrics: Sequence[Metric]) -> Iterator[tuple[str, Any]]:
+    """Return methods and results; before a fit, the pool of the metrics that its own alarm disowns."""
+    for method, result in results.items():
+        if hasattr(result, "disowned") and (disowned := result.disowned(metrics)):
+            yield f"{method}, pooled", result.pooled(disowned)
+        yield method, result
+
+
+def _parts(result: Any, metrics: Sequence[Metric]) -> tuple[list[Normal | Draws], dict[str, str]]:
+    """Return results with the metrics that a result has, and the reasons why it lacks the others, by name.
+
+    Raises
+    ------
+    DataError
+        If `result` is no result of an engine.
+    """
+    if isinstance(result, pd.Series):
+        result = _without_errors(result)
+    if isinstance(result, Normal | Draws):
+        reasons = dict(zip(result.names, result.reasons, strict=True))
+        lacking = {m.name: reasons.get(m.name, "not among its metrics") for m in metrics}
+        return [] if all(reasons.values()) else [result], {name: why for name, why in lacking.items() if why}
+    if not hasattr(result, "apply"):
+        raise DataError(f"{type(result).__name__} is no result of an engine")
+    parts, lacking = [], {}
+    for metric in metrics:
+        try:
+            part = result.apply([metric])
+        except NotIdentified as why:
+            lacking[metric.name] = str(why)
+        else:
+            if part.reasons[0]:
+                lacking[metric.name] = part.reasons[0]
+            else:
+                parts.append(part)
+    return parts, lacking
+
+
+def _without_errors(estimates: pd.Series) -> Normal:
+    """Return estimates as a result without standard errors."""
+    k, values = len(estimates), estimates.to_numpy(dtype=float)
+    cov, support = np.full((k, k), np.nan), ((-np.inf, np.inf),) * k
+    undefined = tuple(EMPTY if np.isnan(x) else "" for x in values)
+    return Normal(tuple(estimates.index), values, cov, np.full(k, np.inf), support, undefined=undefined)
+
+
+def _rows(part: Normal | Draws, level: float, kinds: Sequence[Kind]) -> pd.DataFrame:
+    """Return one row per metric and kind of interval, indexed by metric."""
+    chains: dict[str, Any] = {"ess_bulk": np.nan, "r_hat": np.nan}
+    if isinstance(part, Draws) and len(part.values) > 1:
+        chains["ess_bulk"] = array_stats().ess(part.values, chain_axis=0, draw_axis=1, method="bulk")
+        chains["r_hat"] = array_stats().rhat(part.values, chain_axis=0, draw_axis=1)
+    tables = [part.table(level, kind).assign(**chains) for kind in suitable(kinds, part)]
+    return pd.concat(tables).rename(columns={"se": "sd", "se_bound": "sd"})

@@ -1,0 +1,1 @@
+"""Annotators: models of their errors, and comparisons of two of them."""

@@ -1,0 +1,499 @@
+"""Models of annotators' errors: how many records they miss and keep, and how such errors are undone.
+
+Records of one piece (see `erbayes.units`) are alike to an annotator. A model of errors is therefore a law for
+the number of records that are missed or kept in each piece. `mislabel` and `perturb` put errors into true
+labels. `restore` draws true entities behind labels with errors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit, logit
+
+from ..._internal.arrays import BoolArray, FloatArray, IntArray, Seed, generator
+from ..._internal.errors import DataError, head, need, need_object
+from ...units.clustering import Clustering
+from ...units.units import Units, need_units
+from .rates import Rate, drawn, need_rate
+
+
+class Missed(Protocol):
+    """Losses of records elsewhere by an annotator. Arrays have one value per piece outside home, (p,)."""
+
+    @property
+    def rate(self) -> float | Rate:
+        """Return the share missed, known or with a prior."""
+        ...
+
+    def fixed(self, rng: np.random.Generator) -> Missed:
+        """Return the model with its prior replaced by one draw from it."""
+        ...
+
+    def missed(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Draw the number of records missed in each piece of n records, (p,)."""
+        ...
+
+    def unseen(
+        self, n: FloatArray, m: FloatArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, IntArray, FloatArray]:
+        """Draw the records that were missed beside n labelled records of a predicted cluster of m.
+
+        Returns
+        -------
+        joined : float array, (p,)
+            Missed records of the same piece.
+        copies, size : int array, float array, (p,)
+            Missed pieces in predicted clusters like this one, and their size.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MissedRecords:
+    """An annotator who misses each record elsewhere independently.
+
+    Parameters
+    ----------
+    rate : float in [0, 1] or Rate
+        The probability to miss a record.
+
+    Raises
+    ------
+    DataError
+        A known rate outside [0, 1].
+
+    Examples
+    --------
+    >>> MissedRecords(0.5).missed(np.array([10.0, 100.0]), np.random.default_rng(1))
+    array([ 5., 62.])
+    """
+
+    rate: float | Rate
+
+    def __post_init__(self) -> None:
+        need_rate(self.rate, "rate of MissedRecords")
+
+    def fixed(self, rng: np.random.Generator) -> MissedRecords:
+        return replace(self, rate=float(drawn(self.rate, rng)))
+
+    def missed(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
+        return rng.binomial(n.astype(np.int64), drawn(self.rate, rng)).astype(float)
+
+    def unseen(
+        self, n: FloatArray, m: FloatArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, IntArray, FloatArray]:
+        more = _negative_binomial(n, drawn(self.rate, rng), rng)
+        joined = np.minimum(more, m - n)
+        return joined, (more - joined).astype(np.int64), np.ones_like(n)
+
+
+@dataclass(frozen=True, slots=True)
+class MissedPieces:
+    """An annotator who misses each piece elsewhere as a whole: a predicted cluster, not a record.
+
+    The probability p(n) to miss a piece falls with its n records on the logit scale:
+
+        logit p(n) = logit(rate) - slope log n.
+
+    Parameters
+    ----------
+    rate : float in [0, 1] or Rate
+        The probability to miss a piece of one record, p(1).
+    slope : float
+        0 or more. Above 0, smaller pieces are missed more often.
+
+    Raises
+    ------
+    DataError
+        A known rate outside [0, 1], or a slope below 0.
+
+    Examples
+    --------
+    >>> MissedPieces(0.5, slope=1.0).missed(np.array([1.0, 1.0, 9.0]), np.random.default_rng(2))
+    array([1., 1., 0.])
+    """
+
+    rate: float | Rate
+    slope: float = 0.0
+
+    def __post_init__(self) -> None:
+        need_rate(self.rate, "rate of MissedPieces")
+        if not 0 <= self.slope < np.inf:
+            raise DataError(f"slope of MissedPieces must be 0 or more and finite, not {self.slope}")
+
+    def fixed(self, rng: np.random.Generator) -> MissedPieces:
+        return replace(self, rate=float(drawn(self.rate, rng)))
+
+    def _probability(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
+        return np.asarray(expit(logit(drawn(self.rate, rng)) - self.slope * np.log(n)))
+
+    def missed(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
+        return np.where(rng.random(len(n)) < self._probability(n, rng), n, 0.0)
+
+    def unseen(
+        self, n: FloatArray, m: FloatArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, IntArray, FloatArray]:
+        copies = _negative_binomial(np.ones_like(n), self._probability(n, rng), rng)
+        return np.zeros_like(n), copies.astype(np.int64), n
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRecords:
+    """An annotator who keeps each foreign record of a touched predicted cluster independently.
+
+    Parameters
+    ----------
+    rate : float in [0, 1] or Rate
+        The probability to keep a foreign record of home.
+    elsewhere : float in [0, 1] or Rate
+        The probability to keep one of another predicted cluster that holds records of the entity.
+
+    Raises
+    ------
+    DataError
+        Known rates outside [0, 1].
+
+    Examples
+    --------
+    >>> foreign, home = np.array([10.0, 10.0]), np.array([True, False])
+    >>> KeptRecords(0.5).kept(foreign, home, np.random.default_rng(1))
+    array([5., 0.])
+    """
+
+    rate: float | Rate
+    elsewhere: float | Rate = 0.0
+
+    def __post_init__(self) -> None:
+        need_rate(self.rate, "rate of KeptRecords")
+        need_rate(self.elsewhere, "elsewhere of KeptRecords")
+
+    def fixed(self, rng: np.random.Generator) -> KeptRecords:
+        """Return the model with its priors replaced by one draw from them."""
+        return KeptRecords(float(drawn(self.rate, rng)), float(drawn(self.elsewhere, rng)))
+
+    def _probability(self, home: BoolArray, rng: np.random.Generator) -> FloatArray:
+        return np.where(home, drawn(self.rate, rng), drawn(self.elsewhere, rng))
+
+    def kept(self, foreign: FloatArray, home: BoolArray, rng: np.random.Generator) -> FloatArray:
+        """Draw the number of foreign records kept with each piece, (p,)."""
+        return rng.binomial(foreign.astype(np.int64), self._probability(home, rng)).astype(float)
+
+    def unremoved(self, removed: FloatArray, home: BoolArray, rng: np.random.Generator) -> FloatArray:
+        """Draw the number of foreign records still in each piece, beside those that were removed, (p,)."""
+        return _negative_binomial(removed, self._probability(home, rng), rng)
+
+
+def _negative_binomial(caught: FloatArray, p: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Draw the number of cases missed beside those caught, if each case is missed with probability p < 1."""
+    if np.any(p >= 1):
+        raise DataError("labels cannot be restored if all is missed or kept: rates must be below 1")
+    return rng.poisson(rng.gamma(caught, 1.0) * (p / (1 - p))).astype(float)
+
+
+@dataclass(frozen=True, slots=True)
+class Annotator:
+    """A model of an annotator who misses and keeps records. By default the annotator is perfect.
+
+    Rates with priors are drawn once for each labelled sample, since they belong to the annotator.
+
+    Parameters
+    ----------
+    missed : Missed
+        How records elsewhere are missed: `MissedRecords`, `MissedPieces`, or your own.
+    kept : KeptRecords
+        How foreign records are kept.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b", 4: "a"}, {1: "x", 2: "x", 3: "x"})
+    >>> blind = Annotator(MissedPieces(1.0), KeptRecords(1.0))
+    >>> mislabel(units, blind, np.random.default_rng(1)).table()["records"].to_list()
+    [3.0]
+    """
+
+    missed: Missed = field(default_factory=lambda: MissedPieces(0.0))
+    kept: KeptRecords = field(default_factory=lambda: KeptRecords(0.0))
+
+    def __post_init__(self) -> None:
+        need_object(self.missed, "missed", "missed is an object such as MissedPieces(0.1)")
+        need_object(self.kept, "kept", "kept is an object such as KeptRecords(0.1)")
+
+    def fixed(self, rng: np.random.Generator) -> Annotator:
+        """Return the model with its priors replaced by one draw from them."""
+        return Annotator(self.missed.fixed(rng), self.kept.fixed(rng))
+
+    def changes(
+        self, units: Units, home: BoolArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        """Draw the records missed and the foreign records kept in each piece, (p,) each."""
+        known = self.fixed(rng)
+        missed = np.zeros(len(units.n))
+        missed[~home] = known.missed.missed(units.n[~home], rng)
+        kept = known.kept.kept(units.m - units.n, home, rng)
+        return missed, np.where(missed < units.n, kept, 0.0)  # a piece missed as a whole is not touched
+
+
+def sampled_mention(units: Units, rng: np.random.Generator) -> BoolArray:
+    """Draw a home for each entity: True for the piece of one of its records, chosen uniformly, (p,).
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
+    >>> sampled_mention(units, np.random.default_rng(1))
+    array([ True, False])
+    """
+    ends = np.cumsum(units.n)
+    size = np.bincount(units.group, weights=units.n)
+    position = np.cumsum(size) - size + rng.random(len(size)) * size
+    home = np.zeros(len(units.n), dtype=bool)
+    home[np.searchsorted(ends, position, side="right")] = True
+    return home
+
+
+def _with_pieces(units: Units, like: IntArray, n: FloatArray, m: FloatArray, cluster: IntArray) -> Units:
+    """These units with other pieces. Each belongs to the entity of the old piece at position `like`."""
+    order = np.argsort(like, kind="stable")
+    order = order[n[order] > 0]
+    like, n, m, cluster = like[order], n[order], m[order], cluster[order]
+    group = units.group[like]
+    N = np.bincount(group, weights=n)[group]
+    return replace(units, unit=units.unit[like], group=group, n=n, N=N, m=m, cluster=cluster)
+
+
+def need_annotator(model: Any) -> None:
+    """Refuse anything but an `Annotator`."""
+    need(model, Annotator, "a model of errors is an Annotator, such as Annotator(MissedPieces(0.1))")
+
+
+def _need_entities(units: Units) -> None:
+    need_units(units)
+    if not units.by_entity:
+        raise DataError("annotators label entities; these units are sampled predicted clusters")
+
+
+def mislabel(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | None = None) -> Units:
+    """Draw the units that an annotator with errors would have labelled.
+
+    Parameters
+    ----------
+    units : Units
+        True entities.
+    model : Annotator
+        How the annotator errs.
+    rng : Generator, int or None
+    home : bool array, (p,), optional
+        True for the piece from which the annotator starts, one per entity. By default it is the piece of a
+        record drawn uniformly from the entity.
+
+    Returns
+    -------
+    Units
+
+    Raises
+    ------
+    DataError
+        Units that are not made of entities.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "a", 4: "b"}, {1: "x", 2: "x", 3: "x", 4: "x"})
+    >>> mislabel(units, Annotator(MissedRecords(1.0)), rng=1).table()["records"].to_list()
+    [3.0]
+    """
+    _need_entities(units)
+    need_annotator(model)
+    rng = generator(rng)
+    home = sampled_mention(units, rng) if home is None else home
+    missed, kept = model.changes(units, home, rng)
+    return _with_pieces(units, np.arange(len(units.n)), units.n - missed + kept, units.m, units.cluster)
+
+
+def restore(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | None = None) -> Units:
+    """Draw the true entities behind labels with errors.
+
+    Each piece or record that was caught with probability 1 - p implies others that were missed. Their random
+    number has the negative binomial distribution NB(1, 1 - p). Which records were missed is not known.
+    A missed piece therefore gets the size and the predicted cluster's size of the piece that implies it. It
+    goes to an entity that was labelled in home only, and whose home is about as large.
+
+    Likewise each removed foreign record implies NB(1, 1 - v) that were kept, for the share kept v. One record
+    of each home piece is the sampled mention, which is never foreign.
+
+    Parameters
+    ----------
+    units : Units
+        Entities as labelled.
+    model : Annotator
+        How the annotator erred.
+    rng : Generator, int or None
+    home : bool array, (p,), optional
+        As in `mislabel`.
+
+    Returns
+    -------
+    Units
+
+    Raises
+    ------
+    DataError
+        Units that are not made of entities, or rates of 1.
+
+    Examples
+    --------
+    Entity x has a record outside home. It implies one missed record in mean, which y gets.
+
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "b", 3: "c", 4: "d"}, {1: "x", 2: "x", 3: "y"})
+    >>> rng = np.random.default_rng(1)
+    >>> truth = [restore(units, Annotator(MissedPieces(0.5)), rng).size for _ in range(500)]
+    >>> np.mean(truth, axis=0).round()
+    array([2., 2.])
+    """
+    _need_entities(units)
+    need_annotator(model)
+    rng = generator(rng)
+    home = sampled_mention(units, rng) if home is None else home
+    known = model.fixed(rng)
+    joined, copies, size = np.zeros_like(units.n), np.zeros(len(units.n), dtype=np.int64), units.n.copy()
+    away = ~home
+    joined[away], copies[away], size[away] = known.missed.unseen(units.n[away], units.m[away], rng)
+    foreign = known.kept.unremoved(units.m - units.n, home, rng)
+    n = np.maximum(units.n - foreign, home.astype(float)) + joined
+    pieces = np.arange(len(n))
+    sources = np.repeat(pieces, copies)
+    new_clusters = np.max(units.cluster, initial=0) + 1 + np.arange(len(sources))
+    return _with_pieces(
+        units,
+        np.concatenate([pieces, _receivers(units, home, sources, rng)]),
+        np.concatenate([n, size[sources]]),
+        np.concatenate([units.m, units.m[sources]]),
+        np.concatenate([units.cluster, new_clusters]),
+    )
+
+
+def _receivers(units: Units, home: BoolArray, sources: IntArray, rng: np.random.Generator) -> IntArray:
+    """Home piece of the entity that gets a missed piece like each source piece.
+
+    Candidates are entities with a home only. Their homes are as large as the home of the source, if there are
+    such, and else the next larger.
+    """
+    homes = np.flatnonzero(home)
+    candidates = homes[np.bincount(units.group)[units.group[homes]] == 1]
+    if not len(candidates):
+        return sources
+    candidates = candidates[np.argsort(units.n[candidates], kind="stable")]
+    size = units.n[homes[units.group[sources]]]
+    first, last = (np.searchsorted(units.n[candidates], size, side) for side in ("left", "right"))
+    chosen = first + (rng.random(len(sources)) * (last - first)).astype(np.int64)
+    return np.asarray(candidates[np.minimum(chosen, len(candidates) - 1)])
+
+
+def _random_rank(piece: IntArray, rng: np.random.Generator) -> IntArray:
+    """Position of each record in a random order of its piece, from 0."""
+    order = rng.permutation(len(piece))
+    order = order[np.argsort(piece[order], kind="stable")]
+    counts = np.bincount(piece)
+    rank = np.empty_like(piece)
+    rank[order] = np.arange(len(piece)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rank
+
+
+def perturb(
+    labels: Any, prediction: Any, model: Annotator, rng: Seed = None, mentions: Any = None
+) -> pd.Series:
+    """Put simulated annotation errors into labels.
+
+    Parameters
+    ----------
+    labels : memberships
+        True entities. Labelled records that the prediction lacks stay as they are, since neither error is
+        defined for them.
+    prediction : memberships
+        See `Clustering.of`.
+    model : Annotator
+        How the annotator errs.
+    rng : Generator, int or None
+    mentions : sequence of record ids, optional
+        The sampled mention of each entity, from which the annotator starts. By default it is drawn uniformly
+        from the entity's records. Of several in one entity the first counts.
+
+    Returns
+    -------
+    Series, record -> entity
+        A record that is labelled is never kept for a second entity.
+
+    Raises
+    ------
+    DataError
+        Mentions that are not both labelled and predicted, an entity without a mention, or labels of which the
+        prediction has no record.
+
+    Examples
+    --------
+    >>> labels, prediction = {1: "x", 2: "x", 3: "x"}, {1: "a", 2: "a", 3: "b", 4: "a"}
+    >>> careless = Annotator(MissedPieces(1.0), KeptRecords(1.0))
+    >>> perturb(labels, prediction, careless, np.random.default_rng(1), mentions=[2]).to_dict()
+    {1: 'x', 2: 'x', 4: 'x'}
+    """
+    rng = generator(rng)
+    labels, prediction = Clustering.of(labels, "labels"), Clustering.of(prediction, "prediction")
+    position = prediction.records.get_indexer(labels.records)
+    covered = np.flatnonzero(position >= 0)
+    if not len(covered):
+        raise DataError("none of the labelled records is in the prediction")
+    present, entity = np.unique(labels.codes[covered], return_inverse=True)
+    width = len(prediction.clusters)
+    key, piece, counts = np.unique(
+        entity * width + prediction.codes[position[covered]], return_inverse=True, return_counts=True
+    )
+    unit, cluster, n = key // width, key % width, counts.astype(float)
+    N, m = np.bincount(unit, weights=n)[unit], prediction.sizes[cluster].astype(float)
+    units = Units(labels.clusters[present], unit, unit, n, N, m, cluster, None)
+    home = None if mentions is None else _home(units, labels, covered, piece, pd.Index(mentions))
+    missed, kept = model.changes(units, sampled_mention(units, rng) if home is None else home, rng)
+    stays = np.ones(len(position), dtype=bool)
+    stays[covered] = _random_rank(piece, rng) >= missed[piece]
+
+    # candidates: each record of the predicted cluster of each piece that keeps some, if it has no label
+    by_cluster = np.argsort(prediction.codes, kind="stable")
+    first = np.cumsum(prediction.sizes) - prediction.sizes
+    keeping = np.flatnonzero(kept)
+    size = prediction.sizes[cluster[keeping]]
+    keeper = np.repeat(keeping, size)
+    offset = np.arange(len(keeper)) - np.repeat(np.cumsum(size) - size, size)
+    record = by_cluster[np.repeat(first[cluster[keeping]], size) + offset]
+    unlabelled = ~np.isin(record, position)
+    keeper, record = keeper[unlabelled], record[unlabelled]
+    chosen = _random_rank(keeper, rng) < kept[keeper]
+    kept_labels = pd.Series(units.ids[unit[keeper[chosen]]], index=prediction.records[record[chosen]])
+    remaining = pd.Series(labels.clusters[labels.codes[stays]], index=labels.records[stays])
+    if not len(kept_labels):
+        return remaining
+    return pd.concat([remaining, kept_labels[~kept_labels.index.duplicated()]])
+
+
+def _home(
+    units: Units, labels: Clustering, covered: IntArray, piece: IntArray, mentions: pd.Index
+) -> BoolArray:
+    """True for the piece of the first sampled mention of each entity, (p,)."""
+    position = labels.records[covered].get_indexer(mentions)
+    unknown = mentions[position < 0]
+    if len(unknown):
+        raise DataError(
+            f"{len(unknown)} of {len(position)} mentions are not both labelled and predicted: {head(unknown)}"
+        )
+    homes = piece[position]
+    homes = homes[np.unique(units.group[homes], return_index=True)[1]]
+    if len(homes) < len(units):
+        without = np.setdiff1d(np.arange(len(units)), units.unit[homes])
+        raise DataError(f"{len(without)} labelled entities hold no mention: {head(units.ids[without])}")
+    home = np.zeros(len(units.n), dtype=bool)
+    home[homes] = True
+    return home

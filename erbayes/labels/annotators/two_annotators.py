@@ -1,0 +1,535 @@
+"""Two annotators of the same mentions: agreement, disagreements, bounds, and the share that both missed.
+
+`anchoring` compares two sets of labels of the same entities: made from predicted clusters, and from scratch.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..._internal.arrays import BoolArray, FloatArray
+from ..._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, head, need
+from ...design import Design, KnownWeights
+from ...design.sample import Sample
+from ...engine.closed_form import paired_taylor, taylor
+from ...metrics.columns import Pieces
+from ...metrics.definitions import UNIT, USUAL, Metric, Wanted, chosen
+from ...metrics.uncertain import Normal
+from ...units.clustering import Clustering, ids
+from ...units.measuring import Missing, measure
+from ...units.units import Units
+from .error_models import Annotator, KeptRecords, MissedRecords
+from .rates import Beta, Recaptured
+
+MANY = 0.1
+"""Errors that no model has, over the others, from which an audit raises an alarm."""
+PER_LINK = np.reciprocal
+"""Weight 1/size of an entity, if draws are proportional to size."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Values:
+    """A column with known values, (u,)."""
+
+    name: str
+    values: FloatArray
+
+    def identified(self, units: Pieces) -> bool:
+        return True
+
+    def count(self, units: Pieces) -> FloatArray:
+        if len(units) != len(self.values):
+            raise NotIdentified(f"'{self.name}' has values for the sampled units only")
+        return self.values
+
+
+def answers(labels: Any, mentions: Any) -> pd.DataFrame:
+    """Table of one annotator's answers, for `Pair.of`: all records of the entity of each sampled mention.
+
+    Parameters
+    ----------
+    labels : memberships
+        Entity of each labelled record, by this annotator.
+    mentions : sequence of record ids
+        The sampled mentions, each once.
+
+    Returns
+    -------
+    DataFrame
+        Columns mention, record: one row per record of the mention's entity.
+
+    Raises
+    ------
+    DataError
+        Mentions without a label, or mentions listed twice.
+
+    Examples
+    --------
+    >>> answers({1: "x", 2: "x", 3: "y"}, [2]).to_numpy().tolist()
+    [[2, 1], [2, 2]]
+    """
+    labels, mentions = Clustering.of(labels, "labels"), ids(mentions, "mentions")
+    position = labels.records.get_indexer(mentions)
+    unknown = mentions[position < 0]
+    if len(unknown):
+        raise DataError(f"{len(unknown)} of {len(mentions)} mentions have no label: {head(unknown)}")
+    if not mentions.is_unique:
+        twice = mentions[mentions.duplicated()]
+        raise DataError(f"{len(twice)} mentions are listed twice: {head(twice)}")
+    members = pd.DataFrame({"entity": labels.codes, "record": labels.records})
+    entities = pd.DataFrame({"mention": mentions, "entity": labels.codes[position]})
+    return entities.merge(members, on="entity")[["mention", "record"]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """Two annotators' answers about the same sampled mentions. `Pair.of` makes one.
+
+    Attributes
+    ----------
+    mentions : Index, (n,)
+        The sampled mentions.
+    table : DataFrame
+        One row per mention and record, for the records of home and of either answer. Columns: mention (its
+        position), record, cluster (its code), m (the cluster's size), home (whether the cluster is home),
+        first and second (whether the record is in this annotator's answer).
+    prediction : Clustering
+    unmatched : int
+        Rows left out because the prediction lacks their record.
+
+    Examples
+    --------
+    >>> prediction = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c"}
+    >>> pair = Pair.of(answers({1: "x", 2: "x", 3: "x"}, [1]), answers({1: "x", 3: "x"}, [1]), prediction)
+    >>> pair.disagreements()[["kind", "records", "examples"]].to_numpy().tolist()
+    [['kept by the first only', 1, '2']]
+    >>> pair.units(kept=np.logical_or).size, pair.units(kept=np.logical_and).size
+    (array([3.]), array([2.]))
+    """
+
+    mentions: pd.Index
+    table: pd.DataFrame
+    prediction: Clustering
+    unmatched: int = 0
+
+    @classmethod
+    def of(
+        cls, first: pd.DataFrame, second: pd.DataFrame, prediction: Any, missing: Missing = Missing.ERROR
+    ) -> Pair:
+        """Make a pair from two tables of `answers`.
+
+        Parameters
+        ----------
+        first, second : DataFrame
+            Columns mention, record: the answers of each annotator.
+        prediction : memberships
+            The prediction from which the annotators started.
+        missing : Missing
+            `Missing.ERROR` refuses records that the prediction lacks, `Missing.OMIT` leaves them out.
+
+        Raises
+        ------
+        DataError
+            Other columns, different mentions, mentions that the prediction lacks, another policy, or, with
+            `Missing.ERROR`, records that the prediction lacks.
+        """
+        if missing not in {Missing.ERROR, Missing.OMIT}:
+            raise DataError(f"two annotators are compared with Missing.ERROR or OMIT, not {missing}")
+        prediction = Clustering.of(prediction, "prediction")
+        for frame in (first, second):
+            need(frame, pd.DataFrame, "answers are a DataFrame, as answers() gives it")
+            if lacking := [c for c in ("mention", "record") if c not in frame]:
+                raise DataError(
+                    f"answers need columns mention and record, as answers() returns; {lacking} are lacking"
+                )
+        mentions = pd.Index(first["mention"].unique())
+        single = mentions.symmetric_difference(pd.Index(second["mention"].unique()))
+        if len(single):
+            raise DataError(f"{len(single)} mentions were answered by one annotator only: {head(single)}")
+        position = prediction.records.get_indexer(mentions)
+        unknown = mentions[position < 0]
+        if len(unknown):
+            raise DataError(f"{len(unknown)} mentions are not in the prediction: {head(unknown)}")
+        home = prediction.codes[position]
+        members = pd.DataFrame({"cluster": prediction.codes, "record": prediction.records})
+        shown = pd.DataFrame({"mention": mentions, "cluster": home}).merge(members, on="cluster")
+        rows = shown[["mention", "record"]]
+        for name, answer in (("first", first), ("second", second)):
+            answer = answer[["mention", "record"]].drop_duplicates().assign(**{name: True})
+            rows = rows.merge(answer, on=["mention", "record"], how="outer")
+        position = prediction.records.get_indexer(pd.Index(rows["record"]))
+        lacking = position < 0
+        unmatched = int(lacking.sum())
+        if unmatched and missing is Missing.ERROR:
+            raise DataError(
+                f"{unmatched} records of the answers are not in the prediction, such as "
+                f"{head(rows['record'][lacking].tolist())}; Missing.OMIT leaves them out"
+            )
+        rows = rows[~lacking]
+        mention = mentions.get_indexer(pd.Index(rows["mention"]))
+        cluster = prediction.codes[position[~lacking]]
+        table = pd.DataFrame(
+            {
+                "mention": mention,
+                "record": rows["record"].array,
+                "cluster": cluster,
+                "m": prediction.sizes[cluster],
+                "home": cluster == home[mention],
+                "first": rows["first"].eq(True).to_numpy(),
+                "second": rows["second"].eq(True).to_numpy(),
+            }
+        )
+        return cls(mentions, table, prediction, unmatched)
+
+    def _sizes(self, chosen: BoolArray) -> FloatArray:
+        """Return the number of chosen rows of each mention, (n,)."""
+        return np.bincount(self.table["mention"], weights=chosen, minlength=len(self.mentions))
+
+    def agreement(self, weight: Callable[[FloatArray], FloatArray] = PER_LINK) -> Normal:
+        """Estimate how far the annotators agree in the population.
+
+        There are four shares. Let a, b and c be the records of an entity in the first answer, in the second
+        and in both. Let N = (a + b)/2 be its size, and w = w(N) its weight.
+
+        - *identical-entities*, the share of entities with the same answer: Σ w 1[a = b = c] / Σ w.
+        - *identical-records*, the share of records in such entities: Σ w N 1[a = b = c] / Σ w N.
+        - *jaccard*, the share of records in both answers: Σ w N c/(a + b - c) / Σ w N.
+        - *links*, Dice's coefficient of links: 2 Σ w C2(c) / Σ w (C2(a) + C2(b)).
+
+        Parameters
+        ----------
+        weight : callable
+            Weight of an entity of N records, as an array function. It is 1/N if mentions were drawn
+            uniformly, and `numpy.ones_like` if entities were.
+
+        Examples
+        --------
+        A third of the entities have three records in the first answer, and two in the second.
+
+        >>> first = {i: i // 3 for i in range(300)}
+        >>> second = {i: entity for i, entity in first.items() if i % 9 != 2}
+        >>> mentions = range(0, 300, 3)
+        >>> pair = Pair.of(answers(first, mentions), answers(second, mentions), first)
+        >>> pair.agreement().estimate.round(2)
+        array([0.62, 0.66, 0.89, 0.85])
+        """
+        first, second = self.table["first"].to_numpy(), self.table["second"].to_numpy()
+        a, b, c = self._sizes(first), self._sizes(second), self._sizes(first & second)
+        N = (a + b) / 2
+        same = ((a == c) & (b == c)).astype(float)
+        one, size = _Values("one", np.ones_like(N)), _Values("size", N)
+        both = _Values("both", c * (c - 1))
+        either = _Values("either", (a * (a - 1) + b * (b - 1)) / 2)
+
+        def share(name: str, top: _Values, bottom: _Values) -> Metric:
+            return Metric(
+                name, (top, bottom), lambda x, y: x / y, ((bottom, 1.0),), UNIT, "see Pair.agreement"
+            )
+
+        metrics = [
+            share("identical-entities", _Values("same", same), one),
+            share("identical-records", _Values("same_size", same * N), size),
+            share("jaccard", _Values("jaccard_size", c / (a + b - c) * N), size),
+            share("links", both, either),
+        ]
+        position = np.arange(len(N))  # units of one piece each, whose columns are the values above
+        units = Units(self.mentions, position, position, N, N, N, position, None)
+        design = KnownWeights(pd.Series(weight(N), index=self.mentions))
+        return taylor(Sample(units, design), metrics).apply(metrics)
+
+    def units(
+        self,
+        found: Callable[[BoolArray, BoolArray], BoolArray] = np.logical_or,
+        kept: Callable[[BoolArray, BoolArray], BoolArray] = np.logical_and,
+        decisions: pd.Series | None = None,
+    ) -> Units:
+        """Make units from both answers, one per mention.
+
+        The default is strictest on the prediction: it counts every error that either annotator saw. With
+        `found=np.logical_and` and `kept=np.logical_or` it is most lenient.
+
+        Parameters
+        ----------
+        found, kept : callables
+            Which records belong to the entity: outside home by `found`, in home by `kept`. Each takes whether
+            records are in the first answer and in the second, two bool arrays.
+        decisions : Series of bool, optional
+            Adjudicated answers, indexed by (mention, record): whether the record belongs. They override
+            `found` and `kept`.
+
+        Raises
+        ------
+        DataError
+            Decisions on mentions and records that the table lacks.
+        """
+        t = self.table
+        first, second, home = (t[c].to_numpy() for c in ("first", "second", "home"))
+        chosen = np.where(home, kept(first, second), found(first, second))
+        if decisions is not None:
+            index = pd.MultiIndex.from_arrays([self.mentions[t["mention"]], t["record"]])
+            row = index.get_indexer(decisions.index)
+            if (row < 0).any():
+                raise DataError(
+                    f"{int((row < 0).sum())} decisions are on mentions and records that neither "
+                    f"annotator saw: {head(decisions.index[row < 0])}"
+                )
+            chosen[row] = decisions.to_numpy(dtype=bool)
+        chosen[t["record"].to_numpy() == self.mentions[t["mention"]].to_numpy()] = True
+        pieces = t[chosen].groupby(["mention", "cluster"]).agg(n=("record", "size"), m=("m", "first"))
+        unit, cluster = (pieces.index.get_level_values(i).to_numpy(np.int64) for i in (0, 1))
+        n = pieces["n"].to_numpy(float)
+        known = measure(self.prediction, {self.mentions[0]: "x"}).known
+        return Units(
+            self.mentions,
+            unit,
+            unit,
+            n,
+            np.bincount(unit, weights=n)[unit],
+            pieces["m"].to_numpy(float),
+            cluster,
+            known,
+            unmatched=self.unmatched,
+        )
+
+    def disagreements(self) -> pd.DataFrame:
+        """Table of disagreements to adjudicate, those with most links first.
+
+        Returns
+        -------
+        DataFrame
+            Columns mention, cluster, kind, records, links, examples; one row per mention, predicted cluster
+            and kind. Records are those on which the annotators differ. Links are between these, and from
+            these to the records in both answers.
+        """
+        t = self.table
+        common = self._sizes((t["first"] & t["second"]).to_numpy())
+        differing = t[t["first"] != t["second"]]
+        kind = (
+            differing["home"].map({True: "kept", False: "found"})
+            + " by the "
+            + differing["first"].map({True: "first", False: "second"})
+            + " only"
+        )
+        groups = (
+            differing.assign(kind=kind)
+            .groupby(["mention", "cluster", "kind"], as_index=False)
+            .agg(records=("record", "size"), examples=("record", lambda r: _examples(r.tolist())))
+        )
+        groups["links"] = groups["records"] * (common[groups["mention"]] + (groups["records"] - 1) / 2)
+        groups["mention"] = self.mentions[groups["mention"]]
+        groups["cluster"] = self.prediction.clusters[groups["cluster"]]
+        groups = groups.sort_values("links", ascending=False, kind="stable", ignore_index=True)
+        return groups[["mention", "cluster", "kind", "records", "links", "examples"]]
+
+    def counts(self) -> pd.DataFrame:
+        """Count the records found outside home, and those removed from home, by annotator.
+
+        A block is the records of one mention, one predicted cluster and one kind: of both, of the first only,
+        or of the second only. They were judged together. The records of all blocks therefore count as
+        (Σ records)²/Σ records² cases (Kish).
+
+        Returns
+        -------
+        DataFrame
+            Rows found, removed. Columns both, first, second (records), blocks_both, blocks_first,
+            blocks_second, and cases. First and second are of this annotator only.
+        """
+        t = self.table
+        found, removed = t[~t["home"]], t[t["home"]]
+        removed = removed.assign(first=~removed["first"], second=~removed["second"])
+        return pd.DataFrame([_crossed(found), _crossed(removed)], ["found", "removed"])
+
+    def recaptured(self, odds_ratio: float = 1.0) -> tuple[Recaptured, Recaptured]:
+        """Rates of errors that both annotators made: the shares missed and kept, for `bias_analysis`.
+
+        The first is the share that both missed of the records outside home. The second is the share that both
+        kept of the foreign records in home. Under draws proportional to size, shares of records are shares of
+        links. The rates weigh as much as the `cases` in `counts`.
+
+        Parameters
+        ----------
+        odds_ratio : float, above 0
+            As in `Recaptured`; 1 if annotators err independently.
+        """
+        table = self.counts()
+        records = table[["both", "first", "second"]].to_numpy(dtype=float)
+        scaled = records * (table["cases"].to_numpy() / np.maximum(records.sum(axis=1), 1))[:, None]
+        missed, kept = (Recaptured(both, first, second, odds_ratio) for both, first, second in scaled)
+        return missed, kept
+
+    def audit(self) -> Audit:
+        """Count the errors of the first annotator as if the second were right: a machine by careful labels.
+
+        Warns
+        -----
+        Alarm
+            If errors of other kinds, which no model has, are more than a tenth of those in the table.
+
+        Examples
+        --------
+        Of the two records elsewhere the machine finds one, and it keeps one of the two foreign ones.
+
+        >>> prediction = {1: "a", 2: "a", 3: "a", 4: "b", 5: "b"}
+        >>> machine = answers({1: "x", 2: "x", 4: "x"}, [1])
+        >>> careful = answers({1: "x", 4: "x", 5: "x"}, [1])
+        >>> Pair.of(machine, careful, prediction).audit().table[["wrong", "right"]]
+                        wrong  right
+        missed              1      1
+        kept                1      1
+        kept elsewhere      0      0
+        """
+        t = self.table
+        first, second, home = (t[c].to_numpy() for c in ("first", "second", "home"))
+        clusters = t.assign(right=first & second).groupby(["mention", "cluster"])
+        met = clusters["right"].transform("any").to_numpy()
+        there = t.assign(wrong=first & ~second)[~home & met].groupby(["mention", "cluster"])
+        foreign = (there["m"].first() - there["second"].sum()).to_numpy(dtype=float)
+        wrong = there["wrong"].sum().to_numpy(dtype=float)
+        missed, kept = (
+            [rows.groupby(["mention", "cluster"])[c].sum().to_numpy(dtype=float) for c in ("wrong", "all")]
+            for rows in (
+                t.assign(wrong=~first, all=1)[~home & second],
+                t.assign(wrong=first, all=1)[home & ~second],
+            )
+        )
+        rows = [_audited(*missed), _audited(*kept), _audited(wrong, foreign)]
+        table = pd.DataFrame(rows, ["missed", "kept", "kept elsewhere"], ["wrong", "right", "cases"])
+        invented, removed = int((first & ~second & ~home & ~met).sum()), int((home & second & ~first).sum())
+        modelled = int(table["wrong"].sum())
+        if invented + removed > MANY * modelled:
+            what = (
+                f"{removed:,} records of entities were removed from home, and {invented:,} foreign ones "
+                f"added from elsewhere. The errors that an audit rates are {modelled:,}. "
+                "Estimates corrected by its rates come out too low: take the labels as cheap ones of "
+                "erbayes.two_phase"
+            )
+            warnings.warn(Sentence(what, Grade.FAULT), Alarm, stacklevel=2)
+        return Audit(table.astype({"wrong": int, "right": int}), invented, removed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Audit:
+    """Errors of an annotator, such as a machine, by careful labels of the same mentions (see `Pair.audit`).
+
+    Attributes
+    ----------
+    table : DataFrame
+        Row missed: records of the entity outside home. Row kept: foreign records in home. Row kept elsewhere:
+        foreign records of other predicted clusters of which the annotator found records. Columns wrong, right
+        (records) and cases. The records of a mention and a predicted cluster were judged together, so
+        all records count as (Σ records)²/Σ records² cases (Kish).
+    invented : int
+        Foreign records in the answers, of predicted clusters without a record that was rightly found.
+    removed : int
+        Records of the entity in home that are not in the answers. Models of errors have neither these nor
+        invented ones.
+    """
+
+    table: pd.DataFrame
+    invented: int
+    removed: int
+
+    def _rate(self, row: str) -> Beta:
+        """Return the rate of a row, which weighs as much as its cases."""
+        wrong, right, cases = self.table.loc[row].to_numpy(dtype=float)
+        scale = cases / max(wrong + right, 1.0)
+        return Beta(0.5 + wrong * scale, 0.5 + right * scale)
+
+    @property
+    def rates(self) -> tuple[Beta, Beta]:
+        """The shares missed and kept, for `erbayes.analysis.sensitivity.bias_analysis`."""
+        return self._rate("missed"), self._rate("kept")
+
+    @property
+    def annotator(self) -> Annotator:
+        """The model with these rates, for `erbayes.analysis.sensitivity.restored_analysis`."""
+        return Annotator(
+            MissedRecords(self._rate("missed")),
+            KeptRecords(self._rate("kept"), self._rate("kept elsewhere")),
+        )
+
+
+def _audited(wrong: FloatArray, records: FloatArray) -> tuple[float, float, float]:
+    """Return the records of blocks judged wrongly and rightly, and the cases that all of them count as."""
+    cases = records.sum() ** 2 / max((records**2).sum(), 1.0)
+    return float(wrong.sum()), float((records - wrong).sum()), float(cases)
+
+
+def _crossed(rows: pd.DataFrame) -> dict[str, float]:
+    """Counts of records, blocks and cases, by the annotators who found or removed them."""
+    rows = rows[rows["first"] | rows["second"]]
+    blocks = rows.groupby(["mention", "cluster", "first", "second"], as_index=False).agg(n=("record", "size"))
+    first, second, n = (blocks[c].to_numpy() for c in ("first", "second", "n"))
+    kinds = {"both": first & second, "first": first & ~second, "second": ~first & second}
+    return {
+        **{kind: int(n[rows].sum()) for kind, rows in kinds.items()},
+        **{f"blocks_{kind}": int(rows.sum()) for kind, rows in kinds.items()},
+        "cases": float(n.sum() ** 2 / max((n**2).sum(), 1)),
+    }
+
+
+def _examples(records: Sequence[Any]) -> str:
+    """Text of the first few ids, without quotes."""
+    return ", ".join(map(str, records[:3])) + (", …" if len(records) > 3 else "")
+
+
+def anchoring(
+    prediction: Any,
+    anchored: Any,
+    scratch: Any,
+    design: Design,
+    metrics: Wanted = USUAL,
+    *,
+    missing: Missing = Missing.ERROR,
+) -> Normal:
+    """Estimate how much labels made from predicted clusters flatter the prediction.
+
+    Parameters
+    ----------
+    prediction : memberships
+    anchored, scratch : memberships
+        Labels of the same entities, by the same ids: made from the predicted cluster, and from scratch.
+    design : Design
+        How the entities were drawn.
+    metrics : Metric or str, or several
+    missing : Missing
+        What to do with labelled records that the prediction lacks, as in `erbayes.estimate`.
+
+    Returns
+    -------
+    Normal
+        Metrics by labels from scratch minus those by anchored labels, with the standard errors of a paired
+        comparison.
+
+    Raises
+    ------
+    DataError
+        Entities in only one set of labels.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> prediction = {1: "a", 2: "a", 3: "b", 4: "c", 5: "c"}
+    >>> anchored, scratch = {1: "x", 2: "x", 4: "y", 5: "y"}, {1: "x", 2: "x", 3: "x", 4: "y", 5: "y"}
+    >>> difference = anchoring(prediction, anchored, scratch, eb.UniformClusters(), "b3-recall")
+    >>> difference.mean.round(2), difference.sd.round(2)
+    (array([-0.31]), array([0.21]))
+    """
+    metrics = chosen(metrics)
+    before, after = (measure(prediction, labels, missing=missing) for labels in (anchored, scratch))
+    single = before.ids.symmetric_difference(after.ids)
+    if len(single):
+        raise DataError(
+            f"{len(single)} entities are labelled in one way only, such as {head(single)}: "
+            "both label sets must hold the same entities, by the same ids"
+        )
+    samples = [Sample(u, design) for u in (before, after.take(after.ids.get_indexer(before.ids)))]
+    identity = np.eye(len(metrics))
+    differences = np.hstack([-identity, identity])
+    return paired_taylor(samples, metrics).contrast(differences, [m.name for m in metrics])

@@ -1,0 +1,459 @@
+"""Candidates: records outside the predicted cluster of a drawn record that may belong to its entity.
+
+An annotator answers about candidates, and adds what they lack. A match that is no candidate, and that nobody
+finds by other means, counts as not there. Estimates of recall are then too high.
+
+Candidates of equal score stand in a random order, which the seed of the draws fixes. A limit thus leaves out
+those of low score and, among equals, those that chance names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..._internal.arrays import FloatArray, IntArray
+from ..._internal.errors import DataError, head, need, whole
+from ..._internal.tables import as_text, is_table, refuse_names, to_frame
+from ...units.clustering import Clustering, as_index, ids, kind
+from .drawn import Drawn
+from .labelling_tasks import asked
+
+COLUMNS = ["record", "candidate", "score", "why"]
+"""Columns of every table of candidates."""
+CELLS = 4_000_000
+"""Pairs of a drawn record and a row of the table that are scored at once."""
+STOCK = 100_000
+"""Rows of a sample of the table, at most twice as many, in which rare values are told from common ones."""
+CHANCE = 2**32 - 2
+"""Stream of random numbers for the order of candidates of equal score."""
+POWER = 3
+"""Exponent of the similarity of two texts. It makes one equal value count more than two half-alike ones."""
+
+
+def from_clustering(drawn: Drawn, looser: Any) -> pd.DataFrame:
+    """Return the other records of the cluster that a looser clustering puts each drawn record in.
+
+    Parameters
+    ----------
+    drawn : Drawn
+    looser : memberships
+        A clustering with larger clusters than the prediction, such as the same matcher's at a lower
+        threshold.
+
+    Returns
+    -------
+    DataFrame
+        Columns record (the drawn one), candidate, score and why. Every score is 1. Records of the predicted
+        cluster are left out. Draws of one record share their candidates.
+
+    Raises
+    ------
+    DataError
+        Drawn records that the clustering lacks, or that have ids of another type.
+
+    Examples
+    --------
+    >>> from erbayes.labels import Records, draw
+    >>> drawn = draw({"r1": "a", "r2": "a", "r3": "b"}, Records(), n=1, seed=5)
+    >>> from_clustering(drawn, {"r1": 0, "r2": 0, "r3": 0}).values.tolist()
+    [['r2', 'r3', 1.0, 'looser clustering']]
+    """
+    clustering = Clustering.of(looser, "looser clustering")
+    queries = _queries(drawn)
+    _need_kind(clustering.records, queries, "records of the looser clustering")
+    position = clustering.records.get_indexer(queries)
+    if (position < 0).any():
+        raise DataError(
+            f"the looser clustering lacks {int((position < 0).sum()):,} of {len(queries):,} drawn records, "
+            f"such as {head(queries[position < 0])}"
+        )
+    homes = pd.DataFrame({"record": queries, "home": clustering.codes[position]})
+    near = np.isin(clustering.codes, homes["home"])
+    others = pd.DataFrame({"candidate": clustering.records[near], "home": clustering.codes[near]})
+    table = homes.merge(others, on="home").assign(score=1.0)
+    return _ranked(drawn, table, "looser clustering")
+
+
+def from_pairs(drawn: Drawn, pairs: Any, score: str, limit: int | None = None) -> pd.DataFrame:
+    """Return the records that scored pairs join with each drawn record, the best first.
+
+    Parameters
+    ----------
+    drawn : Drawn
+    pairs : DataFrame or Arrow table
+        Two columns of record ids and the column of scores, one row per pair. The drawn record is on either
+        side.
+    score : str
+        The column of scores. A higher score is a likelier match.
+    limit : int, optional
+        The number of candidates per drawn record, at most: the best, and by chance among equals.
+
+    Returns
+    -------
+    DataFrame
+        Columns record (the drawn one), candidate, score and why. Records of the predicted cluster are left
+        out. Of a pair that occurs again the best score counts.
+
+    Raises
+    ------
+    DataError
+        Other columns than these, scores that are missing or not numbers, or ids of another type than those
+        of the draws.
+
+    Examples
+    --------
+    >>> from erbayes.labels import Records, draw
+    >>> drawn = draw({"r1": "a", "r2": "a", "r3": "b"}, Records(), n=1, seed=5)
+    >>> pairs = pd.DataFrame({"l": ["r1", "r3"], "r": ["r2", "r2"], "weight": [9.5, 1.5]})
+    >>> from_pairs(drawn, pairs, "weight").values.tolist()
+    [['r2', 'r3', 1.5, 'scored pair']]
+    """
+    frame = to_frame(pairs)
+    refuse_names([score], list(frame.columns), "the table of pairs")
+    ends = frame.drop(columns=score)
+    if ends.shape[1] != 2:
+        raise DataError(
+            f"the pairs need two columns of records beside {score!r}; they have {head(ends.columns, 20)}"
+        )
+    scores = frame[score]
+    if not pd.api.types.is_numeric_dtype(scores) or scores.isna().any():
+        wrong = scores[pd.to_numeric(scores, errors="coerce").isna()]
+        raise DataError(f"{len(wrong):,} of {len(scores):,} scores {score!r} are no numbers: {head(wrong)}")
+    queries = _queries(drawn)
+    sides = [ids(ends.iloc[:, i], f"column {ends.columns[i]!r} of the pairs") for i in (0, 1)]
+    for side in sides:
+        _need_kind(side, queries, "records of the pairs")
+    numbers = scores.to_numpy(float)
+    both = [
+        pd.DataFrame({"record": one, "candidate": other, "score": numbers})[one.isin(queries)]
+        for one, other in (sides, sides[::-1])
+    ]
+    return _ranked(drawn, pd.concat(both, ignore_index=True), "scored pair", limit)
+
+
+def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limit: int = 20) -> pd.DataFrame:
+    """Search a table for the records whose text is most like that of each drawn record.
+
+    The score of a candidate is the sum of s³ log(1/q) over columns. s is the similarity of the two values: 1
+    minus their insertions and deletions per character (rapidfuzz's `Indel`). q is the share of records whose
+    value is as similar to the drawn one, or more. So a rare value that both have counts much, and a common
+    one little. A value that either record lacks counts nothing. Case and punctuation do not matter.
+
+    The table is read twice, some rows at a time.
+
+    Parameters
+    ----------
+    drawn : Drawn
+    table : DataFrame, or object with an Arrow C stream
+        Attributes of all records of the prediction. The first column is the record. A query of DuckDB is
+        streamed, so that the table need not fit into memory.
+    columns : sequence of str, optional
+        The columns to compare; by default all but the first.
+    limit : int
+        The number of candidates per drawn record, at most: the best, and by chance among equals.
+
+    Returns
+    -------
+    DataFrame
+        Columns record (the drawn one), candidate, score and why, the best first. Records of the predicted
+        cluster are left out, and so are records that have nothing in common with the drawn one.
+
+    Raises
+    ------
+    DataError
+        rapidfuzz is not installed, unknown columns, ids of another type than those of the draws, drawn
+        records that the table lacks or repeats, or a table that can be read only once.
+
+    Examples
+    --------
+    >>> from erbayes.labels import Records, draw
+    >>> drawn = draw({"r1": "a", "r2": "a", "r3": "b", "r4": "c"}, Records(), n=1, seed=5)
+    >>> names = pd.DataFrame({"record": ["r1", "r2", "r3", "r4"], "name": ["Lee", "Li", "Leee", "Oz"]})
+    >>> by_text(drawn, names)[["record", "candidate"]].values.tolist()
+    [['r2', 'r3']]
+    """
+    limit = whole(limit, "limit")
+    queries, home = _queries(drawn), _homes(drawn)
+    rows = max(CELLS // len(queries), 1)
+    named, asked, stock = _first_reading(queries, table, columns, rows)
+    texts = [_Texts(asked[c], stock[c]) for c in named]
+    best, start = _Best.none(limit), 0
+    rng = np.random.default_rng([drawn.seed, CHANCE])
+    names: list[pd.Index] = []
+    for batch in _batches(table, rows):
+        records = as_index(batch.iloc[:, 0])
+        scores = np.zeros((len(queries), len(records)))
+        for text, column in zip(texts, named, strict=True):
+            scores += text.scores(batch[column])
+        scores[home(queries)[:, None] == home(records)] = 0
+        best, start = best.with_(scores, rng.random(len(records)), start), start + len(records)
+        names.append(records)
+    if not names:
+        raise DataError("the table can be read only once, and the search reads it twice: pass a table")
+    everything = names[0].append(names[1:])
+    found = {"record": queries[best.query], "candidate": everything[best.row], "score": best.score}
+    return _ranked(drawn, pd.DataFrame(found), "text", limit)
+
+
+def interleaved(*candidates: pd.DataFrame, limit: int | None = None) -> pd.DataFrame:
+    """Merge tables of candidates of the same draws: the best of each table, then the second best, and so on.
+
+    Parameters
+    ----------
+    *candidates : DataFrame
+        As the other functions return them. Scores of different tables need not be comparable.
+    limit : int, optional
+        The number of candidates per drawn record, at most.
+
+    Returns
+    -------
+    DataFrame
+        Each candidate once per drawn record, with the score and the reason that it has in the first table
+        that ranks it highest.
+
+    Raises
+    ------
+    DataError
+        No table, or a table without these columns.
+
+    Examples
+    --------
+    >>> text = pd.DataFrame({"record": "r1", "candidate": ["a", "b"], "score": [9.0, 8.0], "why": "text"})
+    >>> loose = pd.DataFrame({"record": "r1", "candidate": ["b", "c"], "score": 1.0, "why": "looser"})
+    >>> interleaved(text, loose)["candidate"].tolist()
+    ['a', 'b', 'c']
+    """
+    if not candidates:
+        raise DataError("there are no candidates to merge")
+    for table in candidates:
+        need(table, pd.DataFrame, "candidates are a DataFrame")
+        refuse_names(COLUMNS, list(table.columns), "a table of candidates")
+    place = [table.groupby("record", sort=False).cumcount() for table in candidates]
+    whole_table = pd.concat(candidates, ignore_index=True).assign(place=np.concatenate(place))
+    first = pd.unique(whole_table["record"])
+    order = pd.Series(np.arange(len(first)), index=first)
+    whole_table["order"] = whole_table["record"].map(order)
+    merged = whole_table.sort_values(["order", "place"], kind="stable").drop_duplicates(
+        ["record", "candidate"]
+    )
+    if limit is not None:
+        merged = merged.groupby("record", sort=False).head(whole(limit, "limit"))
+    return merged[COLUMNS].reset_index(drop=True)
+
+
+def candidate_counts(drawn: Drawn, candidates: pd.DataFrame) -> pd.Series:
+    """Count the candidates of each drawn record.
+
+    Parameters
+    ----------
+    drawn : Drawn
+    candidates : DataFrame
+        As the other functions return them.
+
+    Returns
+    -------
+    Series, drawn record -> number of candidates
+        0 for a drawn record without any.
+
+    Examples
+    --------
+    >>> from erbayes.labels import Records, draw
+    >>> drawn = draw({"r1": "a", "r2": "a", "r3": "b"}, Records(), n=50, seed=5)
+    >>> counts = candidate_counts(drawn, from_clustering(drawn, {"r1": 0, "r2": 1, "r3": 0}))
+    >>> counts.sort_index().to_dict()
+    {'r1': 1, 'r2': 0, 'r3': 1}
+    """
+    counts = candidates["record"].value_counts()
+    return counts.reindex(_queries(drawn), fill_value=0).rename("candidates").rename_axis("record")
+
+
+def _queries(drawn: Drawn) -> pd.Index:
+    """Return the records whose entity annotators tell, in the order of the tasks."""
+    need(drawn, Drawn, "candidates need draws, as `draw` returns them")
+    return as_index(asked(drawn)["record"])
+
+
+def _need_kind(records: pd.Index, queries: pd.Index, what: str) -> None:
+    """Refuse ids of another type than those of the draws."""
+    if len(records) and kind(records) != kind(queries):
+        raise DataError(
+            f"{what} are of type {kind(records)}, drawn records of type {kind(queries)}: convert them to one"
+        )
+
+
+def _homes(drawn: Drawn) -> Callable[[pd.Index], IntArray]:
+    """Return a function that numbers the predicted clusters of records: -1 for one without a drawn record."""
+    members = as_index(drawn.members["record"])
+    codes = np.append(pd.factorize(drawn.members["cluster"])[0], -1)  # the position -1 leads to a -1
+    lacking = (queries := _queries(drawn))[members.get_indexer(queries) < 0]
+    if len(lacking):
+        raise DataError(
+            f"members lack {len(lacking):,} of {len(queries):,} drawn records, such as {head(lacking)}: "
+            "draws that are read from files need the table of their members"
+        )
+    return lambda records: codes[members.get_indexer(records)]
+
+
+def _ranked(drawn: Drawn, table: pd.DataFrame, why: str, limit: int | None = None) -> pd.DataFrame:
+    """Return the candidates outside the predicted cluster, each once, by drawn record and falling score."""
+    queries, home = _queries(drawn), _homes(drawn)
+    table = table[home(as_index(table["record"])) != home(as_index(table["candidate"]))]
+    table = table.assign(
+        why=why, order=queries.get_indexer(as_index(table["record"])), falling=-table["score"]
+    )
+    table["chance"] = np.random.default_rng([drawn.seed, CHANCE]).random(len(table))
+    table = table.sort_values(["order", "falling", "chance"]).drop_duplicates(["record", "candidate"])
+    if limit is not None:
+        table = table.groupby("record", sort=False).head(whole(limit, "limit"))
+    return table[COLUMNS].reset_index(drop=True)
+
+
+def _batches(table: Any, rows: int) -> Iterator[pd.DataFrame]:
+    """Yield the rows of a table, at most `rows` at a time."""
+    if isinstance(table, pd.DataFrame):
+        for start in range(0, len(table), rows):
+            yield table.iloc[start : start + rows]
+        return
+    for batch in pa.RecordBatchReader.from_stream(table):
+        for start in range(0, len(batch), rows):
+            yield to_frame(pa.Table.from_batches([batch.slice(start, rows)]))
+
+
+def _first_reading(
+    queries: pd.Index, table: Any, columns: Sequence[str] | None, rows: int
+) -> tuple[list[str], pd.DataFrame, pd.DataFrame]:
+    """Return the columns to compare, the rows of the drawn records in their order, and a sample of all rows.
+
+    The sample has every row of a short table, and every second, fourth, … row of a long one.
+    """
+    if not is_table(table):
+        raise DataError(f"attributes are a DataFrame or an Arrow table, not {type(table).__name__}")
+    drawn_rows: list[pd.DataFrame] = []
+    stock: pd.DataFrame | None = None
+    named: list[str] = []
+    start, step = 0, 1
+    for batch in _batches(table, rows):
+        names = list(batch.columns)
+        named = names[1:] if columns is None else list(columns)
+        refuse_names(named, names, "the table of attributes")
+        records = ids(batch.iloc[:, 0], f"column {names[0]!r} of the attributes")
+        _need_kind(records, queries, "records of the attributes")
+        drawn_rows.append(batch[records.isin(queries)])
+        sampled = batch[named].iloc[-start % step :: step]
+        stock = sampled if stock is None else pd.concat([stock, sampled], ignore_index=True)
+        start += len(batch)
+        while len(stock) > 2 * STOCK:
+            stock, step = stock.iloc[::2].reset_index(drop=True), 2 * step
+    if stock is None:
+        raise DataError("the table of attributes has no rows")
+    if not named:
+        raise DataError(f"the table of attributes has no column but {names[0]!r}, the record")
+    asked = pd.concat(drawn_rows, ignore_index=True)
+    found = as_index(asked.iloc[:, 0])
+    if found.has_duplicates:
+        twice = found[found.duplicated()].unique()
+        raise DataError(
+            f"{len(twice):,} drawn records have several rows of attributes, such as {head(twice)}"
+        )
+    position = found.get_indexer(queries)
+    if (position < 0).any():
+        lacking = queries[position < 0]
+        raise DataError(
+            f"{len(lacking):,} of {len(queries):,} drawn records have no attributes, such as {head(lacking)}"
+        )
+    return named, asked.iloc[position], stock
+
+
+class _Texts:
+    """A column of the drawn records, and what the values of other records add to their scores."""
+
+    def __init__(self, asked: pd.Series, stock: pd.Series) -> None:
+        self._of_query, self._queries = _coded(asked)
+        codes, texts = _coded(stock)
+        counts = np.bincount(codes[codes >= 0], minlength=len(texts))
+        percent = np.arange(101)
+        self._value = np.zeros((len(self._queries), 101))  # of a text by its similarity in percent
+        for value, similar in zip(self._value, self._percents(texts), strict=True):
+            as_similar = np.bincount(similar, counts, minlength=101)[::-1].cumsum()[::-1]
+            value[:] = (percent / 100) ** POWER * np.log(max(len(stock), 1) / np.maximum(as_similar, 1))
+
+    def _percents(self, texts: list[str]) -> NDArray[np.uint8]:
+        """Similarity of the drawn texts to others in whole percents, (drawn texts, texts)."""
+        if not texts or not self._queries:
+            return np.zeros((len(self._queries), len(texts)), dtype=np.uint8)
+        process, scorer = rapidfuzz().process, rapidfuzz().distance.Indel.normalized_similarity
+        percents = process.cdist(
+            self._queries, texts, scorer=scorer, score_multiplier=100, dtype=np.uint8, workers=-1
+        )
+        return np.asarray(percents)
+
+    def scores(self, column: pd.Series) -> FloatArray:
+        """Part of this column in the scores, (drawn records, rows)."""
+        codes, texts = _coded(column)
+        of_text = np.take_along_axis(self._value, self._percents(texts).astype(np.intp), 1)
+        padded = np.pad(of_text, ((0, 1), (0, 1)))  # the code -1 of a missing value leads to a 0
+        return np.asarray(padded[self._of_query][:, codes])
+
+
+def rapidfuzz() -> Any:
+    """Return the module rapidfuzz, or raise DataError with the remedy."""
+    try:
+        import rapidfuzz as module
+    except ModuleNotFoundError as error:
+        raise DataError("a search by text needs rapidfuzz: pip install 'erbayes[search]'") from error
+    return module
+
+
+def _coded(column: pd.Series) -> tuple[IntArray, list[str]]:
+    """Return the code of each value among the distinct texts, -1 for a missing one, and these texts."""
+    try:
+        codes, values = pd.factorize(column)
+    except TypeError:  # lists cannot be hashed
+        codes, values = pd.factorize(column.map(as_text))
+    process = rapidfuzz().utils.default_process
+    texts = [process(as_text(value) or "") or None for value in values]
+    of_value, distinct = pd.factorize(np.array(texts, dtype=object))
+    return np.append(of_value, -1)[codes], list(distinct)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Best:
+    """The best rows of each drawn record so far, at most `limit`; of equal scores those of least `chance`."""
+
+    limit: int
+    query: IntArray
+    row: IntArray
+    score: FloatArray
+    chance: FloatArray
+
+    @classmethod
+    def none(cls, limit: int) -> _Best:
+        nothing = np.zeros(0, dtype=np.int64)
+        return cls(limit, nothing, nothing, np.zeros(0), np.zeros(0))
+
+    def with_(self, scores: FloatArray, chance: FloatArray, start: int) -> _Best:
+        """Return the best after more rows, from row `start` on, with scores (drawn records, rows)."""
+        least = np.full(len(scores), np.finfo(float).tiny)
+        last = np.flatnonzero(_rank(self.query) == self.limit - 1)
+        least[self.query[last]] = self.score[last]
+        if not len(last) and scores.shape[1] > self.limit:  # without it nearly all of the first rows are kept
+            least = np.maximum(least, -np.partition(-scores, self.limit - 1)[:, self.limit - 1])
+        query, place = np.nonzero(scores >= least[:, None])
+        chance = np.append(self.chance, chance[place])
+        query, row = np.append(self.query, query), np.append(self.row, start + place)
+        score = np.append(self.score, scores[query[len(self.query) :], place])
+        order = np.lexsort((chance, -score, query))
+        kept = order[_rank(query[order]) < self.limit]
+        return _Best(self.limit, query[kept], row[kept], score[kept], chance[kept])
+
+
+def _rank(query: IntArray) -> IntArray:
+    """Place of each entry among those of its query, from 0, where equal queries stand side by side."""
+    return np.arange(len(query)) - np.searchsorted(query, query)

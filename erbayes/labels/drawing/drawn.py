@@ -1,0 +1,414 @@
+"""Draws from a prediction: what was drawn, how, and the design to estimate by afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..._internal.arrays import BoolArray, IntArray
+from ..._internal.errors import DataError, Remedy, head, need, need_object, whole
+from ...design import Design
+from ...design.drawn import series_by_id
+from ...design.nonresponse import Responding, size_classes
+from ...units.clustering import Clustering, as_index
+from ...units.units import KnownTotals
+from .places import in_random_order
+from .plans import COLUMNS, Labelled, Plan, PredictedClusters, from_plain, to_plain
+from .source import change, fingerprint_of, opened
+
+MOST, EACH = 1_000_000, 10
+"""Draws beyond both, the number and the draws per record, are refused: ten uniform draws per record leave out
+one of e^10 = 22,000 records, and a million rows take about a second, so that nobody needs more."""
+RUN = 30
+"""Resolved tasks of a run, if chance has left out tasks: three classes at `nonresponse.FEWEST` each."""
+
+
+def _no_members() -> pd.DataFrame:
+    return pd.DataFrame({"record": [], "cluster": []})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """Records drawn from a prediction, to be labelled.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row per draw, in the order of the draws, with repeats. Columns: record; cluster, the predicted
+        one; size, the records of that cluster; probability, that of the record at one draw, or to be in the
+        sample if it has no repeats; stratum or value, if the plan has them.
+    plan : Plan
+    n : int
+        Number of draws that was asked for. Under Poisson draws it is their mean.
+    seed : int
+    known : KnownTotals
+        Sizes of all predicted clusters.
+    fingerprint : str
+        Of the prediction: N, the number of clusters, and a digest of all sizes and of `members`.
+    members : DataFrame
+        record, cluster: all records of the predicted clusters of the draws.
+    values : Series or None, record -> value
+        The values of all records, if they were drawn by values in memory. They are not written.
+    """
+
+    table: pd.DataFrame
+    plan: Plan
+    n: int
+    seed: int
+    known: KnownTotals
+    fingerprint: str
+    members: pd.DataFrame = field(default_factory=_no_members)
+    values: pd.Series | None = None
+
+    @property
+    def records(self) -> int:
+        """Return the number of records N of the prediction."""
+        return int(self.known.size @ self.known.count)
+
+    def design(
+        self,
+        labels: Any,
+        values: Any = None,
+        prediction: Any = None,
+        *,
+        unresolved: Sequence[Any] | pd.Index = (),
+        unlabelled: Sequence[Any] | pd.Index = (),
+        classes: Any = None,
+    ) -> Design:
+        """Return the design of the draws, once their entities are labelled.
+
+        Parameters
+        ----------
+        labels : memberships
+            True entity of every record of each drawn entity.
+        values : Series or mapping, record -> value, optional
+            Needed for plans by values, if these are not in memory: the value of every labelled record.
+        unresolved : sequence of record ids
+            Drawn records whose entity nobody could tell. They stay in the data (see `erbayes.Responding`).
+        unlabelled : sequence of record ids
+            Drawn records that nobody has begun. If they are the last ones, since labelling stopped early, the
+            draws before the first of them count, and later ones do not, although they may repeat a labelled
+            record. If others are among them, such as the share of an annotator, chance alone must have chosen
+            them, as it dealt the tasks. The begun draws then stand for them.
+        classes : Series or mapping, record -> class, optional
+            Class of every drawn record, if some are unresolved. By default the classes of predicted sizes
+            that `erbayes.size_classes` makes. Under strata, classes are those within strata.
+        prediction : memberships or Source, optional
+            The prediction that was drawn from. Needed for strata of values, if chances depend on predicted
+            size.
+
+        Returns
+        -------
+        Design
+            `Responding`, if there are unresolved records, or if chance has left out some draws and records
+            repeat.
+
+        Raises
+        ------
+        DataError
+            If a drawn record has no label and is neither unresolved nor unlabelled, or if values are needed.
+            If an unresolved or unlabelled record was not drawn, or is both, or if a drawn record has no
+            class. If a stratum of values has no begun or no resolved draw.
+
+        Examples
+        --------
+        >>> import erbayes as eb
+        >>> from erbayes.labels import LinkEnds, draw
+        >>> prediction, labels = {1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"}
+        >>> design = draw(prediction, LinkEnds(), n=3, seed=1).design(labels)
+        >>> eb.estimate(prediction, labels, design, "pairwise-precision").estimate
+        array([1.])
+        """
+        given = self.values if values is None else values
+        if given is not None and not isinstance(given, pd.Series):
+            given = pd.Series(dict(given))
+        clustering = Clustering.of(labels, "labels")
+        for what, ids in ("unresolved", unresolved), ("unlabelled", unlabelled):
+            if isinstance(ids, str) or not isinstance(ids, Iterable):
+                raise DataError(f"{what} must be a list of record ids, not {ids!r}")
+        lost, left = as_index(unresolved), as_index(unlabelled)
+        for what, ids in ("unresolved", lost), ("unlabelled", left):
+            if len(foreign := ids.difference(pd.Index(self.table["record"]))):
+                raise DataError(f"{len(foreign)} {what} records were not drawn: {head(foreign)}")
+        if len(both := lost.intersection(left)):
+            raise DataError(f"{len(both)} records are both unresolved and unlabelled: {head(both)}")
+        seen = self._seen(left)
+        begun = ~seen["record"].isin(left).to_numpy()
+        resolved = begun & ~seen["record"].isin(lost).to_numpy()
+        if not resolved.any():
+            raise DataError(
+                f"all {len(self.table)} draws are unresolved or unlabelled: nothing can be estimated"
+            )
+        self._refuse_lost_strata(seen[begun], seen[resolved])
+        if not resolved.all() and "stratum" in seen:  # Pooled lists draws stratum by stratum
+            order = pd.Index(seen.loc[resolved, "stratum"].unique()).get_indexer(seen["stratum"])
+            place = np.argsort(order, kind="stable")
+            seen, begun, resolved = seen.iloc[place], begun[place], resolved[place]
+        design = self.plan.design(
+            Labelled(
+                seen[resolved],
+                self.known,
+                self.n,
+                clustering,
+                given,
+                prediction,
+                kept=len(seen) / len(self.table),
+                by_draw=not resolved.all(),
+            )
+        )
+        if resolved.all():
+            return design
+        own = None
+        if classes is not None:
+            own = series_by_id(classes, "classes").reindex(seen["record"]).to_numpy()
+        return Responding(design, resolved, _classes(seen, begun, resolved, own), seen["record"], begun)
+
+    def _seen(self, left: pd.Index) -> pd.DataFrame:
+        """Return the draws up to the look: those before the first of a record that nobody has begun since.
+
+        Draws of unbegun records among them were left out by chance. If no record repeats, the others are such
+        draws as all, so that they are left out here.
+        """
+        record = self.table["record"]
+        unbegun, new = record.isin(left).to_numpy(), ~record.duplicated().to_numpy()
+        last = np.flatnonzero(new & ~unbegun)
+        later = np.flatnonzero(unbegun[last[-1] :]) if len(last) else np.arange(1)
+        end = last[-1] + later[0] if len(last) and len(later) else len(record)
+        seen: pd.DataFrame = self.table[:end]
+        if seen["record"].is_unique:
+            seen = seen[~unbegun[:end]]
+        return seen.reset_index(drop=True)
+
+    def _refuse_lost_strata(self, begun: pd.DataFrame, resolved: pd.DataFrame) -> None:
+        """Refuse strata of values without a draw to go by. Of strata of sizes, the design knows all."""
+        if "stratum" not in self.table or getattr(self.plan, "starts", None) is not None:
+            return
+        every = self.table["stratum"].unique()
+        for rows, what, remedy in (
+            (begun, "whose task is begun", "label on until each has some"),
+            (resolved, "that is resolved", "ask more annotators, or draw with these merged into others"),
+        ):
+            lost = every[~pd.Index(every).isin(rows["stratum"])]
+            if len(lost):
+                raise DataError(
+                    f"{len(lost)} of {len(every)} strata have no draw {what}, such as {head(lost)}: the "
+                    f"sample has no information about their records; {remedy}"
+                )
+
+    def refuse_another(self, prediction: Any) -> None:
+        """Refuse a prediction that is not the one drawn from.
+
+        The sizes of all predicted clusters and the members of the drawn ones are compared.
+
+        Parameters
+        ----------
+        prediction : memberships, Source, or files and tables
+            As in `draw`.
+
+        Raises
+        ------
+        DataError
+            If its fingerprint is another.
+
+        Examples
+        --------
+        >>> from erbayes.labels import Records, draw
+        >>> draw({1: "a", 2: "a"}, Records(), n=2, seed=1).refuse_another({2: "a", 1: "a"})
+        """
+        found = self._fingerprint(prediction)
+        if found != self.fingerprint:
+            raise DataError(
+                f"this is not the prediction that was drawn from: its fingerprint is {found}, not "
+                f"{self.fingerprint}",
+                *([] if isinstance(self.plan, PredictedClusters) else [Remedy.DRAWN_FROM]),
+            )
+
+    def is_from(self, prediction: Any) -> bool:
+        """Return whether a prediction is the one drawn from, as `refuse_another` compares them.
+
+        Examples
+        --------
+        >>> from erbayes.labels import Records, draw
+        >>> drawn = draw({1: "a", 2: "a"}, Records(), n=2, seed=1)
+        >>> drawn.is_from({2: "a", 1: "a"}), drawn.is_from({1: "a", 2: "b"})
+        (True, False)
+        """
+        return self._fingerprint(prediction) == self.fingerprint
+
+    def _fingerprint(self, prediction: Any) -> str:
+        with opened(prediction) as source:
+            members = source.members(pd.Index(self.table["cluster"]).unique())
+            return fingerprint_of(source.known, members)
+
+    def to_json(self) -> str:
+        """Return everything but the tables as JSON.
+
+        Raises
+        ------
+        DataError
+            If the plan is not one of `erbayes.labels`.
+        """
+        values = {
+            "version": 1,
+            "plan": to_plain(self.plan),
+            "n": self.n,
+            "seed": self.seed,
+            "records": self.records,
+            "fingerprint": self.fingerprint,
+            "sizes": {str(int(s)): int(c) for s, c in zip(self.known.size, self.known.count, strict=True)},
+        }
+        return json.dumps(values, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str, table: pd.DataFrame, members: pd.DataFrame | None = None) -> Drawn:
+        """Make the draws again from what `to_json` wrote, and from their table.
+
+        Raises
+        ------
+        DataError
+            If the text is no such JSON, or if the table lacks columns.
+
+        Examples
+        --------
+        >>> from erbayes.labels import Records, draw
+        >>> drawn = draw({1: "a", 2: "a", 3: "b"}, Records(), n=2, seed=1)
+        >>> Drawn.from_json(drawn.to_json(), drawn.table).plan
+        Records()
+        """
+        try:
+            values = json.loads(text)
+            sizes = {int(size): int(count) for size, count in values["sizes"].items()}
+            n, seed, fingerprint = int(values["n"]), int(values["seed"]), str(values["fingerprint"])
+            plan, version = values["plan"], values["version"]
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            raise DataError(f"this is no description of draws: {error!r}") from error
+        n, seed = whole(n, "n of the draws"), whole(seed, "seed of the draws", 0)
+        if not sizes or min(*sizes, *sizes.values(), 1) < 1:
+            raise DataError(
+                "this is no description of draws: sizes of clusters and their numbers are 1 or more"
+            )
+        if version != 1:
+            raise DataError(f"draws of version {version!r} cannot be read, only those of version 1")
+        lacking = [column for column in COLUMNS if column not in table]
+        if lacking:
+            raise DataError(f"the table of the draws lacks the columns {', '.join(lacking)}")
+        ordered = sorted(sizes)
+        known = KnownTotals(
+            np.array(ordered, dtype=float), np.array([sizes[s] for s in ordered], dtype=float)
+        )
+        members = _no_members() if members is None else members
+        return cls(table, from_plain(plan), n, seed, known, fingerprint, members)
+
+
+def _classes(table: pd.DataFrame, begun: BoolArray, resolved: BoolArray, own: Any) -> list[Any]:
+    """Return the class of each draw, (n,): within its stratum, the one of its own or that of its size.
+
+    If chance has left out draws, annotators may have got to different tasks. Classes then lie within runs of
+    tasks as well, in each of which about one share of the tasks was begun.
+    """
+    group = np.zeros(len(table), dtype=np.int64)
+    if "stratum" in table:
+        group = pd.factorize(table["stratum"])[0]
+    if not begun.all():
+        group = pd.factorize(pd.Series(list(zip(group, _runs(table, group, resolved), strict=True))))[0]
+    classes = np.empty(len(table), dtype=object)
+    for g in np.unique(group):
+        here = group == g
+        classes[here] = size_classes(table["size"][here], resolved[here]) if own is None else own[here]
+    if not group.any():
+        return classes.tolist()
+    named = zip(group.tolist(), classes.tolist(), strict=True)
+    return [None if pd.isna(name) else f"{g} {name}" for g, name in named]
+
+
+def _runs(table: pd.DataFrame, group: IntArray, resolved: BoolArray) -> IntArray:
+    """Return the run of tasks of each draw, (n,), `RUN` resolved ones long within its group.
+
+    All draws of a record are in the run of its first one.
+    """
+    run = np.zeros(len(table), dtype=np.int64)
+    first = ~table["record"].duplicated().to_numpy()
+    for g in np.unique(group):
+        at = np.flatnonzero(first & (group == g))
+        before = np.cumsum(resolved[at]) - resolved[at]
+        run[at] = np.minimum(before // RUN, max(int(resolved[at].sum()) // RUN - 1, 0))
+    of_record = pd.Series(run[first], table["record"][first])
+    return of_record.reindex(table["record"]).to_numpy()
+
+
+def _refuse_change(known: KnownTotals, table: pd.DataFrame, members: pd.DataFrame) -> None:
+    """Refuse drawn clusters of a size that is not known, or whose members are not as many as their size."""
+    size = table.drop_duplicates("cluster").set_index("cluster")["size"]
+    found = members["cluster"].value_counts().reindex(size.index, fill_value=0)
+    changed = size.index[~size.isin(known.size) | (size.to_numpy() != found.to_numpy())]
+    if len(changed):
+        raise change(changed)
+
+
+def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) -> Drawn:
+    """Draw records of a prediction, to be labelled.
+
+    The same seed draws the same records from the same prediction, wherever it lies.
+
+    Parameters
+    ----------
+    prediction : memberships, Source, or files and tables
+        Predicted cluster of every record of the population. Files and tables are those of
+        `erbayes.large.scan` with two columns. `erbayes.large.drawing` makes a source of others.
+    plan : Plan
+        Such as `LinkEnds()`.
+    n : int
+        Number of draws. A smaller n with the same seed gives the first of them, if draws are independent.
+        Other draws are put into a random order, so that those labelled first are a sample of all.
+    seed : int
+        0 or more.
+    values : Series or mapping, record -> value, optional
+        The value of every record, for plans that need one: a chance or a stratum. For files and tables, the
+        name of the column that has it.
+
+    Returns
+    -------
+    Drawn
+
+    Raises
+    ------
+    DataError
+        If the prediction cannot be read, if the plan does not suit it, or if no record was drawn. If n is
+        above a million and above ten draws per record.
+
+    Examples
+    --------
+    >>> from erbayes.labels import Records
+    >>> drawn = draw({"r1": "a", "r2": "a", "r3": "b"}, Records(), n=2, seed=1)
+    >>> drawn.records, len(drawn.table)
+    (3, 2)
+    """
+    need_object(plan, "draw", "a plan is an object such as LinkEnds()")
+    n, seed = whole(n, "n"), whole(seed, "seed", 0)
+    with opened(prediction, values) as source:
+        most = max(MOST, EACH * int(source.known.size @ source.known.count))
+        if n > most:
+            raise DataError(
+                f"{n:,} draws from {source.known.size @ source.known.count:,.0f} records are more than "
+                f"{most:,}, which draw nearly all of them: label all records, or draw fewer"
+            )
+        table = plan.draw(source, n, seed)
+        need(table, pd.DataFrame, "a plan draws a DataFrame")
+        table = table.reset_index(drop=True)
+        if not getattr(plan, "independent", False):
+            table = in_random_order(table, seed)
+        if not len(table):
+            raise DataError(f"no record was drawn: {n} were expected; draw more, or choose another seed")
+        clusters = pd.Index(table["cluster"]).unique()
+        members = source.members(clusters).reset_index(drop=True)
+        _refuse_change(source.known, table, members)
+        given = None
+        if values is not None and not isinstance(values, str):
+            given = values if isinstance(values, pd.Series) else pd.Series(dict(values))
+        fingerprint = fingerprint_of(source.known, members)
+        return Drawn(table, plan, n, seed, source.known, fingerprint, members, given)

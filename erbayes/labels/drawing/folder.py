@@ -1,0 +1,370 @@
+"""The folder of a draw: sheets and pages for annotators, and all that an estimate needs of the draw."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from hashlib import sha256
+from html import escape
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..._internal.errors import DataError, Remedy, head, need
+from ..._internal.files import HIDDEN, NEW, OLD, locked, refuse_output, terminable
+from ...units.clustering import as_index, kind
+from .drawn import Drawn
+from .labelling_tasks import ASKED, as_sent, asked, dealt
+from .page import CLUSTER, DRAWN, labelling_page
+from .plans import PredictedClusters
+from .sheets import HAS_XLSX, read_sheet, write_sheet
+
+VERSION = 1
+"""The version of the folder."""
+IDS = ("record", "cluster")
+"""Columns of the draws that hold ids."""
+FACTS, DRAWS, TASKS = "drawn.json", "drawn.csv", "tasks.csv"
+"""Files of the draw."""
+GIVEN = "given-chances"
+"""The plan whose values are numbers."""
+DECIDED = "decided"
+"""The name of the sheet that decides what annotators dispute."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Folder:
+    """A folder with a draw and its labelling tasks. `write_folder` makes one, `read_folder` opens it.
+
+    Attributes
+    ----------
+    path : Path
+    drawn : Drawn
+    tasks : DataFrame
+        As `tasks` returns them, with attributes as text.
+    dealt : dict, annotator -> task numbers
+    fingerprint : str
+        A text that names this draw and its tasks. Pages write it into their files of answers.
+    facts : dict
+        What is known of the draw in words: its date, version of erbayes, and what the caller stated.
+    blind : bool
+        True if annotators cannot see which records are of the predicted cluster.
+    """
+
+    path: Path
+    drawn: Drawn
+    tasks: pd.DataFrame
+    dealt: Mapping[str, list[int]]
+    fingerprint: str
+    facts: Mapping[str, Any]
+    blind: bool = False
+
+    def __repr__(self) -> str:
+        return (
+            f"Folder({str(self.path)!r}: {len(self.drawn.table):,} draws, {self.tasks['task'].nunique():,} "
+            f"tasks, {len(self.tasks):,} records shown, annotators {', '.join(self.dealt)})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "folder": self.path,
+            "draws": f"{len(self.drawn.table):,}",
+            "tasks": f"{self.tasks['task'].nunique():,}",
+            "records shown": f"{len(self.tasks):,}",
+            **{f"tasks of {name}": f"{len(numbers):,}" for name, numbers in self.dealt.items()},
+            **self.facts,
+        }
+        cells = (f"<tr><td>{escape(str(k))}</td><td>{escape(str(v))}</td></tr>" for k, v in rows.items())
+        return f"Folder<table>{''.join(cells)}</table>"
+
+
+def write_folder(
+    path: str | Path,
+    drawn: Drawn,
+    tasks: pd.DataFrame,
+    *,
+    annotators: int = 1,
+    overlap: float = 0.2,
+    blind: bool = False,
+    replace: bool = False,
+    facts: Mapping[str, Any] | None = None,
+) -> Folder:
+    """Write the folder of a draw: sheets and a labelling page for each annotator, and the draw itself.
+
+    Annotator A gets sheet-A.csv, sheet-A.xlsx (with the extra sheets) and label-A.html, all with the same
+    tasks. One of the three is to be filled. The files drawn.json, drawn.csv and tasks.csv hold the draw, and
+    must stay as they are. Only tasks.csv says which records are controls, so it is not for annotators. The
+    folder appears once it is complete. All tasks of a drawn predicted cluster go to the same annotators.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder to write.
+    drawn : Drawn
+        As `draw` returns it.
+    tasks : DataFrame
+        As `tasks` returns them.
+    annotators, overlap
+        As in `dealt`. The seed of the draw deals the tasks.
+    blind : bool
+        True hides the prediction: sheets and pages show the cluster and the candidates in one list, in an
+        order that the seed shuffles. The page then has no answer of its own.
+    replace : bool
+        True replaces a folder of a draw that holds answers. They are lost.
+    facts : mapping, optional
+        What else is to be kept with the draw, such as the files that it was made from.
+
+    Returns
+    -------
+    Folder
+
+    Raises
+    ------
+    DataError
+        A path that holds something else than the folder of a draw, or answers without `replace`. Ids that no
+        sheet can hold.
+
+    Examples
+    --------
+    >>> from erbayes.labels import Records, draw, tasks
+    >>> drawn = draw({"r1": "a", "r2": "a", "r3": "b"}, Records(), n=2, seed=1)
+    >>> with TemporaryDirectory() as temporary:
+    ...     folder = write_folder(Path(temporary) / "to-label", drawn, tasks(drawn))
+    ...     sorted(path.name for path in folder.path.iterdir())[:3]
+    ['drawn.csv', 'drawn.json', 'label-A.html']
+    """
+    path = Path(path)
+    need(tasks, pd.DataFrame, "tasks are a DataFrame, as sampling.tasks returns them")
+    refuse_folder(path, replace)
+    sheets = _dealt(drawn, int(tasks["task"].max()), annotators, overlap)
+    with _appearing(path) as new:
+        blank = [column for column in tasks.columns if column not in ASKED]
+        write_sheet(drawn.table, new / DRAWS, ("record", "cluster"))
+        values = {} if drawn.values is None else {"value": drawn.values.reindex(tasks["record"]).to_numpy()}
+        write_sheet(tasks[blank].assign(**values), new / TASKS, ("record",))
+        weighted = {
+            "blind": blind,
+            "types": {c: kind(as_index(drawn.table[c])) for c in IDS},
+            "drawn": json.loads(drawn.to_json()),
+        }
+        fingerprint = _fingerprint([(new / name).read_bytes() for name in (DRAWS, TASKS)], weighted)
+        about = {
+            "version": VERSION,
+            "erbayes": version("erbayes"),
+            "date": date.today().isoformat(),
+            "fingerprint": fingerprint,
+            **(facts or {}),
+            "overlap": overlap if annotators > 1 else 0.0,
+            "annotators": sheets,
+            **weighted,
+        }
+        lines = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in about.items())
+        (new / FACTS).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+        sent = as_sent(tasks, drawn.seed, blind)
+        settling = None
+        if isinstance(drawn.plan, PredictedClusters):
+            settling = dict(enumerate(asked(drawn)["cluster"], 1))
+        for annotator, numbers in sheets.items():
+            mine = sent[sent["task"].isin(numbers)].reset_index(drop=True)
+            page = labelling_page(mine, annotator, fingerprint, settling=settling)
+            (new / f"label-{annotator}.html").write_text(page, encoding="utf-8")
+            for suffix in (".csv", ".xlsx") if HAS_XLSX else (".csv",):
+                write_sheet(mine.assign(note=""), new / f"sheet-{annotator}{suffix}", ("record",))
+    return read_folder(path)
+
+
+def read_folder(path: str | Path) -> Folder:
+    """Open the folder of a draw.
+
+    Raises
+    ------
+    DataError
+        A folder that is not one of a draw, of another version, or whose draw was changed since.
+    """
+    path = Path(path)
+    try:
+        about = json.loads((path / FACTS).read_text(encoding="utf-8"))
+        content = [(path / name).read_bytes() for name in (DRAWS, TASKS)]
+    except FileNotFoundError as error:
+        lacking = Path(error.filename).name
+        raise DataError(f"{path} is no folder that erbayes draw has written: it has no {lacking}") from error
+    except (OSError, ValueError, RecursionError) as error:  # RecursionError: brackets within brackets
+        raise DataError(f"{path} is no folder that erbayes draw has written: {error}") from error
+    if not isinstance(about, dict) or about.get("version") != VERSION:
+        raise DataError(f"{path / FACTS} is not of version {VERSION}: read it with the erbayes that wrote it")
+    if damaged := [name for name, right in SHAPE.items() if not right(about.get(name))]:
+        raise DataError(
+            f"{path / FACTS} is damaged: it lacks what erbayes draw writes as {head(damaged, 9)}; restore it"
+        )
+    if _fingerprint(content, about) != about["fingerprint"]:
+        raise DataError(
+            f"{path}: {DRAWS}, {TASKS} or {FACTS} has changed since the draw, perhaps in a spreadsheet "
+            "program, or another version of erbayes has written them: restore all three; answers belong into "
+            "the sheets"
+        )
+    table, shown = (read_sheet(path / name) for name in (DRAWS, TASKS))
+    for column, type in about["types"].items():
+        table[column] = _typed(table[column], type)
+    numeric = ["size", "probability", *(["value"] if about["drawn"]["plan"].get("name") == GIVEN else [])]
+    for name in table.columns.intersection(numeric):
+        table[name] = pd.to_numeric(table[name])
+    shown["record"] = _typed(shown["record"], about["types"]["record"])
+    shown["task"] = shown["task"].astype("int64")
+    shown = shown.reset_index(drop=True)
+    dealt = {number for numbers in about["annotators"].values() for number in numbers}
+    if strange := sorted(dealt - set(shown["task"])):
+        raise DataError(
+            f"{path / FACTS} is damaged: it deals tasks that do not exist, such as {head(strange)}"
+        )
+    values = None
+    if "value" in shown:
+        column = shown.pop("value")
+        values = pd.Series(column.to_numpy(), pd.Index(shown["record"]))
+        values = values[~values.index.duplicated()]
+        if about["drawn"]["plan"].get("name") == GIVEN:
+            values = pd.to_numeric(values)
+    for name in ASKED:
+        shown[name] = ""
+    cluster = table.drop_duplicates("record").set_index("record")["cluster"]
+    inside = shown[shown["role"].isin([DRAWN, CLUSTER])]
+    mention = inside["record"].where(inside["role"] == DRAWN).ffill()
+    whole = mention.isin(cluster.index)  # of a drawn predicted cluster, only the first task shows all records
+    members = pd.DataFrame({"record": inside["record"][whole], "cluster": cluster[mention[whole]].to_numpy()})
+    drawn = Drawn.from_json(
+        json.dumps(about["drawn"]), table.reset_index(drop=True), members.drop_duplicates("record")
+    )
+    drawn = dataclasses.replace(drawn, values=values)
+    own = {"version", "fingerprint", "annotators", "types", "drawn", "blind"}
+    stated = {k: v for k, v in about.items() if k not in own}
+    return Folder(path, drawn, shown, about["annotators"], about["fingerprint"], stated, about["blind"])
+
+
+def _is_dealt(value: object) -> bool:
+    """Return whether a value maps annotators, called A to Z, to numbers of tasks."""
+    return isinstance(value, dict) and all(
+        re.fullmatch("[A-Z]", name) and isinstance(numbers, list) and all(type(n) is int for n in numbers)
+        for name, numbers in value.items()
+    )
+
+
+SHAPE: Mapping[str, Callable[[Any], bool]] = {
+    "fingerprint": lambda value: isinstance(value, str),
+    "blind": lambda value: isinstance(value, bool),
+    "annotators": lambda value: bool(value) and _is_dealt(value),
+    "types": lambda value: (
+        isinstance(value, dict) and set(value) == set(IDS) and set(value.values()) <= {"string", "integer"}
+    ),
+    "drawn": lambda value: isinstance(value, dict) and isinstance(value.get("plan"), dict),
+}
+"""What the facts of a folder must hold, whoever wrote them: by name, whether a value has the right form."""
+
+
+def _fingerprint(tables: Sequence[bytes], facts: Mapping[str, Any]) -> str:
+    """Return a text that names a draw: its tables, its weights, and whether answers are blind."""
+    weighted = json.dumps([facts[name] for name in ("types", "drawn", "blind")], sort_keys=True).encode()
+    return sha256(b"".join([*tables, weighted])).hexdigest()[:16]
+
+
+def _dealt(drawn: Drawn, count: int, annotators: int, overlap: float) -> dict[str, list[int]]:
+    """Deal tasks to annotators as `dealt` does, those of a drawn predicted cluster together."""
+    if not isinstance(drawn.plan, PredictedClusters):
+        return dealt(count, annotators, overlap, drawn.seed)
+    cluster = 1 + pd.factorize(asked(drawn)["cluster"])[0]
+    hands = dealt(int(cluster.max()), annotators, overlap, drawn.seed)
+    return {name: (1 + np.flatnonzero(np.isin(cluster, numbers))).tolist() for name, numbers in hands.items()}
+
+
+def _typed(column: pd.Series, type: str) -> pd.Series:
+    """Return ids in the type that they had."""
+    return column.astype("int64") if type == "integer" else column
+
+
+def answer_files(path: Path) -> list[Path]:
+    """Return the files of a folder that may hold answers: sheets, and files that a page has saved."""
+    return sorted(
+        file
+        for file in path.iterdir()
+        if file.is_file()
+        and file.name not in {FACTS, DRAWS, TASKS}
+        and file.suffix.lower() in {".csv", ".xlsx", ".json", ".ods", ".xls", ".tsv", ".numbers"}
+        and not file.name.startswith((".", "~"))
+    )
+
+
+def _answered(path: Path) -> list[str]:
+    """Return the names of the files in a folder that hold answers or cannot be read."""
+    named = []
+    for file in answer_files(path):
+        if file.suffix.lower() in {".csv", ".xlsx"}:
+            try:
+                sheet = read_sheet(file)
+            except DataError:
+                named.append(file.name)
+                continue
+            asked = sheet.columns.intersection([*ASKED, "note"])
+            if not (sheet[asked] != "").to_numpy().any():
+                continue
+        named.append(file.name)
+    return named
+
+
+def refuse_folder(path: Path, replace: bool) -> None:
+    """Refuse to write a folder that `write_folder` could not write, or whose content must not be lost.
+
+    Raises
+    ------
+    DataError
+        As `write_folder`.
+    """
+    try:
+        inside = path.is_dir()
+        if path.exists() and not inside:
+            raise DataError(f"cannot write {path}: it is a file, not a folder")
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror or error}") from error
+    refuse_output(path / FACTS if inside else path)
+    if not path.is_dir() or not any(path.iterdir()):
+        return
+    own = re.compile(rf"{FACTS}|{DRAWS}|{TASKS}|sheet-.*\.(csv|xlsx)|label-.*\.html|.*\.json")
+    others = [file.name for file in path.iterdir() if not own.fullmatch(file.name)]
+    if not (path / FACTS).exists() or others:
+        raise DataError(
+            f"cannot write {path}: it holds other files, such as {head(others)}: name a new folder"
+        )
+    if (names := _answered(path)) and not replace:
+        raise DataError(
+            f"cannot write {path}: it holds answers, in {head(names)}: name a new folder", Remedy.REPLACE
+        )
+
+
+@contextmanager
+def _appearing(path: Path) -> Iterator[Path]:
+    """Make a new folder that takes the place of `path` if the block ends without error."""
+    target = path.resolve()
+    try:
+        with (
+            terminable(),
+            TemporaryDirectory(dir=target.parent, prefix=HIDDEN) as temporary,
+            locked(Path(temporary), HIDDEN),
+        ):
+            new, old = Path(temporary) / NEW, Path(temporary) / OLD
+            new.mkdir()
+            yield new
+            if target.exists():
+                target.replace(old)
+            try:
+                new.replace(target)
+            except OSError:
+                if old.exists():
+                    old.replace(target)
+                raise
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror or error}") from error

@@ -1,0 +1,288 @@
+"""Labelling tasks: what an annotator sees of each drawn record, and which annotator gets which task."""
+
+from __future__ import annotations
+
+from string import ascii_uppercase
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from ..._internal.errors import DataError, head, number, whole
+from ..._internal.tables import refuse_names, separator_hint, to_frame
+from ...units.clustering import as_index, ids, kind
+from .page import ANSWERS, CANDIDATE, CLUSTER, CONTROL, DRAWN, KEYS, SHOWN, WHY
+from .plans import Plan, PredictedClusters
+
+ASKED = ("same", "cannot_tell")
+"""The last columns of a table of tasks, which annotators fill."""
+RESERVED = frozenset([*KEYS, *ANSWERS, WHY, "value"])
+"""Names that no column of attributes may have."""
+STRANGERS, SHUFFLED = 2, 3
+"""Streams of random numbers of a seed for controls and the order of blind tasks; that of `dealt` is 1."""
+
+
+class Draws(Protocol):
+    """Facts of a drawing that tasks need.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row per draw, with columns record and cluster.
+    members : DataFrame
+        Columns record, cluster: all records of the predicted clusters that were drawn.
+    plan : Plan
+    seed : int
+        Needed for controls only.
+    """
+
+    @property
+    def table(self) -> pd.DataFrame: ...
+    @property
+    def members(self) -> pd.DataFrame: ...
+    @property
+    def plan(self) -> Plan: ...
+    @property
+    def seed(self) -> int: ...
+
+
+def asked(drawn: Draws) -> pd.DataFrame:
+    """Return the records whose entity annotators tell: record, cluster.
+
+    They are the distinct drawn records in the order of the first draw. If predicted clusters were drawn, they
+    are all records of these, cluster by cluster, and the record that the table names is the first.
+    """
+    first = drawn.table.drop_duplicates("record")[["record", "cluster"]]
+    if isinstance(drawn.plan, PredictedClusters):
+        order = pd.Series(range(len(first)), first["cluster"])
+        rows = pd.concat([first, drawn.members[["record", "cluster"]]]).drop_duplicates("record")
+        first = rows.iloc[np.argsort(rows["cluster"].map(order).to_numpy(), kind="stable")]
+    return first.reset_index(drop=True)
+
+
+def tasks(
+    drawn: Draws, attributes: Any = None, candidates: Any = None, *, controls: float | None = None
+) -> pd.DataFrame:
+    """Make the table of labelling tasks, one per drawn record, or per record of a drawn predicted cluster.
+
+    A task shows the drawn record, the other records of its predicted cluster, and candidates from elsewhere.
+    The annotator says of each whether it belongs to the entity of the drawn record. A record that was drawn
+    several times is one task.
+
+    If predicted clusters were drawn, each of their records is a task, and later tasks show no record of the
+    cluster that an earlier one has shown on top. Once a task has y for a record, the task of this record is
+    settled and may stay blank: a cluster of one entity takes one answer.
+
+    Parameters
+    ----------
+    drawn : Drawn
+        As `draw` returns it.
+    attributes : DataFrame or Arrow table, optional
+        What annotators see of a record. The first column is the record; all others are shown.
+    candidates : DataFrame or Arrow table, optional
+        Records that may be missing from the predicted clusters, as `by_text` and others return them: columns
+        record (the drawn one), candidate and, optionally, why. Rows of other records are left out. A record
+        that the task shows already is not shown twice.
+    controls : float, between 0 and 1, optional
+        Share of the tasks, at least one, that get a *control*: a record of another drawn predicted cluster,
+        which annotators see as one more record of the cluster and ought to refuse. Clusters are chosen first,
+        each with the same chance, so that a large one does not supply most controls, and then a record. A
+        candidate of the task is never chosen, because it may belong to the entity. If predicted clusters were
+        drawn, the share is one of clusters, and the control is in the first task.
+
+    Returns
+    -------
+    DataFrame
+        One row per record shown: task (1, 2, … in the order of the draws), record, role (drawn, cluster,
+        candidate or control), why (if candidates have it), the attributes, same and cannot_tell. The last two
+        are blank.
+
+    Raises
+    ------
+    DataError
+        Attributes that lack a shown record, list one twice, or have a column of a reserved name. Candidates
+        of no drawn record. Ids of another type than those of the draws. Controls for draws of one predicted
+        cluster, or a share that does not lie between 0 and 1.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from erbayes.labels import Records
+    >>> members = pd.DataFrame({"record": ["a1", "a2"], "cluster": "a"})
+    >>> drawn = SimpleNamespace(table=members.iloc[[1, 1]], members=members, plan=Records())
+    >>> names = pd.DataFrame({"record": ["a1", "a2", "b1"], "name": ["Ann", "Anne", "Anna"]})
+    >>> tasks(drawn, names, pd.DataFrame({"record": ["a2"], "candidate": ["b1"]}))
+       task record       role  name same cannot_tell
+    0     1     a2      drawn  Anne
+    1     1     a1    cluster   Ann
+    2     1     b1  candidate  Anna
+    """
+    first = asked(drawn)
+    mentions = first.assign(task=np.arange(1, len(first) + 1))
+    shown = mentions.rename(columns={"record": "mention"}).merge(drawn.members, on="cluster")
+    shown["role"] = np.where(shown["record"] == shown["mention"], DRAWN, CLUSTER)
+    lacking = first["record"][~first["record"].isin(shown["record"][shown["role"] == DRAWN])]
+    if len(lacking):
+        raise DataError(f"{len(lacking)} drawn records are not among the members: {head(lacking.tolist())}")
+    if isinstance(drawn.plan, PredictedClusters):
+        own = mentions.set_index("record")["task"]
+        shown = shown[shown["record"].map(own) >= shown["task"]]
+    parts = [shown[["task", "record", "role"]]]
+    if candidates is not None:
+        parts.append(_candidates(candidates, mentions))
+    table = pd.concat(parts, ignore_index=True).drop_duplicates(["task", "record"])
+    table["place"] = table.groupby(["task", "role"]).cumcount().astype(float)
+    if controls is not None:
+        table = pd.concat([table, _controls(table, drawn, mentions, controls)], ignore_index=True)
+    order = table["role"].map({DRAWN: 0, CLUSTER: 1, CONTROL: 1, CANDIDATE: 2})
+    table = table.assign(order=order).sort_values(["task", "order", "place"], ignore_index=True)
+    table = table.drop(columns=["order", "place"])
+    if attributes is not None:
+        table = _with_attributes(table, attributes)
+    for column in ASKED:
+        table[column] = ""
+    return table
+
+
+def _candidates(candidates: Any, mentions: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of candidates: task, record, role and, if stated, why."""
+    frame = to_frame(candidates)
+    refuse_names(["record", "candidate"], list(frame.columns), "the table of candidates")
+    records = ids(frame["record"], "drawn records of the candidates")
+    others = ids(frame["candidate"], "candidates")
+    drawn = as_index(mentions["record"])
+    for what, index in (("drawn records of the candidates", records), ("candidates", others)):
+        _need_kind(index, drawn, what)
+    position = drawn.get_indexer(records)
+    known = position >= 0
+    if len(records) and not known.any():
+        raise DataError(
+            f"none of the {len(records):,} candidates is for a drawn record, such as {head(drawn)}: the "
+            f"first column has records such as {head(records)}"
+        )
+    task = mentions["task"].to_numpy()[position[known]]
+    rows = pd.DataFrame({"task": task, "record": others[known], "role": CANDIDATE})
+    return rows.assign(why=frame["why"].to_numpy()[known]) if "why" in frame else rows
+
+
+def _controls(table: pd.DataFrame, drawn: Draws, mentions: pd.DataFrame, share: float) -> pd.DataFrame:
+    """Return the rows of controls: task, record, role and place, which is between two of the cluster's."""
+    number(share, "controls", lambda x: 0 < x < 1, "lie between 0 and 1")
+    rng = np.random.default_rng([drawn.seed, STRANGERS])
+    of_clusters = isinstance(drawn.plan, PredictedClusters)
+    open_to = mentions.drop_duplicates("cluster") if of_clusters else mentions
+    chosen = open_to.iloc[np.sort(rng.permutation(len(open_to))[: max(round(share * len(open_to)), 1)])]
+    rows = []
+    for task, home in chosen[["task", "cluster"]].itertuples(index=False, name=None):
+        shown = table[table["task"] == task]
+        others = drawn.members[
+            (drawn.members["cluster"] != home) & ~drawn.members["record"].isin(shown["record"])
+        ]
+        if not len(others):
+            raise DataError(
+                f"task {task} can have no control: no record of another drawn predicted cluster is left that "
+                "it does not show; draw more records, or leave out the controls"
+            )
+        codes, clusters = pd.factorize(others["cluster"])
+        records = others["record"][codes == rng.integers(len(clusters))]
+        place = rng.integers((shown["role"] == CLUSTER).sum() + 1) - 0.5
+        rows.append((task, records.iloc[rng.integers(len(records))], CONTROL, place))
+    return pd.DataFrame(rows, columns=["task", "record", "role", "place"])
+
+
+def as_sent(tasks: pd.DataFrame, seed: int, blind: bool) -> pd.DataFrame:
+    """Return tasks as annotators get them: controls as records of the cluster; if blind, only the drawn role.
+
+    The records of a blind task follow the drawn one in random order, and no column says why they are shown.
+    """
+    if not blind:
+        return tasks.assign(role=tasks["role"].replace(CONTROL, CLUSTER))
+    drawn = tasks["role"] == DRAWN
+    chance = np.random.default_rng([seed, SHUFFLED]).random(len(tasks))
+    order = np.lexsort((np.where(drawn, -1.0, chance), tasks["task"]))
+    sent = tasks.assign(role=tasks["role"].where(drawn, SHOWN)).iloc[order]
+    return sent.drop(columns=WHY, errors="ignore").reset_index(drop=True)
+
+
+def _need_kind(index: pd.Index, drawn: pd.Index, what: str) -> None:
+    """Refuse ids of another type than those of the draws."""
+    if len(index) and len(drawn) and kind(index) != kind(drawn):
+        raise DataError(
+            f"{what} are of type {kind(index)}, and drawn records of type {kind(drawn)}: convert them to one"
+        )
+
+
+def _with_attributes(table: pd.DataFrame, attributes: Any) -> pd.DataFrame:
+    """Return the tasks with the attributes of each record."""
+    frame = to_frame(attributes)
+    names = list(frame.columns)
+    if len(names) < 2:
+        raise DataError(
+            "the table of attributes needs a record and at least one column to show; it has "
+            f"{head(names)}{separator_hint(names)}"
+        )
+    if taken := [name for name in names[1:] if name in RESERVED]:
+        raise DataError(
+            f"attributes cannot be called {head(taken, 9)}, as columns of a sheet are: rename them"
+        )
+    records = ids(frame.iloc[:, 0], f"column {names[0]!r} of the attributes")
+    shown = as_index(table["record"])
+    _need_kind(records, shown, "records of the attributes")
+    frame = frame.loc[records.isin(shown)]
+    records = records[records.isin(shown)]
+    if not records.is_unique:
+        twice = records[records.duplicated()].unique()
+        raise DataError(f"{len(twice)} records have several rows of attributes: {head(twice)}")
+    position = records.get_indexer(shown)
+    lacking = shown[position < 0].unique()
+    if len(lacking):
+        raise DataError(
+            f"{len(lacking)} of {shown.nunique()} shown records have no attributes: {head(lacking)}"
+        )
+    rows = frame.iloc[position, 1:].reset_index(drop=True)
+    return pd.concat([table, rows], axis=1)
+
+
+def dealt(count: int, annotators: int = 1, overlap: float = 0.2, seed: int = 0) -> dict[str, list[int]]:
+    """Deal tasks to annotators, some of them to two.
+
+    Parameters
+    ----------
+    count : int
+        Number of tasks.
+    annotators : int
+        Number of annotators, 1 to 26. They are called A, B, C and so on.
+    overlap : float in [0, 1]
+        Share of tasks that two annotators get, to measure their agreement. It has no effect on one annotator.
+    seed : int, 0 or more
+
+    Returns
+    -------
+    dict, annotator -> task numbers
+        Numbers are in ascending order, so that an annotator cannot tell which tasks another one has too.
+
+    Raises
+    ------
+    DataError
+        Numbers outside these ranges, or more annotators than tasks.
+
+    Examples
+    --------
+    >>> dealt(5, annotators=2, overlap=0.2, seed=3)
+    {'A': [1, 2, 4], 'B': [2, 3, 5]}
+    """
+    count, annotators = whole(count, "the number of tasks"), whole(annotators, "annotators")
+    number(overlap, "overlap", lambda share: 0 <= share <= 1, "lie in [0, 1]")
+    if annotators > min(len(ascii_uppercase), count):
+        raise DataError(
+            f"{annotators} annotators for {count} tasks: at most {min(len(ascii_uppercase), count)}"
+        )
+    names = ascii_uppercase[:annotators]
+    order = 1 + np.random.default_rng([whole(seed, "seed", 0), 1]).permutation(count)
+    both = round(overlap * count) if annotators > 1 else 0
+    sheets: dict[str, list[int]] = {name: [] for name in names}
+    for position, task in enumerate(order.tolist()):
+        sheets[names[position % annotators]].append(task)
+        if position < both:
+            sheets[names[(position + 1) % annotators]].append(task)
+    return {name: sorted(numbers) for name, numbers in sheets.items()}

@@ -1,0 +1,350 @@
+"""The labelling page: one HTML file that shows tasks one by one, and the file of answers that it saves.
+
+The page needs no server and no network. Its policy lets only its own script run, and no request leave it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..._internal.errors import DataError, head, need
+from ..._internal.tables import as_text, refuse_names
+from ...units.clustering import ids, kind
+
+VERSION = 1
+"""The version of the file of answers."""
+DRAWN, CLUSTER, CANDIDATE, ADDED = "drawn", "cluster", "candidate", "added"
+"""Roles of records in a task. Only answers have records in the role `added`."""
+CONTROL = "control"
+"""The role of a stranger that is put into a task to test the annotator. The page shows it as `cluster`."""
+SHOWN = "shown"
+"""The role of all records but the drawn one in a blind task, which does not tell where they are from."""
+KEYS = ["task", "record", "role"]
+"""Columns that every table of tasks has."""
+WHY = "why"
+"""The column that says why a record is a candidate. The page does not show it, lest it sway the answer."""
+SECONDS = "seconds"
+"""The column, and the field of an answer, with the seconds that the annotator was at work on a task."""
+LONGEST = 10**8
+"""Seconds that no task takes, some three years: what a page never writes, and floats hold."""
+ANSWERS = ["same", "cannot_tell", "note", "annotator", SECONDS]
+"""Columns of answers."""
+FIELDS: dict[str, type] = {
+    "task": int,
+    "record": str,
+    "same": list,
+    "different": list,
+    "added": list,
+    "cannot_tell": bool,
+    "note": str,
+    "done": bool,
+}
+"""Fields of every answer in the file, and their types. The time of an answer without SECONDS is unknown."""
+
+
+def labelling_page(
+    tasks: pd.DataFrame,
+    annotator: str,
+    fingerprint: str,
+    *,
+    title: str = "Which records are the same?",
+    question: str = "Which of the records below are the same person or thing as the one on top?",
+    settling: Mapping[int, Any] | None = None,
+) -> str:
+    """Make the HTML page on which an annotator answers the tasks.
+
+    Parameters
+    ----------
+    tasks : DataFrame
+        One row per record shown, with columns task (an integer), record, role, and any attributes to show.
+        The role is "drawn" once per task, "cluster" for the rest of the predicted cluster of the drawn
+        record, and "candidate" for records from elsewhere. A "control" is shown as one of the cluster. If
+        all roles but "drawn" are "shown", the page is blind: it has one list in the order of the table, has
+        no answer of its own, and takes a task for done only when every record of it has an answer. Columns
+        same, cannot_tell, note, annotator and seconds may be there, without any answer in them. A column why
+        is not shown, lest it sway the annotator.
+    annotator : str
+        The name of the annotator. Progress is kept, and answers are saved, under this name.
+    fingerprint : str
+        A text that names the draw. The page refuses answers with another one, and so does `read_answers`.
+    title, question : str
+        The name of the job, and the question that each task asks.
+    settling : mapping, task -> predicted cluster, optional
+        The cluster of each task, if predicted clusters were drawn. A record that is judged the same in one
+        task of a cluster needs no answer in its own. The page marks that task as settled, and goes past it.
+
+    Returns
+    -------
+    str
+        HTML that needs no other file. Attributes stand in it as text, and missing values as a dash.
+
+    Raises
+    ------
+    DataError
+        No task, a task without its one drawn record, a record twice in a task, an unknown role, or columns,
+        ids or answers other than these.
+
+    Examples
+    --------
+    >>> tasks = pd.DataFrame(
+    ...     {
+    ...         "task": [1, 1, 1],
+    ...         "record": ["r1", "r7", "r9"],
+    ...         "role": ["drawn", "cluster", "candidate"],
+    ...         "name": ["Ann <Lee>", "Ann Lee", "Anne Lee"],
+    ...     }
+    ... )
+    >>> page = labelling_page(tasks, "Bo", "a1b2")
+    >>> "Ann <Lee>" in page, "Ann Lee" in page, "://" in page
+    (False, True, False)
+    """
+    frame = _checked(tasks)
+    for text, what in ((annotator, "the annotator"), (fingerprint, "the fingerprint"), (title, "the title")):
+        need(text, str, f"{what} is a str")
+        if not text.strip():
+            raise DataError(f"{what} has no text")
+    if answered := sum(int(_filled(frame[c]).sum()) for c in ANSWERS if c in frame):
+        raise DataError(
+            f"the tasks hold answers in {answered:,} cells: a page starts without any; load a file of "
+            "answers in the page itself"
+        )
+    attributes = [c for c in frame.columns if c not in (*KEYS, *ANSWERS, WHY)]
+    texts = pd.DataFrame({c: [as_text(x) for x in frame[c]] for c in ["record", *attributes]}, dtype=object)
+    row = texts.groupby(list(texts), sort=False, dropna=False).ngroup().to_numpy()
+    rows = texts.drop_duplicates(ignore_index=True)
+    shown: dict[int, tuple[list[int], list[int], list[int]]] = {}
+    part = frame["role"].map({DRAWN: 0, CLUSTER: 1, CONTROL: 1, SHOWN: 1, CANDIDATE: 2})
+    for task, of_task, position in zip(frame["task"], part, row, strict=True):
+        shown.setdefault(int(task), ([], [], []))[of_task].append(int(position))
+    return _page(
+        title,
+        {
+            "title": title,
+            "question": question,
+            "annotator": annotator,
+            "fingerprint": fingerprint,
+            "file": f"answers-{re.sub(r'[^\w.-]+', '-', annotator).strip('-.') or 'annotator'}.json",
+            "blind": bool((frame["role"] == SHOWN).any()),
+            "settling": settling and pd.factorize(pd.Series([settling[task] for task in shown]))[0].tolist(),
+            "integers": kind(pd.Index(frame["record"])) == "integer",
+            "attributes": [str(c) for c in attributes],
+            "rows": rows.to_numpy().tolist(),
+            "tasks": [[task, drawn, rest, others] for task, ([drawn], rest, others) in shown.items()],
+        },
+    )
+
+
+def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> pd.DataFrame:
+    """Read a file of answers that the labelling page has saved.
+
+    Parameters
+    ----------
+    answers : Path or str
+        The file, or its text.
+    tasks : DataFrame
+        The tasks of that page, as for `labelling_page`.
+    fingerprint : str
+        The fingerprint of that page.
+
+    Returns
+    -------
+    DataFrame
+        The rows of the tasks, with columns of answers. `same` is "y" or "n", and blank for no answer. In the
+        row of a drawn record it is "y" once the task is done. `cannot_tell` is "x" there if the annotator
+        cannot tell. `note`, `annotator` and `seconds` stand there too, the last blank if the page did not
+        keep the time. Ids that the annotator has added follow the rows of their task, with role "added",
+        `same` "y" and no attributes. Ids have the type that they have in the tasks.
+
+    Raises
+    ------
+    DataError
+        A file that cannot be read or is no such file, another version or fingerprint, unknown tasks or
+        records, a task or a record answered twice, or a task that is done and lacks answers.
+
+    Examples
+    --------
+    >>> tasks = pd.DataFrame({"task": [1, 1], "record": [11, 12], "role": ["drawn", "cluster"]})
+    >>> answer = {"task": 1, "record": "11", "same": [], "different": ["12"], "added": ["95"]}
+    >>> answer |= {"cannot_tell": False, "note": "", "done": True}
+    >>> text = json.dumps({"version": 1, "fingerprint": "f", "annotator": "Bo", "answers": [answer]})
+    >>> read_answers(text, tasks, "f")[["task", "record", "role", "same"]]
+       task  record     role same
+    0     1      11    drawn    y
+    1     1      12  cluster    n
+    2     1      95    added    y
+    """
+    frame = _checked(tasks)
+    what = str(answers) if isinstance(answers, Path) else "the answers"
+    saved = _parsed(answers, what, fingerprint)
+    known = {str(record): record for record in frame["record"]}
+    integers = kind(pd.Index(frame["record"])) == "integer"
+    place = {
+        (task, str(record)): i
+        for i, (task, record) in enumerate(zip(frame["task"], frame["record"], strict=True))
+    }
+    drawn = frame.loc[frame["role"] == DRAWN].set_index("task")["record"].astype(str)
+    columns: dict[str, list[Any]] = {c: [""] * len(frame) for c in ANSWERS}
+    added: list[dict[str, Any]] = []
+    seen: set[int] = set()
+    for number, answer in enumerate(saved["answers"], 1):
+        _check_fields(answer, f"{what}: answer {number}")
+        task, record = answer["task"], answer["record"]
+        if task not in drawn.index or drawn[task] != record:
+            raise DataError(f"{what}: task {task} of record {record!r} is not among the {len(drawn):,} tasks")
+        if task in seen:
+            raise DataError(f"{what}: task {task} is answered twice")
+        seen.add(task)
+        where = f"{what}: task {task}"
+        marks = [(r, "y") for r in answer["same"]] + [(r, "n") for r in answer["different"]]
+        listed = [r for r, _ in marks] + answer["added"]
+        if twice := sorted({r for r in listed if listed.count(r) > 1}):
+            raise DataError(f"{where} has more than one answer about records {head(twice)}")
+        if foreign := [r for r, _ in marks if (task, r) not in place or r == record]:
+            raise DataError(f"{where} does not show records {head(foreign)}, which have answers")
+        if shown := [r for r in answer["added"] if (task, r) in place]:
+            raise DataError(f"{where} shows records {head(shown)}, which cannot be added to it")
+        ends = place[task, record]
+        for r, mark in marks:
+            columns["same"][place[task, r]] = mark
+        if answer["done"]:
+            columns["same"][ends] = "y"
+        columns["cannot_tell"][ends] = "x" if answer["cannot_tell"] else ""
+        columns["note"][ends], columns["annotator"][ends] = answer["note"], saved["annotator"]
+        columns[SECONDS][ends] = answer.get(SECONDS, "")
+        for r in answer["added"]:
+            if r not in known and integers and not re.fullmatch(r"-?\d{1,18}", r):
+                raise DataError(f"{where}: the added id {r!r} is no integer, and ids of the records are")
+            added.append(
+                {"task": task, "record": known.get(r, int(r) if integers else r), "role": ADDED, "same": "y"}
+            )
+    table = frame.drop(columns=[c for c in ANSWERS if c in frame]).assign(**columns)
+    done = table.loc[(table["role"] == DRAWN) & (table["same"] == "y"), "task"]
+    lacking = table[table["task"].isin(done) & (table["same"] == "")]
+    if len(lacking):
+        raise DataError(
+            f"{what}: {lacking['task'].nunique():,} tasks are said to be done and lack answers about "
+            f"{len(lacking):,} records, such as task {lacking['task'].iloc[0]} about "
+            f"{head(lacking['record'], 1)}"
+        )
+    if not added:
+        return table
+    order = {task: i for i, task in enumerate(table["task"].unique())}
+    whole = pd.concat([table, pd.DataFrame(added)], ignore_index=True)
+    whole[ANSWERS] = whole[ANSWERS].fillna("")
+    return whole.sort_values("task", key=lambda c: c.map(order), kind="stable", ignore_index=True)
+
+
+def _checked(tasks: pd.DataFrame) -> pd.DataFrame:
+    """Return the tasks, with rows numbered from 0, if they are a table of tasks."""
+    need(tasks, pd.DataFrame, "tasks are a DataFrame, one row per record shown")
+    refuse_names(KEYS, list(tasks.columns), "the table of tasks")
+    if tasks.columns.has_duplicates:
+        raise DataError(
+            f"the table of tasks has columns {head(tasks.columns[tasks.columns.duplicated()])} twice"
+        )
+    frame = tasks.reset_index(drop=True)
+    if not len(frame):
+        raise DataError("there are no tasks")
+    if not pd.api.types.is_integer_dtype(frame["task"]):
+        raise DataError(f"numbers of tasks must be integers, not such as {head(frame['task'])}")
+    ids(frame["record"], "records of the tasks")
+    roles = frame["role"]
+    told = roles.isin([CLUSTER, CANDIDATE, CONTROL])
+    if len(other := roles[~told & ~roles.isin([DRAWN, SHOWN])]):
+        raise DataError(
+            f"{len(other):,} rows of the tasks have roles such as {head(other.unique())}; roles are "
+            f"{DRAWN!r}, {CLUSTER!r}, {CANDIDATE!r}, {CONTROL!r} and {SHOWN!r}"
+        )
+    if told.any() and (roles == SHOWN).any():
+        raise DataError(
+            f"{told.sum():,} rows of the tasks tell a role, such as {head(roles[told].unique())}, and others "
+            f"are {SHOWN!r}: a page is blind if all but the drawn records are"
+        )
+    per_task = (roles == DRAWN).groupby(frame["task"]).sum()
+    if len(wrong := per_task[per_task != 1]):
+        raise DataError(
+            f"{len(wrong):,} tasks do not have one drawn record each, such as task {wrong.index[0]} "
+            f"with {wrong.iloc[0]}"
+        )
+    if (twice := frame.duplicated(["task", "record"])).any():
+        first = frame[twice].iloc[0]
+        raise DataError(
+            f"{int(twice.sum()):,} rows repeat a record of their task, such as {head([first['record']])} "
+            f"in task {first['task']}"
+        )
+    return frame
+
+
+def _filled(column: pd.Series) -> pd.Series:
+    """Return whether cells hold anything but blanks."""
+    return column.notna() & (column.astype(str).str.strip() != "")
+
+
+def _page(title: str, data: Mapping[str, Any]) -> str:
+    """Return the page with its data. The policy names its script and its style by their digests."""
+    page = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+
+    def digest(tag: str) -> str:
+        (text,) = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+    embedded = json.dumps(data, separators=(",", ":"))  # ASCII alone, so that U+2028 is escaped
+    for sign in "<>&":
+        embedded = embedded.replace(sign, f"\\u{ord(sign):04x}")
+    contents = {
+        "policy": f"default-src 'none'; script-src {digest('script')}; style-src {digest('style')}; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'",
+        "title": escape(title),
+        "data": embedded,
+    }
+    return re.sub(r"\{(policy|title|data)\}", lambda match: contents[match[1]], page)
+
+
+def _parsed(answers: Path | str, what: str, fingerprint: str) -> dict[str, Any]:
+    """Return the content of a file of answers, if it is one and belongs to the fingerprint."""
+    try:
+        text = answers.read_text(encoding="utf-8") if isinstance(answers, Path) else answers
+        saved = json.loads(text)
+    except (OSError, ValueError) as error:
+        hint = "" if isinstance(answers, Path) else "; a file needs its Path"
+        raise DataError(f"cannot read {what}: {error}{hint}") from error
+    if not isinstance(saved, dict) or "version" not in saved or not isinstance(saved.get("answers"), list):
+        raise DataError(f"{what}: this is no file of answers of a labelling page")
+    if saved["version"] != VERSION:
+        raise DataError(f"{what}: the file is of version {saved['version']!r}; this erbayes reads {VERSION}")
+    if saved.get("fingerprint") != fingerprint:
+        raise DataError(
+            f"{what}: the answers belong to another draw or another prediction: their fingerprint is "
+            f"{saved.get('fingerprint')!r}, not {fingerprint!r}"
+        )
+    if not isinstance(saved.get("annotator"), str):
+        raise DataError(f"{what}: the file names no annotator")
+    return saved
+
+
+def _check_fields(answer: Any, where: str) -> None:
+    """Refuse an answer that lacks fields, or whose fields are of other types."""
+    if not isinstance(answer, dict):
+        raise DataError(
+            f"{where} is {type(answer).__name__}, not an object with fields {head(list(FIELDS), 9)}"
+        )
+    if lacking := [name for name in FIELDS if name not in answer]:
+        raise DataError(f"{where} lacks {head(lacking, 9)}")
+    for name, wanted in FIELDS.items():
+        value = answer[name]
+        if type(value) is not wanted or (type(value) is list and any(type(x) is not str for x in value)):
+            raise DataError(
+                f"{where}: {name!r} is {value!r}, not {'texts' if wanted is list else wanted.__name__}"
+            )
+    seconds = answer.get(SECONDS, 0)
+    if type(seconds) not in {int, float} or not 0 <= seconds < LONGEST:
+        raise DataError(f"{where}: {SECONDS!r} is {seconds!r}, not a number from 0 to {LONGEST:,}")

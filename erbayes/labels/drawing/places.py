@@ -1,0 +1,159 @@
+"""Places of draws: from chances by bucket to drawn records.
+
+Records are laid end to end, in the order of their keys, each as long as its chance. A draw is a point on this
+line. Independent uniform points are draws with replacement; points at equal distances from a random start are
+a systematic sample without replacement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+import pandas as pd
+
+from ..._internal.arrays import FloatArray, IntArray
+from .source import BUCKETS, Source, change, text_of
+
+Chance = Callable[[pd.DataFrame], FloatArray]
+"""The chance of a record in each row of a table with its `size` (and `value`)."""
+ORDER = 2**32 - 1
+"""Stream of random numbers for the order of draws. Strata have the streams from 0 on."""
+
+
+def in_order(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return records in the order of their keys, records of equal keys in the order of their texts."""
+    rows = rows.sort_values("key", kind="stable", ignore_index=True)
+    if rows["key"].is_unique:
+        return rows
+    text = rows["record"].map(text_of)
+    return rows.assign(text=text).sort_values(["key", "text"], ignore_index=True).drop(columns="text")
+
+
+def in_random_order(rows: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Return draws in an order that depends on no chance, so that the first of them are a sample of all.
+
+    Whoever stops before the last task then has labelled draws that chance alone chose.
+    """
+    order = np.random.default_rng([seed, ORDER]).permutation(len(rows))
+    return rows.iloc[order].reset_index(drop=True)
+
+
+def ordered_counts(source: Source, seed: int) -> pd.DataFrame:
+    """Return the counts of a source in the order of bucket, size and value."""
+    counts = source.counts(seed)
+    by = [column for column in ("bucket", "size", "value") if column in counts]
+    return counts.sort_values(by, ignore_index=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """Records laid end to end, each as long as its chance, with points on them.
+
+    Attributes
+    ----------
+    chance : callable
+        Chances of records that sum to 1 over the source.
+    points : float array, (n,)
+        In [0, 1).
+    """
+
+    chance: Chance
+    points: FloatArray
+
+
+def at_points(source: Source, counts: pd.DataFrame, lines: Sequence[Line], seed: int) -> list[pd.DataFrame]:
+    """Return the record at each point of each line.
+
+    Parameters
+    ----------
+    source : Source
+        It is asked once for the records of all lines.
+    counts : DataFrame
+        As `ordered_counts` returns them.
+    lines : sequence of Line
+    seed : int
+        Of the keys.
+
+    Returns
+    -------
+    list of DataFrame
+        For each line one row per point, in their order: record, cluster, size, key, [value,] chance.
+    """
+    ends = [
+        np.cumsum(np.bincount(counts["bucket"], line.chance(counts) * counts["records"], BUCKETS))
+        for line in lines
+    ]
+    points = [line.points * end[-1] for line, end in zip(lines, ends, strict=True)]  # 1 up to rounding
+    buckets = [containing(end, p) for end, p in zip(ends, points, strict=True)]
+    rows = in_order(source.in_buckets(np.unique(np.concatenate(buckets)), seed))
+    of_rows = (rows["key"].to_numpy() >> np.uint64(48)).astype(np.int64)
+    first = np.searchsorted(of_rows, np.arange(BUCKETS + 1))
+    tables = []
+    for line, end, places, bucket in zip(lines, ends, points, buckets, strict=True):
+        chance = line.chance(rows)
+        inside = pd.Series(chance).groupby(of_rows).cumsum().to_numpy()
+        row_ends = np.append(0.0, end)[of_rows] + inside
+        at = np.searchsorted(row_ends, places, side="right")
+        last = np.searchsorted(row_ends, row_ends[first[bucket + 1] - 1])  # with a chance, in the bucket
+        at = np.clip(at, first[bucket], np.maximum(last, first[bucket]))
+        tables.append(rows.iloc[at].assign(chance=chance[at]).reset_index(drop=True))
+    return tables
+
+
+def first_in_order(source: Source, wanted: Mapping[int, int], seed: int) -> pd.DataFrame:
+    """Return the first records of clusters of each size, in the order of their keys.
+
+    Parameters
+    ----------
+    source : Source
+        One with a record per cluster (`Source.of_clusters`).
+    wanted : mapping, size -> number
+        How many are needed, at most as many as there are. More may be returned.
+    seed : int
+        Of the keys.
+
+    Raises
+    ------
+    DataError
+        If there are fewer clusters of a size than the source knows of.
+    """
+    clusters = dict(zip(source.known.size.tolist(), source.known.count.tolist(), strict=True))
+    expected = {m: k + 6 * k**0.5 + 10 for m, k in wanted.items()}  # so that a second look is rare
+    while True:
+        share = {m: min(e / clusters[m], 1.0) for m, e in expected.items()}
+        rows = in_order(source.up_to({m: highest_key(s) for m, s in share.items()}, seed))
+        found = rows["size"].value_counts()
+        lacking = [m for m, k in wanted.items() if found.get(m, 0) < k]
+        if not lacking:
+            return rows
+        if all(share[m] == 1 for m in lacking):
+            raise change(lacking)
+        expected = {m: 8 * e for m, e in expected.items()}
+
+
+def highest_key(share: float) -> int:
+    """Return the highest key whose permanent random number is below a share in (0, 1].
+
+    Examples
+    --------
+    >>> hex(highest_key(0.5))
+    '0x7fffffffffffffff'
+    """
+    return ceil(share * 2.0**64) - 1
+
+
+def at_equal_distances(n: int, seed: int) -> FloatArray:
+    """Return n points at equal distances from a random start, (n,), in [0, 1)."""
+    return (np.random.default_rng(seed).random() + np.arange(n)) / n
+
+
+def containing(ends: FloatArray, points: FloatArray) -> IntArray:
+    """Return the interval that holds each point, by the ends of adjoining intervals from 0.
+
+    Intervals of length 0 hold none. A point beyond the last end, by rounding, is in the last interval.
+    """
+    last = int(np.searchsorted(ends, ends[-1]))
+    return np.minimum(np.searchsorted(ends, points, side="right"), last)

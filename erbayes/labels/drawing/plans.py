@@ -1,0 +1,760 @@
+"""Plans: ways of drawing records of a prediction. Each makes the design of its labelled draws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+import pandas as pd
+
+from ..._internal.arrays import BoolArray, FloatArray, IntArray
+from ..._internal.errors import DataError, head, need, number, whole
+from ...design import (
+    ByPredictedSize,
+    Design,
+    KnownChances,
+    KnownInclusion,
+    PoissonRecords,
+    Pooled,
+    SystematicRecords,
+    UniformClusters,
+    UniformRecords,
+    WeightedRecords,
+    WithChances,
+)
+from ...metrics.columns import PREDICTED_LINKS, RECORDS, ClusterSum
+from ...units.clustering import Clustering
+from ...units.units import KnownTotals
+from .places import (
+    Chance,
+    Line,
+    at_equal_distances,
+    at_points,
+    containing,
+    first_in_order,
+    highest_key,
+    in_order,
+    ordered_counts,
+)
+from .source import Source, keys_of, opened
+
+COLUMNS = ["record", "cluster", "size", "probability"]
+"""Columns of every table of draws."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labelled:
+    """The draws of a plan with the labels of their records, of which the plan makes a design.
+
+    Attributes
+    ----------
+    table : DataFrame
+        The draws (see `Drawn.table`).
+    known : KnownTotals
+        Sizes of the prediction that was drawn from.
+    n : int
+        The number of draws that was asked for.
+    labels : Clustering
+        True entity of every record of each drawn entity.
+    values : Series or None, record -> value
+        The values of all labelled records.
+    prediction : object
+        The prediction, if the plan needs it.
+    kept : float in (0, 1]
+        Share of the draws that were begun, of which the table has the resolved ones. Chance alone left out
+        the others.
+    by_draw : bool
+        True if the design must list its draws in the order of the table, since some are unresolved.
+    """
+
+    table: pd.DataFrame
+    known: KnownTotals
+    n: int
+    labels: Clustering
+    values: pd.Series | None
+    prediction: Any = None
+    kept: float = 1.0
+    by_draw: bool = False
+
+    def sizes(self, plan: Any) -> FloatArray:
+        """Return the size of the predicted cluster of each labelled record, (labelled records,).
+
+        They matter only if the chances of `plan` depend on them.
+
+        Raises
+        ------
+        DataError
+            If they matter and there is no prediction, or if it lacks records.
+        """
+        records = self.labels.records
+        if np.ptp(plan.column(self.known).phi(self.known.size)) == 0:
+            return np.ones(len(records))
+        if self.prediction is None:
+            raise DataError(
+                f"chances of {type(plan).__name__} in strata of values need the predicted sizes of all "
+                "labelled records: Drawn.design(labels, prediction=...)"
+            )
+        with opened(self.prediction) as source:
+            size = source.look_up(records).set_index("record")["size"].reindex(records)
+        if size.isna().any():
+            lacking = records[size.isna()]
+            raise DataError(f"the prediction lacks {len(lacking)} labelled records, such as {head(lacking)}")
+        return size.to_numpy(dtype=float)
+
+    @property
+    def units(self) -> pd.Index:
+        """Return the entity of each draw, (n,)."""
+        records = pd.Index(self.table["record"])
+        position = self.labels.records.get_indexer(records)
+        lacking = records[position < 0].unique()
+        if len(lacking):
+            raise DataError(f"{len(lacking)} drawn records have no label: {head(lacking)}")
+        return self.labels.clusters[self.labels.codes[position]]
+
+
+class Plan(Protocol):
+    """A way of drawing records of a prediction."""
+
+    def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
+        """Draw n records, in any order: `erbayes.labels.draw` puts them into a random one.
+
+        If the class attribute `independent` is True, their order is kept. Every draw must then be independent
+        of the others, with the same chances.
+
+        Returns
+        -------
+        DataFrame
+            One row per draw: record, cluster, size, probability, and stratum if there are strata.
+        """
+        ...
+
+    def design(self, drawn: Labelled) -> Design:
+        """Return the design of the labelled draws."""
+        ...
+
+
+@runtime_checkable
+class BySize(Protocol):
+    """A plan under which the chance of a record depends on the size of its predicted cluster alone."""
+
+    def column(self, known: KnownTotals) -> ClusterSum:
+        """Return the column whose φ is the chance of a record, up to a factor."""
+        ...
+
+
+class _WithReplacement:
+    """Draws with replacement by a column of the prediction."""
+
+    __slots__ = ()
+
+    independent: ClassVar[bool] = True
+
+    def column(self, known: KnownTotals) -> ClusterSum:
+        raise NotImplementedError
+
+    def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
+        """Draw a size, then a cluster of this size, then a record of this cluster.
+
+        The second random number of a draw is a place among the K clusters of its size. Places become clusters
+        in the order in which the draws meet them: the first is the first cluster in the order of keys.
+        """
+        known = source.known
+        p = chances(self, known)(pd.DataFrame({"size": known.size}))
+        places = np.random.default_rng(seed).random((n, 3))
+        ends = np.cumsum(known.count * known.size * p)
+        at = containing(ends, places[:, 0] * ends[-1])
+        size, place = known.size[at].astype(np.int64), np.floor(places[:, 1] * known.count[at])
+        draws = pd.DataFrame({"size": size, "place": place, "probability": p[at]})
+        met = draws[["size", "place"]].drop_duplicates()
+        met["rank"] = met.groupby("size").cumcount()
+        wanted = dict(zip(*np.unique(met["size"], return_counts=True), strict=True))
+        first = first_in_order(source.of_clusters(), wanted, seed)
+        first["rank"] = first.groupby("size").cumcount()
+        draws = draws.merge(met, how="left").merge(first[["size", "rank", "cluster"]], how="left")
+        members = source.members(pd.Index(draws["cluster"]).unique())
+        members = in_order(members.assign(key=keys_of(members["record"], seed)))
+        members["within"] = members.groupby("cluster").cumcount()
+        draws["within"] = np.floor(places[:, 2] * size).astype(np.int64)
+        return draws.merge(members, how="left", on=["cluster", "within"])[COLUMNS]
+
+    def design(self, drawn: Labelled) -> Design:
+        return ByPredictedSize(self.column(drawn.known), drawn.units, drawn.known)
+
+
+def chances(plan: BySize, known: KnownTotals) -> Chance:
+    """Return the chance of each record at one draw, by the size of its predicted cluster.
+
+    Raises
+    ------
+    DataError
+        If no record has a chance, as under `LinkEnds` if all predicted clusters are singletons.
+    """
+    column = plan.column(known)
+    total = _positive_total(column, known)
+    return lambda rows: np.asarray(column.phi(rows["size"].to_numpy(dtype=float)) / total)
+
+
+def _positive_total(column: ClusterSum, known: KnownTotals) -> float:
+    """Return the known total of the chances of all records, and refuse one of 0."""
+    total = known.total(column)
+    if not total > 0:
+        raise DataError(
+            f"no record has a chance to be drawn: the total of '{column.name}' is 0 in this prediction, "
+            "as if it had no links; draw uniform records instead"
+        )
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class Records(_WithReplacement):
+    """Plan: uniform records, with replacement. All metrics are identified.
+
+    Examples
+    --------
+    >>> from erbayes.labels import draw
+    >>> drawn = draw({1: "a", 2: "a", 3: "b"}, Records(), n=2, seed=1)
+    >>> drawn.table[["record", "size"]].shape
+    (2, 2)
+    """
+
+    def column(self, known: KnownTotals) -> ClusterSum:
+        return RECORDS
+
+    def design(self, drawn: Labelled) -> Design:
+        return UniformRecords(drawn.units, records=int(drawn.known.total(RECORDS)))
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEnds(_WithReplacement):
+    """Plan: ends of uniformly drawn predicted links, with replacement: p_i ∝ m_i - 1.
+
+    Pairwise precision is then a plain mean of numbers in [0, 1], and needs several times fewer labels than
+    under uniform records. Recall is not identified, since records of predicted singletons are never drawn.
+    `Mixture` identifies both.
+
+    Examples
+    --------
+    >>> from erbayes.labels import draw
+    >>> drawn = draw({1: "a", 2: "a", 3: "b"}, LinkEnds(), n=4, seed=1)
+    >>> set(drawn.table["cluster"])
+    {'a'}
+    """
+
+    def column(self, known: KnownTotals) -> ClusterSum:
+        return PREDICTED_LINKS
+
+
+@dataclass(frozen=True, slots=True)
+class RootSize(_WithReplacement):
+    """Plan: records with chance p_i ∝ √m_i, with replacement: a safe choice for precision and recall.
+
+    Examples
+    --------
+    >>> from erbayes.labels import draw
+    >>> drawn = draw({1: "a", 2: "a", 3: "b"}, RootSize(), n=4, seed=1)
+    >>> drawn.table["probability"].round(3).unique()
+    array([0.369, 0.261])
+    """
+
+    def column(self, known: KnownTotals) -> ClusterSum:
+        return ClusterSum("root_size", np.sqrt)
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture(_WithReplacement):
+    """Plan: uniform records with share α, otherwise another plan, with replacement: p_i = α/N + (1 - α) q_i.
+
+    Parameters
+    ----------
+    alpha : float in (0, 1)
+        Share of uniform records. Weights are then at most 1/α times those of uniform records.
+    of : plan by size
+        The other plan, with chances q_i. By default `LinkEnds()`.
+
+    Raises
+    ------
+    DataError
+        If `alpha` is outside (0, 1), or if `of` is no plan by size.
+
+    Examples
+    --------
+    >>> from erbayes.labels import draw
+    >>> drawn = draw({1: "a", 2: "a", 3: "b"}, Mixture(0.3), n=4, seed=1)
+    >>> drawn.table["probability"].round(3).unique()
+    array([0.45, 0.1 ])
+    """
+
+    alpha: float = 0.2
+    of: Any = field(default_factory=LinkEnds)
+
+    def __post_init__(self) -> None:
+        number(self.alpha, "alpha", lambda a: 0 < a < 1, "lie in (0, 1)")
+        need_by_size(self.of, "of")
+
+    def column(self, known: KnownTotals) -> ClusterSum:
+        other = self.of.column(known)
+        uniform, rest = self.alpha / known.total(RECORDS), (1 - self.alpha) / _positive_total(other, known)
+        return ClusterSum(f"mixture_{other.name}", lambda m: uniform + rest * other.phi(m))
+
+
+def need_by_size(plan: Any, argument: str) -> None:
+    """Refuse anything but an object of a plan under which the chance depends on predicted size alone."""
+    if isinstance(plan, type) or not isinstance(plan, BySize):
+        raise DataError(
+            f"{argument} must be a plan whose chances depend on predicted size, such as LinkEnds(), "
+            f"not {plan!r}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GivenChances:
+    """Plan: records with chances of your own, with replacement.
+
+    The chance of each record, up to a factor, is its value: `draw(prediction, GivenChances(), n, seed,
+    values=chances)`. All must be above 0, since estimates do not cover entities that cannot be drawn.
+
+    Examples
+    --------
+    >>> from erbayes.labels import draw
+    >>> drawn = draw({1: "a", 2: "a", 3: "b"}, GivenChances(), 2, 1, values={1: 1, 2: 1, 3: 2})
+    >>> drawn.table[["record", "probability"]].drop_duplicates().shape
+    (2, 2)
+    """
+
+    independent: ClassVar[bool] = True
+
+    def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
+        counts = ordered_counts(source, seed)
+        p = positive(need_values(counts, self), "chances")
+        total = float(p @ counts["records"].to_numpy())
+
+        def chance(rows: pd.DataFrame) -> FloatArray:
+            return rows["value"].to_numpy(dtype=float) / total
+
+        line = Line(chance, np.random.default_rng(seed).random(n))
+        (rows,) = at_points(source, counts, [line], seed)
+        return rows[["record", "cluster", "size"]].assign(probability=rows["chance"], value=rows["value"])
+
+    def design(self, drawn: Labelled) -> Design:
+        values = need_labelled_values(drawn, self, "chance")
+        first = drawn.table.iloc[0]
+        total = float(first["value"]) / float(first["probability"])
+        return WeightedRecords.of(
+            drawn.labels, pd.Index(drawn.table["record"]), values / total, absolute=True
+        )
+
+
+def positive(values: Any, what: str) -> FloatArray:
+    """Return values as numbers, refusing those that are not above 0 and finite."""
+    try:
+        numbers = np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} must be numbers: {error}") from error
+    bad = ~((numbers > 0) & np.isfinite(numbers))
+    if bad.any():
+        raise DataError(
+            f"{what} must be above 0 and finite; {int(bad.sum())} of them are not, such as "
+            f"{head(numbers[bad])}: entities without a chance are not estimated"
+        )
+    return numbers
+
+
+def need_values(rows: pd.DataFrame, plan: Any) -> Any:
+    """Return the values of records, refusing a source without them."""
+    if "value" not in rows:
+        raise DataError(f"{type(plan).__name__} needs a value of every record: draw(..., values=...)")
+    return rows["value"].to_numpy()
+
+
+def need_labelled_values(drawn: Labelled, plan: Any, what: str) -> pd.Series:
+    """Return the values of labelled records, in the order of the labels, refusing draws without them."""
+    if drawn.values is None:
+        raise DataError(
+            f"{type(plan).__name__} needs the {what} of every labelled record: "
+            "Drawn.design(labels, values=...)"
+        )
+    values, records = drawn.values, drawn.labels.records
+    if not values.index.is_unique:
+        raise DataError(f"values: {int(values.index.duplicated().sum())} records are listed twice")
+    lacking = records[~records.isin(values.index[values.notna()])]
+    if len(lacking):
+        raise DataError(
+            f"values lack {len(lacking)} of {len(records)} labelled records, such as {head(lacking)}"
+        )
+    return values.reindex(records)
+
+
+@dataclass(frozen=True, slots=True)
+class Poisson:
+    """Plan: each record independently, if its permanent random number is below its chance.
+
+    The number of a record is made of its id and the seed, and lies in [0, 1). A record is drawn once if it is
+    below π_i = min(1, n p_i), and else never. The number of draws is random, with mean n. A later prediction
+    with the same seed draws the same records again, as far as their chances stay.
+
+    Parameters
+    ----------
+    of : plan by size
+        The plan whose chances p_i are used. By default `Records()`.
+
+    Examples
+    --------
+    >>> from erbayes.labels import draw
+    >>> draw({i: i // 2 for i in range(100)}, Poisson(), n=10, seed=1).table["probability"].unique()
+    array([0.1])
+    """
+
+    of: Any = field(default_factory=Records)
+
+    def __post_init__(self) -> None:
+        need_by_size(self.of, "of")
+
+    def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
+        known, chance = source.known, chances(self.of, source.known)
+        inclusion = np.minimum(n * chance(pd.DataFrame({"size": known.size})), 1.0)
+        share = zip(known.size.tolist(), inclusion.tolist(), strict=True)
+        rows = in_order(source.up_to({int(m): highest_key(s) for m, s in share if s > 0}, seed))
+        probability = inclusion[np.searchsorted(known.size, rows["size"])]
+        return rows[["record", "cluster", "size"]].assign(probability=probability)
+
+    def design(self, drawn: Labelled) -> Design:
+        column = self.of.column(drawn.known)
+        if not drawn.by_draw:
+            return PoissonRecords(column, drawn.n, drawn.known, drawn.kept)
+        inclusion = drawn.kept * drawn.table["probability"].to_numpy()
+        return PoissonRecords(column, drawn.n, drawn.known, drawn.kept, drawn.units, inclusion)
+
+
+@dataclass(frozen=True, slots=True)
+class Systematic:
+    """Plan: records without replacement, with probability proportional to a chance (PPS).
+
+    Records are in random order, that of their keys. Points at equal distances from a random start choose n of
+    them (Hartley and Rao 1962). The probability of record i to be drawn is exactly n p_i.
+
+    Parameters
+    ----------
+    of : plan by size
+        The plan whose chances p_i are used. By default `RootSize()`.
+
+    Examples
+    --------
+    >>> from erbayes.labels import draw
+    >>> drawn = draw({i: i // 2 for i in range(100)}, Systematic(Records()), n=10, seed=1)
+    >>> drawn.table["record"].is_unique, drawn.table["probability"].unique().tolist()
+    (True, [0.1])
+    """
+
+    of: Any = field(default_factory=RootSize)
+
+    def __post_init__(self) -> None:
+        need_by_size(self.of, "of")
+
+    def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
+        known, chance = source.known, chances(self.of, source.known)
+        inclusion = n * chance(pd.DataFrame({"size": known.size}))
+        above = known.size[inclusion > 1 + 1e-12]
+        if len(above):
+            raise DataError(
+                f"{n} draws give records of clusters of {above.min():.0f} records or more a probability "
+                "above 1: draw fewer, or draw with replacement"
+            )
+        line = Line(chance, at_equal_distances(n, seed))
+        (rows,) = at_points(source, ordered_counts(source, seed), [line], seed)
+        return rows[["record", "cluster", "size"]].assign(probability=np.minimum(n * rows["chance"], 1.0))
+
+    def design(self, drawn: Labelled) -> Design:
+        inclusion = drawn.kept * drawn.table["probability"].to_numpy()
+        return SystematicRecords(self.of.column(drawn.known), drawn.units, inclusion, drawn.known)
+
+
+@dataclass(frozen=True, slots=True)
+class Strata:
+    """Plan: records in strata, with replacement, independently in each stratum.
+
+    Strata are classes of predicted size, or a value of every record: `draw(prediction, Strata(), n, seed,
+    values=strata)`. In each stratum, chances are proportional to those of another plan. An entity may have
+    records in several strata. Its weight is 1/Σ_h n_h p_c^(h).
+
+    Parameters
+    ----------
+    starts : sequence of int, optional
+        Least size of each class of predicted size, the first one 1: (1, 2, 5) for singletons, 2 to 4 records,
+        and larger clusters. By default strata are values.
+    allocation : mapping, stratum -> draws, optional
+        Two or more for each stratum with a chance, and n in all. A class of size has the text of its start as
+        its name. By default draws are proportional to the records of strata, but at least two.
+    of : plan by size
+        The plan whose chances are used in each stratum. By default `Records()`.
+
+    Raises
+    ------
+    DataError
+        If `starts` do not rise from 1, or if `of` is no plan by size.
+
+    Examples
+    --------
+    >>> from erbayes.labels import draw
+    >>> prediction = {i: i // 4 if i < 40 else i for i in range(100)}
+    >>> drawn = draw(prediction, Strata(starts=(1, 2), allocation={"1": 2, "2": 4}), n=6, seed=1)
+    >>> drawn.table["stratum"].value_counts().to_dict()
+    {'2': 4, '1': 2}
+    """
+
+    starts: Sequence[int] | None = None
+    allocation: Mapping[Any, int] | None = None
+    of: Any = field(default_factory=Records)
+
+    def __post_init__(self) -> None:
+        need_by_size(self.of, "of")
+        if self.starts is not None:
+            if isinstance(self.starts, str) or not isinstance(self.starts, Iterable):
+                raise DataError(
+                    f"starts of classes are a list of sizes such as (1, 2, 5), not {self.starts!r}"
+                )
+            starts = [whole(s, "starts of classes") for s in self.starts]
+            if starts[:1] != [1] or (np.diff(starts) <= 0).any():
+                raise DataError(f"starts of classes of size must rise from 1, not be {self.starts!r}")
+            object.__setattr__(self, "starts", tuple(starts))
+
+    def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
+        counts, column = ordered_counts(source, seed), self.of.column(source.known)
+        records = counts["records"].to_numpy(dtype=float)
+        codes, names = pd.factorize(self._strata(counts), sort=True)
+        totals = np.bincount(codes, records * column.phi(counts["size"].to_numpy(dtype=float)))
+        draws = self._allocated(n, names, np.where(totals > 0, np.bincount(codes, records), 0.0))
+
+        def line(h: int) -> Line:
+            def chance(rows: pd.DataFrame) -> FloatArray:
+                phi = column.phi(rows["size"].to_numpy(dtype=float))
+                return np.where(self._strata(rows) == names[h], phi / totals[h], 0.0)
+
+            return Line(chance, np.random.default_rng([seed, h]).random(draws[h]))
+
+        drawn = [int(h) for h in np.flatnonzero(draws)]
+        found = at_points(source, counts, [line(h) for h in drawn], seed)
+        tables = [
+            rows[["record", "cluster", "size"]].assign(probability=rows["chance"], stratum=names[h])
+            for h, rows in zip(drawn, found, strict=True)
+        ]
+        return pd.concat(tables, ignore_index=True)
+
+    def _strata(self, rows: pd.DataFrame) -> Any:
+        """Return the stratum of records, (rows,)."""
+        if self.starts is None:
+            return need_values(rows, self)
+        names = np.array([str(s) for s in self.starts], dtype=object)
+        return names[np.searchsorted(self.starts, rows["size"], side="right") - 1]
+
+    def _allocated(self, n: int, names: Any, records: FloatArray) -> IntArray:
+        """Return the number of draws in each stratum, (H,), by its records, which are 0 without a chance."""
+        reached = records > 0
+        if self.allocation is not None:
+            draws = self._chosen(n, names, reached)
+        else:
+            share = records / records.sum() * n
+            draws = np.maximum(np.floor(share).astype(np.int64), np.where(reached, 2, 0))
+            while draws.sum() != n and (draws.sum() < n or draws.max() > 2):
+                step = 1 if draws.sum() < n else -1
+                gap = np.where(reached & ((step > 0) | (draws > 2)), step * (share - draws), -np.inf)
+                draws[gap.argmax()] += step
+        few = reached & (draws < 2)
+        if few.any() or draws.sum() != n:
+            raise DataError(
+                f"{n} draws do not give each of {int(reached.sum())} strata two draws, such as "
+                f"{head(names[few] if few.any() else names[reached])}: draw more, or merge strata"
+            )
+        return draws
+
+    def _chosen(self, n: int, names: Any, reached: BoolArray) -> IntArray:
+        """Return the draws of the allocation, (H,)."""
+        allocation = {str(h): whole(k, f"draws of stratum {h!r}") for h, k in (self.allocation or {}).items()}
+        wanted = [str(h) for h in names[reached]]
+        if set(allocation) != set(wanted):
+            raise DataError(
+                f"the allocation must name the strata that have a chance, {head(wanted, 9)}, not "
+                f"{head(sorted(allocation), 9)}"
+            )
+        if sum(allocation.values()) != n:
+            raise DataError(f"the allocation is of {sum(allocation.values())} draws, not of {n}")
+        return np.array([allocation.get(str(h), 0) for h in names], dtype=np.int64)
+
+    def design(self, drawn: Labelled) -> Design:
+        stratum, units = drawn.table["stratum"].to_numpy(), drawn.units
+        part = self._by_size if self.starts is not None else self._by_value
+        return Pooled([part(drawn, h, units, np.flatnonzero(stratum == h)) for h in pd.unique(stratum)])
+
+    def _by_size(self, drawn: Labelled, stratum: Any, units: pd.Index, here: IntArray) -> WithChances:
+        """Return the design of the draws `here` of a class of size."""
+        starts = [*(self.starts or ()), np.inf]
+        at = [str(s) for s in starts].index(str(stratum))
+        column = self.of.column(drawn.known)
+        return ByPredictedSize(_between(column, starts[at], starts[at + 1]), units[here], drawn.known)
+
+    def _by_value(self, drawn: Labelled, stratum: Any, units: pd.Index, here: IntArray) -> WithChances:
+        """Return the design of the draws `here` of a stratum of values."""
+        phi, labels = self.of.column(drawn.known).phi, drawn.labels
+        first = drawn.table.iloc[here[0]]
+        total = float(phi(np.array([float(first["size"])]))[0]) / float(first["probability"])
+        values = need_labelled_values(drawn, self, "stratum")
+        inside = np.array([str(value) == str(stratum) for value in values])
+        p = np.bincount(labels.codes, np.where(inside, phi(drawn.sizes(self.of)), 0.0) / total)
+        never = drawn.known.size[phi(drawn.known.size) == 0].astype(int).tolist()
+        return KnownChances(pd.Series(p, labels.clusters), units[here], never)
+
+
+def _between(column: ClusterSum, lower: float, upper: float) -> ClusterSum:
+    """Return a column of which only clusters of lower ≤ m < upper records count."""
+    return ClusterSum(
+        f"{column.name}_{lower:g}_{upper:g}",
+        lambda m: np.where((m >= lower) & (m < upper), column.phi(m), 0.0),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedClusters:
+    """Plan: predicted clusters, without replacement.
+
+    Units of the estimate are then predicted clusters (`erbayes.measure_predicted`). Precision needs labels
+    of their records only. Clusters are in random order, that of the keys of their ids. Points at equal
+    distances choose n of them. The table names the first record of each cluster, in the order of keys.
+
+    Parameters
+    ----------
+    of : plan by size, optional
+        The probability of a cluster is proportional to the sum of these chances over its records: `Records()`
+        for its size, `LinkEnds()` for its links. A cluster whose probability would exceed 1 is certain. By
+        default clusters are uniform.
+
+    Examples
+    --------
+    >>> from erbayes.labels import draw
+    >>> prediction = {i: i // 4 if i < 40 else i for i in range(100)}
+    >>> drawn = draw(prediction, PredictedClusters(LinkEnds()), n=5, seed=1)
+    >>> drawn.table[["size", "probability"]].drop_duplicates().to_numpy().tolist()
+    [[4.0, 0.5]]
+    """
+
+    of: Any = None
+
+    def __post_init__(self) -> None:
+        if self.of is not None:
+            need_by_size(self.of, "of")
+
+    def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
+        known, clusters = source.known, source.of_clusters()
+        inclusion = self._inclusion(n, known)
+        certain = known.size[inclusion == 1]
+        rest = n - int(known.count[inclusion == 1].sum())
+        counts = ordered_counts(clusters, seed)
+
+        def of_rows(rows: pd.DataFrame) -> FloatArray:
+            return inclusion[np.searchsorted(known.size, rows["size"])]
+
+        def chance(rows: pd.DataFrame) -> FloatArray:
+            p = of_rows(rows)
+            return np.where(p < 1, p / rest, 0.0)
+
+        parts = []
+        if len(certain):
+            buckets = counts.loc[counts["size"].isin(certain), "bucket"].unique()
+            rows = in_order(clusters.in_buckets(buckets, seed))
+            parts.append(rows[rows["size"].isin(certain)])
+        if rest:
+            parts += at_points(clusters, counts, [Line(chance, at_equal_distances(rest, seed))], seed)
+        rows = pd.concat(parts, ignore_index=True)
+        members = source.members(pd.Index(rows["cluster"]))
+        ordered = in_order(members.assign(key=keys_of(members["record"], seed)))
+        first = ordered.drop_duplicates("cluster").set_index("cluster")["record"]
+        record = first.reindex(rows["cluster"]).to_numpy()
+        return rows[["cluster", "size"]].assign(record=record, probability=of_rows(rows))[COLUMNS]
+
+    def _inclusion(self, n: int, known: KnownTotals) -> FloatArray:
+        """Return the probability of a cluster of each known size to be in the sample, (h,)."""
+        weight = np.ones(len(known.size))
+        if self.of is not None:
+            weight = known.size * self.of.column(known).phi(known.size)
+        clusters = int(known.count[weight > 0].sum())
+        if n > clusters:
+            raise DataError(f"{n} draws without replacement of {clusters} predicted clusters with a chance")
+        certain = np.zeros(len(weight), dtype=bool)
+        while True:
+            rest, total = n - known.count[certain].sum(), known.count[~certain] @ weight[~certain]
+            inclusion = np.where(certain, 1.0, rest * weight / total if total > 0 else 0.0)
+            more = ~certain & (inclusion >= 1 - 1e-12)
+            if not more.any():
+                return np.asarray(inclusion)
+            certain |= more
+
+    def design(self, drawn: Labelled) -> Design:
+        known = drawn.known
+        if self.of is None:
+            return UniformClusters(int(known.count.sum()), drawn.table["cluster"].tolist())
+        inclusion = drawn.kept * self._inclusion(drawn.n, known)
+        of_cluster = drawn.kept * drawn.table.set_index("cluster")["probability"]
+        never, listed = known.size[inclusion == 0].astype(int).tolist(), of_cluster.index
+        squares = float(known.count @ inclusion**2)
+        return KnownInclusion(of_cluster, squares=squares, never=never, draws=listed)
+
+
+PLANS = {
+    "uniform-records": Records,
+    "predicted-links": LinkEnds,
+    "root-size": RootSize,
+    "mixture": Mixture,
+    "given-chances": GivenChances,
+    "poisson": Poisson,
+    "pps": Systematic,
+    "stratified": Strata,
+    "predicted-clusters": PredictedClusters,
+}
+"""Plans by the names that files and the command line have for them."""
+
+
+FREE = (Records, GivenChances)
+"""Plans whose chances do not depend on predicted clusters."""
+
+
+def to_plain(plan: Any) -> dict[str, Any]:
+    """Return a plan as plain values, for JSON.
+
+    Raises
+    ------
+    DataError
+        If the plan is none of `PLANS`.
+
+    Examples
+    --------
+    >>> to_plain(Mixture(0.5))
+    {'name': 'mixture', 'alpha': 0.5, 'of': {'name': 'predicted-links'}}
+    """
+    names = {cls: name for name, cls in PLANS.items()}
+    if type(plan) not in names:
+        raise DataError(f"only the plans of erbayes.labels can be written, not {type(plan).__name__}")
+    values = {f.name: getattr(plan, f.name) for f in fields(plan)}
+    return {"name": names[type(plan)]} | {
+        name: to_plain(value) if type(value) in names else value for name, value in values.items()
+    }
+
+
+def from_plain(values: Mapping[str, Any]) -> Any:
+    """Return the plan of plain values (see `to_plain`).
+
+    Raises
+    ------
+    DataError
+        If the values are those of no plan.
+
+    Examples
+    --------
+    >>> from_plain({"name": "mixture", "alpha": 0.5, "of": {"name": "predicted-links"}})
+    Mixture(alpha=0.5, of=LinkEnds())
+    """
+    need(values, Mapping, "a plan is written as names and values")
+    rest = dict(values)
+    cls: Any = PLANS.get(str(rest.pop("name", "")))
+    if cls is None or not set(rest) <= {f.name for f in fields(cls)}:
+        raise DataError(f"no plan of erbayes.labels is written as {dict(values)!r}")
+    return cls(**{k: from_plain(v) if isinstance(v, Mapping) and "name" in v else v for k, v in rest.items()})

@@ -1,0 +1,278 @@
+"""Sources: predictions from which records are drawn, in memory or elsewhere.
+
+Every source draws the same records from the same prediction with the same seed. Records are in random order,
+that of their keys of 64 bits. The key of a record is the first 16 hexadecimal digits of md5 of the text
+"seed:id". Its first 16 bits are the bucket. Records of equal keys are ordered by the UTF-8 text of their ids.
+
+A source counts records per bucket and size. All arithmetic with chances is done here, on these counts, in one
+order. Sources therefore cannot differ by rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import md5
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ..._internal.arrays import IntArray
+from ..._internal.errors import DataError, head
+from ...large import drawing, lies_elsewhere
+from ...units.clustering import Clustering, ids
+from ...units.units import KnownTotals
+
+BUCKETS = 2**16
+"""Number of buckets. The bucket of a key is its first 16 bits."""
+
+Keys = NDArray[np.uint64]
+
+
+class Source(Protocol):
+    """A prediction from which records are drawn.
+
+    Tables are DataFrames. Their order of rows does not matter. The column `value` is there only if the source
+    was opened with a value per record, such as a stratum or a chance.
+    """
+
+    @property
+    def known(self) -> KnownTotals:
+        """Return the histogram of sizes of predicted clusters."""
+        ...
+
+    def counts(self, seed: int) -> pd.DataFrame:
+        """Count records: bucket, size, [value,] records; one row per combination that occurs.
+
+        `size` is the number of records of the predicted cluster.
+        """
+        ...
+
+    def in_buckets(self, buckets: IntArray, seed: int) -> pd.DataFrame:
+        """Return the records in the buckets: record, cluster, size, key, [value]. `key` has type uint64."""
+        ...
+
+    def up_to(self, highest: Mapping[int, int], seed: int) -> pd.DataFrame:
+        """Return the records whose key is at most that of the size of their cluster.
+
+        Columns are those of `in_buckets`. `highest` has the highest key by size. Records of clusters of other
+        sizes are left out.
+        """
+        ...
+
+    def members(self, clusters: pd.Index) -> pd.DataFrame:
+        """Return all records of predicted clusters: record, cluster."""
+        ...
+
+    def look_up(self, records: pd.Index) -> pd.DataFrame:
+        """Return those of these records that the source has: record, cluster, size."""
+        ...
+
+    def of_clusters(self) -> Source:
+        """Return the source whose records are the predicted clusters: one row per cluster.
+
+        Its record is the id of the cluster, and so is its cluster. Its size is that of the cluster. `known`
+        is that of this source.
+        """
+        ...
+
+
+def text_of(id: Any) -> bytes:
+    """Return the text of an id, of which keys are made, in UTF-8."""
+    return str(id).encode("utf-8", "surrogatepass")
+
+
+def keys_of(records: Any, seed: int) -> Keys:
+    """Return the key of each record, (n,): the first 64 bits of md5 of "seed:id".
+
+    The key over 2**64 is a permanent random number of the record, in [0, 1).
+
+    Examples
+    --------
+    >>> [hex(key) for key in keys_of(["r1", 7], seed=1)]
+    ['0x7e121075491da87b', '0xa9857b2167864a55']
+    """
+    start = f"{seed}:".encode()
+    listed = (
+        records.tolist() if hasattr(records, "tolist") else records
+    )  # an Index of strings is slow to walk
+    digests = b"".join(md5(start + text_of(r), usedforsecurity=False).digest()[:8] for r in listed)
+    return np.frombuffer(digests, dtype=">u8").astype(np.uint64)
+
+
+def fingerprint_of(known: KnownTotals, members: pd.DataFrame) -> str:
+    """Return the fingerprint of a prediction, "records-clusters-digest".
+
+    The digest is made of all that a draw knows of the prediction: how many predicted clusters have each size,
+    and the members of the drawn clusters. No other record is read for it.
+
+    Parameters
+    ----------
+    known : KnownTotals
+    members : DataFrame
+        record, cluster: all records of the drawn clusters, in any order.
+
+    Examples
+    --------
+    >>> sizes = KnownTotals(np.array([1.0, 2.0]), np.array([1.0, 1.0]))
+    >>> fingerprint_of(sizes, pd.DataFrame({"record": ["r1"], "cluster": ["a"]}))
+    '3-2-9a7e254c0ab29a73'
+    """
+    sizes = ",".join(f"{m:.0f}:{k:.0f}" for m, k in zip(known.size, known.count, strict=True))
+    pairs = zip(members["record"], members["cluster"], strict=True)
+    lines = sorted(text_of(r) + b"\t" + text_of(c) for r, c in pairs)
+    digest = md5(b"\n".join([sizes.encode(), *lines]), usedforsecurity=False).hexdigest()[:16]
+    return f"{known.size @ known.count:.0f}-{known.count.sum():.0f}-{digest}"
+
+
+def change(clusters: Any) -> DataError:
+    """Return the error about predicted clusters whose sizes changed while a table was read several times."""
+    return DataError(
+        f"the prediction changed while it was read: {len(clusters)} clusters or sizes, such as "
+        f"{head(clusters)}, are not what they were. Draw from a copy or a version of it"
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InMemory:
+    """A prediction in memory, as a source.
+
+    Attributes
+    ----------
+    records, clusters : Index, (N,)
+        Id of each record and of its predicted cluster.
+    size : int array, (N,)
+        Number of records of that cluster.
+    known : KnownTotals
+        Sizes of all predicted clusters.
+    values : array or None, (N,)
+        A value per record.
+    """
+
+    records: pd.Index
+    clusters: pd.Index
+    size: IntArray
+    known: KnownTotals
+    values: Any = None
+
+    @classmethod
+    def of(cls, prediction: Any, values: Any = None) -> InMemory:
+        """Make a source of memberships.
+
+        Parameters
+        ----------
+        prediction : memberships
+            As in `Clustering.of`.
+        values : Series or mapping, record -> value, optional
+
+        Raises
+        ------
+        DataError
+            If the memberships cannot be used, or if records have no value.
+        """
+        clustering = Clustering.of(prediction, "prediction")
+        if not len(clustering.records):
+            raise DataError("the prediction holds no record: there is nothing to draw from")
+        sizes = clustering.sizes
+        of_size = np.bincount(sizes)
+        size = np.flatnonzero(of_size)
+        return cls(
+            clustering.records,
+            clustering.clusters[clustering.codes],
+            sizes[clustering.codes],
+            KnownTotals(size.astype(float), of_size[size].astype(float)),
+            None if values is None else _values(values, clustering.records),
+        )
+
+    def counts(self, seed: int) -> pd.DataFrame:
+        bucket = (keys_of(self.records, seed) >> np.uint64(48)).astype(np.int64)
+        table = pd.DataFrame({"bucket": bucket, "size": self.size} | self._value(slice(None)))
+        by = list(table.columns)
+        return table.groupby(by, sort=False, observed=True).size().rename("records").reset_index()
+
+    def in_buckets(self, buckets: IntArray, seed: int) -> pd.DataFrame:
+        keys = keys_of(self.records, seed)
+        wanted = np.zeros(BUCKETS, dtype=bool)
+        wanted[buckets] = True
+        at = np.flatnonzero(wanted[(keys >> np.uint64(48)).astype(np.int64)])
+        return self._rows(at).assign(key=keys[at])
+
+    def up_to(self, highest: Mapping[int, int], seed: int) -> pd.DataFrame:
+        sizes = np.array(sorted(highest), dtype=np.int64)
+        limits = np.array([highest[m] for m in sizes.tolist()], dtype=np.uint64)
+        at = np.flatnonzero(np.isin(self.size, sizes))
+        keys = keys_of(self.records[at], seed)
+        near = keys <= limits[np.searchsorted(sizes, self.size[at])]
+        return self._rows(at[near]).assign(key=keys[near])
+
+    def members(self, clusters: pd.Index) -> pd.DataFrame:
+        return self._rows(np.flatnonzero(self.clusters.isin(clusters)))[["record", "cluster"]]
+
+    def look_up(self, records: pd.Index) -> pd.DataFrame:
+        return self._rows(np.flatnonzero(self.records.isin(records)))[["record", "cluster", "size"]]
+
+    def of_clusters(self) -> InMemory:
+        first = np.flatnonzero(~self.clusters.duplicated())
+        return InMemory(self.clusters[first], self.clusters[first], self.size[first], self.known)
+
+    def _rows(self, at: Any) -> pd.DataFrame:
+        table = {"record": self.records[at], "cluster": self.clusters[at], "size": self.size[at]}
+        return pd.DataFrame(table | self._value(at))
+
+    def _value(self, at: Any) -> dict[str, Any]:
+        return {} if self.values is None else {"value": self.values[at]}
+
+
+def _values(values: Any, records: pd.Index) -> Any:
+    """Return the value of each record, (N,)."""
+    try:
+        series = values if isinstance(values, pd.Series) else pd.Series(dict(values))
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"values must be a Series or a mapping by record id, not {type(values).__name__}"
+        ) from error
+    index = ids(series.index, "record ids of the values")
+    if not index.is_unique:
+        raise DataError(f"values: {int(index.duplicated().sum())} records are listed twice")
+    position = index.get_indexer(records)
+    lacking = records[position < 0]
+    found = series.to_numpy()[position]
+    if not len(lacking):
+        lacking = records[pd.isna(found)]
+    if len(lacking):
+        raise DataError(f"values lack {len(lacking)} of {len(records)} records, such as {head(lacking)}")
+    return found
+
+
+@contextmanager
+def opened(prediction: Any, values: Any = None) -> Iterator[Source]:
+    """Open a prediction as a source.
+
+    Parameters
+    ----------
+    prediction : Source, memberships, or files and tables
+        Files and tables are those of `erbayes.large.scan` with two columns. `erbayes.large.drawing` opens
+        others, by the names of their columns.
+    values : Series or mapping, record -> value, optional
+        A value per record of memberships, such as its stratum or its chance. For files and tables, the name
+        of the column that has it.
+
+    Raises
+    ------
+    DataError
+        If the prediction cannot be read, or if records have no value.
+    """
+    if hasattr(prediction, "in_buckets"):
+        if values is not None:
+            raise DataError("values belong to a source that is opened already: open it with them")
+        yield prediction
+    elif lies_elsewhere(prediction):
+        if not isinstance(values, str | None):
+            raise DataError("values of a prediction in files or tables are the name of a column of theirs")
+        with drawing(prediction, value=values) as source:
+            yield source
+    else:
+        yield InMemory.of(prediction, values)

@@ -1,0 +1,387 @@
+"""Rules to stop labelling: each metric reaches its minimum, fails, or needs more labels.
+
+The rule: each metric has an interval, and the intervals of all metrics hold their truths together with
+probability `level` or more (Bonferroni: each has the level 1 - (1 - level)/k, for k metrics). A metric
+*holds* if its whole interval is at or above the minimum, *fails* if the whole interval is below, and is
+*open* otherwise. The chance that any verdict "holds" or "fails" is wrong is at most 1 - level.
+
+Intervals that are not exact know nothing of predicted clusters that are larger than any that a draw touches.
+The prediction tells which share φ of its links or records these hold. A check therefore allows any value for
+this share (partial identification), and a metric that counts links does not hold while φ is notable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+import pandas as pd
+
+from ..._internal.arrays import FloatArray
+from ..._internal.errors import DataError, NotIdentified, need_object, number
+from ...design.calibration import NOTABLE
+from ...design.sample import Sample, need_sample
+from ...engine.bounded_means import AnytimeBetting, Betting, BoundedMeans, Means, with_draws
+from ...engine.closed_form import taylor
+from ...metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, InDomain
+from ...metrics.definitions import PER_RECORD, POSITIVE, Metric, N, chosen, is_share
+from ...metrics.intervals import DEFAULT, Anytime, Kind, check_level
+from ...metrics.uncertain import Normal, Tabled, reason_column
+
+MOST = 100_000
+"""The largest number of draws for which a check looks ahead."""
+REMEDY = (
+    "label more units, or draw more records of large predicted clusters, as a mixture of link ends and "
+    "uniform records does"
+)
+"""What brings links and records into reach."""
+ERRORS = 3.0
+"""Standard errors between estimated and known predicted links above which a sample is out of balance."""
+LINKS = Metric(
+    "predicted-links",
+    (PREDICTED_LINKS, RECORDS, N),
+    lambda y, r, N: N * y / r,
+    PER_RECORD,
+    POSITIVE,
+    "N Σw|P|_c / Σw N_c",
+)
+"""The number of predicted links as a sample estimates it. It is known, so that it tests the sample."""
+
+
+class Verdict(Enum):
+    """Answers of a check."""
+
+    HOLDS = "holds"
+    """The metric is at least its minimum."""
+    FAILS = "fails"
+    """The metric is below its minimum."""
+    OPEN = "open"
+    """The labels do not decide yet, or show too little of the prediction for a verdict."""
+
+
+SAID = {Verdict.HOLDS: "holds", Verdict.FAILS: "fails", Verdict.OPEN: "is open"}
+"""Each verdict as the verb of a sentence."""
+ANYTIME, EXACT = Anytime(), AnytimeBetting()
+"""The kinds of interval of `REPEATED`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The rule by which a check decides. `REPEATED` and `ONCE` are the usual ones.
+
+    Parameters
+    ----------
+    level : float in (0, 1)
+        Probability with which all intervals together hold their truths.
+    kind : Kind
+        Kind of interval of most metrics.
+    exact : Kind
+        Kind of interval of metrics that are means of bounded numbers (see `erbayes.engine.BoundedMeans`).
+
+    Raises
+    ------
+    DataError
+        If the level is outside (0, 1), or if a kind is no kind of interval.
+
+    Examples
+    --------
+    >>> Rule(0.9).kind
+    Anytime(draws=200.0, kind=BetaGamma(mass=0.5))
+    """
+
+    level: float = 0.95
+    kind: Kind = ANYTIME
+    exact: Kind = EXACT
+
+    def __post_init__(self) -> None:
+        check_level(self.level)
+        for kind in (self.kind, self.exact):
+            need_object(kind, "bounds", "a kind of interval is an object such as Anytime() or Betting()")
+
+
+REPEATED = Rule()
+"""Confidence sequences, if labels are looked at again and again and labelling may stop at any look."""
+ONCE = Rule(kind=DEFAULT, exact=Betting())
+"""Intervals, if labels are looked at once and their number was fixed beforehand. Most are shorter."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Check(Tabled):
+    """Verdicts of a check, one per metric.
+
+    Attributes
+    ----------
+    metrics : tuple of Metric, (k,)
+    minimum, estimate : float arrays, (k,)
+    interval : float array, (k, 2)
+    level : float
+        Level of each interval.
+    kinds : tuple of str, (k,)
+    verdicts : tuple of Verdict, (k,)
+    further : tuple of int or None, (k,)
+        About the number of further draws that would decide: 0 for a verdict that is not open, and None if
+        100,000 draws would not decide, or if there is a reason.
+    reasons : tuple of str, (k,)
+        Why a metric is open although more draws like those so far would not help: links or records out of
+        reach, or out of balance. "" if there is no such reason.
+    """
+
+    metrics: tuple[Metric, ...]
+    minimum: FloatArray
+    estimate: FloatArray
+    interval: FloatArray
+    level: float
+    kinds: tuple[str, ...]
+    verdicts: tuple[Verdict, ...]
+    further: tuple[int | None, ...]
+    reasons: tuple[str, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """FAILS if a metric fails, else OPEN if one is open, else HOLDS."""
+        return next(v for v in (Verdict.FAILS, Verdict.OPEN, Verdict.HOLDS) if v in self.verdicts)
+
+    def table(self) -> pd.DataFrame:
+        """Return the verdicts, one row per metric.
+
+        Returns
+        -------
+        DataFrame
+            Indexed by metric: minimum, estimate, lower, upper, level, kind, verdict, further. A last column
+            `reason` is there if a metric has one.
+        """
+        columns = {
+            "minimum": self.minimum,
+            "estimate": self.estimate,
+            "lower": self.interval[:, 0],
+            "upper": self.interval[:, 1],
+            "level": self.level,
+            "kind": self.kinds,
+            "verdict": [v.value for v in self.verdicts],
+            "further": pd.array(self.further, dtype="Int64"),
+        } | reason_column(self.reasons)
+        return pd.DataFrame(columns, index=pd.Index([m.name for m in self.metrics], name="metric"))
+
+    def sentences(self) -> list[str]:
+        """Return each verdict as a sentence, for logs."""
+        said = []
+        for j, (metric, verdict) in enumerate(zip(self.metrics, self.verdicts, strict=True)):
+            lower, upper = self.interval[j]
+            within = f"between {lower:.4g} and {upper:.4g} ({100 * self.level:g} %, {self.kinds[j]})"
+            sentence = f"{metric.name} {SAID[verdict]}: it lies {within}, and {self.minimum[j]:g} is required"
+            if self.reasons[j]:
+                sentence += f", but {self.reasons[j]}"
+            elif verdict is Verdict.OPEN:
+                further = self.further[j]
+                more = f"about {further:,} further" if further else f"{MOST:,}"
+                sentence += f"; {more} draws would {'' if further else 'not '}decide"
+            said.append(f"{sentence}.")
+        return said
+
+
+def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = REPEATED) -> Check:
+    """Check whether metrics reach their minimum, as far as the labels tell.
+
+    Parameters
+    ----------
+    sample : Sample
+        Its draws are in the order of drawing, if the rule is one for repeated looks.
+    minimum : mapping, metric -> float
+        The least value that is required, inside the range of the metric.
+    rule : Rule
+        `REPEATED`, `ONCE`, or a rule of your own.
+
+    Returns
+    -------
+    Check
+        `.verdict` is the answer, `.table()` and `.sentences()` say why.
+
+    Raises
+    ------
+    DataError
+        If no minimum is passed, or one outside the range of its metric. If the sample has a single draw.
+    NotIdentified
+        If the sample cannot estimate a metric.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> prediction = {i: i // 4 for i in range(4000)}
+    >>> labels = {i: i // 4 for i in range(1000)}
+    >>> sample = eb.Sample(eb.measure(prediction, labels), eb.UniformRecords())
+    >>> found = check(sample, {"pairwise-precision": 0.95, "b3-recall": 0.99})
+    >>> found.table()[["minimum", "lower", "verdict", "further"]].round(3)
+                        minimum  lower verdict  further
+    metric
+    pairwise-precision     0.95  0.976   holds        0
+    b3-recall              0.99  0.977    open      331
+    >>> found.verdict
+    <Verdict.OPEN: 'open'>
+    """
+    need_sample(sample)
+    need_object(minimum, "items", "minimum maps metrics to numbers, such as {'pairwise-precision': 0.95}")
+    need_object(rule, "exact", "a rule is an object such as REPEATED or ONCE")
+    if not minimum:
+        raise DataError("nothing to check: no metric has a minimum")
+    metrics = tuple(chosen(list(minimum)))
+    required = np.array([_minimum(m, x) for m, x in zip(metrics, minimum.values(), strict=True)])
+    level = 1 - (1 - rule.level) / len(metrics)
+    answers = [_answer(sample, m, x, rule, level) for m, x in zip(metrics, required, strict=True)]
+    return Check(
+        metrics,
+        required,
+        np.array([answer.estimate for answer in answers]),
+        np.array([answer.interval for answer in answers]),
+        level,
+        tuple(answer.kind for answer in answers),
+        tuple(answer.verdict for answer in answers),
+        tuple(answer.further for answer in answers),
+        tuple(answer.reason for answer in answers),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Answer:
+    """The verdict of one metric, with the numbers from which it follows."""
+
+    estimate: float
+    interval: FloatArray
+    kind: str
+    verdict: Verdict
+    further: int | None
+    reason: str
+
+
+def _answer(sample: Sample, metric: Metric, minimum: float, rule: Rule, level: float) -> _Answer:
+    """Return the verdict of one metric at the level of its interval.
+
+    An exact interval covers the truth whatever the draws missed. Any other one is made of what is in reach,
+    and then allows any value for the rest.
+    """
+    fit = _estimated(sample, metric)
+    exact = rule.exact.suits(fit)
+    kind = rule.exact if exact else rule.kind
+    seen = replace(fit, beyond=0.0)
+    whole = seen if exact else replace(fit, beyond=_beyond(sample, metric) * is_share(metric))
+    of_seen, bounds = (f.interval(level, kind)[0] for f in (seen, whole))
+    verdict = _verdict(bounds, minimum)
+    reason = ""
+    if not exact and verdict is not Verdict.FAILS:
+        undecided = verdict is not _verdict(of_seen, minimum)
+        reason = _out_of_reach(sample, metric, undecided) or _out_of_balance(sample, metric)
+    verdict = Verdict.OPEN if reason else verdict
+    further: int | None = None if reason else 0
+    if verdict is Verdict.OPEN and not reason:
+        further = _further(seen, kind, level, minimum, sample.expansion.unit.shape[-1])
+    return _Answer(fit.mean[0], bounds, kind.label(metric.support), verdict, further, reason)
+
+
+def _known_of(metric: Metric) -> ClusterSum | None:
+    """Return the total that the prediction fixes and that stands for what a metric averages over.
+
+    It is that of predicted links for every metric of links, since true links out of reach are not known.
+    """
+    sized = {c.column if isinstance(c, InDomain) else c for c, _ in metric.size}
+    if sized & {TRUE_LINKS, PREDICTED_LINKS}:
+        return PREDICTED_LINKS
+    return RECORDS if RECORDS in sized else None
+
+
+def _beyond(sample: Sample, metric: Metric) -> float:
+    """Return the known share of what a metric averages over that is out of reach, in [0, 1]."""
+    known = _known_of(metric)
+    return 0.0 if known is None else float(sample.out_of_reach(known))
+
+
+def _out_of_reach(sample: Sample, metric: Metric, undecided: bool) -> str:
+    """Return the reason if what is out of reach keeps a metric open, else "".
+
+    It does if the verdict would be another one without it (`undecided`). Metrics of links stay open as well
+    while the share is notable, because nothing bounds the true links that are missed out of reach.
+    """
+    known, share = _known_of(metric), _beyond(sample, metric)
+    if not share or not (undecided or (known is PREDICTED_LINKS and share > NOTABLE)):
+        return ""
+    what = "predicted links" if known is PREDICTED_LINKS else "records"
+    return (
+        f"{100 * share:.3g}% of all {what} lie in predicted clusters larger than any that a draw touches: "
+        f"{REMEDY}"
+    )
+
+
+def _out_of_balance(sample: Sample, metric: Metric) -> str:
+    """Return the reason if a metric counts links and a notable share of the known ones is out of balance."""
+    unreached, population = sample.expansion.unreached, sample.units.population
+    if _known_of(metric) is not PREDICTED_LINKS or population is None:
+        return ""
+    if unreached is not None and unreached.column(RECORDS).any():
+        return ""  # records are not estimated
+    fit = taylor(sample, LINKS).apply(LINKS, order=1)
+    (estimate,), (error,), known = fit.mean, fit.sd, sample.units.total(PREDICTED_LINKS)
+    if not abs(estimate - known) > max(ERRORS * error, NOTABLE * known):
+        return ""
+    return (
+        f"the draws estimate {estimate:,.0f} predicted links (se {error:,.0f}), and the prediction has "
+        f"{known:,.0f}: they missed large clusters, or were not drawn from these records; {REMEDY}"
+    )
+
+
+def _minimum(metric: Metric, value: object) -> float:
+    """Return a minimum, refusing one outside the range of its metric."""
+    least, most = metric.support
+    must = f"lie between {least:g} and {most:g}, both excluded"
+    return number(value, f"the minimum of {metric.name}", lambda x: least < x < most, must)
+
+
+def _estimated(sample: Sample, metric: Metric) -> Normal:
+    """Return a metric with the numbers of its draws if it is their mean, else in closed form.
+
+    Raises
+    ------
+    NotIdentified
+        If the metric is 0/0 in the sample.
+    """
+    try:
+        return BoundedMeans()(sample, [metric])
+    except NotIdentified:
+        fit = taylor(sample, [metric]).apply([metric])
+    if np.isnan(fit.sd).any():
+        raise DataError(f"{metric.name} has no standard error in this sample: label more units")
+    return fit
+
+
+def _verdict(bounds: FloatArray, minimum: float) -> Verdict:
+    """Return the verdict of an interval, (2,)."""
+    lower, upper = bounds
+    return Verdict.HOLDS if lower >= minimum else Verdict.FAILS if upper < minimum else Verdict.OPEN
+
+
+def _continued(fit: Normal, draws: int, total: int) -> Normal:
+    """Return a fit of `draws` draws as it would be after `total`, if further draws were like those so far."""
+    factor = total / draws
+    longer = replace(fit, cov=fit.cov / factor, df=fit.df * factor, effective=fit.effective * factor)
+    if isinstance(fit, Means):
+        k = len(fit.names)
+        return with_draws(longer, np.resize(fit.values, (total, k)), np.resize(fit.shares, (total, k)))
+    return longer
+
+
+def _further(fit: Normal, kind: Kind, level: float, minimum: float, draws: int) -> int | None:
+    """Return how many further draws would decide, or None if `MOST` would not."""
+
+    def decided(total: int) -> bool:
+        bounds = _continued(fit, draws, total).interval(level, kind)[0]
+        return _verdict(bounds, minimum) is not Verdict.OPEN
+
+    high = draws + 1
+    low = draws
+    while not decided(high):
+        low, high = high, 2 * high
+        if high > MOST:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if decided(middle) else (middle, high)
+    return high - draws

@@ -1,0 +1,97 @@
+"""Unresolved draws: what metrics would be in the worst cases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ..._internal.errors import DataError, NotIdentified
+from ...design.nonresponse import Responding
+from ...design.sample import Sample, need_sample
+from ...engine.bounded_means import Betting, draws_of, with_draws
+from ...engine.closed_form import taylor
+from ...metrics.definitions import USUAL, Wanted, chosen
+from ...metrics.intervals import Kind
+from ...metrics.uncertain import reason_column
+
+BETTING = Betting()
+
+
+def worst_cases(
+    sample: Sample, metrics: Wanted = USUAL, level: float = 0.95, kind: Kind = BETTING
+) -> pd.DataFrame:
+    """Return bounds of metrics, whatever the unresolved draws are.
+
+    In one case every unresolved draw is all wrong, with the ratio 0. In the other it is all right, with the
+    ratio 1. The interval from the lower bound of the first to the upper bound of the second needs no
+    assumption about unresolved draws. Bounds exist for metrics that are means of bounded numbers under the
+    design (see `erbayes.engine.draws_of`). For others a single draw can count without limit.
+
+    Parameters
+    ----------
+    sample : Sample
+        With the design `Responding`.
+    metrics : Metric or str, or several
+    level : float in (0, 1)
+    kind : Kind
+        `Betting` or `AnytimeBetting`.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by metric: estimate, adjusted by classes; all_wrong and all_right, the estimates of both
+        cases; lower and upper, bounds of their intervals; level. A last column `reason` is there if a metric
+        has no bounds.
+
+    Raises
+    ------
+    DataError
+        If the design is not `Responding`, or if `kind` is no interval by betting.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> prediction = {i: i // 2 for i in range(400)}
+    >>> labels = {i: i // 2 for i in range(100)}
+    >>> design = eb.Responding(eb.UniformRecords(), [True, False] * 5 + [True] * 45)
+    >>> sample = eb.Sample(eb.measure(prediction, labels), design)
+    >>> worst_cases(sample, "b3-recall")[["estimate", "all_wrong", "all_right", "lower", "upper"]].round(2)
+               estimate  all_wrong  all_right  lower  upper
+    metric
+    b3-recall       1.0       0.91       1.0   0.78    1.0
+    """
+    need_sample(sample)
+    design, metrics = sample.design, chosen(metrics)
+    if not isinstance(design, Responding):
+        raise DataError(
+            "worst cases are those of unresolved draws, with the design Responding, not "
+            f"{type(design).__name__}"
+        )
+    resolved = Sample(sample.units, design.design)
+    answered = np.asarray(design.resolved)
+    fit = taylor(sample, metrics).apply(metrics)
+    rows, reasons = [], []
+    for j, metric in enumerate(metrics):
+        row = {"estimate": fit.mean[j]}
+        try:
+            values, shares = draws_of(resolved, metric)
+        except NotIdentified as unbounded:
+            rows.append(row)
+            reasons.append(str(unbounded))
+            continue
+        of_all = np.ones((len(answered), 1))
+        of_all[answered, 0] = shares
+        ends = []
+        for case in (0.0, 1.0):
+            x = np.full((len(answered), 1), case)
+            x[answered, 0] = values
+            ends.append(((of_all * x).sum() / of_all.sum(), with_draws(fit.part([j]), x, of_all)))
+        (wrong, low), (right, high) = ends
+        row |= {"all_wrong": wrong, "all_right": right}
+        row |= {"lower": low.interval(level, kind)[0, 0], "upper": high.interval(level, kind)[0, 1]}
+        rows.append(row)
+        reasons.append("")
+    columns = ["estimate", "all_wrong", "all_right", "lower", "upper"]
+    index = pd.Index([m.name for m in metrics], name="metric")
+    table = pd.DataFrame(rows, columns=columns, index=index, dtype=float)
+    return table.assign(level=level, **reason_column(reasons))

@@ -1,0 +1,218 @@
+"""Answers of a machine about drawn records: a probability for each record, or "cannot tell"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..._internal.errors import DataError, head, number
+from ..._internal.tables import to_frame
+from ...design import UniformRecords
+from ...units.clustering import Clustering, ids, kind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MachineLabels:
+    """Cheap labels of drawn records, as `machine_labels` makes them.
+
+    Attributes
+    ----------
+    labels : Series
+        The entity of each labelled record, by the machine.
+    drawn : Index
+        The drawn records, in order.
+    draws : Index
+        The entity of each draw, in the same order.
+    unsure : Index
+        Drawn records about which the machine cannot tell anything. Their entity is their predicted cluster.
+    shared : int
+        Records that the answers about several drawn records claim.
+    """
+
+    labels: pd.Series
+    drawn: pd.Index
+    draws: pd.Index
+    unsure: pd.Index
+    shared: int
+
+    @property
+    def design(self) -> UniformRecords:
+        """The design of the draws, for `erbayes.two_phase`, if records were drawn uniformly."""
+        return UniformRecords(draws=self.draws.tolist())
+
+    def __repr__(self) -> str:
+        return (
+            f"MachineLabels({len(self.drawn):,} draws, {len(self.labels):,} records of "
+            f"{self.labels.nunique():,} entities, {len(self.unsure):,} draws unsure)"
+        )
+
+
+def machine_labels(
+    answers: Any,
+    drawn: Any,
+    prediction: Any = None,
+    *,
+    threshold: float = 0.5,
+    columns: tuple[str, str, str] = ("drawn", "record", "probability"),
+) -> MachineLabels:
+    """Make cheap labels from the answers of a machine about drawn records.
+
+    A record belongs to the entity of a drawn record if its probability is at least the threshold. If the
+    machine cannot tell, the prediction decides: records of the same predicted cluster belong. These rules
+    ignore careful labels and the order of draws, as `erbayes.two_phase` needs.
+
+    Parameters
+    ----------
+    answers : DataFrame or Arrow table
+        One row per drawn record and record that was shown with it: the probability that both are one entity.
+        A missing probability stands for "cannot tell". If the record is missing too, it stands for that about
+        the whole draw.
+    drawn : sequence of record ids, (n',)
+        The drawn records, in the order of drawing. Each has a row or more. A record that is alone has a row
+        with itself.
+    prediction : memberships, optional
+        The prediction, if the machine cannot tell somewhere.
+    threshold : float in (0, 1]
+        The least probability of a record that belongs.
+    columns : (str, str, str)
+        Columns of the drawn record, the record and the probability.
+
+    Returns
+    -------
+    MachineLabels
+
+    Raises
+    ------
+    DataError
+        Missing columns, probabilities outside [0, 1], or two probabilities of one pair. Drawn records without
+        a row, or rows of records that were not drawn. "Cannot tell" without a prediction, or records that
+        the prediction lacks.
+
+    Notes
+    -----
+    Labels must be a clustering. Two drawn records have one entity if the mean of the answers about both is at
+    least the threshold. Any other record that several answers claim belongs where its probability is largest,
+    and then to the drawn record whose id sorts first.
+
+    Metrics count pairs of records, and the probability of a pair is not the product of two probabilities. So
+    no sums are made of probabilities. The threshold loses some of the help, and bends nothing.
+
+    Examples
+    --------
+    >>> answers = pd.DataFrame({"drawn": [1, 1, 5], "record": [2, 3, None], "probability": [0.9, 0.2, None]})
+    >>> machine = machine_labels(answers, [1, 5], prediction={1: "a", 2: "a", 3: "b", 5: "c", 6: "c"})
+    >>> machine.labels.to_dict()
+    {1: 1, 2: 1, 5: 5, 6: 5}
+    >>> machine
+    MachineLabels(2 draws, 4 records of 2 entities, 1 draws unsure)
+    """
+    number(threshold, "threshold", lambda x: 0 < x <= 1, "lie above 0 and be at most 1")
+    drawn = ids(drawn, "drawn records")
+    table = _read(answers, drawn, columns)
+    told = table["probability"].notna()
+    unsure = pd.Index(drawn.unique()[~drawn.unique().isin(table["drawn"][told])])
+    if not told.all():
+        table = _as_predicted(table, told, unsure, prediction, threshold)
+    entity = _entities(table, drawn.unique(), threshold)
+    own = pd.DataFrame({"drawn": entity.index, "record": entity.index, "probability": 1.0})
+    others = table[(table["probability"] >= threshold) & ~table["record"].isin(drawn)]
+    claims = pd.concat([own, others], ignore_index=True)
+    claims = claims.assign(entity=entity[claims["drawn"]].to_numpy())
+    several = claims.groupby("record", sort=False)["entity"].nunique() > 1
+    claims = claims.sort_values(["probability", "entity"], ascending=[False, True], kind="stable")
+    labels = claims.drop_duplicates("record").set_index("record")["entity"].sort_index()
+    return MachineLabels(labels, drawn, pd.Index(entity[drawn]), unsure, int(several.sum()))
+
+
+def _read(answers: Any, drawn: pd.Index, columns: tuple[str, str, str]) -> pd.DataFrame:
+    """Return the answers with columns drawn, record and probability, checked."""
+    frame = to_frame(answers)
+    if lacking := [c for c in columns if c not in frame.columns]:
+        raise DataError(f"the answers lack columns {head(lacking)}; they have {head(frame.columns, 20)}")
+    asked = ids(frame[columns[0]], f"column {columns[0]!r} of the answers")
+    probability = pd.to_numeric(frame[columns[2]], errors="coerce").astype(float)
+    wrong = frame[columns[2]].notna() & ~probability.between(0, 1)
+    if wrong.any():
+        raise DataError(
+            f"{int(wrong.sum()):,} of {len(wrong):,} answers {columns[2]!r} are not probabilities from 0 to "
+            f"1, such as {head(frame[columns[2]][wrong])}: divide percentages by 100, and leave the "
+            "cell empty if the machine cannot tell"
+        )
+    unnamed = frame[columns[1]].isna()
+    if (unnamed & probability.notna()).any():
+        number_of = int((unnamed & probability.notna()).sum())
+        raise DataError(f"{number_of:,} of {len(frame):,} answers have a probability and no {columns[1]!r}")
+    record = pd.Series(asked, dtype=object)
+    named = frame[columns[1]][~unnamed].convert_dtypes()  # missing ones make floats of whole numbers
+    record[~unnamed.to_numpy()] = ids(named, f"column {columns[1]!r} of the answers")
+    kinds = {kind(index) for index in (drawn, asked, pd.Index(record.tolist())) if len(index)}
+    if len(kinds) > 1:
+        raise DataError(f"record ids are of types {' and '.join(sorted(kinds))}: convert them to one")
+    unasked = drawn.unique()[~drawn.unique().isin(asked)]
+    if len(unasked):
+        raise DataError(
+            f"{len(unasked):,} of {drawn.nunique():,} drawn records have no answer, such as {head(unasked)}: "
+            "a record that is alone has a row with itself and probability 1, and one about which the machine "
+            "cannot tell has a row without a probability"
+        )
+    strangers = asked[~asked.isin(drawn)].unique()
+    if len(strangers):
+        raise DataError(
+            f"{len(strangers):,} records of column {columns[0]!r} were not drawn, such as {head(strangers)}: "
+            "list every draw, in the order of drawing"
+        )
+    table = pd.DataFrame(
+        {"drawn": asked, "record": pd.Index(record.tolist()), "probability": probability.to_numpy()}
+    )
+    twice = table[table.duplicated(["drawn", "record"])]
+    if len(twice):
+        pair = twice.iloc[0]
+        raise DataError(
+            f"{len(twice):,} pairs have several answers, such as {pair['drawn']!r} and {pair['record']!r}: "
+            "keep one of them"
+        )
+    return table
+
+
+def _entities(table: pd.DataFrame, drawn: pd.Index, threshold: float) -> pd.Series:
+    """Return the entity of each drawn record: the first of the drawn records that are joined with it."""
+    links = table[table["record"].isin(drawn) & (table["record"] != table["drawn"])]
+    place = pd.Series(np.arange(len(drawn)), index=drawn)
+    ends = np.sort([place[links["drawn"]], place[links["record"]]], axis=0)
+    means = links["probability"].groupby([ends[0], ends[1]]).mean()
+    left, right = (means[means >= threshold].index.get_level_values(i) for i in (0, 1))
+    pairs = pd.DataFrame({"left": drawn[left], "right": drawn[right]})
+    joined = Clustering.from_pairs(pairs, records=drawn)
+    first = pd.Series(joined.records).groupby(joined.codes).min()
+    return pd.Series(first[joined.codes].to_numpy(), index=joined.records)
+
+
+def _as_predicted(
+    table: pd.DataFrame, told: pd.Series, unsure: pd.Index, prediction: Any, threshold: float
+) -> pd.DataFrame:
+    """Return the answers with the threshold as probability if the prediction says that a record belongs."""
+    if prediction is None:
+        raise DataError(
+            f"the machine cannot tell in {int((~told).sum()):,} of {len(told):,} answers: pass prediction=, "
+            "whose clusters then decide"
+        )
+    clusters = Clustering.of(prediction, "prediction")
+    named = pd.Index(pd.concat([table["drawn"], table["record"]]).unique())
+    lacking = named[~named.isin(clusters.records)]
+    if len(lacking):
+        raise DataError(
+            f"{len(lacking):,} records of the answers are not in the prediction, such as {head(lacking)}: "
+            "drop these answers, and draws of these records"
+        )
+    home, own = (
+        clusters.codes[clusters.records.get_indexer(pd.Index(table[c]))] for c in ("drawn", "record")
+    )
+    table = table.assign(probability=np.where(told, table["probability"], threshold * (home == own)))
+    inside = np.isin(clusters.codes, clusters.codes[clusters.records.get_indexer(unsure)])
+    members = pd.DataFrame({"code": clusters.codes[inside], "record": clusters.records[inside]})
+    asked = pd.DataFrame({"drawn": unsure, "code": clusters.codes[clusters.records.get_indexer(unsure)]})
+    whole = asked.merge(members, on="code")[["drawn", "record"]].assign(probability=threshold)
+    return pd.concat([table[~table["drawn"].isin(unsure)], whole], ignore_index=True)

@@ -1,0 +1,169 @@
+"""Stars: a sampled record and its candidates, each pair answered as a match or not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import pandas as pd
+
+from ..._internal.errors import DataError, head
+from ..._internal.tables import to_frame
+from ...units.clustering import Clustering, ids, kind
+
+
+class Flaw(Enum):
+    """A fault in answers about pairs of records."""
+
+    CONTRADICTED = "the pair is judged a match, and not a match"
+    UNANSWERED = "the pair has no answer"
+    INTRANSITIVE = "the pair is judged not a match, but a chain of matches joins its records"
+    IN_TWO_ENTITIES = "the record matches several sampled records that do not match each other"
+    NOT_SAMPLED = "neither record of the pair was sampled; the pair is left out"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stars:
+    """Entities of sampled records, as `read_stars` makes them from answers about pairs.
+
+    Attributes
+    ----------
+    answers : DataFrame
+        Columns entity, record: each entity has the id of the first sampled record in it.
+    draws : Index
+        Entity of each sampled record, with repeats, for `erbayes.UniformRecords`.
+    problems : DataFrame
+        Columns sampled, record, problem (of `Flaw`): one row per fault.
+    """
+
+    answers: pd.DataFrame
+    draws: pd.Index
+    problems: pd.DataFrame
+
+    @property
+    def labels(self) -> pd.Series:
+        """Labels for `erbayes.estimate`, record -> entity.
+
+        Raises
+        ------
+        DataError
+            A problem other than `Flaw.NOT_SAMPLED`.
+        """
+        undecided = self.problems[self.problems["problem"] != Flaw.NOT_SAMPLED]
+        if len(undecided):
+            counts = Counter(undecided["problem"])
+            first = undecided.iloc[0]
+            raise DataError(
+                "; ".join(f"{n:,} times: {flaw.value}" for flaw, n in counts.items())
+                + f"; such as {first['sampled']!r} and {first['record']!r}: decide them first, see problems"
+            )
+        return self.answers.set_index("record")["entity"]
+
+
+def read_stars(
+    pairs: Any,
+    sampled: Any,
+    *,
+    left: str = "unique_id_l",
+    right: str = "unique_id_r",
+    answer: str = "clerical_match_score",
+    threshold: float | None = None,
+) -> Stars:
+    """Make entities from answers about sampled records and their candidates.
+
+    The entity of a sampled record is the record itself and every candidate that is judged to match it. Two
+    sampled records that match have one entity. Every true match of a sampled record must be among its
+    candidates. If one was never shown, the entity lacks it, and the estimate of recall is too high.
+
+    Parameters
+    ----------
+    pairs : DataFrame or Arrow table
+        One row per judged pair. The sampled record is on either side.
+    sampled : sequence of record ids
+        Every sampled record, also those without candidates; one that was drawn twice is listed twice.
+    left, right : str
+        Columns of the two records. The defaults are those of Splink's table of clerical labels.
+    answer : str
+        Column of answers: True or 1 for a match, False or 0 for none, missing for no answer.
+    threshold : float, optional
+        A score of `threshold` or more is a match. None: answers are not scores.
+
+    Returns
+    -------
+    Stars
+        Faults in the answers do not stop the reading. `Stars.problems` lists them, and most of them stop
+        `Stars.labels`.
+
+    Raises
+    ------
+    DataError
+        Missing columns, answers that are neither match nor none, or ids of different types.
+
+    Examples
+    --------
+    >>> pairs = pd.DataFrame({"l": ["a", "a", "x"], "r": ["b", "c", "d"], "same": [True, False, True]})
+    >>> stars = read_stars(pairs, ["a", "d", "e"], left="l", right="r", answer="same")
+    >>> stars.labels.to_dict()
+    {'a': 'a', 'd': 'd', 'e': 'e', 'b': 'a', 'x': 'd'}
+    >>> list(stars.draws)
+    ['a', 'd', 'e']
+    """
+    frame = to_frame(pairs)
+    lacking = [c for c in (left, right, answer) if c not in frame.columns]
+    if lacking:
+        raise DataError(f"the pairs lack columns {head(lacking)}; they have {head(frame.columns, 20)}")
+    drawn = ids(sampled, "sampled records")
+    first, second = (ids(frame[c], f"column {c!r} of the pairs") for c in (left, right))
+    kinds = {kind(index) for index in (drawn, first, second) if len(index)}
+    if len(kinds) > 1:
+        raise DataError(f"record ids are of types {' and '.join(sorted(kinds))}: convert them to one")
+    verdicts = _verdicts(frame[answer], answer, threshold).to_numpy()
+    judged = pd.DataFrame({"sampled": first, "record": second, "match": verdicts})
+    turned = judged.rename(columns={"sampled": "record", "record": "sampled"})
+    both_ways = pd.concat([judged, turned[first != second]], ignore_index=True)
+    not_sampled = judged[~(first.isin(drawn) | second.isin(drawn))]
+    rays = both_ways[both_ways["sampled"].isin(drawn)].groupby(["sampled", "record"], sort=False)
+    stars = rays["match"].agg(["min", "max"]).reset_index()
+
+    matches = stars[(stars["min"] == 1) & (stars["sampled"] != stars["record"])]
+    links = matches[matches["record"].isin(drawn)][["sampled", "record"]]
+    joined = Clustering.from_pairs(links, records=drawn.unique())
+    entity = pd.Series(joined.clusters.take(joined.codes), index=joined.records)
+    members = pd.DataFrame(
+        {
+            "entity": [*entity, *entity[matches["sampled"]]],
+            "record": [*entity.index, *matches["record"]],
+        }
+    ).drop_duplicates(ignore_index=True)
+
+    within = stars.assign(entity=entity[stars["sampled"]].to_numpy()).merge(members, on=["entity", "record"])
+    twice = members[members["record"].duplicated(keep=False)]
+    flaws = {
+        Flaw.CONTRADICTED: stars[stars["min"] < stars["max"]],
+        Flaw.UNANSWERED: stars[stars["max"].isna()],
+        Flaw.INTRANSITIVE: within[within["max"] == 0],
+        Flaw.IN_TWO_ENTITIES: twice.rename(columns={"entity": "sampled"}),
+        Flaw.NOT_SAMPLED: not_sampled,
+    }
+    listed = [
+        (*pair, flaw)
+        for flaw, rows in flaws.items()
+        for pair in rows[["sampled", "record"]].itertuples(index=False, name=None)
+    ]
+    problems = pd.DataFrame(listed, columns=["sampled", "record", "problem"], dtype=object)
+    return Stars(members, pd.Index(entity[drawn]), problems)
+
+
+def _verdicts(answers: pd.Series, name: str, threshold: float | None) -> pd.Series:
+    """1 for a match, 0 for none, NaN for no answer."""
+    numbers = pd.to_numeric(answers, errors="coerce").astype("float64")
+    other = answers.notna() & (numbers.isna() if threshold is not None else ~numbers.isin([0, 1]))
+    if other.any():
+        raise DataError(
+            f"{int(other.sum()):,} of {len(other):,} answers {name!r} are neither match nor none, such as "
+            f"{head(answers[other])}: give scores a threshold=0.5, and words a table[{name!r}].map("
+            "{'match': True, 'non-match': False})"
+        )
+    return numbers if threshold is None else (numbers >= threshold).astype("float64").where(numbers.notna())

@@ -1,0 +1,464 @@
+"""Columns: quantities counted on units, as sums over their pieces.
+
+The sum of a column over all units of the population is a total. In formulas, a piece has n records. Its
+entity has N_c records, and its predicted cluster m.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol, SupportsIndex
+
+import numpy as np
+
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import NotIdentified
+
+
+class Links(Enum):
+    """The two meanings of "links of a domain"."""
+
+    SHARED = "shared"
+    """A link counts half for each of its two records, so that domains add up to all links (the default)."""
+    INSIDE = "inside"
+    """Both records must be in the domain. Entities and clusters end at its border."""
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The records that have some values of a variable.
+
+    Parameters
+    ----------
+    variable : str
+    values : tuple
+        One value, or several that are one domain together.
+    rest : bool
+        True for all records that have other values.
+
+    Examples
+    --------
+    >>> str(Domain("country", ("FR",))), str(Domain("country", ("FR",), rest=True))
+    ('FR', 'not FR')
+    """
+
+    variable: str
+    values: tuple[Hashable, ...]
+    rest: bool = False
+
+    def __str__(self) -> str:
+        return f"{'not ' if self.rest else ''}{' or '.join(map(str, self.values))}"
+
+
+class Pieces(Protocol):
+    """Pieces of units, as columns need them (see `erbayes.Units`).
+
+    Attributes
+    ----------
+    unit : int array, (pieces,)
+        Position of the unit of each piece.
+    group : int array, (pieces,)
+        Number of the entity or the predicted cluster of each piece, within blocks too.
+    n, N, m : float arrays, (pieces,)
+        Records of the piece, of its entity and of its predicted cluster. N is NaN if it is not known.
+    counted : float array, (pieces,), or None
+        Records of the piece that count; None if all n do.
+    by_entity : bool
+        True if units are entities or blocks, False if they are predicted clusters.
+    """
+
+    @property
+    def unit(self) -> IntArray: ...
+    @property
+    def group(self) -> IntArray: ...
+    @property
+    def n(self) -> FloatArray: ...
+    @property
+    def N(self) -> FloatArray: ...
+    @property
+    def m(self) -> FloatArray: ...
+    @property
+    def counted(self) -> FloatArray | None: ...
+    @property
+    def by_entity(self) -> bool: ...
+    def __len__(self) -> int: ...
+    def part(self, domain: Domain, links: Links) -> Pieces:
+        """Return the same units, of which the records of a domain count alone."""
+        ...
+
+
+class Column(Protocol):
+    """A quantity counted on each unit. Its sum over all units of the population is a total."""
+
+    @property
+    def name(self) -> str: ...
+
+    def __hash__(self) -> int: ...
+
+    def identified(self, units: Pieces) -> bool:
+        """Return whether these units hold all that the column needs."""
+        ...
+
+    def count(self, units: Pieces) -> FloatArray:
+        """Return the quantity of each unit, (units,).
+
+        Raises
+        ------
+        NotIdentified
+            If the column is not identified on these units.
+        """
+        ...
+
+
+Term = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
+
+
+class _ByName:
+    """A column that is pickled by its name if it is one of `COLUMNS`.
+
+    So it equals itself in another process, although its function has no name to be found by.
+    """
+
+    __slots__ = ()
+    name: str
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        if _NAMED.get(self.name) is self:
+            return _column_of_name, (self.name,)
+        return super().__reduce_ex__(protocol)
+
+
+def _column_of_name(name: str) -> Any:
+    return _NAMED[name]
+
+
+@dataclass(frozen=True, slots=True)
+class PieceSum(_ByName):
+    """A column that sums a term over the pieces of each unit: Σ term(n, N_c, m).
+
+    Each of the n records of a piece has the share 1/n of the term. If only r of them count, the piece adds
+    (r/n) term(n, N_c, m).
+
+    Parameters
+    ----------
+    name : str
+        Columns with different terms need different names.
+    term : callable (n, N_c, m) -> float array
+        Vectorised: records of the piece, of its entity and of its predicted cluster.
+
+    Examples
+    --------
+    The records of each unit in pieces of two or more:
+
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
+    >>> PieceSum("together", lambda n, N, m: np.where(n > 1, n, 0.0)).count(units)
+    array([2.])
+    """
+
+    name: str
+    term: Term
+
+    def identified(self, units: Pieces) -> bool:
+        return not np.isnan(self._terms(units)).any()
+
+    def _terms(self, units: Pieces) -> FloatArray:
+        """Terms of the pieces, NaN for those that need an unknown N.
+
+        A comparison such as N > 1 is False if N is NaN, and would count an unknown size as a small one. So
+        the term of an unknown N is that of several sizes, and NaN if these differ.
+        """
+        terms = self.term(units.n, units.N, units.m)
+        unknown = np.isnan(units.N)
+        if not unknown.any():
+            return terms
+        n, m = units.n[unknown], units.m[unknown]
+        with np.errstate(all="ignore"):
+            tried = [self.term(n, N, m) for N in (n, n + 1, n + 2, 10 * n, n + 1e6)]
+        same = np.ones(len(terms), dtype=bool)
+        same[unknown] = np.ptp(tried, axis=0) == 0
+        return np.where(same, terms, np.nan)
+
+    def count(self, units: Pieces) -> FloatArray:
+        terms = self._terms(units)
+        if np.isnan(terms).any():
+            raise NotIdentified(
+                f"'{self.name}' needs the full size of every true entity that the sampled "
+                "predicted clusters touch"
+            )
+        if units.counted is not None:
+            terms = terms * (units.counted / units.n)
+        return np.bincount(units.unit, weights=terms, minlength=len(units))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSum(_ByName):
+    """A column that sums n φ(m) over the pieces of each unit. The prediction fixes its total.
+
+    Parameters
+    ----------
+    name : str
+    phi : callable m -> float array
+        Vectorised: the share of one record in a quantity of its predicted cluster, which has m records.
+
+    Examples
+    --------
+    The predicted clusters of each unit; each of m records counts 1/m per record:
+
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "y", 3: "x"})
+    >>> ClusterSum("clusters", lambda m: 1 / m).count(units)
+    array([1.5, 0.5])
+    """
+
+    name: str
+    phi: Callable[[FloatArray], FloatArray]
+
+    def identified(self, units: Pieces) -> bool:
+        return True
+
+    def count(self, units: Pieces) -> FloatArray:
+        records = units.n if units.counted is None else units.counted
+        return np.bincount(units.unit, weights=records * self.phi(units.m), minlength=len(units))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMax(_ByName):
+    """A column that sums the largest term of each entity, or of each predicted cluster, in a unit.
+
+    The largest is that of term(n, N_c, m) over the pieces of one entity or predicted cluster. If only some
+    records count, it counts by their share of the entity or predicted cluster.
+
+    Parameters
+    ----------
+    name : str
+    term : callable (n, N_c, m) -> float array
+        Vectorised, 0 or more.
+    by_entity : bool
+        True for the pieces of an entity, False for those of a predicted cluster.
+
+    Examples
+    --------
+    The records of the largest piece of each entity:
+
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
+    >>> GroupMax("largest", lambda n, N, m: n, by_entity=True).count(units)
+    array([2.])
+    """
+
+    name: str
+    term: Term
+    by_entity: bool
+
+    def identified(self, units: Pieces) -> bool:
+        if self.by_entity != units.by_entity or np.isnan(units.N).any():
+            return False
+        size = units.N if self.by_entity else units.m
+        return bool((np.bincount(units.group, units.n)[units.group] == size).all())  # no piece is missing
+
+    def count(self, units: Pieces) -> FloatArray:
+        if not self.identified(units):
+            side = "true entities" if self.by_entity else "predicted clusters"
+            raise NotIdentified(f"'{self.name}' is identified only if whole {side} are sampled")
+        largest = np.zeros(int(units.group.max()) + 1)
+        np.maximum.at(largest, units.group, self.term(units.n, units.N, units.m))
+        if units.counted is not None:
+            whole = np.bincount(units.group, units.n)
+            largest *= np.bincount(units.group, units.counted) / np.where(whole > 0, whole, 1)
+        unit = np.zeros(len(largest), dtype=np.int64)
+        unit[units.group] = units.unit
+        return np.bincount(unit, weights=largest, minlength=len(units))
+
+
+@dataclass(frozen=True, slots=True)
+class Unidentified:
+    """A quantity that no sample of units identifies, with the reason.
+
+    Parameters
+    ----------
+    name, reason : str
+        The message of `NotIdentified` has both.
+    """
+
+    name: str
+    reason: str
+
+    def identified(self, units: Pieces) -> bool:
+        return False
+
+    def count(self, units: Pieces) -> FloatArray:
+        raise NotIdentified(f"'{self.name}' is not identified: {self.reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A total that the prediction fixes. It enters a metric as a constant.
+
+    Parameters
+    ----------
+    column : ClusterSum or InDomain
+    everyone : bool
+        True if metrics of a domain need the total of all records too, such as the number of records that a
+        record of the domain could be linked to. If it is False, they need the domain's own total.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"})
+    >>> eb.Sample(units, eb.UniformClusters()).known(Known(RECORDS))
+    3.0
+    """
+
+    column: ClusterSum | InDomain
+    everyone: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"known {self.column.name}{' of everyone' if self.everyone else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class InDomain:
+    """A column that counts another one on the records of a domain. Units, draws and weights stay whole.
+
+    With `Links.SHARED`, each record of the domain adds its share of the column, so that the columns of all
+    domains add up to the whole one. With `Links.INSIDE`, pieces, entities and predicted clusters are counted
+    within the domain.
+
+    Parameters
+    ----------
+    column : Column
+    domain : Domain
+    links : Links
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> grouped = units.grouped({1: "FR", 2: "US", 3: "US"}, name="country")
+    >>> InDomain(COMMON_LINKS, Domain("country", ("FR",))).count(grouped)
+    array([0.5, 0. ])
+    """
+
+    column: Column
+    domain: Domain
+    links: Links = Links.SHARED
+    name: str = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        inside = " inside" if self.links is Links.INSIDE else " in"
+        name = f"{self.column.name}{inside} {self.domain.variable} {self.domain}"
+        object.__setattr__(self, "name", name)
+
+    def identified(self, units: Pieces) -> bool:
+        return self.column.identified(units.part(self.domain, self.links))
+
+    def count(self, units: Pieces) -> FloatArray:
+        part = units.part(self.domain, self.links)
+        return self.column.count(part) if len(part.n) else np.zeros(len(units))
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A column of links between two groups, counted from one record of each; within one group if both agree.
+
+    Parameters
+    ----------
+    column : Column
+        COMMON_LINKS, TRUE_LINKS or PREDICTED_LINKS.
+    first, second : Domain
+        Single values of one variable.
+
+    Raises
+    ------
+    NotIdentified
+        If the column does not count links.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> groups, prediction = {1: "FR", 2: "US", 3: "US"}, {1: "a", 2: "a", 3: "b"}
+    >>> grouped = units.grouped(groups, name="country", prediction=prediction)
+    >>> france, america = Domain("country", ("FR",)), Domain("country", ("US",))
+    >>> Between(COMMON_LINKS, france, america).count(grouped)
+    array([1., 0.])
+    """
+
+    column: Column
+    first: Domain
+    second: Domain
+    name: str = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.column not in (COMMON_LINKS, TRUE_LINKS, PREDICTED_LINKS):
+            raise NotIdentified(f"'{self.column.name}' counts no links: it has no part between two groups")
+        name = f"{self.column.name} of {self.first.variable} {self.first} with {self.second}"
+        object.__setattr__(self, "name", name)
+
+    def identified(self, units: Pieces) -> bool:
+        return InDomain(self.column, self.first, Links.INSIDE).identified(units)
+
+    def count(self, units: Pieces) -> FloatArray:
+        both = Domain(self.first.variable, (*self.first.values, *self.second.values))
+        if (
+            self.first == self.second or units.part(both, Links.INSIDE) is units
+        ):  # imagined units: all of them
+            return InDomain(self.column, self.first, Links.INSIDE).count(units)
+        union, *single = (
+            InDomain(self.column, domain, Links.INSIDE).count(units)
+            for domain in (both, self.first, self.second)
+        )
+        return np.asarray(union - single[0] - single[1])  # the rest of its links are within one of the two
+
+
+def pairs(x: FloatArray) -> FloatArray:
+    """Return the number of pairs of x records, x (x - 1) / 2.
+
+    Examples
+    --------
+    >>> pairs(np.array([1, 2, 3]))
+    array([0., 1., 3.])
+    """
+    return x * (x - 1) / 2
+
+
+def _exact(n: FloatArray, N: FloatArray, m: FloatArray) -> FloatArray:
+    """Return 1 for a piece that is its whole entity and its whole predicted cluster, else 0."""
+    return np.where(np.isnan(N), np.nan, ((n == N) & (n == m)).astype(float))
+
+
+RECORDS = ClusterSum("records", lambda m: np.ones_like(m))
+PREDICTED_LINKS = ClusterSum("predicted_links", lambda m: (m - 1) / 2)
+PREDICTED_CLUSTERS = ClusterSum("predicted_clusters", lambda m: 1 / m)
+N_LOG_M = ClusterSum("n_log_m", np.log)
+ENTITIES = PieceSum("entities", lambda n, N, m: n / N)
+TRUE_LINKS = PieceSum("true_links", lambda n, N, m: n * (N - 1) / 2)
+COMMON_LINKS = PieceSum("common_links", lambda n, N, m: pairs(n))
+PIECES = PieceSum("pieces", lambda n, N, m: np.ones_like(n))
+EXACT = PieceSum("exact", _exact)
+B3_PRECISION = PieceSum("b3_precision", lambda n, N, m: n**2 / m)
+B3_RECALL = PieceSum("b3_recall", lambda n, N, m: n**2 / N)
+B3_PRECISION_MEAN = PieceSum("b3_precision_mean", lambda n, N, m: n**2 / (m * N))
+B3_RECALL_MEAN = PieceSum("b3_recall_mean", lambda n, N, m: n**2 / N**2)
+N_LOG_N = PieceSum("n_log_n", lambda n, N, m: n * np.log(n))
+N_LOG_SIZE = PieceSum("n_log_size", lambda n, N, m: n * np.log(N))
+TRUE_SINGLETONS = PieceSum("true_singletons", lambda n, N, m: np.where(N > 1, 0.0, n / N))
+LARGEST_PIECE = GroupMax("largest_piece", lambda n, N, m: n, True)
+LARGEST_PIECE_PREDICTED = GroupMax("largest_piece_predicted", lambda n, N, m: n, False)
+CLOSEST = GroupMax("closest_cluster", lambda n, N, m: n / (N + m - n), True)
+CLOSEST_PREDICTED = GroupMax("closest_entity", lambda n, N, m: n / (N + m - n), False)
+BEST_MATCHING = Unidentified(
+    "best_matching",
+    "the best one-to-one matching of entities and predicted "
+    "clusters is a question about all of them together, which a sample does not answer",
+)
+
+COLUMNS: tuple[Column, ...] = tuple(
+    column for column in vars().values() if isinstance(column, PieceSum | ClusterSum | GroupMax)
+)
+"""The columns above that a sample can identify, in this order."""
+_NAMED: dict[str, Any] = {column.name: column for column in COLUMNS}

@@ -1,0 +1,885 @@
+"""Metrics: smooth functions of totals over units.
+
+Weights that are known up to a factor suffice for every metric except P_rec, since a common factor of all
+totals cancels. A metric that counts something is scaled by N / Σ records, and the prediction gives N. A
+predicted quantity such as |P| is estimated from the sampled units, although it is known. Errors of numerator
+and denominator then cancel in part. (Compare the paper's P_block with its P_rec.)
+
+In formulas, TP, |T| and |P| are the numbers of common, true and predicted links, and N is the number of
+records. The numbers of entities and of predicted clusters are |C| and |Ĉ|, and that of exactly predicted
+entities is S. The number of pieces is B. A piece has n records, its entity N_c and its predicted cluster m.
+
+Sources: [B22] Binette et al. (2022), arXiv 2210.01230. [M10] Menestrina et al. (2010), generalised
+merge distance. [R07] Rosenberg and Hirschberg (2007), V-measure. [T07] Talburt et al. (2007).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import Enum
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._internal.arrays import FloatArray
+from .._internal.errors import DataError, number
+from . import columns as u
+
+Support = tuple[float, float]
+UNIT: Support = (0.0, 1.0)
+"""The least and the largest value of a share."""
+POSITIVE: Support = (0.0, np.inf)
+"""The least and the largest value of a count."""
+Value = NDArray[Any]
+
+
+class Group(Enum):
+    """Headings of metrics in long tables, by subject."""
+
+    LINKS = "Links between records"
+    WHOLE = "Whole entities and clusters"
+    RECORDS = "Records"
+    INFORMATION = "Information"
+    EDITS = "Splits and merges"
+    TRUTH = "The true entities"
+    OTHER = "Other metrics"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Metric:
+    """A smooth function of totals, with its name and its meaning.
+
+    Attributes
+    ----------
+    name : str
+        The name that tables print.
+    columns : tuple of Column or Known
+        The totals that `formula` takes, in order.
+    formula : callable
+        Vectorised, and analytic in its arguments, since derivatives use complex steps.
+    size : tuple of (Column, coefficient)
+        The sum of totals that the metric averages over. Its effective number of draws (Kish) gives the
+        degrees of freedom.
+    support : (float, float)
+        The least and the largest value.
+    source : str
+        Formula and citation.
+    absolute : bool
+        True if totals that are known up to a factor do not suffice.
+    meaning : str
+        The metric in one sentence of at most 25 words.
+    group : Group
+        The heading under which long tables show it.
+
+    Examples
+    --------
+    The number of predicted clusters per entity:
+
+    >>> from erbayes.metrics.columns import ENTITIES, PREDICTED_CLUSTERS
+    >>> columns, size = (PREDICTED_CLUSTERS, ENTITIES), ((ENTITIES, 1.0),)
+    >>> Metric("clusters-per-entity", columns, lambda k, c: k / c, size, POSITIVE, "|Ĉ|/|C|")
+    <clusters-per-entity: |Ĉ|/|C|>
+    """
+
+    name: str
+    columns: tuple[u.Column | u.Known, ...]
+    formula: Callable[..., Value]
+    size: tuple[tuple[u.Column, float], ...]
+    support: Support
+    source: str
+    absolute: bool = False
+    meaning: str = ""
+    group: Group = Group.OTHER
+
+    def __repr__(self) -> str:
+        return f"<{' '.join(filter(None, (f'{self.name}:', self.meaning, self.source)))}>"
+
+
+def is_share(metric: Metric) -> bool:
+    """Return whether a metric is a ratio of totals on [0, 1] whose denominator is its `size`.
+
+    Metric times size is then a sum over units, which is tried at two points without a pattern.
+    """
+    if metric.support != UNIT or any(isinstance(c, u.Known) for c in metric.columns):
+        return False
+    names = list(dict.fromkeys(c.name for c in (*metric.columns, *(sized for sized, _ in metric.size))))
+    first, second = np.sqrt(2 + np.arange(2 * len(names))).reshape(2, -1)
+
+    def top(y: FloatArray) -> float:
+        by_name = dict(zip(names, y, strict=True))
+        size = sum(coefficient * by_name[c.name] for c, coefficient in metric.size)
+        return float(metric.formula(*(by_name[c.name] for c in metric.columns)) * size)
+
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return bool(np.isclose(top(first + second), top(first) + top(second), rtol=1e-9, atol=0))
+
+
+class Metrics(tuple[Metric, ...]):
+    """A tuple of metrics that signatures show by one name."""
+
+    name: str
+
+    def __new__(cls, metrics: Iterable[Metric], name: str = "") -> Metrics:
+        collection = super().__new__(cls, metrics)
+        collection.name = name
+        return collection
+
+    def __repr__(self) -> str:
+        return self.name or super().__repr__()
+
+
+def _ratio(
+    name: str,
+    top: u.Column,
+    bottom: u.Column,
+    source: str,
+    group: Group,
+    meaning: str,
+    support: Support = UNIT,
+) -> Metric:
+    """Return the ratio of two totals as a metric."""
+    return Metric(
+        name, (top, bottom), lambda b, a: b / a, ((bottom, 1.0),), support, source, False, meaning, group
+    )
+
+
+def _harmonic(first: str, second: str, weight: float) -> str:
+    """Return the meaning of a harmonic mean in which the second part has a weight."""
+    if weight == 1:
+        return f"The harmonic mean of {first} and {second}: high only if both are high."
+    return f"The harmonic mean of {first} and {second}, in which {second} weighs {weight:g} times as much."
+
+
+N = u.Known(u.RECORDS)
+EVERYONE = u.Known(u.RECORDS, everyone=True)
+PREDICTED = u.Known(u.PREDICTED_LINKS)
+PER_RECORD = ((u.RECORDS, 1.0),)
+LINKS = ((u.TRUE_LINKS, 1.0), (u.PREDICTED_LINKS, 1.0))
+_pairwise = (u.COMMON_LINKS, u.TRUE_LINKS, u.PREDICTED_LINKS)
+_entropy = (u.N_LOG_N, u.N_LOG_SIZE, u.N_LOG_M, u.RECORDS)
+
+pairwise_precision = _ratio(
+    "pairwise-precision",
+    u.COMMON_LINKS,
+    u.PREDICTED_LINKS,
+    "TP/|P|, P_block of [B22] lemma 3",
+    Group.LINKS,
+    "Of the links that the matcher made, the share that is right.",
+)
+pairwise_recall = _ratio(
+    "pairwise-recall",
+    u.COMMON_LINKS,
+    u.TRUE_LINKS,
+    "TP/|T|, R_clust of [B22] lemma 2",
+    Group.LINKS,
+    "Of the links that are truly there, the share that the matcher made.",
+)
+
+
+def _need_finite(parameter: str, value: float, of: str) -> None:
+    """Refuse a parameter below 0 or not finite."""
+    number(value, f"{parameter} of {of}", lambda x: 0 <= x < np.inf, "be 0 or more and finite")
+
+
+def pairwise_f(beta: float = 1.0) -> Metric:
+    """Make the metric pairwise F: the weighted harmonic mean of pairwise precision and recall.
+
+    Its formula is (1+β²) TP / (β²|T| + |P|), with TP, |T| and |P| the common, true and predicted links.
+
+    Parameters
+    ----------
+    beta : float, 0 or more
+        The weight of recall is β² times that of precision.
+
+    Returns
+    -------
+    Metric
+
+    Raises
+    ------
+    DataError
+        If β is below 0 or not finite.
+
+    Examples
+    --------
+    >>> pairwise_f(2).name
+    'pairwise-f2'
+    """
+    _need_finite("beta", beta, "pairwise_f")
+    b2 = beta**2
+    return Metric(
+        f"pairwise-f{beta:g}",
+        _pairwise,
+        lambda tp, t, p: (1 + b2) * tp / (b2 * t + p),
+        ((u.TRUE_LINKS, b2), (u.PREDICTED_LINKS, 1.0)),
+        UNIT,
+        "(1+β²)TP/(β²|T|+|P|)",
+        meaning=_harmonic("pairwise precision", "pairwise recall", b2),
+        group=Group.LINKS,
+    )
+
+
+pairwise_f1 = pairwise_f()
+fowlkes_mallows = Metric(
+    "fowlkes-mallows",
+    _pairwise,
+    lambda tp, t, p: tp / np.sqrt(t * p),
+    LINKS,
+    UNIT,
+    "TP/√(|T||P|)",
+    meaning="The geometric mean of pairwise precision and pairwise recall.",
+    group=Group.LINKS,
+)
+jaccard = Metric(
+    "jaccard",
+    _pairwise,
+    lambda tp, t, p: tp / (t + p - tp),
+    LINKS,
+    UNIT,
+    "TP/(|T|+|P|-TP)",
+    meaning="Of the links that the matcher made, are truly there, or both, the share that is both.",
+    group=Group.LINKS,
+)
+rand = Metric(
+    "rand",
+    (*_pairwise, u.RECORDS, EVERYONE),
+    lambda tp, t, p, r, N: 1 - 2 * (t + p - 2 * tp) / (r * (N - 1)),
+    LINKS,
+    UNIT,
+    "1-(|T|+|P|-2TP)/C2(N)",
+    meaning="Of all pairs of records, the share that the matcher judges rightly: linked or apart.",
+    group=Group.LINKS,
+)
+
+
+def _difference(a: Value, b: Value) -> Value:
+    """Return a - b, or 0 if only rounding is left, so that 0/0 stays 0/0 under every design.
+
+    The imaginary part remains, since it holds the derivative.
+    """
+    gap = np.asarray(a - b)
+    return np.where(np.abs(gap.real) <= 1e-13 * np.abs(np.real(b)), gap - gap.real, gap)
+
+
+def _adjusted_rand(tp: Value, t: Value, p: Value, r: Value, N: Value) -> Value:
+    """Return the adjusted Rand index from common, true and predicted links and records."""
+    chance = 2 * t * p / (r * (N - 1))
+    return _difference(tp, chance) / _difference((t + p) / 2, chance)
+
+
+adjusted_rand = Metric(
+    "adjusted-rand",
+    (*_pairwise, u.RECORDS, EVERYONE),
+    _adjusted_rand,
+    LINKS,
+    (-1.0, 1.0),
+    "(TP-E)/(½(|T|+|P|)-E), E = |T||P|/C2(N)",
+    meaning="The agreement of predicted and true links beyond chance: 0 by chance alone, 1 if all agree.",
+    group=Group.LINKS,
+)
+
+cluster_precision = _ratio(
+    "cluster-precision",
+    u.EXACT,
+    u.PREDICTED_CLUSTERS,
+    "S/|Ĉ|",
+    Group.WHOLE,
+    "Of the predicted clusters, the share that is exactly one whole entity.",
+)
+cluster_recall = _ratio(
+    "cluster-recall",
+    u.EXACT,
+    u.ENTITIES,
+    "S/|C|",
+    Group.WHOLE,
+    "Of the true entities, the share that is predicted exactly: no record missing and none too many.",
+)
+
+
+def cluster_f(beta: float = 1.0) -> Metric:
+    """Make the metric cluster F: the weighted harmonic mean of cluster precision and cluster recall.
+
+    Its formula is (1+β²) S / (β²|C| + |Ĉ|). S is the number of exactly predicted entities, |C| that of
+    entities, |Ĉ| that of predicted clusters.
+
+    Parameters
+    ----------
+    beta : float, 0 or more
+        The weight of recall is β² times that of precision.
+
+    Returns
+    -------
+    Metric
+
+    Raises
+    ------
+    DataError
+        If β is below 0 or not finite.
+
+    Examples
+    --------
+    >>> cluster_f(0.5).name
+    'cluster-f0.5'
+    """
+    _need_finite("beta", beta, "cluster_f")
+    b2 = beta**2
+    return Metric(
+        f"cluster-f{beta:g}",
+        (u.EXACT, u.ENTITIES, u.PREDICTED_CLUSTERS),
+        lambda s, c, k: (1 + b2) * s / (b2 * c + k),
+        ((u.ENTITIES, b2), (u.PREDICTED_CLUSTERS, 1.0)),
+        UNIT,
+        "(1+β²)S/(β²|C|+|Ĉ|)",
+        meaning=_harmonic("cluster precision", "cluster recall", b2),
+        group=Group.WHOLE,
+    )
+
+
+cluster_f1 = cluster_f()
+b3_precision = _ratio(
+    "b3-precision",
+    u.B3_PRECISION,
+    u.RECORDS,
+    "ΣΣ n²/m / N, over records",
+    Group.RECORDS,
+    "Averaged over records, the share of a record's predicted cluster that is of its entity.",
+)
+b3_recall = _ratio(
+    "b3-recall",
+    u.B3_RECALL,
+    u.RECORDS,
+    "ΣΣ n²/N_c / N, over records",
+    Group.RECORDS,
+    "Averaged over records, the share of a record's entity that is in its predicted cluster.",
+)
+b3_precision_entities = _ratio(
+    "b3-precision-entities",
+    u.B3_PRECISION_MEAN,
+    u.ENTITIES,
+    "mean over entities of Σ n²/m / N_c",
+    Group.RECORDS,
+    "Averaged over entities, the share of a record's predicted cluster that is of its entity.",
+)
+b3_recall_entities = _ratio(
+    "b3-recall-entities",
+    u.B3_RECALL_MEAN,
+    u.ENTITIES,
+    "mean over entities of Σ n²/N_c / N_c",
+    Group.RECORDS,
+    "Averaged over entities, the share of a record's entity that is in its predicted cluster.",
+)
+
+
+def v_measure(beta: float = 1.0) -> Metric:
+    """Make the V-measure: the weighted harmonic mean of homogeneity h and completeness c, [R07].
+
+    Its formula is (1+β) h c / (β h + c).
+
+    Parameters
+    ----------
+    beta : float, 0 or more
+        The weight of completeness is β times that of homogeneity.
+
+    Returns
+    -------
+    Metric
+
+    Raises
+    ------
+    DataError
+        If β is below 0 or not finite.
+
+    Examples
+    --------
+    >>> v_measure(2).name
+    'v-measure2'
+    """
+    _need_finite("beta", beta, "v_measure")
+
+    def formula(x: Value, l: Value, k: Value, r: Value, N: Value) -> Value:
+        full = r * np.log(N)
+        shared = _difference(full + x, l + k)
+        return np.asarray((1 + beta) * shared / (beta * _difference(full, k) + _difference(full, l)))
+
+    return Metric(
+        f"v-measure{beta:g}",
+        (*_entropy, EVERYONE),
+        formula,
+        PER_RECORD,
+        UNIT,
+        "(1+β)hc/(βh+c) [R07]",
+        meaning=_harmonic("homogeneity", "completeness", beta),
+        group=Group.INFORMATION,
+    )
+
+
+v_measure1 = v_measure()
+homogeneity = Metric(
+    "homogeneity",
+    (*_entropy, EVERYONE),
+    lambda x, l, k, r, N: 1 - _difference(k, x) / _difference(r * np.log(N), l),
+    PER_RECORD,
+    UNIT,
+    "1-H(C|Ĉ)/H(C) [R07]",
+    meaning="The share of the uncertainty about a record's entity that its predicted cluster removes.",
+    group=Group.INFORMATION,
+)
+completeness = Metric(
+    "completeness",
+    (*_entropy, EVERYONE),
+    lambda x, l, k, r, N: 1 - _difference(l, x) / _difference(r * np.log(N), k),
+    PER_RECORD,
+    UNIT,
+    "1-H(Ĉ|C)/H(Ĉ) [R07]",
+    meaning="The share of the uncertainty about a record's predicted cluster that its entity removes.",
+    group=Group.INFORMATION,
+)
+mutual_information = Metric(
+    "mutual-information",
+    (*_entropy, EVERYONE),
+    lambda x, l, k, r, N: np.log(N) + (x - l - k) / r,
+    PER_RECORD,
+    POSITIVE,
+    "H(C)-H(C|Ĉ), nats",
+    meaning="The uncertainty about a record's entity that its predicted cluster removes, in nats.",
+    group=Group.INFORMATION,
+)
+variation_of_information = Metric(
+    "variation-of-information",
+    _entropy,
+    lambda x, l, k, r: (l + k - 2 * x) / r,
+    PER_RECORD,
+    POSITIVE,
+    "H(C|Ĉ)+H(Ĉ|C), nats",
+    meaning=(
+        "The uncertainty about a record's entity given its predicted cluster, plus that about the "
+        "cluster given the entity, in nats."
+    ),
+    group=Group.INFORMATION,
+)
+
+splits = Metric(
+    "splits",
+    (u.PIECES, u.PREDICTED_CLUSTERS, u.RECORDS, N),
+    lambda b, k, r, N: N * (b - k) / r,
+    PER_RECORD,
+    POSITIVE,
+    "B-|Ĉ|: splits of predicted clusters [M10]",
+    meaning="The number of splits of predicted clusters after which none mixes two entities.",
+    group=Group.EDITS,
+)
+merges = Metric(
+    "merges",
+    (u.PIECES, u.ENTITIES, u.RECORDS, N),
+    lambda b, c, r, N: N * (b - c) / r,
+    PER_RECORD,
+    POSITIVE,
+    "B-|C|: merges that then give the truth [M10]",
+    meaning="The number of merges that make every entity whole, once all splits are made.",
+    group=Group.EDITS,
+)
+
+
+def generalized_merge_distance(
+    name: str,
+    split: Callable[[Value], Value],
+    merge: Callable[[Value], Value],
+    meaning: str = "The cost of the splits and merges that turn the prediction into the truth.",
+) -> Metric:
+    """Make a merge distance: the cost of turning the prediction into the truth, [M10].
+
+    To split x + y records into x and y costs split(x+y) - split(x) - split(y). To merge them costs
+    merge(x+y) - merge(x) - merge(y).
+
+    Parameters
+    ----------
+    name : str
+        The name that tables print.
+    split, merge : callable
+        Vectorised functions of numbers of records.
+    meaning : str
+        The metric in one sentence.
+
+    Returns
+    -------
+    Metric
+
+    Examples
+    --------
+    >>> pairs_cut = generalized_merge_distance("pairs-cut", lambda x: x**2 / 2, lambda x: 0 * x)
+    >>> pairs_cut.group
+    <Group.EDITS: 'Splits and merges'>
+    """
+    cost = u.PieceSum(name, lambda n, N, m: n / m * split(m) - split(n) - merge(n) + n / N * merge(N))
+    return Metric(
+        name,
+        (cost, u.RECORDS, N),
+        lambda d, r, N: N * d / r,
+        PER_RECORD,
+        POSITIVE,
+        "Σg_s(m)-ΣΣ(g_s+g_m)(n)+Σg_m(N_c) [M10]",
+        meaning=meaning,
+        group=Group.EDITS,
+    )
+
+
+basic_merge_distance = generalized_merge_distance(
+    "basic-merge-distance",
+    lambda x: -np.ones_like(x),
+    lambda x: -np.ones_like(x),
+    "The number of splits and merges that turn the prediction into the truth.",
+)
+
+_muc = (u.RECORDS, u.PIECES)
+muc_recall = Metric(
+    "muc-recall",
+    (*_muc, u.ENTITIES),
+    lambda r, b, c: (r - b) / (r - c),
+    ((u.RECORDS, 1.0), (u.ENTITIES, -1.0)),
+    UNIT,
+    "(N-B)/(N-|C|)",
+    meaning="Of the fewest links that join each entity, the share that the matcher made.",
+    group=Group.EDITS,
+)
+muc_precision = Metric(
+    "muc-precision",
+    (*_muc, u.PREDICTED_CLUSTERS),
+    lambda r, b, k: (r - b) / (r - k),
+    ((u.RECORDS, 1.0), (u.PREDICTED_CLUSTERS, -1.0)),
+    UNIT,
+    "(N-B)/(N-|Ĉ|)",
+    meaning="Of the fewest links that join each predicted cluster, the share that is right.",
+    group=Group.EDITS,
+)
+talburt_wang = Metric(
+    "talburt-wang",
+    (u.ENTITIES, u.PREDICTED_CLUSTERS, u.PIECES),
+    lambda c, k, b: np.sqrt(c * k) / b,
+    ((u.PIECES, 1.0),),
+    UNIT,
+    "√(|C||Ĉ|)/B [T07]",
+    meaning=(
+        "The geometric mean of the numbers of entities and of predicted clusters, divided by the number "
+        "of their overlaps."
+    ),
+    group=Group.EDITS,
+)
+inverse_purity = _ratio(
+    "inverse-purity",
+    u.LARGEST_PIECE,
+    u.RECORDS,
+    "Σ max n / N",
+    Group.RECORDS,
+    "The share of records that are in the largest predicted piece of their entity.",
+)
+split_rate = Metric(
+    "split-rate",
+    (u.LARGEST_PIECE, u.RECORDS),
+    lambda b, r: 1 - b / r,
+    PER_RECORD,
+    UNIT,
+    "1 - Σ max n / N",
+    meaning="The share of records that are outside the largest predicted piece of their entity.",
+    group=Group.RECORDS,
+)
+closest_cluster_recall = _ratio(
+    "closest-cluster-recall",
+    u.CLOSEST,
+    u.ENTITIES,
+    "Σ max Jaccard / |C|",
+    Group.WHOLE,
+    "Averaged over entities, the overlap (Jaccard) of an entity with the predicted cluster closest to it.",
+)
+purity = _ratio(
+    "purity",
+    u.LARGEST_PIECE_PREDICTED,
+    u.RECORDS,
+    "Σ_k max n / N; only from sampled predicted clusters",
+    Group.RECORDS,
+    "The share of records that are of the commonest entity in their predicted cluster.",
+)
+closest_cluster_precision = _ratio(
+    "closest-cluster-precision",
+    u.CLOSEST_PREDICTED,
+    u.PREDICTED_CLUSTERS,
+    "Σ_k max Jaccard / |Ĉ|; only from sampled predicted clusters",
+    Group.WHOLE,
+    "Averaged over predicted clusters, the overlap (Jaccard) of a cluster with the entity closest to it.",
+)
+van_dongen = Metric(
+    "van-dongen",
+    (u.LARGEST_PIECE, u.LARGEST_PIECE_PREDICTED, u.RECORDS),
+    lambda a, b, r: 1 - (a + b) / (2 * r),
+    PER_RECORD,
+    UNIT,
+    "(2N-Σmax-Σmax)/2N; identified from no single sample of clusters",
+    meaning=(
+        "The mean of two shares of records: outside the largest piece of their entity, and not of the "
+        "commonest entity in their cluster."
+    ),
+    group=Group.RECORDS,
+)
+
+ceaf = _ratio(
+    "ceaf",
+    u.BEST_MATCHING,
+    u.RECORDS,
+    "records on the best one-to-one matching / N; identified from no sample",
+    Group.RECORDS,
+    "The share of records that the best one-to-one matching of entities and clusters has in common.",
+)
+
+entities = Metric(
+    "entities",
+    (u.ENTITIES, u.RECORDS, N),
+    lambda c, r, N: N * c / r,
+    PER_RECORD,
+    POSITIVE,
+    "|C|",
+    meaning="The number of true entities.",
+    group=Group.TRUTH,
+)
+mean_cluster_size = _ratio(
+    "mean-cluster-size",
+    u.RECORDS,
+    u.ENTITIES,
+    "N/|C|, records",
+    Group.TRUTH,
+    "The mean number of records of a true entity.",
+    (1.0, np.inf),
+)
+singleton_share = _ratio(
+    "singleton-share",
+    u.TRUE_SINGLETONS,
+    u.ENTITIES,
+    "Σ 1[N_c = 1]/|C|",
+    Group.TRUTH,
+    "The share of true entities that have a single record.",
+)
+matching_rate = Metric(
+    "matching-rate",
+    (u.TRUE_SINGLETONS, u.RECORDS),
+    lambda s, r: 1 - s / r,
+    PER_RECORD,
+    UNIT,
+    "share of records in entities of two records or more",
+    meaning="The share of records whose entity has two records or more.",
+    group=Group.TRUTH,
+)
+
+
+@cache
+def _size_power(q: float) -> u.PieceSum:
+    """Return the column whose total is Σ N_c^q, always the same object for one q."""
+    return u.PieceSum(f"size_power{q:g}", lambda n, N, m: n * N ** (q - 1))
+
+
+def hill_number(q: float) -> Metric:
+    """Make a Hill number: how many entities of equal size are as diverse as the true ones.
+
+    Its formula is (Σ (N_c/N)^q)^(1/(1-q)), with q the order and N_c the records of an entity. For q = 1 it is
+    exp H(C), with H(C) the entropy of the sizes of entities.
+
+    Parameters
+    ----------
+    q : float, 0 or more
+        The larger q is, the less small entities count.
+
+    Returns
+    -------
+    Metric
+
+    Raises
+    ------
+    DataError
+        If the order is below 0 or not finite. Order ∞ is 1/max(N_c/N), which no total of a sample estimates.
+
+    Examples
+    --------
+    >>> hill_number(0.5).name
+    'hill0.5'
+    """
+    _need_finite("the order q", q, "hill_number")
+    name = f"hill{q:g}"
+    meaning = f"The number of entities of equal size that are as diverse as the true ones, by order {q:g}."
+    if q == 1:
+        return Metric(
+            name,
+            (u.N_LOG_SIZE, u.RECORDS, N),
+            lambda l, r, N: N * np.exp(-l / r),
+            PER_RECORD,
+            POSITIVE,
+            "exp H(C)",
+            meaning=meaning,
+            group=Group.TRUTH,
+        )
+    return Metric(
+        name,
+        (_size_power(float(q)), u.RECORDS, N),
+        lambda s, r, N: N * (s / r) ** (1 / (1 - q)),
+        PER_RECORD,
+        POSITIVE,
+        "(Σ(N_c/N)^q)^(1/(1-q))",
+        meaning=meaning,
+        group=Group.TRUTH,
+    )
+
+
+hill1, hill2 = hill_number(1), hill_number(2)
+
+# The paper's names [B22, appendix A.2]. Weights come from the design: under uniform records
+# R_rec is R_clust, and under either design P_clust is N ΣTP / (|P| Σ records).
+P_block = pairwise_precision
+R_block = R_clust = R_rec = pairwise_recall
+P_clust = Metric(
+    "P_clust",
+    (u.COMMON_LINKS, u.RECORDS, N, PREDICTED),
+    lambda tp, r, N, P: N * tp / (P * r),
+    PER_RECORD,
+    POSITIVE,
+    "N E[g/p]/E[|c|/p], [B22] lemma 2",
+    meaning="Pairwise precision by right links per record, divided by the known number of predicted links.",
+    group=Group.LINKS,
+)
+P_rec = Metric(
+    "P_rec",
+    (u.COMMON_LINKS, PREDICTED),
+    lambda tp, P: tp / P,
+    PER_RECORD,
+    POSITIVE,
+    "E[g/(|c|p_i)], [B22] lemma 1",
+    absolute=True,
+    meaning="Pairwise precision by the total of right links, divided by the known number of predicted links.",
+    group=Group.LINKS,
+)
+
+PAPER = {
+    "P_block": P_block,
+    "R_block": R_block,
+    "P_clust": P_clust,
+    "R_clust": R_clust,
+    "P_rec": P_rec,
+    "R_rec": R_rec,
+}
+"""The estimators of [B22] by their names there."""
+
+USUAL = Metrics(
+    (pairwise_precision, pairwise_recall, pairwise_f1, b3_precision, b3_recall, cluster_recall), "USUAL"
+)
+"""The metrics that are estimated if none are named."""
+
+ALL = Metrics(
+    (
+        pairwise_precision,
+        pairwise_recall,
+        pairwise_f1,
+        fowlkes_mallows,
+        jaccard,
+        rand,
+        adjusted_rand,
+        cluster_precision,
+        cluster_recall,
+        cluster_f1,
+        closest_cluster_recall,
+        b3_precision,
+        b3_recall,
+        b3_precision_entities,
+        b3_recall_entities,
+        inverse_purity,
+        split_rate,
+        homogeneity,
+        completeness,
+        v_measure1,
+        mutual_information,
+        variation_of_information,
+        splits,
+        merges,
+        basic_merge_distance,
+        muc_precision,
+        muc_recall,
+        talburt_wang,
+        entities,
+        mean_cluster_size,
+        singleton_share,
+        matching_rate,
+        hill1,
+        hill2,
+    ),
+    "ALL",
+)
+"""Every metric that sampled entities identify, group by group."""
+
+OTHERS = Metrics((purity, closest_cluster_precision, van_dongen, ceaf), "OTHERS")
+"""The metrics that sampled entities do not identify; sampled predicted clusters identify the first two."""
+
+NAMED: dict[str, Metric] = {m.name: m for m in (*ALL, *OTHERS)} | PAPER
+"""Every metric by the name that tables print."""
+FAMILIES: dict[str, Callable[[float], Metric]] = {
+    "pairwise-f": pairwise_f,
+    "cluster-f": cluster_f,
+    "v-measure": v_measure,
+    "hill": hill_number,
+}
+"""Functions that make metrics with a parameter, which ends the name."""
+Wanted = Metric | str | Iterable[Metric | str]
+"""The type of arguments for metrics, one or several, as objects or names."""
+
+
+def chosen(metrics: Wanted) -> tuple[Metric, ...]:
+    """Return metrics as objects.
+
+    Parameters
+    ----------
+    metrics : Metric or str, or several
+        Names are those that tables print, such as `pairwise-precision`, `pairwise-f2` or `hill0.5`.
+
+    Returns
+    -------
+    tuple of Metric
+
+    Raises
+    ------
+    DataError
+        If there is no metric, an unknown name, or an object that is no metric.
+
+    Examples
+    --------
+    >>> [metric.name for metric in chosen(["pairwise-recall", pairwise_f(2), "hill0.5"])]
+    ['pairwise-recall', 'pairwise-f2', 'hill0.5']
+    """
+    if isinstance(metrics, Metric | str) or not isinstance(metrics, Iterable):
+        return (_as_metric(metrics),)
+    objects = tuple(map(_as_metric, metrics))
+    if not objects:
+        raise DataError("no metric is asked for: name one or more, such as 'pairwise-precision'")
+    return objects
+
+
+def _as_metric(metric: Any) -> Metric:
+    """Return a metric, or the one of a name, as an object."""
+    if isinstance(metric, Metric):
+        return metric
+    if isinstance(metric, str):
+        return _by_name(metric)
+    if callable(metric):
+        name = getattr(metric, "__name__", repr(metric))
+        raise DataError(f"{name} makes a metric and is none itself: call it, as in pairwise_f(2)")
+    raise DataError(f"a metric is an object of erbayes.metrics or its name, not {metric!r}")
+
+
+def _by_name(name: str) -> Metric:
+    """Return the metric of a name."""
+    if name in NAMED:
+        return NAMED[name]
+    if family := re.fullmatch(r"(pairwise-f|cluster-f|v-measure|hill)(\d+\.?\d*)", name):
+        return FAMILIES[family[1]](float(family[2]))
+    alike = {known.lower().replace("_", "-"): known for known in NAMED}
+    near = get_close_matches(name.lower().replace("_", "-"), alike)
+    if near:
+        raise DataError(f"no metric {name!r}: did you mean {' or '.join(repr(alike[n]) for n in near)}?")
+    raise DataError(f"no metric {name!r}; there are {', '.join(NAMED)}")

@@ -1,0 +1,696 @@
+"""Results of engines: uncertain vectors, with their intervals, contrasts and tables."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array
+from scipy.special import ndtr
+
+from .._internal.arrays import FloatArray, IntArray, Seed, generator
+from .._internal.digits import shown
+from .._internal.errors import DataError, NotIdentified, head
+from .columns import PREDICTED_LINKS
+from .definitions import Metric, Wanted, chosen, is_share
+from .intervals import DEFAULT, Distribution, EqualTailed, Kind, Support, interval
+
+NEGATIVE = (
+    "its variance estimate is below 0, as that of Horvitz and Thompson can be in a small sample: use the "
+    "jackknife, keep the draws with their repeats (UniformRecords), or label more units"
+)
+EMPTY = "it is 0/0 in this sample, since its denominator is 0"
+
+
+class Tabled(ABC):
+    """A result that prints as its table, in consoles and notebooks (see `erbayes._internal.digits`)."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def table(self) -> pd.DataFrame:
+        """Return the result as a table, with all digits."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}\n{shown(self.table()).to_string(max_rows=60)}"
+
+    def _repr_html_(self) -> str:
+        return f"{type(self).__name__}{shown(self.table()).to_html(max_rows=60)}"
+
+
+class Uncertain(Tabled):
+    """An uncertain vector, as every engine returns it.
+
+    Attributes
+    ----------
+    names : tuple of str, (k,)
+        Names of the components: metrics or totals.
+    support : tuple of (float, float), (k,)
+        The least and the largest value of each.
+    kind : Kind
+        The default kind of interval.
+    """
+
+    __slots__ = ()
+    kind: ClassVar[Kind]
+    names: tuple[str, ...]
+    support: tuple[Support, ...]
+
+    @property
+    @abstractmethod
+    def estimate(self) -> FloatArray:
+        """Return the point estimates, (..., k)."""
+
+    @property
+    @abstractmethod
+    def reasons(self) -> tuple[str, ...]:
+        """Return why a component has no estimate or no standard error, (k,); "" if it has both."""
+
+    @abstractmethod
+    def spread(self) -> dict[str, FloatArray]:
+        """Return the columns of tables with the uncertainty of the components, (..., k) each."""
+
+    @abstractmethod
+    def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
+        """Return draws of the vector.
+
+        Parameters
+        ----------
+        number : int
+            The number of draws from the distribution of a `Normal`. `Draws` are returned as they are.
+        rng : Generator, int or None
+        kind : Distribution
+            The distribution of each component of a `Normal`.
+        """
+
+    def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
+        """Return two-sided intervals, (..., k, 2), cut to the support.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+        kind : Kind, optional
+            By default `kind` of the class.
+
+        Raises
+        ------
+        DataError
+            If the level is outside (0, 1), or if this result cannot have such intervals.
+        """
+        return interval(self, level, self.kind if kind is None else kind)
+
+    def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
+        """Return estimates, uncertainties and intervals with their kind, one row per component.
+
+        A last column `reason` is there if a component has no estimate or no standard error.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+        kind : Kind, optional
+            As in `interval`.
+
+        Raises
+        ------
+        DataError
+            As in `interval`.
+        """
+        bounds, shape = self.interval(level, kind), self.estimate.shape
+        labels = np.broadcast_to([(kind or self.kind).label(s) for s in self.support], shape)
+        index = pd.Index(self.names, name="metric")
+        if len(shape) > 1:
+            index = pd.MultiIndex.from_product([*map(range, shape[:-1]), self.names])
+        columns = {
+            "estimate": self.estimate,
+            **self.spread(),
+            "lower": bounds[..., 0],
+            "upper": bounds[..., 1],
+            "level": np.full(shape, level),
+            "kind": np.where(np.isnan(bounds[..., 0]), "none", labels),
+        }
+        reasons = np.broadcast_to(self.reasons, shape).ravel()
+        return pd.DataFrame({k: x.ravel() for k, x in columns.items()} | reason_column(reasons), index=index)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Normal(Uncertain):
+    """An uncertain vector as a mean and a covariance.
+
+    Leading axes hold many samples of a study. All methods take them except `contrast` and `as_draws`.
+
+    Attributes
+    ----------
+    names : tuple of str, (k,)
+    mean : float array, (..., k)
+    cov : float array, (..., k, k)
+        NaN if the sample has no variance estimate, as for a single draw.
+    df : float array, (..., k)
+        Degrees of freedom of each standard error.
+    support : tuple of (float, float), (k,)
+    effective : float array, (..., k), or float
+        Effective number of draws over the finite-population correction, n_eff/θ: ∞ for a census.
+    extremes : float array, (..., k, 2), optional
+        Changes of each metric, to first order, if all draws were of one entity. First that which lowers it
+        most, then that which raises it most. By default they reach the ends of a bounded support, and are 0
+        on others.
+    undefined : tuple of str, (k,)
+        Why a component is NaN; "" if it is not. The tuple may be empty if none is.
+    beyond : float array, (..., k), or float
+        The share of each metric that no draw can show, for which intervals of the kind `BetaGamma` allow.
+
+    Examples
+    --------
+    >>> fit = Normal(("recall",), np.array([0.8]), np.array([[0.01]]), np.array([20.0]), ((0.0, 1.0),))
+    >>> fit.interval().round(2)
+    array([[0.56, 0.96]])
+    """
+
+    kind: ClassVar[Kind] = DEFAULT
+    names: tuple[str, ...]
+    mean: FloatArray
+    cov: FloatArray
+    df: FloatArray
+    support: tuple[Support, ...]
+    effective: FloatArray | float = np.inf
+    extremes: FloatArray | None = None
+    undefined: tuple[str, ...] = ()
+    beyond: FloatArray | float = 0.0
+
+    @property
+    def estimate(self) -> FloatArray:
+        return self.mean
+
+    @property
+    def _variance(self) -> FloatArray:
+        """Return variances, (..., k), with 0 for those that hold rounding only."""
+        variance = np.diagonal(self.cov, axis1=-2, axis2=-1)
+        return np.where(np.abs(variance) <= 1e-24 * np.maximum(self.mean**2, 1), 0.0, variance)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        below = np.moveaxis(self._variance < 0, -1, 0)
+        undefined = self.undefined or ("",) * len(self.names)
+        return tuple(why or (NEGATIVE if b.any() else "") for why, b in zip(undefined, below, strict=True))
+
+    @property
+    def sd(self) -> FloatArray:
+        """Return standard errors, (..., k).
+
+        They are 0 if only rounding is left, and NaN if there is none (see `reasons`).
+
+        Raises
+        ------
+        DataError
+            If no component has one, since variance estimates are below 0.
+        """
+        variance = self._variance
+        if (variance < 0).any() and all(self.reasons):
+            raise DataError(_reasons_in_words(self))
+        return np.sqrt(np.where(variance < 0, np.nan, variance))
+
+    @property
+    def reach(self) -> FloatArray:
+        """Return `extremes`, or their default, (..., k, 2)."""
+        if self.extremes is not None:
+            return self.extremes
+        return _distances_to_ends(self.mean, self.support)
+
+    def spread(self) -> dict[str, FloatArray]:
+        return {"se": self.sd, "df": np.broadcast_to(self.df, self.mean.shape)}
+
+    def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
+        """Return draws from the distributions of the intervals, joined by a normal copula, (1, number, k)."""
+        known = self.sd > 0
+        sd = np.where(known, self.sd, 1.0)
+        correlation = np.where(np.outer(known, known), self.cov / np.outer(sd, sd), np.eye(len(sd)))
+        value, vector = np.linalg.eigh(correlation)
+        z = generator(rng).standard_normal((number, len(sd))) * np.sqrt(np.maximum(value, 0))
+        values = np.clip(kind.quantile(self, ndtr(z @ vector.T)), *np.transpose(self.support))
+        return Draws(self.names, values[None], self.support, self.mean)
+
+    def part(self, at: Sequence[int]) -> Normal:
+        """Return the components at the positions `at`, jointly.
+
+        Parameters
+        ----------
+        at : sequence of int
+            Positions from 0, in the order of `names`. Negative ones count from the end.
+
+        Raises
+        ------
+        DataError
+            If a position is no whole number, such as a name, or is beyond the components.
+        """
+        j = _positions(at, self.names)
+        return Normal(
+            tuple(self.names[i] for i in j),
+            self.mean[..., j],
+            self.cov[..., j, :][..., j],
+            self.df[..., j],
+            tuple(self.support[i] for i in j),
+            np.broadcast_to(self.effective, self.mean.shape)[..., j],
+            self.reach[..., j, :],
+            tuple(self.undefined[i] for i in j) if self.undefined else (),
+            np.broadcast_to(self.beyond, self.mean.shape)[..., j],
+        )
+
+    def contrast(self, weights: FloatArray, names: Sequence[str]) -> Normal:
+        """Return linear combinations, such as differences of correlated estimates.
+
+        Parameters
+        ----------
+        weights : float array, (j, k)
+            One row per combination.
+        names : sequence of str, (j,)
+
+        Raises
+        ------
+        DataError
+            If `weights` has another shape than (names, components), or a row of zeros.
+
+        Examples
+        --------
+        >>> support = ((-np.inf, np.inf),) * 2
+        >>> fit = Normal(("a", "b"), np.array([0.8, 0.9]), np.full((2, 2), 0.01), np.full(2, 9.0), support)
+        >>> fit.contrast([[-1, 1]], ["b - a"]).sd
+        array([0.])
+        """
+        C = _weights(weights, names, self.names)
+        df = np.array([self.df[row != 0].min() for row in C])
+        effective = np.broadcast_to(self.effective, self.mean.shape)
+        fewest = np.array([effective[row != 0].min() for row in C])
+        cov = _covariance(C, np.where(np.isnan(self.cov), 0.0, self.cov), 1e-12)
+        lost = (C != 0) @ np.isnan(np.diagonal(self.cov))
+        cov[lost], cov[:, lost] = np.nan, np.nan
+        reasons = np.array(self.undefined or ("",) * len(self.names), dtype=object)
+        undefined = tuple("; ".join(dict.fromkeys(filter(None, reasons[row != 0]))) for row in C)
+        mean, support = _combined(C, self.mean), ((-np.inf, np.inf),) * len(C)
+        return Normal(tuple(names), mean, cov, df, support, fewest, undefined=undefined)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Draws(Uncertain):
+    """An uncertain vector as draws of it: bootstrap replicates or posterior draws.
+
+    Attributes
+    ----------
+    names : tuple of str, (k,)
+    values : float array, (chain, draw, k)
+    support : tuple of (float, float), (k,)
+    centre : float array, (k,), optional
+        The estimates. By default the means of the draws.
+
+    Examples
+    --------
+    >>> draws = Draws(("a", "b"), np.array([[[1.0, 2.0], [3.0, 4.0]]]), ((0.0, np.inf),) * 2)
+    >>> draws.mean, draws.part([1]).estimate
+    (array([2., 3.]), array([3.]))
+    """
+
+    kind: ClassVar[Kind] = EqualTailed()
+    names: tuple[str, ...]
+    values: FloatArray
+    support: tuple[Support, ...]
+    centre: FloatArray | None = None
+
+    @property
+    def estimate(self) -> FloatArray:
+        return self.mean if self.centre is None else self.centre
+
+    @property
+    def flat(self) -> FloatArray:
+        """Return all draws, (chain x draw, k)."""
+        return self.values.reshape(-1, self.values.shape[-1])
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        why = f"of {len(self.flat)} draws, since its denominator is 0 there: label more units"
+        undefined = np.isnan(self.flat).sum(axis=0).tolist()
+        return tuple(f"it is 0/0 in {n} {why}" if n else "" for n in undefined)
+
+    @property
+    def mean(self) -> FloatArray:
+        """Return the means over draws, (k,)."""
+        return np.asarray(self.flat.mean(axis=0))
+
+    @property
+    def cov(self) -> FloatArray:
+        """Return the covariances over draws, (k, k)."""
+        return np.atleast_2d(np.cov(self.flat, rowvar=False))
+
+    @property
+    def sd(self) -> FloatArray:
+        """Return the standard deviations over draws, (k,)."""
+        return np.asarray(self.flat.std(axis=0, ddof=1))
+
+    def spread(self) -> dict[str, FloatArray]:
+        return {"sd": self.sd}
+
+    def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
+        return self
+
+    def part(self, at: Sequence[int]) -> Draws:
+        """Return the components at the positions `at`, jointly."""
+        j = list(at)
+        return Draws(
+            tuple(self.names[i] for i in j),
+            self.values[..., j],
+            tuple(self.support[i] for i in j),
+            self.estimate[j],
+        )
+
+    def contrast(self, weights: FloatArray, names: Sequence[str]) -> Draws:
+        """Return linear combinations, draw by draw: see `Normal.contrast`."""
+        C = _weights(weights, names, self.names)
+        support = ((-np.inf, np.inf),) * len(C)
+        return Draws(tuple(names), _combined(C, self.values), support, _combined(C, self.estimate))
+
+    def apply(self, metrics: Wanted) -> Draws:
+        """Apply metrics to draws of totals, draw by draw.
+
+        A metric that is 0/0 in a draw is NaN there (see `reasons`).
+
+        Parameters
+        ----------
+        metrics : Metric or str, or several
+
+        Raises
+        ------
+        NotIdentified
+            If a total is not among the draws, or if every metric is 0/0 in some draws.
+        """
+        metrics = chosen(metrics)
+        values = np.empty((*self.values.shape[:-1], len(metrics)))
+        totals = np.ascontiguousarray(np.moveaxis(self.values, -1, 0))
+        for j, metric in enumerate(metrics):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                values[..., j] = metric.formula(*(totals[i] for i in positions(metric, self.names)))
+        draws = Draws(tuple(m.name for m in metrics), values, tuple(m.support for m in metrics))
+        if all(draws.reasons):
+            raise NotIdentified(_reasons_in_words(draws))
+        return draws
+
+
+def _reasons_in_words(result: Uncertain) -> str:
+    """Return the reasons of all components, each after its name."""
+    return "; ".join(f"{name}: {why}" for name, why in zip(result.names, result.reasons, strict=True))
+
+
+def _distances_to_ends(mean: FloatArray, support: Sequence[Support]) -> FloatArray:
+    """Return the ends of each support less the mean, (..., k, 2); 0 for a support without bounds."""
+    ends = np.where(np.isfinite(support).all(axis=1, keepdims=True), support, np.nan)
+    return np.nan_to_num(ends - mean[..., None])
+
+
+def reason_column(reasons: Iterable[str]) -> dict[str, list[str]]:
+    """Return a table column of reasons, or none if all of them are empty."""
+    column = list(reasons)
+    return {"reason": column} if any(column) else {}
+
+
+def _covariance(J: FloatArray, V: FloatArray, rounding: float = 1e-14) -> FloatArray:
+    """Return J V J', the covariance of linear forms J, with 0 for entries that hold rounding only.
+
+    These are entries of which at most the share `rounding` is left after cancellation. Negative entries are
+    rounding up to a share of 1e-12.
+    """
+    sparse = J if J.ndim > 2 or np.isnan(V).any() else csr_array(J)  # a metric has few totals
+    cov, size = _form(sparse, V), _form(abs(sparse), np.abs(V))
+    return np.where((np.abs(cov) <= rounding * size) | ((cov < 0) & (cov >= -1e-12 * size)), 0.0, cov)
+
+
+def _form(J: Any, V: FloatArray) -> FloatArray:
+    """Return J V J' for symmetric V and dense or sparse J."""
+    return np.asarray(J @ np.swapaxes(J @ V, -1, -2))
+
+
+def _positions(at: Any, names: Sequence[str]) -> list[int]:
+    """Return positions among `names` as a list, (j,), refusing names and those beyond the end."""
+    j = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else [at]
+    k = len(names)
+    bad = [i for i in j if isinstance(i, bool) or not isinstance(i, int | np.integer) or not -k <= i < k]
+    if bad or not j:
+        raise DataError(
+            f"components are taken by position, 0 to {k - 1}, not {head(bad) or 'none'}; they are "
+            + ", ".join(f"{i} {name}" for i, name in enumerate(names))
+        )
+    return [int(i) for i in j]
+
+
+def _weights(weights: Any, names: Sequence[str], of: Sequence[str]) -> FloatArray:
+    """Return the weights of linear combinations as an array, (names, of), refusing other shapes."""
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise DataError(f"names of combinations must be a list of str, not {names!r}")
+    try:
+        C = np.atleast_2d(np.asarray(weights, dtype=float))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"weights of a combination must be numbers, one row per name: {error}") from error
+    if C.shape != (len(names), len(of)):
+        raise DataError(
+            f"weights must have one row per name, {len(names)}, and one column per component, {len(of)}, "
+            f"not shape {C.shape}"
+        )
+    if not np.isfinite(C).all():
+        raise DataError("weights of a combination must be finite")
+    if not (C != 0).any(axis=1).all():
+        raise DataError("weights of a combination are all 0")
+    return C
+
+
+def _combined(C: FloatArray, x: FloatArray) -> FloatArray:
+    """Return linear combinations of the last axis. They are NaN only if a NaN has a weight other than 0."""
+    lost = np.isnan(x) @ (C != 0).T
+    return np.where(lost, np.nan, np.where(np.isnan(x), 0.0, x) @ C.T)
+
+
+def positions(metric: Metric, names: Sequence[str]) -> list[int]:
+    """Return the positions of a metric's totals among `names`.
+
+    Raises
+    ------
+    NotIdentified
+        If a total is not among them.
+    """
+    lacking = [c.name for c in metric.columns if c.name not in names]
+    if lacking:
+        raise NotIdentified(f"{metric.name} needs {lacking}, which are not among the totals")
+    return [names.index(c.name) for c in metric.columns]
+
+
+def gradient(f: Callable[..., Any], x: FloatArray) -> FloatArray:
+    """Return the first derivatives of f at x, (k, ...), exact to rounding.
+
+    f is evaluated at x + i h, and the derivative is the imaginary part over h (complex step). The step does
+    not cancel, so that h can be tiny. f must be analytic.
+    """
+    step = 1e-30 * np.where(x == 0, 1.0, np.abs(x))
+    shifted = x[:, None] + 1j * step * np.eye(len(x)).reshape(len(x), len(x), *(1,) * (x.ndim - 1))
+    return np.asarray(f(*shifted).imag / step)
+
+
+def derivatives(f: Callable[..., Any], x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the first, (k, ...), and the second derivatives of f, (k, k, ...), at x, (k, ...).
+
+    The second are five-point differences of complex-step gradients.
+    """
+    k = len(x)
+    step = 1e-3 * np.where(x == 0, 1.0, np.abs(x))
+    points = np.repeat(x[:, None], 1 + 4 * k, axis=1)
+    for i in range(k):
+        points[i, 1 + 4 * i : 5 + 4 * i] += np.multiply.outer([-2.0, -1.0, 1.0, 2.0], step[i])
+    slopes = gradient(f, points)
+    shifted = slopes[:, 1:].reshape(k, k, 4, *x.shape[1:])
+    second = np.tensordot(np.array([1.0, -8.0, 8.0, -1.0]) / 12, shifted, axes=(0, 2)) / step
+    return slopes[:, 0], second
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Totals:
+    """Estimates of totals with their covariance, to which metrics are applied.
+
+    Attributes
+    ----------
+    names : tuple of str, (k,)
+    mean, cov : float arrays, (..., k), (..., k, k)
+        Known totals have variance 0. Leading axes are those of a study's samples.
+    moment : float array, (..., k, k)
+        Sum over draws of z z', with z the contributions. The effective number of draws comes from it.
+    free : float
+        Degrees of freedom per draw, (n - lost)/n. Strata and calibration take the lost ones.
+    theta : float
+        Finite-population correction, averaged over draws.
+    absolute : bool
+        False if totals are known only up to a common factor.
+    stock : float array, (4, k)
+        Columns of the four stock entities, among which pseudo-draws are chosen (see `Units.stock`). NaN if a
+        column cannot be counted on them.
+    beyond : float array, (...), or float
+        The known share of predicted links that no draw can show, if intervals shall allow for it.
+
+    Examples
+    --------
+    >>> import erbayes as eb
+    >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+    >>> totals = eb.taylor(eb.Sample(units, eb.UniformClusters(population=2)), "pairwise-precision")
+    >>> totals.names, totals.mean, totals.apply("pairwise-precision").estimate
+    (('common_links', 'predicted_links'), array([1., 1.]), array([1.]))
+    """
+
+    names: tuple[str, ...]
+    mean: FloatArray
+    cov: FloatArray
+    moment: FloatArray
+    free: float
+    theta: float
+    absolute: bool
+    stock: FloatArray
+    beyond: FloatArray | float = 0.0
+
+    def positions(self, metric: Metric) -> list[int]:
+        """Return the positions of a metric's totals.
+
+        Raises
+        ------
+        NotIdentified
+            If a total is not among them, or if the metric needs absolute totals and these are not.
+        """
+        if metric.absolute and not self.absolute:
+            raise NotIdentified(
+                f"{metric.name} needs absolute weights; this design knows them up to a factor"
+            )
+        return positions(metric, self.names)
+
+    def slopes(self, metrics: Sequence[Metric]) -> FloatArray:
+        """Return the first derivatives of metrics by the totals, (metrics, k); NaN for one that is 0/0."""
+        J = np.zeros((len(metrics), len(self.names)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for formula, j, place in self._by_formula(metrics):
+                J[j[:, None], place] = gradient(formula, self.mean[place].T).T
+        J[~np.isfinite(J).all(axis=1)] = np.nan
+        return J
+
+    def _by_formula(self, metrics: Sequence[Metric]) -> list[tuple[Callable[..., Any], IntArray, IntArray]]:
+        """Return each formula with its metrics, (a,), and the positions of their totals, (a, k).
+
+        Metrics of many domains share a few formulas, each of which is then evaluated once.
+        """
+        at = {name: i for i, name in enumerate(self.names)}
+        shared: dict[Callable[..., Any], list[int]] = {}
+        place = []
+        for j, metric in enumerate(metrics):
+            shared.setdefault(metric.formula, []).append(j)
+            names = [c.name for c in metric.columns]
+            place.append(
+                [at[n] for n in names]
+                if all(n in at for n in names) and (self.absolute or not metric.absolute)
+                else self.positions(metric)
+            )
+        return [(f, np.array(j), np.array([place[i] for i in j])) for f, j in shared.items()]
+
+    def apply(self, metrics: Wanted, order: int = 2) -> Normal:
+        """Apply metrics to the totals, with their joint covariance.
+
+        Estimates are corrected for bias, g(t) - ½ tr(H V), and have covariance J V J'. Here t are the totals
+        and V is their covariance. J and H are the first and the second derivatives of the metrics g. For a
+        ratio these are the corrected estimator and the variance of Binette et al. (2022).
+
+        Degrees of freedom are n_eff (n - lost)/n. The effective number of draws is n_eff = (Σa)²/Σa², with a
+        the contributions to the total that the metric averages over. If n draws share it evenly in one
+        stratum, these are n - 1, as in R's survey.
+
+        Parameters
+        ----------
+        metrics : Metric or str, or several
+        order : int
+            2 for corrected estimates, 1 for g(t). Without a variance estimate they are g(t) too.
+
+        Returns
+        -------
+        Normal
+            A metric that is 0/0 in the sample is NaN (see `Normal.reasons`).
+
+        Raises
+        ------
+        NotIdentified
+            If a total is not among these, or if every metric is 0/0.
+        """
+        metrics, batch = chosen(metrics), self.mean.shape[:-1]
+        J = np.zeros((*batch, len(metrics), len(self.names)))
+        mean = np.empty((*batch, len(metrics)))
+        sized = self._sized(metrics)
+        correct = order > 1 and not np.isnan(self.cov).any()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for formula, j, place in self._by_formula(metrics):
+                x = np.moveaxis(self.mean[..., place], -1, 0)
+                mean[..., j] = formula(*x)
+                if not correct:
+                    J[..., j[:, None], place] = np.moveaxis(gradient(formula, x), 0, -1)
+                else:
+                    first, second = derivatives(formula, x)
+                    J[..., j[:, None], place] = np.moveaxis(first, 0, -1)
+                    V = np.moveaxis(self.cov[..., place[:, :, None], place[:, None, :]], (-2, -1), (0, 1))
+                    mean[..., j] -= np.sum(second * V, axis=(0, 1)) / 2
+            square = self._squares(sized)
+            effective = (self.mean @ sized.T) ** 2 / square
+            df, draws = np.maximum(effective * self.free, 1.0), effective / np.float64(self.theta)
+        names, empty = tuple(m.name for m in metrics), np.isnan(mean)
+        if empty.all() and not batch:
+            raise NotIdentified(f"{', '.join(names)}: {EMPTY}")
+        J[empty] = np.nan
+        undefined = () if batch else tuple(EMPTY if none else "" for none in empty)
+        support = tuple(m.support for m in metrics)
+        extremes = self._extremes(mean, J, sized, support)
+        beyond = self._beyond(metrics)
+        return Normal(names, mean, _covariance(J, self.cov), df, support, draws, extremes, undefined, beyond)
+
+    def _beyond(self, metrics: Sequence[Metric]) -> FloatArray | float:
+        """Return `Normal.beyond`, (..., metrics): 0 for metrics that are no shares of predicted links."""
+        share = np.asarray(self.beyond)
+        if not share.any():
+            return 0.0
+        predicted = [is_share(m) and PREDICTED_LINKS in dict(m.size) for m in metrics]
+        return np.asarray(share[..., None] * predicted)
+
+    def _sized(self, metrics: Sequence[Metric]) -> FloatArray:
+        """Return the coefficients of the total that each metric averages over, (metrics, k)."""
+        at = {name: i for i, name in enumerate(self.names)}
+        sized = np.zeros((len(metrics), len(self.names)))
+        for j, metric in enumerate(metrics):
+            for column, coefficient in metric.size:
+                if column.name in at:
+                    sized[j, at[column.name]] = coefficient
+        return sized
+
+    def _squares(self, sized: FloatArray) -> FloatArray:
+        """Return s'Ms of each row s of `sized`, (..., metrics), for M = `moment`. Rows have few entries."""
+        row, column = np.nonzero(sized)
+        most = int(np.bincount(row, minlength=1).max(initial=1))
+        place, s = np.zeros((2, len(sized), most))
+        rank = np.arange(len(row)) - np.searchsorted(row, row)
+        place[row, rank], s[row, rank] = column, sized[row, column]
+        at = place.astype(np.int64)
+        M = self.moment[..., at[:, :, None], at[:, None, :]]
+        return np.asarray(np.einsum("ja,...jab,jb->...j", s, M, s))
+
+    def _extremes(
+        self, mean: FloatArray, J: FloatArray, sized: FloatArray, support: Sequence[Support]
+    ) -> FloatArray:
+        """Return `Normal.extremes`: J y of the stock entities, the least and the largest, (..., metrics, 2).
+
+        The columns y of each entity are scaled first. In the total that the metric averages over, the entity
+        is then as large as the whole sample.
+        """
+        uncounted = np.isnan(self.stock).any(axis=0)
+        stock = np.where(uncounted, 0.0, self.stock).T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moved = J @ stock * (self.mean @ sized.T)[..., None] / (sized @ stock)
+        moved = np.where(np.isfinite(moved), moved, 0.0)
+        least, most = np.array(support).T
+        down = np.clip(moved.min(axis=-1), np.minimum(least - mean, 0), 0)
+        up = np.clip(moved.max(axis=-1), 0, np.maximum(most - mean, 0))
+        unknown = (J[..., uncounted] != 0).any(axis=-1) | sized[:, uncounted].any(axis=-1)
+        return np.where(unknown[..., None], _distances_to_ends(mean, support), np.stack([down, up], axis=-1))

@@ -1,0 +1,29 @@
+"""How far an estimator can be trusted: repeated sampling from populations whose truth is known."""
+
+from .harness import (
+    BLOCK,
+    RUN,
+    DrawClusters,
+    DrawDistinctClusters,
+    DrawPoisson,
+    DrawRecords,
+    Plan,
+    PoissonSamples,
+    Samples,
+    Study,
+    study,
+)
+
+__all__ = [
+    "BLOCK",
+    "RUN",
+    "DrawClusters",
+    "DrawDistinctClusters",
+    "DrawPoisson",
+    "DrawRecords",
+    "Plan",
+    "PoissonSamples",
+    "Samples",
+    "Study",
+    "study",
+]

@@ -1,0 +1,531 @@
+"""Studies by repeated sampling: how far estimates and intervals can be trusted.
+
+    study(populations, plans, sizes, estimators, metrics, repetitions=..., seed=...)
+
+`study` draws samples from populations whose truth is known, and gives each sample to every estimator. A
+*plan* draws the samples. An *estimator* is an engine (see `erbayes.engine`) with a kind of interval.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+import joblib
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import BoolArray, FloatArray, IntArray
+from .._internal.errors import DataError
+from .._internal.progress import track
+from ..design import ByPredictedSize, PoissonRecords, UniformClusters, UniformRecords
+from ..design.sample import Sample
+from ..engine.contract import Engine, Estimator, Preparing
+from ..labels.drawing import Records
+from ..labels.drawing.plans import BySize, need_by_size
+from ..metrics.columns import ClusterSum
+from ..metrics.definitions import Metric, Wanted, chosen
+from ..metrics.intervals import check_level, need_suitable
+from ..metrics.uncertain import Tabled
+from ..units.units import Units
+from .populations import Population
+from .study_file import StudyFile, code_of, plain_repr
+
+BLOCK = 250
+"""Number of repetitions that are drawn and stored together."""
+RUN = ("estimate", "lower", "upper", "failed", "seconds", "warned")
+"""Figures of a run, in the order of the last axis of its array."""
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Many samples of n draws from one population, by one design.
+
+    Attributes
+    ----------
+    units : Units
+        The whole population.
+    design : UniformRecords, UniformClusters or ByPredictedSize
+    unit : int array, (samples, n)
+        Position of the unit of each draw.
+    batch : Sample
+        All samples as one: the units are the whole population, the expansion has a leading axis of samples.
+    separate : list of Sample
+        One sample each, with its own units only.
+    """
+
+    units: Units
+    design: UniformRecords | UniformClusters | ByPredictedSize
+    unit: IntArray
+
+    @cached_property
+    def batch(self) -> Sample:
+        return Sample(self.units, self.design, self.design.expand_draws(self.units, self.unit))
+
+    @cached_property
+    def separate(self) -> list[Sample]:
+        samples = []
+        for row in self.unit:
+            distinct, unit = np.unique(row, return_inverse=True)
+            units = self.units.take(distinct)
+            design = replace(self.design, draws=units.ids[unit])
+            samples.append(Sample(units, design, design.expand_draws(units, unit)))
+        return samples
+
+
+@dataclass(frozen=True, eq=False)
+class PoissonSamples:
+    """Many samples from one population by Poisson draws, which have no common number of draws.
+
+    Attributes
+    ----------
+    units : Units
+        The whole population.
+    design : PoissonRecords
+    drawn : bool array, (samples, units)
+        True for the units of each sample.
+    batch : None
+        Samples of different sizes are not one array.
+    separate : list of Sample
+        One sample each, with its own units only.
+    """
+
+    units: Units
+    design: PoissonRecords
+    drawn: BoolArray
+    batch: ClassVar[None] = None
+
+    @cached_property
+    def separate(self) -> list[Sample]:
+        return [Sample(self.units.take(np.flatnonzero(row)), self.design) for row in self.drawn]
+
+
+class Plan(Protocol):
+    """A way of drawing samples of n units from a population."""
+
+    def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples | PoissonSamples:
+        """Draw samples.
+
+        Parameters
+        ----------
+        units : Units
+            The whole population.
+        n : int
+            Draws of each sample.
+        samples : int
+        rng : Generator
+
+        Returns
+        -------
+        Samples or PoissonSamples
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DrawRecords:
+    """Plan: draw n records with replacement, and take the entity of each. Repeats stay draws.
+
+    Parameters
+    ----------
+    of : plan by size
+        A plan of `erbayes.labels` whose chances depend on predicted size, such as `LinkEnds()`. By default
+        records are uniform.
+    """
+
+    of: BySize = field(default_factory=Records)
+
+    def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
+        if self.of != Records():
+            column = _column(self.of, units)
+            ends = np.cumsum(units.column(column))
+            unit = np.searchsorted(ends, rng.random((samples, n)) * ends[-1], side="right")
+            return Samples(units, ByPredictedSize(column), np.minimum(unit, np.searchsorted(ends, ends[-1])))
+        before = units.records_before
+        record = rng.integers(before[-1], size=(samples, n))
+        return Samples(units, UniformRecords(), np.searchsorted(before, record, side="right") - 1)
+
+
+def _column(plan: BySize, units: Units) -> ClusterSum:
+    """Return the column of chances of a plan, refusing one that draws nothing."""
+    need_by_size(plan, "of")
+    if units.known is None:
+        raise DataError("the sizes of predicted clusters are not known: chances are functions of them")
+    column = plan.column(units.known)
+    if not units.known.total(column) > 0:
+        raise DataError(f"no record has a chance to be drawn: the total of '{column.name}' is 0")
+    return column
+
+
+@dataclass(frozen=True, slots=True)
+class DrawPoisson:
+    """Plan: draw each record independently, n in expectation, and take the entities of those drawn.
+
+    Parameters
+    ----------
+    of : plan by size
+        A plan of `erbayes.labels` whose chances depend on predicted size. By default records are uniform.
+    """
+
+    of: BySize = field(default_factory=Records)
+
+    def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> PoissonSamples:
+        design = PoissonRecords(_column(self.of, units), n)
+        return PoissonSamples(units, design, rng.random((samples, len(units))) < design.included(units))
+
+
+@dataclass(frozen=True, slots=True)
+class DrawClusters:
+    """Plan: draw n entities uniformly with replacement."""
+
+    def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
+        return Samples(units, UniformClusters(), rng.integers(len(units), size=(samples, n)))
+
+
+@dataclass(frozen=True, slots=True)
+class DrawDistinctClusters:
+    """Plan: draw n entities uniformly without replacement."""
+
+    def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
+        if n > len(units):
+            raise DataError(f"cannot draw {n} distinct entities from a population of {len(units)}")
+        unit = np.array([rng.choice(len(units), n, replace=False) for _ in range(samples)])
+        return Samples(units, UniformClusters(population=len(units)), unit)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Study(Tabled):
+    """All estimates of a study, and their summary.
+
+    Attributes
+    ----------
+    runs : DataFrame
+        One row per repetition, estimator and metric. The columns are population, plan, n, estimator, metric,
+        truth, repetition, estimate, lower, upper, failed, seconds and warned. failed is 1 if the estimator
+        raised an error, warned is 1 if it raised a warning. seconds is its time for all metrics.
+    level : float in (0, 1)
+        Level of the intervals.
+    """
+
+    runs: pd.DataFrame
+    level: float
+
+    def table(self) -> pd.DataFrame:
+        """Summarise the runs, one row per population, plan, n, estimator and metric.
+
+        Returns
+        -------
+        DataFrame
+            population, plan, n, estimator, metric; truth; repetitions; failures; bias and rmse of the
+            estimate; coverage of the interval, and coverage_se, its Monte Carlo standard error; width and
+            interval_score, means over repetitions; seconds, a mean too; warnings, the number of repetitions
+            with a warning. Repetitions that failed count in no other figure.
+
+        Notes
+        -----
+        The interval score is the width of an interval plus a penalty if it misses the truth:
+
+            width + (2/α)(distance from the interval to the truth)
+
+        α is 1 less the level. Source: Gneiting and Raftery (2007), section 6.2.
+        """
+        runs = self.runs
+        alpha = 1 - self.level
+        miss = np.maximum(runs.lower - runs.truth, 0) + np.maximum(runs.truth - runs.upper, 0)
+        width = runs.upper - runs.lower
+        figures = pd.DataFrame(
+            {
+                "error": runs.estimate - runs.truth,
+                "square": (runs.estimate - runs.truth) ** 2,
+                "covered": (miss == 0).where(width.notna()).astype(float),
+                "width": width,
+                "interval_score": width + 2 / alpha * miss,
+                "failed": runs.failed.astype(float),
+                "seconds": runs.seconds,
+                "warned": runs.warned,
+            }
+        )
+        by = [runs[c] for c in ("population", "plan", "n", "estimator", "metric")]
+        groups = figures.groupby(by, sort=False, observed=True)
+        mean, count = groups.mean(), groups.count()
+        table = pd.DataFrame(
+            {
+                "truth": runs.truth.groupby(by, sort=False, observed=True).first(),
+                "repetitions": groups.size(),
+                "failures": groups.failed.sum().astype(int),
+                "bias": mean.error,
+                "rmse": np.sqrt(mean.square),
+                "coverage": mean.covered,
+                "coverage_se": np.sqrt(mean.covered * (1 - mean.covered) / count.covered),
+                "width": mean.width,
+                "interval_score": mean.interval_score,
+                "seconds": mean.seconds,
+                "warnings": groups.warned.sum().astype(int),
+            }
+        )
+        return table.reset_index()
+
+
+def study(
+    populations: Mapping[str, Population],
+    plans: Mapping[str, Plan],
+    sizes: Sequence[int],
+    estimators: Mapping[str, Engine | Estimator],
+    metrics: Wanted,
+    *,
+    repetitions: int,
+    seed: int,
+    level: float = 0.95,
+    workers: int = 1,
+    file: Path | str | None = None,
+    progress: bool = True,
+) -> Study:
+    """Draw samples from known populations repeatedly, and compare every estimator with the truth.
+
+    All estimators receive the same samples. An engine with a method `like` is prepared for them by the first
+    sample of each block of 250 repetitions (see `engine.Preparing`). Each cell (population, plan, size) has
+    its own stream of random numbers, derived from `seed` and the names. Results therefore do not depend on
+    the number of workers, or on the other cells and estimators.
+
+    Parameters
+    ----------
+    populations : mapping, name -> Population
+    plans : mapping, name -> Plan
+    sizes : sequence of int
+        Numbers of draws.
+    estimators : mapping, name -> Engine or Estimator
+        An engine without an `Estimator` has the kind of interval of its results.
+    metrics : Metric or str, or several
+    repetitions : int
+        Samples of each cell, 1 or more.
+    seed : int
+        Seed of all random numbers.
+    level : float in (0, 1)
+        Level of the intervals.
+    workers : int
+        Number of processes; -1 for one per core.
+    file : path, optional
+        SQLite file that keeps finished blocks of 250 repetitions. A study that was stopped continues from it.
+        A block is used again only if everything that it depends on is the same (see Notes).
+    progress : bool
+        Show a bar on standard error.
+
+    Returns
+    -------
+    Study
+
+    Raises
+    ------
+    DataError
+        Fewer than 1 repetition; a level outside (0, 1); a file that is locked, damaged, read-only or not
+        of a study.
+
+    Warns
+    -----
+    UserWarning
+        The file holds finished blocks of this study that other code made, or that are cut off.
+
+    Notes
+    -----
+    A block depends on its population, names, number of draws, level and seed. It also depends on code: the
+    sources of erbayes, the versions of NumPy and SciPy, the plan, the metrics and the estimator.
+
+    Code is compared in its compiled form, so that comments do not matter. The comparison includes functions,
+    classes and values that the code refers to by name, in closures and in fields. Other installed packages
+    count by their version. Blocks of other code stay in the file.
+
+    An estimator that counts its calls needs a field with `repr=False` for the count. A changed value
+    elsewhere counts as a changed estimator.
+
+    Examples
+    --------
+    >>> from erbayes import engine, metrics, simulate
+    >>> rng = np.random.default_rng(1)
+    >>> people = simulate.simulate(simulate.Zeta(2.5, 30), simulate.Misattribution(0.1), 2000, rng)
+    >>> runs = study({"zeta": people}, {"records": DrawRecords()}, [100], {"closed": engine.Taylor()},
+    ...              [metrics.pairwise_recall], repetitions=50, seed=1)
+    >>> runs.table()[["estimator", "metric", "repetitions", "failures"]]
+      estimator           metric  repetitions  failures
+    0    closed  pairwise-recall           50         0
+    """
+    if repetitions < 1:
+        raise DataError(f"a study needs 1 repetition or more, not {repetitions}")
+    check_level(level)
+    metrics = chosen(metrics)
+    answering = {name: Estimator.of(engine) for name, engine in estimators.items()}
+    contents = {name: _content(p.units) for name, p in populations.items()}
+    cells = [
+        _Cell(
+            name,
+            populations[name].units,
+            contents[name],
+            plan_name,
+            plans[plan_name],
+            n,
+            metrics,
+            level,
+            seed,
+        )
+        for name, plan_name, n in product(populations, plans, sizes)
+    ]
+    blocks = [
+        (c, first, min(BLOCK, repetitions - first)) for c in cells for first in range(0, repetitions, BLOCK)
+    ]
+    code = {
+        (p, e): "" if file is None else code_of(plans[p], metrics, answering[e])
+        for p, e in product(plans, answering)
+    }
+    keys = [
+        {e: c.question(first, count, e, f) + code[c.plan_name, e] for e, f in answering.items()}
+        for c, first, count in blocks
+    ]
+    shapes = {
+        key: (count, len(metrics), len(RUN))
+        for (_, _, count), block_keys in zip(blocks, keys, strict=True)
+        for key in block_keys.values()
+    }
+    with StudyFile(file) as store:
+        finished, jobs = store.load(shapes), []
+        for block, block_keys in zip(blocks, keys, strict=True):
+            missing = {e: (block_keys[e], f) for e, f in answering.items() if block_keys[e] not in finished}
+            if missing:
+                jobs.append(joblib.delayed(_run)(*block, missing))
+        results = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
+        for runs in track(results, len(jobs), "study", progress):
+            finished |= runs
+            store.keep(runs)
+    truths = {name: [p.value(m) for m in metrics] for name, p in populations.items()}
+    return Study(
+        pd.concat(
+            [
+                cell.frame(first, e, finished[key], truths[cell.population])
+                for (cell, first, _), block_keys in zip(blocks, keys, strict=True)
+                for e, key in block_keys.items()
+            ],
+            ignore_index=True,
+        ),
+        level,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cell:
+    """One cell of a study: a population, a plan and a number of draws."""
+
+    population: str
+    units: Units
+    content: str
+    plan_name: str
+    plan: Plan
+    n: int
+    metrics: tuple[Metric, ...]
+    level: float
+    seed: int
+
+    def rng(self, first: int, *names: str) -> np.random.Generator:
+        """Return the random numbers of the block of repetitions that starts at `first`."""
+        key = repr((self.population, self.plan_name, self.n, first, names)).encode()
+        words = np.frombuffer(hashlib.sha256(key).digest(), dtype=np.uint32)
+        return np.random.default_rng([self.seed, *words.tolist()])
+
+    def question(self, first: int, count: int, name: str, estimator: Estimator) -> str:
+        """Make a digest of all that fixes a block of one estimator's runs, except code."""
+        parts = (
+            self.population,
+            self.content,
+            self.plan_name,
+            plain_repr(self.plan),
+            self.n,
+            name,
+            plain_repr(estimator),
+            [m.name for m in self.metrics],
+            self.level,
+            self.seed,
+            first,
+            count,
+        )
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    def frame(self, first: int, name: str, runs: FloatArray, truth: Sequence[float]) -> pd.DataFrame:
+        """Return runs, (count, metrics, figures), as rows of `Study.runs`."""
+        count, k, _ = runs.shape
+        same = {"population": self.population, "plan": self.plan_name, "n": self.n, "estimator": name}
+        return pd.DataFrame(
+            {
+                **same,
+                "metric": np.tile([m.name for m in self.metrics], count),
+                "truth": np.tile(truth, count),
+                "repetition": np.repeat(np.arange(first, first + count), k),
+                **dict(zip(RUN, runs.reshape(-1, len(RUN)).T, strict=True)),
+            }
+        )
+
+
+def _content(units: Units) -> str:
+    """Make a digest of a population."""
+    digest = hashlib.sha256()
+    for array in (units.unit, units.n, units.N, units.m, units.cluster):
+        digest.update(np.ascontiguousarray(array))
+    return digest.hexdigest()
+
+
+def _run(
+    cell: _Cell, first: int, count: int, estimators: Mapping[str, tuple[str, Estimator]]
+) -> dict[str, FloatArray]:
+    """Draw a block of samples and run estimators on it.
+
+    Returns an array by key of each estimator, (count, metrics, figures), with the figures of `RUN`.
+    """
+    samples = cell.plan.draw(cell.units, cell.n, count, cell.rng(first))
+    runs = {}
+    for e, (key, estimator) in estimators.items():
+        rng, run = cell.rng(first, e), np.full((count, len(cell.metrics), len(RUN)), np.nan)
+        if getattr(estimator.engine, "batched", False) and samples.batch is not None:
+            start = time.perf_counter()
+            _estimate(estimator, samples.batch, cell, rng, run)
+            run[..., 4] = (time.perf_counter() - start) / count
+        else:
+            estimator = _prepared(estimator, samples.separate[0], cell, cell.rng(first, e, "like"))
+            for row, sample in zip(run, samples.separate, strict=True):
+                start = time.perf_counter()
+                _estimate(estimator, sample, cell, rng, row)
+                row[..., 4] = time.perf_counter() - start
+        run[..., 3] = np.isnan(run[..., 0])
+        runs[key] = run
+    return runs
+
+
+def _prepared(estimator: Estimator, sample: Sample, cell: _Cell, rng: np.random.Generator) -> Estimator:
+    """Return the estimator for samples like the first of a block, if its engine can prepare for them."""
+    if not isinstance(estimator.engine, Preparing):
+        return estimator
+    with suppress(DataError), warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        return replace(estimator, engine=estimator.engine.like(sample, cell.metrics, rng))
+    return estimator
+
+
+def _estimate(
+    estimator: Estimator, sample: Sample, cell: _Cell, rng: np.random.Generator, run: FloatArray
+) -> None:
+    """Write estimates and intervals into `run`. They stay NaN if the estimator fails."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            estimates = estimator.engine(sample, cell.metrics, rng)
+    except DataError:
+        return
+    finally:
+        run[..., 5] = bool(caught)
+    need_suitable(estimator.kind or estimates.kind, estimates)
+    with suppress(DataError):
+        run[..., 1:3] = estimates.interval(cell.level, estimator.kind)
+        run[..., 0] = estimates.estimate

@@ -1,0 +1,357 @@
+"""Mechanisms of error: each turns true cluster codes into predicted ones.
+
+Symbols are those of `erbayes.study.populations`. Source: [B22] Binette et al. (2022), arXiv 2210.01230.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite, isnan
+from typing import Protocol
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import expit
+
+from ..._internal.arrays import IntArray
+from ..._internal.errors import head, number, whole
+from .sizes import require
+
+
+class Mechanism(Protocol):
+    """A rule by which a prediction errs."""
+
+    def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
+        """Turn true clusters into predicted ones.
+
+        Parameters
+        ----------
+        codes : int array, (N,)
+            True cluster of each record, 0 to K - 1.
+        rng : Generator
+
+        Returns
+        -------
+        int array, (N,)
+            Predicted cluster of each record, 0 to one less than the number of predicted clusters.
+        """
+        ...
+
+
+def _sizes(codes: IntArray) -> IntArray:
+    """Size of each cluster.
+
+    Raises
+    ------
+    DataError
+        No codes, or codes that are not 0 to K - 1 with each in use.
+    """
+    require(len(codes) > 0, "there are no records to put errors into")
+    outside = int(np.count_nonzero((codes < 0) | (codes >= len(codes))))
+    require(not outside, f"cluster codes must be 0 to K - 1; {outside} of {len(codes)} are out of range")
+    sizes = np.bincount(codes)
+    unused = np.flatnonzero(sizes == 0).tolist()
+    require(not unused, f"cluster codes must be 0 to K - 1; {len(unused)} are not used: {head(unused)}")
+    return sizes
+
+
+def _compact(codes: IntArray) -> IntArray:
+    """Number the clusters anew, without gaps in the codes."""
+    used = np.bincount(codes) > 0
+    return np.asarray((np.cumsum(used) - 1)[codes])
+
+
+def _need_share(value: float, what: str) -> None:
+    """Raise DataError if a share is outside [0, 1]."""
+    number(value, what, lambda x: 0 <= x <= 1, "lie in [0, 1]")
+
+
+def _some_clusters(wanted: int, clusters: int, what: str, rng: np.random.Generator) -> IntArray:
+    """Draw distinct clusters, in random order."""
+    require(wanted <= clusters, f"{what} needs {wanted} entities, but there are {clusters}")
+    return rng.choice(clusters, wanted, replace=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Misattribution:
+    """Records that take the cluster of another record, the noise of [B22], section 2.4.
+
+    round(rate N) distinct records are chosen at random. Each takes the original cluster of a record that is
+    drawn uniformly from all N. This can be the record itself.
+
+    A true link survives if neither of its records is chosen. Hence P ≈ R ≈ (1 - rate)² if entities are large.
+    Small entities have a lower precision, because foreign records join singletons.
+
+    Parameters
+    ----------
+    rate : float in [0, 1]
+        Share of the records that are chosen.
+
+    Raises
+    ------
+    DataError
+        A rate outside [0, 1].
+
+    Examples
+    --------
+    >>> Misattribution(0.0).apply(np.array([0, 0, 1]), np.random.default_rng(1))
+    array([0, 0, 1])
+    """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        _need_share(self.rate, "rate of Misattribution")
+
+    def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
+        """Predicted cluster of each record, (N,)."""
+        _sizes(codes)
+        picked = rng.choice(len(codes), round(self.rate * len(codes)), replace=False, shuffle=False)
+        predicted = codes.copy()
+        predicted[picked] = codes[rng.integers(len(codes), size=len(picked))]
+        return _compact(predicted)
+
+
+@dataclass(frozen=True, slots=True)
+class Splits:
+    """Entities of two records or more that are split in two, each with probability `rate`.
+
+    The size of one part is uniform on 1 to s - 1, and its records are a random choice. A split loses
+    s(s + 1)/6 links on average, which is a third of the links of a large entity. Precision stays 1, and
+    recall loses these links:
+
+        P = 1,  E R = 1 - rate Σ_{s≥2} s(s + 1)/6 / |T|
+
+    Parameters
+    ----------
+    rate : float in [0, 1]
+        Probability that an entity is split.
+
+    Raises
+    ------
+    DataError
+        A rate outside [0, 1].
+
+    Examples
+    --------
+    >>> np.bincount(Splits(1.0).apply(np.array([0, 0, 1]), np.random.default_rng(1)))
+    array([1, 1, 1])
+    """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        _need_share(self.rate, "rate of Splits")
+
+    def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
+        """Predicted cluster of each record, (N,)."""
+        sizes = _sizes(codes)
+        split = (sizes > 1) & (rng.random(len(sizes)) < self.rate)
+        part = np.where(split, rng.integers(1, np.maximum(sizes, 2)), 0)
+        order = rng.permutation(len(codes))
+        order = order[np.argsort(codes[order], kind="stable")]
+        rank = np.empty_like(codes)
+        rank[order] = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return _compact(np.where(rank < part[codes], codes + len(sizes), codes))
+
+
+@dataclass(frozen=True, slots=True)
+class Merges:
+    """A share of the entities, each merged with another one that is drawn uniformly.
+
+    round(rate K) distinct entities are chosen. Merges are transitive: chains of them make larger clusters, of
+    any number of entities if the rate is near 1. Recall stays 1. A merge of entities a and b adds s_a s_b
+    false links. If the rate is low, precision is therefore
+
+        P ≈ |T|/(|T| + rate K s̄²)
+
+    Parameters
+    ----------
+    rate : float in [0, 1]
+        Share of the entities that are chosen.
+
+    Raises
+    ------
+    DataError
+        A rate outside [0, 1].
+
+    Examples
+    --------
+    >>> np.bincount(Merges(0.5).apply(np.array([0, 0, 1]), np.random.default_rng(1)))
+    array([3])
+    """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        _need_share(self.rate, "rate of Merges")
+
+    def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
+        """Predicted cluster of each record, (N,)."""
+        clusters = len(_sizes(codes))
+        picked = rng.choice(clusters, round(self.rate * clusters), replace=False, shuffle=False)
+        other = (picked + rng.integers(1, max(clusters, 2), size=len(picked))) % clusters
+        merges = coo_array((np.ones(len(picked)), (picked, other)), shape=(clusters, clusters))
+        _, merged = connected_components(merges, directed=False)
+        return np.asarray(merged, dtype=np.int64)[codes]
+
+
+@dataclass(frozen=True, slots=True)
+class Homonyms:
+    """Giant predicted clusters, *lumps*, such as those of persons with the same name.
+
+    lumps × size distinct entities are chosen uniformly. Each of their records joins the lump of its entity
+    with probability `share`. A lump of m records adds about C2(m) false links, so that few lumps ruin
+    precision. Recall stays 1 if the share is 1. Otherwise the chosen entities keep share² + (1 - share)² of
+    their links on average.
+
+    Parameters
+    ----------
+    lumps : int
+        Number of lumps, 0 or more.
+    size : int
+        Entities in each lump, 2 or more.
+    share : float in [0, 1]
+        Probability that a record of a chosen entity joins the lump.
+
+    Raises
+    ------
+    DataError
+        A parameter outside its range, or fewer entities than lumps × size.
+
+    Examples
+    --------
+    >>> np.bincount(Homonyms(2, 3).apply(np.arange(6), np.random.default_rng(1)))
+    array([3, 3])
+    """
+
+    lumps: int
+    size: int
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        whole(self.lumps, "lumps of Homonyms", 0)
+        whole(self.size, "size of Homonyms", 2)
+        _need_share(self.share, "share of Homonyms")
+
+    def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
+        """Predicted cluster of each record, (N,)."""
+        clusters = len(_sizes(codes))
+        picked = _some_clusters(self.lumps * self.size, clusters, "Homonyms", rng)
+        lump = np.full(clusters, -1)
+        lump[picked] = clusters + np.arange(len(picked)) // self.size
+        joins = (lump[codes] >= 0) & (rng.random(len(codes)) < self.share)
+        return _compact(np.where(joins, lump[codes], codes))
+
+
+@dataclass(frozen=True, slots=True)
+class SizeDependent:
+    """Records that leave their entity for clusters of their own, with a probability by the entity's size.
+
+    Each record of an entity of size s leaves independently, with probability p(s). The logit of p is linear
+    in log s. Precision stays 1, and a link survives if both of its records stay:
+
+        logit p(s) = base + slope log s
+        P = 1,  E R = Σ C2(s)(1 - p(s))² / |T|
+
+    Parameters
+    ----------
+    base : float
+        logit p(1).
+    slope : float
+        Change of logit p per unit of log s. Above 0, records of large entities leave more often.
+
+    Raises
+    ------
+    DataError
+        A base that is NaN, a slope that is not finite.
+
+    Examples
+    --------
+    >>> np.bincount(SizeDependent(np.inf, 0.0).apply(np.array([0, 0, 1]), np.random.default_rng(1)))
+    array([1, 1, 1])
+    """
+
+    base: float
+    slope: float
+
+    def __post_init__(self) -> None:
+        number(self.base, "base of SizeDependent", lambda x: not isnan(x), "be a number")
+        number(self.slope, "slope of SizeDependent", isfinite, "be finite")
+
+    def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
+        """Predicted cluster of each record, (N,)."""
+        sizes = _sizes(codes)
+        leaves = rng.random(len(codes)) < expit(self.base + self.slope * np.log(sizes))[codes]
+        predicted = codes.copy()
+        predicted[leaves] = len(sizes) + np.arange(np.count_nonzero(leaves))
+        return _compact(predicted)
+
+
+@dataclass(frozen=True, slots=True)
+class RareErrors:
+    """Errors so rare that most samples of a few hundred draws miss them: some pairs of merged entities.
+
+    `entities` entities are drawn uniformly and merged in pairs. All others are predicted exactly. Recall
+    stays 1, and precision loses the links between the merged entities:
+
+        R = 1,  1 - P ≈ ½ entities s̄² / |T|
+
+    Parameters
+    ----------
+    entities : int
+        Number of merged entities: even, 0 or more.
+
+    Raises
+    ------
+    DataError
+        An odd or negative number, or more entities than there are.
+
+    Examples
+    --------
+    >>> np.bincount(RareErrors(2).apply(np.array([0, 1, 1]), np.random.default_rng(1)))
+    array([3])
+    """
+
+    entities: int
+
+    def __post_init__(self) -> None:
+        number(self.entities, "entities of RareErrors", lambda x: x >= 0 and x % 2 == 0, "be even, 0 or more")
+
+    def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
+        """Predicted cluster of each record, (N,)."""
+        clusters = len(_sizes(codes))
+        picked = _some_clusters(self.entities, clusters, "RareErrors", rng)
+        merged = np.arange(clusters)
+        merged[picked[::2]] = picked[1::2]
+        return _compact(merged[codes])
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Mechanisms one after another: each changes the clusters that the one before it made.
+
+    `Chain(())` makes a perfect prediction.
+
+    Parameters
+    ----------
+    steps : sequence of Mechanism
+
+    Examples
+    --------
+    >>> noise = Chain((Splits(1.0), RareErrors(2)))
+    >>> np.sort(np.bincount(noise.apply(np.array([0, 0, 1]), np.random.default_rng(1))))
+    array([1, 2])
+    """
+
+    steps: Sequence[Mechanism]
+
+    def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
+        """Predicted cluster of each record, (N,)."""
+        _sizes(codes)
+        codes = codes.copy()
+        for step in self.steps:
+            codes = step.apply(codes, rng)
+        return codes

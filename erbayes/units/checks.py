@@ -1,0 +1,233 @@
+"""Checks for mistaken input: edges instead of memberships, swapped files, ids in another spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import log
+
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import BoolArray, FloatArray, IntArray
+from .._internal.errors import DataError, Remedy, head
+from .clustering import Clustering, kind
+
+CHANCE = 1e-6
+"""Probability below which equal ids are not a coincidence."""
+HITS = 0.2
+"""Least share of known groups with a hit, for rows to be edges."""
+ELSEWHERE, NOWHERE = 0.1, 0.5
+"""Least shares of the known groups with a hit whose namesakes have another group, or none."""
+NEARLY_ALL = 0.9
+"""Least share of lacking labelled records at which messages offer no policy."""
+EXAMINED = 10_000
+"""About the number of labelled records that are examined for edges."""
+
+
+def first_entities(labels: Clustering) -> tuple[Clustering, IntArray]:
+    """Return the first entities, of `EXAMINED` records or somewhat more, and the positions of their records.
+
+    Examples
+    --------
+    >>> labels, rows = first_entities(Clustering.of({i: i // 3 for i in range(30_000)}))
+    >>> labels, rows[-1]
+    (Clustering(10002 records, 3334 clusters), np.int64(10001))
+    """
+    entities = int(np.searchsorted(np.cumsum(labels.sizes), EXAMINED)) + 1
+    rows = np.flatnonzero(labels.codes < entities)
+    return Clustering(labels.records[rows], labels.codes[rows], labels.clusters[:entities]), rows
+
+
+def are_edges(
+    group: IntArray, known: IntArray, namesake_group: IntArray, namesake_known: IntArray, share: FloatArray
+) -> bool:
+    """Return whether a clustering is edges (record, other record) or parents, as a known clustering shows.
+
+    A group may have the id of one of its own records. Edges show by *hits*: the group's id is that of a
+    record which has another row or none, and which is in the same known group as the row's record.
+
+    Ids of records and groups may also be equal by chance, as 1, 2, 3 are. The number of known groups with a
+    hit is then about Poisson. The probability of x or more is bounded, for a mean λ < x, by
+
+        P(x or more) <= exp(x - λ - x log(x/λ)).
+
+    Parameters
+    ----------
+    group : int array, (r,)
+        Group of each record in the clustering in question; without records after which their group is named.
+    known : int array, (r,)
+        Its group in the known clustering.
+    namesake_group, namesake_known : int array, (r,)
+        Both groups of the record whose id the group has; -1 if there is none.
+    share : float array, (r,)
+        Share of all records that are in `known`.
+
+    Examples
+    --------
+    >>> pairs, none, rare = np.arange(9), np.full(9, -1), np.full(9, 1e-4)
+    >>> are_edges(pairs, pairs, none, pairs, rare)  # nine rows (a, b), a and b known to be one; b has no row
+    True
+    >>> are_edges(pairs, pairs, pairs, pairs, rare)  # b has the row (b, b)
+    False
+    """
+
+    def groups(rows: BoolArray) -> int:
+        """Return the number of known groups of some rows."""
+        return len(np.unique(known[rows]))
+
+    hit = namesake_known == known
+    home, nowhere = hit & (namesake_group == group), hit & (namesake_group < 0)
+    elsewhere = hit & ~home & ~nowhere
+    surprising, hits = groups(elsewhere | nowhere), groups(hit)
+    expected = share[np.unique(group * (known.max() + 1) + known, return_index=True)[1]].sum()
+    if surprising <= expected or hits < HITS * groups(known >= 0):
+        return False
+    log_chance = surprising - expected - surprising * log(surprising / expected)
+    enough = groups(elsewhere) > ELSEWHERE * hits or groups(nowhere) > NOWHERE * hits
+    return bool(log_chance < log(CHANCE)) and enough
+
+
+def refuse_edges(
+    labels: Clustering,
+    cluster: IntArray,
+    named: IntArray,
+    entity_cluster: IntArray,
+    size: IntArray,
+    records: int,
+) -> None:
+    """Refuse a prediction that is edges, as the labels show, and labels that are, as the prediction shows.
+
+    Parameters
+    ----------
+    labels : Clustering
+    cluster : int array, (labelled records,)
+        Predicted cluster of each labelled record, -1 if the prediction lacks it.
+    named : int array, (labelled records,)
+        Position in `labels` of the record whose id its predicted cluster has, -1 if there is none.
+    entity_cluster : int array, (entities,)
+        Predicted cluster of the record whose id an entity has, -1 if there is none.
+    size : int array, (predicted clusters,)
+        Number of records of each.
+    records : int
+        Number of records of the prediction.
+
+    Raises
+    ------
+    DataError
+        The prediction or the labels are edges.
+    """
+    entity = labels.codes
+    of_entity = position_in_labels(labels, labels.clusters)[entity]
+    for what, remedy, namesake, group, known, namesake_known, sizes in (
+        ("prediction", Remedy.LINKS, named, cluster, entity, np.append(entity, -1)[named], labels.sizes),
+        ("labels", Remedy.ANSWERS, of_entity, entity, cluster, entity_cluster[entity], size),
+    ):
+        namesake_group = np.append(group, -1)[namesake]  # a namesake of -1 finds the -1 that is appended
+        rows = (cluster >= 0) & (namesake != np.arange(len(cluster)))
+        evidence = group[rows], known[rows], namesake_group[rows], namesake_known[rows]
+        if rows.any() and are_edges(*evidence, sizes[known[rows]] / records):
+            hit = rows & (namesake_known == known) & (namesake_group != group)
+            raise DataError(
+                f"the rows of the {what} look like pairs of records, such as those of "
+                f"{head(labels.records[hit])}: their second ids are those of other records, which have other "
+                "rows or none",
+                remedy,
+            )
+
+
+def position_in_labels(labels: Clustering, others: pd.Index) -> IntArray:
+    """Position in the labels of each id that is a labelled record, -1 for others."""
+    if kind(others) != kind(labels.records):
+        return np.full(len(others), -1)
+    return labels.records.get_indexer(others)
+
+
+UNPAIRED = (
+    "pairs do not name records that are linked to none, and to leave these out would leave out every link "
+    "that was missed"
+)
+"""Why labelled records that are in no pair may not be left out."""
+WRITTEN: dict[str, Callable[[pd.Series], pd.Series]] = {
+    "in another case or with other blanks": lambda ids: ids.str.strip().str.lower(),
+    "with other leading zeros": lambda ids: ids.str.strip().str.lstrip("0"),
+    "with or without '.0' at the end": lambda ids: ids.str.strip().str.removesuffix(".0"),
+}
+"""Other ways to write ids, and the form that they share."""
+
+
+def _absence(labels: Clustering, lacking: BoolArray) -> str:
+    """Text with the number of labelled records that the prediction lacks, and examples."""
+    unmatched = labels.records[lacking]
+    return (
+        f"{len(unmatched):,} of {len(lacking):,} labelled records are not in the prediction, "
+        f"such as {head(unmatched)}"
+    )
+
+
+def strangers(
+    labels: Clustering,
+    lacking: BoolArray,
+    *reasons: str,
+    remedies: Sequence[Remedy] = (),
+    complete: bool = True,
+) -> DataError:
+    """Error for labelled records that a prediction lacks, with possible `reasons` and other `remedies`.
+
+    Its message offers a policy (`Missing`), unless the prediction lacks nearly all of them. One that is not
+    complete is made of pairs, and may lack nearly all of them for no other reason.
+    """
+    absence = _absence(labels, lacking)
+    if not complete:
+        return DataError("; ".join([absence, UNPAIRED, *reasons]), *remedies, Remedy.UNLISTED)
+    if lacking.mean() < NEARLY_ALL:
+        return DataError("; ".join([absence, *reasons]), *remedies, Remedy.MISSING)
+    question = "are the files or their columns in each other's place, or ids written in another way?"
+    return DataError("; ".join([absence, *(reasons or [question])]), *remedies)
+
+
+def written_otherwise(unmatched: pd.Index, records: pd.Index) -> str:
+    """Return how most ids that `records` lack are written there, with the remedy; "" if they are not."""
+    if kind(unmatched) == kind(records) == "string":
+        for otherwise, form in WRITTEN.items():
+            known, ids = (form(pd.Series(index, dtype="object")) for index in (records, unmatched))
+            if 2 * (number := int(ids.isin(known).sum())) >= len(ids):
+                return f"{number:,} of them are there {otherwise}: bring both to one form"
+    return ""
+
+
+def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArray) -> DataError:
+    """Error for labelled records that a prediction lacks, with the reasons that their ids show.
+
+    Examples
+    --------
+    >>> prediction, labels = Clustering.of({"A1": "x", "A2": "x"}), Clustering.of({"a1": "e", "a2": "e"})
+    >>> print(missing_records(prediction, labels, np.array([True, True])))
+    2 of 2 labelled records are not in the prediction, such as 'a1', 'a2'; 2 of them are there in another
+    case or with other blanks: bring both to one form
+    """
+    unmatched, records = labels.records[lacking], prediction.records
+    if otherwise := written_otherwise(unmatched, records):
+        return DataError(f"{_absence(labels, lacking)}; {otherwise}")
+    reasons = []
+    if 2 * (number := int(unmatched.isin(prediction.clusters).sum())) >= len(unmatched):
+        reasons.append(
+            f"{number:,} of them are ids of its clusters: are its columns in the other order, or its rows "
+            "pairs of records?"
+        )
+    number = int(labels.clusters.isin(records).sum())
+    if 2 * len(unmatched) >= len(labels.records) and 2 * number >= len(labels.clusters):
+        reasons.append(
+            f"{number:,} of {len(labels.clusters):,} entities are records of the prediction: are the columns "
+            "of the labels in the other order?"
+        )
+    remedies = [Remedy.ORDER] if reasons else []
+    if len(labels.records) > len(records):
+        reasons.append(
+            f"the labels hold more records than the prediction, which has {len(records):,}: are they in each "
+            "other's place?"
+        )
+    counted = pd.Index(range(len(records)))
+    is_index = records.equals(counted) or records.equals(counted.astype("str"))
+    if is_index and len(records) and 2 * len(unmatched) >= len(lacking):
+        reasons.append("its records are 0, 1, 2, …: are they the index of a table?")
+    return strangers(labels, lacking, *reasons, remedies=remedies, complete=prediction.complete)

@@ -1,0 +1,318 @@
+"""Splits of pieces by variables of records: the records of each group in each piece and predicted cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import BoolArray, FloatArray, IntArray
+from .._internal.errors import DataError, NotIdentified, Remedy, head
+from .._internal.tables import is_table, refuse_columns, to_frame
+from ..metrics.columns import Domain, Links, Pieces
+from .clustering import ids, kind
+
+MOST = 200
+"""Number of values from which a variable is taken for ids, numbers or dates without classes."""
+
+
+class Of(Enum):
+    """Subject of a variable: records or entities."""
+
+    RECORDS = "records"
+    """Records, such as their source or year (the default)."""
+    ENTITIES = "entities"
+    """Whole entities, such as a kind of customer. All records of an entity have its value."""
+
+
+class Grouped(Pieces, Protocol):
+    """Units, as groupings need them: pieces of units and of records with ids."""
+
+    @property
+    def ids(self) -> pd.Index: ...
+    @property
+    def piece_of(self) -> pd.Series | None: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variable:
+    """A variable of records or of entities.
+
+    Attributes
+    ----------
+    name : str
+    keys : Index, (k,)
+        Unique ids of records or entities that have a value.
+    codes : int array, (k,)
+        Value of each, 0 to G - 1.
+    values : Index, (G,)
+        Distinct values, sorted.
+    """
+
+    name: str
+    keys: pd.Index
+    codes: IntArray
+    values: pd.Index
+
+    @classmethod
+    def of(cls, groups: Any, name: str | None, of: Of) -> Variable:
+        """Read a variable from a Series, a mapping or a table of two columns.
+
+        Ids without a value are left out here, and refused if they are needed. Equal rows count once.
+
+        Raises
+        ------
+        DataError
+            If an id has several values, or if values are numbers that are not whole.
+
+        Examples
+        --------
+        >>> Variable.of({1: "US", 2: "FR", 3: None}, "country", Of.RECORDS).values.tolist()
+        ['FR', 'US']
+        """
+        what = name or "group"
+        if isinstance(groups, pd.Series):
+            keys, column = groups.index, groups
+            what = name or str(groups.name or "group")
+        elif isinstance(groups, Mapping):
+            keys, column = pd.Index(list(groups)), pd.Series(list(groups.values()))
+        elif is_table(groups):
+            frame = to_frame(groups)
+            refuse_columns(frame, "the table of groups", Remedy.COLUMNS)
+            keys, column = pd.Index(frame.iloc[:, 0]), frame.iloc[:, 1]
+            what = name or str(column.name)
+        else:
+            raise DataError(
+                "groups: expected a Series, a mapping or a table that gives the value of each of the "
+                f"{of.value}, not {type(groups).__name__}"
+            )
+        there = column.notna().to_numpy()
+        keys = ids(keys[there], f"ids of {of.value} that have a value of {what!r}")
+        codes, values = pd.factorize(discrete(column[there], what), sort=True)
+        table = pd.DataFrame({"key": keys, "code": codes}).drop_duplicates()
+        again = table["key"].duplicated(keep=False)
+        if again.any():
+            twice = pd.Index(table["key"][again].unique())
+            shown = table[table["key"] == twice[0]]["code"]
+            raise DataError(
+                f"{len(twice):,} {of.value} have several values of {what!r}, such as {head(twice[:1])} with "
+                f"{head(values[shown])}: a variable has one value for each of the {of.value}"
+                + ("; if records of one entity differ, it is a variable of records" * (of is Of.ENTITIES))
+            )
+        return cls(what, pd.Index(table["key"]), table["code"].to_numpy(), pd.Index(values))
+
+    def codes_of(self, wanted: pd.Index, among: str) -> IntArray:
+        """Return the value of each wanted id.
+
+        Raises
+        ------
+        DataError
+            If some have none.
+        """
+        if len(self.keys) and len(wanted) and kind(self.keys) != kind(wanted):
+            raise DataError(
+                f"ids of {self.name!r} are of type {kind(self.keys)}, those of the {among} of type "
+                f"{kind(wanted)}: none could match; convert one of them"
+            )
+        position = self.keys.get_indexer(wanted)
+        if (position < 0).any():
+            lacking = wanted[position < 0]
+            raise DataError(
+                f"{self.name!r} has no value for {len(lacking):,} of {among}, such as {head(lacking)}: give "
+                "them one of their own, such as 'unknown'"
+            )
+        return np.asarray(self.codes[position])
+
+
+def discrete(column: pd.Series, what: str) -> pd.Series:
+    """Return values that can be groups: text, whole numbers, or anything else as its text."""
+    if pd.api.types.is_bool_dtype(column):
+        return column.astype(str)
+    if pd.api.types.is_float_dtype(column):
+        if (column % 1 != 0).any():
+            raise DataError(
+                f"values of {what!r} are numbers that are not whole, such as {head(column.to_numpy())}: make "
+                "classes of them first, as with pandas.cut"
+            )
+        return column.astype("int64")
+    if pd.api.types.is_integer_dtype(column):
+        return column.astype("int64")
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return column.cat.remove_unused_categories().cat.rename_categories(str)
+    return column.astype(str)
+
+
+def piece_values(variable: Variable, of: Of, units: Grouped) -> FloatArray:
+    """Return the number of records of each group in each piece, (G, p).
+
+    Raises
+    ------
+    DataError
+        If labelled records or entities have no value, if entities are not the units, or if there are more
+        than `MOST` groups among them.
+    """
+    pieces = len(units.n)
+    if of is Of.ENTITIES:
+        if not units.by_entity or (np.diff(units.unit)[np.diff(units.group) > 0] == 0).any():
+            raise DataError(
+                f"{variable.name!r} is a variable of entities, but units are blocks or predicted clusters: "
+                "give its value for records"
+            )
+        codes = variable.codes_of(units.ids, f"{len(units):,} labelled entities")[units.unit]
+        place, count = np.arange(pieces), units.n
+    else:
+        if units.piece_of is None:
+            raise DataError(f"these units have no ids of records, which a split by {variable.name!r} needs")
+        records = units.piece_of.index
+        codes = variable.codes_of(records, f"{len(records):,} labelled records")
+        place, count = units.piece_of.to_numpy(), np.ones(len(records))
+    if (number := len(np.unique(codes))) > MOST:
+        raise DataError(
+            f"{variable.name!r} has {number:,} values among the labelled {of.value}, more than {MOST}: a "
+            "domain needs draws of its own; join values to classes"
+        )
+    counted = np.bincount(codes * pieces + place, count, len(variable.values) * pieces)
+    return counted.reshape(len(variable.values), pieces)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predicted:
+    """The records of each group in each predicted cluster.
+
+    Predicted clusters with as many records of each group may be one row, with their number as its `count`.
+
+    Attributes
+    ----------
+    cluster, group : int arrays, (t,)
+        Each predicted cluster with each group that it has records of.
+    n : float array, (t,)
+        Records of this group in this cluster.
+    m : float array, (clusters,)
+        Records of each predicted cluster.
+    count : float array, (clusters,)
+        Number of predicted clusters that are like this one.
+    place : int array, (p,)
+        Predicted cluster of each piece.
+    """
+
+    cluster: IntArray
+    group: IntArray
+    n: FloatArray
+    m: FloatArray
+    count: FloatArray
+    place: IntArray
+
+    @classmethod
+    def of(cls, cluster: IntArray, group: IntArray, groups: int, place: IntArray) -> Predicted:
+        """Count records, each of which has a predicted cluster and a group."""
+        key, n = np.unique(cluster * groups + group, return_counts=True)
+        m = np.bincount(cluster).astype(float)
+        return cls(key // groups, key % groups, n.astype(float), m, np.ones(len(m)), place)
+
+    def inside(self, member: BoolArray) -> FloatArray:
+        """Return the records of each predicted cluster whose group is a member, (clusters,)."""
+        some = member[self.group]
+        return np.bincount(self.cluster[some], self.n[some], len(self.m))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouping:
+    """Split of the pieces of units by a variable.
+
+    Attributes
+    ----------
+    variable : str
+    values : Index, (G,)
+        Sorted. Some may have no labelled record.
+    counted : float array, (G, p)
+        Records of each group in each piece.
+    predicted : Predicted or None
+        Records of each group in each predicted cluster; None if the variable is not known for all records.
+    unknown : int
+        Number of records of a scanned prediction without a value. Unless it is 0, `predicted` is None.
+    """
+
+    variable: str
+    values: pd.Index
+    counted: FloatArray
+    predicted: Predicted | None = None
+    unknown: int = 0
+
+    def take(self, piece: IntArray) -> Grouping:
+        """Take the pieces at these positions."""
+        predicted = self.predicted
+        if predicted is not None:
+            predicted = replace(predicted, place=predicted.place[piece])
+        return replace(self, counted=self.counted[:, piece], predicted=predicted)
+
+    def isolated(self, cluster: IntArray) -> Grouping:
+        """This grouping if the prediction has no record beyond the pieces, whose clusters are `cluster`."""
+        if self.predicted is None:
+            return self
+        group, piece = np.nonzero(self.counted)
+        place = np.unique(cluster, return_inverse=True)[1]
+        n = self.counted[group, piece]
+        m = np.bincount(place[piece], n)
+        return replace(self, predicted=Predicted(place[piece], group, n, m, np.ones(len(m)), place))
+
+    def domains(self) -> list[Domain]:
+        """Return each value as a domain."""
+        return [Domain(self.variable, (value,)) for value in self.values]
+
+    def _member(self, domain: Domain) -> BoolArray:
+        position = self.values.get_indexer(pd.Index(list(domain.values)))
+        if (position < 0).any():
+            lacking = [v for v, at in zip(domain.values, position, strict=True) if at < 0]
+            raise DataError(f"{self.variable!r} has no value {head(lacking)}; it has {head(self.values, 10)}")
+        member = np.full(len(self.values), domain.rest)
+        member[position] = not domain.rest
+        return member
+
+    def records_of(self, domain: Domain) -> FloatArray:
+        """Return the records of a domain in each piece, (p,)."""
+        return np.asarray(self.counted[self._member(domain)].sum(axis=0))
+
+    def _all_records(self) -> Predicted:
+        if self.unknown:
+            raise NotIdentified(
+                f"totals by {self.variable}, and links inside its groups, need the value of each record, and "
+                f"{self.unknown:,} of the prediction have none: give them one of their own, such as 'unknown'"
+            )
+        if self.predicted is None:
+            raise NotIdentified(
+                f"totals by {self.variable}, and links inside its groups, need the prediction and the value "
+                "of each of its records: pass prediction=..."
+            )
+        return self.predicted
+
+    def cluster_sizes(self, domain: Domain, units: Grouped) -> FloatArray:
+        """Return the records of a domain in the predicted cluster of each piece, (p,)."""
+        if not units.by_entity:  # whole predicted clusters are labelled
+            return np.bincount(units.group, self.records_of(domain))[units.group]
+        predicted = self._all_records()
+        return predicted.inside(self._member(domain))[predicted.place]
+
+    def known(self, domain: Domain, links: Links) -> tuple[FloatArray, FloatArray]:
+        """Return sizes m of predicted clusters, and how many records of the domain are in clusters of m.
+
+        With `Links.INSIDE`, m counts records of the domain only.
+        """
+        predicted = self._all_records()
+        inside = predicted.inside(self._member(domain))
+        some = inside > 0
+        m = predicted.m if links is Links.SHARED else inside
+        return m[some], (inside * predicted.count)[some]
+
+    def table(self, units: Grouped) -> pd.DataFrame:
+        """Return the labelled records, pieces and units of each group, one row per value."""
+        unit = [np.unique(units.unit[row > 0]) for row in self.counted]
+        columns = {
+            "records": self.counted.sum(axis=1),
+            "pieces": (self.counted > 0).sum(axis=1),
+            "units": [len(u) for u in unit],
+        }
+        return pd.DataFrame(columns, index=self.values.rename(self.variable))

@@ -1,0 +1,100 @@
+"""Look-ups of record ids among others, which must be of the same type."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .._internal.arrays import BoolArray, IntArray
+from .._internal.errors import DataError
+from .clustering import CHUNK, kind
+
+
+def same_kind(prediction: str, other: str, what: str = "labels", of: str = "prediction") -> None:
+    """Refuse record ids of different types."""
+    if prediction != other:
+        raise DataError(
+            f"record ids of the {of} are of type {prediction}, those of the {what} of type "
+            f"{other}: none could match; convert one of them"
+        )
+
+
+def joined(first: pd.Index, second: pd.Index) -> pd.Index:
+    """Return two Indexes of one type of ids as one Index.
+
+    `append` alone would make text of objects, which half of a surrogate pair is not.
+    """
+    if not pd.api.types.is_object_dtype(first):
+        return first.append(second.astype(first.dtype))
+    both: pd.Index = pd.Index(np.concatenate([first.to_numpy(), second.to_numpy()]), dtype=object)
+    return both
+
+
+def look_up(records: pd.Index, wanted: pd.Index, of: str = "prediction") -> IntArray:
+    """Return the position of each wanted record in `records`, -1 if it is not there.
+
+    Raises
+    ------
+    DataError
+        Ids of different types.
+
+    Examples
+    --------
+    >>> look_up(pd.Index(["a", "b"]), pd.Index(["b", "c"]))
+    array([ 1, -1])
+    """
+    if len(records) and len(wanted):
+        same_kind(kind(records), kind(wanted), of=of)
+    integer = pd.api.types.is_integer_dtype
+    records, wanted = (pd.Index(i.to_numpy()) if integer(i.dtype) else i for i in (records, wanted))
+    try:
+        near = _near(records, wanted)  # so that few records are hashed
+    except UnicodeEncodeError:  # a wanted id has half of a surrogate pair, which only objects can hold
+        return look_up(records.astype(object), wanted, of)
+    return np.append(near, -1)[records[near].get_indexer(wanted)]
+
+
+def _near(records: pd.Index, wanted: pd.Index) -> IntArray:
+    """Positions of all wanted records, and of few others.
+
+    Integers are marked by the slot of a hash, which a few others share. The lookup that follows then hashes
+    few records.
+    """
+    if not all(pd.api.types.is_integer_dtype(i.dtype) for i in (records, wanted)):
+        return np.flatnonzero(records.isin(wanted))
+    bits = min(max(16, len(wanted).bit_length() + 4), 24)
+
+    def slot(numbers: NDArray[Any]) -> NDArray[np.uint64]:
+        """Slot of each number by Fibonacci hashing: the first bits of a product that overflows."""
+        product = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        product >>= np.uint64(64 - bits)
+        return product
+
+    marked = np.zeros(2**bits, dtype=np.bool_)
+    marked[slot(wanted.to_numpy())] = True
+    numbers = records.to_numpy()
+    parts = [a + np.flatnonzero(marked[slot(numbers[a : a + CHUNK])]) for a in range(0, len(numbers), CHUNK)]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+
+def are_listed(records: pd.Index, listed: pd.Index) -> BoolArray:
+    """Return whether each record is listed, (N,).
+
+    Arrow looks up strings many times faster than pandas.
+
+    Examples
+    --------
+    >>> are_listed(pd.Index(["a", "b"]), pd.Index(["b", "c"]))
+    array([False,  True])
+    """
+    if len(listed) and isinstance(listed[0], str):
+        with suppress(UnicodeEncodeError):  # half of a surrogate pair
+            strings, wanted = (pa.array(i).cast(pa.large_string()) for i in (records, listed))
+            return np.asarray(pc.is_in(strings, wanted))
+    return records.isin(listed)

@@ -1,0 +1,314 @@
+"""Units from a prediction and labels: records are looked up once, and counted as pieces."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import BoolArray, FloatArray, IntArray
+from .._internal.errors import DataError, head, member
+from .checks import first_entities, missing_records, position_in_labels, refuse_edges, strangers
+from .clustering import Clustering, ids, kind
+from .frame import framed
+from .lookup import joined, look_up
+from .units import KnownTotals, Units, histogram
+
+
+class Missing(Enum):
+    """Policies for labelled records that the prediction lacks.
+
+    Examples
+    --------
+    >>> prediction, labels = {1: "a", 2: "a"}, {1: "x", 2: "x", 3: "x"}
+    >>> units = measure(prediction, labels, missing=Missing.OMIT)
+    >>> units.size, units.unmatched
+    (array([2.]), 1)
+    """
+
+    ERROR = "error"
+    """Refuse (the default)."""
+    SINGLETON = "singleton"
+    """Each is a predicted cluster of its own. \\|P\\| stays known; N and \\|Ĉ\\| do not."""
+    TOGETHER = "together"
+    """Those of one entity are one predicted cluster. No total stays known."""
+    OMIT = "omit"
+    """Leave them out. The population is then the records that the prediction has, and all totals are known.
+    Entities shrink. An entity of which the prediction has no record leaves the sample. Predictions made of
+    pairs alone (`Clustering.from_pairs` without `records`) refuse this policy."""
+
+
+def measure(
+    prediction: Any, labels: Any, *, blocks: Any = None, missing: Missing = Missing.ERROR, frame: Any = None
+) -> Units:
+    """Make units of the labelled entities, or of the blocks that they fill, to estimate from.
+
+    Parameters
+    ----------
+    prediction : memberships
+        Predicted cluster of every record of the population (see `Clustering.of`).
+    labels : memberships
+        True entity of every record of each sampled entity.
+    blocks : memberships, optional
+        Block of every labelled record, or of every record; blocks then are the units. `labels` must list
+        every record of each sampled block. This is checked for the records that `blocks` lists.
+    missing : Missing
+        What to do with labelled records that the prediction lacks.
+    frame : record ids, an older prediction, or Dated, optional
+        The records that existed when the labels were made, if the prediction has newer ones. Everything is
+        counted inside the frame, which is then the population. A frame is ids (Index, list, set, array,
+        Series), memberships of its records, or a cut-off date (`erbayes.Dated`).
+
+    Returns
+    -------
+    Units
+
+    Raises
+    ------
+    DataError
+        No labels, labelled records that the prediction lacks (with `Missing.ERROR`, or all of them), ids of
+        different types, a block that a true entity crosses or that has a record without a label,
+        labelled records outside the frame, or pairs of records instead of memberships.
+
+    Examples
+    --------
+    >>> units = measure({1: "a", 2: "a", 3: "b", 4: "b"}, {1: "x", 2: "x", 3: "x"})
+    >>> units.table()[["records", "true_links", "common_links", "predicted_links"]]
+       records  true_links  common_links  predicted_links
+    x      3.0         3.0           1.0              1.5
+    """
+    labels = sampled_labels(labels)
+    prediction, facts = framed(prediction, labels, frame)
+    shown, rows = first_entities(labels)
+    entities = shown.clusters if kind(shown.clusters) == kind(shown.records) else shown.records[:0]
+    position = look_up(prediction.records, joined(labels.records, entities))
+    sizes = prediction.sizes
+    codes = np.where(position < 0, -1, prediction.codes[position]) if len(prediction.records) else position
+    cluster, entity_cluster = codes[: len(labels.records)], np.full(len(shown.clusters), -1)
+    entity_cluster[: len(entities)] = codes[len(labels.records) :]
+    lacking = cluster < 0
+    touched = np.unique(cluster[rows][~lacking[rows]])
+    namesake = np.full(len(prediction.clusters) + 1, -1)  # the last one stands for no cluster
+    namesake[touched] = position_in_labels(shown, prediction.clusters[touched])
+    refuse_edges(
+        shown, cluster[rows], namesake[cluster[rows]], entity_cluster, sizes, len(prediction.records)
+    )
+    refuse_unmatched(prediction, labels, lacking, missing)
+    units = assemble(labels, cluster, sizes, histogram(sizes), blocks=blocks, missing=missing)
+    return replace(units, frame=facts)
+
+
+def measure_predicted(
+    prediction: Any, labels: Any, sampled: Any, *, whole_entities: bool = True, frame: Any = None
+) -> Units:
+    """Make units of sampled *predicted* clusters, to estimate from.
+
+    Parameters
+    ----------
+    prediction : memberships
+        Predicted cluster of every record of the population.
+    labels : memberships
+        True entity of every record of the sampled clusters and, if `whole_entities`, of every
+        other record of the entities that they touch.
+    sampled : sequence of cluster ids
+        The sampled predicted clusters, each once.
+    whole_entities : bool
+        False if labels end at the border of the sampled clusters. Precision is then identified, and recall is
+        not.
+    frame : record ids, an older prediction, or Dated, optional
+        As in `measure`, if clusters have grown since they were sampled. A predicted cluster is then its
+        records inside the frame.
+
+    Returns
+    -------
+    Units
+
+    Raises
+    ------
+    DataError
+        Unknown or repeated cluster ids, records of a sampled cluster without a label, or labelled records
+        outside the frame.
+
+    Examples
+    --------
+    >>> prediction, labels = {1: "a", 2: "a", 3: "b"}, {1: "x", 2: "y", 3: "x"}
+    >>> units = measure_predicted(prediction, labels, ["a"])
+    >>> units.table()[["records", "predicted_links", "common_links"]]
+       records  predicted_links  common_links
+    a      2.0              1.0           0.0
+    """
+    labels = Clustering.of(labels, "labels")
+    prediction, facts = framed(prediction, labels, frame)
+    wanted = ids(sampled, "sampled clusters")
+    if not len(wanted):
+        raise DataError("no cluster is sampled: an empty sample estimates nothing")
+    if not wanted.is_unique:
+        raise DataError(f"{int(wanted.duplicated().sum())} sampled clusters are listed twice")
+    unit_of_cluster = wanted.get_indexer(prediction.clusters)
+    unknown = wanted.difference(prediction.clusters)
+    if len(unknown):
+        place = "not predicted" if frame is None else "not predicted in the frame"
+        raise DataError(f"{len(unknown)} sampled clusters are {place}: {head(unknown)}")
+    unit_of_record = unit_of_cluster[prediction.codes]
+    inside = np.flatnonzero(unit_of_record >= 0)
+    position = look_up(labels.records, prediction.records[inside])
+    if (position < 0).any():
+        raise DataError(f"{int((position < 0).sum())} records of sampled clusters have no label")
+    unit, entity, n, piece = _pieces(unit_of_record[inside].astype(np.int64), labels.codes[position])
+    m = np.bincount(unit, weights=n)
+    N = labels.sizes[entity].astype(float) if whole_entities else np.full(len(n), np.nan)
+    cluster = prediction.clusters.get_indexer(wanted)
+    return Units(
+        ids=wanted,
+        unit=unit,
+        group=unit,
+        n=n,
+        N=N,
+        m=m[unit],
+        cluster=cluster[unit],
+        known=histogram(prediction.sizes),
+        by_entity=False,
+        frame=facts,
+        piece_of=pd.Series(piece, index=prediction.records[inside]),
+    )
+
+
+def assemble(
+    labels: Clustering,
+    cluster: IntArray,
+    sizes: IntArray,
+    known: KnownTotals,
+    *,
+    blocks: Any = None,
+    missing: Missing = Missing.ERROR,
+) -> Units:
+    """Make units from the predicted clusters of the labelled records, wherever these were looked up.
+
+    Parameters
+    ----------
+    labels : Clustering
+        True entity of every record of each sampled entity.
+    cluster : int array, (labelled records,)
+        Position of the predicted cluster in `sizes`; -1 if the prediction lacks the record.
+    sizes : int array, (t,)
+        Records of each predicted cluster that `cluster` names, and possibly of others.
+    known : KnownTotals
+        Sizes of all predicted clusters.
+    blocks, missing
+        As in `measure`.
+
+    Raises
+    ------
+    DataError
+        Labelled records that the prediction lacks (with `Missing.ERROR`), or a block that a true entity
+        crosses.
+    """
+    member(missing, Missing, "missing")
+    lacking = cluster < 0
+    unmatched = int(lacking.sum())
+    if unmatched and missing is Missing.ERROR:
+        raise strangers(labels, lacking)
+    kept = ~lacking | (missing is not Missing.OMIT)
+    if not kept.any():
+        raise DataError("none of the labelled records is in the prediction")
+    cluster = cluster.copy()
+    cluster[~lacking], touched = pd.factorize(cluster[~lacking])
+    sizes = sizes[touched]
+    if missing in {Missing.SINGLETON, Missing.TOGETHER}:
+        own = np.arange(unmatched) if missing is Missing.SINGLETON else labels.codes[lacking]
+        cluster[lacking] = len(sizes) + own
+        sizes = np.concatenate([sizes, np.bincount(own)])
+    if unmatched and missing is Missing.SINGLETON:
+        known = replace(known, singletons=False)
+    entity, piece_cluster, n, place = _pieces(labels.codes[kept], cluster[kept])
+    N = np.bincount(entity, weights=n, minlength=len(labels.clusters))
+    present = np.flatnonzero(N)
+    code, unit_ids = units_of(labels, blocks)
+    used, unit_of_present = np.unique(code[present], return_inverse=True)
+    unit_of = np.full(len(code), -1)
+    unit_of[present] = unit_of_present
+    order = np.argsort(unit_of[entity], kind="stable")
+    entity, piece_cluster, n = entity[order], piece_cluster[order], n[order]
+    return Units(
+        ids=unit_ids[used],
+        unit=unit_of[entity],
+        group=np.searchsorted(present, entity),
+        n=n,
+        N=N[entity],
+        m=sizes[piece_cluster].astype(float),
+        cluster=piece_cluster,
+        known=None if unmatched and missing is Missing.TOGETHER else known,
+        unmatched=unmatched,
+        omitted=unit_ids[np.setdiff1d(code, used)],
+        piece_of=pd.Series(np.argsort(order)[place], index=labels.records[kept]),
+    )
+
+
+def refuse_unmatched(
+    prediction: Clustering, labels: Clustering, lacking: BoolArray, missing: Missing
+) -> None:
+    """Refuse labelled records that a prediction lacks, if the policy does, or if it leaves out missed links.
+
+    A record that is in no pair is a record of which the matcher found no link. Without these records recall
+    counts found links only.
+
+    Raises
+    ------
+    DataError
+        Records that the prediction lacks, under `Missing.ERROR`; under `Missing.OMIT` if the prediction was
+        made of pairs alone; under every policy if it lacks all of them.
+    """
+    refused = {Missing.ERROR} if prediction.complete else {Missing.ERROR, Missing.OMIT}
+    if lacking.all() or (lacking.any() and missing in refused):
+        raise missing_records(prediction, labels, lacking)
+
+
+def sampled_labels(labels: Any) -> Clustering:
+    """Labels as a clustering with one record or more.
+
+    Raises
+    ------
+    DataError
+        As `Clustering.of`, or there is no record.
+    """
+    clustering = Clustering.of(labels, "labels")
+    if not len(clustering.records):
+        raise DataError("the labels hold no record: an empty sample estimates nothing")
+    return clustering
+
+
+def units_of(labels: Clustering, blocks: Any) -> tuple[IntArray, pd.Index]:
+    """Code of the unit of each entity, and the ids of units by their codes."""
+    if blocks is None:
+        return np.arange(len(labels.clusters)), labels.clusters
+    unit = np.zeros(len(labels.clusters), dtype=np.int64)
+    blocks = Clustering.of(blocks, "blocks")
+    position = look_up(blocks.records, labels.records, "blocks")
+    if (position < 0).any():
+        raise DataError(f"{int((position < 0).sum())} labelled records have no block")
+    block = blocks.codes[position]
+    unlabelled = np.isin(blocks.codes, block)
+    unlabelled[position] = False
+    if unlabelled.any():
+        raise DataError(
+            f"{int(unlabelled.sum())} records of sampled blocks have no label, such as "
+            f"{head(blocks.records[unlabelled])}: label every record of a sampled block"
+        )
+    unit[labels.codes] = block
+    crossing = np.unique(labels.codes[unit[labels.codes] != block])
+    if len(crossing):
+        raise DataError(
+            f"{len(crossing)} true entities cross blocks, such as {head(labels.clusters[crossing])}"
+            ": blocks must be unions of true entities"
+        )
+    return unit, blocks.clusters
+
+
+def _pieces(rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
+    """Distinct pairs of row and column, sorted, the number of times that each occurs, and where each is."""
+    width = int(columns.max()) + 1
+    key, place, n = np.unique(rows * width + columns, return_inverse=True, return_counts=True)
+    return key // width, key % width, n.astype(float), place

@@ -1,0 +1,474 @@
+"""Units and their pieces, on which columns are counted.
+
+A *piece* is the overlap of a true entity c and a predicted cluster k. It has n = \\|c ∩ k\\| > 0 records, of
+an entity of N_c = \\|c\\| records and a predicted cluster of m = \\|k\\| records. A unit (an entity, a block,
+or a predicted cluster) is a set of pieces, and every column is a sum over its pieces. Hence the same metrics
+serve every design, and sampled predicted clusters need no second set of formulas.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import FloatArray, IntArray
+from .._internal.errors import DataError, NotIdentified, member, need
+from ..metrics.columns import COLUMNS, RECORDS, ClusterSum, Column, Domain, InDomain, Links
+from .clustering import Clustering
+from .frame import FrameFacts
+from .grouping import Grouping, Of, Predicted, Variable, piece_values
+from .lookup import look_up
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownTotals:
+    """Histogram of predicted cluster sizes, which fixes totals without labels.
+
+    A column that depends on a record's predicted cluster by its size m alone has a known total. For any
+    function φ of the size it is Σ_c Σ_k n φ(m) = Σ_k m φ(m).
+
+    Attributes
+    ----------
+    size, count : float arrays, (h,)
+        Distinct sizes of predicted clusters, in records, and how many clusters have each. If the records of a
+        domain are counted alone, a cluster counts by the share of its records that the domain has.
+    singletons : bool
+        False if the number of predicted singletons is not known.
+    """
+
+    size: FloatArray
+    count: FloatArray
+    singletons: bool = True
+
+    def total(self, column: ClusterSum) -> float:
+        """Return the known total of a column, Σ_k m φ(m).
+
+        Raises
+        ------
+        NotIdentified
+            Predicted singletons count, and their number is not known.
+        """
+        if not self.singletons and column.phi(np.ones(1))[0] != 0:
+            raise NotIdentified(
+                f"the total of '{column.name}' is not known: labelled records that the prediction "
+                "lacks were kept as singletons; Missing.OMIT restricts the population instead"
+            )
+        return float(self.count @ (self.size * column.phi(self.size)))
+
+    def share_above(self, column: ClusterSum, size: FloatArray | float) -> FloatArray:
+        """Return the share of a total in clusters of more than `size` records, (...); 0 if the total is 0.
+
+        Predicted singletons whose number is not known count as none, so that the share is never too small.
+        """
+        part = self.count * self.size * column.phi(self.size)
+        above = (self.size > np.asarray(size)[..., None]) @ part
+        return np.asarray(above / (part.sum() or 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Sampled units as pieces, sorted by unit and by group. `measure` makes them.
+
+    Attributes
+    ----------
+    ids : Index, (u,)
+        Id of each unit.
+    unit, group : int arrays, (p,)
+        Unit of each piece, and the whole cluster that the piece belongs to: an entity, or a predicted cluster
+        if those were sampled.
+    n, N, m : float arrays, (p,)
+        Records in the piece, in its entity (NaN if not known), in its predicted cluster.
+    cluster : int array, (p,)
+        Code of the predicted cluster of each piece, in order of first appearance in the labels.
+    known : KnownTotals or None
+        Sizes of all predicted clusters, which fix totals; None if they are not known.
+    by_entity : bool
+        True if units are made of whole entities, False if of whole predicted clusters.
+    unmatched : int
+        Labelled records that the prediction lacks.
+    frame : FrameFacts or None
+        What the frame leaves of the prediction; None without a frame.
+    counted : float array, (p,), or None
+        Records of each piece that are counted; None if all n are. Others only make pieces, entities and
+        clusters larger.
+    omitted : Index
+        Ids of units that left the sample, because the prediction has none of their records (`Missing.OMIT`).
+    piece_of : Series or None
+        Piece of each labelled record, whose id is in the index. None if records have no ids.
+    groupings : tuple of Grouping
+        How variables of records split the pieces (see `grouped`).
+    imagined : bool
+        True for units that stand for no records (see `stock`): they are in every domain as a whole.
+    """
+
+    ids: pd.Index
+    unit: IntArray
+    group: IntArray
+    n: FloatArray
+    N: FloatArray
+    m: FloatArray
+    cluster: IntArray
+    known: KnownTotals | None
+    by_entity: bool = True
+    unmatched: int = 0
+    frame: FrameFacts | None = None
+    counted: FloatArray | None = None
+    omitted: pd.Index = field(default_factory=lambda: pd.Index([]))
+    piece_of: pd.Series | None = None
+    groupings: tuple[Grouping, ...] = ()
+    imagined: bool = False
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields, without the columns that are counted already."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @cached_property
+    def size(self) -> FloatArray:
+        """Records of each unit, (u,)."""
+        records = self.n if self.counted is None else self.counted
+        return np.bincount(self.unit, weights=records, minlength=len(self))
+
+    @cached_property
+    def largest_touched(self) -> FloatArray:
+        """Records of the largest predicted cluster that each unit shares a record with, (u,)."""
+        largest = np.zeros(len(self))
+        np.maximum.at(largest, self.unit, self.m)
+        return largest
+
+    @cached_property
+    def records_before(self) -> IntArray:
+        """Records in the units before each one, (u + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.size.astype(np.int64))])
+
+    @cached_property
+    def _first(self) -> IntArray:
+        """First piece of each unit, (u + 1,)."""
+        return np.searchsorted(self.unit, np.arange(len(self) + 1))
+
+    @cached_property
+    def _values(self) -> dict[Column, FloatArray]:
+        return {}
+
+    def column(self, column: Column) -> FloatArray:
+        """Values of a column on each unit, (u,). They are counted once.
+
+        Raises
+        ------
+        NotIdentified
+            These units do not identify the column.
+        """
+        if column not in self._values:
+            self._values[column] = column.count(self)
+        return self._values[column]
+
+    def take(self, chosen: IntArray) -> Units:
+        """Take the units at distinct positions, with the columns that are counted already."""
+        first, pieces = self._first[chosen], np.diff(self._first)[chosen]
+        stop = np.cumsum(pieces)
+        piece = np.arange(stop[-1] if len(stop) else 0) + np.repeat(first - stop + pieces, pieces)
+        group = np.zeros(len(piece), dtype=np.int64)
+        np.cumsum(np.diff(self.group[piece]) != 0, out=group[1:])
+        taken = Units(
+            ids=self.ids[chosen],
+            unit=np.repeat(np.arange(len(chosen)), pieces),
+            group=group,
+            n=self.n[piece],
+            N=self.N[piece],
+            m=self.m[piece],
+            cluster=self.cluster[piece],
+            known=self.known,
+            by_entity=self.by_entity,
+            unmatched=self.unmatched,
+            counted=None if self.counted is None else self.counted[piece],
+            omitted=self.omitted,
+            piece_of=None if self.piece_of is None else _moved(self.piece_of, piece, len(self.n)),
+            groupings=tuple(g.take(piece) for g in self.groupings),
+        )
+        taken._values.update({c: y[chosen] for c, y in self._values.items()})
+        return taken
+
+    def grouped(
+        self, groups: Any, *, of: Of = Of.RECORDS, prediction: Any = None, name: str | None = None
+    ) -> Units:
+        """Split the pieces by a variable of records or of entities, for columns of domains.
+
+        Parameters
+        ----------
+        groups : Series, mapping, or table of two columns
+            The value of each labelled record, or of all records. Values are text, whole numbers, bools or
+            categories.
+        of : Of
+            `Of.ENTITIES` if the first column has the ids of entities. They must be the units.
+        prediction : memberships, optional
+            The prediction of these units. Totals of groups are then known, and links within groups are
+            identified. The variable must have a value for each record of the prediction.
+        name : str, optional
+            The name of the variable. By default that of the Series or of the second column, or "group".
+
+        Returns
+        -------
+        Units
+            These units with one grouping more. A grouping of the same name is replaced.
+
+        Raises
+        ------
+        DataError
+            If labelled records or entities have no value, if an id has several values, or if `prediction` is
+            not that of these units.
+
+        Examples
+        --------
+        >>> import erbayes as eb
+        >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "y"})
+        >>> units.grouped({1: "FR", 2: "US", 3: "US"}, name="country").groupings[0].table(units)
+                records  pieces  units
+        country
+        FR          1.0       1      1
+        US          2.0       2      2
+        """
+        member(of, Of, "of")
+        variable = Variable.of(groups, name, of)
+        counted = piece_values(variable, of, self)
+        predicted = None
+        if prediction is not None:
+            if of is Of.ENTITIES:
+                raise DataError(
+                    "totals of groups of entities are not known, since the entities of most records are not: "
+                    "leave out the prediction"
+                )
+            predicted = self._predicted(variable, prediction)
+        return self.with_grouping(Grouping(variable.name, variable.values, counted, predicted))
+
+    def with_grouping(self, grouping: Grouping) -> Units:
+        """Return these units with one grouping more. A grouping of the same name is replaced."""
+        others = tuple(g for g in self.groupings if g.variable != grouping.variable)
+        return replace(self, groupings=(*others, grouping))
+
+    def _predicted(self, variable: Variable, prediction: Any) -> Predicted:
+        """Return the records of each group in each predicted cluster."""
+        clustering = self.whole_prediction(
+            prediction,
+            f"totals by {variable.name} need the same records; leave out the prediction, or restrict it to "
+            "those",
+        )
+        codes = variable.codes_of(
+            clustering.records, f"{len(clustering.records):,} records of the prediction"
+        )
+        place = np.zeros(len(self.n), dtype=np.int64)
+        assert self.piece_of is not None  # piece_values needs it
+        position = look_up(clustering.records, self.piece_of.index)
+        place[self.piece_of] = clustering.codes[position]
+        if (position < 0).any() or (clustering.sizes[place] != self.m).any():
+            raise DataError("this prediction is not the one that the sample was counted on")
+        return Predicted.of(clustering.codes, codes, len(variable.values), place)
+
+    def whole_prediction(self, prediction: Any, why: str) -> Clustering:
+        """Return a prediction as a clustering, refusing one of another number of records.
+
+        Parameters
+        ----------
+        prediction : memberships
+        why : str
+            What needs the records of the population, for the message.
+
+        Raises
+        ------
+        DataError
+            If the prediction has more or fewer records than the population, or if this number is not known.
+        """
+        clustering = Clustering.of(prediction, "prediction")
+        if self.population is None or self.population != len(clustering.records):
+            known = "not known" if self.population is None else f"{self.population:,.0f} records"
+            raise DataError(
+                f"this prediction has {len(clustering.records):,} records, but the population of the sample "
+                f"is {known}: {why}"
+            )
+        return clustering
+
+    @cached_property
+    def _parts(self) -> dict[tuple[Domain, Links], Units]:
+        return {}
+
+    def part(self, domain: Domain, links: Links = Links.SHARED) -> Units:
+        """Return the same units, of which the records of a domain count alone.
+
+        Raises
+        ------
+        DataError
+            If these units have no such variable or value (see `grouped`).
+        NotIdentified
+            If links inside a domain need the variable for records that have none.
+        """
+        if self.imagined:
+            return self
+        if (domain, links) not in self._parts:
+            grouping = self.grouping(domain.variable)
+            counted = grouping.records_of(domain)
+            if links is Links.SHARED:
+                part = replace(self, counted=counted, groupings=())
+            else:
+                part = self._inside(counted, grouping.cluster_sizes(domain, self))
+            self._parts[domain, links] = part
+        return self._parts[domain, links]
+
+    def _inside(self, n: FloatArray, m: FloatArray) -> Units:
+        """Return units whose pieces have n records, of predicted clusters of m records."""
+        some = n > 0
+        N = np.bincount(self.group, n)[self.group] if self.by_entity else np.full(len(n), np.nan)
+        return replace(
+            self,
+            unit=self.unit[some],
+            group=self.group[some],
+            n=n[some],
+            N=N[some],
+            m=m[some],
+            cluster=self.cluster[some],
+            piece_of=None,
+            groupings=(),
+        )
+
+    def grouping(self, variable: str) -> Grouping:
+        """Return the grouping by a variable.
+
+        Raises
+        ------
+        DataError
+            If there is none.
+        """
+        for grouping in self.groupings:
+            if grouping.variable == variable:
+                return grouping
+        raise DataError(
+            f"these units are not grouped by {variable!r}: units.grouped(groups, name={variable!r})"
+        )
+
+    def total(self, column: ClusterSum | InDomain) -> float:
+        """Return a total that the prediction fixes.
+
+        Raises
+        ------
+        NotIdentified
+            If the prediction, or the variable of a domain, is not known for all records.
+        """
+        inner = column.column if isinstance(column, InDomain) else column
+        if self.known is None:
+            raise NotIdentified(
+                f"the total of '{column.name}' is not known: labelled records that the "
+                "prediction lacks were kept; Missing.OMIT restricts the population instead"
+            )
+        if not isinstance(column, InDomain):
+            return self.known.total(column)
+        if not isinstance(inner, ClusterSum):
+            raise NotIdentified(f"the prediction does not fix the total of '{column.name}'")
+        m, records = self.grouping(column.domain.variable).known(column.domain, column.links)
+        return float(records @ inner.phi(m))
+
+    @property
+    def population(self) -> float | None:
+        """Records in the population, N; None if the prediction does not fix it."""
+        if self.known is None or not self.known.singletons:
+            return None
+        return self.known.total(RECORDS)
+
+    def isolated(self) -> Units:
+        """These units with every other record removed from the prediction, for naive metrics.
+
+        Examples
+        --------
+        >>> import erbayes as eb
+        >>> units = eb.measure({1: "a", 2: "a", 3: "a"}, {1: "x", 2: "x"})
+        >>> float(units.m[0]), float(units.isolated().m[0])
+        (3.0, 2.0)
+        """
+        m = np.bincount(self.cluster, weights=self.n)
+        known = histogram(m[m > 0].astype(np.int64))
+        groupings = tuple(g.isolated(self.cluster) for g in self.groupings)
+        return replace(self, m=m[self.cluster], known=known, unmatched=0, frame=None, groupings=groupings)
+
+    def stock(self, size: int | None = None) -> Units:
+        """Make four imagined units, which stand for errors that no draw has shown.
+
+        Two are all right: an entity of s records and a singleton, both exactly predicted. Two are all wrong:
+        an entity whose s records are in s predicted clusters of s records, and a singleton in a predicted
+        cluster of s records. If predicted clusters are the units, true and predicted are exchanged.
+
+        Parameters
+        ----------
+        size : int, optional
+            s. By default the mean size of predicted clusters over records, between 2 and 1,000.
+        """
+        if size is None:
+            return self._usual_stock
+        pieces = [1, size, 1, 1]
+        own = np.repeat([size, size, 1.0, 1.0], pieces)
+        other = np.repeat([size, size, 1.0, size], pieces)
+        unit = np.repeat(np.arange(4), pieces)
+        return Units(
+            ids=pd.Index(["right", "wrong", "singleton", "lost singleton"]),
+            unit=unit,
+            group=unit,
+            n=np.repeat([size, 1.0, 1.0, 1.0], pieces),
+            N=own if self.by_entity else other,
+            m=other if self.by_entity else own,
+            cluster=np.arange(size + 3),
+            known=None,
+            by_entity=self.by_entity,
+            imagined=True,
+        )
+
+    @cached_property
+    def _usual_stock(self) -> Units:
+        """Return the stock of the default size, made once, as every estimate counts columns on it."""
+        m = self.m if self.known is None else self.known.size
+        records = self.n if self.known is None else m * self.known.count
+        return self.stock(int(np.clip(round(float(np.average(m, weights=records))), 2, 1000)))
+
+    def table(self) -> pd.DataFrame:
+        """Table of the columns that these units identify, one row per unit.
+
+        Examples
+        --------
+        >>> import erbayes as eb
+        >>> units = eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x", 3: "x"})
+        >>> units.table()[["records", "true_links", "common_links"]]
+           records  true_links  common_links
+        x      3.0         3.0           1.0
+        """
+        counts = {c.name: self.column(c) for c in COLUMNS if c.identified(self)}
+        return pd.DataFrame(counts, index=self.ids)
+
+    def __repr__(self) -> str:
+        return f"Units({len(self)} units, {int(self.n.sum())} records, {len(self.n)} pieces)"
+
+
+def _moved(piece_of: pd.Series, taken: IntArray, pieces: int) -> pd.Series:
+    """Return the pieces of records after those at the positions `taken` are taken, of `pieces` pieces."""
+    new = np.full(pieces, -1)
+    new[taken] = np.arange(len(taken))
+    moved = new[piece_of]
+    kept = np.flatnonzero(moved >= 0)
+    return pd.Series(moved[kept], piece_of.index[kept])
+
+
+def need_units(value: Any) -> None:
+    """Refuse anything but `Units`.
+
+    Raises
+    ------
+    DataError
+        A sample in the place of its units, a table, a class, or anything else.
+    """
+    need(value, Units, "Units are needed, as measure(prediction, labels) makes them or sample.units")
+
+
+def histogram(sizes: IntArray) -> KnownTotals:
+    counts = np.bincount(sizes)
+    size = np.flatnonzero(counts)
+    return KnownTotals(size.astype(float), counts[size].astype(float))
