@@ -69,7 +69,7 @@ def main() -> None:
     drawn = draw(prediction, Records(), n=1000, seed=1)
     report("customers", table.drop(columns="person"), prediction, table["person"], drawn)
 
-    mentions = pd.read_parquet(datasets._data_file("pv-data.parquet")).drop_duplicates("mention_id")
+    mentions = pd.read_parquet(datasets._find_data_file("pv-data.parquet")).drop_duplicates("mention_id")
     mentions = mentions.set_index("mention_id")
     columns = ["raw_inventor_name_first", "raw_inventor_name_last", "raw_city", "raw_country"]
     names = mentions["raw_assignee_organization"]

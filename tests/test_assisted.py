@@ -233,7 +233,7 @@ def test_a_unit_reaches_clusters_with_which_it_shares_most_records_of_one_of_bot
     by[44] = "most of it"
     by[3] = "stray"
     counted = second(by, truth, truth[truth == 0])
-    reached = counted._reached(counted._pieces(np.array([0])), counted.units.group, counted.units.N)
+    reached = counted._find_reached(counted._pieces(np.array([0])), counted.units.group, counted.units.N)
     assert sorted(counted.whole.size[reached]) == [5, 39] and sorted(counted.whole.size) == [5, 5, 39]
 
 
@@ -402,7 +402,7 @@ def test_a_second_clustering_that_was_made_with_the_labels_is_doubted():
 @pytest.mark.parametrize(("chance", "doubted"), [(1e-4, False), (9.9e-5, True)])
 def test_draws_that_differ_once_in_ten_thousand_samples(chance, doubted):
     found = replace(helped(), changes=(Changes(0.3, 0.1, chance),))
-    assert bool(found._doubted()) == doubted
+    assert bool(found._warn_known_labels()) == doubted
 
 
 def sets(clusters):

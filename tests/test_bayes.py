@@ -20,7 +20,7 @@ import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
 from erbayes.bayes.contract import LOG_FLAWLESS
-from erbayes.bayes.evidence import Evidence, _smoothed
+from erbayes.bayes.evidence import Evidence, _smooth_counts
 from erbayes.bayes.fit import depends_on_size
 from erbayes.bayes.importance import (
     DF,
@@ -157,7 +157,7 @@ def test_counts_on_grids_are_the_sample(draw):
 
 def test_smoothing_moves_counts_and_loses_none():
     x, at, count = np.arange(0, 12, 0.25), np.array([0.1, 3.0, 7.7]), np.array([5.0, 2.0, 1.0])
-    found = _smoothed(x, np.ones(len(x)), at, count)
+    found = _smooth_counts(x, np.ones(len(x)), at, count)
     assert found.sum() == pytest.approx(8, rel=1e-12)
     assert x[8 + np.argmax(found[8:20])] == 3.0
     far = abs(x[:, None] - at).min(axis=1) > 2.5
@@ -1174,9 +1174,9 @@ def test_nuts_of_pymc_and_the_whole_model_agree_with_the_parts_joined():
             1500, tune=1500, chains=4, cores=2, target_accept=0.9, random_seed=1, progressbar=False
         )
     by = {
-        k.removesuffix("_by_size"): whole.posterior[k].to_numpy()
+        k.removesuffix("_make_size_design"): whole.posterior[k].to_numpy()
         for k in whole.posterior
-        if str(k).endswith("_by_size")
+        if str(k).endswith("_make_size_design")
     }
     found = completed(by, joint.evidence.data, rng())
     values = np.stack(

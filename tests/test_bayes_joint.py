@@ -20,7 +20,7 @@ import erbayes as eb
 from erbayes import bayes
 from erbayes.bayes import Level, Slope
 from erbayes.bayes.contract import LOG_FLAWLESS
-from erbayes.bayes.evidence import Entities, Evidence, _counted, _drawn
+from erbayes.bayes.evidence import Entities, Evidence, _count_draws, _count_errors
 from erbayes.bayes.grid import INTRUSION
 from erbayes.bayes.joined import joined
 from erbayes.bayes.laws import compiled, laws, weighed
@@ -117,7 +117,7 @@ def world(by, evidence, n, g):
     entities = Entities(size[unit], links[unit], foreign[unit], times, at[unit], unmatched)
     common, predicted = links.sum(), links.sum() + foreign.sum() / 2
     known = {"records": size.sum(), "predicted_links": max(predicted, 0.5)}
-    counted = _drawn(grid, entities) | _counted(grid, INTRUSION[: chance.shape[1]], entities)
+    counted = _count_draws(grid, entities) | _count_errors(grid, INTRUSION[: chance.shape[1]], entities)
     lost = entities.broken & (entities.size > 2)
     logs = np.log(share[unit][lost]), np.log1p(-share[unit][lost])
     counted["shares"] = np.column_stack([np.bincount(entities.bin[lost], v, len(s)) for v in logs])

@@ -45,8 +45,10 @@ def fit(seed, n=80, kind="usual", draws=400):
 @pytest.fixture
 def searches(monkeypatch):
     """The laws whose mode is searched in full."""
-    found, search = [], Adapted._laplace
-    monkeypatch.setattr(Adapted, "_laplace", lambda self, start: found.append(self) or search(self, start))
+    found, search = [], Adapted._approximate_laplace
+    monkeypatch.setattr(
+        Adapted, "_approximate_laplace", lambda self, start: found.append(self) or search(self, start)
+    )
     return found
 
 
@@ -128,8 +130,10 @@ def test_a_start_that_is_poor_is_dropped(centre, scale, helps, searches):
 @pytest.mark.parametrize(("centre", "better"), [(2.5, True), (1e4, False)])
 def test_a_search_after_a_poor_start_begins_at_the_better_point(centre, better, monkeypatch):
     """The start is too wide. If it is near the mode it is better than the part's own start, 0."""
-    began, search = [], Adapted._laplace
-    monkeypatch.setattr(Adapted, "_laplace", lambda self, at: began.append(at) or search(self, at))
+    began, search = [], Adapted._approximate_laplace
+    monkeypatch.setattr(
+        Adapted, "_approximate_laplace", lambda self, at: began.append(at) or search(self, at)
+    )
     truth = stats.multivariate_normal([2.0, 2.0, 2.0], 4 * np.eye(3))
     near = start(np.full(3, centre), 300.0)
     approximated([part(truth.logpdf, 3)], 400, np.random.default_rng(1), near=[near])
@@ -138,12 +142,14 @@ def test_a_search_after_a_poor_start_begins_at_the_better_point(centre, better, 
 
 @pytest.mark.parametrize(("off", "steps"), [(0.3, 1), (1.2, 2), (30.0, 3)])
 def test_a_short_step_is_the_last(off, steps, monkeypatch):
-    asked, densities = [], Adapted._minus
-    monkeypatch.setattr(Adapted, "_minus", lambda self, u: asked.append(len(u)) or densities(self, u))
+    asked, densities = [], Adapted._negate_density
+    monkeypatch.setattr(
+        Adapted, "_negate_density", lambda self, u: asked.append(len(u)) or densities(self, u)
+    )
     truth = stats.multivariate_normal(np.zeros(2), np.eye(2))
     law = Adapted.__new__(Adapted)
     law.part, law.tails = part(truth.logpdf, 2), LightTails(2, [])
-    point, cov = law._moved(start([off, 0.0], 1.0))
+    point, cov = law._move_start(start([off, 0.0], 1.0))
     whole = [5] if off < 30 else []  # a short step is taken without trying others
     assert asked == [5, 4] * (steps - len(whole)) + whole
     assert point == pytest.approx([max(off - 6, 0), 0], abs=1e-6) and cov == pytest.approx(np.eye(2))

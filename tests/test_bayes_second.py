@@ -506,8 +506,10 @@ def test_a_near_start_serves_the_truth_too(earlier, of_use, monkeypatch):
     """The fit of true entities starts at that of the earlier fit, if this took anything from its second clustering."""
     near, second, searched = fitted(1, earlier()), noisy(0.05), []
     assert (near.truth is not None) is of_use
-    search = Adapted._laplace
-    monkeypatch.setattr(Adapted, "_laplace", lambda self, at: searched.append(at) or search(self, at))
+    search = Adapted._approximate_laplace
+    monkeypatch.setattr(
+        Adapted, "_approximate_laplace", lambda self, at: searched.append(at) or search(self, at)
+    )
     full = fitted(2, second, draws=8000)
     all_laws = len(searched)
     found = fitted(2, second, draws=8000, near=near)

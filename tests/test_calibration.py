@@ -9,7 +9,7 @@ from test_census import ENTITY, population
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.design.calibration import _factors
+from erbayes.design.calibration import _compute_factors
 from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS
 
 
@@ -169,7 +169,7 @@ def test_factors_are_found_where_whole_steps_of_newton_miss_them():
     x = np.array([[1, 16, 4], [1, 4, 128], [1, 256, 8], [1, 1, 32], [1, 32, 256]], dtype=float)
     w, some = np.array([10.0, 1000, 1, 100, 10]), np.array([1, 0.25, 4.5, 4.5, 0.25])
     totals = (w * some) @ x
-    g, _ = _factors(w, x / totals, np.ones(5), (0.2, 5.0))
+    g, _ = _compute_factors(w, x / totals, np.ones(5), (0.2, 5.0))
     np.testing.assert_allclose((w * g) @ x, totals, rtol=1e-11)
     assert 0.2 <= g.min() and g.max() <= 5
 

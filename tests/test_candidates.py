@@ -125,7 +125,7 @@ def test_a_sample_tells_rare_values_in_a_long_table(monkeypatch):
     pytest.importorskip("rapidfuzz")
     monkeypatch.setattr(candidates, "STOCK", 10)
     monkeypatch.setattr(candidates, "CELLS", 7 * len(QUERIES))
-    _, asked, stock = candidates._first_reading(pd.Index(QUERIES), TABLE.assign(n=range(60)), ["n"], 7)
+    _, asked, stock = candidates._read_first(pd.Index(QUERIES), TABLE.assign(n=range(60)), ["n"], 7)
     assert stock["n"].tolist() == list(range(0, 60, 4))
     assert asked["record"].tolist() == QUERIES
     assert len(by_text(DRAWN, TABLE))

@@ -75,7 +75,7 @@ def test_integers_beyond_floats():
 
 
 def test_strings_with_one_digest_are_not_duplicates(monkeypatch):
-    monkeypatch.setattr(clustering, "_digests", lambda strings: np.zeros(len(strings), dtype=np.uint64))
+    monkeypatch.setattr(clustering, "_hash_strings", lambda strings: np.zeros(len(strings), dtype=np.uint64))
     assert len(Clustering.of({"a": 1, "b": 2}).records) == 2
     with pytest.raises(eb.DataError, match="1 duplicates, such as 'a'"):
         Clustering.of(pd.Series(0, ["a", "b", "a"]))

@@ -61,7 +61,7 @@ def test_further_samples_hold_the_truth_about_as_often_as_promised(shown):
 
 def test_a_sample_that_misses_is_not_said_to_hold(monkeypatch, capsys):
     monkeypatch.setattr(demo.Population, "value", lambda population, metric: 0.5)
-    demo._synthetic()
+    demo._show_synthetic()
     assert "holds the truth for 0 of 6 metrics" in capsys.readouterr().out
 
 

@@ -931,13 +931,13 @@ def test_draws_without_an_answer_stay_in_the_data_or_count_as_not_made(tmp_path)
 
 def rewritten(path, change, fits=False):
     """Change the facts of a folder; `fits` makes its fingerprint fit again, as somebody could who wants to."""
-    from erbayes.labels.drawing.folder import _fingerprint
+    from erbayes.labels.drawing.folder import _compute_fingerprint
 
     about = json.loads((path / "drawn.json").read_text())
     change(about)
     if fits:
         tables = [(path / name).read_bytes() for name in ("drawn.csv", "tasks.csv")]
-        about["fingerprint"] = _fingerprint(tables, about)
+        about["fingerprint"] = _compute_fingerprint(tables, about)
     (path / "drawn.json").write_text(json.dumps(about))
 
 
@@ -1031,8 +1031,8 @@ def test_the_next_draw_removes_what_a_killed_one_has_left(tmp_path):
     code = f"""
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})
 from pathlib import Path
-from erbayes.labels.drawing.folder import _appearing
-with _appearing(Path({str(tmp_path / "g")!r})) as new:
+from erbayes.labels.drawing.folder import _replace_folder
+with _replace_folder(Path({str(tmp_path / "g")!r})) as new:
     (new / "attributes.csv").write_text("Ann")
     print("ready", flush=True)
     sys.stdin.read()

@@ -302,14 +302,14 @@ def test_assurance_moves_the_width_by_its_quantile():
     (pilot,) = pilots("records", 100, 1)
     plan = forecast(pilot, METRICS[:2], {"records": eb.UniformRecords()})
     outlook, level = plan.designs["records"], 0.95
-    moved = outlook._with_pseudo_draws()
+    moved = outlook._add_pseudo_draws()
     n = plan.needed(0.03, level, 0.9).n.to_numpy()
     t = stats.t.ppf(0.9, outlook.df)
     for j in range(2):
         at = {}
         for draws in (int(n[j]), int(n[j]) - 1):
             widths = moved.half_widths(draws, level)
-            wider = moved._moved(
+            wider = moved._shift_widths(
                 np.full(2, draws), level, np.ones(2), 0
             )  # one standard error of the forecast
             at[draws] = widths[j] * (wider[j] / widths[j]) ** (t[j] * np.sqrt(1 + 100 / draws))

@@ -13,11 +13,11 @@ from erbayes import metrics as m
 from erbayes.analysis.domains import by_domain
 from erbayes.analysis.planning import forecast
 from erbayes.analysis.sensitivity import corrected
-from erbayes.auxiliary.correction import _degrees as degrees_left
+from erbayes.auxiliary.correction import _compute_degrees as degrees_left
 from erbayes.engine import PseudoDraws, bootstrap, draws_of
 from erbayes.labels import Beta, MissedPieces, Mixture, Recaptured, draw
 from erbayes.labels.annotators.error_models import KeptRecords
-from erbayes.labels.drawing.stopping import _continued as continued
+from erbayes.labels.drawing.stopping import _extrapolate_fit as continued
 from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS, PieceSum
 from erbayes.study import populations as sim
 

@@ -20,7 +20,7 @@ COUNTED = ("df", "n_eff", "ess_bulk")
 """Columns that are shown without decimals."""
 
 
-def _leading(x: float) -> int:
+def _find_leading_power(x: float) -> int:
     """Return the power of ten of the leading digit."""
     return int(np.floor(np.log10(abs(x))))
 
@@ -37,9 +37,9 @@ def decimals(value: float, uncertainty: float = np.nan) -> int:
     (3, 0, 4)
     """
     known = np.isfinite(value) and value != 0
-    most = 3 - _leading(value) if known else MOST
+    most = 3 - _find_leading_power(value) if known else MOST
     if np.isfinite(uncertainty) and uncertainty > 0:
-        most = min(most, 1 - _leading(uncertainty))
+        most = min(most, 1 - _find_leading_power(uncertainty))
     return int(np.clip(most, 0, MOST))
 
 
@@ -103,7 +103,7 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
       estimate     se  lower   df
     0    0.913  0.019  0.869  400
     """
-    places = _places(table) if "estimate" in table else None
+    places = _choose_decimals(table) if "estimate" in table else None
     columns: dict[Any, list[str]] = {}
     for name in table:
         values = table[name].tolist()
@@ -118,7 +118,7 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns, index=table.index, dtype=object)
 
 
-def _places(table: pd.DataFrame) -> Sequence[int]:
+def _choose_decimals(table: pd.DataFrame) -> Sequence[int]:
     """Return the number of decimals of each row."""
     uncertainty = pd.Series(np.nan, index=range(len(table)))
     for name in UNCERTAINTIES:

@@ -96,7 +96,7 @@ class Grade(Enum):
     CAUTION = "caution"
     """An interval may be too short. It can be quoted together with the sentence."""
     FAULT = "fault"
-    """Numbers are wrong if the sentence is right, and no interval allows for it: quote none."""
+    """Numbers are wrong if the sentence is right, and no interval allows for it, so that none is quoted."""
 
 
 class Sentence(str):

@@ -41,7 +41,7 @@ MEMORY = Path("/dev/shm")
 HIDDEN = ".erbayes-"
 """The beginning of the names of folders in which outputs are made, beside the output."""
 NEW, OLD = "new", "old"
-"""Names in such a folder: what is being made, and what it replaces."""
+"""Names in such a folder of what is being made, and of what it replaces."""
 LINKS = 40
 """Number of symbolic links that may lead from one to the next, as in Linux."""
 
@@ -83,13 +83,18 @@ def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) 
     """
     frame = _read(path)
     named = [c for c in columns.values() if c is not None]
-    choices = {name: remedy for meaning, name in columns.items() if name for remedy in _choices({meaning})}
+    choices = {
+        name: remedy
+        for meaning, name in columns.items()
+        if name
+        for remedy in _list_column_remedies({meaning})
+    }
     refuse_names(named, list(frame.columns), str(path), choices)
     unnamed = {meaning for meaning, name in columns.items() if name is None}
     refuse_columns(
         frame,
         str(path),
-        *_choices(unnamed) or [Remedy.ALONE],
+        *_list_column_remedies(unnamed) or [Remedy.ALONE],
         pairs=Remedy.ANSWERS if "entity" in columns else Remedy.LINKS if "cluster" in columns else None,
         needed=len(columns),
         spare=spare,
@@ -97,7 +102,7 @@ def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) 
     )
     if spare and unnamed and frame.columns[0] in named:
         said = f"{path}: {frame.columns[0]!r} is its first column, which has the ids"
-        raise DataError(said, *_choices(unnamed))
+        raise DataError(said, *_list_column_remedies(unnamed))
     free = (c for c in frame.columns if c not in named)
     chosen = frame[[c if c is not None else next(free) for c in columns.values()]]
     for name, column in chosen.items():
@@ -106,7 +111,7 @@ def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) 
                 f"{path}: {times:,} rows hold {name!r} in the column of this name: is the first line a "
                 "record, or one of several headers? The first line, and no other, must name the columns"
             )
-    return _with_text(chosen)
+    return _add_text(chosen)
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -117,7 +122,7 @@ def read_table(path: Path) -> pd.DataFrame:
     DataError
         A file that cannot be read.
     """
-    return _with_text(_read(path))
+    return _add_text(_read(path))
 
 
 def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) -> pd.DataFrame:
@@ -139,7 +144,7 @@ def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) ->
     if path.suffix.lower() in PARQUET:
         try:
             rows = dataset(path)
-            key = _key(rows.schema.names, record, path)
+            key = _choose_record_column(rows.schema.names, record, path)
             frame: pd.DataFrame = rows.to_table(
                 filter=None if wanted is None else field(key).cast("string").isin(list(wanted))
             ).to_pandas()
@@ -147,13 +152,13 @@ def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) ->
             raise DataError(f"cannot read {path}: {error}") from error
     else:
         frame = _read(path)
-        key = _key(list(frame.columns), record, path)
+        key = _choose_record_column(list(frame.columns), record, path)
         frame = frame if wanted is None else frame[frame[key].isin(wanted)]
     frame = frame[[key, *(c for c in frame.columns if c != key)]].reset_index(drop=True)
-    return _with_text(frame)
+    return _add_text(frame)
 
 
-def _with_text(frame: pd.DataFrame) -> pd.DataFrame:
+def _add_text(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table with text in the place of integers, and of decimals without decimal places."""
     decimals = [
         name for name, column in frame.items() if column.dtype == object and is_whole_decimal(column.dropna())
@@ -161,13 +166,13 @@ def _with_text(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.astype({c: "str" for c in [*frame.select_dtypes("integer").columns, *decimals]})
 
 
-def _key(names: list[str], record: str | None, path: Path) -> str:
+def _choose_record_column(names: list[str], record: str | None, path: Path) -> str:
     """Return the column of records."""
     refuse_names([] if record is None else [record], names, str(path))
     return names[0] if record is None else record
 
 
-def _choices(meanings: set[str]) -> list[Remedy]:
+def _list_column_remedies(meanings: set[str]) -> list[Remedy]:
     """Remedies for columns of these meanings."""
     return [remedy for affected, remedy in CHOICES.items() if affected & meanings]
 
@@ -310,7 +315,7 @@ def refuse_output(path: Path, inputs: Iterable[Path] = ()) -> None:
         A device, a folder, a file that may only be read, one of the inputs, or a path in no folder.
     """
     try:
-        target = _target(path)
+        target = _resolve_target(path)
         if target.exists() and not target.is_file():
             raise DataError(f"cannot write {path}: it is not a regular file")
         if target.exists() and not (target.stat().st_mode & 0o222 and os.access(target, os.W_OK)):
@@ -325,7 +330,7 @@ def refuse_output(path: Path, inputs: Iterable[Path] = ()) -> None:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def _target(path: Path) -> Path:
+def _resolve_target(path: Path) -> Path:
     """Return the file that `path` names after all links. Devices are refused, which may lead on to a file."""
     link = path.absolute()
     for _ in range(LINKS):
@@ -362,7 +367,7 @@ def replacing(path: Path) -> Iterator[Path]:
     'good'
     """
     refuse_output(path)
-    target = _target(path)
+    target = _resolve_target(path)
     try:
         with (
             terminable(),

@@ -66,7 +66,7 @@ def to_frame(table: Any) -> pd.DataFrame:
     return frame
 
 
-def _holds_answers(column: pd.Series) -> bool:
+def _looks_like_answers(column: pd.Series) -> bool:
     """Return whether a column looks like scores or answers about pairs."""
     values = column.dropna().head(1000)
     if not len(values):
@@ -111,7 +111,7 @@ def refuse_columns(
     """
     columns = list(frame.columns)
     if len(columns) < needed:
-        hint = separator_hint(columns) or _index_hint(frame)
+        hint = separator_hint(columns) or _describe_index(frame)
         raise DataError(f"{what} needs {needed} columns; it has {head(columns) or 'none'}{hint}")
     if len(columns) <= needed + spare or len(named) == needed:
         return
@@ -122,7 +122,7 @@ def refuse_columns(
         for i in free[:1]
         if INDEX.fullmatch(str(columns[i]))
     ]
-    if judging := [columns[i] for i in free[needed - len(named) :] if _holds_answers(frame.iloc[:, i])]:
+    if judging := [columns[i] for i in free[needed - len(named) :] if _looks_like_answers(frame.iloc[:, i])]:
         hints.append(f"{head(judging)} looks like scores or answers about pairs")
     raise DataError(
         "; ".join([problem, *hints]),
@@ -157,7 +157,7 @@ def refuse_names(
         raise DataError(f"{what}: one column cannot serve twice: {head(named)}")
 
 
-def _index_hint(frame: pd.DataFrame) -> str:
+def _describe_index(frame: pd.DataFrame) -> str:
     """Return a hint if records may be in the index."""
     if isinstance(frame.index, pd.RangeIndex):
         return ""

@@ -126,7 +126,7 @@ def direct_estimates(
     shared = np.sqrt(np.average(sd[reliable] ** 2 * n, weights=n) / draws[there])
     sd = shared if scale is logit else np.where(reliable, sd, shared)
     names = tuple(result.names)
-    X, columns = _design_matrix(covariates, names, there)
+    X, columns = _build_design_matrix(covariates, names, there)
     if (most := X.shape[1] + 2) >= there.sum():
         raise DataError(
             f"{there.sum()} domains have a direct estimate of {of.name}; with {X.shape[1]} coefficients a "
@@ -154,7 +154,7 @@ def _with_pseudo_draws(
     return (effective * fit.mean + pooled) / (effective + 1), fit.sd, effective + 1
 
 
-def _design_matrix(
+def _build_design_matrix(
     covariates: pd.DataFrame | None, names: tuple[str, ...], there: BoolArray
 ) -> tuple[FloatArray, tuple[str, ...]]:
     """Return a constant and the covariates of each domain, (d, p), and their names."""

@@ -173,7 +173,7 @@ def compare(
             lacking = [name for name in predictions if name not in scans]
             raise DataError(f"scan every prediction or none: {head(lacking)} is not a scan")
         refuse_different_records(scans)
-        return _comparison(scans, design, metrics, engine, rng, common)
+        return _compare_counted(scans, design, metrics, engine, rng, common)
     labels = Clustering.of(labels, "labels")
     within = {n: framed(p, labels, frame, f"prediction {n!r}") for n, p in predictions.items()}
     clusterings = {name: clustering for name, (clustering, _) in within.items()}
@@ -184,7 +184,7 @@ def compare(
         name: replace(measure(c, labels, blocks=blocks, missing=missing), frame=within[name][1])
         for name, c in shared.items()
     }
-    return _comparison(units, design, metrics, engine, rng, common)
+    return _compare_counted(units, design, metrics, engine, rng, common)
 
 
 def need_names(predictions: Any) -> None:
@@ -232,7 +232,7 @@ def _need_one_kind(clusterings: Mapping[str, Clustering]) -> None:
         raise DataError(f"record ids of the predictions differ in type: {types}; convert them to one type")
 
 
-def _comparison(
+def _compare_counted(
     units: Mapping[str, Units],
     design: Design,
     metrics: Sequence[Metric],

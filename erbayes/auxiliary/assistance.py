@@ -81,8 +81,8 @@ class Assisted:
     - The variance is that of the design for d - λe, or that of the jackknife if it is larger. Its degrees of
       freedom follow from the kurtosis κ of d - λe: 2n/(κ - 1), and at most those of the default.
     - Two pseudo-draws stand for errors of the second clustering that no draw has shown. Each is of an entity
-      like any other, about which it is wholly wrong (see `erbayes.auxiliary.correction.Effects.pseudo`). Their variance
-      is known, and adds degrees of freedom (see `erbayes.auxiliary.correction.satterthwaite`).
+      like any other, about which it is wholly wrong (see `erbayes.auxiliary.correction.Effects.pseudo`).
+      Their variance is known, and adds degrees of freedom (see `erbayes.auxiliary.correction.satterthwaite`).
     - If few draws hold most of what is left, the end on their side is further away, since few of all errors
       are drawn (see `AssistedEstimates.interval`). Pseudo-draws count here too.
     - The second clustering may be right about its clusters out of reach (see `Second.reference`), or the
@@ -167,12 +167,12 @@ class Assisted:
         0  new - old     0.251
         """
         need_names(predictions)
-        if by is not None and not _named(by):
+        if by is not None and not _is_named(by):
             raise DataError(
-                f"by must map names to second clusterings, as in by={{'slow': slow}}, {_other(by)}"
+                f"by must map names to second clusterings, as in by={{'slow': slow}}, {_describe_other(by)}"
             )
         helpers = dict(predictions) if by is None else by
-        if elsewhere := [n for n, c in [*predictions.items(), *helpers.items()] if _elsewhere(c)]:
+        if elsewhere := [n for n, c in [*predictions.items(), *helpers.items()] if _is_elsewhere(c)]:
             raise DataError(
                 f"{head(elsewhere)} lies in files or tables: scan each prediction by erbayes.large.scan(..., "
                 "seconds=...), pass Second.scanned of all scans to Assisted, and the scans to compare"
@@ -218,7 +218,7 @@ class Assisted:
         need_sample(sample)
         own = Effects.of(sample, chosen(metrics))
         found = [(second, second.position(sample.units)) for second in self.counted]
-        helpers = [_helper(second, at, sample, own.metrics) for second, at in found if at is not None]
+        helpers = [_make_helper(second, at, sample, own.metrics) for second, at in found if at is not None]
         if not helpers:
             raise DataError(
                 "no second clustering was counted with the prediction and the labels of this sample: make "
@@ -228,11 +228,11 @@ class Assisted:
         return judge(own, helpers, self.fewest, sample.expansion.variance)
 
 
-def _helper(second: Second, position: IntArray, sample: Sample, metrics: tuple[Metric, ...]) -> Helper:
+def _make_helper(second: Second, position: IntArray, sample: Sample, metrics: tuple[Metric, ...]) -> Helper:
     """Return a second clustering as a stand-in, whose units at `position` are those of the sample."""
     units = second.units.take(position)
     itself = f"{second.name!r} is the prediction itself" if second.is_prediction else ""
-    reasons = tuple(itself or _no_sum(metric, units) for metric in metrics)
+    reasons = tuple(itself or _explain_no_sum(metric, units) for metric in metrics)
     able = tuple(metric for metric, why in zip(metrics, reasons, strict=True) if not why)
     effects = None
     with suppress(NotIdentified):
@@ -241,7 +241,7 @@ def _helper(second: Second, position: IntArray, sample: Sample, metrics: tuple[M
     return Helper(second.name, reasons, effects, reference, second.changes(sample))
 
 
-def _no_sum(metric: Metric, units: Units) -> str:
+def _explain_no_sum(metric: Metric, units: Units) -> str:
     """Return why a metric is no function of sums over records; "" if it is one."""
     counted, _ = columns_of([metric])
     lacking = [c.name for c in counted if not c.identified(units)]
@@ -307,9 +307,9 @@ def assisted(
     metrics = chosen(metrics)
     options = {"blocks": blocks, "missing": missing, "frame": frame}
     _refuse_paths(by)
-    helpers = {str(name): c for name, c in (by if _named(by) else {"second": by}).items()}
+    helpers = {str(name): c for name, c in (by if _is_named(by) else {"second": by}).items()}
     units: Units
-    if any(map(_elsewhere, [prediction, *helpers.values()])):
+    if any(map(_is_elsewhere, [prediction, *helpers.values()])):
         sources = {n: c if isinstance(c, SecondSource) else SecondSource(c) for n, c in helpers.items()}
         units = scanned = scan(prediction, labels, seconds=sources, **options)
         seconds = Second.scanned(scanned)
@@ -324,7 +324,7 @@ def assisted(
     return estimates
 
 
-def _named(by: Any) -> bool:
+def _is_named(by: Any) -> bool:
     """Return whether second clusterings are a mapping of names, not the memberships of one."""
     return (
         isinstance(by, Mapping)
@@ -332,13 +332,13 @@ def _named(by: Any) -> bool:
         and all(
             isinstance(c, Mapping | pd.Series | Clustering)
             or is_table(c)
-            or (_elsewhere(c) and not isinstance(c, str))
+            or (_is_elsewhere(c) and not isinstance(c, str))
             for c in by.values()
         )
     )
 
 
-def _other(by: Any) -> str:
+def _describe_other(by: Any) -> str:
     """Return what stands in the place of a mapping of second clusterings, in words."""
     if isinstance(by, Mapping):
         values = {type(value).__name__ for value in by.values()}
@@ -358,6 +358,6 @@ def _refuse_paths(by: Any) -> None:
         )
 
 
-def _elsewhere(clusters: Any) -> bool:
+def _is_elsewhere(clusters: Any) -> bool:
     """Return whether a database counts a clustering."""
     return isinstance(clusters, SecondSource) or lies_elsewhere(clusters)

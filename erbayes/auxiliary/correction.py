@@ -96,7 +96,7 @@ def judge(own: Effects, helpers: Sequence[Helper], fewest: float, variance: Vari
     variance : Variance
         As in `Judged`.
     """
-    helps = [_help(own, j, helpers, fewest) for j in range(len(own.metrics))]
+    helps = [_choose_help(own, j, helpers, fewest) for j in range(len(own.metrics))]
     fit = own.fit
     corrected = np.clip(fit.mean + [h.correction for h in helps], *np.array(fit.support).T)
     fit = replace(
@@ -281,12 +281,12 @@ class Helper:
             mean=effects.fit.mean[at],
             reference=self.reference(effects.metrics[at]),
             choosing=effects.linear[:, at],
-            effect=self._error("effect")[:, at],
-            linear=self._error("linear")[:, at],
-            jack=self._error("jack")[:, at],
+            effect=self._compute_error_effects("effect")[:, at],
+            linear=self._compute_error_effects("linear")[:, at],
+            jack=self._compute_error_effects("jack")[:, at],
         )
 
-    def _error(self, name: str) -> FloatArray:
+    def _compute_error_effects(self, name: str) -> FloatArray:
         """Return effects on the error θ̂^S - θ^S by their name in `Effects`, (draws, metrics)."""
         own = np.asarray(getattr(self.effects, name))
         if self.first is None or self.position is None:
@@ -380,7 +380,7 @@ class Help:
     out_of_reach: float = 0.0
 
 
-def _help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float) -> Help:
+def _choose_help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float) -> Help:
     """Return the help of stand-ins for metric j."""
     n, weights = len(own.effect), np.zeros(len(helpers))
     none = np.zeros(n + max(helper.others for helper in helpers))
@@ -413,7 +413,7 @@ def _help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float) -> Hel
     pseudo = MASS * float(np.sum(moves**2))
     jackknifed = np.sum((np.pad(own.jack[:, j], (0, others)) - jack) ** 2)
     of_draws = max(np.sum(left**2), jackknifed)
-    df = satterthwaite(of_draws, min(_degrees(left), own.fit.df[j]), pseudo)
+    df = satterthwaite(of_draws, min(_compute_degrees(left), own.fit.df[j]), pseudo)
     remaining = float(np.sqrt(min(np.sum(left**2) / np.sum(target**2), 1.0)))
     lengths = [
         (variance + share**2 * own.of_interval(j)) * stdtrit(degrees, 0.975) ** 2
@@ -464,7 +464,7 @@ def cross_fitted(target: FloatArray, effects: FloatArray, unit: IntArray) -> Flo
     for _ in range(effects.shape[1]):
         current = np.sum(weights * effects, axis=1)
         moves = [effects[:, s] - current for s in range(effects.shape[1])]
-        steps = [_step(left, move, unit) for move in moves]
+        steps = [_fit_weights_across_folds(left, move, unit) for move in moves]
         rests = [left - step * move for step, move in zip(steps, moves, strict=True)]
         best = int(np.argmin([np.sum(rest**2) for rest in rests]))
         if np.sum(rests[best] ** 2) >= (1 - CLEAR) * np.sum(left**2):
@@ -475,7 +475,7 @@ def cross_fitted(target: FloatArray, effects: FloatArray, unit: IntArray) -> Flo
     return weights
 
 
-def _step(target: FloatArray, effect: FloatArray, unit: IntArray) -> FloatArray:
+def _fit_weights_across_folds(target: FloatArray, effect: FloatArray, unit: IntArray) -> FloatArray:
     """Return Σ target effect / Σ effect² of the other folds, cut to [0, 1], for each draw, (n,).
 
     Units are dealt to folds in order of their effects, so that each fold has its share of large ones. Units
@@ -509,7 +509,7 @@ def satterthwaite(variance: float, df: float, known: float) -> float:
     return float(df * (1 + known / variance) ** 2) if variance > 0 else np.inf
 
 
-def _degrees(left: FloatArray) -> float:
+def _compute_degrees(left: FloatArray) -> float:
     """Return the degrees of freedom of Σ left², 2n/(κ - 1) with κ the kurtosis; ∞ if all are 0."""
     squares = left**2
     if not squares.any():

@@ -150,9 +150,9 @@ class AssistedEstimates(Normal):
 
     def of_seconds(self) -> list[Sentence]:
         """Return the alarms about second clusterings themselves."""
-        return self._doubted() + self._out_of_reach()
+        return self._warn_known_labels() + self._warn_out_of_reach()
 
-    def _doubted(self) -> list[Sentence]:
+    def _warn_known_labels(self) -> list[Sentence]:
         """Return the alarms of second clusterings that seem to know the labels."""
         used = self.weights.any(axis=0)
         return [
@@ -162,7 +162,7 @@ class AssistedEstimates(Normal):
             for doubt in known_labels(name, changes)
         ]
 
-    def _out_of_reach(self) -> list[Sentence]:
+    def _warn_out_of_reach(self) -> list[Sentence]:
         """Return the alarm of second clusterings of which a large share is out of reach."""
         used = self.weights.any(axis=1) & (self.out_of_reach > TOO_MUCH)
         if not used.any():

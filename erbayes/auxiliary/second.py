@@ -106,7 +106,7 @@ class Second:
         labels = sampled_labels(labels)
         prediction, _ = framed(prediction, labels, frame)
         second = Clustering.of(by, f"second clustering {name!r}")
-        of_record = _codes(prediction, second, name)
+        of_record = _number_clusters(prediction, second, name)
         position = prediction.records.get_indexer(labels.records)
         refuse_unmatched(prediction, labels, position < 0, missing)
         lacking = position < 0
@@ -117,9 +117,9 @@ class Second:
         )
         group, cluster = key // clusters, key % clusters
         m, known = prediction.sizes.astype(float), histogram(prediction.sizes)
-        whole = _whole(group, cluster, n.astype(float), m[cluster], known)
+        whole = _make_whole_units(group, cluster, n.astype(float), m[cluster], known)
         unit = code[labels.codes[~lacking]]
-        units = _labelled(unit_ids, unit, pair[position[~lacking]], whole)
+        units = _make_labelled_units(unit_ids, unit, pair[position[~lacking]], whole)
         return cls(name, units, whole, np.ones(len(whole)), len(second.records) - len(prediction.records))
 
     @classmethod
@@ -157,9 +157,9 @@ class Second:
             )
         unit, found = units.unit[units.piece_of], []
         for joint in units.seconds:
-            whole = _whole(joint.unit, joint.cluster, joint.n, joint.m, units.known)
+            whole = _make_whole_units(joint.unit, joint.cluster, joint.n, joint.m, units.known)
             piece = joint.piece_of.loc[units.piece_of.index].to_numpy()
-            labelled = _labelled(units.ids, unit, piece, whole)
+            labelled = _make_labelled_units(units.ids, unit, piece, whole)
             found.append(cls(joint.name, labelled, whole, joint.count, joint.left_out))
         return tuple(found)
 
@@ -194,8 +194,8 @@ class Second:
             If the metric has no formula over sums of records.
         """
         metrics = chosen(metric)
-        names, totals, known = self._totals(metrics)
-        return float(_value(metrics[0], names, np.append(self._sum(totals), known)))
+        names, totals, known = self._compute_totals(metrics)
+        return float(_evaluate_metric(metrics[0], names, np.append(self._sum(totals), known)))
 
     def position(self, units: Units) -> IntArray | None:
         """Return the positions of a sample's units, (u,), or None if these were counted otherwise.
@@ -216,10 +216,14 @@ class Second:
     @cached_property
     def overlaps(self) -> tuple[IntArray, IntArray, FloatArray]:
         """Return labelled units and clusters with records in common, and the number of these, (o,) each."""
-        unit, cluster, common, _ = self._shared(np.ones(len(self.units.unit), dtype=bool), self.units.group)
+        unit, cluster, common, _ = self._find_shared_records(
+            np.ones(len(self.units.unit), dtype=bool), self.units.group
+        )
         return unit, cluster, common
 
-    def _shared(self, mine: BoolArray, cluster: IntArray) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
+    def _find_shared_records(
+        self, mine: BoolArray, cluster: IntArray
+    ) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
         """Return units and clusters with records in common, their number, and a piece of each, (o,) each.
 
         Only pieces that are `mine`, (pieces,), count. `cluster`, (pieces,), is the cluster of each piece.
@@ -274,13 +278,13 @@ class Second:
         every = float(self._sum(changed.astype(float))) / min(float(self.count.sum()), of_sample)
         return Changes.of(met, entities, min(every, 1.0))
 
-    def _pieces(self, position: IntArray) -> BoolArray:
+    def _mark_pieces(self, position: IntArray) -> BoolArray:
         """Return whether each piece of the labelled units is of those at some positions, (pieces,)."""
         drawn = np.zeros(len(self.units), dtype=bool)
         drawn[position] = True
         return np.asarray(drawn[self.units.unit])
 
-    def _reached(self, mine: BoolArray, cluster: IntArray, size: FloatArray) -> IntArray:
+    def _find_reached(self, mine: BoolArray, cluster: IntArray, size: FloatArray) -> IntArray:
         """Return the clusters that are reached by one of the units whose pieces are `mine`.
 
         The unit and the cluster share most records of one of them. A unit with a stray record in a giant says
@@ -294,11 +298,11 @@ class Second:
         size : float array, (pieces,)
             Records of this cluster.
         """
-        unit, found, shared, piece = self._shared(mine, cluster)
+        unit, found, shared, piece = self._find_shared_records(mine, cluster)
         most = (2 * shared >= self.units.size[unit]) | (2 * shared >= size[piece])
         return np.unique(found[most])
 
-    def _totals(self, metrics: Sequence[Metric]) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
+    def _compute_totals(self, metrics: Sequence[Metric]) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
         """Return names of totals, those of each cluster, (clusters, counted), and known ones."""
         counted, known = columns_of(metrics)
         names = tuple(c.name for c in counted) + tuple(t.name for t in known)
@@ -314,20 +318,20 @@ class Second:
         """Return the clusters of the second clustering, each cut apart as the prediction has it."""
         return replace(self.whole, N=self.whole.n)
 
-    def _by_influence(self, metric: Metric, column: list[Column]) -> IntArray:
+    def _order_by_influence(self, metric: Metric, column: list[Column]) -> IntArray:
         """Return the clusters that the prediction cuts, that which moves a metric most if cut first."""
         if metric not in self._known:
-            names, totals, known = self._totals([metric])
+            names, totals, known = self._compute_totals([metric])
             cut = np.flatnonzero(np.bincount(self.whole.unit) > 1)
             change = np.stack([self._cut.column(c) for c in column], axis=1)[cut] - totals[cut]
             whole = self._sum(totals)
             constants = np.tile(known, (len(cut), 1))
-            moved = _value(metric, names, np.hstack([whole + change, constants]))
-            influence = np.abs(moved - _value(metric, names, np.append(whole, known)))
+            moved = _evaluate_metric(metric, names, np.hstack([whole + change, constants]))
+            influence = np.abs(moved - _evaluate_metric(metric, names, np.append(whole, known)))
             # clusters of equal influence come in an order that their numbers do not choose
             largest = np.nanmax(influence, initial=0.0)
             alike = np.round(influence / largest, 9) if largest > 0 else influence
-            self._known[metric] = cut[np.lexsort((-self._sized(metric, totals)[cut], -alike))]
+            self._known[metric] = cut[np.lexsort((-self._compute_per(metric, totals)[cut], -alike))]
         return self._known[metric]
 
     def _as_predicted(self, clusters: BoolArray, columns: list[Column]) -> FloatArray:
@@ -357,52 +361,52 @@ class Second:
         No draw is witness to them. The value is counted with these clusters as they are, and as if the
         prediction were right about their records.
         """
-        mine, size = self._pieces(position), self.whole.size
+        mine, size = self._mark_pieces(position), self.whole.size
         reached = np.zeros(len(size), dtype=bool)
-        reached[self._reached(mine, self.units.group, self.units.N)] = True
+        reached[self._find_reached(mine, self.units.group, self.units.N)] = True
         limit = float(size[reached].max(initial=0))
-        beyond = ((size > limit) | self._may_be_parts(mine, limit)) & ~reached
+        beyond = ((size > limit) | self._mark_possible_parts(mine, limit)) & ~reached
         if (self.whole.cluster[beyond[self.whole.unit]] < 0).any():
             raise DataError(
                 f"the scan of {self.name!r} has one by one only the clusters that all labelled units touch, "
                 "and larger ones. This sample has some of these units: scan for its labels alone"
             )
-        names, totals, known = self._totals([metric])
+        names, totals, known = self._compute_totals([metric])
         columns, _ = columns_of([metric])
         whole = self._sum(totals)
         predicted = whole - totals[beyond].sum(axis=0) + self._as_predicted(beyond, columns)
         cut = np.stack([self._cut.column(c) for c in columns], axis=1) - totals
-        candidates = self._by_influence(metric, columns)
+        candidates = self._order_by_influence(metric, columns)
         candidates = candidates[~reached[candidates]]
         alone = candidates[~beyond[candidates]][:1]
         most = whole + cut[candidates[:1]].sum(axis=0)
         predicted += cut[alone].sum(axis=0)
         answers = np.stack([whole, most, predicted])
-        values = _value(metric, names, np.hstack([answers, np.tile(known, (3, 1))]))
+        values = _evaluate_metric(metric, names, np.hstack([answers, np.tile(known, (3, 1))]))
         beyond[alone] = True
-        sized = self._sized(metric, totals)
+        sized = self._compute_per(metric, totals)
         every = float(self._sum(sized))
         return Reference(values, float(sized[beyond].sum()) / every if every else 0.0)
 
-    def _may_be_parts(self, mine: BoolArray, limit: float) -> BoolArray:
+    def _mark_possible_parts(self, mine: BoolArray, limit: float) -> BoolArray:
         """Return whether each cluster may be a part of an entity larger than `limit`, (clusters,).
 
         Most of its records are then in predicted clusters that are larger than `limit` and that no unit whose
         pieces are `mine` reaches.
         """
-        predicted = self._reached(mine, self.units.cluster, self.units.m)
+        predicted = self._find_reached(mine, self.units.cluster, self.units.m)
         far = (self.whole.m > limit) & ~np.isin(self.whole.cluster, predicted)
         inside = np.bincount(self.whole.unit, self.whole.n * far, len(self.whole))
         return np.asarray(2 * inside > self.whole.size)
 
-    def _sized(self, metric: Metric, totals: FloatArray) -> FloatArray:
+    def _compute_per(self, metric: Metric, totals: FloatArray) -> FloatArray:
         """Return the total that a metric averages over, of each cluster, (clusters,)."""
         columns, _ = columns_of([metric])
         coefficients = [sum(share for sized, share in metric.size if sized.name == c.name) for c in columns]
         return np.asarray(totals @ np.array(coefficients, dtype=float))
 
 
-def _whole(
+def _make_whole_units(
     group: IntArray, cluster: IntArray, n: FloatArray, m: FloatArray, known: KnownTotals | None
 ) -> Units:
     """Return clusters of the second clustering as units, from their pieces, (p,)."""
@@ -411,7 +415,7 @@ def _whole(
     return Units(ids=ids, unit=group, group=group, n=n, N=N[group], m=m, cluster=cluster, known=known)
 
 
-def _labelled(ids: pd.Index, unit: IntArray, piece: IntArray, whole: Units) -> Units:
+def _make_labelled_units(ids: pd.Index, unit: IntArray, piece: IntArray, whole: Units) -> Units:
     """Return labelled units, from the unit and the piece of each labelled record, (labelled records,)."""
     used, unit = np.unique(unit, return_inverse=True)
     row, counted = np.unique(unit * len(whole.n) + piece, return_counts=True)
@@ -497,7 +501,7 @@ class Reference:
         return float(np.clip((whole + most) / 2 + (1 - right) * (predicted - most), *self.range))
 
 
-def _codes(prediction: Clustering, second: Clustering, name: str) -> IntArray:
+def _number_clusters(prediction: Clustering, second: Clustering, name: str) -> IntArray:
     """Return the cluster in the second clustering of each record of the prediction, numbered without gaps."""
     if len(second.records) and len(prediction.records):
         same_kind(kind(prediction.records), kind(second.records), f"second clustering {name!r}")
@@ -512,7 +516,7 @@ def _codes(prediction: Clustering, second: Clustering, name: str) -> IntArray:
     return np.unique(second.codes[position], return_inverse=True)[1]
 
 
-def _value(metric: Metric, names: tuple[str, ...], totals: FloatArray) -> FloatArray:
+def _evaluate_metric(metric: Metric, names: tuple[str, ...], totals: FloatArray) -> FloatArray:
     """Return a metric of totals, (..., totals); NaN if it is 0/0."""
     place = positions(metric, names)
     with np.errstate(divide="ignore", invalid="ignore"):

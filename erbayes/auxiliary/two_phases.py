@@ -100,23 +100,23 @@ class TwoPhase:
         for one, which in ((sample, "careful"), (self.cheap, "cheap")):
             _need_ordered(one, which)
         _need_one_prediction(sample, self.cheap)
-        position = self._position(sample.expansion.unit.shape[-1])
+        position = self._locate_careful_draws(sample.expansion.unit.shape[-1])
         _need_same_draws(sample, self.cheap, position)
         own, variance = Effects.of(sample, chosen(metrics)), sample.expansion.variance
-        first, second, changes = None, None, _changes(self.cheap, position)
+        first, second, changes = None, None, _count_changes(self.cheap, position)
         with suppress(NotIdentified):  # every metric is 0/0 by the cheap labels
             first = Effects.of(self.cheap, own.metrics)
             second = Effects.of(subsample(self.cheap, position), own.metrics)
         if first is None or second is None:
-            helper = Helper("cheap", ("",) * len(own.metrics), None, _unknown, changes)
+            helper = Helper("cheap", ("",) * len(own.metrics), None, _make_unknown_reference, changes)
         else:
             helper, variance = (
-                _helper(first, second, changes, position),
+                _make_helper(first, second, changes, position),
                 of_phases(len(position), len(first.effect)),
             )
         return judge(own, [helper], self.fewest, variance).estimates
 
-    def _position(self, n: int) -> IntArray:
+    def _locate_careful_draws(self, n: int) -> IntArray:
         """Return the positions of the n draws of a sample among those with cheap labels."""
         draws = self.cheap.expansion.unit.shape[-1]
         position = np.arange(n) if self.careful is None else np.asarray(self.careful)
@@ -202,7 +202,7 @@ def of_phases(n: int, draws: int) -> StratifiedDraws:
     return StratifiedDraws(np.repeat([0, 1], [n, draws - n]), np.ones(2))
 
 
-def _helper(first: Effects, second: Effects, changes: Changes, position: IntArray) -> Helper:
+def _make_helper(first: Effects, second: Effects, changes: Changes, position: IntArray) -> Helper:
     """Return cheap labels as a stand-in for the truth."""
     mean = dict(zip(first.metrics, first.fit.mean, strict=True))
     reasons = ("",) * len(first.metrics)
@@ -217,7 +217,7 @@ def _helper(first: Effects, second: Effects, changes: Changes, position: IntArra
     )
 
 
-def _changes(cheap: Sample, position: IntArray) -> Changes:
+def _count_changes(cheap: Sample, position: IntArray) -> Changes:
     """Return how often cheap labels differ from the prediction, among careful draws and among all.
 
     The order of draws is random. So the chance that as many careful draws differ is hypergeometric (Fisher's
@@ -229,7 +229,7 @@ def _changes(cheap: Sample, position: IntArray) -> Changes:
     return Changes(x / n, float(changed.mean()), float(chance))
 
 
-def _unknown(metric: Metric) -> Reference:
+def _make_unknown_reference(metric: Metric) -> Reference:
     """Return no value: every metric is 0/0 by the cheap labels."""
     return Reference(np.full(3, np.nan), 0.0)
 

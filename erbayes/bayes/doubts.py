@@ -37,7 +37,7 @@ def is_disowned(fit: Fit) -> bool:
 def alarms(fit: Fit) -> list[Sentence]:
     """Return the sentences of `Fit.alarms`."""
     share, largest = fit.unseen.mean(), fit.evidence.entities.size.max()
-    found = _by_second_alone(fit)
+    found = _warn_second_clustering(fit)
     if not fit.is_disowned:
         return found
     (lower, upper) = fit.apply([pairwise_recall]).interval(0.95)[0]
@@ -56,7 +56,7 @@ def alarms(fit: Fit) -> list[Sentence]:
     return [Sentence(" ".join([*sentences, REMEDY]), Grade.CAUTION), *found]
 
 
-def _by_second_alone(fit: Fit) -> list[Sentence]:
+def _warn_second_clustering(fit: Fit) -> list[Sentence]:
     """Return the alarms about a second clustering that is refused, or used in doubt."""
     if (matched := fit.matched) is None:
         return []

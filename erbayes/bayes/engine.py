@@ -53,7 +53,7 @@ class Modelled:
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Draws:
         """Return posterior draws of metrics, (chain, draw, k)."""
         rng = generator(rng)
-        fits = self._fits(sample, metrics, rng)
+        fits = self._fit_places(sample, metrics, rng)
 
         shapes = (fit.population.true.shape for fit in fits.values())
         shape = next(shapes, (1, self.draws))
@@ -61,7 +61,7 @@ class Modelled:
         def total(column: Column | Known) -> FloatArray:
             if isinstance(column, Known):
                 return np.full(shape, sample.known(column))
-            return fits[_place(column)].total(_whole(column))
+            return fits[_place(column)].total(_find_whole_column(column))
 
         return applied(metrics, total)
 
@@ -73,11 +73,13 @@ class Modelled:
 
     def like(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Modelled:
         """Return the engine for samples like this one: its searches start at the fits of this sample."""
-        return replace(self, near=self._fits(sample, metrics, generator(rng)))
+        return replace(self, near=self._fit_places(sample, metrics, generator(rng)))
 
-    def _fits(self, sample: Sample, metrics: Sequence[Metric], rng: np.random.Generator) -> dict[Place, Fit]:
+    def _fit_places(
+        self, sample: Sample, metrics: Sequence[Metric], rng: np.random.Generator
+    ) -> dict[Place, Fit]:
         """Return the fits that metrics need."""
-        return {place: self._fit(sample, place, rng) for place in dict.fromkeys(_places(metrics))}
+        return {place: self._fit(sample, place, rng) for place in dict.fromkeys(_list_places(metrics))}
 
     def fitted(self, sample: Sample, rng: Seed = None) -> Fit:
         """Return the fit of a sample."""
@@ -85,7 +87,7 @@ class Modelled:
 
     def effective_draws(self, sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
         """Return the number of draws in the domain of each metric, (k,); NaN if there is none."""
-        domains = [next(iter(_places([m])), WHOLE)[0] for m in metrics]
+        domains = [next(iter(_list_places([m])), WHOLE)[0] for m in metrics]
         records = [RECORDS if domain is None else InDomain(RECORDS, domain) for domain in domains]
         draws = np.count_nonzero(sample.contributions(records), axis=0)
         return np.where(draws > 0, draws, np.nan)
@@ -93,14 +95,16 @@ class Modelled:
     def alarms(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> list[Sentence]:
         """Return the alarms of the fits of these draws (see `Fit.alarms`), if a metric is recall."""
         rng, sentences = generator(rng), list[Sentence]()
-        places = _places([m for m in metrics if tuple(map(_whole, m.columns)) == pairwise_recall.columns])
+        places = _list_places(
+            [m for m in metrics if tuple(map(_find_whole_column, m.columns)) == pairwise_recall.columns]
+        )
         for place in dict.fromkeys(places):
             fit = self._fit(sample, place, rng)
             sentences += [alarm.about(fit.evidence.where) for alarm in fit.alarms]
         return sentences
 
 
-def _places(metrics: Sequence[Metric]) -> list[Place]:
+def _list_places(metrics: Sequence[Metric]) -> list[Place]:
     """Return the population of each total that metrics need and that is not known."""
     return [
         _place(column) for metric in metrics for column in metric.columns if not isinstance(column, Known)
@@ -117,6 +121,6 @@ def _place(column: Column) -> Place:
     return (column.domain, column.links) if isinstance(column, InDomain) else WHOLE
 
 
-def _whole(column: Column | Known) -> Column | Known:
+def _find_whole_column(column: Column | Known) -> Column | Known:
     """Return the column that a domain counts."""
     return column.column if isinstance(column, InDomain) else column

@@ -171,7 +171,7 @@ class Evidence:
                 "without second="
             )
         if domain is not None:
-            inside, units = _of_domain(units, domain, links)
+            inside, units = _take_domain(units, domain, links)
             draws = draws[inside]
         known, size, common = units.known, units.size, units.column(COMMON_LINKS)
         assert known is not None
@@ -199,8 +199,10 @@ class Evidence:
             "repeats": 0.0 if design.without_repeats else 1.0,
             "fixed_size": 1.0 if design.fixed_size else 0.0,
         }
-        counted = _drawn(grid, entities) | _counted(grid, _intrusion(known), entities.take(~entities.matched))
-        data = shared | counted | _of_prediction(grid, known)
+        counted = _count_draws(grid, entities) | _count_errors(
+            grid, _make_intrusion_bins(known), entities.take(~entities.matched)
+        )
+        data = shared | counted | _smooth_prediction(grid, known)
         if matched is not None:
             data |= matched.data(sample, grid)
             data["sampled_entities"] = np.bincount(entities.bin, minlength=len(grid.size))
@@ -208,7 +210,7 @@ class Evidence:
         return cls(units, grid, entities, data, records, predicted, domain, matched, links)
 
 
-def _drawn(grid: SizeGrid, entities: Entities) -> dict[str, Any]:
+def _count_draws(grid: SizeGrid, entities: Entities) -> dict[str, Any]:
     """Count the draws of each size, and the links of the sampled entities."""
     return {
         "drawn": np.bincount(entities.bin, entities.draws, len(grid.size)).astype(np.int64),
@@ -220,7 +222,7 @@ def _drawn(grid: SizeGrid, entities: Entities) -> dict[str, Any]:
     }
 
 
-def _of_domain(units: Units, domain: Domain, links: Links) -> tuple[IntArray, Units]:
+def _take_domain(units: Units, domain: Domain, links: Links) -> tuple[IntArray, Units]:
     """Return the positions of a domain's entities, and these as units of a population of their own."""
     grouping, where = units.grouping(domain.variable), f"{domain.variable} {domain}"
     if grouping.predicted is None and not grouping.unknown:
@@ -245,7 +247,7 @@ def _of_domain(units: Units, domain: Domain, links: Links) -> tuple[IntArray, Un
     return inside, replace(units.part(domain, links).take(inside), counted=None, known=known)
 
 
-def _counted(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[str, Any]:
+def _count_errors(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[str, Any]:
     """Count the sufficient statistics of the errors of entities, in each bin of size."""
     J, bins = len(grid.size), entities.bin
 
@@ -281,10 +283,10 @@ def _counted(grid: SizeGrid, intrusion: FloatArray, entities: Entities) -> dict[
     }
 
 
-def _clusters(grid: SizeGrid, known: KnownTotals) -> FloatArray:
+def _smooth_cluster_counts(grid: SizeGrid, known: KnownTotals) -> FloatArray:
     """Return the log of the smoothed number of clusters by size, carried past the largest one, (J,)."""
     span = np.log2((grid.lower + grid.width) / grid.lower)
-    clusters = _smoothed(grid.x, span, np.log2(known.size), known.count)
+    clusters = _smooth_counts(grid.x, span, np.log2(known.size), known.count)
     predicted, density = grid.x <= np.log2(known.size.max()), clusters / span
     near = predicted & (grid.x > np.log2(known.size.max()) - 3)
     slope = -1.0
@@ -297,24 +299,24 @@ def _clusters(grid: SizeGrid, known: KnownTotals) -> FloatArray:
     return np.log(np.where(predicted, np.maximum(clusters, 1e-6), np.maximum(beyond, 1e-12)))
 
 
-def _intrusion(known: KnownTotals) -> FloatArray:
+def _make_intrusion_bins(known: KnownTotals) -> FloatArray:
     """Return the bins of intrusion that a prediction can have."""
     return INTRUSION[: int(nearest(INTRUSION, known.size[-1:])[0]) + 2]
 
 
 @lru_cache(maxsize=8)
-def _of_prediction(grid: SizeGrid, known: KnownTotals) -> dict[str, FloatArray]:
+def _smooth_prediction(grid: SizeGrid, known: KnownTotals) -> dict[str, FloatArray]:
     """Smooth histograms of the prediction, as log weights: clusters by size, and records by intrusion."""
-    v = np.log2(_intrusion(known))
+    v = np.log2(_make_intrusion_bins(known))
     merged = known.size > 1
     neighbours, count = np.maximum(known.size[merged] - 1, 1), (known.size * known.count)[merged]
-    exposure = _smoothed(v, np.where(v > -0.25, 1.0, 1e-9), np.log2(neighbours), count)
+    exposure = _smooth_counts(v, np.where(v > -0.25, 1.0, 1e-9), np.log2(neighbours), count)
     if not merged.any():
         exposure = np.ones(len(v))
     below = exposure[np.searchsorted(v, 0.0)] * 2 ** (v / 2)
     exposure = np.where(v < 0, below, np.maximum(exposure, exposure.sum() * 1e-6))
     curves = {
-        "log_predicted": _clusters(grid, known),
+        "log_predicted": _smooth_cluster_counts(grid, known),
         "log_exposure": np.log(exposure),
         "log_intrusion": v - 3,
         "intrusion_basis": basis(v),
@@ -324,7 +326,7 @@ def _of_prediction(grid: SizeGrid, known: KnownTotals) -> dict[str, FloatArray]:
     return curves
 
 
-def _smoothed(x: FloatArray, span: FloatArray, place: FloatArray, count: FloatArray) -> FloatArray:
+def _smooth_counts(x: FloatArray, span: FloatArray, place: FloatArray, count: FloatArray) -> FloatArray:
     """Spread counts from their places over the points x, by a normal kernel times the spans of the points."""
     kernel = np.exp(-0.5 * ((x[:, None] - place) / SMOOTHING) ** 2) * span[:, None]
     return np.asarray((kernel / kernel.sum(axis=0)) @ count)

@@ -56,7 +56,9 @@ class Unseen:
 
 def explained(fit: Fit, level: float) -> str:
     """Return the text of `Fit.explain`."""
-    return "\n\n".join([*_sample(fit), *_prediction(fit), *_second(fit), *_priors(fit, level)])
+    return "\n\n".join(
+        [*_sample(fit), *_explain_prediction(fit), *_explain_second(fit), *_explain_priors(fit, level)]
+    )
 
 
 def _sample(fit: Fit) -> list[str]:
@@ -64,27 +66,29 @@ def _sample(fit: Fit) -> list[str]:
     known = fit.evidence.data["sampled_true_links"] / np.maximum(fit.total(TRUE_LINKS), 1.0)
     shown = (
         f"The sample has {_count(int(e.draws.sum()), 'draw')} of {_count(len(e.size), 'entity')}, of "
-        f"{e.size.min():,.0f} to {e.size.max():,.0f} records. They hold {_percent(known)} of the true links. "
+        f"{e.size.min():,.0f} to {e.size.max():,.0f} records. "
+        f"They hold {_format_percent(known)} of the true links. "
         f"{(e.broken & several).sum():,} of {several.sum():,} with two records or more are broken, and "
         f"{(e.foreign > 0).sum():,} of {len(e.size):,} meet a foreign record."
     )
     return [shown]
 
 
-def _prediction(fit: Fit) -> list[str]:
+def _explain_prediction(fit: Fit) -> list[str]:
     evidence, known = fit.evidence, fit.evidence.units.known
     assert known is not None  # a fit needs the sizes of predicted clusters
     links, largest = known.count * pairs(known.size), evidence.entities.size.max()
     beyond = links[known.size > largest].sum() / max(links.sum(), 1.0)
     return [
         f"The prediction has {evidence.records:,.0f} records in {known.count.sum():,.0f} clusters of up to "
-        f"{known.size.max():,.0f} records, and {links.sum():,.0f} links. {_share(beyond)} of its links are "
+        f"{known.size.max():,.0f} records, and {links.sum():,.0f} links. "
+        f"{_format_share(beyond)} of its links are "
         f"in clusters of more than {largest:,.0f} records, the size of the largest sampled entity. "
         "The right and the false links of every posterior draw add up to this number of links."
     ]
 
 
-def _second(fit: Fit) -> list[str]:
+def _explain_second(fit: Fit) -> list[str]:
     """Return sentences about what is taken from the second clustering, if there is one."""
     matched, e = fit.matched, fit.evidence.entities
     if matched is None:
@@ -96,8 +100,8 @@ def _second(fit: Fit) -> list[str]:
     if fit.truth is None:
         return [f"{first}{refusal(fit)}"]
     share = fit.by_second
-    out_of_reach = _percent(share @ fit.truth.evidence.data["out_of_reach"])
-    taken = _percent(share.sum(-1))
+    out_of_reach = _format_percent(share @ fit.truth.evidence.data["out_of_reach"])
+    taken = _format_percent(share.sum(-1))
     return [
         f"{first}{matched.known.sum():,} of {len(e.size):,} sampled entities match one: more than half of "
         f"the records of both are common. {taken} of the true links are taken from its clusters that stand "
@@ -106,7 +110,7 @@ def _second(fit: Fit) -> list[str]:
     ]
 
 
-def _priors(fit: Fit, level: float) -> list[str]:
+def _explain_priors(fit: Fit, level: float) -> list[str]:
     unseen, largest = Unseen.of(fit), fit.evidence.entities.size.max()
     of_truth = unseen if fit.truth is None else Unseen.of(fit.truth)
     draws = fit.apply([pairwise_precision, pairwise_recall])
@@ -114,15 +118,17 @@ def _priors(fit: Fit, level: float) -> list[str]:
     ranges = fit.laws([pairwise_precision, pairwise_recall], level).query("not rejected")
     filled = {
         pairwise_precision.name: (
-            f"{_percent(unseen.false)} of the false links belong to entities of sizes that no draw has seen"
+            f"{_format_percent(unseen.false)} of the false links belong to "
+            "entities of sizes that no draw has seen"
         ),
         pairwise_recall.name: (
-            f"{_percent(of_truth.true_between + of_truth.true_larger)} of the true links are expected in "
-            f"entities of sizes that no draw has seen, and {_percent(of_truth.true_larger)} in entities "
+            f"{_format_percent(of_truth.true_between + of_truth.true_larger)} of the true links "
+            "are expected in entities of sizes that no draw has seen, and "
+            f"{_format_percent(of_truth.true_larger)} in entities "
             f"of more than {largest:,.0f} records"
         ),
     }
-    paragraphs = [" ".join(["Priors and laws fill in the rest.", *_laws(fit)])]
+    paragraphs = [" ".join(["Priors and laws fill in the rest.", *_explain_laws(fit)])]
     for name, mean, (lower, upper) in zip(draws.names, draws.mean, draws.interval(level), strict=True):
         moves = ", ".join(f"{x:.2f} ({part})" for part, x in shift.loc[name].items())
         sentences = [
@@ -147,7 +153,7 @@ def _priors(fit: Fit, level: float) -> list[str]:
     return paragraphs
 
 
-def _laws(fit: Fit) -> list[str]:
+def _explain_laws(fit: Fit) -> list[str]:
     """Return a sentence for each part with several laws: their probabilities with and without the sample."""
     sentences = []
     for place, part in fit.model.tied.items():
@@ -162,13 +168,13 @@ def _laws(fit: Fit) -> list[str]:
     return sentences
 
 
-def _percent(shares: FloatArray) -> str:
+def _format_percent(shares: FloatArray) -> str:
     """Mean and middle 95 % of posterior draws of a share."""
     low, high = np.quantile(shares, [0.025, 0.975])
-    return f"{_share(shares.mean())} (95 %: {_share(low)} to {_share(high)})"
+    return f"{_format_share(shares.mean())} (95 %: {_format_share(low)} to {_format_share(high)})"
 
 
-def _share(share: float) -> str:
+def _format_share(share: float) -> str:
     return f"{100 * share:.0f} %" if share == 0 or share >= 0.01 else f"{100 * share:.2g} %"
 
 

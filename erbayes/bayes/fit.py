@@ -166,7 +166,7 @@ class Fit(Posterior):
     @cached_property
     def exact(self) -> FloatArray:
         """Chance that an entity is exactly predicted, by size, (chain, draw, J)."""
-        clean = self._untied("exactness", self.evidence.data, 0)["clean"]
+        clean = self._fit_untied("exactness", self.evidence.data, 0)["clean"]
         return self.by_size["intact"] * np.where(self.by_size.get("met", 0.0) > 0, clean, 1.0)
 
     def between(self, column: Column) -> FloatArray:
@@ -175,10 +175,10 @@ class Fit(Posterior):
         every = self.evidence.entities
         values = self.evidence.units.column(column)[~every.matched]
         counted = between.evidence(every.take(~every.matched), values, size)
-        untied = self._untied("bounded", self.evidence.data | counted, 1 + list(BETWEEN).index(column))
+        untied = self._fit_untied("bounded", self.evidence.data | counted, 1 + list(BETWEEN).index(column))
         return between.expected(size, self, untied["bounded_mean"])
 
-    def _untied(self, place: str, data: dict[str, Any], stream: int) -> dict[str, FloatArray]:
+    def _fit_untied(self, place: str, data: dict[str, Any], stream: int) -> dict[str, FloatArray]:
         """Fit an untied part, and return its draws by size."""
         if stream in self.untied:
             return self.untied[stream]
@@ -210,16 +210,16 @@ class Fit(Posterior):
             A column that no part of the model produces, and that `EXPECTED` lacks.
         """
         if column not in self._totals:
-            self._totals[column] = self._total(column)
+            self._totals[column] = self._compute_total(column)
         return self._totals[column]
 
-    def _total(self, column: Column | Known) -> FloatArray:
+    def _compute_total(self, column: Column | Known) -> FloatArray:
         if isinstance(column, Known):
             return np.full(self.population.true.shape, self.evidence.units.total(column.column))
         if isinstance(column, ClusterSum):
-            return self._total(Known(column))
+            return self._compute_total(Known(column))
         if column in COMPLETED:
-            return self._links(column)
+            return self._compute_links(column)
         if column in EXPECTED:
             mean = EXPECTED[column](self)
         elif depends_on_size(column):
@@ -232,7 +232,7 @@ class Fit(Posterior):
         sampled = self.evidence.units.column(column).sum()
         return np.asarray(sampled + (self._unsampled * mean).sum(-1))
 
-    def _links(self, column: Column) -> FloatArray:
+    def _compute_links(self, column: Column) -> FloatArray:
         """Return common or true links of the completed populations, scaled to the known predicted links.
 
         Without false links, common links equal the predicted ones exactly, not up to rounding. If no link is
@@ -277,10 +277,10 @@ class Fit(Posterior):
         for i, names in enumerate(combinations):
             rng = np.random.default_rng([self.seed, 1 + len(BETWEEN) + i])
             chosen = dict(zip(self.parts, names, strict=True))
-            fit = self._under(chosen, of_laws, rng)
+            fit = self._fit_under_laws(chosen, of_laws, rng)
             if self.truth is not None and of_truth is not None:
                 common = fit.total(COMMON_LINKS)
-                fit = replace(fit, truth=self.truth._under(chosen, of_truth, rng, common))
+                fit = replace(fit, truth=self.truth._fit_under_laws(chosen, of_truth, rng, common))
             fits[", ".join(name for name in names if name)] = fit
         return fits
 
@@ -293,7 +293,7 @@ class Fit(Posterior):
             for place, drawn in self.parts.items()
         }
 
-    def _under(
+    def _fit_under_laws(
         self,
         chosen: Mapping[str, str],
         of_laws: Mapping[str, Mapping[str, PartDraws]],
@@ -336,7 +336,7 @@ class Fit(Posterior):
         """
         best = max((fit.draws.log_evidence for fit in self.by_law.values()), default=0.0)
         rows = {}
-        for (law, fit), chances in zip(self.by_law.items(), self._chances(), strict=True):
+        for (law, fit), chances in zip(self.by_law.items(), self._compute_chances(), strict=True):
             draws, evidence = fit.apply(metrics), fit.draws.log_evidence - best
             for name, estimate, (lower, upper) in zip(
                 draws.names, draws.mean, draws.interval(level), strict=True
@@ -382,7 +382,7 @@ class Fit(Posterior):
                     rows[place, law]["divergent"] = int(np.sum(drawn.statistics["diverging"]))
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["part", "law"])
 
-    def _chances(self) -> list[tuple[float, float, float]]:
+    def _compute_chances(self) -> list[tuple[float, float, float]]:
         """Return prior and posterior probability of each combination of laws, and the error of the latter.
 
         They are in the order of `by_law`. The error is that of a mean of chains, which are independent.
@@ -679,7 +679,7 @@ class Fit(Posterior):
         known |= {k: data[k] for k in ("records", "log_predicted", "selection")}
         groups: dict[str, Mapping[str, Any]] = {
             "posterior": {**parameters, "metrics": metrics.values},
-            "by_size": {f"{name}_by_size": v for name, v in self.by_size.items()},
+            "by_size": {f"{name}_make_size_design": v for name, v in self.by_size.items()},
             "totals": {"totals": totals.values},
             "log_likelihood": {"outcome": self.log_likelihood()},
             "log_prior": self.log_prior,

@@ -98,7 +98,7 @@ def fast(
     >>> fit.table().loc["pairwise-precision", "estimate"].round(2)
     np.float64(0.82)
     """
-    return _fitted(
+    return _fit_and_warn(
         sample,
         model,
         domain,
@@ -168,7 +168,7 @@ def nuts(
         precision or recall. A law counts in proportion to its posterior probability (`Fit.convergence`).
     """
     sampler = NUTS(need_draws(draws), tune, chains, cores, target_accept, progressbar, nuts_sampler)
-    return _fitted(sample, model, domain, links, sampler, one_seed(rng, random_seed))
+    return _fit_and_warn(sample, model, domain, links, sampler, one_seed(rng, random_seed))
 
 
 def warm_up() -> None:
@@ -188,7 +188,7 @@ def warm_up() -> None:
     fast(sample, rng=1).table()
 
 
-def _fitted(
+def _fit_and_warn(
     sample: Sample,
     model: SizeModel | None,
     domain: Domain | None,
@@ -204,11 +204,11 @@ def _fitted(
         need_same_laws(near, model)
     evidence = Evidence.of(sample, domain, links)
     beside = None if model.second is None else Evidence.of(sample, domain, links, model.second)
-    fit = _drawn(sample, model.alone, evidence, sampler, rng, near)
+    fit = _draw_and_join(sample, model.alone, evidence, sampler, rng, near)
     if beside is not None and beside.matched is not None:
         fit = replace(fit, matched=beside.matched)
         if beside.matched.used:
-            truth = _drawn(
+            truth = _draw_and_join(
                 sample, model.of_truth, beside, sampler, rng, near and near.truth, fit.total(COMMON_LINKS)
             )
             fit = replace(fit, truth=truth if truth.doubt < REFUSED else None)
@@ -236,7 +236,7 @@ def need_same_laws(near: Fit, model: SizeModel) -> None:
         raise DataError(f"near has the laws {theirs}, and the model {ours}: near must be a fit of this model")
 
 
-def _drawn(
+def _draw_and_join(
     sample: Sample,
     model: SizeModel,
     evidence: Evidence,

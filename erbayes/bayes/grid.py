@@ -51,7 +51,7 @@ class SizeGrid:
     @classmethod
     def up_to(cls, top: float) -> SizeGrid:
         """Make bins for all sizes from 1 to `top`, and possibly some above."""
-        return _grid(int(np.ceil(PER_DOUBLING * np.log2((max(top, SINGLE) + 1) / SINGLE))) + 1)
+        return _make_grid(int(np.ceil(PER_DOUBLING * np.log2((max(top, SINGLE) + 1) / SINGLE))) + 1)
 
     def bin(self, size: FloatArray) -> IntArray:
         """Return the bin of each size."""
@@ -69,7 +69,7 @@ class SizeGrid:
 
 
 @lru_cache
-def _grid(coarse: int) -> SizeGrid:
+def _make_grid(coarse: int) -> SizeGrid:
     """Return a grid with this number of bins of more than one size."""
     upwards = np.round(SINGLE * 2 ** (np.arange(coarse + 1) / PER_DOUBLING))
     edges = np.concatenate([np.arange(1.0, SINGLE), upwards])
@@ -100,11 +100,11 @@ def basis(x: FloatArray, length: float = LENGTH, rank: int = RANK) -> FloatArray
     -------
     float array, (J, rank)
     """
-    return _basis(tuple(x), length, rank)
+    return _make_basis(tuple(x), length, rank)
 
 
 @lru_cache
-def _basis(points: tuple[float, ...], length: float, rank: int) -> FloatArray:
+def _make_basis(points: tuple[float, ...], length: float, rank: int) -> FloatArray:
     x = np.array(points)
     values, vectors = np.linalg.eigh(np.exp(-0.5 * ((x[:, None] - x) / length) ** 2))
     leading = vectors[:, -rank:] * np.sqrt(values[-rank:])

@@ -134,7 +134,7 @@ class LightTails:
         """Log Jacobian at u = 0, and the exponent of each block's stretch, (blocks,)."""
         return float(np.log(self._location_and_scale[1]).sum()), self._member.sum(axis=0) - 2
 
-    def _stretched(self, points: FloatArray, stretch: FloatArray) -> FloatArray:
+    def _stretch_blocks(self, points: FloatArray, stretch: FloatArray) -> FloatArray:
         """Multiply the coordinates of each block by its number of `stretch`, (K, blocks)."""
         return np.asarray(points * (1 + (stretch - 1) @ self._member.T))
 
@@ -145,14 +145,14 @@ class LightTails:
         stretch = np.sqrt(np.expm1(square) / square)
         at_zero, exponent = self._log_jacobian
         log_jacobian = at_zero + square.sum(axis=1) + np.log(stretch) @ exponent
-        return location + scale * self._stretched(u, stretch), log_jacobian
+        return location + scale * self._stretch_blocks(u, stretch), log_jacobian
 
     def u(self, theta: FloatArray) -> FloatArray:
         """Return u at each θ, (K, d)."""
         location, scale = self._location_and_scale
         v = (theta - location) / scale
         square = np.maximum(v**2 @ self._member / BEND, TINY)
-        return self._stretched(v, np.sqrt(np.log1p(square) / square))
+        return self._stretch_blocks(v, np.sqrt(np.log1p(square) / square))
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,21 +312,21 @@ class Adapted:
         start = part.start if other is None else other.mode
         if near is not None and len(near.centre) == len(part.start):
             self.tails = near.tails
-            self._begin(first, *self._moved(near))
+            self._start_rounds(first, *self._move_start(near))
             if self.effective >= POOR * first:
                 return
             start = max(start, self.mode, key=lambda at: part.log_densities(at[None])[0])
         self.tails = LightTails(len(part.start), part.heavy_tails)
-        self._begin(first, *self._laplace(start))
+        self._start_rounds(first, *self._approximate_laplace(start))
 
-    def _begin(self, number: int, mode: FloatArray, cov: FloatArray) -> None:
+    def _start_rounds(self, number: int, mode: FloatArray, cov: FloatArray) -> None:
         """Draw the first round of points, around this mode of u."""
         self.mode: FloatArray = self.tails.theta(mode[None])[0][0]
         self.curvature, self.centre, self.cov = cov, mode, cov
         self.proposals: list[tuple[Proposal, float]] = []
         self.points, self.thetas = np.empty((0, len(mode))), np.empty((0, len(mode)))
         self.densities, self.mixture, self.own, self.counted = np.empty((4, 0))
-        self._smoothed: tuple[FloatArray, float] = (np.empty(0), np.inf)
+        self._smooth_counts: tuple[FloatArray, float] = (np.empty(0), np.inf)
         self.round(number)
 
     def _log_densities(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -335,11 +335,11 @@ class Adapted:
         log_density = self.part.log_densities(thetas) + log_jacobian
         return thetas, np.where(np.isfinite(log_density), log_density, -np.inf)
 
-    def _minus(self, points: FloatArray) -> FloatArray:
+    def _negate_density(self, points: FloatArray) -> FloatArray:
         """Return minus the log density of each point, (K,)."""
         return -np.maximum(self._log_densities(points)[1], -1e10)
 
-    def _moved(self, near: Start) -> tuple[FloatArray, FloatArray]:
+    def _move_start(self, near: Start) -> tuple[FloatArray, FloatArray]:
         """Return mode and inverse curvature of the log density, by Newton steps from a near start.
 
         The axes are those of the near start. Steps and curvature are found along each of them.
@@ -347,17 +347,20 @@ class Adapted:
         point, axes, d = near.centre, near.axes, len(near.centre)
         cross = APART * np.vstack([np.zeros(d), np.eye(d), -np.eye(d)])
         for _ in range(STEPS):
-            f = self._minus(point + cross @ axes.T)
+            f = self._negate_density(point + cross @ axes.T)
             above, below = f[1 : d + 1], f[d + 1 :]
             curvature = (np.abs(above + below - 2 * f[0]) / APART**2).clip(FLATTEST, STEEPEST)
             step = ((below - above) / (2 * APART * curvature)).clip(-FAR, FAR)
             steps, short = point + LENGTHS[:, None] * (axes @ step), step @ step < SHORT**2
-            point, axes = steps[0 if short else np.argmin(self._minus(steps))], axes / np.sqrt(curvature)
+            point, axes = (
+                steps[0 if short else np.argmin(self._negate_density(steps))],
+                axes / np.sqrt(curvature),
+            )
             if short:
                 break
         return point, axes @ axes.T
 
-    def _laplace(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _approximate_laplace(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mode and inverse curvature of the log density, by a search and a Newton step.
 
         Derivatives come from differences of densities, because gradients take seconds to compile.
@@ -367,21 +370,21 @@ class Adapted:
         one, (i, j) = np.eye(d), np.triu_indices(d)
 
         def rise(point: FloatArray) -> tuple[float, FloatArray]:
-            f = self._minus(point + 1e-6 * np.vstack([0 * point, one]))
+            f = self._negate_density(point + 1e-6 * np.vstack([0 * point, one]))
             return f[0], (f[1:] - f[0]) / 1e-6
 
         point = minimize(rise, point, jac=True, method="L-BFGS-B", options={"ftol": 1e-4}).x
         theta, _ = self.tails.theta(point[None])
         self.tails = self.tails.near(theta[0])
         (point,) = self.tails.u(theta)
-        f = self._minus(point + h * np.vstack([0 * point, one, one[i] + one[j]]))
+        f = self._negate_density(point + h * np.vstack([0 * point, one, one[i] + one[j]]))
         H = np.empty((d, d))
         H[i, j] = H[j, i] = (f[d + 1 :] - f[1:][i] - f[1:][j] + f[0]) / h**2
         gradient = (f[1 : d + 1] - f[0]) / h - h / 2 * np.diag(H)
         values, vectors = np.linalg.eigh(H)
         cov = (vectors / np.maximum(values, 0.05)) @ vectors.T
         steps = point - LENGTHS[:, None] * (cov @ gradient)
-        return steps[np.argmin(self._minus(steps))], cov
+        return steps[np.argmin(self._negate_density(steps))], cov
 
     def round(self, number: int) -> None:
         """Draw a further round of points, and adapt the next proposal to all points."""
@@ -428,9 +431,9 @@ class Adapted:
     @property
     def smoothed(self) -> tuple[FloatArray, float]:
         """Smoothed weights and their Pareto shape."""
-        if len(self._smoothed[0]) < len(self.points):
-            self._smoothed = smoothed(self.log_w)
-        return self._smoothed
+        if len(self._smooth_counts[0]) < len(self.points):
+            self._smooth_counts = smoothed(self.log_w)
+        return self._smooth_counts
 
     def approximation(self, draws: int, share: float) -> Approximation:
         """Return the posterior of a law with this share, with `draws` draws in each chain.

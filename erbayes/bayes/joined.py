@@ -85,13 +85,13 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
     DataError
         Two parts with a quantity or a parameter of the same name.
     """
-    partners, links = _combined(parts, data, rng)
+    partners, links = _combine_parts(parts, data, rng)
     log_w = log_density_of_total(links, np.log, np.log(data["predicted_links"]))
     w = truncated(log_w.ravel())  # weights are bounded, since the density of the total is
     C, K = log_w.shape[:2]
     pairs = np.stack([resampled(of_chain / of_chain.sum(), K, rng) for of_chain in w.reshape(C, -1)])
     log_evidence = float(np.logaddexp.reduce(log_w, axis=None) - np.log(log_w.size))
-    return _chosen(parts, partners, pairs, w, log_evidence)
+    return _choose_combinations(parts, partners, pairs, w, log_evidence)
 
 
 def given(
@@ -115,7 +115,7 @@ def given(
     Joined
         The agreeing draws and the evidence are those for the median number.
     """
-    partners, links = _combined(parts, data, rng, shuffled=True)
+    partners, links = _combine_parts(parts, data, rng, shuffled=True)
     C, every = len(total), links.predicted[0].size
     log_total = np.log(np.maximum(total, 0.5))
 
@@ -134,10 +134,10 @@ def given(
     median = np.median(log_total, keepdims=True).ravel()
     log_w = np.concatenate([log_density(np.arange(every), chain, median)[0] for chain in range(C)])
     log_evidence = float(np.logaddexp.reduce(log_w) - np.log(len(log_w)))
-    return _chosen(parts, partners, pairs, truncated(log_w), log_evidence)
+    return _choose_combinations(parts, partners, pairs, truncated(log_w), log_evidence)
 
 
-def _combined(
+def _combine_parts(
     parts: Mapping[str, PartDraws],
     data: Mapping[str, Any],
     rng: np.random.Generator,
@@ -171,7 +171,7 @@ def _combined(
     return partners, Links(*stacked)
 
 
-def _chosen(
+def _choose_combinations(
     parts: Mapping[str, PartDraws], partners: IntArray, pairs: IntArray, w: FloatArray, log_evidence: float
 ) -> Joined:
     """Return the combinations at positions `pairs`, (chain, draw). `w` are the weights of all."""

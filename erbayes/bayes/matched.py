@@ -103,7 +103,7 @@ class Matched:
         """True for sampled entities that match a cluster, (u,)."""
         return np.asarray(self.cluster >= 0)
 
-    def _total(self, values: FloatArray, grid: SizeGrid) -> FloatArray:
+    def _sum_left_clusters(self, values: FloatArray, grid: SizeGrid) -> FloatArray:
         """Return the sum of values of the clusters left, (2 J,): by size without guests, and with guests."""
         return np.concatenate(
             [self._sum(values * self.left * some, grid) for some in (self.guests == 0, self.guests > 0)]
@@ -115,31 +115,31 @@ class Matched:
     def data(self, sample: Sample, grid: SizeGrid) -> dict[str, Any]:
         """Count the data of `contract.SECOND_DATA`, except of the entities."""
         whole, bins, J = self.second.whole, grid.bin(self.size), len(grid.size)
-        difference, error = self._differences(sample)
+        difference, error = self._list_differences(sample)
         return {
             "second": self.used * self._sum(np.ones(len(bins)), grid),
             "second_records": self.used * self._sum(self.size, grid),
             "out_of_reach": (np.arange(J) > bins[self.cluster[self.known]].max(initial=-1)).astype(float),
-            "left": self._total(np.ones(len(bins)), grid),
-            "left_records": self._total(self.size, grid),
-            "guests": self._total(self.guests.astype(float), grid),
+            "left": self._sum_left_clusters(np.ones(len(bins)), grid),
+            "left_records": self._sum_left_clusters(self.size, grid),
+            "guests": self._sum_left_clusters(self.guests.astype(float), grid),
             "guest_rate": len(self.cluster) / (self.size @ self.second.count),
-            "foreign_share": self._foreign(),
-            "left_true": self._total(whole.column(TRUE_LINKS), grid),
-            "left_common": self._total(whole.column(COMMON_LINKS), grid),
+            "foreign_share": self._estimate_foreign_share(),
+            "left_true": self._sum_left_clusters(whole.column(TRUE_LINKS), grid),
+            "left_common": self._sum_left_clusters(whole.column(COMMON_LINKS), grid),
             "matched": np.bincount(bins[self.cluster[self.known]], minlength=J),
             "pair_difference": difference,
             "pair_error": error,
-            "pair_change": self._change(sample),
+            "pair_change": self._count_change(sample),
             "pair_centre": self._centre(sample),
         }
 
-    def _foreign(self) -> float:
+    def _estimate_foreign_share(self) -> float:
         """Return the share of records of matched clusters that are foreign, one of two more imagined."""
         records = self.size[self.cluster[self.known]]
         return float((1 + np.sum(records - self.common[self.known])) / (2 + records.sum()))
 
-    def _change(self, sample: Sample) -> float:
+    def _count_change(self, sample: Sample) -> float:
         """Return the share of records by which matched entities and clusters differ, one more imagined."""
         records = sample.units.size[self.known]
         other = self.size[self.cluster[self.known]]
@@ -151,20 +151,23 @@ class Matched:
         weight = pairs(records) + 1e-9
         return float(weight @ np.log2(records) / weight.sum()) if len(records) else 0.0
 
-    def _differences(self, sample: Sample) -> tuple[FloatArray, FloatArray]:
+    def _list_differences(self, sample: Sample) -> tuple[FloatArray, FloatArray]:
         """Return how matched entities differ from their clusters, with standard errors, (2,) each.
 
         The differences are logs of the ratios of true links and of kept shares. Standard errors are those of
         the jackknife over pairs.
         """
-        true, common = self._both(TRUE_LINKS, sample), self._both(COMMON_LINKS, sample)
+        true, common = (
+            self._sum_matched_pairs(TRUE_LINKS, sample),
+            self._sum_matched_pairs(COMMON_LINKS, sample),
+        )
         found = (
-            _jackknifed(lambda t, s: np.log(t / s), *true),
-            _jackknifed(lambda t, s, c, d: np.log(c / t * s / d), *true, *common),
+            _compute_jackknife(lambda t, s: np.log(t / s), *true),
+            _compute_jackknife(lambda t, s, c, d: np.log(c / t * s / d), *true, *common),
         )
         return np.array([value for value, _ in found]), np.array([error for _, error in found])
 
-    def _both(self, column: Column, sample: Sample) -> tuple[FloatArray, FloatArray]:
+    def _sum_matched_pairs(self, column: Column, sample: Sample) -> tuple[FloatArray, FloatArray]:
         """Return a column of matched entities and of their clusters, over the chances of the entities."""
         units, design = sample.units, cast(SelectedBySize, sample.design)
         of_entity, of_cluster = units.column(column), self.second.whole.column(column)
@@ -172,7 +175,7 @@ class Matched:
         return weight * of_entity[self.known], weight * of_cluster[self.cluster[self.known]]
 
 
-def _jackknifed(formula: Callable[..., Any], *terms: FloatArray) -> tuple[float, float]:
+def _compute_jackknife(formula: Callable[..., Any], *terms: FloatArray) -> tuple[float, float]:
     """Return a formula of sums over pairs, with its standard error by the jackknife.
 
     `IMAGINED` pairs that differ by all of their links are added to the variance. A formula that is not

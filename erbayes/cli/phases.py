@@ -105,7 +105,7 @@ class Cheap:
         refuse_kept(inputs.missing)
         refuse_same_file(("--cheap", self.cheap), ("LABELS", inputs.labels))
 
-    def _answers(self, prediction: Any) -> tuple[Clustering, Design, str]:
+    def _read_cheap_answers(self, prediction: Any) -> tuple[Clustering, Design, str]:
         """Read answers of a machine as cheap labels, with their design and a sentence about what was read."""
         assert self.cheap is not None and self.cheap_drawn is not None and self.cheap_threshold is not None
         named = set(ANSWERS) <= set(read_table(self.cheap).columns)
@@ -137,7 +137,7 @@ class Cheap:
         assert self.cheap is not None
         scanned = isinstance(sample.units, Scanned)
         if self.cheap_threshold is not None:
-            labels, design, read = self._answers(None if scanned else inputs.memory[0])
+            labels, design, read = self._read_cheap_answers(None if scanned else inputs.memory[0])
         else:
             with remedies(REMEDIES):
                 table = read_columns(self.cheap, {"record": inputs.reading.record, "entity": inputs.entity})

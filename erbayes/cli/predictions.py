@@ -108,7 +108,7 @@ class Reading:
     links: Links
     memory_limit: Annotated[
         str | None,
-        typer.Option(callback=_positive, help="Scan PREDICTION, within this memory, such as 4GB."),
+        typer.Option(callback=_check_limit, help="Scan PREDICTION, within this memory, such as 4GB."),
     ] = None
     any_id: Annotated[
         bool,
@@ -124,7 +124,7 @@ class Reading:
         by_option = self.memory_limit is not None or any(part.table is not None for part in parts)
         files = [*(part.path for part in parts), *([] if frame is None else [frame])]
         if not self.links.edges:
-            return by_option or any(map(_large, files))
+            return by_option or any(map(_is_large, files))
         if by_option or any(file.is_dir() for file in files):
             raise DataError("with --edges, PREDICTION and --frame are files that are read into memory")
         return False
@@ -263,14 +263,14 @@ def in_words(columns: Iterable[Any], path: Path) -> str:
     return f"{', '.join(map(str, columns))} of {path}"
 
 
-def _large(prediction: Path) -> bool:
+def _is_large(prediction: Path) -> bool:
     """True if a prediction is scanned where it lies, without an option that asks for it."""
     return prediction.is_dir() or (
         prediction.stat().st_size >= LARGE and unpacks(prediction) and find_spec("duckdb") is not None
     )
 
 
-def _positive(limit: str | None) -> str | None:
+def _check_limit(limit: str | None) -> str | None:
     """Refuse a limit that is not an amount of memory above 0."""
     number = None if limit is None else re.match(r"\s*(\d+(\.\d+)?)", limit)
     if limit is not None and (number is None or float(number[1]) == 0):

@@ -35,7 +35,7 @@ class Format(Enum):
     HTML = "html"
 
 
-def _rendered(table: pd.DataFrame, format: Format) -> str:
+def _render_table(table: pd.DataFrame, format: Format) -> str:
     match format:
         case Format.CSV:
             return table.to_csv(index=False)
@@ -49,10 +49,10 @@ def _rendered(table: pd.DataFrame, format: Format) -> str:
             ]
             return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
         case Format.TABLE:
-            return _plain(table)
+            return _render_plain(table)
 
 
-def _plain(table: pd.DataFrame, heads: Mapping[str, str] | None = None) -> str:
+def _render_plain(table: pd.DataFrame, heads: Mapping[str, str] | None = None) -> str:
     """Text of a table in aligned columns. `heads` replaces names of columns."""
     aligned = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in map(str, table):
@@ -74,21 +74,21 @@ def show_labels(labels: Labels) -> None:
         f"{draws - len(labels.lost):,} of {draws:,} draws; "
         f"answers in {', '.join(labels.files) or 'no file'}\n"
     )
-    typer.echo(_plain(labels.summary()))
-    typer.echo(_plain(labels.annotators()))
+    typer.echo(_render_plain(labels.summary()))
+    typer.echo(_render_plain(labels.annotators()))
     if len(labels.unresolved):
         states = pd.Series([state.value for state in labels.unresolved["state"]]).value_counts()
         counts = ", ".join(f"{n:,} {state}" for state, n in states.items())
         typer.echo(f"{len(labels.unresolved):,} tasks without a complete answer: {counts}\n")
     show_cautions(labels)
     if len(labels.pairs):
-        typer.echo(_plain(labels.agreement()))
+        typer.echo(_render_plain(labels.agreement()))
     faults = labels.problems[labels.problems["fault"] != Fault.UNANSWERED]  # these are counted above
     faults = faults.assign(fault=[fault.value for fault in faults["fault"]])
     if len(faults):
         times = faults["fault"].value_counts().rename_axis("fault").rename("times").reset_index()
-        typer.echo(_plain(times[["times", "fault"]]))
-        typer.echo(_plain(faults.head(FAULTS).astype(str)))
+        typer.echo(_render_plain(times[["times", "fault"]]))
+        typer.echo(_render_plain(faults.head(FAULTS).astype(str)))
     if len(faults) > FAULTS:
         typer.echo(f"and {len(faults) - FAULTS:,} more, which --problems FILE lists")
 
@@ -111,7 +111,7 @@ class Printing:
 
     def show(self, table: pd.DataFrame) -> None:
         """Print or write a table."""
-        self._write(_rendered(table, self.format))
+        self._write(_render_table(table, self.format))
 
     def _write(self, text: str) -> None:
         if self.output is None:
@@ -131,7 +131,7 @@ class Printing:
         """Print or write estimates. The plain table shows the level in its heads, others show the method."""
         if self.format is Format.TABLE:
             bounds = {bound: f"{bound} {100 * level:g} %" for bound in ("lower", "upper")}
-            self._write(_plain(table.drop(columns="level"), bounds))
+            self._write(_render_plain(table.drop(columns="level"), bounds))
             return
         table.insert(list(table.columns).index("metric") + 1, "method", method)
         self.show(table)

@@ -122,15 +122,17 @@ class CalibratedDraws:
 
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """As `Variance.jackknife`, with each replicate calibrated anew."""
-        parts = self._parts(Z)
+        parts = self._compute_parts(Z)
         change, scale = self.base.jackknife(parts)
-        return self._calibrated(change + parts.sum(axis=0), Z.shape[1]) - Z.sum(axis=0), scale
+        return self._calibrate_replicates(change + parts.sum(axis=0), Z.shape[1]) - Z.sum(axis=0), scale
 
     def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
         """As `Variance.replicates`, with each replicate calibrated anew."""
-        return self._calibrated(self.base.replicates(self._parts(Z), multipliers), Z.shape[1])
+        return self._calibrate_replicates(
+            self.base.replicates(self._compute_parts(Z), multipliers), Z.shape[1]
+        )
 
-    def _parts(self, Z: FloatArray) -> FloatArray:
+    def _compute_parts(self, Z: FloatArray) -> FloatArray:
         """Return the additions of each draw to the sums of a calibration step: z, gwx, wqxx' and wqxy'."""
         n = len(Z)
         pull = (self.w * self.q * self.slope)[:, None, None] * self.x[:, :, None]
@@ -144,7 +146,7 @@ class CalibratedDraws:
             ]
         )
 
-    def _calibrated(self, sums: FloatArray, k: int) -> FloatArray:
+    def _calibrate_replicates(self, sums: FloatArray, k: int) -> FloatArray:
         """Return the totals of each replicate, (B, k), calibrated by one step of Newton's method.
 
         The step starts from the factors of the sample. It is exact for linear factors if none is at a bound.
@@ -209,10 +211,10 @@ def links_by_size(units: Units, expansion: Expansion) -> tuple[ClusterSum, ...]:
             edges.append(2.0 ** (k - 1))
             merged = np.zeros(len(z))
     edges = [*edges[: max(len(edges) - 1, 1)], 0.0]
-    return RECORDS, *(_links_between(lower, upper) for upper, lower in pairwise(edges))
+    return RECORDS, *(_make_links_between(lower, upper) for upper, lower in pairwise(edges))
 
 
-def _links_between(lower: float, upper: float) -> ClusterSum:
+def _make_links_between(lower: float, upper: float) -> ClusterSum:
     """Return the column of predicted links in clusters of lower ≤ m < upper records."""
     return ClusterSum(
         f"predicted_links_{lower:g}_{upper:g}",
@@ -385,7 +387,7 @@ class Calibrated:
             )
             w = w * factor
         q = 1 / self.working_variance(size)
-        g, slope = _factors(w, x / target, q, self.bounds, self.distance)
+        g, slope = _compute_factors(w, x / target, q, self.bounds, self.distance)
         calibrated = CalibratedDraws(variance, x / target, np.ones(len(target)), w, g, q, slope)
         return Expansion(expansion.unit, w * g, True, calibrated, expansion.unreached)
 
@@ -457,7 +459,7 @@ def links_expected_beyond(known: KnownTotals, chance: ClusterSum, draws: int) ->
     return float(links @ smaller**draws / links.sum()) if links.any() else 0.0
 
 
-def _factors(
+def _compute_factors(
     w: FloatArray, x: FloatArray, q: FloatArray, bounds: tuple[float, float], distance: Distance = linear
 ) -> tuple[FloatArray, FloatArray]:
     """Return the factors g of the weights, (n,), and their derivatives by q x'λ, (n,).

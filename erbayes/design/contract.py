@@ -129,7 +129,7 @@ class WithChances(Protocol):
 
 @runtime_checkable
 class WithLaw(Protocol):
-    """A design whose weights change in a known way with labelling errors (see `erbayes.analysis.sensitivity`)."""
+    """A design whose weights change with labelling errors in a known way (`erbayes.analysis.sensitivity`)."""
 
     @property
     def weights_follow_labels(self) -> bool:

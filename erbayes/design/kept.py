@@ -64,14 +64,14 @@ class KeptWeights:
             )
         position = units.ids.get_indexer(self.drawn_from.ids).astype(np.int64)
         never = expansion.unreached
-        if never is not None and not _same(units, self.drawn_from):
+        if never is not None and not _is_same(units, self.drawn_from):
             # records that are never drawn may be in clusters of any size here
             sizes = np.unique(units.m) if units.known is None else units.known.size
             never = unreached(sizes, units)
         return replace(expansion, unit=position[expansion.unit], unreached=never)
 
 
-def _same(units: Units, others: Units) -> bool:
+def _is_same(units: Units, others: Units) -> bool:
     """Return whether two predictions are equal, as far as their sizes and the labelled units show."""
     if units.known is None or others.known is None:
         return False

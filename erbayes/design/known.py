@@ -33,7 +33,7 @@ LARGEST = 1e100
 """The largest weight. Squares of larger ones, or of weights below its inverse, leave the range of floats."""
 
 
-def _weights(units: Units, weights: Any) -> FloatArray:
+def _check_weights(units: Units, weights: Any) -> FloatArray:
     """Return the weight of each unit, (units,), refusing those that are not positive and finite."""
     values = numbers_by_id(weights, units.ids, "weights", "units")
     bad = ~((values >= 1 / LARGEST) & (values <= LARGEST))
@@ -86,7 +86,7 @@ class KnownWeights:
         need_distinct(unit, units, self.population)
         return Expansion(
             unit,
-            _weights(units, self.weights)[unit],
+            _check_weights(units, self.weights)[unit],
             self.absolute,
             single_stratum(len(unit), self.population, self.correction),
         )
@@ -247,7 +247,7 @@ class WeightedRecords:
 
     def expand(self, units: Units) -> Expansion:
         unit = unit_of_draws(units, self.units)
-        p = real_numbers(_in_order_of_draws(self.probability, self.units), "probabilities")
+        p = real_numbers(_order_by_draws(self.probability, self.units), "probabilities")
         if len(p) != len(unit):
             raise DataError(f"{len(p)} probabilities for {len(unit)} drawn records")
         bad = ~((p >= 1 / LARGEST) & (p <= (1 + 1e-12 if self.absolute else LARGEST)))
@@ -262,7 +262,7 @@ class WeightedRecords:
         )
 
 
-def _in_order_of_draws(probability: Any, units: Any) -> Any:
+def _order_by_draws(probability: Any, units: Any) -> Any:
     """Return probabilities in the order of the draws, refusing a Series on another index."""
     if not isinstance(probability, pd.Series):
         return probability
@@ -397,18 +397,18 @@ class KnownInclusion:
         if bad.any():
             raise DataError(f"inclusion must lie in (0, 1]; {int(bad.sum())} do not: {head(p[bad])}")
         never = unreached(np.asarray(self.never, dtype=float), units)
-        return Expansion(unit, 1 / p, True, self._variance(p, units.ids[unit]), never)
+        return Expansion(unit, 1 / p, True, self._make_variance(p, units.ids[unit]), never)
 
-    def _variance(self, p: FloatArray, ids: pd.Index) -> Variance:
+    def _make_variance(self, p: FloatArray, ids: pd.Index) -> Variance:
         if self.joint is not None:
-            return JointDraws(p, _joint(self.joint, p, ids), self.fixed_size)
+            return JointDraws(p, _take_joint(self.joint, p, ids), self.fixed_size)
         if not self.fixed_size:
             return PoissonDraws(p)
         squares = p.sum() if self.squares is None else self.squares
         return HartleyRaoDraws(p, number(squares, "squares", lambda q: 0 < q < np.inf, "be above 0"))
 
 
-def _joint(joint: Any, p: FloatArray, ids: pd.Index) -> FloatArray:
+def _take_joint(joint: Any, p: FloatArray, ids: pd.Index) -> FloatArray:
     """Return the joint probabilities of the units, (units, units)."""
     need(joint, pd.DataFrame, "joint is a DataFrame with ids of units as index and as columns")
     rows, columns = joint.index.get_indexer(ids), joint.columns.get_indexer(ids)

@@ -67,39 +67,39 @@ class RespondingDraws:
 
     @property
     def independent(self) -> StratifiedDraws:
-        if self._twice()[1].any():
+        if self._find_record_factors()[1].any():
             raise NotIdentified(
                 "draws of one record are resolved together, so they are not independent, and no bootstrap "
                 "resamples them; use taylor or the jackknife"
             )
         return self.base
 
-    def _twice(self) -> tuple[IntArray, FloatArray]:
+    def _find_record_factors(self) -> tuple[IntArray, FloatArray]:
         """Return the record of each resolved draw, (r,), and the factor of the square of its sum, (records,).
 
         The factor is (1 - r_g/n_g) (1 - 1/a) for a record of a draws. It is 0 for a record that is drawn
         once, and if all draws of its class are resolved.
         """
-        drawn, resolved, code = self._counts()
+        drawn, resolved, code = self._count_classes()
         record = self.record[self.position]
         draws = np.bincount(record, minlength=int(self.record.max()) + 1)
         lost = np.zeros(len(draws))
         lost[record] = (1 - resolved / drawn)[code]
         return record, lost * (1 - 1 / np.maximum(draws, 1))
 
-    def _by_record(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _sum_by_record(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return sums of Z about class means by record, (k', k), and the factors of their squares, (k',).
 
         Only records whose factor is above 0 are among them.
         """
-        _, resolved, code = self._counts()
-        record, factor = self._twice()
+        _, resolved, code = self._count_classes()
+        record, factor = self._find_record_factors()
         means = np.column_stack([np.bincount(code, z, self.classes) for z in Z.T]) / resolved[:, None]
         sums = np.zeros((len(factor), Z.shape[-1]))
         np.add.at(sums, record, Z - means[code])
         return sums[factor > 0], factor[factor > 0]
 
-    def _counts(self) -> tuple[FloatArray, FloatArray, IntArray]:
+    def _count_classes(self) -> tuple[FloatArray, FloatArray, IntArray]:
         """Return the draws and the resolved draws of each class, (G,), and the class of resolved draws."""
         resolved = self.code[self.position]
         drawn = np.bincount(self.code, minlength=self.classes).astype(float)
@@ -116,12 +116,12 @@ class RespondingDraws:
         A record of a > 1 draws is resolved as one, so that they vary together in the second phase. This adds
         (1 - r_g/n_g) (1 - 1/a) times the square of its sum of z_s - m_g.
         """
-        drawn, resolved, code = self._counts()
+        drawn, resolved, code = self._count_classes()
         sums = np.zeros((self.classes, residuals.shape[-1]))
         np.add.at(sums, code, residuals)
         rows = (sums / drawn[:, None])[self.code]
         rows[self.position] += residuals - (sums / resolved[:, None])[code]
-        together, factor = self._by_record(residuals)
+        together, factor = self._sum_by_record(residuals)
         return self.base.covariance(rows) + together.T @ (factor[:, None] * together)
 
     def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
@@ -132,7 +132,7 @@ class RespondingDraws:
         NotIdentified
             If a replicate has draws of a class, none of which is resolved.
         """
-        drawn, resolved, code = self._counts()
+        drawn, resolved, code = self._count_classes()
         totals = np.zeros((len(multipliers), Z.shape[1]))
         for g in range(self.classes):
             here = code == g
@@ -158,7 +158,7 @@ class RespondingDraws:
         without = np.where(stratum[:, None] == stratum, (n / np.maximum(n - 1, 1))[:, None], 1.0)
         np.fill_diagonal(without, 0.0)
         change = self.replicates(Z, without) - Z.sum(axis=0)
-        together, factor = self._by_record(Z)
+        together, factor = self._sum_by_record(Z)
         return np.vstack([change, -together]), np.append(self.base.theta[stratum] * (n - 1) / n, factor)
 
 
@@ -199,13 +199,13 @@ class RespondingOnce:
     def residuals(self, Z: FloatArray) -> FloatArray:
         return Z
 
-    def _apart(self, Z: FloatArray) -> FloatArray:
+    def _centre_in_classes(self, Z: FloatArray) -> FloatArray:
         """Return contributions about the means of their classes, (r, k)."""
         count = np.bincount(self.code)
         means = np.column_stack([np.bincount(self.code, z) for z in Z.T]) / count[:, None]
         return np.asarray(Z - means[self.code])
 
-    def _drawn(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _complete_draws(self, Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return contributions z if every draw were resolved, their weights n_g/r_g, and 1 - π_s."""
         return self.share[:, None] * Z, 1 / self.share, 1 - self.base.inclusion
 
@@ -216,10 +216,10 @@ class RespondingOnce:
         Σ_s (1 - r_g/n_g) (Z_s - m_g)², about the mean m_g of the adjusted contributions of the class. It is
         NaN for a single resolved draw.
         """
-        z, stands, theta = self._drawn(residuals)
+        z, stands, theta = self._complete_draws(residuals)
         if len(z) == 1:
             return np.full((z.shape[1], z.shape[1]), np.nan)
-        apart = self._apart(residuals)
+        apart = self._centre_in_classes(residuals)
         second = apart.T @ ((1 - self.share)[:, None] * apart)
         if isinstance(self.base, PoissonDraws):
             return np.asarray(z.T @ ((stands * theta)[:, None] * z) + second)
@@ -234,12 +234,12 @@ class RespondingOnce:
 
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """As `Variance.jackknife`: the changes of the first phase, and then those of the second."""
-        z, stands, theta = self._drawn(Z)
+        z, stands, theta = self._complete_draws(Z)
         if len(z) == 1:
             raise DataError("a single unit has no jackknife")
         centre = 0.0 if isinstance(self.base, PoissonDraws) else stands @ z / stands.sum()
         first = -(z - centre) * stands[:, None]
-        return np.vstack([first, -self._apart(Z)]), np.append(theta * self.share, 1 - self.share)
+        return np.vstack([first, -self._centre_in_classes(Z)]), np.append(theta * self.share, 1 - self.share)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -297,7 +297,7 @@ class Responding:
         need_object(
             self.design, "expand", "a design with unresolved draws is an object such as UniformRecords()"
         )
-        resolved = self._resolved()
+        resolved = self._check_resolved()
         for what, values in (("drawn records", self.records), ("marks of begun draws", self.begun)):
             if values is not None and len(values) != len(resolved):
                 raise DataError(f"{len(values)} {what} for {len(resolved)} draws: each draw has one")
@@ -316,7 +316,7 @@ class Responding:
     @property
     def unresolved(self) -> float:
         """Share of the draws that are not resolved, among those that were begun."""
-        return float(1 - self._resolved()[self.tried].mean())
+        return float(1 - self._check_resolved()[self.tried].mean())
 
     @property
     def tried(self) -> BoolArray:
@@ -328,14 +328,14 @@ class Responding:
             raise DataError("begun holds True or False for every draw")
         return begun
 
-    def _resolved(self) -> BoolArray:
+    def _check_resolved(self) -> BoolArray:
         resolved = np.asarray(self.resolved)
         if resolved.dtype != bool or resolved.ndim != 1 or not resolved.any():
             raise DataError("resolved holds True or False for every draw, and True for one or more")
         return resolved
 
     def expand(self, units: Units) -> Expansion:
-        base, resolved = self.design.expand(units), self._resolved()
+        base, resolved = self.design.expand(units), self._check_resolved()
         n, r = len(resolved), base.unit.shape[-1]
         self._refuse_kind(base.variance)
         if r != resolved.sum():
@@ -356,7 +356,7 @@ class Responding:
             once = RespondingOnce(base.variance, share, code[resolved])
             return replace(base, weight=weight, variance=once)
         assert isinstance(base.variance, StratifiedDraws)  # others are refused
-        stratum = self._strata(base.variance, code, resolved)
+        stratum = self._find_strata(base.variance, code, resolved)
         weight = base.weight * r / n
         if isinstance(self.design, Pooled):
             weight = 1 / self.design.expected(units, np.bincount(stratum))[base.unit]
@@ -384,7 +384,7 @@ class Responding:
                 "strata are classes themselves"
             )
 
-    def _strata(self, variance: StratifiedDraws, code: IntArray, resolved: BoolArray) -> IntArray:
+    def _find_strata(self, variance: StratifiedDraws, code: IntArray, resolved: BoolArray) -> IntArray:
         """Return the stratum of every draw, (n,): that of the resolved draws of its class."""
         of_class = np.full(int(code.max()) + 1, -1)
         of_class[code[resolved]] = variance.stratum

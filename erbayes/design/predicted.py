@@ -51,14 +51,14 @@ def known_sizes(units: Units, drawn_from: KnownTotals | None) -> KnownTotals:
         np.array_equal(known.size, drawn_from.size) and np.array_equal(known.count, drawn_from.count)
     ):
         raise DataError(
-            f"chances are those of a prediction of {_in_words(drawn_from)}, but this one has "
-            f"{_in_words(known)}: pass the prediction that was drawn from",
+            f"chances are those of a prediction of {_describe_known(drawn_from)}, but this one has "
+            f"{_describe_known(known)}: pass the prediction that was drawn from",
             Remedy.DRAWN_FROM,
         )
     return known
 
 
-def _in_words(known: KnownTotals) -> str:
+def _describe_known(known: KnownTotals) -> str:
     return f"{known.size @ known.count:,.0f} records in {known.count.sum():,.0f} clusters"
 
 

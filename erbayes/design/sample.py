@@ -81,7 +81,7 @@ class Sample:
         units = self.units
         kind = "entities or blocks" if units.by_entity else "predicted clusters"
         facts = {
-            "design": _design_in_words(self.design),
+            "design": _describe_design(self.design),
             "draws": " x ".join(f"{n:,}" for n in self.expansion.unit.shape),
             "labelled units": f"{len(units):,} {kind}",
             "labelled records": f"{int(units.n.sum()):,}",
@@ -166,7 +166,7 @@ def need_sample(value: Any) -> None:
     need(value, Sample, "a Sample is needed, such as Sample(measure(prediction, labels), design)")
 
 
-def _design_in_words(design: Any) -> str:
+def _describe_design(design: Any) -> str:
     """Return the name of a design with its parameters, long ones by their number of values."""
 
     def shown(value: Any) -> str:

@@ -169,19 +169,19 @@ class Pooled:
         n = np.array([len(part.draws) for part in self.parts])
         return np.asarray(n @ np.array([part.chances(units) for part in self.parts]) / n.sum())
 
-    def _kept(self, units: Units) -> list[pd.Index]:
+    def _keep_strata(self, units: Units) -> list[pd.Index]:
         """Return the draws of each part, without those of omitted units."""
         draws = [as_index(part.draws) for part in self.parts]
         return [of_part[~of_part.isin(units.omitted)] for of_part in draws]
 
     def expected(self, units: Units, n: IntArray) -> FloatArray:
         """Return the expected number of draws of each unit, (units,), if the parts that hold draws had n."""
-        held = np.array([len(draws) for draws in self._kept(units)])
+        held = np.array([len(draws) for draws in self._keep_strata(units)])
         held[np.flatnonzero(held)] = n
         return np.asarray(held @ np.array([part.chances(units) for part in self.parts]))
 
     def expand(self, units: Units) -> Expansion:
-        kept = self._kept(units)
+        kept = self._keep_strata(units)
         n = np.array([len(draws) for draws in kept])
         if (n == 1).any():
             raise DataError(

@@ -136,9 +136,9 @@ class DistinctEntities:
     fixed_size: ClassVar[bool] = False
 
     def selection(self, size: FloatArray, units: Units) -> FloatArray:
-        return DistinctDraws(np.minimum(size / self._records(units), 1), self.draws).inclusion
+        return DistinctDraws(np.minimum(size / self._find_records(units), 1), self.draws).inclusion
 
-    def _records(self, units: Units) -> int:
+    def _find_records(self, units: Units) -> int:
         if self.records is not None:
             return whole(self.records, "records")
         if units.known is None:
@@ -149,7 +149,7 @@ class DistinctEntities:
         if whole(self.draws, "draws", 0) < len(units):
             raise DataError(f"{self.draws} draws cannot have found {len(units)} distinct units")
         need_frame(self.records, units, "records")
-        records, size = self._records(units), units.size
+        records, size = self._find_records(units), units.size
         if size.max() >= records:
             raise DataError(f"a unit of {int(size.max())} records in a population of {records}")
         variance = DistinctDraws(size / records, self.draws)

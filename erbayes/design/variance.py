@@ -118,7 +118,7 @@ class StratifiedDraws:
     def residuals(self, Z: FloatArray) -> FloatArray:
         return Z
 
-    def _centred(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _centre_in_strata(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return Z about the means of strata, and n_h/(n_h - 1) of each draw."""
         n = np.bincount(self.stratum, minlength=self.lost).astype(float)
         factor = np.where(n > 1, n / np.maximum(n - 1, 1), 1.0)
@@ -141,7 +141,7 @@ class StratifiedDraws:
         k = residuals.shape[-1]
         if len(self.stratum) == 1 and self.theta[0] > 0:
             return np.full((*residuals.shape[:-2], k, k), np.nan)
-        centred, factor = self._centred(residuals)
+        centred, factor = self._centre_in_strata(residuals)
         scaled = centred * (factor * self.theta[self.stratum])[:, None]
         return np.asarray(np.swapaxes(scaled, -1, -2) @ centred)
 
@@ -156,7 +156,7 @@ class StratifiedDraws:
         """As `Variance.jackknife`, draw by draw within strata."""
         if len(Z) == 1 and self.theta[0] > 0:
             raise DataError("a single draw has no jackknife")
-        centred, factor = self._centred(Z)
+        centred, factor = self._centre_in_strata(Z)
         return -centred * factor[:, None], self.theta[self.stratum] / factor
 
 

@@ -78,7 +78,7 @@ def unending(draw: FloatArray) -> FloatArray:
     return draw * np.log1p(draw)
 
 
-def _bets(x: FloatArray, u: FloatArray, alpha: float, pace: Pace) -> FloatArray:
+def _compute_bets(x: FloatArray, u: FloatArray, alpha: float, pace: Pace) -> FloatArray:
     """Return λ_s before each draw, (..., n), from the draws before it."""
     draw = np.arange(1.0, x.shape[-1] + 1)
     mean = (0.5 + np.cumsum(u * x, axis=-1)) / (1 + np.cumsum(u, axis=-1))
@@ -94,9 +94,9 @@ def _log_wealth(x: FloatArray, u: FloatArray, bets: FloatArray, p: FloatArray) -
     return np.cumsum(np.log1p(stake * u * (x - p[..., None])), axis=-1)
 
 
-def _lowest(x: FloatArray, u: FloatArray, alpha: float, pace: Pace) -> FloatArray:
+def _find_lowest(x: FloatArray, u: FloatArray, alpha: float, pace: Pace) -> FloatArray:
     """Return the least p at which the gambler's wealth has stayed below 2/α, (...)."""
-    bets = _bets(x, u, alpha, pace)
+    bets = _compute_bets(x, u, alpha, pace)
     low, high = np.zeros(x.shape[:-1]), np.ones(x.shape[:-1])
     for _ in range(HALVINGS):
         p = (low + high) / 2
@@ -149,7 +149,7 @@ def betting(values: Any, level: float = 0.95, pace: Pace = fixed, shares: Any = 
         if outside.any():
             raise DataError(f"{what} must lie in [0, 1]; {int(outside.sum())} of {numbers.size} do not")
     alpha, u = 1 - level, np.broadcast_to(u, x.shape)
-    ends = np.stack([_lowest(x, u, alpha, pace), 1 - _lowest(1 - x, u, alpha, pace)], axis=-1)
+    ends = np.stack([_find_lowest(x, u, alpha, pace), 1 - _find_lowest(1 - x, u, alpha, pace)], axis=-1)
     return np.sort(ends, axis=-1)
 
 
@@ -238,17 +238,17 @@ class AnytimeBetting(_OfMeans):
 Means.kind = Betting()
 
 
-def _equal(x: FloatArray) -> bool:
+def _is_constant(x: FloatArray) -> bool:
     """Return whether numbers are above 0, and equal along the last axis apart from rounding."""
     return bool((x > 0).all() and (np.ptp(x, axis=-1) <= 1e-9 * x.max(axis=-1)).all())
 
 
-def _sized(metric: Metric, columns: Callable[[Column], FloatArray]) -> FloatArray:
+def _evaluate_per(metric: Metric, columns: Callable[[Column], FloatArray]) -> FloatArray:
     """Return the `size` of a metric, from values of its columns."""
     return np.asarray(np.sum([k * columns(c) for c, k in metric.size], axis=0))
 
 
-def _known_size(sample: Sample, metric: Metric) -> float | None:
+def _find_known_per(sample: Sample, metric: Metric) -> float | None:
     """Return the total of the `size` of a metric, or None if it or the scale of weights is not known."""
     known = sample.units.known
     if known is None or not known.singletons or not sample.expansion.absolute:
@@ -257,7 +257,7 @@ def _known_size(sample: Sample, metric: Metric) -> float | None:
     return sum(totals) if len(totals) == len(metric.size) else None
 
 
-def _single_records(units: Units) -> Units:
+def _make_single_records(units: Units) -> Units:
     """Return imagined units of one record, one in a cluster of each predicted size."""
     m = units.m if units.known is None else units.known.size
     at, one = np.arange(len(m)), np.ones(len(m))
@@ -266,7 +266,7 @@ def _single_records(units: Units) -> Units:
     )
 
 
-def _greatest_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
+def _bound_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
     """Return the largest share that a draw can have, over the mean share; ∞ if it is not known.
 
     Equal shares of the sampled units are no proof, since these may be alike by chance. So a design by size
@@ -277,17 +277,17 @@ def _greatest_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
     units, design = sample.units, sample.design
     if isinstance(design, SelectedBySize):
         stock = units.stock()
-        equal = _equal(_sized(metric, stock.column) / design.selection(stock.size, units))
-        return 1.0 if equal and _equal(size) else np.inf
-    total = _known_size(sample, metric)
+        equal = _is_constant(_evaluate_per(metric, stock.column) / design.selection(stock.size, units))
+        return 1.0 if equal and _is_constant(size) else np.inf
+    total = _find_known_per(sample, metric)
     if total is None:
         return np.inf
     if isinstance(design, WithChances):
-        single = _single_records(units)
+        single = _make_single_records(units)
         with np.errstate(invalid="ignore", divide="ignore"):
-            shares = _sized(metric, single.column) / total / design.chances(single)
+            shares = _evaluate_per(metric, single.column) / total / design.chances(single)
         return float(np.nanmax(shares))
-    return 1.0 if _equal(size) and np.allclose(size.sum(axis=-1), total, rtol=1e-9, atol=0) else np.inf
+    return 1.0 if _is_constant(size) and np.allclose(size.sum(axis=-1), total, rtol=1e-9, atol=0) else np.inf
 
 
 def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
@@ -330,8 +330,8 @@ def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
         raise NotIdentified(f"{metric.name} has no exact interval: it is no ratio of totals on [0, 1]")
     counted, _ = columns_of([metric])
     Z = dict(zip(counted, np.moveaxis(sample.contributions(counted), -1, 0), strict=True))
-    size = _sized(metric, Z.__getitem__)
-    greatest = _greatest_share(sample, metric, size)
+    size = _evaluate_per(metric, Z.__getitem__)
+    greatest = _bound_share(sample, metric, size)
     if greatest > GREATEST:
         names = " + ".join(c.name for c, _ in metric.size)
         raise NotIdentified(
@@ -343,7 +343,7 @@ def draws_of(sample: Sample, metric: Metric) -> tuple[FloatArray, FloatArray]:
     values = np.where(size > 0, values, 0.0)
     if (values > 1 + 1e-9).any() or (values < -1e-9).any():
         raise NotIdentified(f"{metric.name} has no exact interval: it is outside [0, 1] on single units")
-    total = _known_size(sample, metric)
+    total = _find_known_per(sample, metric)
     if total is None:  # only equal shares come so far
         size, total = np.ones_like(size), float(size.shape[-1])
     shares = size * size.shape[-1] / total / greatest

@@ -83,13 +83,13 @@ def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
     mean[..., k:] = [sample.known(t) for t in known]
     names = tuple(c.name for c in counted) + tuple(t.name for t in known)
     n = sample.expansion.unit.shape[-1]
-    stock = np.pad(_stock_columns(sample, counted), ((0, 0), (0, len(known))))
+    stock = np.pad(_evaluate_stock(sample, counted), ((0, 0), (0, len(known))))
     free = max(n - variance.lost, 0) / n
-    absolute, beyond = sample.expansion.absolute, _links_beyond(sample)
+    absolute, beyond = sample.expansion.absolute, _find_links_beyond(sample)
     return Totals(names, mean, cov, moment, free, variance.theta_mean, absolute, stock, beyond)
 
 
-def _links_beyond(sample: Sample) -> FloatArray:
+def _find_links_beyond(sample: Sample) -> FloatArray:
     """Return the share of predicted links out of reach if intervals shall allow for it, else 0, (...).
 
     They do if records are drawn and the share is notable. Intervals from draws of entities would have 1.3 to
@@ -102,7 +102,7 @@ def _links_beyond(sample: Sample) -> FloatArray:
     return np.where(share > NOTABLE, share, 0.0)
 
 
-def _stock_columns(sample: Sample, columns: Sequence[Column]) -> FloatArray:
+def _evaluate_stock(sample: Sample, columns: Sequence[Column]) -> FloatArray:
     """Return columns of the stock entities, (4, k); NaN for a column that only the sampled units have."""
     stock = sample.units.stock()
     counted = np.full((len(stock), len(columns)), np.nan)

@@ -154,7 +154,7 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[Sentence]:
     """Return the alarms of a sample: sentences about doubtful estimates, each with its grade and remedy.
 
     The list is empty if there are none. A census can have only the last of them. The grade of each sentence
-    says what it means for those who quote a number (see `erbayes._internal.errors.Grade`). A note is raised if
+    says what it means for those who quote a number (its `Grade`). A note is raised if
 
     - no draw shows an error of a metric, so that its standard error is 0.
 
@@ -203,27 +203,27 @@ def alarms(sample: Sample, metrics: Wanted = USUAL) -> list[Sentence]:
     need_sample(sample)
     metrics = chosen(metrics)
     if sample.expansion.variance.census:
-        return _left_out(sample)
+        return _warn_left_out(sample)
     if len(sample.expansion.unit) == 1:
         return [
             Sentence("A single draw gives no variance: label more units.", Grade.FAULT),
-            *_left_out(sample),
+            *_warn_left_out(sample),
         ]
     fit = taylor(sample, metrics).apply(metrics)
     return [
-        *_no_variation(fit),
-        *_heavy_tail(sample, metrics, fit),
-        *_out_of_reach(sample, metrics),
+        *_warn_no_variation(fit),
+        *_warn_heavy_tail(sample, metrics, fit),
+        *_warn_out_of_reach(sample, metrics),
         *out_of_balance(sample),
-        *_labels_older(sample),
-        *_unresolved(sample),
-        *_repeats_dropped(sample),
-        *_entities_of_one(sample),
-        *_left_out(sample),
+        *_warn_labels_older(sample),
+        *_warn_unresolved(sample),
+        *_warn_repeats_dropped(sample),
+        *_warn_entities_of_one(sample),
+        *_warn_left_out(sample),
     ]
 
 
-def _no_variation(fit: Normal) -> list[Sentence]:
+def _warn_no_variation(fit: Normal) -> list[Sentence]:
     """Return the alarms of metrics without a standard error: at an end of their range, and inside it."""
     sure = [(name, at_an_end(fit, j)) for j, name in enumerate(fit.names) if fit.sd[j] == 0]
     flawless, equal = ([name for name, end in sure if end is wanted] for wanted in (True, False))
@@ -252,18 +252,18 @@ def at_an_end(fit: Normal | Draws, j: int) -> bool:
     return bool(np.isclose(fit.estimate[j], fit.support[j], rtol=0, atol=ROUNDING).any())
 
 
-def _out_of_reach(sample: Sample, metrics: Sequence[Metric]) -> list[Sentence]:
+def _warn_out_of_reach(sample: Sample, metrics: Sequence[Metric]) -> list[Sentence]:
     """Return the alarm of predicted links in clusters larger than any that the sample touches."""
     if sample.units.known is None or (beyond := links_out_of_reach(sample.units)) <= NOTABLE:
         return []
     counted = any(metric.group is Group.LINKS for metric in metrics)
     what = f"{beyond:.0%} of all predicted links lie in clusters larger than any that the sample touches"
-    return [Sentence(what, Grade.FAULT if counted else Grade.CAUTION, _remedy(sample))]
+    return [Sentence(what, Grade.FAULT if counted else Grade.CAUTION, _describe_remedy(sample))]
 
 
-def _repeats_dropped(sample: Sample) -> list[Sentence]:
+def _warn_repeats_dropped(sample: Sample) -> list[Sentence]:
     """Return the alarm of repeats that were to be expected, and that the labels do not show."""
-    if (repeats := _repeats_expected(sample)) <= 3:
+    if (repeats := _count_expected_repeats(sample)) <= 3:
         return []
     remedy = Remedy.DISTINCT if isinstance(sample.design, UniformRecords) else Remedy.EVERY_DRAW
     what = (
@@ -273,7 +273,7 @@ def _repeats_dropped(sample: Sample) -> list[Sentence]:
     return [Sentence(what, Grade.FAULT, remedy)]
 
 
-def _entities_of_one(sample: Sample) -> list[Sentence]:
+def _warn_entities_of_one(sample: Sample) -> list[Sentence]:
     """Return the alarm of labels that seem to list drawn records only, not all records of their entities."""
     units = sample.units
     joined = int((units.m > 1).sum())
@@ -287,7 +287,7 @@ def _entities_of_one(sample: Sample) -> list[Sentence]:
     return [Sentence(what, Grade.FAULT)]
 
 
-def _left_out(sample: Sample) -> list[Sentence]:
+def _warn_left_out(sample: Sample) -> list[Sentence]:
     """Return the alarm of too many labelled records that were left out, since the prediction lacks them."""
     units = sample.units
     # the other policies leave the number of predicted clusters, or all totals, unknown
@@ -304,7 +304,7 @@ def _left_out(sample: Sample) -> list[Sentence]:
     return [Sentence(what, Grade.FAULT, Remedy.ALL_RECORDS)]
 
 
-def _unresolved(sample: Sample) -> list[Sentence]:
+def _warn_unresolved(sample: Sample) -> list[Sentence]:
     """Return the alarm of too many draws that nobody could resolve."""
     design = sample.design
     if not isinstance(design, Responding) or design.unresolved <= UNRESOLVED:
@@ -316,7 +316,7 @@ def _unresolved(sample: Sample) -> list[Sentence]:
     return [Sentence(what, Grade.FAULT, Remedy.WORST_CASES)]
 
 
-def _heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> list[Sentence]:
+def _warn_heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> list[Sentence]:
     """Return the alarms of estimates that rest on few units."""
     alone = "A single unit carries an estimate ({}): label more units."
     try:
@@ -352,10 +352,10 @@ def out_of_balance(sample: Sample) -> list[Sentence]:
         f"the prediction holds {links.known:,.0f}: either the prediction is not the population that was "
         "sampled, and must be restricted to it, or the sample missed large clusters"
     )
-    return [Sentence(what, Grade.FAULT, _remedy(sample))]
+    return [Sentence(what, Grade.FAULT, _describe_remedy(sample))]
 
 
-def _remedy(sample: Sample) -> Remedy:
+def _describe_remedy(sample: Sample) -> Remedy:
     """Return how to reach large clusters, for a sample that missed them."""
     design = sample.design
     return (
@@ -387,7 +387,7 @@ def look_older(cut: Cut, draws: int) -> bool:
     return cut.links_inside <= 0.99 and (1 - newer) ** draws <= 0.01
 
 
-def _labels_older(sample: Sample) -> list[Sentence]:
+def _warn_labels_older(sample: Sample) -> list[Sentence]:
     """Return the alarm of labels that are older than the frame, if `erbayes.Dated` supplies dates."""
     facts = sample.units.frame
     if facts is None or facts.labelled is None:
@@ -404,7 +404,7 @@ def _labels_older(sample: Sample) -> list[Sentence]:
     return [Sentence(what, Grade.FAULT)]
 
 
-def _repeats_expected(sample: Sample) -> float:
+def _count_expected_repeats(sample: Sample) -> float:
     """Return the expected number of pairs of draws of one unit, if no repeat was drawn; else 0.
 
     Under n draws with replacement it is C2(n) Σ p_c², with p_c the chance of unit c at one draw: N_c/N under

@@ -77,7 +77,7 @@ def jackknife(sample: Sample, metrics: Wanted = USUAL) -> Normal:
     metrics = chosen(metrics)
     totals = taylor(sample, metrics)
     changes = scaled_changes(sample, totals, metrics)
-    return _with_jackknife_errors(totals.apply(metrics, order=1), changes)
+    return _replace_errors(totals.apply(metrics, order=1), changes)
 
 
 def scaled_changes(sample: Sample, totals: Totals, metrics: Sequence[Metric]) -> FloatArray:
@@ -87,7 +87,7 @@ def scaled_changes(sample: Sample, totals: Totals, metrics: Sequence[Metric]) ->
     return np.asarray((replicates - plain.mean) * np.sqrt(scale)[:, None])
 
 
-def _with_jackknife_errors(fit: Normal, changes: FloatArray) -> Normal:
+def _replace_errors(fit: Normal, changes: FloatArray) -> Normal:
     """Return a fit with the covariance of the jackknife."""
     undefined = tuple(
         why or (UNDEFINED if lost else "")
@@ -112,12 +112,12 @@ class Jackknife:
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None) -> Normal:
         totals = taylor(sample, metrics)
-        return _with_jackknife_errors(totals.apply(metrics), scaled_changes(sample, totals, metrics))
+        return _replace_errors(totals.apply(metrics), scaled_changes(sample, totals, metrics))
 
     def paired(self, samples: Sequence[Sample], metrics: Sequence[Metric], rng: Seed = None) -> Normal:
         """As `Paired.paired`: each draw is left out of all samples at once."""
         totals = [taylor(sample, metrics) for sample in samples]
         changes = [scaled_changes(s, t, metrics) for s, t in zip(samples, totals, strict=True)]
-        fits = [_with_jackknife_errors(t.apply(metrics), c) for t, c in zip(totals, changes, strict=True)]
+        fits = [_replace_errors(t.apply(metrics), c) for t, c in zip(totals, changes, strict=True)]
         joint = np.hstack(changes)
         return stacked(fits, joint.T @ joint)

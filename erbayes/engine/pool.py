@@ -83,16 +83,16 @@ def linear_pool(
                 f"a linear pool mixes results for the same metrics, not for {', '.join(one.names)} and for "
                 f"{', '.join(other.names)}"
             )
-    shares = _shares(weights, len(results))
+    shares = _normalize_weights(weights, len(results))
     if draws < len(results):
         raise DataError(f"a linear pool of {len(results)} results needs as many draws or more, not {draws}")
     ends = np.round(np.cumsum(shares) * draws).astype(np.int64)
     numbers = np.diff(ends, prepend=0)
-    values = np.concatenate([_values(one, n, rng) for one, n in zip(results, numbers, strict=True)])
+    values = np.concatenate([_take_values(one, n, rng) for one, n in zip(results, numbers, strict=True)])
     return Draws(results[0].names, rng.permutation(values)[None], results[0].support)
 
 
-def _shares(weights: Sequence[float] | None, results: int) -> FloatArray:
+def _normalize_weights(weights: Sequence[float] | None, results: int) -> FloatArray:
     """Return weights that add to 1."""
     w = np.ones(results) if weights is None else np.asarray(weights, dtype=float)
     if w.shape != (results,) or not (np.isfinite(w) & (w >= 0)).all() or not w.sum() > 0:
@@ -102,7 +102,7 @@ def _shares(weights: Sequence[float] | None, results: int) -> FloatArray:
     return np.asarray(w / w.sum())
 
 
-def _values(result: Normal | Draws, number: int, rng: np.random.Generator) -> FloatArray:
+def _take_values(result: Normal | Draws, number: int, rng: np.random.Generator) -> FloatArray:
     """Return equally spaced draws, or values at equally spaced probabilities, (number, k)."""
     if isinstance(result, Draws):
         return result.flat[np.arange(number) * len(result.flat) // max(number, 1)]

@@ -106,7 +106,7 @@ class Basic(OfBootstrap):
     def bounds(self, boot: Bootstrap, level: float) -> FloatArray:
         low, high = EqualTailed().bounds(boot, level).T
         bounds = np.empty((len(low), 2))
-        for j, scale in enumerate(_scales(boot, self.scale)):
+        for j, scale in enumerate(_choose_scales(boot, self.scale)):
             x, ends = scale.forward(boot.fit.mean[j]), scale.forward(np.array([high[j], low[j]]))
             bounds[j] = scale.inverse(2 * x - ends)
         return bounds
@@ -138,7 +138,7 @@ class Studentised(OfBootstrap):
     def bounds(self, boot: Bootstrap, level: float) -> FloatArray:
         errors = boot.errors()
         bounds = np.empty((len(boot.metrics), 2))
-        for j, scale in enumerate(_scales(boot, self.scale)):
+        for j, scale in enumerate(_choose_scales(boot, self.scale)):
             x, draws = boot.fit.mean[j : j + 1], boot.flat[:, j]
             distance = scale.forward(draws) - scale.forward(x)
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -149,7 +149,7 @@ class Studentised(OfBootstrap):
         return bounds
 
 
-def _scales(boot: Bootstrap, scale: Scale | None) -> list[Scale]:
+def _choose_scales(boot: Bootstrap, scale: Scale | None) -> list[Scale]:
     """Return the scale of each metric: identity if the estimate or a replicate is outside its open range."""
     values = np.vstack([boot.flat, boot.fit.mean])
     scales = [scale or natural_scale(s) for s in boot.fit.support]
@@ -234,7 +234,7 @@ class Bootstrap(Draws):
         """
         variance = self.sample.expansion.variance
         counted, _ = columns_of(self.metrics)
-        Z, k = _contributions(self.sample, self.scheme, counted), len(counted)
+        Z, k = _collect_contributions(self.sample, self.scheme, counted), len(counted)
         e = variance.residuals(Z) if len(Z) == len(self.sample.expansion.unit) else Z
         squares = (e[:, :, None] * e[:, None, :]).reshape(len(e), -1)
         draws, B = variance.independent, len(self.flat)
@@ -261,7 +261,7 @@ class Bootstrap(Draws):
         return errors
 
 
-def _contributions(sample: Sample, scheme: Scheme, columns: Sequence[Column]) -> FloatArray:
+def _collect_contributions(sample: Sample, scheme: Scheme, columns: Sequence[Column]) -> FloatArray:
     """Return the contributions of draws, then of pseudo-draws, (n + pseudo-draws, k)."""
     Z = sample.contributions(columns)
     pseudo = scheme.pseudo(sample, columns)
@@ -329,7 +329,7 @@ def bootstrap(
     metrics, rng = chosen(metrics), generator(rng)
     seed = deepcopy(rng)
     counted, known = columns_of(metrics)
-    Z = _contributions(sample, scheme, counted)
+    Z = _collect_contributions(sample, scheme, counted)
     variance = sample.expansion.variance
     chunks = scheme.chunks(variance.independent, replicates, rng)
     number = -(-replicates // max(CHUNK // len(sample.expansion.unit), 1))

@@ -49,7 +49,7 @@ class Scheme(Protocol):
         return np.empty((0, len(columns)))
 
 
-def _strata(draws: StratifiedDraws) -> tuple[IntArray, FloatArray]:
+def _number_strata(draws: StratifiedDraws) -> tuple[IntArray, FloatArray]:
     """Return the number of draws in each stratum, (H,), and √θ of each draw, (n,).
 
     Raises
@@ -66,7 +66,7 @@ def _strata(draws: StratifiedDraws) -> tuple[IntArray, FloatArray]:
     return n, np.sqrt(draws.theta)[draws.stratum]
 
 
-def _counts(draws: StratifiedDraws, fewer: int, replicates: int, rng: np.random.Generator) -> FloatArray:
+def _draw_counts(draws: StratifiedDraws, fewer: int, replicates: int, rng: np.random.Generator) -> FloatArray:
     """Return how often each draw occurs among n_h - fewer draws with replacement in its stratum, (B, n)."""
     n = np.bincount(draws.stratum)
     total = len(draws.stratum)
@@ -96,8 +96,8 @@ class Multinomial(Scheme):
     """
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
-        _, root = _strata(draws)
-        r = _counts(draws, 0, replicates, rng)
+        _, root = _number_strata(draws)
+        r = _draw_counts(draws, 0, replicates, rng)
         r *= root
         r += 1 - root
         return r
@@ -118,9 +118,9 @@ class RaoWu(Scheme):
     """
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
-        n, root = _strata(draws)
+        n, root = _number_strata(draws)
         factor = (n / np.maximum(n - 1, 1))[draws.stratum]
-        r = _counts(draws, 1, replicates, rng)
+        r = _draw_counts(draws, 1, replicates, rng)
         r *= root * factor
         r += 1 - root
         return r
@@ -139,7 +139,7 @@ class Dirichlet(Scheme):
     """
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
-        n, root = _strata(draws)
+        n, root = _number_strata(draws)
         r = rng.standard_exponential((replicates, len(draws.stratum)))
         member = np.eye(len(n))[draws.stratum] if len(n) > 1 else np.ones((len(draws.stratum), 1))
         return 1 + root * (r * n[draws.stratum] / (r @ member)[:, draws.stratum] - 1)
@@ -181,7 +181,7 @@ class PseudoDraws(Scheme):
             raise DataError(f"mass of a pseudo-draw must be above 0, not {self.mass}")
 
     def multipliers(self, draws: StratifiedDraws, replicates: int, rng: np.random.Generator) -> FloatArray:
-        _, root = _strata(draws)
+        _, root = _number_strata(draws)
         if draws.lost > 1 or draws.theta[0] < 1:
             raise NotIdentified("pseudo-draws are made for one stratum drawn with replacement")
         n = len(root)

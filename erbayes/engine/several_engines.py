@@ -44,7 +44,7 @@ class SideBySide(Tabled):
         """Return the rows, metric by metric."""
         return self.rows
 
-    def _lacking_in_words(self) -> list[str]:
+    def _describe_lacking(self) -> list[str]:
         """Return a sentence for each method that lacks metrics."""
         metrics: dict[str, list[str]] = {}
         for method, metric in self.lacking:
@@ -52,11 +52,11 @@ class SideBySide(Tabled):
         return [f"{method} lacks {', '.join(names)}" for method, names in metrics.items()]
 
     def __repr__(self) -> str:
-        return "\n".join([Tabled.__repr__(self), *self._lacking_in_words()])
+        return "\n".join([Tabled.__repr__(self), *self._describe_lacking()])
 
     def _repr_html_(self) -> str:
         return Tabled._repr_html_(self) + "".join(
-            f"<p>{escape(line)}</p>" for line in self._lacking_in_words()
+            f"<p>{escape(line)}</p>" for line in self._describe_lacking()
         )
 
 
@@ -114,12 +114,12 @@ def side_by_side(
     names = [m.name for m in metrics]
     rows: list[pd.DataFrame] = []
     lacking: dict[tuple[str, str], str] = {}
-    for method, result in _pools_first(results, metrics):
-        parts, reasons = _parts(result, metrics)
+    for method, result in _put_pools_first(results, metrics):
+        parts, reasons = _split_result(result, metrics)
         if method in results:
             lacking |= {(method, name): why for name, why in reasons.items()}
         for part in parts:
-            table = _rows(part, level, kinds).assign(method=method)
+            table = _list_rows(part, level, kinds).assign(method=method)
             rows.append(table[[m not in reasons and m in names for m in table.index]])
     present = {name for part in rows for name in part.index}
     if absent := [name for name in names if name not in present]:
@@ -131,7 +131,7 @@ def side_by_side(
     return SideBySide(table[columns], lacking)
 
 
-def _pools_first(results: Mapping[str, Any], metrics: Sequence[Metric]) -> Iterator[tuple[str, Any]]:
+def _put_pools_first(results: Mapping[str, Any], metrics: Sequence[Metric]) -> Iterator[tuple[str, Any]]:
     """Return methods and results; before a fit, the pool of the metrics that its own alarm disowns."""
     for method, result in results.items():
         if hasattr(result, "disowned") and (disowned := result.disowned(metrics)):
@@ -139,7 +139,7 @@ def _pools_first(results: Mapping[str, Any], metrics: Sequence[Metric]) -> Itera
         yield method, result
 
 
-def _parts(result: Any, metrics: Sequence[Metric]) -> tuple[list[Normal | Draws], dict[str, str]]:
+def _split_result(result: Any, metrics: Sequence[Metric]) -> tuple[list[Normal | Draws], dict[str, str]]:
     """Return results with the metrics that a result has, and the reasons why it lacks the others, by name.
 
     Raises
@@ -148,7 +148,7 @@ def _parts(result: Any, metrics: Sequence[Metric]) -> tuple[list[Normal | Draws]
         If `result` is no result of an engine.
     """
     if isinstance(result, pd.Series):
-        result = _without_errors(result)
+        result = _drop_errors(result)
     if isinstance(result, Normal | Draws):
         reasons = dict(zip(result.names, result.reasons, strict=True))
         lacking = {m.name: reasons.get(m.name, "not among its metrics") for m in metrics}
@@ -169,7 +169,7 @@ def _parts(result: Any, metrics: Sequence[Metric]) -> tuple[list[Normal | Draws]
     return parts, lacking
 
 
-def _without_errors(estimates: pd.Series) -> Normal:
+def _drop_errors(estimates: pd.Series) -> Normal:
     """Return estimates as a result without standard errors."""
     k, values = len(estimates), estimates.to_numpy(dtype=float)
     cov, support = np.full((k, k), np.nan), ((-np.inf, np.inf),) * k
@@ -177,7 +177,7 @@ def _without_errors(estimates: pd.Series) -> Normal:
     return Normal(tuple(estimates.index), values, cov, np.full(k, np.inf), support, undefined=undefined)
 
 
-def _rows(part: Normal | Draws, level: float, kinds: Sequence[Kind]) -> pd.DataFrame:
+def _list_rows(part: Normal | Draws, level: float, kinds: Sequence[Kind]) -> pd.DataFrame:
     """Return one row per metric and kind of interval, indexed by metric."""
     chains: dict[str, Any] = {"ess_bulk": np.nan, "r_hat": np.nan}
     if isinstance(part, Draws) and len(part.values) > 1:

@@ -114,7 +114,7 @@ def count_units(
             predicted = compositions[v]
             kinds = np.array([*(predicted.place.get(c, -1) for c in code), -1], dtype=np.int64)[cluster]
             groupings = (
-                _grouping(prediction, counted, values[v], predicted, pd.Series(kinds, labels.records)),
+                _make_grouping(prediction, counted, values[v], predicted, pd.Series(kinds, labels.records)),
             )
         units[v] = Scanned(
             **counted.__getstate__() | {"frame": prediction.frames.get(v), "groupings": groupings},
@@ -123,7 +123,7 @@ def count_units(
             digest=digest,
             columns=(prediction.record, prediction.cluster),
         )
-    unit_of = {v: _unit_of(own) for v, own in units.items()} if prediction.seconds else {}
+    unit_of = {v: _locate_units(own) for v, own in units.items()} if prediction.seconds else {}
     joints = [
         joint(prediction.database, prediction.table, second, of_record, unit_of, rows_of, bool(prediction.by))
         for second, of_record in zip(prediction.seconds, places, strict=True)
@@ -139,7 +139,7 @@ def count_units(
     }
 
 
-def _unit_of(units: Units) -> pd.Series:
+def _locate_units(units: Units) -> pd.Series:
     """Return the unit of each labelled record."""
     assert units.piece_of is not None  # units that were just assembled know the piece of each record
     return pd.Series(units.unit[units.piece_of], units.piece_of.index)
@@ -162,7 +162,7 @@ def count_records(prediction: Prediction) -> dict[Any, tuple[int, int | None]]:
     return {v: (int(rows), digest) for v, rows, *_, digest in counted}
 
 
-def _grouping(
+def _make_grouping(
     prediction: Prediction, units: Units, values: Mapping[Any, int], found: Composed, kinds: pd.Series
 ) -> Grouping:
     """Return the split of pieces by the group variable; `kinds` are of the labelled records' clusters.

@@ -201,7 +201,7 @@ class Hashing(Database, Protocol):
 
 
 ADVICE = re.compile(r"\s*\n\s*\n?(Possible (fixes|solutions|causes):|file ?=).*|\s*\nLINE \d+: .*", re.DOTALL)
-"""What DuckDB adds to a message: settings of its readers that no caller of a scan has, and the statement."""
+"""What DuckDB adds to a message, which is settings of its readers that no caller has, and the statement."""
 
 
 def legible(error: Exception) -> str:

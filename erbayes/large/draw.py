@@ -73,31 +73,31 @@ class InDatabase:
         digits = {int(m): f"{int(key):0{DIGITS}x}".ljust(32, "f") for m, key in highest.items()}
         limits = ", ".join(f"({m}, '{key}')" for m, key in digits.items())
         if not limits:
-            return self._empty("record", "cluster", "size", "key", *self.value)
+            return self._make_empty("record", "cluster", "size", "key", *self.value)
         # records are joined with their sizes, so first without those that no size lets through
         most = "1 = 1" if self.by_cluster else f"k <= '{max(digits.values())}'"
         columns = "a.r, a.c, a.m, a.k" + ", a.v" * self.valued
         sql = (
-            f"SELECT {columns} FROM ({self._sized(most, seed)}) AS a "
+            f"SELECT {columns} FROM ({self._write_sized(most, seed)}) AS a "
             f"JOIN (VALUES {limits}) AS h(m, k) ON a.m = h.m WHERE a.k <= h.k"
         )
-        return self._records(sql)
+        return self._fetch_records(sql)
 
     def in_buckets(self, buckets: IntArray, seed: int) -> pd.DataFrame:
         """Return the records in the buckets."""
         listed = ", ".join(f"'{int(bucket):04x}'" for bucket in buckets)
         if not listed:
-            return self._empty("record", "cluster", "size", "key", *self.value)
+            return self._make_empty("record", "cluster", "size", "key", *self.value)
         columns = "r, c, m, k" + ", v" * self.valued
-        return self._records(
-            f"SELECT {columns} FROM ({self._sized(f'SUBSTR(k, 1, 4) IN ({listed})', seed)}) AS a"
+        return self._fetch_records(
+            f"SELECT {columns} FROM ({self._write_sized(f'SUBSTR(k, 1, 4) IN ({listed})', seed)}) AS a"
         )
 
     def counts(self, seed: int) -> pd.DataFrame:
         """Count records by bucket, size and value."""
         by = "b, m" + ", v" * self.valued
         columns = "SUBSTR(k, 1, 4) AS b, m" + ", v" * self.valued
-        select = f"SELECT {columns} FROM ({self._sized('1 = 1', seed)}) AS a"
+        select = f"SELECT {columns} FROM ({self._write_sized('1 = 1', seed)}) AS a"
         sql = f"SELECT {by}, COUNT(*) FROM ({select}) AS g GROUP BY {by}"
         table = self.database.fetched(sql, ["bucket", "size", *self.value, "records"])
         digits = table["bucket"].astype("category")
@@ -120,7 +120,7 @@ class InDatabase:
 
     def _read_members(self, clusters: list[Any]) -> pd.DataFrame:
         if not clusters:
-            return self._empty("record", "cluster")
+            return self._make_empty("record", "cluster")
         database, prediction = self.database, self.prediction
         record, cluster = (database.id(column) for column in (prediction.record, prediction.cluster))
         select = f"SELECT {record} AS r, {cluster} AS c FROM {prediction.source}"
@@ -137,7 +137,7 @@ class InDatabase:
         """Return those of these records that the prediction has."""
         names = ["record", "cluster", "size"]
         if not len(records):
-            return self._empty(*names)
+            return self._make_empty(*names)
         found = [
             self.database.fetched(
                 f"SELECT a.r, a.c, s.m FROM (SELECT r, c FROM {self.rows} WHERE r IN ({inside})) AS a "
@@ -153,7 +153,7 @@ class InDatabase:
         rows = f"(SELECT c AS r, c, m FROM {self.sizes}) AS t"
         return replace(self, rows=rows, by_cluster=True, valued=False)
 
-    def _sized(self, condition: str, seed: int) -> str:
+    def _write_sized(self, condition: str, seed: int) -> str:
         """SQL of the rows whose key k meets a condition, with their sizes m."""
         keyed = f"SELECT t.*, MD5(CONCAT('{int(seed)}:', r)) AS k FROM {self.rows}"
         if self.by_cluster:
@@ -162,12 +162,12 @@ class InDatabase:
         near = f"SELECT * FROM ({keyed}) AS q WHERE {condition}"
         return f"SELECT {columns} FROM ({near}) AS p JOIN (SELECT c, m FROM {self.sizes}) AS s ON p.c = s.c"
 
-    def _records(self, sql: str) -> pd.DataFrame:
+    def _fetch_records(self, sql: str) -> pd.DataFrame:
         table = self.database.fetched(sql, ["record", "cluster", "size", "key", *self.value])
         keys = np.array([int(key[:DIGITS], 16) for key in table["key"]], dtype=np.uint64)
         return table.assign(size=table["size"].astype(np.int64), key=keys)
 
-    def _empty(self, *names: str) -> pd.DataFrame:
+    def _make_empty(self, *names: str) -> pd.DataFrame:
         return pd.DataFrame({name: [] for name in names})
 
 

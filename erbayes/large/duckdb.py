@@ -81,7 +81,7 @@ class DuckDB:
             import duckdb
         except ImportError as error:
             raise DataError("scanning needs DuckDB: pip install 'erbayes[scale]'") from error
-        with terminable(), _spilling(self.folder) as folder:
+        with terminable(), _make_spill_folder(self.folder) as folder:
             config: dict[str, Any] = {"temp_directory": str(folder), "preserve_insertion_order": "false"}
             if self.memory_limit is not None:
                 config["memory_limit"] = self.memory_limit
@@ -98,7 +98,7 @@ class DuckDB:
 
 
 @contextmanager
-def _spilling(parent: str | Path | None) -> Iterator[Path]:
+def _make_spill_folder(parent: str | Path | None) -> Iterator[Path]:
     """Make a folder for data that do not fit in memory."""
     parent = Path(parent or gettempdir())
     try:
@@ -214,7 +214,7 @@ class DuckTable(Hashing):
             with ThreadPoolExecutor(1) as pool:
                 running = pool.submit(lambda: read(self.connection.execute(sql)))
                 try:
-                    for _ in track(self._percents(running), 100, "scanning", self.options.progress):
+                    for _ in track(self._report_percents(running), 100, "scanning", self.options.progress):
                         pass
                 except BaseException:
                     self.connection.interrupt()
@@ -225,7 +225,7 @@ class DuckTable(Hashing):
         except duckdb.Error as error:
             raise DataError(f"DuckDB cannot scan the prediction: {legible(error)}") from error
 
-    def _percents(self, running: Future[Any]) -> Iterator[int]:
+    def _report_percents(self, running: Future[Any]) -> Iterator[int]:
         shown = 0
         while not running.done():
             wait([running], 0.1)

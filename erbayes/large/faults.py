@@ -56,21 +56,23 @@ def refuse_unclustered(prediction: Prediction) -> None:
     seconds = [(second.name, second.column, second.no_clusters) for second in prediction.seconds]
     for i, (name, column, nones) in enumerate([clusters, *seconds]):
         what = f"cluster ids of the second clustering {name!r}" if i else "cluster ids of the prediction"
-        for v, sizes in _sizes_of(prediction, column, nones).items():
+        for v, sizes in _count_sizes(prediction, column, nones).items():
             found = standing_for_none(sizes)
-            named = _named_after_records(prediction, column, nones, list(found))
+            named = _mark_named_after_records(prediction, column, nones, list(found))
             shared = {id: size for id, size in found.items() if id not in named}
-            rows = sum(n for u, n in prediction.rows(_counted(prediction)) if u == v) if shared else 0
+            rows = (
+                sum(n for u, n in prediction.rows(_count_by_release(prediction)) if u == v) if shared else 0
+            )
             refuse_none(what if v is None else f"{what}, in {v!r}", shared, rows, Remedy.SCANNED_ANY_ID)
 
 
-def _counted(prediction: Prediction) -> str:
+def _count_by_release(prediction: Prediction) -> str:
     """Return SQL that counts the records of each release."""
     grouped = " GROUP BY v" if prediction.by else ""
     return f"SELECT {prediction.by}COUNT(*) FROM {prediction.table}{grouped}"
 
 
-def _sizes_of(prediction: Prediction, column: str, ids: Mapping[Any, Any]) -> dict[Any, dict[Any, int]]:
+def _count_sizes(prediction: Prediction, column: str, ids: Mapping[Any, Any]) -> dict[Any, dict[Any, int]]:
     """Return the number of records with some ids in a column of keys, by release and id."""
     sizes: dict[Any, dict[Any, int]] = defaultdict(dict)
     for inside in prediction.database.listed(list(ids)) if ids else ():
@@ -82,7 +84,7 @@ def _sizes_of(prediction: Prediction, column: str, ids: Mapping[Any, Any]) -> di
     return sizes
 
 
-def _named_after_records(
+def _mark_named_after_records(
     prediction: Prediction, column: str, ids: Mapping[Any, Any], found: list[Any]
 ) -> set[Any]:
     """Return those of the `found` ids of clusters which a record of the cluster has as its own id."""

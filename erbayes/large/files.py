@@ -64,14 +64,14 @@ class Files:
         path = Path(self.path)
         paths = [path]
         if path.is_dir():
-            paths = _files_below(path)
+            paths = _list_files(path)
         elif not path.exists() and has_magic(str(path)):
             matching = [Path(p) for p in sorted(glob(str(path), recursive=True))]
             shown = [p for p in matching if not any(n[0] in "._" for n in p.relative_to(self.root).parts)]
             paths = [p for p in shown if not ("**" in path.parts and p.is_dir())]
         if not paths or not paths[0].exists():
             raise DataError(f"cannot read {self.path}: there is no such file")
-        kinds = {p: _kind(p) for p in paths}
+        kinds = {p: _recognise_kind(p) for p in paths}
         unknown = [p.name for p, kind in kinds.items() if kind not in PARQUET | SEPARATORS.keys()]
         if unknown and len(paths) > 1:
             raise DataError(
@@ -93,7 +93,7 @@ class Files:
         return path if path.exists() else next(p for p in path.parents if not has_magic(str(p)))
 
 
-def _files_below(folder: Path) -> list[Path]:
+def _list_files(folder: Path) -> list[Path]:
     """Paths of the files in a folder and in the folders below it.
 
     Raises
@@ -130,14 +130,14 @@ def _files_below(folder: Path) -> list[Path]:
     return files
 
 
-def _suffix(path: Path) -> str:
+def _find_suffix(path: Path) -> str:
     *_, before, last = ("", "", *(s.lower() for s in path.suffixes))
     return before if last in PACKED else last
 
 
-def _kind(path: Path) -> str:
+def _recognise_kind(path: Path) -> str:
     """Return the suffix of a file's name; ".parquet" if it is unknown and the file begins as Parquet does."""
-    suffix = _suffix(path)
+    suffix = _find_suffix(path)
     known = suffix in PARQUET | SEPARATORS.keys() | FOREIGN
     return ".parquet" if not known and holds(path, b"PAR1") else suffix
 
@@ -150,25 +150,25 @@ def unpacks(path: Path) -> bool:
     >>> unpacks(Path("a.csv.gz")), unpacks(Path("a.csv.bz2")), unpacks(Path("a.tar.gz"))
     (True, False, False)
     """
-    return _suffix(path) not in FOREIGN
+    return _find_suffix(path) not in FOREIGN
 
 
-def _partitions(paths: Iterable[PurePath]) -> set[str]:
+def _list_partitions(paths: Iterable[PurePath]) -> set[str]:
     """Names of columns that names of folders stand for, such as release=2021."""
     return {part.partition("=")[0].lower() for path in paths for part in path.parts[:-1] if "=" in part}
 
 
-def _string(text: str) -> str:
+def _quote_string(text: str) -> str:
     """Return a string in DuckDB's SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
-def _strings(texts: Iterable[str]) -> str:
+def _quote_strings(texts: Iterable[str]) -> str:
     """Return a list of strings in DuckDB's SQL."""
-    return f"[{', '.join(map(_string, texts))}]"
+    return f"[{', '.join(map(_quote_string, texts))}]"
 
 
-def _reader(kind: str, paths: Sequence[str], partitioned: bool, names: Sequence[str] = ()) -> str:
+def _write_reader(kind: str, paths: Sequence[str], partitioned: bool, names: Sequence[str] = ()) -> str:
     """SQL that reads files. It names every option, so that DuckDB guesses nothing.
 
     `names` are the columns of text files that all have the same ones. Without them DuckDB reads the first
@@ -179,18 +179,20 @@ def _reader(kind: str, paths: Sequence[str], partitioned: bool, names: Sequence[
         f"union_by_name = {not names}"  # which reads the first rows, also if columns are stated
     )
     if kind in PARQUET:
-        return f"read_parquet({_strings(paths)}, binary_as_string = false, file_row_number = false, {common})"
-    columns = ", ".join(f"{_string(name)}: 'VARCHAR'" for name in names)
+        files = _quote_strings(paths)
+        return f"read_parquet({files}, binary_as_string = false, file_row_number = false, {common})"
+    columns = ", ".join(f"{_quote_string(name)}: 'VARCHAR'" for name in names)
     types = f"auto_detect = false, columns = {{{columns}}}" if names else "all_varchar = true"
     return (
-        f"read_csv({_strings(paths)}, delim = '{SEPARATORS.get(kind, ',')}', quote = '\"', escape = '\"', "
+        f"read_csv({_quote_strings(paths)}, delim = '{SEPARATORS.get(kind, ',')}', "
+        "quote = '\"', escape = '\"', "
         f"comment = '', header = true, skip = 0, {types}, nullstr = '', allow_quoted_nulls = true, "
         "null_padding = false, ignore_errors = false, store_rejects = false, normalize_names = false, "
         f"encoding = 'utf-8', strict_mode = true, {common})"
     )
 
 
-def _header(kind: str, path: Path) -> tuple[list[str], list[str], set[str]]:
+def _read_header(kind: str, path: Path) -> tuple[list[str], list[str], set[str]]:
     """Return names of a file's columns, and of indexes that pandas wrote last: those with a name, and others.
 
     Those with a name are shown first, as pandas does.
@@ -213,13 +215,13 @@ def _header(kind: str, path: Path) -> tuple[list[str], list[str], set[str]]:
     return names, [], set()
 
 
-def _names_of_all(kind: str, names: list[str], others: Iterable[Path]) -> list[str]:
+def _read_common_names(kind: str, names: list[str], others: Iterable[Path]) -> list[str]:
     """Return the `names` of a text file's columns if the others have them too, else none.
 
     Names are also left to DuckDB if it would change them: blank ones, and those that differ in case only.
     """
     different = len({name.lower() for name in names}) == len(names) and all(name.strip() for name in names)
-    alike = kind not in PARQUET and different and all(_header(kind, path)[0] == names for path in others)
+    alike = kind not in PARQUET and different and all(_read_header(kind, path)[0] == names for path in others)
     return names if alike else []
 
 
@@ -236,29 +238,29 @@ class FilesTable(DuckTable):
         stated = names
         if "://" in str(source.path):
             url = str(source.path)
-            kind, paths = _suffix(Path(url)), [url]
-            partitions = anywhere = _partitions([PurePosixPath(url.partition("?")[0])])
+            kind, paths = _find_suffix(Path(url)), [url]
+            partitions = anywhere = _list_partitions([PurePosixPath(url.partition("?")[0])])
         else:
             files = source.paths()
-            kind, paths = _kind(files[0]), [escape(str(p)) for p in files]
-            partitions = _partitions(p.relative_to(source.root) for p in files)
-            anywhere = _partitions(files)
+            kind, paths = _recognise_kind(files[0]), [escape(str(p)) for p in files]
+            partitions = _list_partitions(p.relative_to(source.root) for p in files)
+            anywhere = _list_partitions(files)
             if files[0].is_file():
-                names, self.first, unnamed = _header(kind, files[0])
-                stated = _names_of_all(kind, names, files[1:])
-        self.table = _reader(kind, paths, False, stated)
+                names, self.first, unnamed = _read_header(kind, files[0])
+                stated = _read_common_names(kind, names, files[1:])
+        self.table = _write_reader(kind, paths, False, stated)
         self.describe(names)
         # DuckDB also takes folders above the root for columns, which may hide columns of the files
         if partitions and not anywhere & {name.lower() for name in self.types}:
             own = set(self.types)
-            self.table = _reader(kind, paths, True, stated)
+            self.table = _write_reader(kind, paths, True, stated)
             self.describe(names)
             self.by_folder = set(self.types) - own
         self.by_folder = {*self.by_folder, *unnamed}
         if kind not in PARQUET:
             self.headings = {name: (name,) for name in self.types}
         if kind in PARQUET:
-            self.parquet = _strings(paths)
+            self.parquet = _quote_strings(paths)
 
     def use(self, *columns: str) -> None:
         """Refuse Parquet files with ids of different types, which DuckDB would cast to one type."""
@@ -266,7 +268,7 @@ class FilesTable(DuckTable):
             return
         fields = "file_name, name, num_children, duckdb_type"
         rows = self.rows(f"SELECT {fields} FROM parquet_schema({self.parquet})")
-        schemas = list(_top_level(sorted(rows, key=itemgetter(0))))  # rows of a file keep order
+        schemas = list(_list_top_level(sorted(rows, key=itemgetter(0))))  # rows of a file keep order
         for column in columns:
             families = {family(type): file for file, name, type in schemas if name.lower() == column.lower()}
             if len(families) > 1:
@@ -276,7 +278,7 @@ class FilesTable(DuckTable):
                 )
 
 
-def _top_level(rows: Iterable[tuple[str, str, int | None, str]]) -> Iterator[tuple[str, str, str]]:
+def _list_top_level(rows: Iterable[tuple[str, str, int | None, str]]) -> Iterator[tuple[str, str, str]]:
     """File, name and type of the columns of Parquet files, without the fields within columns.
 
     A row is followed by those of its children; the first of a file is the root.

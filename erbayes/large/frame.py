@@ -122,12 +122,12 @@ class Limits:
         column, kind = database.quote(limit.column), database.kind(limit.column)
         ((rows, present),) = database.rows(f"SELECT COUNT(*), COUNT({column}) FROM {database.table}")
         limit.refuse_missing(int(rows - present), int(rows))
-        inside = _until(database, limit, column, kind)
+        inside = _write_cutoff(database, limit, column, kind)
         select = f"SELECT {key}, {column}, CASE WHEN {inside} THEN 1 ELSE 0 END FROM {database.table}"
         dated = [row for part in listed for row in database.rows(f"{select} WHERE {key} IN ({part})")]
         refuse_outside(ids, ids.isin([keys[r] for r, _, within in dated if not within]))
         newest = limit.newest(day for _, day, _ in dated)
-        older = "1 = 0" if newest is None else _until(database, newest, column, kind)
+        older = "1 = 0" if newest is None else _write_cutoff(database, newest, column, kind)
         return cls(inside, older, newest)
 
     @property
@@ -162,7 +162,7 @@ class Limits:
         return facts
 
 
-def _until(database: Database, dated: Dated, column: str, kind: str | None) -> str:
+def _write_cutoff(database: Database, dated: Dated, column: str, kind: str | None) -> str:
     """Condition that a date is not after the cut-off, for a quoted column of a type (see `Database.kind`)."""
     last = dated.last
     days = kind is not None and kind.lower().startswith(("date", "timestamp")) and "ZONE" not in kind

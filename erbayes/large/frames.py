@@ -38,14 +38,14 @@ class FrameTable(DuckTable):
     """The ids of categorical clusters, by codes that stand for them."""
 
     def attach(self) -> None:
-        self.source = _table(self.source)
+        self.source = _convert_source(self.source)
         frame = self.source
         names = frame.columns if isinstance(frame, pd.DataFrame) else frame.column_names
         self.first = [str(c) for c in names]
 
     def use(self, *columns: str) -> None:
         self.table = f"frame_{uuid4().hex}"
-        table, self.categories = _arrow(self.source, self.first, self.codes, *columns)
+        table, self.categories = _convert_to_arrow(self.source, self.first, self.codes, *columns)
         self.connection.register(self.table, table)
         self.describe(columns)
 
@@ -57,7 +57,7 @@ class FrameTable(DuckTable):
         return dict(own[own.isin(ids)].items())
 
 
-def _table(source: Any) -> Any:
+def _convert_source(source: Any) -> Any:
     """Return a source in memory as a DataFrame or an Arrow table."""
     if isinstance(source, pd.Series):
         return source.rename("cluster").rename_axis("record").reset_index()
@@ -73,7 +73,9 @@ def _table(source: Any) -> Any:
     )
 
 
-def _arrow(frame: Any, names: Sequence[str], codes: bool, *columns: str) -> tuple[pa.Table, pa.Array | None]:
+def _convert_to_arrow(
+    frame: Any, names: Sequence[str], codes: bool, *columns: str
+) -> tuple[pa.Table, pa.Array | None]:
     """Columns of a frame as an Arrow table, without copies if possible.
 
     `codes` puts the codes of categorical clusters in the place of their ids, which are then returned too.
@@ -84,7 +86,7 @@ def _arrow(frame: Any, names: Sequence[str], codes: bool, *columns: str) -> tupl
             raise DataError(f"the prediction has {names.count(name)} columns {name!r}")
         column = frame.iloc[:, names.index(name)] if isinstance(frame, pd.DataFrame) else frame[name]
         try:
-            column = column if isinstance(column, pa.ChunkedArray) else _array(column)
+            column = column if isinstance(column, pa.ChunkedArray) else _convert_column(column)
         except (pa.ArrowException, UnicodeEncodeError) as error:
             raise DataError(
                 f"column {name!r} of the prediction must be all strings or all integers: {error}"
@@ -99,7 +101,7 @@ def _arrow(frame: Any, names: Sequence[str], codes: bool, *columns: str) -> tupl
     return pa.table(arrays), categories
 
 
-def _array(column: pd.Series) -> pa.Array:
+def _convert_column(column: pd.Series) -> pa.Array:
     try:
         return pa.array(column, from_pandas=True)
     except OverflowError:

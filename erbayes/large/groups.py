@@ -52,7 +52,7 @@ class GroupColumn(KeyColumn):
         DataError
             Too many values, or numbers that are not whole.
         """
-        value = _value(database, name)
+        value = _write_value(database, name)
         key = database.key_of(name, value)
         found = f"SELECT DISTINCT {key} AS g, {value} AS x FROM {database.table} WHERE {value} IS NOT NULL"
         rows = database.rows(f"SELECT g, x FROM ({found}) AS s LIMIT {LARGEST + 1}")
@@ -103,9 +103,8 @@ class GroupColumn(KeyColumn):
             raise DataError(f"record ids of the table of attributes are missing in rows that have {name!r}")
         if twice:
             (inside,) = attributes.listed([example])
-            shown = (
-                f"SELECT DISTINCT {attributes.id(own)}, {_value(attributes, name)} FROM {attributes.table}"
-            )
+            value = _write_value(attributes, name)
+            shown = f"SELECT DISTINCT {attributes.id(own)}, {value} FROM {attributes.table}"
             ids, found = zip(*attributes.rows(f"{shown} WHERE {r} IN ({inside})"), strict=True)
             raise DataError(
                 f"{twice:,} records have several values of {name!r}, such as {head(ids[:1])} with "
@@ -114,7 +113,7 @@ class GroupColumn(KeyColumn):
         return cls(column.name, column.key, joined, column.values, column.codes)
 
 
-def _value(database: Database, name: str) -> str:
+def _write_value(database: Database, name: str) -> str:
     """SQL of a value, which may be of any type."""
     plain = database.kind(name) in {"string", "integer", None}
     return database.id(name) if plain else database.quote(name)
@@ -175,12 +174,12 @@ def composed(
     return {
         of: Composed(number, None, {})
         if number
-        else _composed(kinds[kinds["release"] == of] if release else kinds, places[of], groups.codes)
+        else _compose_kinds(kinds[kinds["release"] == of] if release else kinds, places[of], groups.codes)
         for of, number in unknown.items()
     }
 
 
-def _composed(kinds: pd.DataFrame, of_touched: dict[Any, Any], codes: dict[Any, int]) -> Composed:
+def _compose_kinds(kinds: pd.DataFrame, of_touched: dict[Any, Any], codes: dict[Any, int]) -> Composed:
     """Make one `Predicted` of kinds of clusters, each with the records of a group and its clusters."""
     cluster, found = pd.factorize(kinds["kind"])
     code = {f: i for i, f in enumerate(found.tolist())}

@@ -265,21 +265,21 @@ def joint(
         raise changed
     known_one_by_one = (
         [f"s IN ({inside})" for inside in lists],
-        min(_largest_reached(places, unit_of[of], of_touched[of]) for of, places in of_record.items()),
+        min(_find_largest_reached(places, unit_of[of], of_touched[of]) for of, places in of_record.items()),
     )
     sizes = database.keep(f"SELECT {v}c, COUNT(*) AS m FROM {table} GROUP BY {v}c")
     every: list[pd.DataFrame] = []
     kinds: dict[Any, list[_Kinds]] = {of: [] for of in of_record}
     for condition in database.parts(s, sum(rows.values())):
         part = f"(SELECT {v}{s} AS s, c FROM {table} WHERE {condition}) AS part"
-        known, alike = _part(database, part, sizes, *known_one_by_one, release)
+        known, alike = _count_part(database, part, sizes, *known_one_by_one, release)
         every.append(known)
         for of, found in kinds.items():
-            found.append(_kinds(_of(known, of), _of(alike, of), changed))
+            found.append(_list_kinds(_take_release(known, of), _take_release(alike, of), changed))
     database.forget(sizes)
     known = pd.concat(every, ignore_index=True)
     joints = {
-        of: _joint(second.name, _of(known, of), kinds.pop(of), places, changed)
+        of: _make_joint(second.name, _take_release(known, of), kinds.pop(of), places, changed)
         for of, places in of_record.items()
     }
     if any(found.count @ found.size != rows[of] for of, found in joints.items()):
@@ -287,7 +287,7 @@ def joint(
     return joints
 
 
-def _largest_reached(
+def _find_largest_reached(
     of_record: Mapping[Any, tuple[Any, Any]], unit: pd.Series, size: Mapping[Any, int]
 ) -> int:
     """Return the records of the largest cluster that a unit reaches, 0 if none (see `Second.reference`).
@@ -301,7 +301,7 @@ def _largest_reached(
     return max(reached, default=0)
 
 
-def _part(
+def _count_part(
     database: Database, part: str, sizes: str, touched: list[str], largest: int, release: bool
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Count the pieces of a part: of clusters that are known one by one, and of one cluster of each kind.
@@ -355,7 +355,7 @@ def _part(
     return known, found
 
 
-def _of(table: pd.DataFrame, release: Any) -> pd.DataFrame:
+def _take_release(table: pd.DataFrame, release: Any) -> pd.DataFrame:
     """Return the rows of a release; all of them if there are no releases."""
     if "release" not in table:
         return table
@@ -363,7 +363,7 @@ def _of(table: pd.DataFrame, release: Any) -> pd.DataFrame:
     return mine.drop(columns="release")
 
 
-def _kinds(known: pd.DataFrame, alike: pd.DataFrame, changed: DataError) -> _Kinds:
+def _list_kinds(known: pd.DataFrame, alike: pd.DataFrame, changed: DataError) -> _Kinds:
     """Return the kinds of all clusters of a part, without the clusters that are known one by one.
 
     The columns of `alike` are taken out one by one, since they may be large.
@@ -389,7 +389,7 @@ def _kinds(known: pd.DataFrame, alike: pd.DataFrame, changed: DataError) -> _Kin
     return _Kinds(unit, np.repeat(n, times), np.repeat(m, times), left[left > 0])
 
 
-def _joint(
+def _make_joint(
     name: str,
     known: pd.DataFrame,
     kinds: list[_Kinds],

@@ -46,7 +46,7 @@ def chr_literal(text: str) -> str:
     >>> print(chr_literal("it's"))
     'it' || CHR(39) || 's'
     """
-    return " || ".join(_parts(text, "CHR({})"))
+    return " || ".join(_split_string(text, "CHR({})"))
 
 
 def char_literal(text: str) -> str:
@@ -57,7 +57,7 @@ def char_literal(text: str) -> str:
     >>> print(char_literal("it's"))
     'it' || CHAR(39) || 's'
     """
-    return " || ".join(_parts(text, "CHAR({})"))
+    return " || ".join(_split_string(text, "CHAR({})"))
 
 
 def concat_literal(text: str) -> str:
@@ -68,10 +68,10 @@ def concat_literal(text: str) -> str:
     >>> print(concat_literal("it's"))
     CONCAT('it', CHAR(39 USING utf8mb4), 's')
     """
-    return f"CONCAT({', '.join(_parts(text, 'CHAR({} USING utf8mb4)'))})"
+    return f"CONCAT({', '.join(_split_string(text, 'CHAR({} USING utf8mb4)'))})"
 
 
-def _parts(text: str, code: str) -> list[str]:
+def _split_string(text: str, code: str) -> list[str]:
     """Parts of a string: what no dialect gives a meaning inside quotes stays there, other ASCII is coded."""
     parts = re.split(f"({CODED})", text, flags=re.ASCII)
     written = [code.format(ord(p)) if i % 2 and p.isascii() else f"'{p}'" for i, p in enumerate(parts) if p]

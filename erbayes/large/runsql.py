@@ -90,13 +90,15 @@ class RunSQLTable(Database):
             # SQLite, MySQL and BigQuery take a quoted name that is no column for a text, but not after a dot
             id = f"q.{self.quote(column)}"
             first = self.rows(f"SELECT {id} FROM {self.table} AS q WHERE {id} IS NOT NULL LIMIT 1")
-            self.kinds[column] = _kind(first[0][0]) if first else None
+            self.kinds[column] = _recognise_kind(first[0][0]) if first else None
         plain = [column for column in columns if self.kinds[column] in {"string", "integer"}]
         if plain:
             ends = ", ".join(f"MIN({self.quote(column)}), MAX({self.quote(column)})" for column in plain)
             (extremes,) = self.rows(f"SELECT {ends} FROM {self.table}")
             for column, least, most in zip(plain, extremes[::2], extremes[1::2], strict=True):
-                self.kinds[column] = _kind(least) if _kind(least) == _kind(most) else "mixed"
+                self.kinds[column] = (
+                    _recognise_kind(least) if _recognise_kind(least) == _recognise_kind(most) else "mixed"
+                )
         for column in columns:
             if self.kind(column) == "string":
                 self.refuse_blind(column)
@@ -154,7 +156,7 @@ class RunSQLTable(Database):
         return [", ".join(part) for part in lists]
 
 
-def _kind(value: Any) -> str | None:
+def _recognise_kind(value: Any) -> str | None:
     """Type of an id that a driver returned, as in `Database.kind`."""
     if value is None:
         return None

@@ -157,14 +157,14 @@ def scan_releases(
     own_groups = groups if attributes is None else None
     wanted = _need_seconds(seconds, missing)
     others = tuple(name for name in (release, own_groups, *date_columns(frame)) if name is not None)
-    others = tuple(dict.fromkeys((*others, *_own_columns(wanted))))
+    others = tuple(dict.fromkeys((*others, *_list_own_columns(wanted))))
     ids, tables = frame_sources(frame, [source]), second_table(groups, attributes)
     if tables and has_own_database(source):
         raise DataError(
             "a table with a database of its own takes no second table of attributes: make a view of the "
             "prediction that has the column of groups"
         )
-    beside = _sources(wanted, [source])
+    beside = _list_sources(wanted, [source])
     with opened([source, *ids, *tables, *beside.values()], database) as (table, *further):
         limit = Listed.of(further[0], record) if ids else frame
         chosen = chosen_columns(table, record, cluster, others)
@@ -175,7 +175,7 @@ def scan_releases(
         elif groups is not None:
             variable = GroupColumn.of(table, groups)
         places = dict(zip(beside, further[len(ids) + len(tables) :], strict=True))
-        columns = _second_columns(wanted, places, (table, chosen[0]), table)
+        columns = _open_second_columns(wanted, places, (table, chosen[0]), table)
         prediction = Prediction.of(
             table, labels, *chosen, release, limit=limit, groups=variable, seconds=columns
         )
@@ -238,7 +238,7 @@ def scan_common(
         )
     labels, parts, frames = sampled_labels(labels), [], {}
     wanted = _need_seconds(seconds, missing)
-    beside, own_seconds = _sources(wanted, []), _own_columns(wanted)
+    beside, own_seconds = _list_sources(wanted, []), _list_own_columns(wanted)
     ids, second = frame_sources(frame, []), second_table(groups, attributes)
     read_too = tuple(dict.fromkeys((*date_columns(frame), *own_seconds)))
     with opened_together([*predictions.values(), *ids, *second, *beside.values()], database) as tables:
@@ -268,7 +268,7 @@ def scan_common(
         whole = united(parts, own_seconds)
         places = dict(zip(beside, further[len(ids) + len(second) :], strict=True))
         names = {column: f"further{j}" for j, column in enumerate(own_seconds)}
-        columns = _second_columns(wanted, places, parts[0][:2], whole, names)
+        columns = _open_second_columns(wanted, places, parts[0][:2], whole, names)
         prediction = Prediction.of(
             whole, labels, "record", "cluster", "release", groups=variable, seconds=columns
         )
@@ -295,12 +295,12 @@ def _need_seconds(seconds: Mapping[str, SecondSource] | None, missing: Missing) 
     return {str(name): second for name, second in seconds.items()}
 
 
-def _own_columns(seconds: Mapping[str, SecondSource]) -> tuple[str, ...]:
+def _list_own_columns(seconds: Mapping[str, SecondSource]) -> tuple[str, ...]:
     """Return the columns of predictions that are second clusterings."""
     return tuple(dict.fromkeys(str(second.cluster) for second in seconds.values() if second.source is None))
 
 
-def _sources(seconds: Mapping[str, SecondSource], predictions: Iterable[Any]) -> dict[str, Any]:
+def _list_sources(seconds: Mapping[str, SecondSource], predictions: Iterable[Any]) -> dict[str, Any]:
     """Return the second tables, by name.
 
     Raises
@@ -317,7 +317,7 @@ def _sources(seconds: Mapping[str, SecondSource], predictions: Iterable[Any]) ->
     return beside
 
 
-def _second_columns(
+def _open_second_columns(
     seconds: Mapping[str, SecondSource],
     places: Mapping[str, Database],
     prediction: tuple[Database, str],

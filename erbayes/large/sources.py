@@ -72,13 +72,13 @@ def opened_together(sources: Sequence[Any], database: DuckDB) -> Iterator[list[D
         A source that cannot be read.
     """
     with database.connected() as connection:
-        tables = [_table(source)(connection, database, source) for source in sources]
+        tables = [_choose_table(source)(connection, database, source) for source in sources]
         for table in tables:
             table.attach()
         yield tables
 
 
-def _table(source: Any) -> type[DuckTable]:
+def _choose_table(source: Any) -> type[DuckTable]:
     if isinstance(source, str | Path | Files):
         return FilesTable
     if isinstance(source, DatabaseTable):

@@ -126,11 +126,11 @@ class _ByName:
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         if _NAMED.get(self.name) is self:
-            return _column_of_name, (self.name,)
+            return _find_column, (self.name,)
         return super().__reduce_ex__(protocol)
 
 
-def _column_of_name(name: str) -> Any:
+def _find_column(name: str) -> Any:
     return _NAMED[name]
 
 
@@ -162,9 +162,9 @@ class PieceSum(_ByName):
     term: Term
 
     def identified(self, units: Pieces) -> bool:
-        return not np.isnan(self._terms(units)).any()
+        return not np.isnan(self._compute_terms(units)).any()
 
-    def _terms(self, units: Pieces) -> FloatArray:
+    def _compute_terms(self, units: Pieces) -> FloatArray:
         """Terms of the pieces, NaN for those that need an unknown N.
 
         A comparison such as N > 1 is False if N is NaN, and would count an unknown size as a small one. So
@@ -182,7 +182,7 @@ class PieceSum(_ByName):
         return np.where(same, terms, np.nan)
 
     def count(self, units: Pieces) -> FloatArray:
-        terms = self._terms(units)
+        terms = self._compute_terms(units)
         if np.isnan(terms).any():
             raise NotIdentified(
                 f"'{self.name}' needs the full size of every true entity that the sampled "
@@ -426,7 +426,7 @@ def pairs(x: FloatArray) -> FloatArray:
     return x * (x - 1) / 2
 
 
-def _exact(n: FloatArray, N: FloatArray, m: FloatArray) -> FloatArray:
+def _mark_exact(n: FloatArray, N: FloatArray, m: FloatArray) -> FloatArray:
     """Return 1 for a piece that is its whole entity and its whole predicted cluster, else 0."""
     return np.where(np.isnan(N), np.nan, ((n == N) & (n == m)).astype(float))
 
@@ -439,7 +439,7 @@ ENTITIES = PieceSum("entities", lambda n, N, m: n / N)
 TRUE_LINKS = PieceSum("true_links", lambda n, N, m: n * (N - 1) / 2)
 COMMON_LINKS = PieceSum("common_links", lambda n, N, m: pairs(n))
 PIECES = PieceSum("pieces", lambda n, N, m: np.ones_like(n))
-EXACT = PieceSum("exact", _exact)
+EXACT = PieceSum("exact", _mark_exact)
 B3_PRECISION = PieceSum("b3_precision", lambda n, N, m: n**2 / m)
 B3_RECALL = PieceSum("b3_recall", lambda n, N, m: n**2 / N)
 B3_PRECISION_MEAN = PieceSum("b3_precision_mean", lambda n, N, m: n**2 / (m * N))

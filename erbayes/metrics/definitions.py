@@ -133,7 +133,7 @@ class Metrics(tuple[Metric, ...]):
         return self.name or super().__repr__()
 
 
-def _ratio(
+def _make_ratio(
     name: str,
     top: u.Column,
     bottom: u.Column,
@@ -148,7 +148,7 @@ def _ratio(
     )
 
 
-def _harmonic(first: str, second: str, weight: float) -> str:
+def _describe_harmonic(first: str, second: str, weight: float) -> str:
     """Return the meaning of a harmonic mean in which the second part has a weight."""
     if weight == 1:
         return f"The harmonic mean of {first} and {second}: high only if both are high."
@@ -163,7 +163,7 @@ LINKS = ((u.TRUE_LINKS, 1.0), (u.PREDICTED_LINKS, 1.0))
 _pairwise = (u.COMMON_LINKS, u.TRUE_LINKS, u.PREDICTED_LINKS)
 _entropy = (u.N_LOG_N, u.N_LOG_SIZE, u.N_LOG_M, u.RECORDS)
 
-pairwise_precision = _ratio(
+pairwise_precision = _make_ratio(
     "pairwise-precision",
     u.COMMON_LINKS,
     u.PREDICTED_LINKS,
@@ -171,7 +171,7 @@ pairwise_precision = _ratio(
     Group.LINKS,
     "Of the links that the matcher made, the share that is right.",
 )
-pairwise_recall = _ratio(
+pairwise_recall = _make_ratio(
     "pairwise-recall",
     u.COMMON_LINKS,
     u.TRUE_LINKS,
@@ -219,7 +219,7 @@ def pairwise_f(beta: float = 1.0) -> Metric:
         ((u.TRUE_LINKS, b2), (u.PREDICTED_LINKS, 1.0)),
         UNIT,
         "(1+β²)TP/(β²|T|+|P|)",
-        meaning=_harmonic("pairwise precision", "pairwise recall", b2),
+        meaning=_describe_harmonic("pairwise precision", "pairwise recall", b2),
         group=Group.LINKS,
     )
 
@@ -257,7 +257,7 @@ rand = Metric(
 )
 
 
-def _difference(a: Value, b: Value) -> Value:
+def _subtract_cleanly(a: Value, b: Value) -> Value:
     """Return a - b, or 0 if only rounding is left, so that 0/0 stays 0/0 under every design.
 
     The imaginary part remains, since it holds the derivative.
@@ -266,16 +266,16 @@ def _difference(a: Value, b: Value) -> Value:
     return np.where(np.abs(gap.real) <= 1e-13 * np.abs(np.real(b)), gap - gap.real, gap)
 
 
-def _adjusted_rand(tp: Value, t: Value, p: Value, r: Value, N: Value) -> Value:
+def _compute_adjusted_rand(tp: Value, t: Value, p: Value, r: Value, N: Value) -> Value:
     """Return the adjusted Rand index from common, true and predicted links and records."""
     chance = 2 * t * p / (r * (N - 1))
-    return _difference(tp, chance) / _difference((t + p) / 2, chance)
+    return _subtract_cleanly(tp, chance) / _subtract_cleanly((t + p) / 2, chance)
 
 
 adjusted_rand = Metric(
     "adjusted-rand",
     (*_pairwise, u.RECORDS, EVERYONE),
-    _adjusted_rand,
+    _compute_adjusted_rand,
     LINKS,
     (-1.0, 1.0),
     "(TP-E)/(½(|T|+|P|)-E), E = |T||P|/C2(N)",
@@ -283,7 +283,7 @@ adjusted_rand = Metric(
     group=Group.LINKS,
 )
 
-cluster_precision = _ratio(
+cluster_precision = _make_ratio(
     "cluster-precision",
     u.EXACT,
     u.PREDICTED_CLUSTERS,
@@ -291,7 +291,7 @@ cluster_precision = _ratio(
     Group.WHOLE,
     "Of the predicted clusters, the share that is exactly one whole entity.",
 )
-cluster_recall = _ratio(
+cluster_recall = _make_ratio(
     "cluster-recall",
     u.EXACT,
     u.ENTITIES,
@@ -335,13 +335,13 @@ def cluster_f(beta: float = 1.0) -> Metric:
         ((u.ENTITIES, b2), (u.PREDICTED_CLUSTERS, 1.0)),
         UNIT,
         "(1+β²)S/(β²|C|+|Ĉ|)",
-        meaning=_harmonic("cluster precision", "cluster recall", b2),
+        meaning=_describe_harmonic("cluster precision", "cluster recall", b2),
         group=Group.WHOLE,
     )
 
 
 cluster_f1 = cluster_f()
-b3_precision = _ratio(
+b3_precision = _make_ratio(
     "b3-precision",
     u.B3_PRECISION,
     u.RECORDS,
@@ -349,7 +349,7 @@ b3_precision = _ratio(
     Group.RECORDS,
     "Averaged over records, the share of a record's predicted cluster that is of its entity.",
 )
-b3_recall = _ratio(
+b3_recall = _make_ratio(
     "b3-recall",
     u.B3_RECALL,
     u.RECORDS,
@@ -357,7 +357,7 @@ b3_recall = _ratio(
     Group.RECORDS,
     "Averaged over records, the share of a record's entity that is in its predicted cluster.",
 )
-b3_precision_entities = _ratio(
+b3_precision_entities = _make_ratio(
     "b3-precision-entities",
     u.B3_PRECISION_MEAN,
     u.ENTITIES,
@@ -365,7 +365,7 @@ b3_precision_entities = _ratio(
     Group.RECORDS,
     "Averaged over entities, the share of a record's predicted cluster that is of its entity.",
 )
-b3_recall_entities = _ratio(
+b3_recall_entities = _make_ratio(
     "b3-recall-entities",
     u.B3_RECALL_MEAN,
     u.ENTITIES,
@@ -403,8 +403,10 @@ def v_measure(beta: float = 1.0) -> Metric:
 
     def formula(x: Value, l: Value, k: Value, r: Value, N: Value) -> Value:
         full = r * np.log(N)
-        shared = _difference(full + x, l + k)
-        return np.asarray((1 + beta) * shared / (beta * _difference(full, k) + _difference(full, l)))
+        shared = _subtract_cleanly(full + x, l + k)
+        return np.asarray(
+            (1 + beta) * shared / (beta * _subtract_cleanly(full, k) + _subtract_cleanly(full, l))
+        )
 
     return Metric(
         f"v-measure{beta:g}",
@@ -413,7 +415,7 @@ def v_measure(beta: float = 1.0) -> Metric:
         PER_RECORD,
         UNIT,
         "(1+β)hc/(βh+c) [R07]",
-        meaning=_harmonic("homogeneity", "completeness", beta),
+        meaning=_describe_harmonic("homogeneity", "completeness", beta),
         group=Group.INFORMATION,
     )
 
@@ -422,7 +424,7 @@ v_measure1 = v_measure()
 homogeneity = Metric(
     "homogeneity",
     (*_entropy, EVERYONE),
-    lambda x, l, k, r, N: 1 - _difference(k, x) / _difference(r * np.log(N), l),
+    lambda x, l, k, r, N: 1 - _subtract_cleanly(k, x) / _subtract_cleanly(r * np.log(N), l),
     PER_RECORD,
     UNIT,
     "1-H(C|Ĉ)/H(C) [R07]",
@@ -432,7 +434,7 @@ homogeneity = Metric(
 completeness = Metric(
     "completeness",
     (*_entropy, EVERYONE),
-    lambda x, l, k, r, N: 1 - _difference(l, x) / _difference(r * np.log(N), k),
+    lambda x, l, k, r, N: 1 - _subtract_cleanly(l, x) / _subtract_cleanly(r * np.log(N), k),
     PER_RECORD,
     UNIT,
     "1-H(Ĉ|C)/H(Ĉ) [R07]",
@@ -569,7 +571,7 @@ talburt_wang = Metric(
     ),
     group=Group.EDITS,
 )
-inverse_purity = _ratio(
+inverse_purity = _make_ratio(
     "inverse-purity",
     u.LARGEST_PIECE,
     u.RECORDS,
@@ -587,7 +589,7 @@ split_rate = Metric(
     meaning="The share of records that are outside the largest predicted piece of their entity.",
     group=Group.RECORDS,
 )
-closest_cluster_recall = _ratio(
+closest_cluster_recall = _make_ratio(
     "closest-cluster-recall",
     u.CLOSEST,
     u.ENTITIES,
@@ -595,7 +597,7 @@ closest_cluster_recall = _ratio(
     Group.WHOLE,
     "Averaged over entities, the overlap (Jaccard) of an entity with the predicted cluster closest to it.",
 )
-purity = _ratio(
+purity = _make_ratio(
     "purity",
     u.LARGEST_PIECE_PREDICTED,
     u.RECORDS,
@@ -603,7 +605,7 @@ purity = _ratio(
     Group.RECORDS,
     "The share of records that are of the commonest entity in their predicted cluster.",
 )
-closest_cluster_precision = _ratio(
+closest_cluster_precision = _make_ratio(
     "closest-cluster-precision",
     u.CLOSEST_PREDICTED,
     u.PREDICTED_CLUSTERS,
@@ -625,7 +627,7 @@ van_dongen = Metric(
     group=Group.RECORDS,
 )
 
-ceaf = _ratio(
+ceaf = _make_ratio(
     "ceaf",
     u.BEST_MATCHING,
     u.RECORDS,
@@ -644,7 +646,7 @@ entities = Metric(
     meaning="The number of true entities.",
     group=Group.TRUTH,
 )
-mean_cluster_size = _ratio(
+mean_cluster_size = _make_ratio(
     "mean-cluster-size",
     u.RECORDS,
     u.ENTITIES,
@@ -653,7 +655,7 @@ mean_cluster_size = _ratio(
     "The mean number of records of a true entity.",
     (1.0, np.inf),
 )
-singleton_share = _ratio(
+singleton_share = _make_ratio(
     "singleton-share",
     u.TRUE_SINGLETONS,
     u.ENTITIES,
@@ -674,7 +676,7 @@ matching_rate = Metric(
 
 
 @cache
-def _size_power(q: float) -> u.PieceSum:
+def _make_size_power(q: float) -> u.PieceSum:
     """Return the column whose total is Σ N_c^q, always the same object for one q."""
     return u.PieceSum(f"size_power{q:g}", lambda n, N, m: n * N ** (q - 1))
 
@@ -720,7 +722,7 @@ def hill_number(q: float) -> Metric:
         )
     return Metric(
         name,
-        (_size_power(float(q)), u.RECORDS, N),
+        (_make_size_power(float(q)), u.RECORDS, N),
         lambda s, r, N: N * (s / r) ** (1 / (1 - q)),
         PER_RECORD,
         POSITIVE,
@@ -865,14 +867,14 @@ def _as_metric(metric: Any) -> Metric:
     if isinstance(metric, Metric):
         return metric
     if isinstance(metric, str):
-        return _by_name(metric)
+        return _find_metric(metric)
     if callable(metric):
         name = getattr(metric, "__name__", repr(metric))
         raise DataError(f"{name} makes a metric and is none itself: call it, as in pairwise_f(2)")
     raise DataError(f"a metric is an object of erbayes.metrics or its name, not {metric!r}")
 
 
-def _by_name(name: str) -> Metric:
+def _find_metric(name: str) -> Metric:
     """Return the metric of a name."""
     if name in NAMED:
         return NAMED[name]

@@ -236,7 +236,7 @@ def check_level(level: float, what: str = "level") -> None:
         raise DataError(f"{what} must lie strictly between 0 and 1, not {level!r}")
 
 
-def _t(df: FloatArray, p: FloatArray) -> FloatArray:
+def _compute_t_quantiles(df: FloatArray, p: FloatArray) -> FloatArray:
     """Return quantiles of Student's distribution, and normal ones for infinite df."""
     return np.asarray(stdtrit(np.minimum(df, 1e12), p))
 
@@ -300,16 +300,18 @@ class BetaGamma(Distribution):
     def quantile(self, fit: Estimated, p: FloatArray) -> FloatArray:
         p, x, V = np.broadcast_arrays(p, *self.moments(fit))
         tail = np.where(np.abs(p - 0.5) < 1e-4, 0.5 + 1e-4, p)  # at the median t/z would be 0/0
-        widened = V * (_t(fit.df, tail) / ndtri(tail)) ** 2
-        quantiles = np.asarray(x + np.sqrt(V) * _t(fit.df, p))
+        widened = V * (_compute_t_quantiles(fit.df, tail) / ndtri(tail)) ** 2
+        quantiles = np.asarray(x + np.sqrt(V) * _compute_t_quantiles(fit.df, p))
         for least, most in dict.fromkeys(fit.support):
             j = [i for i, support in enumerate(fit.support) if support == (least, most)]
             xj, Vj, pj = x[..., j], widened[..., j], p[..., j]
             if np.isfinite([least, most]).all():
                 width = most - least
-                quantiles[..., j] = least + width * _beta((xj - least) / width, Vj / width**2, pj)
+                quantiles[..., j] = least + width * _compute_beta_quantiles(
+                    (xj - least) / width, Vj / width**2, pj
+                )
             elif np.isfinite(least):
-                quantiles[..., j] = least + _gamma(xj - least, Vj, pj)
+                quantiles[..., j] = least + _compute_gamma_quantiles(xj - least, Vj, pj)
         return quantiles
 
     def widened(self, fit: Estimated, bounds: FloatArray) -> FloatArray:
@@ -337,7 +339,7 @@ class BetaGamma(Distribution):
         return np.clip(centre, least, most), spread / (1 + 2 * share) ** 2
 
 
-def _beta(x: FloatArray, V: FloatArray, p: FloatArray) -> FloatArray:
+def _compute_beta_quantiles(x: FloatArray, V: FloatArray, p: FloatArray) -> FloatArray:
     """Return quantiles of Beta(n x, n (1 - x)) with n = x (1 - x)/V; x itself if V is 0."""
     spread = (V > 0) & (x > 0) & (x < 1)
     size = np.divide(x * (1 - x), V, out=np.ones_like(x), where=spread)
@@ -345,7 +347,7 @@ def _beta(x: FloatArray, V: FloatArray, p: FloatArray) -> FloatArray:
     return np.where(spread, quantiles, np.where(np.isnan(V), np.nan, x))
 
 
-def _gamma(x: FloatArray, V: FloatArray, p: FloatArray) -> FloatArray:
+def _compute_gamma_quantiles(x: FloatArray, V: FloatArray, p: FloatArray) -> FloatArray:
     """Return quantiles of the Gamma distribution of mean x and variance V; x itself if V is 0."""
     spread = (V > 0) & (x > 0)
     shape = np.divide(x**2, V, out=np.ones_like(x), where=spread)
@@ -463,7 +465,7 @@ class Symmetric(Distribution):
         return f"{name}-{'t' if self.df is None or np.isfinite(self.df) else 'normal'}"
 
     def quantile(self, fit: Estimated, p: FloatArray) -> FloatArray:
-        step = fit.sd * _t(fit.df if self.df is None else np.full_like(fit.df, self.df), p)
+        step = fit.sd * _compute_t_quantiles(fit.df if self.df is None else np.full_like(fit.df, self.df), p)
         quantiles = np.array(fit.mean + step)
         for j, support in enumerate(fit.support):
             scale, x = self.scale or natural_scale(support), fit.mean[..., j]

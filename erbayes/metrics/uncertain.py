@@ -209,7 +209,7 @@ class Normal(Uncertain):
         """
         variance = self._variance
         if (variance < 0).any() and all(self.reasons):
-            raise DataError(_reasons_in_words(self))
+            raise DataError(_describe_reasons(self))
         return np.sqrt(np.where(variance < 0, np.nan, variance))
 
     @property
@@ -217,7 +217,7 @@ class Normal(Uncertain):
         """Return `extremes`, or their default, (..., k, 2)."""
         if self.extremes is not None:
             return self.extremes
-        return _distances_to_ends(self.mean, self.support)
+        return _measure_distances(self.mean, self.support)
 
     def spread(self) -> dict[str, FloatArray]:
         return {"se": self.sd, "df": np.broadcast_to(self.df, self.mean.shape)}
@@ -245,7 +245,7 @@ class Normal(Uncertain):
         DataError
             If a position is no whole number, such as a name, or is beyond the components.
         """
-        j = _positions(at, self.names)
+        j = _locate_names(at, self.names)
         return Normal(
             tuple(self.names[i] for i in j),
             self.mean[..., j],
@@ -279,16 +279,16 @@ class Normal(Uncertain):
         >>> fit.contrast([[-1, 1]], ["b - a"]).sd
         array([0.])
         """
-        C = _weights(weights, names, self.names)
+        C = _check_weights(weights, names, self.names)
         df = np.array([self.df[row != 0].min() for row in C])
         effective = np.broadcast_to(self.effective, self.mean.shape)
         fewest = np.array([effective[row != 0].min() for row in C])
-        cov = _covariance(C, np.where(np.isnan(self.cov), 0.0, self.cov), 1e-12)
+        cov = _compute_covariance(C, np.where(np.isnan(self.cov), 0.0, self.cov), 1e-12)
         lost = (C != 0) @ np.isnan(np.diagonal(self.cov))
         cov[lost], cov[:, lost] = np.nan, np.nan
         reasons = np.array(self.undefined or ("",) * len(self.names), dtype=object)
         undefined = tuple("; ".join(dict.fromkeys(filter(None, reasons[row != 0]))) for row in C)
-        mean, support = _combined(C, self.mean), ((-np.inf, np.inf),) * len(C)
+        mean, support = _combine_linearly(C, self.mean), ((-np.inf, np.inf),) * len(C)
         return Normal(tuple(names), mean, cov, df, support, fewest, undefined=undefined)
 
 
@@ -365,9 +365,11 @@ class Draws(Uncertain):
 
     def contrast(self, weights: FloatArray, names: Sequence[str]) -> Draws:
         """Return linear combinations, draw by draw: see `Normal.contrast`."""
-        C = _weights(weights, names, self.names)
+        C = _check_weights(weights, names, self.names)
         support = ((-np.inf, np.inf),) * len(C)
-        return Draws(tuple(names), _combined(C, self.values), support, _combined(C, self.estimate))
+        return Draws(
+            tuple(names), _combine_linearly(C, self.values), support, _combine_linearly(C, self.estimate)
+        )
 
     def apply(self, metrics: Wanted) -> Draws:
         """Apply metrics to draws of totals, draw by draw.
@@ -391,16 +393,16 @@ class Draws(Uncertain):
                 values[..., j] = metric.formula(*(totals[i] for i in positions(metric, self.names)))
         draws = Draws(tuple(m.name for m in metrics), values, tuple(m.support for m in metrics))
         if all(draws.reasons):
-            raise NotIdentified(_reasons_in_words(draws))
+            raise NotIdentified(_describe_reasons(draws))
         return draws
 
 
-def _reasons_in_words(result: Uncertain) -> str:
+def _describe_reasons(result: Uncertain) -> str:
     """Return the reasons of all components, each after its name."""
     return "; ".join(f"{name}: {why}" for name, why in zip(result.names, result.reasons, strict=True))
 
 
-def _distances_to_ends(mean: FloatArray, support: Sequence[Support]) -> FloatArray:
+def _measure_distances(mean: FloatArray, support: Sequence[Support]) -> FloatArray:
     """Return the ends of each support less the mean, (..., k, 2); 0 for a support without bounds."""
     ends = np.where(np.isfinite(support).all(axis=1, keepdims=True), support, np.nan)
     return np.nan_to_num(ends - mean[..., None])
@@ -412,23 +414,23 @@ def reason_column(reasons: Iterable[str]) -> dict[str, list[str]]:
     return {"reason": column} if any(column) else {}
 
 
-def _covariance(J: FloatArray, V: FloatArray, rounding: float = 1e-14) -> FloatArray:
+def _compute_covariance(J: FloatArray, V: FloatArray, rounding: float = 1e-14) -> FloatArray:
     """Return J V J', the covariance of linear forms J, with 0 for entries that hold rounding only.
 
     These are entries of which at most the share `rounding` is left after cancellation. Negative entries are
     rounding up to a share of 1e-12.
     """
     sparse = J if J.ndim > 2 or np.isnan(V).any() else csr_array(J)  # a metric has few totals
-    cov, size = _form(sparse, V), _form(abs(sparse), np.abs(V))
+    cov, size = _compute_form(sparse, V), _compute_form(abs(sparse), np.abs(V))
     return np.where((np.abs(cov) <= rounding * size) | ((cov < 0) & (cov >= -1e-12 * size)), 0.0, cov)
 
 
-def _form(J: Any, V: FloatArray) -> FloatArray:
+def _compute_form(J: Any, V: FloatArray) -> FloatArray:
     """Return J V J' for symmetric V and dense or sparse J."""
     return np.asarray(J @ np.swapaxes(J @ V, -1, -2))
 
 
-def _positions(at: Any, names: Sequence[str]) -> list[int]:
+def _locate_names(at: Any, names: Sequence[str]) -> list[int]:
     """Return positions among `names` as a list, (j,), refusing names and those beyond the end."""
     j = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else [at]
     k = len(names)
@@ -441,7 +443,7 @@ def _positions(at: Any, names: Sequence[str]) -> list[int]:
     return [int(i) for i in j]
 
 
-def _weights(weights: Any, names: Sequence[str], of: Sequence[str]) -> FloatArray:
+def _check_weights(weights: Any, names: Sequence[str], of: Sequence[str]) -> FloatArray:
     """Return the weights of linear combinations as an array, (names, of), refusing other shapes."""
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise DataError(f"names of combinations must be a list of str, not {names!r}")
@@ -461,7 +463,7 @@ def _weights(weights: Any, names: Sequence[str], of: Sequence[str]) -> FloatArra
     return C
 
 
-def _combined(C: FloatArray, x: FloatArray) -> FloatArray:
+def _combine_linearly(C: FloatArray, x: FloatArray) -> FloatArray:
     """Return linear combinations of the last axis. They are NaN only if a NaN has a weight other than 0."""
     lost = np.isnan(x) @ (C != 0).T
     return np.where(lost, np.nan, np.where(np.isnan(x), 0.0, x) @ C.T)
@@ -568,12 +570,14 @@ class Totals:
         """Return the first derivatives of metrics by the totals, (metrics, k); NaN for one that is 0/0."""
         J = np.zeros((len(metrics), len(self.names)))
         with np.errstate(divide="ignore", invalid="ignore"):
-            for formula, j, place in self._by_formula(metrics):
+            for formula, j, place in self._group_by_formula(metrics):
                 J[j[:, None], place] = gradient(formula, self.mean[place].T).T
         J[~np.isfinite(J).all(axis=1)] = np.nan
         return J
 
-    def _by_formula(self, metrics: Sequence[Metric]) -> list[tuple[Callable[..., Any], IntArray, IntArray]]:
+    def _group_by_formula(
+        self, metrics: Sequence[Metric]
+    ) -> list[tuple[Callable[..., Any], IntArray, IntArray]]:
         """Return each formula with its metrics, (a,), and the positions of their totals, (a, k).
 
         Metrics of many domains share a few formulas, each of which is then evaluated once.
@@ -621,10 +625,10 @@ class Totals:
         metrics, batch = chosen(metrics), self.mean.shape[:-1]
         J = np.zeros((*batch, len(metrics), len(self.names)))
         mean = np.empty((*batch, len(metrics)))
-        sized = self._sized(metrics)
+        sized = self._find_per(metrics)
         correct = order > 1 and not np.isnan(self.cov).any()
         with np.errstate(divide="ignore", invalid="ignore"):
-            for formula, j, place in self._by_formula(metrics):
+            for formula, j, place in self._group_by_formula(metrics):
                 x = np.moveaxis(self.mean[..., place], -1, 0)
                 mean[..., j] = formula(*x)
                 if not correct:
@@ -634,7 +638,7 @@ class Totals:
                     J[..., j[:, None], place] = np.moveaxis(first, 0, -1)
                     V = np.moveaxis(self.cov[..., place[:, :, None], place[:, None, :]], (-2, -1), (0, 1))
                     mean[..., j] -= np.sum(second * V, axis=(0, 1)) / 2
-            square = self._squares(sized)
+            square = self._compute_squares(sized)
             effective = (self.mean @ sized.T) ** 2 / square
             df, draws = np.maximum(effective * self.free, 1.0), effective / np.float64(self.theta)
         names, empty = tuple(m.name for m in metrics), np.isnan(mean)
@@ -643,11 +647,13 @@ class Totals:
         J[empty] = np.nan
         undefined = () if batch else tuple(EMPTY if none else "" for none in empty)
         support = tuple(m.support for m in metrics)
-        extremes = self._extremes(mean, J, sized, support)
-        beyond = self._beyond(metrics)
-        return Normal(names, mean, _covariance(J, self.cov), df, support, draws, extremes, undefined, beyond)
+        extremes = self._find_extremes(mean, J, sized, support)
+        beyond = self._take_shares_beyond(metrics)
+        return Normal(
+            names, mean, _compute_covariance(J, self.cov), df, support, draws, extremes, undefined, beyond
+        )
 
-    def _beyond(self, metrics: Sequence[Metric]) -> FloatArray | float:
+    def _take_shares_beyond(self, metrics: Sequence[Metric]) -> FloatArray | float:
         """Return `Normal.beyond`, (..., metrics): 0 for metrics that are no shares of predicted links."""
         share = np.asarray(self.beyond)
         if not share.any():
@@ -655,7 +661,7 @@ class Totals:
         predicted = [is_share(m) and PREDICTED_LINKS in dict(m.size) for m in metrics]
         return np.asarray(share[..., None] * predicted)
 
-    def _sized(self, metrics: Sequence[Metric]) -> FloatArray:
+    def _find_per(self, metrics: Sequence[Metric]) -> FloatArray:
         """Return the coefficients of the total that each metric averages over, (metrics, k)."""
         at = {name: i for i, name in enumerate(self.names)}
         sized = np.zeros((len(metrics), len(self.names)))
@@ -665,7 +671,7 @@ class Totals:
                     sized[j, at[column.name]] = coefficient
         return sized
 
-    def _squares(self, sized: FloatArray) -> FloatArray:
+    def _compute_squares(self, sized: FloatArray) -> FloatArray:
         """Return s'Ms of each row s of `sized`, (..., metrics), for M = `moment`. Rows have few entries."""
         row, column = np.nonzero(sized)
         most = int(np.bincount(row, minlength=1).max(initial=1))
@@ -676,7 +682,7 @@ class Totals:
         M = self.moment[..., at[:, :, None], at[:, None, :]]
         return np.asarray(np.einsum("ja,...jab,jb->...j", s, M, s))
 
-    def _extremes(
+    def _find_extremes(
         self, mean: FloatArray, J: FloatArray, sized: FloatArray, support: Sequence[Support]
     ) -> FloatArray:
         """Return `Normal.extremes`: J y of the stock entities, the least and the largest, (..., metrics, 2).
@@ -693,4 +699,4 @@ class Totals:
         down = np.clip(moved.min(axis=-1), np.minimum(least - mean, 0), 0)
         up = np.clip(moved.max(axis=-1), 0, np.maximum(most - mean, 0))
         unknown = (J[..., uncounted] != 0).any(axis=-1) | sized[:, uncounted].any(axis=-1)
-        return np.where(unknown[..., None], _distances_to_ends(mean, support), np.stack([down, up], axis=-1))
+        return np.where(unknown[..., None], _measure_distances(mean, support), np.stack([down, up], axis=-1))

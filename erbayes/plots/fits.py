@@ -36,7 +36,7 @@ def size_distribution(fit: Fit, *, ax: Axes | None = None) -> Axes:
     weighted = np.bincount(entities.bin, entities.draws, len(grid.size)) / evidence.data["selection"]
     drawn = weighted * evidence.records / (weighted @ grid.size) / grid.width
     predicted = np.bincount(grid.bin(known.size), known.count, len(grid.size)) / grid.width
-    ax = _band(axes_of(ax), grid.size, fit.by_size["entities"] / grid.width)
+    ax = _draw_band(axes_of(ax), grid.size, fit.by_size["entities"] / grid.width)
     ax.step(
         grid.size,
         np.where(predicted > 0, predicted, np.nan),
@@ -79,13 +79,13 @@ def retention(fit: Fit, *, ax: Axes | None = None) -> Axes:
     """
     grid, entities = fit.evidence.grid, fit.evidence.entities
     several = entities.several & ~entities.matched
-    ax = _band(axes_of(ax), grid.size[1:], fit.by_size["kept"][..., 1:])
+    ax = _draw_band(axes_of(ax), grid.size[1:], fit.by_size["kept"][..., 1:])
     size = np.unique(entities.size[entities.several])
     bottom: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "label": "sampled sizes"}
     ax.plot(size, np.full(len(size), 0.03), "|", color="black", markersize=7, **bottom)
     ax.axvline(entities.size.max(), color="0.45", linestyle=":", label="largest sampled entity")
     size = entities.size[several]
-    _entities(ax, size, entities.links[several] / (size * (size - 1) / 2))
+    _draw_entities(ax, size, entities.links[several] / (size * (size - 1) / 2))
     ax.set_ylabel("share of links kept")
     return ax
 
@@ -100,8 +100,8 @@ def leakage(fit: Fit, *, ax: Axes | None = None) -> Axes:
         Axes to draw on, instead of a new figure.
     """
     grid, entities = fit.evidence.grid, fit.evidence.entities
-    ax = _band(axes_of(ax), grid.size, fit.by_size["foreign"])
-    _entities(ax, entities.size[~entities.matched], entities.rate[~entities.matched])
+    ax = _draw_band(axes_of(ax), grid.size, fit.by_size["foreign"])
+    _draw_entities(ax, entities.size[~entities.matched], entities.rate[~entities.matched])
     ax.set_yscale("symlog", linthresh=0.1)
     ax.set_ylim(bottom=-0.02)
     ax.set_ylabel("foreign records met by each record")
@@ -123,11 +123,11 @@ def predicted_sizes(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     """
     ax, grid = axes_of(ax), tree["by_size"]["entity_size"].to_numpy()
     for group, shade, line in (("prior", "0.92", ":"), ("posterior", "0.78", "-")):
-        larger = _or_larger(tree[f"{group}_predictive"]["size"].to_numpy(), grid)
+        larger = _count_or_larger(tree[f"{group}_predictive"]["size"].to_numpy(), grid)
         low, middle, high = np.quantile(larger, [0.025, 0.5, 0.975], axis=(0, 1))
         ax.fill_between(grid, low, high, color=shade, label=f"{group}, 95 %")
         ax.plot(grid, middle, color="black", linestyle=line, linewidth=1)
-    sampled = _or_larger(tree["observed_data"]["size"].to_numpy(), grid)
+    sampled = _count_or_larger(tree["observed_data"]["size"].to_numpy(), grid)
     ax.step(grid, np.where(sampled > 0, sampled, np.nan), where="mid", color="black", label="sample")
     ax.set_xscale("log")
     ax.set_yscale("symlog", linthresh=1)
@@ -179,12 +179,12 @@ def predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _or_larger(size: FloatArray, grid: FloatArray) -> FloatArray:
+def _count_or_larger(size: FloatArray, grid: FloatArray) -> FloatArray:
     """Return the number of sizes, of an array (..., k), in each bin of a grid or above it, (..., J)."""
     return np.stack([(size >= middle).sum(axis=-1) for middle in np.floor(grid)], axis=-1).astype(float)
 
 
-def _band(ax: Axes, size: FloatArray, draws: FloatArray) -> Axes:
+def _draw_band(ax: Axes, size: FloatArray, draws: FloatArray) -> Axes:
     """Draw the median and the middle 95 % of posterior draws, (chain, draw, J), over sizes, (J,)."""
     low, middle, high = np.quantile(draws, [0.025, 0.5, 0.975], axis=(0, 1))
     ax.fill_between(size, low, high, color="0.85", label="95 % of the posterior")
@@ -195,7 +195,7 @@ def _band(ax: Axes, size: FloatArray, draws: FloatArray) -> Axes:
     return ax
 
 
-def _entities(ax: Axes, size: FloatArray, value: FloatArray) -> None:
+def _draw_entities(ax: Axes, size: FloatArray, value: FloatArray) -> None:
     """Draw sampled entities as circles, darker where many lie on one another."""
     ax.plot(
         size, value, "o", color="black", markersize=4, alpha=0.35, markeredgewidth=0, label="sampled entities"

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Result = Normal | Draws
 
 
-def _by_name(results: Result | Comparison | Mapping[str, Result]) -> dict[str, Result]:
+def _name_results(results: Result | Comparison | Mapping[str, Result]) -> dict[str, Result]:
     """Results by name. A comparison has one result per prediction."""
     if isinstance(results, Comparison):
         k = len(results.metrics)
@@ -89,7 +89,7 @@ def forest(
     >>> [[t.get_text() for t in panel.get_yticklabels()] for panel in ax.figure.axes]
     [['b3-precision', 'b3-recall'], ['entities']]
     """
-    results = _by_name(result)
+    results = _name_results(result)
     if not results:
         raise DataError("a forest plot needs at least one result")
     tables = [r.table(level, suitable(kinds, r)[0]) for r in results.values()]
@@ -151,7 +151,7 @@ def side_by_side(result: SideBySide, metrics: Wanted | None = None, *, ax: Axes 
     if lacking:
         raise DataError(f"no engine here estimates {', '.join(lacking)}; there are {', '.join(available)}")
     twice = table.duplicated(["method", "metric"], keep=False)
-    return _blocks(
+    return _draw_blocks(
         table.assign(label=table["method"].mask(twice, table["method"] + ", " + table["kind"])), names, ax
     )
 
@@ -202,12 +202,12 @@ def by_domain(
     if lacking := [name for name in names if name not in available]:
         raise DataError(f"these domains have no {', '.join(lacking)}; they have {', '.join(available)}")
     shown = table[table["estimate"].notna()]
-    return _blocks(
+    return _draw_blocks(
         shown.assign(label=shown["domain"]), [n for n in names if (shown["metric"] == n).any()], ax
     )
 
 
-def _blocks(table: pd.DataFrame, names: Sequence[str], ax: Axes | None) -> Axes:
+def _draw_blocks(table: pd.DataFrame, names: Sequence[str], ax: Axes | None) -> Axes:
     """Draw the rows of a table, which its column `label` names, under the name of each metric."""
     groups = {name: table[table["metric"] == name] for name in names}
     shares = [name for name in names if _is_share(name, groups[name])]
@@ -308,14 +308,14 @@ def tree(
     metric = result.leaves.metrics[0].name
     ax.set_title(f"{metric}, estimate and {100 * level:g} % interval")
     ax.set_ylim(len(table) + 0.6, 0.4)
-    ax.set_xlim(-0.1, _depth(result.root) + 1)
+    ax.set_xlim(-0.1, _measure_depth(result.root) + 1)
     ax.set_axis_off()
     return ax
 
 
-def _depth(node: Split | int) -> int:
+def _measure_depth(node: Split | int) -> int:
     """Return the number of splits on the longest way to a leaf."""
-    return 0 if isinstance(node, int) else 1 + max(_depth(node.below), _depth(node.above))
+    return 0 if isinstance(node, int) else 1 + max(_measure_depth(node.below), _measure_depth(node.above))
 
 
 def sampling_distribution(

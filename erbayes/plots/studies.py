@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..study.harness import Study
 
 
-def _cells(table: pd.DataFrame) -> pd.Series:
+def _name_cells(table: pd.DataFrame) -> pd.Series:
     """Name of the cell of each row, made of the columns in which cells differ."""
     parts = [table["population"], table["plan"], "n = " + table["n"].astype(str), table["metric"]]
     first, *others = [part for part in parts if part.nunique() > 1] or [parts[2]]
@@ -58,7 +58,7 @@ def estimates(study: Study, metric: str, ax: Axes | None = None) -> Axes:
     runs = study.runs[study.runs["metric"] == metric]
     if runs.empty:
         raise DataError(f"the study has no metric {metric!r}; it has {list(study.runs['metric'].unique())}")
-    cell, truths = _cells(runs), runs.groupby(_cells(runs), sort=False)["truth"].first()
+    cell, truths = _name_cells(runs), runs.groupby(_name_cells(runs), sort=False)["truth"].first()
     names, estimators = list(truths.index), list(runs["estimator"].unique())
     ax = axes_of(ax, height_of(len(names), len(estimators)))
     for i, estimator in enumerate(estimators):
@@ -102,7 +102,7 @@ def coverage(table: pd.DataFrame, level: float = 0.95, ax: Axes | None = None) -
     [0.93, 0.94]
     """
     table = table[table["coverage"].notna()].reset_index(drop=True)
-    cell = _cells(table)
+    cell = _name_cells(table)
     names, estimators = list(cell.unique()), list(table["estimator"].unique())
     ax = axes_of(ax, height_of(len(names), len(estimators)))
     ax.axvline(level, color="black", linestyle="--", linewidth=1)

@@ -200,7 +200,7 @@ def report(
     results: dict[str, Normal | Draws] = {}
     refusals, doubts, explained = [], list[Sentence](), list[str]()
     for name, engine in engines.items():
-        with _recorded(name, doubts):
+        with _record_warnings(name, doubts):
             try:
                 result = engine(sample, metrics, deepcopy(seed))
             except DataError as error:
@@ -214,52 +214,60 @@ def report(
             if not all(result.reasons):
                 results[name] = result
             if isinstance(engine, Doubting):
-                doubts += [_of(name, alarm) for alarm in engine.alarms(sample, metrics, deepcopy(seed))]
+                doubts += [
+                    _name_engine(name, alarm) for alarm in engine.alarms(sample, metrics, deepcopy(seed))
+                ]
             if isinstance(engine, Explaining):
                 fit = engine.fitted(sample, deepcopy(seed))
-                results = _pooled_first(name, fit, metrics, results)
-                explained += _explained(name, fit, level)
+                results = _put_pooled_first(name, fit, metrics, results)
+                explained += _explain_engine(name, fit, level)
     warnings = [*alarms(sample, metrics), *doubts]
     body = [
         f"<h1>{escape(title)}</h1>",
         *(
-            _text(sentence, "headline")
-            for sentence in _headline(sample, metrics, results, level, kinds, doubts)
+            _render_text(sentence, "headline")
+            for sentence in _write_headline(sample, metrics, results, level, kinds, doubts)
         ),
-        _text(
+        _render_text(
             f"Estimates for all records from {len(sample.expansion.unit):,} draws of {len(sample.units):,} "
             f"labelled units. Intervals hold at a level of {100 * level:g} %.",
             "soft",
         ),
-        _alarms(warnings) if warnings else _text("No alarm: every check of the sample has passed."),
+        _render_alarms(warnings)
+        if warnings
+        else _render_text("No alarm: every check of the sample has passed."),
         "<h2>Estimates</h2>",
-        *(_text(refusal, "soft") for refusal in refusals),
-        _quoting(list(results), any(map(_is_fault, warnings))),
-        _beside(_estimates(results, metrics, level, kinds), _forest(results, level, kinds), kind="first"),
-        *([] if domains is None else _domains(domains, level, kinds)),
+        *(_render_text(refusal, "soft") for refusal in refusals),
+        _explain_quoting(list(results), any(map(_is_fault, warnings))),
+        _render_columns(
+            _render_estimates(results, metrics, level, kinds),
+            _render_forest(results, level, kinds),
+            kind="first",
+        ),
+        *([] if domains is None else _render_domains(domains, level, kinds)),
         *explained,
         "<h2>Balance</h2>",
-        _text(
+        _render_text(
             "Some totals of the prediction are known without labels. The sample should estimate them well."
         ),
-        _balance(sample),
+        _render_balance(sample),
         "<h2>Influence</h2>",
-        _text(
+        _render_text(
             "These labelled units move an estimate most. Look at their labels again. Without a unit, the "
             "estimate would change by about minus its influence."
         ),
-        *(_influence(sample, metric) for metric in metrics[:2]),
+        *(_render_influence(sample, metric) for metric in metrics[:2]),
         "<h2>Data and design</h2>",
-        _facts({**(about or {}), **sample.facts()}),
+        _render_facts({**(about or {}), **sample.facts()}),
         "<h2>To make it again</h2>",
         f"<pre>{escape(call)}</pre>" if call else "",
-        _facts({"Python": sys.version.split()[0], **{name: _version(name) for name in PACKAGES}}),
+        _render_facts({"Python": sys.version.split()[0], **{name: _find_version(name) for name in PACKAGES}}),
     ]
-    return _page(title, body)
+    return _render_page(title, body)
 
 
 @contextmanager
-def _recorded(name: str, doubts: list[Sentence]) -> Iterator[None]:
+def _record_warnings(name: str, doubts: list[Sentence]) -> Iterator[None]:
     """Add the warnings of an engine, such as NotConverged, to `doubts`, and pass them on.
 
     Nobody has graded a warning that is no alarm, so that nothing vouches for the numbers behind it.
@@ -276,14 +284,14 @@ def _recorded(name: str, doubts: list[Sentence]) -> Iterator[None]:
         warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
-def _version(package: str) -> str:
+def _find_version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
         return "not installed, run from its source"
 
 
-def _page(title: str, body: Iterable[str]) -> str:
+def _render_page(title: str, body: Iterable[str]) -> str:
     """Return the whole HTML page."""
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
     return "\n".join(
@@ -298,11 +306,11 @@ def _page(title: str, body: Iterable[str]) -> str:
     )
 
 
-def _text(text: str, kind: str = "") -> str:
+def _render_text(text: str, kind: str = "") -> str:
     return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
 
 
-def _of(name: str, alarm: str) -> Sentence:
+def _name_engine(name: str, alarm: str) -> Sentence:
     """Return the alarm of an engine, with its name in front."""
     return Sentence(f"{name}: {alarm}", grade_of(alarm))
 
@@ -311,7 +319,7 @@ def _is_fault(alarm: Sentence) -> bool:
     return alarm.grade is Grade.FAULT
 
 
-def _pooled_first(
+def _put_pooled_first(
     name: str, fit: Any, metrics: Sequence[Metric], results: Mapping[str, Normal | Draws]
 ) -> dict[str, Normal | Draws]:
     """Return results with the pool before those of a model whose own alarm disowns some of its intervals."""
@@ -321,14 +329,14 @@ def _pooled_first(
     return {k: v for n, x in results.items() for k, v in ({**pooled, n: x} if n == name else {n: x}).items()}
 
 
-def _alarms(sentences: Sequence[Sentence]) -> str:
+def _render_alarms(sentences: Sequence[Sentence]) -> str:
     """HTML of a list of alarms, faults first, each with its grade."""
     worst = sorted(sentences, key=lambda s: -list(Grade).index(s.grade))
     rows = "".join(f"<li><b>{s.grade.value}</b>: {escape(s)}</li>" for s in worst)
     return f'<ul class="alarms">{rows}</ul>'
 
 
-def _beside(*parts: str, kind: str = "") -> str:
+def _render_columns(*parts: str, kind: str = "") -> str:
     """HTML of parts side by side, or below one another on narrow screens."""
     return (
         f'<div class="{f"pair {kind}".strip()}">'
@@ -337,7 +345,7 @@ def _beside(*parts: str, kind: str = "") -> str:
     )
 
 
-def _table(table: pd.DataFrame) -> str:
+def _render_table(table: pd.DataFrame) -> str:
     """HTML of a table. Its text is escaped, and ends of lines are kept."""
     head = "".join(f"<th>{escape(str(c))}</th>" for c in ("", *table.columns))
     rows = "".join(
@@ -347,19 +355,19 @@ def _table(table: pd.DataFrame) -> str:
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>'
 
 
-def _facts(facts: Mapping[str, Any]) -> str:
+def _render_facts(facts: Mapping[str, Any]) -> str:
     """HTML of a table of names and values."""
     rows = (f"<tr><th>{escape(str(k))}</th><td>{escape(str(v))}</td></tr>" for k, v in facts.items())
     return f'<div class="wide"><table class="facts">{"".join(rows)}</table></div>'
 
 
-def _id(x: Any) -> str:
+def _shorten_id(x: Any) -> str:
     """Text of an id on one short line, without characters that cannot be seen."""
     text = "".join(c if c.isprintable() else "\ufffd" for c in str(x)[: LONGEST + 1])
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
-def _picture(draw: Callable[[Axes], Axes], height: float, description: str) -> str:
+def _render_picture(draw: Callable[[Axes], Axes], height: float, description: str) -> str:
     """HTML of a picture that `draw` makes; `description` is for those who cannot see it."""
     try:
         import matplotlib
@@ -379,7 +387,7 @@ def _picture(draw: Callable[[Axes], Axes], height: float, description: str) -> s
     return f'<figure><img alt="{escape(description)}" src="data:image/svg+xml;base64,{data}"></figure>'
 
 
-def _headline(
+def _write_headline(
     sample: Sample,
     metrics: Sequence[Metric],
     results: Mapping[str, Normal | Draws],
@@ -416,9 +424,9 @@ def _headline(
             )
             continue
         if not census and first.sd[j] == 0 and at_an_end(first, j):
-            sentences.append(_flawless(m, first, j, bounds[j], len(sample.expansion.unit), level))
+            sentences.append(_describe_flawless(m, first, j, bounds[j], len(sample.expansion.unit), level))
             continue
-        written = _written(m, float(first.estimate[j]), float(first.sd[j]))
+        written = _choose_format(m, float(first.estimate[j]), float(first.sd[j]))
         low, high = map(written, bounds[j])
         precision = "no sampling error, since every unit is labelled" if census else f"{low} to {high}"
         if not census and not any("% interval" in sentence for sentence in sentences):
@@ -428,7 +436,7 @@ def _headline(
     return sentences
 
 
-def _flawless(
+def _describe_flawless(
     metric: Metric, result: Normal | Draws, j: int, bounds: FloatArray, draws: int, level: float
 ) -> str:
     """Return the sentence about a metric whose estimate is an end of its range, since no draw shows an error.
@@ -437,14 +445,14 @@ def _flawless(
     """
     best = bool(np.isclose(result.estimate[j], result.support[j][1], rtol=0, atol=ROUNDING))
     end = float(bounds[0] if best else bounds[1])
-    written = _printed(metric, end, float(np.ptp(bounds)) / 2, best)
+    written = _format_number(metric, end, float(np.ptp(bounds)) / 2, best)
     shown, bound = NONE_SHOWN.get((metric.name, best), OTHER_SHOWN[best])
     what = bound.format(f"{'at least' if best else 'at most'} {written}", name=metric.name)
     nothing = f"Of {draws:,} draws none {shown.format(name=metric.name)}"
     return f"{nothing}; with {100 * level:g}\u00a0% confidence {what}."
 
 
-def _printed(metric: Metric, end: float, error: float, best: bool) -> str:
+def _format_number(metric: Metric, end: float, error: float, best: bool) -> str:
     """Return an end of an interval with the digits of the table.
 
     A share is a percentage, and has more digits if the lower end would be 100 %, or the upper one 0 %.
@@ -457,7 +465,7 @@ def _printed(metric: Metric, end: float, error: float, best: bool) -> str:
     return f"{100 * end:.{places}f}\u00a0%"
 
 
-def _written(metric: Metric, value: float, error: float) -> Callable[[float], str]:
+def _choose_format(metric: Metric, value: float, error: float) -> Callable[[float], str]:
     """Return a function that writes numbers of a metric in a sentence, shares as percentages."""
     if metric.support != UNIT:
         return lambda x: digits.text(x, digits.decimals(value, error))
@@ -467,7 +475,7 @@ def _written(metric: Metric, value: float, error: float) -> Callable[[float], st
     return lambda x: f"{100 * x:.{places}f}\u00a0%"
 
 
-def _estimates(
+def _render_estimates(
     results: Mapping[str, Normal | Draws], metrics: Sequence[Metric], level: float, kinds: Sequence[Kind]
 ) -> str:
     """HTML of the table of estimates: one row per metric with its meaning, one column per engine."""
@@ -494,7 +502,7 @@ def _estimates(
     )
 
 
-def _quoting(engines: Sequence[str], faulty: bool) -> str:
+def _explain_quoting(engines: Sequence[str], faulty: bool) -> str:
     """Return a paragraph that names the column to quote and the use of the others."""
     if not engines:
         return ""
@@ -508,41 +516,41 @@ def _quoting(engines: Sequence[str], faulty: bool) -> str:
             for name in others
             if name in ROLES
         ]
-    return _text(" ".join(filter(None, sentences)))
+    return _render_text(" ".join(filter(None, sentences)))
 
 
-def _explained(name: str, fit: Any, level: float) -> list[str]:
+def _explain_engine(name: str, fit: Any, level: float) -> list[str]:
     """Return in words what the answers of an engine rest on, and the picture of links kept by size."""
-    words = "".join(_text(paragraph) for paragraph in fit.explain(level).split("\n\n"))
-    picture = _picture(
+    words = "".join(_render_text(paragraph) for paragraph in fit.explain(level).split("\n\n"))
+    picture = _render_picture(
         lambda ax: plots.retention(fit, ax=ax),
         4,
         "Share of links kept by size, with the sampled sizes marked",
     )
-    return [f"<h2>What the {escape(name)} rests on</h2>", _beside(words, picture)]
+    return [f"<h2>What the {escape(name)} rests on</h2>", _render_columns(words, picture)]
 
 
-def _forest(results: Mapping[str, Normal | Draws], level: float, kinds: Sequence[Kind]) -> str:
+def _render_forest(results: Mapping[str, Normal | Draws], level: float, kinds: Sequence[Kind]) -> str:
     if not results:
         return ""
     supports = dict(pair for r in results.values() for pair in zip(r.names, r.support, strict=True))
     own = sum(not np.isfinite(support).all() for support in supports.values())
     height = 1.2 + 0.2 * len(supports) * max(1, len(results)) + 0.5 * own
-    return _picture(
+    return _render_picture(
         lambda ax: plots.forest(results, level=level, kinds=kinds, ax=ax),
         height,
         f"Estimates and intervals of {', '.join(supports)}",
     )
 
 
-def _domains(domains: ByDomain, level: float, kinds: Sequence[Kind]) -> list[str]:
+def _render_domains(domains: ByDomain, level: float, kinds: Sequence[Kind]) -> list[str]:
     """HTML of estimates by domain: a table of the first metrics, and their picture."""
     names = [m.name for m in domains.metrics[:2]]
     kind = suitable(kinds, domains.joint)[0]
     table = domains.table(level, kind)
     reasons = table["reason"] if "reason" in table else pd.Series("", table.index)
     digits_shown = digits.shown(table.drop(columns=["level", "kind", "reason"], errors="ignore"))
-    digits_shown = digits_shown.set_axis([_id(x) for x in table["domain"]]).drop(columns="domain")
+    digits_shown = digits_shown.set_axis([_shorten_id(x) for x in table["domain"]]).drop(columns="domain")
     shown = digits_shown[(table["metric"].isin(names)).to_numpy()]
     refused = [
         f"{d}, {m}: {why}."
@@ -550,50 +558,50 @@ def _domains(domains: ByDomain, level: float, kinds: Sequence[Kind]) -> list[str
         if why and m in names
     ]
     rows = table["estimate"].notna() & table["metric"].isin(names)
-    picture = _picture(
+    picture = _render_picture(
         lambda ax: plots.by_domain(domains, names, level=level, kind=kind, ax=ax),
         1.4 + 0.22 * int(rows.sum()),
         f"Estimates and intervals of {', '.join(names)} by {domains.variable}",
     )
     return [
         f"<h2>By {escape(domains.variable)}</h2>",
-        _text(
+        _render_text(
             "Each row is about the records of one group. The column n_eff is the effective number of draws "
             "behind it. Intervals are for each group alone."
         ),
-        *(_text(why, "soft") for why in refused),
-        *([_alarms(warnings)] if (warnings := domains.alarms()) else []),
-        _table(shown),
+        *(_render_text(why, "soft") for why in refused),
+        *([_render_alarms(warnings)] if (warnings := domains.alarms()) else []),
+        _render_table(shown),
         picture,
     ]
 
 
-def _balance(sample: Sample) -> str:
+def _render_balance(sample: Sample) -> str:
     try:
         table = balance(sample)
     except DataError as error:
-        return _text(f"No balance: {error}.", "soft")
+        return _render_text(f"No balance: {error}.", "soft")
     table = table.rename(index=lambda name: name.replace("_", " "))
-    picture = _picture(
+    picture = _render_picture(
         lambda ax: plots.balance(table, ax=ax), 1.2 + 0.4 * len(table), "Estimated over known totals"
     )
-    return _beside(_table(digits.shown(table)), picture)
+    return _render_columns(_render_table(digits.shown(table)), picture)
 
 
-def _influence(sample: Sample, metric: Metric) -> str:
+def _render_influence(sample: Sample, metric: Metric) -> str:
     title = f"<h3>{escape(metric.name)}</h3>"
     try:
         table = influence(sample, metric).head(MOST)
     except NotIdentified as error:
-        return title + _text(f"{error}.", "soft")
+        return title + _render_text(f"{error}.", "soft")
     if not (table["influence"].abs() > ROUNDING).any():
-        return title + _text("All draws have the same effect: no unit stands out.", "soft")
-    table.index = pd.Index([_id(x) for x in table.index])
+        return title + _render_text("All draws have the same effect: no unit stands out.", "soft")
+    table.index = pd.Index([_shorten_id(x) for x in table.index])
     shown = table[["records", "missing", "wrong", "draws"]].map(lambda x: f"{x:,.0f}")
     shown.insert(0, "influence", table["influence"].map(lambda x: f"{x:+.2g}"))
-    picture = _picture(
+    picture = _render_picture(
         lambda ax: plots.influence(table, MOST, ax),
         1.2 + 0.25 * len(table),
         f"Influence of single units on {metric.name}",
     )
-    return title + _beside(_table(shown), picture)
+    return title + _render_columns(_render_table(shown), picture)

@@ -1,8 +1,6 @@
 """How far an estimator can be trusted: repeated sampling from populations whose truth is known."""
 
 from .harness import (
-    BLOCK,
-    RUN,
     DrawClusters,
     DrawDistinctClusters,
     DrawPoisson,
@@ -15,8 +13,6 @@ from .harness import (
 )
 
 __all__ = [
-    "BLOCK",
-    "RUN",
     "DrawClusters",
     "DrawDistinctClusters",
     "DrawPoisson",

@@ -145,7 +145,7 @@ class DrawRecords:
 
     def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> Samples:
         if self.of != Records():
-            column = _column(self.of, units)
+            column = _find_chance_column(self.of, units)
             ends = np.cumsum(units.column(column))
             unit = np.searchsorted(ends, rng.random((samples, n)) * ends[-1], side="right")
             return Samples(units, ByPredictedSize(column), np.minimum(unit, np.searchsorted(ends, ends[-1])))
@@ -154,7 +154,7 @@ class DrawRecords:
         return Samples(units, UniformRecords(), np.searchsorted(before, record, side="right") - 1)
 
 
-def _column(plan: BySize, units: Units) -> ClusterSum:
+def _find_chance_column(plan: BySize, units: Units) -> ClusterSum:
     """Return the column of chances of a plan, refusing one that draws nothing."""
     need_by_size(plan, "of")
     if units.known is None:
@@ -178,7 +178,7 @@ class DrawPoisson:
     of: BySize = field(default_factory=Records)
 
     def draw(self, units: Units, n: int, samples: int, rng: np.random.Generator) -> PoissonSamples:
-        design = PoissonRecords(_column(self.of, units), n)
+        design = PoissonRecords(_find_chance_column(self.of, units), n)
         return PoissonSamples(units, design, rng.random((samples, len(units))) < design.included(units))
 
 
@@ -361,7 +361,7 @@ def study(
     check_level(level)
     metrics = chosen(metrics)
     answering = {name: Estimator.of(engine) for name, engine in estimators.items()}
-    contents = {name: _content(p.units) for name, p in populations.items()}
+    contents = {name: _hash_population(p.units) for name, p in populations.items()}
     cells = [
         _Cell(
             name,
@@ -469,7 +469,7 @@ class _Cell:
         )
 
 
-def _content(units: Units) -> str:
+def _hash_population(units: Units) -> str:
     """Make a digest of a population."""
     digest = hashlib.sha256()
     for array in (units.unit, units.n, units.N, units.m, units.cluster):
@@ -493,7 +493,7 @@ def _run(
             _estimate(estimator, samples.batch, cell, rng, run)
             run[..., 4] = (time.perf_counter() - start) / count
         else:
-            estimator = _prepared(estimator, samples.separate[0], cell, cell.rng(first, e, "like"))
+            estimator = _prepare_estimator(estimator, samples.separate[0], cell, cell.rng(first, e, "like"))
             for row, sample in zip(run, samples.separate, strict=True):
                 start = time.perf_counter()
                 _estimate(estimator, sample, cell, rng, row)
@@ -503,7 +503,9 @@ def _run(
     return runs
 
 
-def _prepared(estimator: Estimator, sample: Sample, cell: _Cell, rng: np.random.Generator) -> Estimator:
+def _prepare_estimator(
+    estimator: Estimator, sample: Sample, cell: _Cell, rng: np.random.Generator
+) -> Estimator:
     """Return the estimator for samples like the first of a block, if its engine can prepare for them."""
     if not isinstance(estimator.engine, Preparing):
         return estimator

@@ -29,11 +29,11 @@ from .._internal.errors import DataError, head
 OWN = __name__.partition(".")[0]
 
 
-def _sources(folder: Traversable) -> Iterator[tuple[str, bytes]]:
+def _list_sources(folder: Traversable) -> Iterator[tuple[str, bytes]]:
     """Yield name and content of every source file below a folder, which may lie in an archive."""
     for entry in sorted(folder.iterdir(), key=lambda e: e.name):
         if entry.is_dir():
-            yield from _sources(entry)
+            yield from _list_sources(entry)
         elif entry.name.endswith(".py"):
             yield entry.name, entry.read_bytes()
 
@@ -41,7 +41,7 @@ def _sources(folder: Traversable) -> Iterator[tuple[str, bytes]]:
 def digest_of(package: Traversable) -> str:
     """Make a digest of the sources in a folder, and of the versions of NumPy and SciPy."""
     digest = hashlib.sha256(f"numpy {np.__version__} scipy {scipy.__version__}".encode())
-    for name, content in _sources(package):
+    for name, content in _list_sources(package):
         digest.update(f"\n{name} {len(content)}\n".encode() + content)
     return digest.hexdigest()
 
@@ -106,7 +106,7 @@ class StudyFile:
 
     def __init__(self, path: Path | str | None) -> None:
         self.path = path
-        with self._errors_named():
+        with self._name_errors():
             self.file = sqlite3.connect(":memory:" if path is None else path)
             try:
                 tables = {name for (name,) in self.file.execute("SELECT name FROM sqlite_master")}
@@ -144,13 +144,13 @@ class StudyFile:
             Blocks that are cut off, or that other code made. Neither are returned.
         """
         blocks, cut, other = {}, 0, 0
-        with self._errors_named():
+        with self._name_errors():
             for key, shape in shapes.items():
                 row = self.file.execute(
                     "SELECT CAST(runs AS BLOB) FROM blocks WHERE key = ?", [key]
                 ).fetchone()
                 if row is None:
-                    other += self._made_by_other_code(key)
+                    other += self._count_other_code(key)
                 elif len(row[0] or b"") != 8 * np.prod(shape):
                     cut += 1
                 else:
@@ -171,7 +171,7 @@ class StudyFile:
             )
         return blocks
 
-    def _made_by_other_code(self, key: str) -> int:
+    def _count_other_code(self, key: str) -> int:
         """Count blocks with the same question and other code."""
         first = key[: self.QUESTION]
         count = "SELECT count(*) FROM blocks WHERE key >= ? AND key < ?"
@@ -179,14 +179,14 @@ class StudyFile:
 
     def keep(self, runs: Mapping[str, FloatArray]) -> None:
         """Write finished blocks by key."""
-        with self._errors_named():
+        with self._name_errors():
             self.file.executemany(
                 "INSERT OR REPLACE INTO blocks VALUES (?, ?)", [(k, r.tobytes()) for k, r in runs.items()]
             )
             self.file.commit()
 
     @contextmanager
-    def _errors_named(self) -> Iterator[None]:
+    def _name_errors(self) -> Iterator[None]:
         """Turn errors of SQLite into DataError, with the path and a remedy."""
         try:
             yield
@@ -235,7 +235,7 @@ class _Walk:
             self.code(x)
         elif hasattr(x, "__wrapped__"):
             self.add(x.__wrapped__)
-        elif isinstance(x, Enum) or _installed(type(x)):
+        elif isinstance(x, Enum) or _is_installed(type(x)):
             self.lines.append(plain_repr(x))
         else:
             self.instance(x)
@@ -262,15 +262,15 @@ class _Walk:
         """Add a class, function or module: by version if it is installed, else by content."""
         name = getattr(x, "__qualname__", x.__name__)
         self.lines.append(f"{getattr(x, '__module__', '')} {name}")
-        if _installed(x):
-            top = sys.modules.get(_home(x))
+        if _is_installed(x):
+            top = sys.modules.get(_find_package(x))
             self.lines.append(str(getattr(top, "__version__", "")))
         elif isinstance(x, FunctionType):
             self.function(x)
         elif isinstance(x, type):
             self.add_all(x.__bases__)
             for name, member in vars(x).items():
-                self.member(name, member, own=_home(x) == OWN)
+                self.member(name, member, own=_find_package(x) == OWN)
 
     def member(self, name: str, x: Any, own: bool) -> None:
         """Add a member of a class: a function, or a value if the class is not of this package."""
@@ -287,7 +287,7 @@ class _Walk:
     def function(self, x: FunctionType) -> None:
         """Add a function: its defaults, its closure, its code and the globals that it refers to."""
         self.add_all([x.__defaults__, x.__kwdefaults__])
-        self.add_all(c.cell_contents for c in x.__closure__ or () if _filled(c))
+        self.add_all(c.cell_contents for c in x.__closure__ or () if _is_filled(c))
         for name in dict.fromkeys(self.compiled(x.__code__)):
             if name in x.__globals__:
                 self.reference(name, x.__globals__[name], x)
@@ -297,11 +297,11 @@ class _Walk:
         self.lines.append(name)
         if isinstance(x, ModuleType):
             self.code(x)
-            if not (_installed(x) or _home(x) == OWN):
-                for attribute in dict.fromkeys(_names(user.__code__)):
+            if not (_is_installed(x) or _find_package(x) == OWN):
+                for attribute in dict.fromkeys(_list_names(user.__code__)):
                     if hasattr(x, attribute):
                         self.reference(attribute, getattr(x, attribute), user)
-        elif isinstance(x, FunctionType | type) or _home(user) != OWN:
+        elif isinstance(x, FunctionType | type) or _find_package(user) != OWN:
             self.add(x)  # values of this package are in its sources
 
     def compiled(self, code: CodeType) -> list[str]:
@@ -315,16 +315,16 @@ class _Walk:
                 self.lines.append(repr(sorted(map(repr, constant))))
             else:
                 self.lines.append(repr(constant))
-        return _names(code)
+        return _list_names(code)
 
 
-def _names(code: CodeType) -> list[str]:
+def _list_names(code: CodeType) -> list[str]:
     """Return the names that a function and the functions within it look up."""
     inner = [c for c in code.co_consts if isinstance(c, CodeType)]
-    return [*code.co_names, *(n for c in inner for n in _names(c))]
+    return [*code.co_names, *(n for c in inner for n in _list_names(c))]
 
 
-def _filled(cell: Any) -> bool:
+def _is_filled(cell: Any) -> bool:
     """Return False for a cell of a closure that has no value yet."""
     try:
         return cell.cell_contents is not cell
@@ -332,15 +332,15 @@ def _filled(cell: Any) -> bool:
         return False
 
 
-def _home(x: Any) -> str:
+def _find_package(x: Any) -> str:
     """Return the top-level package of a function, class or module."""
     name = x.__name__ if isinstance(x, ModuleType) else getattr(x, "__module__", None) or ""
     return str(name).partition(".")[0]
 
 
-def _installed(x: Any) -> bool:
+def _is_installed(x: Any) -> bool:
     """Return True for the standard library and other installed packages, which count by version."""
-    home = _home(x)
+    home = _find_package(x)
     if home in {OWN, "__main__"}:
         return False
     module = sys.modules.get(home)

@@ -155,7 +155,7 @@ WRITTEN: dict[str, Callable[[pd.Series], pd.Series]] = {
 """Other ways to write ids, and the form that they share."""
 
 
-def _absence(labels: Clustering, lacking: BoolArray) -> str:
+def _describe_absence(labels: Clustering, lacking: BoolArray) -> str:
     """Text with the number of labelled records that the prediction lacks, and examples."""
     unmatched = labels.records[lacking]
     return (
@@ -176,7 +176,7 @@ def strangers(
     Its message offers a policy (`Missing`), unless the prediction lacks nearly all of them. One that is not
     complete is made of pairs, and may lack nearly all of them for no other reason.
     """
-    absence = _absence(labels, lacking)
+    absence = _describe_absence(labels, lacking)
     if not complete:
         return DataError("; ".join([absence, UNPAIRED, *reasons]), *remedies, Remedy.UNLISTED)
     if lacking.mean() < NEARLY_ALL:
@@ -207,7 +207,7 @@ def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArr
     """
     unmatched, records = labels.records[lacking], prediction.records
     if otherwise := written_otherwise(unmatched, records):
-        return DataError(f"{_absence(labels, lacking)}; {otherwise}")
+        return DataError(f"{_describe_absence(labels, lacking)}; {otherwise}")
     reasons = []
     if 2 * (number := int(unmatched.isin(prediction.clusters).sum())) >= len(unmatched):
         reasons.append(

@@ -25,7 +25,7 @@ LONGEST = 64
 CHUNK = 2**15
 """Number of strings whose digests are computed at once, as many as fit in the processor's cache."""
 NO_CLUSTER = (-1, -2, -3)
-"""Integers that stand for no cluster: noise of scikit-learn's DBSCAN and HDBSCAN, and pandas' code of a
+"""Integers that stand for no cluster, such as noise of scikit-learn's DBSCAN and HDBSCAN, and pandas' code of a
 missing value (-1); records with infinite (-2) and with missing attributes (-3) in scikit-learn's HDBSCAN. No
 library writes 0 for it: k-means, connected components and pandas' codes number clusters from 0 on."""
 NO_CLUSTER_TEXTS = (
@@ -93,11 +93,11 @@ def ids(values: Any, what: str) -> pd.Index:
     if is_whole_decimal(index):
         index = pd.Index([int(number) for number in index])
     if len(index) and kind(index) not in {"string", "integer"}:
-        raise DataError(f"{what} must be all strings or all integers, not {_other_kind(index)}")
+        raise DataError(f"{what} must be all strings or all integers, not {_describe_other_kind(index)}")
     return index
 
 
-def _other_kind(index: pd.Index) -> str:
+def _describe_other_kind(index: pd.Index) -> str:
     """Return what ids are that are neither strings nor integers, with the remedy if they are objects."""
     types = {type(id).__name__ for id in index} if kind(index) == "mixed" else set()
     return f"{types.pop()} objects: make text of each, str(id)" if len(types) == 1 else kind(index)
@@ -108,7 +108,7 @@ def kind(index: pd.Index) -> str:
     return pd.api.types.infer_dtype(index, skipna=False)
 
 
-def _digests(strings: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64] | None:
+def _hash_strings(strings: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64] | None:
     """Numbers that are equal for equal strings, and differ for nearly all others; None for long strings."""
     chunks = [chunk.cast(pa.large_string()) for chunk in getattr(strings, "chunks", [strings])]
     padded = pa.concat_arrays([*chunks, pa.array(["\0" * LONGEST], pa.large_string())])
@@ -132,21 +132,21 @@ def _digests(strings: pa.Array | pa.ChunkedArray) -> NDArray[np.uint64] | None:
     return digests
 
 
-def _unique(index: pd.Index) -> bool:
+def _is_unique(index: pd.Index) -> bool:
     """True if each id occurs once. Digests are sorted, which is many times quicker than hashing ids."""
     numbers = None
     if isinstance(index.dtype, np.dtype) and index.dtype.kind in "iu":
         numbers = index.to_numpy(copy=True)
     elif len(index) and isinstance(index[0], str):
         with suppress(UnicodeEncodeError):  # half of a surrogate pair
-            numbers = _digests(pa.array(index))
+            numbers = _hash_strings(pa.array(index))
     if numbers is None:
         return index.is_unique
     numbers.sort()
     return bool((numbers[1:] != numbers[:-1]).all()) or index.is_unique
 
 
-def _coded(values: Any, what: str) -> tuple[IntArray, pd.Index]:
+def _encode_ids(values: Any, what: str) -> tuple[IntArray, pd.Index]:
     """Code of each id, in order of first appearance, and the distinct ids."""
     index = as_index(values)
     if isinstance(index, pd.CategoricalIndex) and not index.hasnans:
@@ -232,7 +232,7 @@ def _refuse_unclustered(records: pd.Index, codes: IntArray, clusters: pd.Index, 
     refuse_none(f"cluster ids of the {what}", found, len(records), Remedy.ANY_ID)
 
 
-def _repeated(records: pd.Index, codes: IntArray, clusters: pd.Index, what: str) -> DataError:
+def _explain_repeats(records: pd.Index, codes: IntArray, clusters: pd.Index, what: str) -> DataError:
     """Error for repeated records, with a likely cause: equal rows, pairs, or columns in the other order."""
     again = records.duplicated()
     twice = records[again]
@@ -243,22 +243,22 @@ def _repeated(records: pd.Index, codes: IntArray, clusters: pd.Index, what: str)
     named = int(clusters.isin(records).sum()) if kind(clusters) == kind(records) else 0
     if 2 * named >= len(clusters):
         said += f"; {named:,} of {len(clusters):,} cluster ids are ids of records"
-        return DataError(f"{said}, as in pairs of records", _for_pairs(what))
+        return DataError(f"{said}, as in pairs of records", _make_pairs_remedy(what))
     if len(clusters) == len(codes):
         return DataError(
             f"{said}; no cluster id is, as if the columns were in the other order",
             Remedy.ORDER,
-            _for_pairs(what),
+            _make_pairs_remedy(what),
         )
     return DataError(f"{said}; {same:,} of them repeat an earlier row" if same else said)
 
 
-def _for_pairs(what: str) -> Remedy:
+def _make_pairs_remedy(what: str) -> Remedy:
     """Remedy for pairs of records instead of memberships."""
     return Remedy.ANSWERS if what == "labels" else Remedy.LINKS
 
 
-def _linked(frame: pd.DataFrame, score: str | None, threshold: float | None, what: str) -> BoolArray:
+def _mark_links(frame: pd.DataFrame, score: str | None, threshold: float | None, what: str) -> BoolArray:
     """Return True for each pair that is a link, (pairs,)."""
     if score is None and threshold is not None:
         raise DataError(f"{what}: a threshold of {threshold} needs the column of scores", Remedy.SCORE)
@@ -283,10 +283,10 @@ def _linked(frame: pd.DataFrame, score: str | None, threshold: float | None, wha
     return np.asarray(scores >= threshold, dtype=bool)
 
 
-def _all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.Index, IntArray]:
+def _list_all_records(records: Any, in_pairs: pd.Index, what: str) -> tuple[pd.Index, IntArray]:
     """Return all records, and the position among them of each record of the pairs."""
     listed = ids(records, f"all records of the {what}")
-    if not _unique(listed):
+    if not _is_unique(listed):
         twice = listed[listed.duplicated()]
         raise DataError(f"all records of the {what}: {len(twice):,} duplicates, such as {head(twice)}")
     same = kind(listed) == kind(in_pairs)
@@ -363,7 +363,7 @@ class Clustering:
             record, cluster = list(memberships), list(memberships.values())  # type: ignore[assignment]
         elif is_table(memberships):
             frame = to_frame(memberships)
-            refuse_columns(frame, f"the table of the {what}", Remedy.COLUMNS, pairs=_for_pairs(what))
+            refuse_columns(frame, f"the table of the {what}", Remedy.COLUMNS, pairs=_make_pairs_remedy(what))
             record, cluster = frame.iloc[:, 0], frame.iloc[:, 1]  # type: ignore[assignment]
         else:
             raise DataError(
@@ -371,9 +371,9 @@ class Clustering:
                 f"not {type(memberships).__name__}{hint_at_polars(memberships)}"
             )
         records = ids(record, f"record ids of the {what}")
-        codes, clusters = _coded(cluster, f"cluster ids of the {what}")
-        if not _unique(records):
-            raise _repeated(records, codes, clusters, what)
+        codes, clusters = _encode_ids(cluster, f"cluster ids of the {what}")
+        if not _is_unique(records):
+            raise _explain_repeats(records, codes, clusters, what)
         if not any_id:
             _refuse_unclustered(records, codes, clusters, what)
         return cls(records, codes, clusters)
@@ -426,7 +426,7 @@ class Clustering:
         if not is_table(pairs):
             raise DataError(f"{what}: expected a DataFrame or an Arrow table, not {type(pairs).__name__}")
         frame = to_frame(pairs)
-        linked = _linked(frame, score, threshold, what)
+        linked = _mark_links(frame, score, threshold, what)
         ends = frame if score is None else frame.drop(columns=score)
         refuse_columns(ends, f"the table of the {what}", Remedy.SCORE)
         left, right = (ids(ends.iloc[:, i], f"column {ends.columns[i]!r} of the {what}") for i in (0, 1))
@@ -436,7 +436,7 @@ class Clustering:
             )
         codes, distinct = pd.factorize(left.append(right))
         if records is not None:
-            distinct, position = _all_records(records, pd.Index(distinct), what)
+            distinct, position = _list_all_records(records, pd.Index(distinct), what)
             codes = position[codes]
         source, target = codes[: len(ends)][linked], codes[len(ends) :][linked]
         graph = coo_array((np.ones(len(source), dtype=bool), (source, target)), shape=(len(distinct),) * 2)

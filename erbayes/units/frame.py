@@ -77,7 +77,7 @@ class Dated:
             return int(until)
         if until is None or (isinstance(until, date | int) and not isinstance(until, datetime | bool)):
             return until
-        if isinstance(until, str) and _day(until):
+        if isinstance(until, str) and _is_day(until):
             return date.fromisoformat(until)
         raise DataError(f"a cut-off is a day (YYYY-MM-DD) or a whole number, not {until!r}")
 
@@ -98,9 +98,9 @@ class Dated:
         if isinstance(newest, datetime):
             newest = newest.date()
         elif isinstance(newest, str):
-            if not (_day(newest[:10]) or newest.isdecimal()):
+            if not (_is_day(newest[:10]) or newest.isdecimal()):
                 raise self.unfit(f"text such as {newest!r}")
-            newest = newest[:10] if _day(newest[:10]) else int(newest)
+            newest = newest[:10] if _is_day(newest[:10]) else int(newest)
         return None if newest is None else Dated(self.column, newest)
 
     def refuse_missing(self, missing: int, total: int) -> None:
@@ -128,12 +128,12 @@ class Dated:
         )
 
 
-def _table(data: Any) -> pd.DataFrame | None:
+def _convert_to_table(data: Any) -> pd.DataFrame | None:
     """Return a table as a DataFrame; None if `data` is not a table."""
     return to_frame(data) if is_table(data) and hasattr(data, "columns") else None
 
 
-def _day(text: str) -> bool:
+def _is_day(text: str) -> bool:
     try:
         return date.fromisoformat(text).isoformat() == text
     except ValueError:
@@ -234,7 +234,7 @@ def frame_ids(frame: Any) -> pd.Index:
     elif isinstance(frame, pd.Series):
         plain = isinstance(frame.index, pd.RangeIndex) and frame.index.equals(pd.RangeIndex(len(frame)))
         values = frame.array if plain and frame.is_unique else frame.index
-    elif (table := _table(frame)) is not None:
+    elif (table := _convert_to_table(frame)) is not None:
         if table.shape[1] not in {1, 2}:
             raise DataError(f"frame: give its column of record ids; it has {head(table.columns, 20)}")
         values = table.iloc[:, 0]
@@ -259,7 +259,7 @@ def dates_of(prediction: Any, dated: Dated) -> tuple[pd.DataFrame, pd.Series]:
     DataError
         No table, no such column, missing dates, or dates of another kind.
     """
-    table = _table(prediction)
+    table = _convert_to_table(prediction)
     if table is None:
         raise DataError(
             f"a frame by {dated.column!r} needs a table with this column, not a {type(prediction).__name__}; "
@@ -321,7 +321,7 @@ def framed(
     if frame is None:
         return Clustering.of(prediction, what), None
     if isinstance(frame, Dated):
-        return _dated(prediction, labels, frame, what)
+        return _restrict_by_dates(prediction, labels, frame, what)
     whole, listed = Clustering.of(prediction, what), frame_ids(frame)
     for other, name in ((listed, "frame"), (labels.records, "labels")):
         if len(whole.records) and len(other):
@@ -329,7 +329,7 @@ def framed(
     near = listed[are_listed(listed, labels.records)]
     refuse_outside(labels.records, ~labels.records.isin(near))
     inside = are_listed(whole.records, listed)
-    remaining = _restricted(whole, inside, what)
+    remaining = _restrict_clustering(whole, inside, what)
     shared = len(remaining.records)
     absent = 0 if shared == len(listed) else listed.nunique() - shared
     return remaining, FrameFacts(Cut.of(whole.codes, inside), absent=absent)
@@ -372,10 +372,12 @@ def refuse_outside(records: pd.Index, outside: BoolArray) -> None:
         )
 
 
-def _dated(prediction: Any, labels: Clustering, frame: Dated, what: str) -> tuple[Clustering, FrameFacts]:
+def _restrict_by_dates(
+    prediction: Any, labels: Clustering, frame: Dated, what: str
+) -> tuple[Clustering, FrameFacts]:
     table, dates = dates_of(prediction, frame)
     whole, inside = Clustering.of(table, what), dated_inside(dates, frame)
-    remaining = _restricted(whole, inside, what)
+    remaining = _restrict_clustering(whole, inside, what)
     position = look_up(whole.records, labels.records)
     refuse_outside(labels.records, (position >= 0) & ~inside[position])
     newest = frame.newest(dates.iloc[position[position >= 0]])
@@ -383,7 +385,7 @@ def _dated(prediction: Any, labels: Clustering, frame: Dated, what: str) -> tupl
     return remaining, FrameFacts(Cut.of(whole.codes, inside), newest=newest, labelled=labelled)
 
 
-def _restricted(whole: Clustering, inside: BoolArray, what: str) -> Clustering:
+def _restrict_clustering(whole: Clustering, inside: BoolArray, what: str) -> Clustering:
     if not inside.any():
         raise DataError(f"no record of the {what} is in the frame")
     return whole.where(inside)

@@ -263,7 +263,7 @@ class Grouping:
         """Return each value as a domain."""
         return [Domain(self.variable, (value,)) for value in self.values]
 
-    def _member(self, domain: Domain) -> BoolArray:
+    def _mark_members(self, domain: Domain) -> BoolArray:
         position = self.values.get_indexer(pd.Index(list(domain.values)))
         if (position < 0).any():
             lacking = [v for v, at in zip(domain.values, position, strict=True) if at < 0]
@@ -274,9 +274,9 @@ class Grouping:
 
     def records_of(self, domain: Domain) -> FloatArray:
         """Return the records of a domain in each piece, (p,)."""
-        return np.asarray(self.counted[self._member(domain)].sum(axis=0))
+        return np.asarray(self.counted[self._mark_members(domain)].sum(axis=0))
 
-    def _all_records(self) -> Predicted:
+    def _count_all_records(self) -> Predicted:
         if self.unknown:
             raise NotIdentified(
                 f"totals by {self.variable}, and links inside its groups, need the value of each record, and "
@@ -293,16 +293,16 @@ class Grouping:
         """Return the records of a domain in the predicted cluster of each piece, (p,)."""
         if not units.by_entity:  # whole predicted clusters are labelled
             return np.bincount(units.group, self.records_of(domain))[units.group]
-        predicted = self._all_records()
-        return predicted.inside(self._member(domain))[predicted.place]
+        predicted = self._count_all_records()
+        return predicted.inside(self._mark_members(domain))[predicted.place]
 
     def known(self, domain: Domain, links: Links) -> tuple[FloatArray, FloatArray]:
         """Return sizes m of predicted clusters, and how many records of the domain are in clusters of m.
 
         With `Links.INSIDE`, m counts records of the domain only.
         """
-        predicted = self._all_records()
-        inside = predicted.inside(self._member(domain))
+        predicted = self._count_all_records()
+        inside = predicted.inside(self._mark_members(domain))
         some = inside > 0
         m = predicted.m if links is Links.SHARED else inside
         return m[some], (inside * predicted.count)[some]

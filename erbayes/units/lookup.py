@@ -54,13 +54,13 @@ def look_up(records: pd.Index, wanted: pd.Index, of: str = "prediction") -> IntA
     integer = pd.api.types.is_integer_dtype
     records, wanted = (pd.Index(i.to_numpy()) if integer(i.dtype) else i for i in (records, wanted))
     try:
-        near = _near(records, wanted)  # so that few records are hashed
+        near = _find_nearby(records, wanted)  # so that few records are hashed
     except UnicodeEncodeError:  # a wanted id has half of a surrogate pair, which only objects can hold
         return look_up(records.astype(object), wanted, of)
     return np.append(near, -1)[records[near].get_indexer(wanted)]
 
 
-def _near(records: pd.Index, wanted: pd.Index) -> IntArray:
+def _find_nearby(records: pd.Index, wanted: pd.Index) -> IntArray:
     """Positions of all wanted records, and of few others.
 
     Integers are marked by the slot of a hash, which a few others share. The lookup that follows then hashes

@@ -157,7 +157,7 @@ def measure_predicted(
     position = look_up(labels.records, prediction.records[inside])
     if (position < 0).any():
         raise DataError(f"{int((position < 0).sum())} records of sampled clusters have no label")
-    unit, entity, n, piece = _pieces(unit_of_record[inside].astype(np.int64), labels.codes[position])
+    unit, entity, n, piece = _count_pieces(unit_of_record[inside].astype(np.int64), labels.codes[position])
     m = np.bincount(unit, weights=n)
     N = labels.sizes[entity].astype(float) if whole_entities else np.full(len(n), np.nan)
     cluster = prediction.clusters.get_indexer(wanted)
@@ -223,7 +223,7 @@ def assemble(
         sizes = np.concatenate([sizes, np.bincount(own)])
     if unmatched and missing is Missing.SINGLETON:
         known = replace(known, singletons=False)
-    entity, piece_cluster, n, place = _pieces(labels.codes[kept], cluster[kept])
+    entity, piece_cluster, n, place = _count_pieces(labels.codes[kept], cluster[kept])
     N = np.bincount(entity, weights=n, minlength=len(labels.clusters))
     present = np.flatnonzero(N)
     code, unit_ids = units_of(labels, blocks)
@@ -307,7 +307,7 @@ def units_of(labels: Clustering, blocks: Any) -> tuple[IntArray, pd.Index]:
     return unit, blocks.clusters
 
 
-def _pieces(rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
+def _count_pieces(rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
     """Distinct pairs of row and column, sorted, the number of times that each occurs, and where each is."""
     width = int(columns.max()) + 1
     key, place, n = np.unique(rows * width + columns, return_inverse=True, return_counts=True)

@@ -188,7 +188,7 @@ class Units:
             unmatched=self.unmatched,
             counted=None if self.counted is None else self.counted[piece],
             omitted=self.omitted,
-            piece_of=None if self.piece_of is None else _moved(self.piece_of, piece, len(self.n)),
+            piece_of=None if self.piece_of is None else _renumber_pieces(self.piece_of, piece, len(self.n)),
             groupings=tuple(g.take(piece) for g in self.groupings),
         )
         taken._values.update({c: y[chosen] for c, y in self._values.items()})
@@ -243,7 +243,7 @@ class Units:
                     "totals of groups of entities are not known, since the entities of most records are not: "
                     "leave out the prediction"
                 )
-            predicted = self._predicted(variable, prediction)
+            predicted = self._count_predicted(variable, prediction)
         return self.with_grouping(Grouping(variable.name, variable.values, counted, predicted))
 
     def with_grouping(self, grouping: Grouping) -> Units:
@@ -251,7 +251,7 @@ class Units:
         others = tuple(g for g in self.groupings if g.variable != grouping.variable)
         return replace(self, groupings=(*others, grouping))
 
-    def _predicted(self, variable: Variable, prediction: Any) -> Predicted:
+    def _count_predicted(self, variable: Variable, prediction: Any) -> Predicted:
         """Return the records of each group in each predicted cluster."""
         clustering = self.whole_prediction(
             prediction,
@@ -314,11 +314,11 @@ class Units:
             if links is Links.SHARED:
                 part = replace(self, counted=counted, groupings=())
             else:
-                part = self._inside(counted, grouping.cluster_sizes(domain, self))
+                part = self._make_inside_units(counted, grouping.cluster_sizes(domain, self))
             self._parts[domain, links] = part
         return self._parts[domain, links]
 
-    def _inside(self, n: FloatArray, m: FloatArray) -> Units:
+    def _make_inside_units(self, n: FloatArray, m: FloatArray) -> Units:
         """Return units whose pieces have n records, of predicted clusters of m records."""
         some = n > 0
         N = np.bincount(self.group, n)[self.group] if self.by_entity else np.full(len(n), np.nan)
@@ -448,7 +448,7 @@ class Units:
         return f"Units({len(self)} units, {int(self.n.sum())} records, {len(self.n)} pieces)"
 
 
-def _moved(piece_of: pd.Series, taken: IntArray, pieces: int) -> pd.Series:
+def _renumber_pieces(piece_of: pd.Series, taken: IntArray, pieces: int) -> pd.Series:
     """Return the pieces of records after those at the positions `taken` are taken, of `pieces` pieces."""
     new = np.full(pieces, -1)
     new[taken] = np.arange(len(taken))

@@ -164,11 +164,11 @@ def tree(
     chose = np.ones(len(units), dtype=bool)
     if not census:
         chose[generator(rng).permutation(len(units))[len(units) // 2 :]] = False
-    parted = _with_grouping(sample, "half", ["estimates", "chooses"], chose.astype(np.int64))
+    parted = _group_units(sample, "half", ["estimates", "chooses"], chose.astype(np.int64))
     line = Linear.of(parted, in_domain(metric, Domain("half", ("chooses",))))
-    root, rules, leaf = _grown(table, line, unit, most, least)
+    root, rules, leaf = _grow_tree(table, line, unit, most, least)
     names = list(range(len(rules) + 1))
-    kept = _with_grouping(sample, "leaf", names, leaf if census else np.where(chose, 0, leaf))
+    kept = _group_units(sample, "leaf", names, leaf if census else np.where(chose, 0, leaf))
     found = by_domain(kept, "leaf", metric, fewest=fewest)
     some = names[1:]
     leaves = replace(
@@ -180,7 +180,7 @@ def tree(
     return Tree(root, rules, pd.Series(leaf, index=units.ids, name="leaf"), chose, leaves)
 
 
-def _grown(
+def _grow_tree(
     table: pd.DataFrame, line: Linear, unit: IntArray, most: int, least: int
 ) -> tuple[Split | int, tuple[str, ...], IntArray]:
     """Return the root of a tree of the values of draws, the rule of each leaf, and the leaf of each unit."""
@@ -199,7 +199,7 @@ def _grown(
         node: int, inside: BoolArray, bounds: dict[tuple[str, bool], tuple[float, float]]
     ) -> Split | int:
         if nodes.children_left[node] < 0:
-            rules.append(" and ".join(_in_words(*b) for b in bounds.items()) or "all units")
+            rules.append(" and ".join(_describe_bounds(*b) for b in bounds.items()) or "all units")
             leaf[inside] = len(rules)
             return len(rules)
         j, at = int(nodes.feature[node]), float(nodes.threshold[node])
@@ -213,7 +213,7 @@ def _grown(
     return root, tuple(rules), leaf
 
 
-def _in_words(column: tuple[str, bool], bounds: tuple[float, float]) -> str:
+def _describe_bounds(column: tuple[str, bool], bounds: tuple[float, float]) -> str:
     """Return the bounds of a feature, low < feature ≤ high, as text. An indicator is there or not."""
     (feature, indicator), (low, high) = column, bounds
     if indicator:
@@ -223,7 +223,7 @@ def _in_words(column: tuple[str, bool], bounds: tuple[float, float]) -> str:
     return f"{feature} > {low:.4g}" if np.isinf(high) else f"{low:.4g} < {feature} ≤ {high:.4g}"
 
 
-def _with_grouping(sample: Sample, variable: str, values: list[Any], codes: IntArray) -> Sample:
+def _group_units(sample: Sample, variable: str, values: list[Any], codes: IntArray) -> Sample:
     """Return the sample with units grouped by a variable of units, given as positions in `values`."""
     counted = (np.arange(len(values))[:, None] == codes[sample.units.unit]) * sample.units.n
     return sample.with_units(sample.units.with_grouping(Grouping(variable, pd.Index(values), counted)))

@@ -50,11 +50,11 @@ class EntitiesOf:
         return ENTITIES.count(part)
 
 
-def _share(part: Value, all_of: Value) -> Value:
+def _compute_share(part: Value, all_of: Value) -> Value:
     return part / all_of
 
 
-def _rate(
+def _make_rate(
     sample: Sample,
     name: str,
     variable: str,
@@ -70,7 +70,7 @@ def _rate(
     grouping = Grouping(variable, pd.Index(list(values)), np.stack([~inside, inside]) * sample.units.n)
     columns: tuple[Column, ...] = (EntitiesOf(Domain(variable, values[1:])), ENTITIES)
     source, meaning = words
-    metric = Metric(name, columns, _share, ((ENTITIES, 1.0),), UNIT, source, meaning=meaning)
+    metric = Metric(name, columns, _compute_share, ((ENTITIES, 1.0),), UNIT, source, meaning=meaning)
     return sample.with_units(sample.units.with_grouping(grouping)), metric
 
 
@@ -108,10 +108,10 @@ def name_variation(sample: Sample, names: Any) -> tuple[Sample, Metric]:
     >>> eb.taylor(named, rate).apply(rate).estimate
     array([0.25])
     """
-    variable, codes, entity = _names(sample, names)
+    variable, codes, entity = _code_names(sample, names)
     pair = pd.DataFrame({"entity": entity, "name": codes}).drop_duplicates()
     several = np.bincount(pair["entity"], minlength=int(entity.max()) + 1) > 1
-    return _rate(
+    return _make_rate(
         sample,
         "name-variation-rate",
         f"number of values of {variable.name}",
@@ -161,7 +161,7 @@ def homonymy(sample: Sample, names: Any, prediction: Any) -> tuple[Sample, Metri
     >>> eb.taylor(named, rate).apply(rate).estimate
     array([0.5])
     """
-    variable, codes, entity = _names(sample, names)
+    variable, codes, entity = _code_names(sample, names)
     records = sample.units.whole_prediction(
         prediction, "whether a name is shared needs the same records"
     ).records
@@ -172,7 +172,7 @@ def homonymy(sample: Sample, names: Any, prediction: Any) -> tuple[Sample, Metri
     own = pd.DataFrame({"entity": entity, "name": codes}).value_counts().reset_index(name="records")
     beyond = own["records"].to_numpy() < everywhere[own["name"]]
     shares = np.bincount(own["entity"], beyond, int(entity.max()) + 1) > 0
-    return _rate(
+    return _make_rate(
         sample,
         "homonymy-rate",
         f"{variable.name} of other entities",
@@ -185,7 +185,7 @@ def homonymy(sample: Sample, names: Any, prediction: Any) -> tuple[Sample, Metri
     )
 
 
-def _names(sample: Sample, names: Any) -> tuple[Variable, IntArray, IntArray]:
+def _code_names(sample: Sample, names: Any) -> tuple[Variable, IntArray, IntArray]:
     """Return a variable of records, with the value and the entity of each labelled record."""
     need_sample(sample)
     units = sample.units

@@ -96,12 +96,12 @@ def aggregated(
         _refuse_gaps(values, f"{column!r}", "labelled records", ": give them one of their own")
         if how is None and not pd.api.types.is_numeric_dtype(values):
             raise DataError(f"{column!r} has no mean: choose rule=, such as pd.Series.nunique")
-        groups = values.groupby(_unit_of(units).to_numpy())
+        groups = values.groupby(_locate_units(units).to_numpy())
         found[column] = (groups.mean() if how is None else groups.agg(how)).to_numpy()
     return pd.DataFrame(found, index=units.ids)
 
 
-def _unit_of(units: Units) -> pd.Series:
+def _locate_units(units: Units) -> pd.Series:
     """Return the position of the unit of each labelled record."""
     if units.piece_of is None:
         raise DataError("these units have no ids of records: give features of units")
@@ -111,10 +111,10 @@ def _unit_of(units: Units) -> pd.Series:
 def of_records(units: Units, attributes: Any) -> pd.DataFrame:
     """Return the attributes of labelled records, in the order of `piece_of`."""
     need(attributes, pd.DataFrame, "attributes are a DataFrame, one row per record with its id in the index")
-    return _rows(attributes, _unit_of(units).index, "labelled records", "attributes")
+    return _take_rows(attributes, _locate_units(units).index, "labelled records", "attributes")
 
 
-def _rows(table: pd.DataFrame, ids: pd.Index, among: str, what: str) -> pd.DataFrame:
+def _take_rows(table: pd.DataFrame, ids: pd.Index, among: str, what: str) -> pd.DataFrame:
     """Return the row of each id, refusing ids without a row or with several."""
     if len(table) and kind(table.index) != kind(ids):
         raise DataError(
@@ -148,7 +148,7 @@ def _refuse_gaps(values: pd.Series, what: str, among: str, remedy: str = "") -> 
 def matrix(units: Units, table: Any, every: bool) -> pd.DataFrame:
     """Return features as numbers. Text becomes indicators of its values: of every one, or of all but one."""
     need(table, pd.DataFrame, "features are a DataFrame, one row per unit with its id in the index")
-    table = _rows(table, units.ids, "labelled units", "features")
+    table = _take_rows(table, units.ids, "labelled units", "features")
     columns: dict[str, FloatArray] = {}
     for name in table.columns:
         values = table[name]

@@ -68,11 +68,11 @@ class ByDomain(Tabled):
         """Return the text of each domain."""
         return [text(d) for d in self.domains]
 
-    def _at(self, metric: int) -> list[int]:
+    def _locate_estimates(self, metric: int) -> list[int]:
         """Return the positions of a metric's estimates in `joint`, one per domain."""
         return list(range(metric, len(self.domains) * len(self.metrics), len(self.metrics)))
 
-    def _few(self, effective: FloatArray) -> list[str]:
+    def _explain_few_draws(self, effective: FloatArray) -> list[str]:
         """Return the reason not to give an interval for each effective number of draws."""
         if self.sample.expansion.variance.census:
             return [""] * len(effective)
@@ -86,10 +86,10 @@ class ByDomain(Tabled):
         DataError
             If it is not among the metrics.
         """
-        part = self.joint.part(self._at(self._position(metric)))
+        part = self.joint.part(self._locate_estimates(self._locate_metric(metric)))
         return replace(part, names=tuple(self.names))
 
-    def _position(self, metric: Metric | str) -> int:
+    def _locate_metric(self, metric: Metric | str) -> int:
         names = [m.name for m in self.metrics]
         wanted = metric if isinstance(metric, str) else metric.name
         if wanted not in names:
@@ -112,10 +112,10 @@ class ByDomain(Tabled):
             True for intervals of each metric that hold for all domains at once.
         """
         effective = self.effective.ravel()
-        families = [self._at(j) for j in range(len(self.metrics))] if simultaneous else []
-        shown = intervals_table(self.joint, level, kind, self._few(effective), families).reset_index(
-            drop=True
-        )
+        families = [self._locate_estimates(j) for j in range(len(self.metrics))] if simultaneous else []
+        shown = intervals_table(
+            self.joint, level, kind, self._explain_few_draws(effective), families
+        ).reset_index(drop=True)
         names = np.array([m.name for m in self.metrics], dtype=object)
         shown.insert(0, "domain", np.repeat(np.array(self.names, dtype=object), len(names)))
         shown.insert(1, "metric", np.tile(names, len(self.domains)))
@@ -137,7 +137,7 @@ class ByDomain(Tabled):
             fewer = np.array([self.effective[[a, b], j].min() for a, b in pairs])
             names = [f"{self.names[b]} - {self.names[a]}" for a, b in pairs]
             found = differences_table(
-                self.result(metric), pairs, names, self._few(fewer), level, kind, simultaneous
+                self.result(metric), pairs, names, self._explain_few_draws(fewer), level, kind, simultaneous
             )
             found.insert(1, "metric", metric.name)
             tables.append(found)
@@ -153,14 +153,14 @@ class ByDomain(Tabled):
         if len(self.domains) < 2 or any(isinstance(d, tuple) for d in self.domains):
             raise DataError("a comparison with the rest needs two domains or more, of single groups")
         rest = [replace(d, rest=True) for d in self.domains if isinstance(d, Domain)]
-        both = _estimated(self.sample, (*self.domains, *rest), self.settings)
+        both = _estimate_domains(self.sample, (*self.domains, *rest), self.settings)
         d, tables = len(self.domains), []
         for j, metric in enumerate(self.metrics):
             fewer = np.minimum(both.effective[:d, j], both.effective[d:, j])
             pairs = [(d + i, i) for i in range(d)]
             names = [f"{name} - rest" for name in self.names]
             found = differences_table(
-                both.result(metric), pairs, names, self._few(fewer), level, kind, simultaneous
+                both.result(metric), pairs, names, self._explain_few_draws(fewer), level, kind, simultaneous
             )
             found.insert(1, "metric", metric.name)
             tables.append(found)
@@ -221,7 +221,9 @@ class ByDomain(Tabled):
             fit = ratios(self.result(metric), others, base)
             fewer = np.minimum(self.effective[others, j], self.effective[base, j])
             kind = Symmetric() if isinstance(fit, Normal) else None
-            shown = intervals_table(fit, level, kind, self._few(fewer), [range(len(fewer))] * simultaneous)
+            shown = intervals_table(
+                fit, level, kind, self._explain_few_draws(fewer), [range(len(fewer))] * simultaneous
+            )
             shown.insert(0, "metric", metric.name)
             tables.append(shown.rename_axis("ratio").reset_index())
         return tidy(pd.concat(tables))
@@ -294,7 +296,7 @@ def by_domain(
     need_sample(sample)
     sample, grouping = grouped(sample, groups, of, prediction, name)
     settings = Settings(chosen(metrics), grouping.variable, links, fewest, engine or Taylor(), rng)
-    return _estimated(sample, tuple(grouping.domains()), settings)
+    return _estimate_domains(sample, tuple(grouping.domains()), settings)
 
 
 def by_pair(
@@ -342,7 +344,7 @@ def by_pair(
     sample, grouping = grouped(sample, groups, Of.RECORDS, prediction, name)
     pairs = tuple(combinations_with_replacement(grouping.domains(), 2))
     settings = Settings(chosen(metrics), grouping.variable, Links.INSIDE, fewest, engine or Taylor(), rng)
-    return _estimated(sample, pairs, settings)
+    return _estimate_domains(sample, pairs, settings)
 
 
 def grouped(
@@ -382,7 +384,7 @@ class Settings:
         return [in_domain(m, p, self.links, known=known) for p in places for m in self.metrics]
 
 
-def _estimated(sample: Sample, places: Sequence[Place], settings: Settings) -> ByDomain:
+def _estimate_domains(sample: Sample, places: Sequence[Place], settings: Settings) -> ByDomain:
     """Return all metrics of all domains, jointly. Domains without a draw are NaN."""
     metrics = settings.of_places(sample, places)
     engine, least = settings.engine, 0.0
@@ -401,14 +403,14 @@ def _estimated(sample: Sample, places: Sequence[Place], settings: Settings) -> B
     asked = [metrics[i] for i in there]
     found = engine(sample, asked, settings.rng)
     if isinstance(found, Normal):
-        found = _without_links(found, effective[there], sample.expansion.variance.theta_mean)
+        found = _estimate_without_links(found, effective[there], sample.expansion.variance.theta_mean)
         found = replace(found, df=np.fmin(found.df, degrees(sample, asked)))
-    joint = _spread(found, there, metrics)
+    joint = _expand_result(found, there, metrics)
     shape = (len(places), len(settings.metrics))
     return ByDomain(sample, tuple(places), settings, joint, effective.reshape(shape))
 
 
-def _without_links(found: Normal, effective: FloatArray, theta: float) -> Normal:
+def _estimate_without_links(found: Normal, effective: FloatArray, theta: float) -> Normal:
     """Return estimates, those that average over a total of 0 with the effective draws of other totals, (k,).
 
     The Rand index of records without a link is 1. Their pseudo-draws reach to the ends of its scale.
@@ -426,7 +428,7 @@ def _without_links(found: Normal, effective: FloatArray, theta: float) -> Normal
     )
 
 
-def _spread(found: Normal | Draws, there: IntArray, metrics: Sequence[Metric]) -> Normal | Draws:
+def _expand_result(found: Normal | Draws, there: IntArray, metrics: Sequence[Metric]) -> Normal | Draws:
     """Return a result with NaN for the metrics that it lacks; `there` are the positions of those it has."""
     if len(there) == len(metrics):
         return found

@@ -16,7 +16,7 @@ from .effective import FEWEST
 from .metric import in_domain
 
 
-def _scaled(y: Value, r: Value, N: Value) -> Value:
+def _scale_to_records(y: Value, r: Value, N: Value) -> Value:
     """Return an estimated total as a ratio to records, times their known number."""
     return N * y / r
 
@@ -57,7 +57,9 @@ def balance(sample: Sample, domains: Sequence[Domain], links: Links = Links.SHAR
     A    90.0
     Name: known, dtype: float64
     """
-    metric = Metric("links", (PREDICTED_LINKS, RECORDS, N), _scaled, PER_RECORD, POSITIVE, "N Σwy/Σw records")
+    metric = Metric(
+        "links", (PREDICTED_LINKS, RECORDS, N), _scale_to_records, PER_RECORD, POSITIVE, "N Σwy/Σw records"
+    )
     of_domains = [in_domain(metric, d, links, known=True) for d in domains]
     totals = taylor(sample, of_domains)
     fit = totals.apply(of_domains, order=1)

@@ -48,7 +48,7 @@ def in_domain(metric: Metric, domain: Place, links: Links = Links.SHARED, *, kno
     """
 
     def counted(column: Column) -> Column:
-        return _counted(column, domain, links)
+        return _restrict_column(column, domain, links)
 
     formula, columns = metric.formula, list[Column | Known]()
     scaled = []
@@ -65,7 +65,7 @@ def in_domain(metric: Metric, domain: Place, links: Links = Links.SHARED, *, kno
             columns += [column, counted(column.column), column.column]
             scaled.append(i)
     if scaled:
-        formula = _estimating(formula, len(metric.columns), tuple(scaled))
+        formula = _estimate_known_totals(formula, len(metric.columns), tuple(scaled))
     return replace(
         metric,
         name=f"{metric.name}, {text(domain)}",
@@ -76,13 +76,13 @@ def in_domain(metric: Metric, domain: Place, links: Links = Links.SHARED, *, kno
 
 
 @lru_cache(10_000)
-def _counted(column: Column, domain: Place, links: Links) -> Column:
+def _restrict_column(column: Column, domain: Place, links: Links) -> Column:
     """Return a column of a domain. Metrics share it."""
     return Between(column, *domain) if isinstance(domain, tuple) else InDomain(column, domain, links)
 
 
 @cache
-def _estimating(
+def _estimate_known_totals(
     formula: Callable[..., Value], arguments: int, scaled: tuple[int, ...]
 ) -> Callable[..., Value]:
     """Return a formula whose known totals, at the positions `scaled`, are estimated for a domain.

@@ -44,7 +44,7 @@ def frame(design: SelectedBySize | ByPredictedSize) -> int | None:
     return None if elements is None else whole(elements, "population")
 
 
-def _theta(design: SelectedBySize | ByPredictedSize, n: int) -> float:
+def _compute_theta(design: SelectedBySize | ByPredictedSize, n: int) -> float:
     """Return the finite-population correction of n draws; 1 with replacement."""
     if isinstance(design, UniformRecords | UniformClusters) and design.population is not None:
         return design.correction(n, design.population)
@@ -124,9 +124,9 @@ class Outlook:
         n, T = whole(n, "the number of draws", 0), frame(self.design)
         if n < 2 or (T is not None and n > T):
             raise DataError(f"{n} draws: 2 or more are needed" + (f", {T} at most" if T is not None else ""))
-        return self._moved(np.full(len(self.metrics), n), level, np.zeros(1), 0)
+        return self._shift_widths(np.full(len(self.metrics), n), level, np.zeros(1), 0)
 
-    def _moved(self, n: IntArray, level: float, t: FloatArray, fresh: int) -> FloatArray:
+    def _shift_widths(self, n: IntArray, level: float, t: FloatArray, fresh: int) -> FloatArray:
         """Return half widths of n draws, (k,), moved by t of their standard errors on the log scale.
 
         `fresh` is the number of draws of the pilot if the n draws have an error of their own, else 0.
@@ -136,7 +136,7 @@ class Outlook:
         sides = np.vstack([np.zeros(3), np.eye(3), -np.eye(3)]) if t.any() else np.zeros((1, 3))
         dx, log_S2, log_effective = np.moveaxis(sides[:, None] * step, -1, 0)
         theta, effective = (
-            np.array([_theta(self.design, int(x)) for x in n]),
+            np.array([_compute_theta(self.design, int(x)) for x in n]),
             self.effective * np.exp(log_effective),
         )
         variance = self.variance * np.exp(log_S2) * theta / n
@@ -184,7 +184,7 @@ class Outlook:
         low, high = np.full(k, 2), np.full(k, most + 1)
         while (low < high).any():
             n = (low + high) // 2
-            enough = self._moved(np.minimum(n, most), level, t, fresh) <= half_width
+            enough = self._shift_widths(np.minimum(n, most), level, t, fresh) <= half_width
             low, high = np.where(enough, low, n + 1), np.where(enough, n, high)
         undefined = np.isnan(self.estimate) | ((t != 0) & np.isnan(self.covariance).any(axis=(1, 2)))
         return np.where(undefined, np.nan, np.where(high > most, np.inf, high))
@@ -210,7 +210,7 @@ class Outlook:
         likely = self.smallest(half_width, level)
         if assurance == 0.5:
             return likely
-        outlook = self._with_pseudo_draws() if assurance > 0.5 else self
+        outlook = self._add_pseudo_draws() if assurance > 0.5 else self
         n = outlook.smallest(half_width, level, stdtrit(self.df, assurance), len(self.share))
         n = np.where(np.isnan(n), likely, n)
         return np.asarray(np.maximum(n, likely) if assurance > 0.5 else np.minimum(n, likely))
@@ -234,10 +234,10 @@ class Outlook:
             Values as in `smallest`.
         """
         t = stdtrit(self.df, (1 + level) / 2)
-        high = self._with_pseudo_draws().smallest(half_width, level, t)
+        high = self._add_pseudo_draws().smallest(half_width, level, t)
         return np.where(np.isnan(high), np.nan, self.smallest(half_width, level, -t)), high
 
-    def _with_pseudo_draws(self) -> Outlook:
+    def _add_pseudo_draws(self) -> Outlook:
         """Return the outlook if the pilot had the pseudo-draws too; its covariance is NaN if S² stays 0."""
         share, ends = DEFAULT.share(self.extremes, self.pilot_effective), self.extremes
         estimate = self.estimate + share / (1 + 2 * share) * ends.sum(axis=1)

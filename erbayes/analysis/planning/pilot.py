@@ -51,7 +51,7 @@ def _need_planned(design: object, name: str) -> None:
         )
 
 
-def _chances(
+def _compute_chances(
     design: SelectedBySize | ByPredictedSize, source: Sample, metrics: Sequence[Metric]
 ) -> FloatArray:
     """Return the chance of each unit of the source to be selected by one draw, up to a factor, (units,).
@@ -91,7 +91,7 @@ class Forecast(Tabled):
     designs: dict[str, Outlook]
     undefined: tuple[str, ...]
 
-    def _with_reasons(self, rows: list[dict[str, object]]) -> pd.DataFrame:
+    def _add_reasons(self, rows: list[dict[str, object]]) -> pd.DataFrame:
         """Return rows as a table with reasons. Rows are in the order of metrics, repeated for each design."""
         return pd.DataFrame(rows).assign(**reason_column(self.undefined * (len(rows) // len(self.metrics))))
 
@@ -103,7 +103,7 @@ class Forecast(Tabled):
         DataFrame
             design; metric; estimate; variance, S²; relative_se, the relative standard error of S².
         """
-        return self._with_reasons(
+        return self._add_reasons(
             [
                 {
                     "design": name,
@@ -137,7 +137,7 @@ class Forecast(Tabled):
             No list of whole numbers; fewer than 2 draws, or more than a design without replacement has.
         """
         sizes = numbers_of_draws(sizes)
-        return self._with_reasons(
+        return self._add_reasons(
             [
                 {"design": name, "n": n, "metric": m.name, "half_width": half, "cost": o.cost(n)}
                 for name, o in self.designs.items()
@@ -323,8 +323,8 @@ def forecast(
     need_suitable(kind, estimates)
     outlooks = {}
     for name, design in designs.items():
-        a = _chances(design, source, metrics)[unit]
-        parts = [_of_one_draw(source, totals, m, a) for m in metrics]
+        a = _compute_chances(design, source, metrics)[unit]
+        parts = [_compute_one_draw(source, totals, m, a) for m in metrics]
         S2, effective, covariance = (np.array(part) for part in zip(*parts, strict=True))
         if not variance.census:
             S2 = S2 * len(unit) / (len(unit) - variance.lost)
@@ -347,7 +347,7 @@ def forecast(
     return Forecast(metrics, outlooks, estimates.undefined)
 
 
-def _of_one_draw(
+def _compute_one_draw(
     source: Sample, totals: Totals, metric: Metric, a: FloatArray
 ) -> tuple[float, float, FloatArray]:
     """Return variance, effective and covariance of an `Outlook` if p ∝ a; NaN if the metric is 0/0."""

@@ -143,8 +143,8 @@ def forecast_from_prior(
     ----------
     prior : callable, Generator -> Population
         Draws parameters, then a population with these sizes of entities and errors of the prediction
-        (`erbayes.study.populations`). The population needs as many records as yours, or so many that few entities are
-        drawn twice.
+        (`erbayes.study.populations`). The population needs as many records as yours, or so many that few
+        entities are drawn twice.
     metrics, designs, cost, kind
         As in `forecast`.
     rng : Generator, int or None

@@ -168,7 +168,7 @@ def bias_analysis(
         Imputation((u, v), sample, [corrected(m, u, v, law) for m in metrics]) for u, v in rates.tolist()
     )
     shown = track(imputed, imputations, "imputations", progress)
-    return _analysed(sample, metrics, shown, engine or Taylor(), draws, rng)
+    return _run_analysis(sample, metrics, shown, engine or Taylor(), draws, rng)
 
 
 def restored_analysis(
@@ -238,9 +238,9 @@ def restored_analysis(
     imputations, draws = whole(imputations, "imputations"), whole(draws, "draws of an imputation")
     metrics, rng = chosen(metrics), generator(rng)
     engine = engine or Resampled(PseudoDraws(), 100)
-    imputed = (_restored(sample, model, metrics, rng) for _ in range(imputations))
+    imputed = (_impute_entities(sample, model, metrics, rng) for _ in range(imputations))
     shown = track(imputed, imputations, "restoring", progress)
-    return _analysed(sample, metrics, shown, engine, draws, rng)
+    return _run_analysis(sample, metrics, shown, engine, draws, rng)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -262,7 +262,7 @@ class Imputation:
     metrics: Sequence[Metric]
 
 
-def _restored(
+def _impute_entities(
     sample: Sample, model: Annotator, metrics: Sequence[Metric], rng: np.random.Generator
 ) -> Imputation:
     """Return an imputation of true entities behind the labels, under rates drawn from their priors."""
@@ -271,7 +271,7 @@ def _restored(
     return Imputation(rates, Sample(restore(sample.units, known, rng), sample.design), metrics)
 
 
-def _analysed(
+def _run_analysis(
     sample: Sample,
     metrics: Sequence[Metric],
     imputed: Iterable[Imputation],
@@ -297,7 +297,7 @@ def _analysed(
             raise NotIdentified(f"{', '.join(undefined)} is 0/0 under some of the rates: no link is left")
         rates.append(imputation.rates)
         estimates.append(result.estimate)
-        values.append(_sampled(result, draws, rng))
+        values.append(_sample_draws(result, draws, rng))
     for category in dict.fromkeys(c for of_sample in messages for c in of_sample):
         texts = [of_sample[category] for of_sample in messages if category in of_sample]
         message = f"in {len(texts)} of {len(rates)} restored samples, the first time: {texts[0]}"
@@ -307,7 +307,7 @@ def _analysed(
     return BiasAnalysis(plain.as_draws(len(rates) * draws, noise), adjusted, shares)
 
 
-def _sampled(result: Normal | Draws, draws: int, rng: np.random.Generator) -> FloatArray:
+def _sample_draws(result: Normal | Draws, draws: int, rng: np.random.Generator) -> FloatArray:
     """As many draws of a result, (draws, k), chosen at random if it has more."""
     flat = result.as_draws(draws, rng).flat
     if len(flat) < draws:

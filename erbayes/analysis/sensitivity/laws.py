@@ -208,7 +208,7 @@ def corrected(metric: Metric | str, u: ArrayLike, v: ArrayLike, law: Law = PROPO
     columns = law.columns
 
     def formula(*totals: Value) -> Value:
-        raw, true, predicted = _links(totals, missed, kept, law)
+        raw, true, predicted = _correct_links(totals, missed, kept, law)
         common = np.maximum(raw, 0)
         # beyond the bounds of first order, totals are cut to possible ones: see breaks_down
         links = common, common + np.maximum(true - raw, 0), np.maximum(predicted, common)
@@ -218,7 +218,7 @@ def corrected(metric: Metric | str, u: ArrayLike, v: ArrayLike, law: Law = PROPO
     return replace(metric, columns=columns, formula=formula, source=f"{metric.source}, corrected labels")
 
 
-def _links(totals: Iterable[Value], missed: FloatArray, kept: FloatArray, law: Law) -> list[Value]:
+def _correct_links(totals: Iterable[Value], missed: FloatArray, kept: FloatArray, law: Law) -> list[Value]:
     """Common, true and predicted links of true labels, from the totals of a law's columns and odds."""
     by_name = dict(zip((c.name for c in law.columns), totals, strict=True))
     return [
@@ -260,5 +260,5 @@ def breaks_down(sample: Sample, u: ArrayLike, v: ArrayLike, law: Law) -> BoolArr
     metric = corrected(pairwise_precision, 0.0, 0.0, law)
     totals = taylor(sample, [metric])
     estimates = np.moveaxis(totals.mean[..., totals.positions(metric)], -1, 0)
-    common, true, predicted = _links(estimates, odds(u, "missed"), odds(v, "kept"), law)
+    common, true, predicted = _correct_links(estimates, odds(u, "missed"), odds(v, "kept"), law)
     return np.asarray(np.minimum(true, predicted) - common < -1e-9 * np.abs(common))

@@ -86,7 +86,7 @@ class MissedRecords:
     def unseen(
         self, n: FloatArray, m: FloatArray, rng: np.random.Generator
     ) -> tuple[FloatArray, IntArray, FloatArray]:
-        more = _negative_binomial(n, drawn(self.rate, rng), rng)
+        more = _draw_missed(n, drawn(self.rate, rng), rng)
         joined = np.minimum(more, m - n)
         return joined, (more - joined).astype(np.int64), np.ones_like(n)
 
@@ -128,16 +128,16 @@ class MissedPieces:
     def fixed(self, rng: np.random.Generator) -> MissedPieces:
         return replace(self, rate=float(drawn(self.rate, rng)))
 
-    def _probability(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
+    def _draw_probability(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
         return np.asarray(expit(logit(drawn(self.rate, rng)) - self.slope * np.log(n)))
 
     def missed(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
-        return np.where(rng.random(len(n)) < self._probability(n, rng), n, 0.0)
+        return np.where(rng.random(len(n)) < self._draw_probability(n, rng), n, 0.0)
 
     def unseen(
         self, n: FloatArray, m: FloatArray, rng: np.random.Generator
     ) -> tuple[FloatArray, IntArray, FloatArray]:
-        copies = _negative_binomial(np.ones_like(n), self._probability(n, rng), rng)
+        copies = _draw_missed(np.ones_like(n), self._draw_probability(n, rng), rng)
         return np.zeros_like(n), copies.astype(np.int64), n
 
 
@@ -175,19 +175,19 @@ class KeptRecords:
         """Return the model with its priors replaced by one draw from them."""
         return KeptRecords(float(drawn(self.rate, rng)), float(drawn(self.elsewhere, rng)))
 
-    def _probability(self, home: BoolArray, rng: np.random.Generator) -> FloatArray:
+    def _draw_probability(self, home: BoolArray, rng: np.random.Generator) -> FloatArray:
         return np.where(home, drawn(self.rate, rng), drawn(self.elsewhere, rng))
 
     def kept(self, foreign: FloatArray, home: BoolArray, rng: np.random.Generator) -> FloatArray:
         """Draw the number of foreign records kept with each piece, (p,)."""
-        return rng.binomial(foreign.astype(np.int64), self._probability(home, rng)).astype(float)
+        return rng.binomial(foreign.astype(np.int64), self._draw_probability(home, rng)).astype(float)
 
     def unremoved(self, removed: FloatArray, home: BoolArray, rng: np.random.Generator) -> FloatArray:
         """Draw the number of foreign records still in each piece, beside those that were removed, (p,)."""
-        return _negative_binomial(removed, self._probability(home, rng), rng)
+        return _draw_missed(removed, self._draw_probability(home, rng), rng)
 
 
-def _negative_binomial(caught: FloatArray, p: FloatArray, rng: np.random.Generator) -> FloatArray:
+def _draw_missed(caught: FloatArray, p: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Draw the number of cases missed beside those caught, if each case is missed with probability p < 1."""
     if np.any(p >= 1):
         raise DataError("labels cannot be restored if all is missed or kept: rates must be below 1")
@@ -256,7 +256,7 @@ def sampled_mention(units: Units, rng: np.random.Generator) -> BoolArray:
     return home
 
 
-def _with_pieces(units: Units, like: IntArray, n: FloatArray, m: FloatArray, cluster: IntArray) -> Units:
+def _replace_pieces(units: Units, like: IntArray, n: FloatArray, m: FloatArray, cluster: IntArray) -> Units:
     """These units with other pieces. Each belongs to the entity of the old piece at position `like`."""
     order = np.argsort(like, kind="stable")
     order = order[n[order] > 0]
@@ -312,7 +312,7 @@ def mislabel(units: Units, model: Annotator, rng: Seed = None, home: BoolArray |
     rng = generator(rng)
     home = sampled_mention(units, rng) if home is None else home
     missed, kept = model.changes(units, home, rng)
-    return _with_pieces(units, np.arange(len(units.n)), units.n - missed + kept, units.m, units.cluster)
+    return _replace_pieces(units, np.arange(len(units.n)), units.n - missed + kept, units.m, units.cluster)
 
 
 def restore(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | None = None) -> Units:
@@ -369,16 +369,16 @@ def restore(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | 
     pieces = np.arange(len(n))
     sources = np.repeat(pieces, copies)
     new_clusters = np.max(units.cluster, initial=0) + 1 + np.arange(len(sources))
-    return _with_pieces(
+    return _replace_pieces(
         units,
-        np.concatenate([pieces, _receivers(units, home, sources, rng)]),
+        np.concatenate([pieces, _choose_receivers(units, home, sources, rng)]),
         np.concatenate([n, size[sources]]),
         np.concatenate([units.m, units.m[sources]]),
         np.concatenate([units.cluster, new_clusters]),
     )
 
 
-def _receivers(units: Units, home: BoolArray, sources: IntArray, rng: np.random.Generator) -> IntArray:
+def _choose_receivers(units: Units, home: BoolArray, sources: IntArray, rng: np.random.Generator) -> IntArray:
     """Home piece of the entity that gets a missed piece like each source piece.
 
     Candidates are entities with a home only. Their homes are as large as the home of the source, if there are
@@ -395,7 +395,7 @@ def _receivers(units: Units, home: BoolArray, sources: IntArray, rng: np.random.
     return np.asarray(candidates[np.minimum(chosen, len(candidates) - 1)])
 
 
-def _random_rank(piece: IntArray, rng: np.random.Generator) -> IntArray:
+def _draw_ranks(piece: IntArray, rng: np.random.Generator) -> IntArray:
     """Position of each record in a random order of its piece, from 0."""
     order = rng.permutation(len(piece))
     order = order[np.argsort(piece[order], kind="stable")]
@@ -456,10 +456,10 @@ def perturb(
     unit, cluster, n = key // width, key % width, counts.astype(float)
     N, m = np.bincount(unit, weights=n)[unit], prediction.sizes[cluster].astype(float)
     units = Units(labels.clusters[present], unit, unit, n, N, m, cluster, None)
-    home = None if mentions is None else _home(units, labels, covered, piece, pd.Index(mentions))
+    home = None if mentions is None else _mark_home(units, labels, covered, piece, pd.Index(mentions))
     missed, kept = model.changes(units, sampled_mention(units, rng) if home is None else home, rng)
     stays = np.ones(len(position), dtype=bool)
-    stays[covered] = _random_rank(piece, rng) >= missed[piece]
+    stays[covered] = _draw_ranks(piece, rng) >= missed[piece]
 
     # candidates: each record of the predicted cluster of each piece that keeps some, if it has no label
     by_cluster = np.argsort(prediction.codes, kind="stable")
@@ -471,7 +471,7 @@ def perturb(
     record = by_cluster[np.repeat(first[cluster[keeping]], size) + offset]
     unlabelled = ~np.isin(record, position)
     keeper, record = keeper[unlabelled], record[unlabelled]
-    chosen = _random_rank(keeper, rng) < kept[keeper]
+    chosen = _draw_ranks(keeper, rng) < kept[keeper]
     kept_labels = pd.Series(units.ids[unit[keeper[chosen]]], index=prediction.records[record[chosen]])
     remaining = pd.Series(labels.clusters[labels.codes[stays]], index=labels.records[stays])
     if not len(kept_labels):
@@ -479,7 +479,7 @@ def perturb(
     return pd.concat([remaining, kept_labels[~kept_labels.index.duplicated()]])
 
 
-def _home(
+def _mark_home(
     units: Units, labels: Clustering, covered: IntArray, piece: IntArray, mentions: pd.Index
 ) -> BoolArray:
     """True for the piece of the first sampled mention of each entity, (p,)."""

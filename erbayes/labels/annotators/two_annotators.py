@@ -187,7 +187,7 @@ class Pair:
         )
         return cls(mentions, table, prediction, unmatched)
 
-    def _sizes(self, chosen: BoolArray) -> FloatArray:
+    def _count_chosen(self, chosen: BoolArray) -> FloatArray:
         """Return the number of chosen rows of each mention, (n,)."""
         return np.bincount(self.table["mention"], weights=chosen, minlength=len(self.mentions))
 
@@ -220,7 +220,7 @@ class Pair:
         array([0.62, 0.66, 0.89, 0.85])
         """
         first, second = self.table["first"].to_numpy(), self.table["second"].to_numpy()
-        a, b, c = self._sizes(first), self._sizes(second), self._sizes(first & second)
+        a, b, c = self._count_chosen(first), self._count_chosen(second), self._count_chosen(first & second)
         N = (a + b) / 2
         same = ((a == c) & (b == c)).astype(float)
         one, size = _Values("one", np.ones_like(N)), _Values("size", N)
@@ -308,7 +308,7 @@ class Pair:
             these to the records in both answers.
         """
         t = self.table
-        common = self._sizes((t["first"] & t["second"]).to_numpy())
+        common = self._count_chosen((t["first"] & t["second"]).to_numpy())
         differing = t[t["first"] != t["second"]]
         kind = (
             differing["home"].map({True: "kept", False: "found"})
@@ -319,7 +319,7 @@ class Pair:
         groups = (
             differing.assign(kind=kind)
             .groupby(["mention", "cluster", "kind"], as_index=False)
-            .agg(records=("record", "size"), examples=("record", lambda r: _examples(r.tolist())))
+            .agg(records=("record", "size"), examples=("record", lambda r: _list_examples(r.tolist())))
         )
         groups["links"] = groups["records"] * (common[groups["mention"]] + (groups["records"] - 1) / 2)
         groups["mention"] = self.mentions[groups["mention"]]
@@ -343,7 +343,7 @@ class Pair:
         t = self.table
         found, removed = t[~t["home"]], t[t["home"]]
         removed = removed.assign(first=~removed["first"], second=~removed["second"])
-        return pd.DataFrame([_crossed(found), _crossed(removed)], ["found", "removed"])
+        return pd.DataFrame([_count_crossed(found), _count_crossed(removed)], ["found", "removed"])
 
     def recaptured(self, odds_ratio: float = 1.0) -> tuple[Recaptured, Recaptured]:
         """Rates of errors that both annotators made: the shares missed and kept, for `bias_analysis`.
@@ -398,7 +398,7 @@ class Pair:
                 t.assign(wrong=first, all=1)[home & ~second],
             )
         )
-        rows = [_audited(*missed), _audited(*kept), _audited(wrong, foreign)]
+        rows = [_count_audited(*missed), _count_audited(*kept), _count_audited(wrong, foreign)]
         table = pd.DataFrame(rows, ["missed", "kept", "kept elsewhere"], ["wrong", "right", "cases"])
         invented, removed = int((first & ~second & ~home & ~met).sum()), int((home & second & ~first).sum())
         modelled = int(table["wrong"].sum())
@@ -435,7 +435,7 @@ class Audit:
     invented: int
     removed: int
 
-    def _rate(self, row: str) -> Beta:
+    def _estimate_rate(self, row: str) -> Beta:
         """Return the rate of a row, which weighs as much as its cases."""
         wrong, right, cases = self.table.loc[row].to_numpy(dtype=float)
         scale = cases / max(wrong + right, 1.0)
@@ -444,24 +444,24 @@ class Audit:
     @property
     def rates(self) -> tuple[Beta, Beta]:
         """The shares missed and kept, for `erbayes.analysis.sensitivity.bias_analysis`."""
-        return self._rate("missed"), self._rate("kept")
+        return self._estimate_rate("missed"), self._estimate_rate("kept")
 
     @property
     def annotator(self) -> Annotator:
         """The model with these rates, for `erbayes.analysis.sensitivity.restored_analysis`."""
         return Annotator(
-            MissedRecords(self._rate("missed")),
-            KeptRecords(self._rate("kept"), self._rate("kept elsewhere")),
+            MissedRecords(self._estimate_rate("missed")),
+            KeptRecords(self._estimate_rate("kept"), self._estimate_rate("kept elsewhere")),
         )
 
 
-def _audited(wrong: FloatArray, records: FloatArray) -> tuple[float, float, float]:
+def _count_audited(wrong: FloatArray, records: FloatArray) -> tuple[float, float, float]:
     """Return the records of blocks judged wrongly and rightly, and the cases that all of them count as."""
     cases = records.sum() ** 2 / max((records**2).sum(), 1.0)
     return float(wrong.sum()), float((records - wrong).sum()), float(cases)
 
 
-def _crossed(rows: pd.DataFrame) -> dict[str, float]:
+def _count_crossed(rows: pd.DataFrame) -> dict[str, float]:
     """Counts of records, blocks and cases, by the annotators who found or removed them."""
     rows = rows[rows["first"] | rows["second"]]
     blocks = rows.groupby(["mention", "cluster", "first", "second"], as_index=False).agg(n=("record", "size"))
@@ -474,7 +474,7 @@ def _crossed(rows: pd.DataFrame) -> dict[str, float]:
     }
 
 
-def _examples(records: Sequence[Any]) -> str:
+def _list_examples(records: Sequence[Any]) -> str:
     """Text of the first few ids, without quotes."""
     return ", ".join(map(str, records[:3])) + (", …" if len(records) > 3 else "")
 

@@ -78,7 +78,7 @@ def from_clustering(drawn: Drawn, looser: Any) -> pd.DataFrame:
     near = np.isin(clustering.codes, homes["home"])
     others = pd.DataFrame({"candidate": clustering.records[near], "home": clustering.codes[near]})
     table = homes.merge(others, on="home").assign(score=1.0)
-    return _ranked(drawn, table, "looser clustering")
+    return _rank_candidates(drawn, table, "looser clustering")
 
 
 def from_pairs(drawn: Drawn, pairs: Any, score: str, limit: int | None = None) -> pd.DataFrame:
@@ -135,7 +135,7 @@ def from_pairs(drawn: Drawn, pairs: Any, score: str, limit: int | None = None) -
         pd.DataFrame({"record": one, "candidate": other, "score": numbers})[one.isin(queries)]
         for one, other in (sides, sides[::-1])
     ]
-    return _ranked(drawn, pd.concat(both, ignore_index=True), "scored pair", limit)
+    return _rank_candidates(drawn, pd.concat(both, ignore_index=True), "scored pair", limit)
 
 
 def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limit: int = 20) -> pd.DataFrame:
@@ -180,14 +180,14 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
     [['r2', 'r3']]
     """
     limit = whole(limit, "limit")
-    queries, home = _queries(drawn), _homes(drawn)
+    queries, home = _queries(drawn), _number_homes(drawn)
     rows = max(CELLS // len(queries), 1)
-    named, asked, stock = _first_reading(queries, table, columns, rows)
+    named, asked, stock = _read_first(queries, table, columns, rows)
     texts = [_Texts(asked[c], stock[c]) for c in named]
     best, start = _Best.none(limit), 0
     rng = np.random.default_rng([drawn.seed, CHANCE])
     names: list[pd.Index] = []
-    for batch in _batches(table, rows):
+    for batch in _split_batches(table, rows):
         records = as_index(batch.iloc[:, 0])
         scores = np.zeros((len(queries), len(records)))
         for text, column in zip(texts, named, strict=True):
@@ -199,7 +199,7 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
         raise DataError("the table can be read only once, and the search reads it twice: pass a table")
     everything = names[0].append(names[1:])
     found = {"record": queries[best.query], "candidate": everything[best.row], "score": best.score}
-    return _ranked(drawn, pd.DataFrame(found), "text", limit)
+    return _rank_candidates(drawn, pd.DataFrame(found), "text", limit)
 
 
 def interleaved(*candidates: pd.DataFrame, limit: int | None = None) -> pd.DataFrame:
@@ -288,7 +288,7 @@ def _need_kind(records: pd.Index, queries: pd.Index, what: str) -> None:
         )
 
 
-def _homes(drawn: Drawn) -> Callable[[pd.Index], IntArray]:
+def _number_homes(drawn: Drawn) -> Callable[[pd.Index], IntArray]:
     """Return a function that numbers the predicted clusters of records: -1 for one without a drawn record."""
     members = as_index(drawn.members["record"])
     codes = np.append(pd.factorize(drawn.members["cluster"])[0], -1)  # the position -1 leads to a -1
@@ -301,9 +301,9 @@ def _homes(drawn: Drawn) -> Callable[[pd.Index], IntArray]:
     return lambda records: codes[members.get_indexer(records)]
 
 
-def _ranked(drawn: Drawn, table: pd.DataFrame, why: str, limit: int | None = None) -> pd.DataFrame:
+def _rank_candidates(drawn: Drawn, table: pd.DataFrame, why: str, limit: int | None = None) -> pd.DataFrame:
     """Return the candidates outside the predicted cluster, each once, by drawn record and falling score."""
-    queries, home = _queries(drawn), _homes(drawn)
+    queries, home = _queries(drawn), _number_homes(drawn)
     table = table[home(as_index(table["record"])) != home(as_index(table["candidate"]))]
     table = table.assign(
         why=why, order=queries.get_indexer(as_index(table["record"])), falling=-table["score"]
@@ -315,7 +315,7 @@ def _ranked(drawn: Drawn, table: pd.DataFrame, why: str, limit: int | None = Non
     return table[COLUMNS].reset_index(drop=True)
 
 
-def _batches(table: Any, rows: int) -> Iterator[pd.DataFrame]:
+def _split_batches(table: Any, rows: int) -> Iterator[pd.DataFrame]:
     """Yield the rows of a table, at most `rows` at a time."""
     if isinstance(table, pd.DataFrame):
         for start in range(0, len(table), rows):
@@ -326,7 +326,7 @@ def _batches(table: Any, rows: int) -> Iterator[pd.DataFrame]:
             yield to_frame(pa.Table.from_batches([batch.slice(start, rows)]))
 
 
-def _first_reading(
+def _read_first(
     queries: pd.Index, table: Any, columns: Sequence[str] | None, rows: int
 ) -> tuple[list[str], pd.DataFrame, pd.DataFrame]:
     """Return the columns to compare, the rows of the drawn records in their order, and a sample of all rows.
@@ -339,7 +339,7 @@ def _first_reading(
     stock: pd.DataFrame | None = None
     named: list[str] = []
     start, step = 0, 1
-    for batch in _batches(table, rows):
+    for batch in _split_batches(table, rows):
         names = list(batch.columns)
         named = names[1:] if columns is None else list(columns)
         refuse_names(named, names, "the table of attributes")
@@ -375,16 +375,16 @@ class _Texts:
     """A column of the drawn records, and what the values of other records add to their scores."""
 
     def __init__(self, asked: pd.Series, stock: pd.Series) -> None:
-        self._of_query, self._queries = _coded(asked)
-        codes, texts = _coded(stock)
+        self._of_query, self._queries = _encode_texts(asked)
+        codes, texts = _encode_texts(stock)
         counts = np.bincount(codes[codes >= 0], minlength=len(texts))
         percent = np.arange(101)
         self._value = np.zeros((len(self._queries), 101))  # of a text by its similarity in percent
-        for value, similar in zip(self._value, self._percents(texts), strict=True):
+        for value, similar in zip(self._value, self._compare_texts(texts), strict=True):
             as_similar = np.bincount(similar, counts, minlength=101)[::-1].cumsum()[::-1]
             value[:] = (percent / 100) ** POWER * np.log(max(len(stock), 1) / np.maximum(as_similar, 1))
 
-    def _percents(self, texts: list[str]) -> NDArray[np.uint8]:
+    def _compare_texts(self, texts: list[str]) -> NDArray[np.uint8]:
         """Similarity of the drawn texts to others in whole percents, (drawn texts, texts)."""
         if not texts or not self._queries:
             return np.zeros((len(self._queries), len(texts)), dtype=np.uint8)
@@ -396,8 +396,8 @@ class _Texts:
 
     def scores(self, column: pd.Series) -> FloatArray:
         """Part of this column in the scores, (drawn records, rows)."""
-        codes, texts = _coded(column)
-        of_text = np.take_along_axis(self._value, self._percents(texts).astype(np.intp), 1)
+        codes, texts = _encode_texts(column)
+        of_text = np.take_along_axis(self._value, self._compare_texts(texts).astype(np.intp), 1)
         padded = np.pad(of_text, ((0, 1), (0, 1)))  # the code -1 of a missing value leads to a 0
         return np.asarray(padded[self._of_query][:, codes])
 
@@ -411,7 +411,7 @@ def rapidfuzz() -> Any:
     return module
 
 
-def _coded(column: pd.Series) -> tuple[IntArray, list[str]]:
+def _encode_texts(column: pd.Series) -> tuple[IntArray, list[str]]:
     """Return the code of each value among the distinct texts, -1 for a missing one, and these texts."""
     try:
         codes, values = pd.factorize(column)
@@ -441,7 +441,7 @@ class _Best:
     def with_(self, scores: FloatArray, chance: FloatArray, start: int) -> _Best:
         """Return the best after more rows, from row `start` on, with scores (drawn records, rows)."""
         least = np.full(len(scores), np.finfo(float).tiny)
-        last = np.flatnonzero(_rank(self.query) == self.limit - 1)
+        last = np.flatnonzero(_rank_in_query(self.query) == self.limit - 1)
         least[self.query[last]] = self.score[last]
         if not len(last) and scores.shape[1] > self.limit:  # without it nearly all of the first rows are kept
             least = np.maximum(least, -np.partition(-scores, self.limit - 1)[:, self.limit - 1])
@@ -450,10 +450,10 @@ class _Best:
         query, row = np.append(self.query, query), np.append(self.row, start + place)
         score = np.append(self.score, scores[query[len(self.query) :], place])
         order = np.lexsort((chance, -score, query))
-        kept = order[_rank(query[order]) < self.limit]
+        kept = order[_rank_in_query(query[order]) < self.limit]
         return _Best(self.limit, query[kept], row[kept], score[kept], chance[kept])
 
 
-def _rank(query: IntArray) -> IntArray:
+def _rank_in_query(query: IntArray) -> IntArray:
     """Place of each entry among those of its query, from 0, where equal queries stand side by side."""
     return np.arange(len(query)) - np.searchsorted(query, query)

@@ -22,13 +22,13 @@ from .plans import COLUMNS, Labelled, Plan, PredictedClusters, from_plain, to_pl
 from .source import change, fingerprint_of, opened
 
 MOST, EACH = 1_000_000, 10
-"""Draws beyond both, the number and the draws per record, are refused: ten uniform draws per record leave out
+"""Draws beyond both, the number and the draws per record, are refused, since ten per record leave out
 one of e^10 = 22,000 records, and a million rows take about a second, so that nobody needs more."""
 RUN = 30
-"""Resolved tasks of a run, if chance has left out tasks: three classes at `nonresponse.FEWEST` each."""
+"""Resolved tasks of a run, if chance has left out tasks, for three classes of `nonresponse.FEWEST` each."""
 
 
-def _no_members() -> pd.DataFrame:
+def _make_no_members() -> pd.DataFrame:
     return pd.DataFrame({"record": [], "cluster": []})
 
 
@@ -62,7 +62,7 @@ class Drawn:
     seed: int
     known: KnownTotals
     fingerprint: str
-    members: pd.DataFrame = field(default_factory=_no_members)
+    members: pd.DataFrame = field(default_factory=_make_no_members)
     values: pd.Series | None = None
 
     @property
@@ -137,7 +137,7 @@ class Drawn:
                 raise DataError(f"{len(foreign)} {what} records were not drawn: {head(foreign)}")
         if len(both := lost.intersection(left)):
             raise DataError(f"{len(both)} records are both unresolved and unlabelled: {head(both)}")
-        seen = self._seen(left)
+        seen = self._take_seen(left)
         begun = ~seen["record"].isin(left).to_numpy()
         resolved = begun & ~seen["record"].isin(lost).to_numpy()
         if not resolved.any():
@@ -166,9 +166,9 @@ class Drawn:
         own = None
         if classes is not None:
             own = series_by_id(classes, "classes").reindex(seen["record"]).to_numpy()
-        return Responding(design, resolved, _classes(seen, begun, resolved, own), seen["record"], begun)
+        return Responding(design, resolved, _make_classes(seen, begun, resolved, own), seen["record"], begun)
 
-    def _seen(self, left: pd.Index) -> pd.DataFrame:
+    def _take_seen(self, left: pd.Index) -> pd.DataFrame:
         """Return the draws up to the look: those before the first of a record that nobody has begun since.
 
         Draws of unbegun records among them were left out by chance. If no record repeats, the others are such
@@ -220,7 +220,7 @@ class Drawn:
         >>> from erbayes.labels import Records, draw
         >>> draw({1: "a", 2: "a"}, Records(), n=2, seed=1).refuse_another({2: "a", 1: "a"})
         """
-        found = self._fingerprint(prediction)
+        found = self._compute_fingerprint(prediction)
         if found != self.fingerprint:
             raise DataError(
                 f"this is not the prediction that was drawn from: its fingerprint is {found}, not "
@@ -238,9 +238,9 @@ class Drawn:
         >>> drawn.is_from({2: "a", 1: "a"}), drawn.is_from({1: "a", 2: "b"})
         (True, False)
         """
-        return self._fingerprint(prediction) == self.fingerprint
+        return self._compute_fingerprint(prediction) == self.fingerprint
 
-    def _fingerprint(self, prediction: Any) -> str:
+    def _compute_fingerprint(self, prediction: Any) -> str:
         with opened(prediction) as source:
             members = source.members(pd.Index(self.table["cluster"]).unique())
             return fingerprint_of(source.known, members)
@@ -301,11 +301,11 @@ class Drawn:
         known = KnownTotals(
             np.array(ordered, dtype=float), np.array([sizes[s] for s in ordered], dtype=float)
         )
-        members = _no_members() if members is None else members
+        members = _make_no_members() if members is None else members
         return cls(table, from_plain(plan), n, seed, known, fingerprint, members)
 
 
-def _classes(table: pd.DataFrame, begun: BoolArray, resolved: BoolArray, own: Any) -> list[Any]:
+def _make_classes(table: pd.DataFrame, begun: BoolArray, resolved: BoolArray, own: Any) -> list[Any]:
     """Return the class of each draw, (n,): within its stratum, the one of its own or that of its size.
 
     If chance has left out draws, annotators may have got to different tasks. Classes then lie within runs of
@@ -315,7 +315,9 @@ def _classes(table: pd.DataFrame, begun: BoolArray, resolved: BoolArray, own: An
     if "stratum" in table:
         group = pd.factorize(table["stratum"])[0]
     if not begun.all():
-        group = pd.factorize(pd.Series(list(zip(group, _runs(table, group, resolved), strict=True))))[0]
+        group = pd.factorize(pd.Series(list(zip(group, _number_runs(table, group, resolved), strict=True))))[
+            0
+        ]
     classes = np.empty(len(table), dtype=object)
     for g in np.unique(group):
         here = group == g
@@ -326,7 +328,7 @@ def _classes(table: pd.DataFrame, begun: BoolArray, resolved: BoolArray, own: An
     return [None if pd.isna(name) else f"{g} {name}" for g, name in named]
 
 
-def _runs(table: pd.DataFrame, group: IntArray, resolved: BoolArray) -> IntArray:
+def _number_runs(table: pd.DataFrame, group: IntArray, resolved: BoolArray) -> IntArray:
     """Return the run of tasks of each draw, (n,), `RUN` resolved ones long within its group.
 
     All draws of a record are in the run of its first one.

@@ -144,8 +144,8 @@ def write_folder(
     path = Path(path)
     need(tasks, pd.DataFrame, "tasks are a DataFrame, as sampling.tasks returns them")
     refuse_folder(path, replace)
-    sheets = _dealt(drawn, int(tasks["task"].max()), annotators, overlap)
-    with _appearing(path) as new:
+    sheets = _assign_tasks(drawn, int(tasks["task"].max()), annotators, overlap)
+    with _replace_folder(path) as new:
         blank = [column for column in tasks.columns if column not in ASKED]
         write_sheet(drawn.table, new / DRAWS, ("record", "cluster"))
         values = {} if drawn.values is None else {"value": drawn.values.reindex(tasks["record"]).to_numpy()}
@@ -155,7 +155,7 @@ def write_folder(
             "types": {c: kind(as_index(drawn.table[c])) for c in IDS},
             "drawn": json.loads(drawn.to_json()),
         }
-        fingerprint = _fingerprint([(new / name).read_bytes() for name in (DRAWS, TASKS)], weighted)
+        fingerprint = _compute_fingerprint([(new / name).read_bytes() for name in (DRAWS, TASKS)], weighted)
         about = {
             "version": VERSION,
             "erbayes": version("erbayes"),
@@ -204,7 +204,7 @@ def read_folder(path: str | Path) -> Folder:
         raise DataError(
             f"{path / FACTS} is damaged: it lacks what erbayes draw writes as {head(damaged, 9)}; restore it"
         )
-    if _fingerprint(content, about) != about["fingerprint"]:
+    if _compute_fingerprint(content, about) != about["fingerprint"]:
         raise DataError(
             f"{path}: {DRAWS}, {TASKS} or {FACTS} has changed since the draw, perhaps in a spreadsheet "
             "program, or another version of erbayes has written them: restore all three; answers belong into "
@@ -212,11 +212,11 @@ def read_folder(path: str | Path) -> Folder:
         )
     table, shown = (read_sheet(path / name) for name in (DRAWS, TASKS))
     for column, type in about["types"].items():
-        table[column] = _typed(table[column], type)
+        table[column] = _restore_type(table[column], type)
     numeric = ["size", "probability", *(["value"] if about["drawn"]["plan"].get("name") == GIVEN else [])]
     for name in table.columns.intersection(numeric):
         table[name] = pd.to_numeric(table[name])
-    shown["record"] = _typed(shown["record"], about["types"]["record"])
+    shown["record"] = _restore_type(shown["record"], about["types"]["record"])
     shown["task"] = shown["task"].astype("int64")
     shown = shown.reset_index(drop=True)
     dealt = {number for numbers in about["annotators"].values() for number in numbers}
@@ -264,16 +264,16 @@ SHAPE: Mapping[str, Callable[[Any], bool]] = {
     ),
     "drawn": lambda value: isinstance(value, dict) and isinstance(value.get("plan"), dict),
 }
-"""What the facts of a folder must hold, whoever wrote them: by name, whether a value has the right form."""
+"""Whether a value has the form that the facts of a folder must have, by name, whoever wrote them."""
 
 
-def _fingerprint(tables: Sequence[bytes], facts: Mapping[str, Any]) -> str:
+def _compute_fingerprint(tables: Sequence[bytes], facts: Mapping[str, Any]) -> str:
     """Return a text that names a draw: its tables, its weights, and whether answers are blind."""
     weighted = json.dumps([facts[name] for name in ("types", "drawn", "blind")], sort_keys=True).encode()
     return sha256(b"".join([*tables, weighted])).hexdigest()[:16]
 
 
-def _dealt(drawn: Drawn, count: int, annotators: int, overlap: float) -> dict[str, list[int]]:
+def _assign_tasks(drawn: Drawn, count: int, annotators: int, overlap: float) -> dict[str, list[int]]:
     """Deal tasks to annotators as `dealt` does, those of a drawn predicted cluster together."""
     if not isinstance(drawn.plan, PredictedClusters):
         return dealt(count, annotators, overlap, drawn.seed)
@@ -282,7 +282,7 @@ def _dealt(drawn: Drawn, count: int, annotators: int, overlap: float) -> dict[st
     return {name: (1 + np.flatnonzero(np.isin(cluster, numbers))).tolist() for name, numbers in hands.items()}
 
 
-def _typed(column: pd.Series, type: str) -> pd.Series:
+def _restore_type(column: pd.Series, type: str) -> pd.Series:
     """Return ids in the type that they had."""
     return column.astype("int64") if type == "integer" else column
 
@@ -299,7 +299,7 @@ def answer_files(path: Path) -> list[Path]:
     )
 
 
-def _answered(path: Path) -> list[str]:
+def _list_answered(path: Path) -> list[str]:
     """Return the names of the files in a folder that hold answers or cannot be read."""
     named = []
     for file in answer_files(path):
@@ -339,14 +339,14 @@ def refuse_folder(path: Path, replace: bool) -> None:
         raise DataError(
             f"cannot write {path}: it holds other files, such as {head(others)}: name a new folder"
         )
-    if (names := _answered(path)) and not replace:
+    if (names := _list_answered(path)) and not replace:
         raise DataError(
             f"cannot write {path}: it holds answers, in {head(names)}: name a new folder", Remedy.REPLACE
         )
 
 
 @contextmanager
-def _appearing(path: Path) -> Iterator[Path]:
+def _replace_folder(path: Path) -> Iterator[Path]:
     """Make a new folder that takes the place of `path` if the block ends without error."""
     target = path.resolve()
     try:

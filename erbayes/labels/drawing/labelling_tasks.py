@@ -129,22 +129,22 @@ def tasks(
         shown = shown[shown["record"].map(own) >= shown["task"]]
     parts = [shown[["task", "record", "role"]]]
     if candidates is not None:
-        parts.append(_candidates(candidates, mentions))
+        parts.append(_list_candidates(candidates, mentions))
     table = pd.concat(parts, ignore_index=True).drop_duplicates(["task", "record"])
     table["place"] = table.groupby(["task", "role"]).cumcount().astype(float)
     if controls is not None:
-        table = pd.concat([table, _controls(table, drawn, mentions, controls)], ignore_index=True)
+        table = pd.concat([table, _draw_controls(table, drawn, mentions, controls)], ignore_index=True)
     order = table["role"].map({DRAWN: 0, CLUSTER: 1, CONTROL: 1, CANDIDATE: 2})
     table = table.assign(order=order).sort_values(["task", "order", "place"], ignore_index=True)
     table = table.drop(columns=["order", "place"])
     if attributes is not None:
-        table = _with_attributes(table, attributes)
+        table = _join_attributes(table, attributes)
     for column in ASKED:
         table[column] = ""
     return table
 
 
-def _candidates(candidates: Any, mentions: pd.DataFrame) -> pd.DataFrame:
+def _list_candidates(candidates: Any, mentions: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of candidates: task, record, role and, if stated, why."""
     frame = to_frame(candidates)
     refuse_names(["record", "candidate"], list(frame.columns), "the table of candidates")
@@ -165,7 +165,7 @@ def _candidates(candidates: Any, mentions: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(why=frame["why"].to_numpy()[known]) if "why" in frame else rows
 
 
-def _controls(table: pd.DataFrame, drawn: Draws, mentions: pd.DataFrame, share: float) -> pd.DataFrame:
+def _draw_controls(table: pd.DataFrame, drawn: Draws, mentions: pd.DataFrame, share: float) -> pd.DataFrame:
     """Return the rows of controls: task, record, role and place, which is between two of the cluster's."""
     number(share, "controls", lambda x: 0 < x < 1, "lie between 0 and 1")
     rng = np.random.default_rng([drawn.seed, STRANGERS])
@@ -212,7 +212,7 @@ def _need_kind(index: pd.Index, drawn: pd.Index, what: str) -> None:
         )
 
 
-def _with_attributes(table: pd.DataFrame, attributes: Any) -> pd.DataFrame:
+def _join_attributes(table: pd.DataFrame, attributes: Any) -> pd.DataFrame:
     """Return the tasks with the attributes of each record."""
     frame = to_frame(attributes)
     names = list(frame.columns)

@@ -35,7 +35,7 @@ WHY = "why"
 SECONDS = "seconds"
 """The column, and the field of an answer, with the seconds that the annotator was at work on a task."""
 LONGEST = 10**8
-"""Seconds that no task takes, some three years: what a page never writes, and floats hold."""
+"""Seconds that no task takes, some three years, which a page never writes and floats hold."""
 ANSWERS = ["same", "cannot_tell", "note", "annotator", SECONDS]
 """Columns of answers."""
 FIELDS: dict[str, type] = {
@@ -107,12 +107,12 @@ def labelling_page(
     >>> "Ann <Lee>" in page, "Ann Lee" in page, "://" in page
     (False, True, False)
     """
-    frame = _checked(tasks)
+    frame = _check_tasks(tasks)
     for text, what in ((annotator, "the annotator"), (fingerprint, "the fingerprint"), (title, "the title")):
         need(text, str, f"{what} is a str")
         if not text.strip():
             raise DataError(f"{what} has no text")
-    if answered := sum(int(_filled(frame[c]).sum()) for c in ANSWERS if c in frame):
+    if answered := sum(int(_is_filled(frame[c]).sum()) for c in ANSWERS if c in frame):
         raise DataError(
             f"the tasks hold answers in {answered:,} cells: a page starts without any; load a file of "
             "answers in the page itself"
@@ -125,7 +125,7 @@ def labelling_page(
     part = frame["role"].map({DRAWN: 0, CLUSTER: 1, CONTROL: 1, SHOWN: 1, CANDIDATE: 2})
     for task, of_task, position in zip(frame["task"], part, row, strict=True):
         shown.setdefault(int(task), ([], [], []))[of_task].append(int(position))
-    return _page(
+    return _render_page(
         title,
         {
             "title": title,
@@ -182,9 +182,9 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
     1     1      12  cluster    n
     2     1      95    added    y
     """
-    frame = _checked(tasks)
+    frame = _check_tasks(tasks)
     what = str(answers) if isinstance(answers, Path) else "the answers"
-    saved = _parsed(answers, what, fingerprint)
+    saved = _parse_answers(answers, what, fingerprint)
     known = {str(record): record for record in frame["record"]}
     integers = kind(pd.Index(frame["record"])) == "integer"
     place = {
@@ -243,7 +243,7 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
     return whole.sort_values("task", key=lambda c: c.map(order), kind="stable", ignore_index=True)
 
 
-def _checked(tasks: pd.DataFrame) -> pd.DataFrame:
+def _check_tasks(tasks: pd.DataFrame) -> pd.DataFrame:
     """Return the tasks, with rows numbered from 0, if they are a table of tasks."""
     need(tasks, pd.DataFrame, "tasks are a DataFrame, one row per record shown")
     refuse_names(KEYS, list(tasks.columns), "the table of tasks")
@@ -284,12 +284,12 @@ def _checked(tasks: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _filled(column: pd.Series) -> pd.Series:
+def _is_filled(column: pd.Series) -> pd.Series:
     """Return whether cells hold anything but blanks."""
     return column.notna() & (column.astype(str).str.strip() != "")
 
 
-def _page(title: str, data: Mapping[str, Any]) -> str:
+def _render_page(title: str, data: Mapping[str, Any]) -> str:
     """Return the page with its data. The policy names its script and its style by their digests."""
     page = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 
@@ -309,7 +309,7 @@ def _page(title: str, data: Mapping[str, Any]) -> str:
     return re.sub(r"\{(policy|title|data)\}", lambda match: contents[match[1]], page)
 
 
-def _parsed(answers: Path | str, what: str, fingerprint: str) -> dict[str, Any]:
+def _parse_answers(answers: Path | str, what: str, fingerprint: str) -> dict[str, Any]:
     """Return the content of a file of answers, if it is one and belongs to the fingerprint."""
     try:
         text = answers.read_text(encoding="utf-8") if isinstance(answers, Path) else answers

@@ -192,11 +192,11 @@ def chances(plan: BySize, known: KnownTotals) -> Chance:
         If no record has a chance, as under `LinkEnds` if all predicted clusters are singletons.
     """
     column = plan.column(known)
-    total = _positive_total(column, known)
+    total = _need_positive_total(column, known)
     return lambda rows: np.asarray(column.phi(rows["size"].to_numpy(dtype=float)) / total)
 
 
-def _positive_total(column: ClusterSum, known: KnownTotals) -> float:
+def _need_positive_total(column: ClusterSum, known: KnownTotals) -> float:
     """Return the known total of the chances of all records, and refuse one of 0."""
     total = known.total(column)
     if not total > 0:
@@ -295,7 +295,10 @@ class Mixture(_WithReplacement):
 
     def column(self, known: KnownTotals) -> ClusterSum:
         other = self.of.column(known)
-        uniform, rest = self.alpha / known.total(RECORDS), (1 - self.alpha) / _positive_total(other, known)
+        uniform, rest = (
+            self.alpha / known.total(RECORDS),
+            (1 - self.alpha) / _need_positive_total(other, known),
+        )
         return ClusterSum(f"mixture_{other.name}", lambda m: uniform + rest * other.phi(m))
 
 
@@ -522,14 +525,14 @@ class Strata:
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         counts, column = ordered_counts(source, seed), self.of.column(source.known)
         records = counts["records"].to_numpy(dtype=float)
-        codes, names = pd.factorize(self._strata(counts), sort=True)
+        codes, names = pd.factorize(self._find_strata(counts), sort=True)
         totals = np.bincount(codes, records * column.phi(counts["size"].to_numpy(dtype=float)))
-        draws = self._allocated(n, names, np.where(totals > 0, np.bincount(codes, records), 0.0))
+        draws = self._allocate_draws(n, names, np.where(totals > 0, np.bincount(codes, records), 0.0))
 
         def line(h: int) -> Line:
             def chance(rows: pd.DataFrame) -> FloatArray:
                 phi = column.phi(rows["size"].to_numpy(dtype=float))
-                return np.where(self._strata(rows) == names[h], phi / totals[h], 0.0)
+                return np.where(self._find_strata(rows) == names[h], phi / totals[h], 0.0)
 
             return Line(chance, np.random.default_rng([seed, h]).random(draws[h]))
 
@@ -541,18 +544,18 @@ class Strata:
         ]
         return pd.concat(tables, ignore_index=True)
 
-    def _strata(self, rows: pd.DataFrame) -> Any:
+    def _find_strata(self, rows: pd.DataFrame) -> Any:
         """Return the stratum of records, (rows,)."""
         if self.starts is None:
             return need_values(rows, self)
         names = np.array([str(s) for s in self.starts], dtype=object)
         return names[np.searchsorted(self.starts, rows["size"], side="right") - 1]
 
-    def _allocated(self, n: int, names: Any, records: FloatArray) -> IntArray:
+    def _allocate_draws(self, n: int, names: Any, records: FloatArray) -> IntArray:
         """Return the number of draws in each stratum, (H,), by its records, which are 0 without a chance."""
         reached = records > 0
         if self.allocation is not None:
-            draws = self._chosen(n, names, reached)
+            draws = self._take_allocation(n, names, reached)
         else:
             share = records / records.sum() * n
             draws = np.maximum(np.floor(share).astype(np.int64), np.where(reached, 2, 0))
@@ -568,7 +571,7 @@ class Strata:
             )
         return draws
 
-    def _chosen(self, n: int, names: Any, reached: BoolArray) -> IntArray:
+    def _take_allocation(self, n: int, names: Any, reached: BoolArray) -> IntArray:
         """Return the draws of the allocation, (H,)."""
         allocation = {str(h): whole(k, f"draws of stratum {h!r}") for h, k in (self.allocation or {}).items()}
         wanted = [str(h) for h in names[reached]]
@@ -583,17 +586,23 @@ class Strata:
 
     def design(self, drawn: Labelled) -> Design:
         stratum, units = drawn.table["stratum"].to_numpy(), drawn.units
-        part = self._by_size if self.starts is not None else self._by_value
+        part = self._make_size_design if self.starts is not None else self._make_value_design
         return Pooled([part(drawn, h, units, np.flatnonzero(stratum == h)) for h in pd.unique(stratum)])
 
-    def _by_size(self, drawn: Labelled, stratum: Any, units: pd.Index, here: IntArray) -> WithChances:
+    def _make_size_design(
+        self, drawn: Labelled, stratum: Any, units: pd.Index, here: IntArray
+    ) -> WithChances:
         """Return the design of the draws `here` of a class of size."""
         starts = [*(self.starts or ()), np.inf]
         at = [str(s) for s in starts].index(str(stratum))
         column = self.of.column(drawn.known)
-        return ByPredictedSize(_between(column, starts[at], starts[at + 1]), units[here], drawn.known)
+        return ByPredictedSize(
+            _restrict_to_sizes(column, starts[at], starts[at + 1]), units[here], drawn.known
+        )
 
-    def _by_value(self, drawn: Labelled, stratum: Any, units: pd.Index, here: IntArray) -> WithChances:
+    def _make_value_design(
+        self, drawn: Labelled, stratum: Any, units: pd.Index, here: IntArray
+    ) -> WithChances:
         """Return the design of the draws `here` of a stratum of values."""
         phi, labels = self.of.column(drawn.known).phi, drawn.labels
         first = drawn.table.iloc[here[0]]
@@ -605,7 +614,7 @@ class Strata:
         return KnownChances(pd.Series(p, labels.clusters), units[here], never)
 
 
-def _between(column: ClusterSum, lower: float, upper: float) -> ClusterSum:
+def _restrict_to_sizes(column: ClusterSum, lower: float, upper: float) -> ClusterSum:
     """Return a column of which only clusters of lower ≤ m < upper records count."""
     return ClusterSum(
         f"{column.name}_{lower:g}_{upper:g}",
@@ -645,7 +654,7 @@ class PredictedClusters:
 
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         known, clusters = source.known, source.of_clusters()
-        inclusion = self._inclusion(n, known)
+        inclusion = self._compute_inclusion(n, known)
         certain = known.size[inclusion == 1]
         rest = n - int(known.count[inclusion == 1].sum())
         counts = ordered_counts(clusters, seed)
@@ -671,7 +680,7 @@ class PredictedClusters:
         record = first.reindex(rows["cluster"]).to_numpy()
         return rows[["cluster", "size"]].assign(record=record, probability=of_rows(rows))[COLUMNS]
 
-    def _inclusion(self, n: int, known: KnownTotals) -> FloatArray:
+    def _compute_inclusion(self, n: int, known: KnownTotals) -> FloatArray:
         """Return the probability of a cluster of each known size to be in the sample, (h,)."""
         weight = np.ones(len(known.size))
         if self.of is not None:
@@ -692,7 +701,7 @@ class PredictedClusters:
         known = drawn.known
         if self.of is None:
             return UniformClusters(int(known.count.sum()), drawn.table["cluster"].tolist())
-        inclusion = drawn.kept * self._inclusion(drawn.n, known)
+        inclusion = drawn.kept * self._compute_inclusion(drawn.n, known)
         of_cluster = drawn.kept * drawn.table.set_index("cluster")["probability"]
         never, listed = known.size[inclusion == 0].astype(int).tolist(), of_cluster.index
         squares = float(known.count @ inclusion**2)

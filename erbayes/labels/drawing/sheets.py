@@ -74,8 +74,11 @@ def write_sheet(table: pd.DataFrame, path: Path, exact: Sequence[str] = ("record
     DataError
         Ids that this kind of file cannot hold.
     """
-    text = {str(name): _text(table[name]) for name in table.columns}
-    shown = {name: column if name in exact else list(map(_legible, column)) for name, column in text.items()}
+    text = {str(name): _convert_to_text(table[name]) for name in table.columns}
+    shown = {
+        name: column if name in exact else list(map(_drop_control_characters, column))
+        for name, column in text.items()
+    }
     ids = [(name, id) for name in exact for id in text[name]]
     lost = [
         id for _, id in ids if not id.strip() or any("\ud800" <= character <= "\udfff" for character in id)
@@ -96,12 +99,12 @@ def write_sheet(table: pd.DataFrame, path: Path, exact: Sequence[str] = ("record
         )
 
 
-def _text(column: pd.Series) -> list[str]:
+def _convert_to_text(column: pd.Series) -> list[str]:
     """Return the values of a column as text, missing ones as blanks."""
     return ["" if missing else str(value) for value, missing in zip(column, column.isna(), strict=True)]
 
 
-def _legible(text: str) -> str:
+def _drop_control_characters(text: str) -> str:
     """Return text without control characters, and without halves of surrogate pairs."""
     return printable(text).replace("\r", " ")
 
@@ -155,7 +158,7 @@ def read_sheet(path: Path) -> pd.DataFrame:
         A file that cannot be read.
     """
     try:
-        lines = list(_xlsx_lines(path) if path.suffix == ".xlsx" else _csv_lines(path))
+        lines = list(_read_xlsx_lines(path) if path.suffix == ".xlsx" else _read_csv_lines(path))
     except (OSError, ValueError, KeyError, IndexError, BadZipFile, ParseError, csv.Error) as error:
         raise DataError(f"cannot read {path}: {error}") from error
     if not lines:
@@ -171,7 +174,7 @@ def read_sheet(path: Path) -> pd.DataFrame:
     return pd.DataFrame(cells, index=[row for row, _ in rows], columns=names, dtype=object)
 
 
-def _csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _read_csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Rows of a CSV file with their numbers. A spreadsheet program may have written it with semicolons."""
     try:
         content = path.read_bytes().decode("utf-8-sig")
@@ -183,7 +186,7 @@ def _csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
         yield row, [unguarded(cell) for cell in cells]
 
 
-def _xlsx_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _read_xlsx_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Rows of the first sheet of an XLSX file with their numbers."""
     need_xlsx(f"cannot read {path}")
     from openpyxl import load_workbook

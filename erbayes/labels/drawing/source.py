@@ -184,12 +184,12 @@ class InMemory:
             clustering.clusters[clustering.codes],
             sizes[clustering.codes],
             KnownTotals(size.astype(float), of_size[size].astype(float)),
-            None if values is None else _values(values, clustering.records),
+            None if values is None else _match_values(values, clustering.records),
         )
 
     def counts(self, seed: int) -> pd.DataFrame:
         bucket = (keys_of(self.records, seed) >> np.uint64(48)).astype(np.int64)
-        table = pd.DataFrame({"bucket": bucket, "size": self.size} | self._value(slice(None)))
+        table = pd.DataFrame({"bucket": bucket, "size": self.size} | self._take_value(slice(None)))
         by = list(table.columns)
         return table.groupby(by, sort=False, observed=True).size().rename("records").reset_index()
 
@@ -198,7 +198,7 @@ class InMemory:
         wanted = np.zeros(BUCKETS, dtype=bool)
         wanted[buckets] = True
         at = np.flatnonzero(wanted[(keys >> np.uint64(48)).astype(np.int64)])
-        return self._rows(at).assign(key=keys[at])
+        return self._take_rows(at).assign(key=keys[at])
 
     def up_to(self, highest: Mapping[int, int], seed: int) -> pd.DataFrame:
         sizes = np.array(sorted(highest), dtype=np.int64)
@@ -206,27 +206,27 @@ class InMemory:
         at = np.flatnonzero(np.isin(self.size, sizes))
         keys = keys_of(self.records[at], seed)
         near = keys <= limits[np.searchsorted(sizes, self.size[at])]
-        return self._rows(at[near]).assign(key=keys[near])
+        return self._take_rows(at[near]).assign(key=keys[near])
 
     def members(self, clusters: pd.Index) -> pd.DataFrame:
-        return self._rows(np.flatnonzero(self.clusters.isin(clusters)))[["record", "cluster"]]
+        return self._take_rows(np.flatnonzero(self.clusters.isin(clusters)))[["record", "cluster"]]
 
     def look_up(self, records: pd.Index) -> pd.DataFrame:
-        return self._rows(np.flatnonzero(self.records.isin(records)))[["record", "cluster", "size"]]
+        return self._take_rows(np.flatnonzero(self.records.isin(records)))[["record", "cluster", "size"]]
 
     def of_clusters(self) -> InMemory:
         first = np.flatnonzero(~self.clusters.duplicated())
         return InMemory(self.clusters[first], self.clusters[first], self.size[first], self.known)
 
-    def _rows(self, at: Any) -> pd.DataFrame:
+    def _take_rows(self, at: Any) -> pd.DataFrame:
         table = {"record": self.records[at], "cluster": self.clusters[at], "size": self.size[at]}
-        return pd.DataFrame(table | self._value(at))
+        return pd.DataFrame(table | self._take_value(at))
 
-    def _value(self, at: Any) -> dict[str, Any]:
+    def _take_value(self, at: Any) -> dict[str, Any]:
         return {} if self.values is None else {"value": self.values[at]}
 
 
-def _values(values: Any, records: pd.Index) -> Any:
+def _match_values(values: Any, records: pd.Index) -> Any:
     """Return the value of each record, (N,)."""
     try:
         series = values if isinstance(values, pd.Series) else pd.Series(dict(values))

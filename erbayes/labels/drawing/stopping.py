@@ -226,9 +226,9 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
     if not minimum:
         raise DataError("nothing to check: no metric has a minimum")
     metrics = tuple(chosen(list(minimum)))
-    required = np.array([_minimum(m, x) for m, x in zip(metrics, minimum.values(), strict=True)])
+    required = np.array([_check_minimum(m, x) for m, x in zip(metrics, minimum.values(), strict=True)])
     level = 1 - (1 - rule.level) / len(metrics)
-    answers = [_answer(sample, m, x, rule, level) for m, x in zip(metrics, required, strict=True)]
+    answers = [_judge_metric(sample, m, x, rule, level) for m, x in zip(metrics, required, strict=True)]
     return Check(
         metrics,
         required,
@@ -254,31 +254,33 @@ class _Answer:
     reason: str
 
 
-def _answer(sample: Sample, metric: Metric, minimum: float, rule: Rule, level: float) -> _Answer:
+def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, level: float) -> _Answer:
     """Return the verdict of one metric at the level of its interval.
 
     An exact interval covers the truth whatever the draws missed. Any other one is made of what is in reach,
     and then allows any value for the rest.
     """
-    fit = _estimated(sample, metric)
+    fit = _estimate_metric(sample, metric)
     exact = rule.exact.suits(fit)
     kind = rule.exact if exact else rule.kind
     seen = replace(fit, beyond=0.0)
-    whole = seen if exact else replace(fit, beyond=_beyond(sample, metric) * is_share(metric))
+    whole = (
+        seen if exact else replace(fit, beyond=_find_share_out_of_reach(sample, metric) * is_share(metric))
+    )
     of_seen, bounds = (f.interval(level, kind)[0] for f in (seen, whole))
-    verdict = _verdict(bounds, minimum)
+    verdict = _judge_bounds(bounds, minimum)
     reason = ""
     if not exact and verdict is not Verdict.FAILS:
-        undecided = verdict is not _verdict(of_seen, minimum)
-        reason = _out_of_reach(sample, metric, undecided) or _out_of_balance(sample, metric)
+        undecided = verdict is not _judge_bounds(of_seen, minimum)
+        reason = _explain_out_of_reach(sample, metric, undecided) or _explain_out_of_balance(sample, metric)
     verdict = Verdict.OPEN if reason else verdict
     further: int | None = None if reason else 0
     if verdict is Verdict.OPEN and not reason:
-        further = _further(seen, kind, level, minimum, sample.expansion.unit.shape[-1])
+        further = _count_further_draws(seen, kind, level, minimum, sample.expansion.unit.shape[-1])
     return _Answer(fit.mean[0], bounds, kind.label(metric.support), verdict, further, reason)
 
 
-def _known_of(metric: Metric) -> ClusterSum | None:
+def _find_known_total(metric: Metric) -> ClusterSum | None:
     """Return the total that the prediction fixes and that stands for what a metric averages over.
 
     It is that of predicted links for every metric of links, since true links out of reach are not known.
@@ -289,19 +291,19 @@ def _known_of(metric: Metric) -> ClusterSum | None:
     return RECORDS if RECORDS in sized else None
 
 
-def _beyond(sample: Sample, metric: Metric) -> float:
+def _find_share_out_of_reach(sample: Sample, metric: Metric) -> float:
     """Return the known share of what a metric averages over that is out of reach, in [0, 1]."""
-    known = _known_of(metric)
+    known = _find_known_total(metric)
     return 0.0 if known is None else float(sample.out_of_reach(known))
 
 
-def _out_of_reach(sample: Sample, metric: Metric, undecided: bool) -> str:
+def _explain_out_of_reach(sample: Sample, metric: Metric, undecided: bool) -> str:
     """Return the reason if what is out of reach keeps a metric open, else "".
 
     It does if the verdict would be another one without it (`undecided`). Metrics of links stay open as well
     while the share is notable, because nothing bounds the true links that are missed out of reach.
     """
-    known, share = _known_of(metric), _beyond(sample, metric)
+    known, share = _find_known_total(metric), _find_share_out_of_reach(sample, metric)
     if not share or not (undecided or (known is PREDICTED_LINKS and share > NOTABLE)):
         return ""
     what = "predicted links" if known is PREDICTED_LINKS else "records"
@@ -311,10 +313,10 @@ def _out_of_reach(sample: Sample, metric: Metric, undecided: bool) -> str:
     )
 
 
-def _out_of_balance(sample: Sample, metric: Metric) -> str:
+def _explain_out_of_balance(sample: Sample, metric: Metric) -> str:
     """Return the reason if a metric counts links and a notable share of the known ones is out of balance."""
     unreached, population = sample.expansion.unreached, sample.units.population
-    if _known_of(metric) is not PREDICTED_LINKS or population is None:
+    if _find_known_total(metric) is not PREDICTED_LINKS or population is None:
         return ""
     if unreached is not None and unreached.column(RECORDS).any():
         return ""  # records are not estimated
@@ -328,14 +330,14 @@ def _out_of_balance(sample: Sample, metric: Metric) -> str:
     )
 
 
-def _minimum(metric: Metric, value: object) -> float:
+def _check_minimum(metric: Metric, value: object) -> float:
     """Return a minimum, refusing one outside the range of its metric."""
     least, most = metric.support
     must = f"lie between {least:g} and {most:g}, both excluded"
     return number(value, f"the minimum of {metric.name}", lambda x: least < x < most, must)
 
 
-def _estimated(sample: Sample, metric: Metric) -> Normal:
+def _estimate_metric(sample: Sample, metric: Metric) -> Normal:
     """Return a metric with the numbers of its draws if it is their mean, else in closed form.
 
     Raises
@@ -352,13 +354,13 @@ def _estimated(sample: Sample, metric: Metric) -> Normal:
     return fit
 
 
-def _verdict(bounds: FloatArray, minimum: float) -> Verdict:
+def _judge_bounds(bounds: FloatArray, minimum: float) -> Verdict:
     """Return the verdict of an interval, (2,)."""
     lower, upper = bounds
     return Verdict.HOLDS if lower >= minimum else Verdict.FAILS if upper < minimum else Verdict.OPEN
 
 
-def _continued(fit: Normal, draws: int, total: int) -> Normal:
+def _extrapolate_fit(fit: Normal, draws: int, total: int) -> Normal:
     """Return a fit of `draws` draws as it would be after `total`, if further draws were like those so far."""
     factor = total / draws
     longer = replace(fit, cov=fit.cov / factor, df=fit.df * factor, effective=fit.effective * factor)
@@ -368,12 +370,12 @@ def _continued(fit: Normal, draws: int, total: int) -> Normal:
     return longer
 
 
-def _further(fit: Normal, kind: Kind, level: float, minimum: float, draws: int) -> int | None:
+def _count_further_draws(fit: Normal, kind: Kind, level: float, minimum: float, draws: int) -> int | None:
     """Return how many further draws would decide, or None if `MOST` would not."""
 
     def decided(total: int) -> bool:
-        bounds = _continued(fit, draws, total).interval(level, kind)[0]
-        return _verdict(bounds, minimum) is not Verdict.OPEN
+        bounds = _extrapolate_fit(fit, draws, total).interval(level, kind)[0]
+        return _judge_bounds(bounds, minimum) is not Verdict.OPEN
 
     high = draws + 1
     low = draws

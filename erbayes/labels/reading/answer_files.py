@@ -127,9 +127,9 @@ class _Reader:
         """Read the answers of a file."""
         try:
             if file.suffix.lower() == ".json":
-                annotator, rows = _of_page(file, self.folder)
+                annotator, rows = _read_page_file(file, self.folder)
             else:
-                annotator, rows = _of_sheet(file, self.folder.blind)
+                annotator, rows = _read_sheet_file(file, self.folder.blind)
         except DataError as error:
             self.problems.append((error.what, "", "", "", Fault.UNREAD))
             return
@@ -174,7 +174,7 @@ class _Reader:
                 usable = False
             if not text.strip() and not answer:
                 continue
-            record = self._record(text, shown)
+            record = self._find_record(text, shown)
             if record is None:
                 note(Fault.NO_ID, where, text)
                 usable = False
@@ -219,7 +219,7 @@ class _Reader:
             _Answer(state, same, different, controls, seconds)
         )
 
-    def _record(self, text: str, shown: Mapping[str, Any]) -> Any:
+    def _find_record(self, text: str, shown: Mapping[str, Any]) -> Any:
         """Return the record of an id as it was typed, None if no record can have it."""
         for known in (shown, self.known):
             for id in (text, text.strip()):
@@ -232,9 +232,9 @@ class _Reader:
 
     def labels(self, prediction: Any) -> Labels:
         """Return the labels of all files together."""
-        merged = {key: self._merged(*key, answers) for key, answers in self.answers.items()}
-        verdicts = {task: self._verdict(task, merged) for task in self.drawn}
-        for task in self._settled(verdicts):
+        merged = {key: self._merge_answers(*key, answers) for key, answers in self.answers.items()}
+        verdicts = {task: self._decide_answer(task, merged) for task in self.drawn}
+        for task in self._list_settled(verdicts):
             verdicts[task] = _Answer(State.SETTLED)
         blank = [task for task, answer in verdicts.items() if answer.state is State.UNANSWERED]
         self.problems += [("", "", task, self.drawn[task], Fault.UNANSWERED) for task in blank]
@@ -245,7 +245,7 @@ class _Reader:
             for task, answer in verdicts.items()
             if answer.state is State.ANSWERED and self.cluster.get(task) not in partly
         }
-        stars = self._stars(resolved)
+        stars = self._make_stars(resolved)
         task_of = {record: task for task, record in self.drawn.items()}
         for sampled, record, flaw in stars.problems.itertuples(index=False, name=None):
             self.problems.append(("", "", task_of[sampled], record, OF_FLAW[flaw]))
@@ -259,7 +259,7 @@ class _Reader:
         settled = {
             (name, task)
             for name in self.folder.dealt
-            for task in self._settled({t: answer for (n, t), answer in merged.items() if n == name})
+            for task in self._list_settled({t: answer for (n, t), answer in merged.items() if n == name})
         }
         states = [
             (name, task, merged[name, task].state, merged[name, task].seconds)
@@ -276,12 +276,12 @@ class _Reader:
             ),
             pd.DataFrame(rest, columns=["task", "record", "state"], dtype=object),
             pd.DataFrame(states, columns=["annotator", "task", "state", SECONDS], dtype=object),
-            self._given(),
-            self._pairs(merged),
+            self._list_answers(),
+            self._pair_annotators(merged),
             tuple(self.files),
         )
 
-    def _settled(self, answers: Mapping[int, _Answer]) -> list[int]:
+    def _list_settled(self, answers: Mapping[int, _Answer]) -> list[int]:
         """Return the blank tasks of drawn predicted clusters whose record has y in a task of the cluster."""
         found: dict[Any, set[Any]] = {}
         for task, answer in answers.items():
@@ -294,7 +294,7 @@ class _Reader:
             and self.drawn[task] in found.get(cluster, ())
         ]
 
-    def _given(self) -> pd.DataFrame:
+    def _list_answers(self) -> pd.DataFrame:
         """Return every answer: annotator, task, record, same."""
         rows = {
             (name, task, record, mark): None
@@ -308,7 +308,7 @@ class _Reader:
         }
         return pd.DataFrame(list(rows), columns=["annotator", "task", "record", "same"], dtype=object)
 
-    def _merged(self, annotator: str, task: int, answers: list[_Answer]) -> _Answer:
+    def _merge_answers(self, annotator: str, task: int, answers: list[_Answer]) -> _Answer:
         """Return what the files of one annotator say of a task."""
         complete = [a for a in answers if a.state is not State.INCOMPLETE]
         if not complete:
@@ -321,7 +321,7 @@ class _Reader:
         known = [a.seconds for a in complete if not isnan(a.seconds)]
         return replace(complete[0], seconds=max(known, default=nan))  # a page counts on from save to save
 
-    def _verdict(self, task: int, merged: Mapping[tuple[str, int], _Answer]) -> _Answer:
+    def _decide_answer(self, task: int, merged: Mapping[tuple[str, int], _Answer]) -> _Answer:
         """Return the answer to a task, of all annotators or as it was decided."""
         if (decided := merged.get((DECIDED, task))) is not None:
             return decided
@@ -342,7 +342,7 @@ class _Reader:
             return _Answer(State.DISPUTED)
         return first
 
-    def _stars(self, resolved: Mapping[int, _Answer]) -> Stars:
+    def _make_stars(self, resolved: Mapping[int, _Answer]) -> Stars:
         """Return the entities of resolved tasks."""
         pairs = [
             (self.drawn[task], record, match)
@@ -359,7 +359,7 @@ class _Reader:
         draws = pd.Series(list(self.drawn.values())) if self.cluster else self.folder.drawn.table["record"]
         return read_stars(table, draws[draws.isin(wanted)], left="drawn", right="record", answer="same")
 
-    def _pairs(self, merged: Mapping[tuple[str, int], _Answer]) -> dict[tuple[str, str], Pair]:
+    def _pair_annotators(self, merged: Mapping[tuple[str, int], _Answer]) -> dict[tuple[str, str], Pair]:
         """Return the tasks that two annotators have both answered in full."""
         if self.cluster:
             return {}
@@ -373,20 +373,22 @@ class _Reader:
         for first, second in combinations(sorted(complete), 2):
             both = [task for task in complete[first] if task in complete[second]]
             if both:
-                one, other = (_entities(complete[name], both, self.drawn) for name in (first, second))
+                one, other = (_name_entities(complete[name], both, self.drawn) for name in (first, second))
                 records = pd.concat([one, other, members])["record"].drop_duplicates()
                 prediction = {record: cluster.get(record, f"alone {record}") for record in records}
                 pairs[first, second] = Pair.of(one, other, prediction)
         return pairs
 
 
-def _entities(answers: Mapping[int, _Answer], tasks: Iterable[int], drawn: Mapping[int, Any]) -> pd.DataFrame:
+def _name_entities(
+    answers: Mapping[int, _Answer], tasks: Iterable[int], drawn: Mapping[int, Any]
+) -> pd.DataFrame:
     """Return the entity of each drawn record, for `Pair.of`."""
     rows = [(drawn[task], record) for task in tasks for record in {drawn[task]} | answers[task].same]
     return pd.DataFrame(rows, columns=["mention", "record"])
 
 
-def _of_page(file: Path, folder: Folder) -> tuple[str, pd.DataFrame]:
+def _read_page_file(file: Path, folder: Folder) -> tuple[str, pd.DataFrame]:
     """Return the annotator of a file that a page has saved, and its rows."""
     table = read_answers(file, folder.tasks, folder.fingerprint)
     (annotator,) = {name for name in table["annotator"] if name} or {""}
@@ -395,7 +397,7 @@ def _of_page(file: Path, folder: Folder) -> tuple[str, pd.DataFrame]:
     return annotator, rows.assign(where=file.name, task=rows["task"].map(str), record=rows["record"].map(str))
 
 
-def _of_sheet(file: Path, blind: bool) -> tuple[str, pd.DataFrame]:
+def _read_sheet_file(file: Path, blind: bool) -> tuple[str, pd.DataFrame]:
     """Return the annotator of a sheet, and its rows. Sheets do not know the time."""
     name = re.fullmatch(r"sheet-(.+)", file.stem)
     if name is None or file.suffix.lower() not in {".csv", ".xlsx"}:

@@ -116,7 +116,7 @@ def machine_labels(
     unsure = pd.Index(drawn.unique()[~drawn.unique().isin(table["drawn"][told])])
     if not told.all():
         table = _as_predicted(table, told, unsure, prediction, threshold)
-    entity = _entities(table, drawn.unique(), threshold)
+    entity = _name_entities(table, drawn.unique(), threshold)
     own = pd.DataFrame({"drawn": entity.index, "record": entity.index, "probability": 1.0})
     others = table[(table["probability"] >= threshold) & ~table["record"].isin(drawn)]
     claims = pd.concat([own, others], ignore_index=True)
@@ -177,7 +177,7 @@ def _read(answers: Any, drawn: pd.Index, columns: tuple[str, str, str]) -> pd.Da
     return table
 
 
-def _entities(table: pd.DataFrame, drawn: pd.Index, threshold: float) -> pd.Series:
+def _name_entities(table: pd.DataFrame, drawn: pd.Index, threshold: float) -> pd.Series:
     """Return the entity of each drawn record: the first of the drawn records that are joined with it."""
     links = table[table["record"].isin(drawn) & (table["record"] != table["drawn"])]
     place = pd.Series(np.arange(len(drawn)), index=drawn)

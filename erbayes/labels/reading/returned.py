@@ -208,7 +208,7 @@ class Labels:
         """
         answered = (self.states["state"] == State.ANSWERED).groupby(self.states["annotator"]).sum()
         table = answered.rename("tasks").to_frame()
-        given = self._by_role()
+        given = self._count_by_role()
         for name, of_role, marks in (
             ("records refused", CLUSTER, "n"),
             ("candidates accepted", CANDIDATE, "y"),
@@ -228,7 +228,7 @@ class Labels:
         prediction, so that estimates come out as 1. Controls and a blind folder tell the two apart.
         """
         doubt = set(self.states["annotator"][self.states["state"] == State.CANNOT_TELL])
-        given, said = self._by_role(), []
+        given, said = self._count_by_role(), []
         accepted = given[(given["role"] == CONTROL) & (given["same"] == "y")]
         for row in self.annotators().to_dict("records"):
             name, tasks, missed = row["annotator"], row["tasks"], row["controls missed"]
@@ -251,7 +251,7 @@ class Labels:
                 )
         return said
 
-    def _by_role(self) -> pd.DataFrame:
+    def _count_by_role(self) -> pd.DataFrame:
         """Return the answers of tasks with a complete answer, and the role of each record in its task."""
         tasks, whole = self.folder.tasks, self.states[self.states["state"] == State.ANSWERED]
         role = dict(zip(zip(tasks["task"], tasks["record"], strict=True), tasks["role"], strict=True))

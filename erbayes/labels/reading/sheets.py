@@ -170,7 +170,7 @@ def read_sheet(
         home = members[predicted[mention]]
         if stated != predicted[mention]:
             note(Problem.OTHER_CLUSTER)
-        add, remove = (_listed(cell, columns.separator, note) for cell in cells[2:4])
+        add, remove = (_parse_ids(cell, columns.separator, note) for cell in cells[2:4])
         for record in add:
             if record not in predicted.index:
                 note(Problem.UNKNOWN_ADDED, record)
@@ -205,7 +205,7 @@ def read_sheet(
     return Sheet(answers, faults)
 
 
-def _listed(cell: Any, separator: str, note: Callable[[Problem, Any], None]) -> dict[str, None]:
+def _parse_ids(cell: Any, separator: str, note: Callable[[Problem, Any], None]) -> dict[str, None]:
     """Return the ids in a cell as keys, each once, in order."""
     if pd.isna(cell):
         return {}

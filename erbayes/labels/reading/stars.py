@@ -119,7 +119,7 @@ def read_stars(
     kinds = {kind(index) for index in (drawn, first, second) if len(index)}
     if len(kinds) > 1:
         raise DataError(f"record ids are of types {' and '.join(sorted(kinds))}: convert them to one")
-    verdicts = _verdicts(frame[answer], answer, threshold).to_numpy()
+    verdicts = _decide_matches(frame[answer], answer, threshold).to_numpy()
     judged = pd.DataFrame({"sampled": first, "record": second, "match": verdicts})
     turned = judged.rename(columns={"sampled": "record", "record": "sampled"})
     both_ways = pd.concat([judged, turned[first != second]], ignore_index=True)
@@ -156,7 +156,7 @@ def read_stars(
     return Stars(members, pd.Index(entity[drawn]), problems)
 
 
-def _verdicts(answers: pd.Series, name: str, threshold: float | None) -> pd.Series:
+def _decide_matches(answers: pd.Series, name: str, threshold: float | None) -> pd.Series:
     """1 for a match, 0 for none, NaN for no answer."""
     numbers = pd.to_numeric(answers, errors="coerce").astype("float64")
     other = answers.notna() & (numbers.isna() if threshold is not None else ~numbers.isin([0, 1]))

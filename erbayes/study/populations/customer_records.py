@@ -78,29 +78,33 @@ def customers(law: SizeLaw, records: int, rng: Seed = None) -> pd.DataFrame:
     person = population(law, records, rng).to_numpy()
     persons = int(person[-1]) + 1
 
-    given, family = _by_rank(len(GIVEN), persons, rng), _by_rank(len(FAMILY), persons, rng)
+    given, family = _draw_by_rank(len(GIVEN), persons, rng), _draw_by_rank(len(FAMILY), persons, rng)
     born, city = rng.integers(1935, 2007, persons), rng.integers(len(CITIES), size=persons)
     phone = rng.integers(10**8, 10**9, (persons, 2))
-    address = _text(np.char.lower(_text(GIVEN)[given] + "." + _text(FAMILY)[family])) + _text(born % 100)
+    address = _convert_to_text(
+        np.char.lower(_convert_to_text(GIVEN)[given] + "." + _convert_to_text(FAMILY)[family])
+    ) + _convert_to_text(born % 100)
 
     def by_chance(share: float) -> BoolArray:
         return rng.random(records) < share
 
-    first = _text(GIVEN)[given[person]]
-    first = np.where(by_chance(0.15), _text(NICKNAMES)[given[person]], first)
+    first = _convert_to_text(GIVEN)[given[person]]
+    first = np.where(by_chance(0.15), _convert_to_text(NICKNAMES)[given[person]], first)
     first = np.where(by_chance(0.05), np.char.add(first.astype("U1"), "."), first)
-    last = _slip(_text(FAMILY)[family[person]], by_chance(0.08), rng)
+    last = _replace_letters(_convert_to_text(FAMILY)[family[person]], by_chance(0.08), rng)
     year = born[person] + np.where(by_chance(0.03), rng.choice([-10, -1, 1, 10], records), 0)
     place = np.where(by_chance(0.12), rng.integers(len(CITIES), size=records), city[person])
-    hosts = _text(["mail.example", "post.example", "work.example"])[by_chance(0.2) + 0]
+    hosts = _convert_to_text(["mail.example", "post.example", "work.example"])[by_chance(0.2) + 0]
     table = pd.DataFrame(
         {
             "given": pd.array(first, dtype="str"),
             "family": pd.array(last, dtype="str"),
-            "born": pd.array(_text(year), dtype="str"),
-            "city": pd.array(_text(CITIES)[place], dtype="str"),
+            "born": pd.array(_convert_to_text(year), dtype="str"),
+            "city": pd.array(_convert_to_text(CITIES)[place], dtype="str"),
             "email": pd.array(np.char.add(np.char.add(address[person], "@"), hosts), dtype="str"),
-            "phone": pd.array(np.char.add("0", _text(phone[person, by_chance(0.15) + 0])), dtype="str"),
+            "phone": pd.array(
+                np.char.add("0", _convert_to_text(phone[person, by_chance(0.15) + 0])), dtype="str"
+            ),
             "person": person,
         }
     )
@@ -112,17 +116,17 @@ def customers(law: SizeLaw, records: int, rng: Seed = None) -> pd.DataFrame:
     return table
 
 
-def _text(values: object) -> Words:
+def _convert_to_text(values: object) -> Words:
     return np.asarray(values).astype(np.str_)
 
 
-def _by_rank(values: int, size: int, rng: np.random.Generator) -> IntArray:
+def _draw_by_rank(values: int, size: int, rng: np.random.Generator) -> IntArray:
     """Draw ranks with chances by Zipf's law."""
     chance = 1 / np.arange(1, values + 1)
     return rng.choice(values, size, p=chance / chance.sum())
 
 
-def _slip(words: Words, slips: BoolArray, rng: np.random.Generator) -> Words:
+def _replace_letters(words: Words, slips: BoolArray, rng: np.random.Generator) -> Words:
     """Replace one letter of some words, or leave it out."""
     written = words.astype(object)
     for i in np.flatnonzero(slips):

@@ -40,7 +40,7 @@ class Mechanism(Protocol):
         ...
 
 
-def _sizes(codes: IntArray) -> IntArray:
+def _count_sizes(codes: IntArray) -> IntArray:
     """Size of each cluster.
 
     Raises
@@ -57,7 +57,7 @@ def _sizes(codes: IntArray) -> IntArray:
     return sizes
 
 
-def _compact(codes: IntArray) -> IntArray:
+def _number_compactly(codes: IntArray) -> IntArray:
     """Number the clusters anew, without gaps in the codes."""
     used = np.bincount(codes) > 0
     return np.asarray((np.cumsum(used) - 1)[codes])
@@ -68,7 +68,7 @@ def _need_share(value: float, what: str) -> None:
     number(value, what, lambda x: 0 <= x <= 1, "lie in [0, 1]")
 
 
-def _some_clusters(wanted: int, clusters: int, what: str, rng: np.random.Generator) -> IntArray:
+def _draw_clusters(wanted: int, clusters: int, what: str, rng: np.random.Generator) -> IntArray:
     """Draw distinct clusters, in random order."""
     require(wanted <= clusters, f"{what} needs {wanted} entities, but there are {clusters}")
     return rng.choice(clusters, wanted, replace=False)
@@ -107,11 +107,11 @@ class Misattribution:
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
         """Predicted cluster of each record, (N,)."""
-        _sizes(codes)
+        _count_sizes(codes)
         picked = rng.choice(len(codes), round(self.rate * len(codes)), replace=False, shuffle=False)
         predicted = codes.copy()
         predicted[picked] = codes[rng.integers(len(codes), size=len(picked))]
-        return _compact(predicted)
+        return _number_compactly(predicted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +147,14 @@ class Splits:
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
         """Predicted cluster of each record, (N,)."""
-        sizes = _sizes(codes)
+        sizes = _count_sizes(codes)
         split = (sizes > 1) & (rng.random(len(sizes)) < self.rate)
         part = np.where(split, rng.integers(1, np.maximum(sizes, 2)), 0)
         order = rng.permutation(len(codes))
         order = order[np.argsort(codes[order], kind="stable")]
         rank = np.empty_like(codes)
         rank[order] = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return _compact(np.where(rank < part[codes], codes + len(sizes), codes))
+        return _number_compactly(np.where(rank < part[codes], codes + len(sizes), codes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ class Merges:
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
         """Predicted cluster of each record, (N,)."""
-        clusters = len(_sizes(codes))
+        clusters = len(_count_sizes(codes))
         picked = rng.choice(clusters, round(self.rate * clusters), replace=False, shuffle=False)
         other = (picked + rng.integers(1, max(clusters, 2), size=len(picked))) % clusters
         merges = coo_array((np.ones(len(picked)), (picked, other)), shape=(clusters, clusters))
@@ -238,12 +238,12 @@ class Homonyms:
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
         """Predicted cluster of each record, (N,)."""
-        clusters = len(_sizes(codes))
-        picked = _some_clusters(self.lumps * self.size, clusters, "Homonyms", rng)
+        clusters = len(_count_sizes(codes))
+        picked = _draw_clusters(self.lumps * self.size, clusters, "Homonyms", rng)
         lump = np.full(clusters, -1)
         lump[picked] = clusters + np.arange(len(picked)) // self.size
         joins = (lump[codes] >= 0) & (rng.random(len(codes)) < self.share)
-        return _compact(np.where(joins, lump[codes], codes))
+        return _number_compactly(np.where(joins, lump[codes], codes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,11 +283,11 @@ class SizeDependent:
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
         """Predicted cluster of each record, (N,)."""
-        sizes = _sizes(codes)
+        sizes = _count_sizes(codes)
         leaves = rng.random(len(codes)) < expit(self.base + self.slope * np.log(sizes))[codes]
         predicted = codes.copy()
         predicted[leaves] = len(sizes) + np.arange(np.count_nonzero(leaves))
-        return _compact(predicted)
+        return _number_compactly(predicted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,11 +322,11 @@ class RareErrors:
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
         """Predicted cluster of each record, (N,)."""
-        clusters = len(_sizes(codes))
-        picked = _some_clusters(self.entities, clusters, "RareErrors", rng)
+        clusters = len(_count_sizes(codes))
+        picked = _draw_clusters(self.entities, clusters, "RareErrors", rng)
         merged = np.arange(clusters)
         merged[picked[::2]] = picked[1::2]
-        return _compact(merged[codes])
+        return _number_compactly(merged[codes])
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +350,7 @@ class Chain:
 
     def apply(self, codes: IntArray, rng: np.random.Generator) -> IntArray:
         """Predicted cluster of each record, (N,)."""
-        _sizes(codes)
+        _count_sizes(codes)
         codes = codes.copy()
         for step in self.steps:
             codes = step.apply(codes, rng)
