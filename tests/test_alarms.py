@@ -51,7 +51,7 @@ def test_a_warning_has_the_grade_of_its_sentence():
 
 
 def test_links_out_of_reach_are_a_fault_of_metrics_that_count_links_alone():
-    prediction = {r: r // 2 for r in range(100)} | {10**6 + i: -1 for i in range(50)}
+    prediction = {r: r // 2 for r in range(100)} | {10**6 + i: 99 for i in range(50)}
     sample = eb.Sample(eb.measure(prediction, {r: r // 4 for r in range(80)}), eb.UniformClusters())
     assert graded(sample, "larger than any", [m.pairwise_recall, m.b3_recall]) == "fault"
     assert graded(sample, "larger than any", [m.b3_recall, m.cluster_recall]) == "caution"

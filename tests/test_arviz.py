@@ -100,7 +100,7 @@ def test_groups_have_the_conventions_of_arviz(fit, slow):
 
 def test_summary_is_of_parameters_and_metrics(fit, slow):
     told = az.summary(fit.tree)
-    assert len(told) < 80 and not told.index.str.contains(r"_make_size_design\[|log_prior|unbroken").any()
+    assert len(told) < 80 and not told.index.str.contains(r"_by_size\[|log_prior|unbroken").any()
     told = az.summary(slow.tree, var_names=["metrics", "break_level"])
     assert {"mean", "r_hat", "ess_bulk"} <= set(told.columns) and "metrics[pairwise-recall]" in told.index
 
@@ -482,7 +482,7 @@ def test_the_graph_of_pymc_has_only_variables(fit):
     assert len(nodes) < 40 and "Data" not in text
     tied = {
         "entities_by_size",
-        *(f"{k}{q}_make_size_design" for k in ("kept", "foreign") for q in ("", "_square")),
+        *(f"{k}{q}_by_size" for k in ("kept", "foreign") for q in ("", "_square")),
     }
     assert {a for a, b in arrows if b == "log_predicted_links"} == tied
     assert ("break_slope", "kept_by_size") in arrows and ("break_slope", "broken_entities") in arrows

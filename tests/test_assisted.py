@@ -186,9 +186,9 @@ def test_a_giant_in_parts_is_out_of_reach(parts, pieces, records, reached):
     sizes = [90, 60, 60, 60] + [3] * 100
     truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
     labels = truth[truth.isin([1, 2, 3, 9])]
-    by = truth.where(truth != 0, -1 - truth.index % parts)
-    prediction = truth.where(truth != 0, -1 - truth.index % pieces)
-    prediction[truth.index[truth == 9][:records]] = -1  # records of a sampled entity in the predicted giant
+    by = truth.where(truth != 0, 10_000 + truth.index % parts)
+    prediction = truth.where(truth != 0, 10_000 + truth.index % pieces)
+    prediction[truth.index[truth == 9][:records]] = 10_000  # records of a sampled entity in the predicted giant
     counted = second(by, prediction, labels)
     reference = counted.reference(m.b3_precision, counted.position(eb.measure(prediction, labels)))
     if not reached:
@@ -203,7 +203,7 @@ def test_a_stray_record_does_not_reach_a_giant(records, reached):
     """Two giants that the second clustering joins, with a few records of a sampled entity."""
     sizes = [90, 80, 30, 30, 30] + [3] * 100
     truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
-    prediction = truth.where(truth.index % 5 != 0, -1 - truth.index)
+    prediction = truth.where(truth.index % 5 != 0, 10_000 + truth.index)
     labels = truth[truth.isin([2, 3, 4, 9])]
     by = truth.replace(1, 0)
     by[truth.index[truth == 9][:records]] = 0
@@ -218,7 +218,7 @@ def test_a_stray_record_does_not_reach_a_giant(records, reached):
 def test_a_stray_record_in_a_giant_puts_no_other_giant_in_reach():
     sizes = [90, 80, 70, 30, 30] + [3] * 100
     truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
-    prediction = truth.where(truth.index % 5 != 0, -1 - truth.index)
+    prediction = truth.where(truth.index % 5 != 0, 10_000 + truth.index)
     labels, by = truth[truth.isin([3, 4, 9])], truth.copy()
     by[truth.index[truth == 9][0]] = 0
     counted = second(by, prediction, labels)
@@ -233,7 +233,7 @@ def test_a_unit_reaches_clusters_with_which_it_shares_most_records_of_one_of_bot
     by[44] = "most of it"
     by[3] = "stray"
     counted = second(by, truth, truth[truth == 0])
-    reached = counted._find_reached(counted._pieces(np.array([0])), counted.units.group, counted.units.N)
+    reached = counted._find_reached(counted._mark_pieces(np.array([0])), counted.units.group, counted.units.N)
     assert sorted(counted.whole.size[reached]) == [5, 39] and sorted(counted.whole.size) == [5, 5, 39]
 
 
@@ -331,7 +331,7 @@ def test_rare_errors_of_the_second_clustering_are_held():
     broken = truth % 4 == 0
     missed = broken & (truth % 200 == 0)  # 2 % of the errors
     half = truth * 2 + truth.index % 2
-    prediction, by = half.where(broken, -1 - truth), half.where(missed, -1 - truth)
+    prediction, by = half.where(broken, 10**6 + truth), half.where(missed, 10**6 + truth)
     people = sim.Population(prediction, truth)
     engines = {"assisted": eb.Assisted(eb.Second.of(prediction, truth, by))}
     runs = study(
@@ -701,7 +701,7 @@ def test_a_metric_without_help_is_the_default():
 def test_the_prediction_itself_is_named():
     renamed = PREDICTION.map(lambda c: -c - 1)
     assert second(renamed).is_prediction and not second(GOOD).is_prediction
-    assert not second(PREDICTION.where(PREDICTION.index > 0, -1)).is_prediction, "one record is elsewhere"
+    assert not second(PREDICTION.where(PREDICTION.index > 0, 10**6)).is_prediction, "one record is elsewhere"
     first, other = PREDICTION.unique()[:2]
     assert not second(PREDICTION.replace(other, first)).is_prediction, "two clusters are one"
     found = helped(renamed, (*PR, m.inverse_purity))

@@ -1174,9 +1174,9 @@ def test_nuts_of_pymc_and_the_whole_model_agree_with_the_parts_joined():
             1500, tune=1500, chains=4, cores=2, target_accept=0.9, random_seed=1, progressbar=False
         )
     by = {
-        k.removesuffix("_make_size_design"): whole.posterior[k].to_numpy()
+        k.removesuffix("_by_size"): whole.posterior[k].to_numpy()
         for k in whole.posterior
-        if str(k).endswith("_make_size_design")
+        if str(k).endswith("_by_size")
     }
     found = completed(by, joint.evidence.data, rng())
     values = np.stack(

@@ -383,7 +383,7 @@ def outcome_data():
 def outcome(part, values):
     d = outcome_data()
     dims = {
-        f"{n}_make_basis": range(RANK)
+        f"{n}_basis": range(RANK)
         for n in ("break_tilt", "share_tilt", "meet_tilt", "intrusion_tilt", "stain_tilt", "bounded_tilt")
     }
     dims |= {

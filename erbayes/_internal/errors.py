@@ -26,7 +26,7 @@ class Remedy(Enum):
     )
     LEAVE_OUT = "leave them out: missing=Missing.OMIT"
     LINKS = "if rows are links between records, Clustering.from_pairs makes clusters of them"
-    ANSWERS = "if rows are answers about pairs of records, labelling.read_stars makes entities of them"
+    ANSWERS = "if rows are answers about pairs of records, labels.read_stars makes entities of them"
     SCORE = "choose the rows that are links and two columns, or score='column' and threshold=x"
     REPLACE = "or replace=True, and they are lost"
     DECIDE = "see Labels.problems; decide them in the sheets, or all at once by Labels.disputed()"
@@ -48,7 +48,7 @@ class Remedy(Enum):
     ALL_RECORDS = (
         "give the prediction all records, or count these as clusters of their own: missing=Missing.SINGLETON"
     )
-    WORST_CASES = "ask more annotators, and report sampling.worst_cases next to the estimates"
+    WORST_CASES = "ask more annotators, and report labels.worst_cases next to the estimates"
 
 
 class DataError(ValueError):

@@ -679,7 +679,7 @@ class Fit(Posterior):
         known |= {k: data[k] for k in ("records", "log_predicted", "selection")}
         groups: dict[str, Mapping[str, Any]] = {
             "posterior": {**parameters, "metrics": metrics.values},
-            "by_size": {f"{name}_make_size_design": v for name, v in self.by_size.items()},
+            "by_size": {f"{name}_by_size": v for name, v in self.by_size.items()},
             "totals": {"totals": totals.values},
             "log_likelihood": {"outcome": self.log_likelihood()},
             "log_prior": self.log_prior,

@@ -305,5 +305,5 @@ class SizeModel:
             )
             for name, value in by_size.items():
                 if name != LOG_FLAWLESS:
-                    pm.Deterministic(f"{name}_make_size_design", value, dims=dimensions(name))
+                    pm.Deterministic(f"{name}_by_size", value, dims=dimensions(name))
         return model

@@ -189,7 +189,7 @@ def smooth(name: str, rank: int, scale: float) -> Callable[[Any], Any]:
         common = rng.chisquare(TAIL, (*shape[:-1], 1)) / TAIL
         return mean + scale * rng.standard_normal(shape) / np.sqrt(common)
 
-    pm.modelcontext(None).add_coord(f"{name}_make_basis", np.arange(rank))
+    pm.modelcontext(None).add_coord(f"{name}_basis", np.arange(rank))
     w = pm.CustomDist(
         f"{name}_weights",
         np.zeros(rank),
@@ -197,7 +197,7 @@ def smooth(name: str, rank: int, scale: float) -> Callable[[Any], Any]:
         logp=logp,
         random=random,
         signature="(r),()->(r)",
-        dims=f"{name}_make_basis",
+        dims=f"{name}_basis",
     )
     w.tag.heavy_tails = None, f"{name}_scale"
     return lambda basis: (basis * w).sum(axis=-1)

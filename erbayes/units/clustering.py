@@ -26,8 +26,8 @@ CHUNK = 2**15
 """Number of strings whose digests are computed at once, as many as fit in the processor's cache."""
 NO_CLUSTER = (-1, -2, -3)
 """Integers that stand for no cluster, such as noise of scikit-learn's DBSCAN and HDBSCAN, and pandas' code of
-a missing value (-1); records with infinite (-2) and with missing attributes (-3) in scikit-learn's HDBSCAN. No
-library writes 0 for it: k-means, connected components and pandas' codes number clusters from 0 on."""
+a missing value (-1); records with infinite (-2) and with missing attributes (-3) in scikit-learn's HDBSCAN.
+No library writes 0 for it, since k-means, connected components and pandas' codes number clusters from 0."""
 NO_CLUSTER_TEXTS = (
     # those that pandas.read_csv takes for missing by default, which are what Python (None, nan), pandas
     # (<NA>), R (NA), SQL (NULL), JSON (null), Excel (#N/A) and C of Windows (1.#IND, 1.#QNAN) print

@@ -73,9 +73,9 @@ def review(sample: Sample, metric: Metric | str, attributes: pd.DataFrame, *, mo
         raise DataError(f"attributes have columns {head(clash)}, as the list itself: rename them")
     table = pd.concat([pd.DataFrame(columns), shown.reset_index(drop=True)], axis=1)
     rank = pd.Series(np.arange(len(moved)), index=moved.index).reindex(table["unit"]).to_numpy()
-    table = table.assign(_rank_in_query=rank)[~np.isnan(rank)]
+    table = table.assign(_rank=rank)[~np.isnan(rank)]
     return (
-        table.sort_values(["_rank_in_query", "piece"], kind="stable")
-        .drop(columns="_rank_in_query")
+        table.sort_values(["_rank", "piece"], kind="stable")
+        .drop(columns="_rank")
         .reset_index(drop=True)
     )
