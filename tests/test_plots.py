@@ -371,6 +371,7 @@ def test_matplotlib_is_not_loaded_before_it_is_needed():
 
 
 def test_side_by_side(ax):
+    pytest.importorskip("arviz_stats", reason="ArviZ is not installed")
     from erbayes.engine import side_by_side
 
     draws = eb.metrics.uncertain.Draws(
@@ -426,6 +427,7 @@ def test_side_by_side(ax):
 @pytest.fixture(scope="module")
 def fit():
     """A fit whose draws are made by hand: draw d of a chain has (d + 1) times the first."""
+    pytest.importorskip("arviz", reason="ArviZ is not installed")
     from erbayes.bayes import Fit, SizeModel
     from erbayes.bayes.evidence import Evidence
     from erbayes.bayes.joined import Joined
