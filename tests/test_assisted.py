@@ -639,7 +639,7 @@ def test_degrees_of_freedom_follow_the_effects_that_remain():
     once = TRUTH.copy()  # wrong about a single drawn entity
     size = LABELS.value_counts()
     odd = size.index[size > 5][0]
-    once[once == odd] = -once.index[once == odd]
+    once[once == odd] = 10**6 + once.index[once == odd]
     found = helped(once, [m.b3_recall])
     assert found.weights[0, 0] > 0.9
     (extremes,) = engine.Taylor()(SAMPLE, [m.b3_recall]).extremes
