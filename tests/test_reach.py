@@ -25,7 +25,7 @@ def giant(pairs, sampled=20, wrong=2):
 
     The first `wrong` sampled pairs are two entities each, of which both are drawn.
     """
-    prediction = {r: r // 2 for r in range(2 * pairs)} | {10**6 + i: -1 for i in range(5)}
+    prediction = {r: r // 2 for r in range(2 * pairs)} | {10**6 + i: 10**6 for i in range(5)}
     labels = {r: (r if r < 2 * wrong else 10**5 + r // 2) for r in range(2 * sampled)}
     return prediction, labels
 
@@ -297,7 +297,7 @@ def wrong_giant(giant=60, records=5000, seed=3):
     size = rng.integers(1, 5, records // 2)
     truth = np.repeat(np.arange(len(size)), size)[:records]
     prediction = truth.copy()
-    prediction[rng.choice(records, giant, replace=False)] = -1
+    prediction[rng.choice(records, giant, replace=False)] = 10**6
     return pd.Series(prediction), pd.Series(truth)
 
 

@@ -15,7 +15,7 @@ from test_census import population
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes import report as module
+from erbayes.report import page as module
 from erbayes._internal import digits
 from erbayes._internal.errors import Grade, Sentence
 from erbayes.engine import Resampled, Taylor
