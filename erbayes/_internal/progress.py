@@ -8,23 +8,7 @@ from contextlib import ExitStack
 
 
 def track[Item](items: Iterable[Item], total: int, what: str, show: bool = True) -> Iterator[Item]:
-    """Yield `items`, and show a progress bar on standard error if they take more than about two seconds.
-
-    Parameters
-    ----------
-    items : iterable
-    total : int
-        The number of items.
-    what : str
-        The text beside the bar.
-    show : bool
-        False for no bar.
-
-    Examples
-    --------
-    >>> list(track([1, 2], 2, "counting"))
-    [1, 2]
-    """
+    """Yield `items`, and show a bar labelled `what` on standard error if they take over two seconds."""
     start, advance = time.monotonic(), None
     with ExitStack() as stack:
         for done, item in enumerate(items, 1):

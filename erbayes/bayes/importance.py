@@ -79,32 +79,18 @@ SHRINKAGE = 3.0
 
 @dataclass(frozen=True, eq=False)
 class LightTails:
-    """Coordinates u in which priors with heavy tails are nearly standard normal.
+    """Coordinates u in which priors with heavy tails are nearly standard normal, as t proposals need.
 
-    Proposals in u are t distributions. In θ, they have tails as heavy as the priors'. A block of r
-    coordinates of θ has a multivariate t prior, and v are its deviations from the prior's location in units
-    of its scale. The block's coordinates u point the same way, at another distance:
-
-        |u|² = κ log(1 + |v|²/κ)
-
-    Other coordinates stay as they are.
-
-    Attributes
-    ----------
-    dimension : int
-        Number of coordinates, d.
-    blocks : sequence of (int array, float, float)
-        Coordinates, location and scale of each block.
+    A block of coordinates of θ that has a multivariate t prior deviates from its location by v, in units of
+    its scale. Its u point the same way, with |u|² = κ log(1 + |v|²/κ); other coordinates of θ, (d,), stay.
+    `blocks` lists the coordinates, location and scale of each block.
     """
 
     dimension: int
     blocks: Sequence[tuple[IntArray, float, float]]
 
     def near(self, theta: FloatArray) -> LightTails:
-        """Return coordinates that leave blocks as they are for which θ, (d,), is in the tail of the prior.
-
-        Data hold such a block against its prior, so that its posterior is nearly normal in θ.
-        """
+        """Return coordinates that leave blocks as they are for which θ, (d,), is in the tail of the prior."""
         return replace(
             self,
             blocks=[
@@ -157,14 +143,7 @@ class LightTails:
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """A proposal distribution, multivariate t with `DF` degrees of freedom.
-
-    Attributes
-    ----------
-    centre : float array, (d,)
-    root : float array, (d, d)
-        Lower triangular root of its scale matrix.
-    """
+    """A multivariate t distribution with a `centre`, (d,), and a triangular `root` of its scale, (d, d)."""
 
     centre: FloatArray
     root: FloatArray
@@ -194,16 +173,9 @@ class Proposal:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """A normal distribution near which the posterior of a law lies, if the sample is like an earlier one.
+    """A normal distribution of u near which a posterior lies if the sample is like an earlier one.
 
-    Attributes
-    ----------
-    tails : LightTails
-        Coordinates u for the earlier sample.
-    centre : float array, (d,)
-        Posterior mean of u for the earlier sample.
-    cov : float array, (d, d)
-        Covariance matrix of u.
+    The `centre`, (d,), and `cov`, (d, d), are the posterior moments of the earlier sample, in its `tails`.
     """
 
     tails: LightTails
@@ -219,16 +191,10 @@ class Start:
 
 @dataclass(frozen=True, eq=False)
 class Approximation:
-    """An approximate posterior of one part, given that there are errors.
+    """An approximate posterior of one part, as draws `thetas`, (chain, draw, d), given that there are errors.
 
-    Attributes
-    ----------
-    adapted : Adapted
-        All points.
-    thetas : float array, (chain, draw, d)
-        Posterior draws. Copies of one point stand side by side, so that autocorrelation shows them.
-    share : float
-        Posterior probability of the law, or its Bayes factor against the best law if that is larger.
+    `share` is the posterior probability of the model, or its Bayes factor against the best one if that is
+    larger.
     """
 
     adapted: Adapted
@@ -273,30 +239,9 @@ class Approximation:
 class Adapted:
     """Adaptive multiple importance sampling of the posterior of one part (Cornuet et al. 2012).
 
-    The first round draws from Laplace's approximation, or from a near start. Each later round has the
-    weighted mean and covariance of all rounds before it. The weight of a point is its posterior density
-    divided by that of the mixture of all rounds' proposals.
-
-    Parameters
-    ----------
-    part : CompiledPart
-    first : int
-        Points of the first round.
-    rng : Generator
-    chains : int
-        Number of chains among which the points of each round are divided.
-    other : Adapted, optional
-        Another law of the same part. The search of the mode starts at its mode.
-    near : Start, optional
-        Start from the same law of a like sample. There is no search of the mode, unless the first round from
-        here is poor. It then starts at the better of both points.
-
-    Attributes
-    ----------
-    log_marginal : float
-        Log marginal density of the data, given that there are errors. It is a mean of weights by the proposal
-        of each point's own round, in which the points of round r count r times, since later proposals are
-        better. The counts are fixed beforehand, so that the mean is unbiased (Owen and Zhou 2020).
+    The search of the mode starts at that of `other`, another model of the same part, or is left out for
+    `near`, a start from a like sample. `first` counts the points of the first round, and `log_marginal` is
+    the log marginal density of the data, given that there are errors.
     """
 
     def __init__(
@@ -340,10 +285,7 @@ class Adapted:
         return -np.maximum(self._log_densities(points)[1], -1e10)
 
     def _move_start(self, near: Start) -> tuple[FloatArray, FloatArray]:
-        """Return mode and inverse curvature of the log density, by Newton steps from a near start.
-
-        The axes are those of the near start. Steps and curvature are found along each of them.
-        """
+        """Return mode, (d,), and inverse curvature, (d, d), by Newton steps along axes of a near start."""
         point, axes, d = near.centre, near.axes, len(near.centre)
         cross = APART * np.vstack([np.zeros(d), np.eye(d), -np.eye(d)])
         for _ in range(STEPS):
@@ -361,10 +303,7 @@ class Adapted:
         return point, axes @ axes.T
 
     def _approximate_laplace(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return mode and inverse curvature of the log density, by a search and a Newton step.
-
-        Derivatives come from differences of densities, because gradients take seconds to compile.
-        """
+        """Return mode, (d,), and inverse curvature, (d, d), by a search and a Newton step."""
         point = self.tails.u(start[None])[0]
         d, h = len(point), 1e-3
         one, (i, j) = np.eye(d), np.triu_indices(d)
@@ -436,11 +375,7 @@ class Adapted:
         return self._smooth_counts
 
     def approximation(self, draws: int, share: float) -> Approximation:
-        """Return the posterior of a law with this share, with `draws` draws in each chain.
-
-        The chains share the proposals, but no point: chain c has the points c, c + C, c + 2 C and so on. They
-        are shuffled before they are resampled, because those of one round are alike.
-        """
+        """Return the posterior of a model with this share, with `draws` draws in each chain."""
         w, at = self.smoothed[0], np.arange(len(self.points)).reshape(-1, self.chains).T
         shuffled = self.rng.permuted(at, axis=1)
         chosen = [of[resampled(w[of] / w[of].sum(), draws, self.rng)] for of in shuffled]
@@ -455,28 +390,10 @@ def approximated(
     near: Sequence[Start | None] = (),
     chains: int = 1,
 ) -> list[Approximation]:
-    """Approximate the posteriors of the laws of one part by adaptive multiple importance sampling.
+    """Approximate the posteriors of the models of one part, each with `draws` draws in all `chains` together.
 
-    Each law draws rounds of points until enough of them are effective, in proportion to its posterior
-    probability. Effective draws are 1/Σ w², with weights w that add to 1.
-
-    Parameters
-    ----------
-    laws : sequence of CompiledPart
-    draws : int
-        Number of draws of each law to return in all chains, K. Laws of probability 1 have `EFFECTIVE` times
-        as many effective points.
-    rng : Generator
-    prior : sequence of float
-        Prior weight of each law.
-    near : sequence of Start or None
-        Near start of each law, if there are any.
-    chains : int
-        Number of chains. It divides K.
-
-    Returns
-    -------
-    list of Approximation, one per law
+    Each draws rounds of points until enough are effective, 1/Σ w² for weights w that add to 1, in proportion
+    to its posterior probability under the weights `prior`. `near` has a start for each model.
     """
     adapted: list[Adapted] = []
     first = max(draws // FIRST, SMALLEST)

@@ -41,10 +41,7 @@ def paper_theta(n: int, T: int) -> float:
 
 
 def unit_of_draws(units: Units, draws: Any) -> IntArray:
-    """Return the position of the unit of each draw, (n,). If `draws` is None, every unit is drawn once.
-
-    Draws of omitted units are left out.
-    """
+    """Return the position of the unit of each draw, (n,), without draws of omitted units."""
     if not len(units):
         raise DataError("the sample holds no unit")
     if draws is None:
@@ -158,17 +155,11 @@ def need_chance(p: FloatArray, unit: IntArray, units: Units) -> None:
 
 
 def imagined(size: Sequence[float] | FloatArray, by_entity: bool) -> Units:
-    """Make units of every kind whose records are all in predicted clusters of these sizes.
+    """Make units of every kind whose records are all in predicted clusters of these sizes, (s,).
 
     For each size m there is a unit that equals its predicted cluster, one of a single record, and units of
-    two and three records in as many predicted clusters.
-
-    Parameters
-    ----------
-    size : float array, (s,)
-    by_entity : bool
-        False if the units are predicted clusters. Each then is one entity, is as many entities as it has
-        records, or belongs to a larger entity.
+    two and three records in as many predicted clusters. If the units are predicted clusters, each is one
+    entity, as many entities as it has records, or a part of a larger entity.
     """
     n, N, m, pieces = [], [], [], []
     for s in size:

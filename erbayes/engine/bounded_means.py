@@ -267,13 +267,7 @@ def _make_single_records(units: Units) -> Units:
 
 
 def _bound_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
-    """Return the largest share that a draw can have, over the mean share; ∞ if it is not known.
-
-    Equal shares of the sampled units are no proof, since these may be alike by chance. So a design by size
-    must have equal shares of the imagined units of `Units.stock` as well. Under another design with known
-    chances, a record has the largest share if it is of the predicted size with the largest one. Under any
-    other design, the sizes must be equal and sum to the known total.
-    """
+    """Return the largest share that a draw can have, over the mean share; ∞ if it is not known."""
     units, design = sample.units, sample.design
     if isinstance(design, SelectedBySize):
         stock = units.stock()

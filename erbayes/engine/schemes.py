@@ -50,13 +50,7 @@ class Scheme(Protocol):
 
 
 def _number_strata(draws: StratifiedDraws) -> tuple[IntArray, FloatArray]:
-    """Return the number of draws in each stratum, (H,), and √θ of each draw, (n,).
-
-    Raises
-    ------
-    NotIdentified
-        If a stratum has one draw that was not certain, so that there is nothing to resample.
-    """
+    """Return the number of draws in each stratum, (H,), and √θ of each draw, (n,)."""
     n = np.bincount(draws.stratum)
     single = (n == 1) & (draws.theta > 0)
     if single.any():

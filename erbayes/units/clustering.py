@@ -48,10 +48,7 @@ DIGITS = tuple("123456789")
 
 
 def as_index(values: Any) -> pd.Index:
-    """Make an Index of `values`, of objects if text cannot hold one, which has half of a surrogate pair.
-
-    Floats of 16 bits become objects too, since pandas has no Index of them.
-    """
+    """Make an Index of `values`, of objects if pandas cannot hold their text or floats otherwise."""
     index: pd.Index
     try:
         index = pd.Index(values)
@@ -61,19 +58,7 @@ def as_index(values: Any) -> pd.Index:
 
 
 def ids(values: Any, what: str) -> pd.Index:
-    """Make an Index of string or integer ids. Messages call them `what`.
-
-    Raises
-    ------
-    DataError
-        Missing values, or ids that are neither all strings nor all integers. Decimals without decimal places
-        are integers. Floats are refused since 2**53 and 2**53 + 1 are the same float.
-
-    Examples
-    --------
-    >>> ids(["r1", "r2"], "records").tolist()
-    ['r1', 'r2']
-    """
+    """Make an Index of ids, which messages call `what`, and refuse all but strings or integers."""
     if isinstance(values, str | int):
         raise DataError(f"{what} must be several ids, not {values!r} alone")
     if hasattr(values, "columns") or not isinstance(values, Iterable):
@@ -158,10 +143,7 @@ def _encode_ids(values: Any, what: str) -> tuple[IntArray, pd.Index]:
 
 @cache
 def no_cluster_ids(kind: str) -> tuple[Any, ...]:
-    """Return the ids of a type that stand for no cluster, texts in every mixture of cases, and `DIGITS`.
-
-    They are a short list, so that a database can look them up among the hashes of its clusters.
-    """
+    """Return the ids of a type that stand for no cluster, texts in every mixture of cases, and `DIGITS`."""
     if kind == "integer":
         return NO_CLUSTER
     cased = (product(*({c, c.upper()} for c in text)) for text in NO_CLUSTER_TEXTS)
@@ -170,11 +152,6 @@ def no_cluster_ids(kind: str) -> tuple[Any, ...]:
 
 def standing_for_none(sizes: Mapping[Any, int]) -> dict[Any, int]:
     """Return those of several clusters that hold records without a cluster, with their sizes.
-
-    Parameters
-    ----------
-    sizes : mapping, cluster id -> records
-        All clusters whose ids are among `no_cluster_ids`.
 
     Examples
     --------
@@ -188,24 +165,7 @@ def standing_for_none(sizes: Mapping[Any, int]) -> dict[Any, int]:
 
 
 def refuse_none(what: str, sizes: Mapping[Any, int], records: int, remedy: Remedy) -> None:
-    """Refuse clusters whose ids stand for none.
-
-    Parameters
-    ----------
-    what : str
-        The name of the ids in the message.
-    sizes : mapping, cluster id -> records
-        The clusters that `standing_for_none` returns, without those that are named after a record of theirs.
-    records : int
-        The number of all records.
-    remedy : Remedy
-        How to go on with these ids.
-
-    Raises
-    ------
-    DataError
-        There is such a cluster.
-    """
+    """Refuse clusters that `standing_for_none` returned, of ids that messages call `what`."""
     if sizes:
         shown = ", ".join(f"{size:,} of {records:,} records have {id!r}" for id, size in sizes.items())
         links = sum(size * (size - 1) // 2 for size in sizes.values())
