@@ -98,5 +98,6 @@ def _choose_decimals(table: pd.DataFrame) -> Sequence[int]:
             uncertainty = uncertainty.fillna(pd.Series(table[name].to_numpy(dtype=float)))
     if {"lower", "upper"} <= set(table):
         half = (table["upper"].to_numpy(dtype=float) - table["lower"].to_numpy(dtype=float)) / 2
+        # a standard error of 0 says nothing about digits, while the interval does
         uncertainty = uncertainty.where(uncertainty > 0, half)
     return [decimals(x, u) for x, u in zip(table["estimate"].astype(float), uncertainty, strict=True)]

@@ -114,6 +114,7 @@ def _add_text(frame: pd.DataFrame) -> pd.DataFrame:
     decimals = [
         name for name, column in frame.items() if column.dtype == object and is_whole_decimal(column.dropna())
     ]
+    # ids of a Parquet file then equal those of a CSV file
     return frame.astype({c: "str" for c in [*frame.select_dtypes("integer").columns, *decimals]})
 
 
@@ -165,6 +166,7 @@ def _refuse_text_after_quotes(path: Path, separator: str) -> None:
         content: bytes = opened.handle.read()
     apart = separator.encode()
     field = rb'(?:^|[%b\r\n])"(?:[^"]|"")*+"[^"%b\r\n]' % (apart, apart)
+    # quick, but wrong at quotes in quotes, so that the csv module decides what it finds
     if re.search(field, content.removeprefix(BOM_UTF8)) is None:
         return
     lines = csv.reader(StringIO(content.decode("utf-8-sig"), newline=""), delimiter=separator, strict=True)
@@ -180,6 +182,7 @@ def _refuse_text_after_quotes(path: Path, separator: str) -> None:
 @contextmanager
 def terminable() -> Iterator[None]:
     """Let a request to terminate (SIGTERM) end the block as an error does, so that it can clean up."""
+    # a program that handles the signal itself is left alone, and threads cannot set handlers
     unhandled = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if not unhandled or threading.current_thread() is not threading.main_thread():
         yield
@@ -209,6 +212,7 @@ def locked(folder: Path, prefix: str) -> Iterator[None]:
                         shutil.rmtree(lock.parent, ignore_errors=True)
             with suppress(OSError):  # a file system without locks
                 own = stack.enter_context((folder / "unlocked").open("w"))
+                # a lock ends with its process, even if that is killed
                 flock(own, LOCK_EX)
                 Path(own.name).rename(folder / "lock")  # no other process ever sees it unlocked
         yield
@@ -279,6 +283,7 @@ def replacing(path: Path) -> Iterator[Path]:
             yield new
             if target.exists():
                 shutil.copymode(target, new)
+            # a rename in one folder is atomic: a reader sees the old file or the new one
             new.replace(target)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error

@@ -14,6 +14,7 @@ def track[Item](items: Iterable[Item], total: int, what: str, show: bool = True)
         for done, item in enumerate(items, 1):
             yield item
             elapsed = time.monotonic() - start
+            # a bar that is gone at once would only flicker
             if show and advance is None and elapsed > 0.2 and elapsed / done * total > 2:
                 from rich.console import Console
                 from rich.progress import Progress

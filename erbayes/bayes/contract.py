@@ -247,6 +247,7 @@ def sampled_bins(data: Mapping[str, Any]) -> dict[str, Any]:
 def tensor(value: Any, name: str, part: str) -> Any:
     """Convert the quantity `name` of a part to a tensor, and check its number of dimensions."""
     quantity, dims = pt.as_tensor(value), dimensions(name)
+    # a length of 1 would be broadcast over all bins without a word
     if quantity.ndim != len(dims) or 1 in quantity.type.shape:
         raise DataError(f"'{name}' of {part} has shape {quantity.type.shape}: its dimensions must be {dims}")
     return quantity

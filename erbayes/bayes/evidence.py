@@ -60,6 +60,7 @@ class Entities:
 
         For s records and f links it is (k + ½)/(s - 1), with k = (s - 2) f/C2(s - 1).
         """
+        # an entity of two records has no step, and its share of ½ has no influence on the fit
         steps = np.maximum(self.size - 2, 0)
         kept = np.where(steps > 0, self.links / np.maximum(pairs(self.size - 1), 1), 0)
         return np.asarray((np.minimum(kept, 1) * steps + 0.5) / (steps + 1))
@@ -130,6 +131,7 @@ class Evidence:
                 "without second="
             )
         if domain is not None:
+            # given their number, draws in a domain of whole entities are a sample of it by the same design
             inside, units = _take_domain(units, domain, links)
             draws = draws[inside]
         known, size, common = units.known, units.size, units.column(COMMON_LINKS)

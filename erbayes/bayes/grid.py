@@ -81,6 +81,7 @@ def _make_basis(points: tuple[float, ...], length: float, rank: int) -> FloatArr
     x = np.array(points)
     values, vectors = np.linalg.eigh(np.exp(-0.5 * ((x[:, None] - x) / length) ** 2))
     leading = vectors[:, -rank:] * np.sqrt(values[-rank:])
+    # on long grids, too few functions would have a variance below 1
     functions = np.asarray(leading / np.sqrt((leading**2).sum(axis=1, keepdims=True)))
     functions.setflags(write=False)
     return functions

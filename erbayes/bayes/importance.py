@@ -96,6 +96,7 @@ class LightTails:
             blocks=[
                 (at, location, scale)
                 for at, location, scale in self.blocks
+                # data that hold a block in the tail of its prior make its posterior nearly normal in θ
                 if (((theta[at] - location) / scale) ** 2).sum() < BEND
             ],
         )
@@ -258,6 +259,7 @@ class Adapted:
         if near is not None and len(near.centre) == len(part.start):
             self.tails = near.tails
             self._start_rounds(first, *self._move_start(near))
+            # a poor first round needs the search of the mode, which begins at the better of both points
             if self.effective >= POOR * first:
                 return
             start = max(start, self.mode, key=lambda at: part.log_densities(at[None])[0])
@@ -282,6 +284,7 @@ class Adapted:
 
     def _negate_density(self, points: FloatArray) -> FloatArray:
         """Return minus the log density of each point, (K,)."""
+        # finite also where the density is 0, since differences of infinities are no number
         return -np.maximum(self._log_densities(points)[1], -1e10)
 
     def _move_start(self, near: Start) -> tuple[FloatArray, FloatArray]:
@@ -309,6 +312,7 @@ class Adapted:
         one, (i, j) = np.eye(d), np.triu_indices(d)
 
         def rise(point: FloatArray) -> tuple[float, FloatArray]:
+            # differences of densities, because gradients take seconds to compile
             f = self._negate_density(point + 1e-6 * np.vstack([0 * point, one]))
             return f[0], (f[1:] - f[0]) / 1e-6
 
@@ -321,17 +325,20 @@ class Adapted:
         H[i, j] = H[j, i] = (f[d + 1 :] - f[1:][i] - f[1:][j] + f[0]) / h**2
         gradient = (f[1 : d + 1] - f[0]) / h - h / 2 * np.diag(H)
         values, vectors = np.linalg.eigh(H)
+        # a flat or rising direction must not make the first round too wide
         cov = (vectors / np.maximum(values, 0.05)) @ vectors.T
         steps = point - LENGTHS[:, None] * (cov @ gradient)
         return steps[np.argmin(self._negate_density(steps))], cov
 
     def round(self, number: int) -> None:
         """Draw a further round of points, and adapt the next proposal to all points."""
+        # chains share the proposals but no point: chain c has the points c, c + C, c + 2 C and so on
         number = -(-number // self.chains) * self.chains
         proposal = Proposal(self.centre, np.linalg.cholesky(WIDER * self.cov))
         self.proposals.append((proposal, np.log(number)))
         new = proposal.draws(number, self.rng)
         thetas, densities = self._log_densities(new)
+        # weights by the mixture of all rounds cannot become large where any round had points
         earlier = np.logaddexp(self.mixture, proposal.log_density(self.points) + np.log(number))
         of_rounds = [q.log_density(new) + log_n for q, log_n in self.proposals]
         mixture = np.logaddexp.reduce(of_rounds)
@@ -341,6 +348,7 @@ class Adapted:
         self.densities = np.concatenate([self.densities, densities])
         # Later proposals have adapted to the points: the mean of weights by the mixture would be too small.
         self.own = np.concatenate([self.own, densities - of_rounds[-1] + np.log(number)])
+        # later rounds are better and count more; fixed counts keep the mean unbiased (Owen and Zhou 2020)
         self.counted = np.concatenate([self.counted, np.full(number, np.log(len(self.proposals)))])
         self.log_marginal = float(np.logaddexp.reduce(self.by_chain) - np.log(self.chains))
         w = truncated(self.log_w)
@@ -377,6 +385,7 @@ class Adapted:
     def approximation(self, draws: int, share: float) -> Approximation:
         """Return the posterior of a model with this share, with `draws` draws in each chain."""
         w, at = self.smoothed[0], np.arange(len(self.points)).reshape(-1, self.chains).T
+        # points of one round are alike, and resampling keeps their order
         shuffled = self.rng.permuted(at, axis=1)
         chosen = [of[resampled(w[of] / w[of].sum(), draws, self.rng)] for of in shuffled]
         return Approximation(self, self.thetas[np.stack(chosen)], share)

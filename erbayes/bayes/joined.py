@@ -67,6 +67,7 @@ def given(
     """
     partners, links = _combine_parts(parts, data, rng, shuffled=True)
     C, every = len(total), links.predicted[0].size
+    # half a link stands for none, which has no logarithm
     log_total = np.log(np.maximum(total, 0.5))
 
     def log_density(candidates: IntArray, chain: int, log_total: FloatArray) -> FloatArray:

@@ -63,6 +63,7 @@ class Matched:
         left[cluster[matches]] = False
         guest = (2 * common > sample.units.size[entity]) & (of_entity[entity] < 0)
         guests = np.bincount(cluster[guest], minlength=len(size))
+        # from fewer pairs one cannot tell how entities differ from their clusters
         if np.sum(size[cluster[matches]] > 1) < FEWEST:
             of_entity, left = np.full(len(position), -1), np.zeros(len(size), dtype=bool)
         broken = sample.units.column(COMMON_LINKS) < pairs(sample.units.size)
@@ -160,5 +161,6 @@ def _compute_jackknife(formula: Callable[..., Any], *terms: FloatArray) -> tuple
         without = formula(*(t.sum() - t for t in terms))
     if n < 2 or not (np.isfinite(value) and np.isfinite(without).all()):
         return 0.0, 1.0
+    # pairs that all agree would have no error, so that imagined ones differ by all of their links
     variance = (n - 1) / n * np.sum((without - without.mean()) ** 2) + (IMAGINED / n) ** 2
     return float(value), float(np.sqrt(variance))

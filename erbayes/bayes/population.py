@@ -115,6 +115,7 @@ def unsampled(by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
     if "stands" in by_size:
         rest = rest * (1 - data["second"] * by_size["stands"] / entities).clip(0, 1)
         records = (records - (by_size["stands_left"] * data["left_records"]).sum(-1)).clip(0, np.inf)
+    # scaled, so that the records of the sample and of the rest add to N
     return rest * (records / ((rest * data["size"]).sum(-1) + 1e-200))[..., None]
 
 
@@ -251,6 +252,7 @@ def _draw_mean_share(
         at = some[(n <= MANY) == few]
         m, v = (x.ravel()[at % mean.size] for x in (mean, variance))
         v = v / broken.ravel()[at]
+        # a beta mean, so that a single broken giant may keep any share from 0 to 1
         if few:
             precision = np.maximum(m * (1 - m) / v - 1, 1e-6)
             drawn = rng.beta(np.maximum(m * precision, 1e-9), np.maximum((1 - m) * precision, 1e-9))

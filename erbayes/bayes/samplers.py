@@ -77,6 +77,7 @@ def mixing(chains: FloatArray, names: list[str]) -> tuple[tuple[float, str], tup
     """Return the largest R-hat and the fewest effective draws, each with the name of its quantity."""
     r_hat = array_stats.rhat(chains, chain_axis=0, draw_axis=1)
     ess = array_stats.ess(chains, chain_axis=0, draw_axis=1, method="bulk")
+    # quantities that do not vary have no R-hat
     worst = np.argmax(np.where(np.isnan(r_hat), 1.0, r_hat))
     slowest = np.argmin(np.where(np.isnan(ess), np.inf, ess))
     return (float(r_hat[worst]), names[worst]), (float(ess[slowest]), names[slowest])
@@ -159,6 +160,7 @@ class Whitened:
         with COMPILER:
             if program not in self.compiled:
                 with pm.Model(check_bounds=False) as model:
+                    # a graph of packed data is compiled once for all samples, which exchange their vector
                     density, packing = self.packed_density(pm.Flat("z", shape=len(self.centre)))
                     packed = pm.Data("packed", packing.vector(self.values))
                     pm.Potential("density", packing.unpacked(density, packed))
@@ -302,6 +304,7 @@ class Importance:
                 [*part.laws.values()], K, rng, [*part.probability.values()], of_part, self.chains
             )
         ]
+        # whitened by the points, chains need little tuning
         nuts = NUTS(draws=self.draws, tune=250, chains=self.chains, progressbar=False)
         for law, p in zip(laws, posteriors, strict=True):
             unreliable, thetas, problems = p.khat > KHAT and p.share >= NEGLIGIBLE, p.thetas, []

@@ -110,6 +110,7 @@ class CalibratedDraws:
         """
         y = Z / (self.g * self.w)[:, None]
         root = np.sqrt(self.w * self.q)[:, None]
+        # least squares, since normal equations would square the condition number
         B = np.linalg.lstsq(root * self.x, root * y, rcond=None)[0]
         return np.asarray((self.g * self.w)[:, None] * (y - self.x @ B))
 
@@ -148,6 +149,7 @@ class CalibratedDraws:
 
     def _calibrate_replicates(self, sums: FloatArray, k: int) -> FloatArray:
         """Return the totals of each replicate, (B, k), calibrated by one step of Newton's method."""
+        # a step from the factors of the sample is exact for linear factors, if none is at a bound
         p = self.x.shape[1]
         z, x, xx, xy = np.split(sums, [k, k + p, k + p + p * p], axis=1)
         gap = (self.target - x)[:, :, None]
@@ -207,6 +209,7 @@ def links_by_size(units: Units, expansion: Expansion) -> tuple[ClusterSum, ...]:
         if merged.any() and kish(merged[:, None])[0] >= FEWEST:
             edges.append(2.0 ** (k - 1))
             merged = np.zeros(len(z))
+    # what is left below the last class has too few draws of its own, and joins it
     edges = [*edges[: max(len(edges) - 1, 1)], 0.0]
     return RECORDS, *(_make_links_between(lower, upper) for upper, lower in pairwise(edges))
 
@@ -268,6 +271,7 @@ class ByGroup:
     def __call__(self, units: Units, expansion: Expansion) -> list[InDomain]:
         columns = [RECORDS, PREDICTED_LINKS] if self.links else [RECORDS]
         groups = [units.grouping(variable).domains() for variable in self.variables]
+        # the last group of each further variable follows from the totals of the first
         kept = [groups[0], *(g[:-1] for g in groups[1:])]
         return [InDomain(column, domain) for column in columns for g in kept for domain in g]
 
@@ -376,6 +380,7 @@ class Calibrated:
             )
         size = units.size[expansion.unit]
         w, variance = expansion.weight, expansion.variance
+        # weights known up to a factor are scaled to N first: the ratio estimator, which is a calibration too
         if not expansion.absolute:
             N = known.total(RECORDS)
             factor = np.full(len(w), N / (w @ size))
@@ -451,6 +456,7 @@ def _compute_factors(
             return g, slope
         curve = (x * (w * q * slope)[:, None]).T @ x
         step = np.linalg.lstsq(curve, gap, rcond=1e-12)[0]
+        # a whole step may overshoot where factors are at a bound
         for halving in 0.5 ** np.arange(20):
             nearer, g, slope = gap_and_factors(multipliers + halving * step)
             if np.linalg.norm(nearer) < np.linalg.norm(gap):

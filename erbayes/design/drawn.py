@@ -75,6 +75,7 @@ def single_stratum(n: int, population: int | None, correction: Correction) -> St
         population = whole(population, "population")
         if n > population:
             raise DataError(f"{n} draws without replacement from a population of {population}")
+    # the only unit of a population is a census, for which `paper_theta` is 0/0
     theta = 1.0 if population is None else theta_of(n, population, correction) if population > 1 else 0.0
     return StratifiedDraws(np.zeros(n, dtype=np.int64), np.array([theta]))
 
@@ -96,6 +97,7 @@ def need_room(population: int | None, units: Units) -> None:
     known = units.population
     if population is None or known is None or units.unmatched:
         return
+    # each unit that was not sampled has at least one of the other records
     room = len(units) + known - units.size.sum()
     if whole(population, "population") > room:
         raise DataError(
@@ -136,6 +138,7 @@ def series_by_id(values: Any, what: str) -> pd.Series:
 def real_numbers(values: Any, what: str) -> FloatArray:
     """Return real numbers as a float array, (n,), refusing anything else."""
     array = np.asarray(values)
+    # complex numbers and dates would become floats without a word
     if array.dtype.kind in "cmM" or array.ndim != 1:
         raise DataError(f"{what} must be one real number each, not {array.dtype} of shape {array.shape}")
     try:

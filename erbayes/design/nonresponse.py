@@ -109,6 +109,7 @@ class RespondingDraws:
         np.add.at(sums, code, residuals)
         rows = (sums / drawn[:, None])[self.code]
         rows[self.position] += residuals - (sums / resolved[:, None])[code]
+        # all draws of a record are resolved or none, so that they vary together in the second phase
         together, factor = self._sum_by_record(residuals)
         return self.base.covariance(rows) + together.T @ (factor[:, None] * together)
 
@@ -138,6 +139,7 @@ class RespondingDraws:
         np.fill_diagonal(without, 0.0)
         change = self.replicates(Z, without) - Z.sum(axis=0)
         together, factor = self._sum_by_record(Z)
+        # repeated records are left out as a whole too, with the scale of their part in `covariance`
         return np.vstack([change, -together]), np.append(self.base.theta[stratum] * (n - 1) / n, factor)
 
 
@@ -191,6 +193,7 @@ class RespondingOnce:
         z, stands, theta = self._complete_draws(residuals)
         if len(z) == 1:
             return np.full((z.shape[1], z.shape[1]), np.nan)
+        # adjusted weights fix the number of each class, so that only what varies within a class is random
         apart = self._centre_in_classes(residuals)
         second = apart.T @ ((1 - self.share)[:, None] * apart)
         if isinstance(self.base, PoissonDraws):

@@ -342,6 +342,7 @@ def out_of_balance(sample: Sample) -> list[Sentence]:
     if sample.units.population is None or (unreached is not None and unreached.column(RECORDS).any()):
         return []
     links = balance(sample).loc["predicted_links"]
+    # the last term lets rounding pass where the standard error is 0
     if not abs(links.estimate - links.known) > 3 * links.se + 1e-9 * links.known:
         return []
     what = (
@@ -373,6 +374,7 @@ def look_older(cut: Cut, draws: int) -> bool:
 def _warn_labels_older(sample: Sample) -> list[Sentence]:
     """Return the alarm of labels that are older than the frame, if `erbayes.Dated` supplies dates."""
     facts = sample.units.frame
+    # without dates, a new record of a labelled entity and a wrong link look the same
     if facts is None or facts.labelled is None:
         return []
     cut = facts.labelled
@@ -394,4 +396,5 @@ def _count_expected_repeats(sample: Sample) -> float:
         return 0.0
     if sample.units.population is None or len(np.unique(unit)) < len(unit):
         return 0.0
+    # the mean chance of drawn units estimates Σ p_c², since a unit is drawn with chance p_c
     return float(len(unit) * (len(unit) - 1) / 2 * design.chances(sample.units)[unit].mean())

@@ -115,6 +115,7 @@ class RaoWu(Scheme):
         n, root = _number_strata(draws)
         factor = (n / np.maximum(n - 1, 1))[draws.stratum]
         r = _draw_counts(draws, 1, replicates, rng)
+        # shrunk towards 1, so that the variance of multipliers has the finite-population correction θ
         r *= root * factor
         r += 1 - root
         return r

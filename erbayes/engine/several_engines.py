@@ -152,6 +152,7 @@ def _split_result(result: Any, metrics: Sequence[Metric]) -> tuple[list[Normal |
     parts, lacking = [], {}
     for metric in metrics:
         try:
+            # one by one, so that a metric without an answer does not take the others with it
             part = result.apply([metric])
         except NotIdentified as why:
             lacking[metric.name] = str(why)

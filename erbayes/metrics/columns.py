@@ -168,6 +168,7 @@ class PieceSum(_ByName):
         if not unknown.any():
             return terms
         n, m = units.n[unknown], units.m[unknown]
+        # N > 1 is False if N is NaN, and would count an unknown size as a small one: several sizes are tried
         with np.errstate(all="ignore"):
             tried = [self.term(n, N, m) for N in (n, n + 1, n + 2, 10 * n, n + 1e6)]
         same = np.ones(len(terms), dtype=bool)

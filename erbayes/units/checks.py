@@ -52,7 +52,9 @@ def are_edges(
         """Return the number of known groups of some rows."""
         return len(np.unique(known[rows]))
 
+    # the other end of an edge is a record, whose id names the group, and belongs with the row's record
     hit = namesake_known == known
+    # a group named after one of its own records has that record at home, which says nothing of edges
     home, nowhere = hit & (namesake_group == group), hit & (namesake_group < 0)
     elsewhere = hit & ~home & ~nowhere
     surprising, hits = groups(elsewhere | nowhere), groups(hit)

@@ -53,6 +53,7 @@ def as_index(values: Any) -> pd.Index:
     try:
         index = pd.Index(values)
     except (UnicodeEncodeError, NotImplementedError):
+        # text with half of a surrogate pair, and floats of 16 bits, have no Index of their own
         index = pd.Index(values, dtype=object)
     return index
 
@@ -77,6 +78,7 @@ def ids(values: Any, what: str) -> pd.Index:
         index = pd.Index(index.categories[index.codes])
     if is_whole_decimal(index):
         index = pd.Index([int(number) for number in index])
+    # floats are no ids, even whole ones, since 2**53 and 2**53 + 1 are the same float
     if len(index) and kind(index) not in {"string", "integer"}:
         raise DataError(f"{what} must be all strings or all integers, not {_describe_other_kind(index)}")
     return index
@@ -146,6 +148,7 @@ def no_cluster_ids(kind: str) -> tuple[Any, ...]:
     """Return the ids of a type that stand for no cluster, texts in every mixture of cases, and `DIGITS`."""
     if kind == "integer":
         return NO_CLUSTER
+    # every mixture of cases is a short list, which a database can look up among hashes of clusters
     cased = (product(*({c, c.upper()} for c in text)) for text in NO_CLUSTER_TEXTS)
     return (*sorted("".join(letters) for text in cased for letters in text), *DIGITS)
 

@@ -29,6 +29,7 @@ def joined(first: pd.Index, second: pd.Index) -> pd.Index:
     """Return two Indexes of one type of ids as one Index."""
     if not pd.api.types.is_object_dtype(first):
         return first.append(second.astype(first.dtype))
+    # `append` would make text of objects, which half of a surrogate pair is not
     both: pd.Index = pd.Index(np.concatenate([first.to_numpy(), second.to_numpy()]), dtype=object)
     return both
 
@@ -54,6 +55,7 @@ def _find_nearby(records: pd.Index, wanted: pd.Index) -> IntArray:
 
     def slot(numbers: NDArray[Any]) -> NDArray[np.uint64]:
         """Slot of each number by Fibonacci hashing: the first bits of a product that overflows."""
+        # 2⁶⁴ over the golden ratio spreads neighbouring numbers over all slots
         product = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         product >>= np.uint64(64 - bits)
         return product
@@ -69,6 +71,7 @@ def are_listed(records: pd.Index, listed: pd.Index) -> BoolArray:
     """Return whether each record is listed, (N,)."""
     if len(listed) and isinstance(listed[0], str):
         with suppress(UnicodeEncodeError):  # half of a surrogate pair
+            # Arrow looks up strings many times faster than pandas
             strings, wanted = (pa.array(i).cast(pa.large_string()) for i in (records, listed))
             return np.asarray(pc.is_in(strings, wanted))
     return records.isin(listed)

@@ -235,6 +235,7 @@ def refuse_unmatched(
     prediction: Clustering, labels: Clustering, lacking: BoolArray, missing: Missing
 ) -> None:
     """Refuse labelled records that are missing in a prediction, if the policy or the lost links forbid it."""
+    # a record in no pair has no found link: without such records, recall would count found links only
     refused = {Missing.ERROR} if prediction.complete else {Missing.ERROR, Missing.OMIT}
     if lacking.all() or (lacking.any() and missing in refused):
         raise missing_records(prediction, labels, lacking)
