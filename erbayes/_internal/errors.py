@@ -184,7 +184,13 @@ def head(values: Any, most: int = 3) -> str:
 
 
 def whole(value: Any, what: str, least: int = 1) -> int:
-    """Return a whole number of `least` or more as an int; `what` names it in the message."""
+    """Return a whole number of `least` or more as an int; `what` names it in the message.
+
+    Examples
+    --------
+    >>> whole(100.0, "population")
+    100
+    """
     numeric = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not numeric or value % 1 != 0 or value < least:
         raise DataError(f"{what} must be a whole number, {least} or more, not {value!r}")
