@@ -17,18 +17,7 @@ Seed = np.random.Generator | int | None
 
 
 def generator(rng: Any) -> np.random.Generator:
-    """Make a generator of random numbers from an argument `rng`.
-
-    Parameters
-    ----------
-    rng : Generator, int or None
-        As `Seed`. A Generator is returned itself. NumPy's other sources of seeds are allowed too.
-
-    Raises
-    ------
-    DataError
-        If `rng` is no seed, such as text or a number below 0.
-    """
+    """Make a generator of random numbers from an argument `rng`: a `Seed`, or what NumPy takes for one."""
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError) as error:
@@ -38,13 +27,7 @@ def generator(rng: Any) -> np.random.Generator:
 
 
 def floats(values: Any, what: str) -> FloatArray:
-    """Convert a number or an array of numbers to floats. `what` is its name in the message.
-
-    Raises
-    ------
-    DataError
-        If there are words, or rows of different lengths.
-    """
+    """Convert a number or an array of numbers to floats. `what` is its name in the message."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

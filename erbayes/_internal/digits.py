@@ -26,10 +26,7 @@ def _find_leading_power(x: float) -> int:
 
 
 def decimals(value: float, uncertainty: float = np.nan) -> int:
-    """Return how many decimals a number is shown with, from 0 to `MOST`.
-
-    The uncertainty keeps two significant digits, and the number at most four. The number alone decides if its
-    uncertainty is 0, below 0 or NaN.
+    """Return how many decimals, 0 to `MOST`, show two significant digits of the uncertainty and four at most.
 
     Examples
     --------
@@ -44,14 +41,7 @@ def decimals(value: float, uncertainty: float = np.nan) -> int:
 
 
 def text(value: Any, places: int | None = None) -> str:
-    """Return the text of a value.
-
-    Parameters
-    ----------
-    value : object
-        A number. The text of any other object is `str(value)`, and that of a missing value is `NONE`.
-    places : int, optional
-        Decimals. By default those of the number alone, without zeros at the end.
+    """Return the text of a value, a number with `places` decimals or as many as it alone warrants.
 
     Examples
     --------
@@ -71,31 +61,13 @@ def text(value: Any, places: int | None = None) -> str:
 
 
 def error(value: float, places: int) -> str:
-    """Return the text of a standard error. It is "0" only if the standard error is 0.
-
-    Examples
-    --------
-    >>> error(0.0186, 3), error(0.00002, 4), error(0.0, 4)
-    ('0.019', '2e-05', '0')
-    """
+    """Return the text of a standard error, which is "0" only if the standard error is 0."""
     rounds_away = np.isfinite(value) and 0 < value < 0.5 * 10.0**-places
     return "0" if value == 0 else f"{value:.1g}" if rounds_away else text(value, places)
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table of text to print, each row with as many digits as its uncertainty warrants.
-
-    Parameters
-    ----------
-    table : DataFrame
-        The standard error of a row rounds its columns of `MEASURED` and `UNCERTAINTIES`. If it is 0 or
-        missing, half the width of the interval does. Columns of `COUNTED` have no decimals. Every other
-        number has four digits.
-
-    Returns
-    -------
-    DataFrame of str
-        With the index and the columns of `table`.
 
     Examples
     --------
@@ -126,5 +98,6 @@ def _choose_decimals(table: pd.DataFrame) -> Sequence[int]:
             uncertainty = uncertainty.fillna(pd.Series(table[name].to_numpy(dtype=float)))
     if {"lower", "upper"} <= set(table):
         half = (table["upper"].to_numpy(dtype=float) - table["lower"].to_numpy(dtype=float)) / 2
+        # a standard error of 0 says nothing about digits, while the interval does
         uncertainty = uncertainty.where(uncertainty > 0, half)
     return [decimals(x, u) for x, u in zip(table["estimate"].astype(float), uncertainty, strict=True)]

@@ -160,7 +160,7 @@ class Alarm(UserWarning):
     Examples
     --------
     >>> import warnings
-    >>> with warnings.catch_warnings(record=True) as raised:
+    >>> with warnings.catch_warnings(record=True, action="always") as raised:
     ...     warnings.warn(Sentence("Out of balance.", Grade.FAULT), Alarm)
     >>> raised[0].message.grade
     <Grade.FAULT: 'fault'>
@@ -173,13 +173,7 @@ class Alarm(UserWarning):
 
 
 def printable(text: str) -> str:
-    r"""Return `text` with control characters escaped, except ends of lines and tabs.
-
-    Examples
-    --------
-    >>> print(printable("a\x1b[2Jb é"))
-    a\x1b[2Jb é
-    """
+    """Return `text` with control characters escaped, except ends of lines and tabs."""
     return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
 
 
@@ -190,20 +184,7 @@ def head(values: Any, most: int = 3) -> str:
 
 
 def whole(value: Any, what: str, least: int = 1) -> int:
-    """Return `value` as an int.
-
-    Parameters
-    ----------
-    value : object
-    what : str
-        The name of the value in the message.
-    least : int
-        The smallest value that is allowed.
-
-    Raises
-    ------
-    DataError
-        If `value` is not a whole number, or is below `least`.
+    """Return a whole number of `least` or more as an int; `what` names it in the message.
 
     Examples
     --------
@@ -217,72 +198,28 @@ def whole(value: Any, what: str, least: int = 1) -> int:
 
 
 def member[Choice: Enum](value: Any, of: type[Choice], argument: str) -> Choice:
-    """Return `value` if it is a member of the enumeration `of`.
-
-    Raises
-    ------
-    DataError
-        If `value` is anything else, such as the name of a member.
-    """
+    """Return `value` if it is a member of the enumeration `of`, and refuse all else, such as its name."""
     if not isinstance(value, of):
         raise DataError(f"{argument} must be one of {', '.join(map(str, of))}, not {value!r}")
     return value
 
 
 def need(value: Any, of: type, what: str) -> None:
-    """Refuse anything but an object of the class `of`. `what` starts the message.
-
-    Raises
-    ------
-    DataError
-
-    Examples
-    --------
-    >>> need("50", int, "draws are counted in an int")
-    Traceback (most recent call last):
-    ...
-    erbayes._internal.errors.DataError: draws are counted in an int, not str
-    """
+    """Refuse anything but an object of the class `of`. `what` starts the message."""
     if not isinstance(value, of):
         kind = "None" if value is None else type(value).__name__
         raise DataError(f"{what}, not {f'the class {value.__name__}' if isinstance(value, type) else kind}")
 
 
 def number(value: Any, what: str, allowed: Callable[[float], bool], must: str) -> float:
-    """Return `value` as a float if it is an allowed real number.
-
-    Parameters
-    ----------
-    value : object
-    what : str
-        The name of the value in the message.
-    allowed : callable float -> bool
-    must : str
-        The condition in words, such as "be 0 or more".
-
-    Raises
-    ------
-    DataError
-        If `value` is no real number, such as text or a bool, or if it is not allowed.
-
-    Examples
-    --------
-    >>> number(0.5, "mass", lambda x: x >= 0, "be 0 or more")
-    0.5
-    """
+    """Return an allowed real number as a float; `what` names it and `must` says the condition."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not allowed(float(value)):
         raise DataError(f"{what} must {must}, not {head([value])}")
     return float(value)
 
 
 def need_object(value: Any, method: str, what: str) -> None:
-    """Refuse a value that is not an object with the method `method`.
-
-    Raises
-    ------
-    DataError
-        If `value` is a class, or an object without that method. `what` starts the message.
-    """
+    """Refuse a value that is not an object with the method `method`. `what` starts the message."""
     if isinstance(value, type):
         raise DataError(f"{value.__name__} is a class: pass an object of it, {value.__name__}(...)")
     if not hasattr(value, method):

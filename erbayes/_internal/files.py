@@ -47,39 +47,10 @@ LINKS = 40
 
 
 def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) -> pd.DataFrame:
-    """Read some columns of a file, with ids as text.
+    """Read some columns of a Parquet, tab-separated or CSV file, as its name says, with ids as text.
 
-    Integer columns become text, so that ids of a Parquet file equal those of a CSV file.
-
-    Parameters
-    ----------
-    path : Path
-        A Parquet file if its name ends in .parquet or .pq, a tab-separated file if it ends in .tsv, and
-        else a CSV file. Text may be compressed (.csv.gz).
-    columns : mapping, meaning -> name
-        Name of the column of each meaning. None stands for the next column, from the left, that is not named.
-        The file must then have no other columns.
-    spare : int
-        The number of other columns that the file may have all the same. None is then its first column.
-
-    Returns
-    -------
-    DataFrame
-        These columns, in the order of `columns`.
-
-    Raises
-    ------
-    DataError
-        A file that cannot be read, that lacks columns, or that has too many to choose from.
-
-    Examples
-    --------
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "clusters.csv"
-    ...     _ = path.write_text("record,cluster,score\\n007,a,0.9\\n")
-    ...     read_columns(path, {"record": "record", "cluster": "cluster"})
-      record cluster
-    0    007       a
+    `columns` maps meanings to names. None stands for the next column, from the left, that is not named, if
+    the file has at most `spare` others.
     """
     frame = _read(path)
     named = [c for c in columns.values() if c is not None]
@@ -115,32 +86,12 @@ def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) 
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Read a whole file, with integers as text.
-
-    Raises
-    ------
-    DataError
-        A file that cannot be read.
-    """
+    """Read a whole file, with integers as text."""
     return _add_text(_read(path))
 
 
 def read_rows(path: Path, record: str | None, wanted: pd.Index | None = None) -> pd.DataFrame:
-    """Read the rows of some records, with the column of records first and integers as text.
-
-    Parameters
-    ----------
-    path : Path
-    record : str, optional
-        The column of records, by default the first one.
-    wanted : Index of str, optional
-        Ids of these records, by default of all.
-
-    Raises
-    ------
-    DataError
-        A file that cannot be read, or that has no such column.
-    """
+    """Read the rows of the `wanted` records, or of all, as text, with the column of records first."""
     if path.suffix.lower() in PARQUET:
         try:
             rows = dataset(path)
@@ -163,6 +114,7 @@ def _add_text(frame: pd.DataFrame) -> pd.DataFrame:
     decimals = [
         name for name, column in frame.items() if column.dtype == object and is_whole_decimal(column.dropna())
     ]
+    # ids of a Parquet file then equal those of a CSV file
     return frame.astype({c: "str" for c in [*frame.select_dtypes("integer").columns, *decimals]})
 
 
@@ -209,14 +161,12 @@ def not_utf8(path: Path, error: UnicodeDecodeError) -> DataError:
 
 
 def _refuse_text_after_quotes(path: Path, separator: str) -> None:
-    """Refuse fields such as `"a" ` and `"a"b`, which pandas would join to one text.
-
-    The search is quick, and may be wrong at quotes in quotes. The csv module then decides.
-    """
+    """Refuse fields such as `"a" ` and `"a"b`, which pandas would join to one text."""
     with get_handle(path, "rb", compression="infer", is_text=False) as opened:
         content: bytes = opened.handle.read()
     apart = separator.encode()
     field = rb'(?:^|[%b\r\n])"(?:[^"]|"")*+"[^"%b\r\n]' % (apart, apart)
+    # quick, but wrong at quotes in quotes, so that the csv module decides what it finds
     if re.search(field, content.removeprefix(BOM_UTF8)) is None:
         return
     lines = csv.reader(StringIO(content.decode("utf-8-sig"), newline=""), delimiter=separator, strict=True)
@@ -231,15 +181,8 @@ def _refuse_text_after_quotes(path: Path, separator: str) -> None:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Let a request to terminate (SIGTERM) end the block as an error does, so that it can clean up.
-
-    The program exits with status 143. A program that handles the signal itself is left alone.
-
-    Examples
-    --------
-    >>> with terminable(), TemporaryDirectory() as folder:
-    ...     pass  # the folder is removed whatever ends the block, except SIGKILL
-    """
+    """Let a request to terminate (SIGTERM) end the block as an error does, so that it can clean up."""
+    # a program that handles the signal itself is left alone, and threads cannot set handlers
     unhandled = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if not unhandled or threading.current_thread() is not threading.main_thread():
         yield
@@ -253,20 +196,9 @@ def terminable() -> Iterator[None]:
 
 @contextmanager
 def locked(folder: Path, prefix: str) -> Iterator[None]:
-    """Mark a temporary folder as in use, and remove those beside it that killed processes have left.
+    """Mark a temporary folder as in use, and remove those next to it that killed processes have left.
 
-    A process holds a lock on a file in its folder. The lock ends with the process, even if it is killed. The
-    names of all these folders begin with `prefix`. One that holds what it was about to replace stays.
-
-    Examples
-    --------
-    >>> with TemporaryDirectory() as parent:
-    ...     for name in ("run-killed", "run-own"):
-    ...         (Path(parent) / name).mkdir()
-    ...     (Path(parent) / "run-killed" / "lock").touch()
-    ...     with locked(Path(parent) / "run-own", "run-"):
-    ...         [left.name for left in Path(parent).iterdir()]
-    ['run-own']
+    The names of all these folders begin with `prefix`, and one with what it was about to replace stays.
     """
     with ExitStack() as stack:
         if sys.platform != "win32":
@@ -280,6 +212,7 @@ def locked(folder: Path, prefix: str) -> Iterator[None]:
                         shutil.rmtree(lock.parent, ignore_errors=True)
             with suppress(OSError):  # a file system without locks
                 own = stack.enter_context((folder / "unlocked").open("w"))
+                # a lock ends with its process, even if that is killed
                 flock(own, LOCK_EX)
                 Path(own.name).rename(folder / "lock")  # no other process ever sees it unlocked
         yield
@@ -300,20 +233,7 @@ def is_database(path: Path) -> bool:
 
 
 def refuse_output(path: Path, inputs: Iterable[Path] = ()) -> None:
-    """Refuse to write a file that `replacing` could not write, or that is an input.
-
-    Parameters
-    ----------
-    path : Path
-        The file to write.
-    inputs : iterable of Path
-        Files and folders that are read. They must not be replaced, and no file may be added to them.
-
-    Raises
-    ------
-    DataError
-        A device, a folder, a file that may only be read, one of the inputs, or a path in no folder.
-    """
+    """Refuse to write a file that `replacing` could not write, or that is one of, or lies in, the inputs."""
     try:
         target = _resolve_target(path)
         if target.exists() and not target.is_file():
@@ -347,24 +267,8 @@ def _resolve_target(path: Path) -> Path:
 def replacing(path: Path) -> Iterator[Path]:
     """Make a new file that replaces `path` if the block ends without error, and is removed otherwise.
 
-    The new file gets the mode of the old one. A symbolic link stays one, and the file that it names is
-    replaced. Another hard link to the old file keeps the old content.
-
-    Raises
-    ------
-    DataError
-        As `refuse_output`, or the system cannot write.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "estimates.csv"
-    ...     with replacing(path) as new:
-    ...         _ = new.write_text("good")
-    ...     path.read_text()
-    'good'
+    It gets the mode of the old one, replaces what a symbolic link names, and leaves other hard links the old
+    content.
     """
     refuse_output(path)
     target = _resolve_target(path)
@@ -379,6 +283,7 @@ def replacing(path: Path) -> Iterator[Path]:
             yield new
             if target.exists():
                 shutil.copymode(target, new)
+            # a rename in one folder is atomic: a reader sees the old file or the new one
             new.replace(target)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error

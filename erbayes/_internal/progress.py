@@ -8,28 +8,13 @@ from contextlib import ExitStack
 
 
 def track[Item](items: Iterable[Item], total: int, what: str, show: bool = True) -> Iterator[Item]:
-    """Yield `items`, and show a progress bar on standard error if they take more than about two seconds.
-
-    Parameters
-    ----------
-    items : iterable
-    total : int
-        The number of items.
-    what : str
-        The text beside the bar.
-    show : bool
-        False for no bar.
-
-    Examples
-    --------
-    >>> list(track([1, 2], 2, "counting"))
-    [1, 2]
-    """
+    """Yield `items`, and show a bar labelled `what` on standard error if they take over two seconds."""
     start, advance = time.monotonic(), None
     with ExitStack() as stack:
         for done, item in enumerate(items, 1):
             yield item
             elapsed = time.monotonic() - start
+            # a bar that is gone at once would only flicker
             if show and advance is None and elapsed > 0.2 and elapsed / done * total > 2:
                 from rich.console import Console
                 from rich.progress import Progress

@@ -46,17 +46,7 @@ def hint_at_polars(value: Any) -> str:
 
 
 def to_frame(table: Any) -> pd.DataFrame:
-    """Convert a table of any library to a DataFrame.
-
-    Parameters
-    ----------
-    table : DataFrame, or object with an Arrow C stream
-
-    Raises
-    ------
-    DataError
-        If it is a single column, such as a Series of polars.
-    """
+    """Convert a table of any library to a DataFrame, and refuse a single column."""
     if isinstance(table, pd.DataFrame):
         return table
     try:
@@ -86,28 +76,10 @@ def refuse_columns(
     spare: int = 0,
     named: Sequence[str] = (),
 ) -> None:
-    """Refuse a table with more or fewer columns than are needed.
+    """Refuse a table in which `needed` columns are missing, or with over `spare` unnamed others.
 
-    Parameters
-    ----------
-    frame : DataFrame
-    what : str
-        The name of the table in messages.
-    *remedies : Remedy
-        Remedies of too many columns.
-    pairs : Remedy, optional
-        A further remedy, if a column looks like answers about pairs of records.
-    needed : int
-        The number of columns that the caller reads.
-    spare : int
-        The number of columns that may follow them.
-    named : sequence of str
-        The columns that the caller has named.
-
-    Raises
-    ------
-    DataError
-        If there are fewer columns than `needed`, or more than `needed + spare` and not all are named.
+    `remedies` are those of too many columns, and `pairs` is one for a table of answers about pairs of
+    records.
     """
     columns = list(frame.columns)
     if len(columns) < needed:
@@ -134,22 +106,7 @@ def refuse_columns(
 def refuse_names(
     named: Sequence[str], columns: Sequence[str], what: str, choices: Mapping[str, Remedy] | None = None
 ) -> None:
-    """Refuse names of columns that a table lacks, and one name for two columns.
-
-    Parameters
-    ----------
-    named, columns : sequences of str
-        Names that the caller needs, and those of the table.
-    what : str
-        The name of the table in messages.
-    choices : mapping, name -> Remedy, optional
-        Remedies that choose another column in the place of a missing one.
-
-    Raises
-    ------
-    DataError
-        If a name is not among `columns`, or is in `named` twice.
-    """
+    """Refuse names that are missing among `columns`, and one name for two columns."""
     if lacking := [name for name in named if name not in columns]:
         remedies = dict.fromkeys(choices[name] for name in lacking if name in choices) if choices else ()
         raise DataError(f"{what} has no column {head(lacking)}; it has {head(columns, 20)}", *remedies)

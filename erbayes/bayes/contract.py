@@ -19,15 +19,7 @@ LOG_FLAWLESS = "log_flawless"
 
 @dataclass(frozen=True, slots=True)
 class Datum:
-    """One entry of the data that a part receives.
-
-    Attributes
-    ----------
-    meaning : str
-        Description with unit.
-    dims : tuple of str
-        Dimensions; empty for a single number.
-    """
+    """One entry of the data that a part receives; `dims` is empty for a single number."""
 
     meaning: str
     dims: tuple[str, ...] = ()
@@ -130,17 +122,7 @@ ALL_DATA = DATA | BOUNDED_DATA | SECOND_DATA
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A quantity that a part must return.
-
-    Attributes
-    ----------
-    meaning : str
-        Description with unit.
-    most : float
-        Largest possible value. The smallest is 0.
-    dims : tuple of str
-        Dimensions.
-    """
+    """A quantity that a part must return, between 0 and `most`."""
 
     meaning: str
     most: float = np.inf
@@ -202,14 +184,7 @@ class Part(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlacedPart:
-    """A part in its place in the model. It checks that no quantity is missing.
-
-    Parameters
-    ----------
-    place : str
-        A key of `RETURNED`.
-    part : Part
-    """
+    """A part in its place in the model, a key of `RETURNED`; it checks that no quantity is missing."""
 
     place: str
     part: Part
@@ -220,13 +195,7 @@ class PlacedPart:
         return title(self.part)
 
     def given_size(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the quantities of the part.
-
-        Raises
-        ------
-        DataError
-            A quantity that its place needs is missing.
-        """
+        """Return the quantities of the part, and refuse a part that leaves one out."""
         returned, needed = self.part.given_size(data), RETURNED[self.place]
         missing = [name for name in needed if name not in returned]
         if missing:
@@ -276,14 +245,9 @@ def sampled_bins(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tensor(value: Any, name: str, part: str) -> Any:
-    """Convert the quantity `name` of a part to a tensor, and check its number of dimensions.
-
-    Raises
-    ------
-    DataError
-        Another number of dimensions, or a length of 1, which PyTensor would broadcast over all bins.
-    """
+    """Convert the quantity `name` of a part to a tensor, and check its number of dimensions."""
     quantity, dims = pt.as_tensor(value), dimensions(name)
+    # a length of 1 would be broadcast over all bins without a word
     if quantity.ndim != len(dims) or 1 in quantity.type.shape:
         raise DataError(f"'{name}' of {part} has shape {quantity.type.shape}: its dimensions must be {dims}")
     return quantity
@@ -300,22 +264,7 @@ ROUNDING = 1e-9
 
 
 def check(values: Mapping[str, Any], lengths: Mapping[str, int], part: str) -> None:
-    """Check the values of a part's quantities at the point where its sampler starts.
-
-    Parameters
-    ----------
-    values : mapping, name -> array
-        Quantities.
-    lengths : mapping, name -> int
-        Length of each dimension.
-    part : str
-        Name of the part.
-
-    Raises
-    ------
-    DataError
-        A wrong shape, a value that is not finite, or a value outside the limits of the quantity.
-    """
+    """Refuse values of a part, at its start, with a wrong shape, out of their limits or not finite."""
     most = {name: quantity.most for place in RETURNED.values() for name, quantity in place.items()}
     for name, value in values.items():
         shape = tuple(lengths[dim] for dim in dimensions(name))

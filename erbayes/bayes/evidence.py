@@ -26,22 +26,11 @@ SMOOTHING = 0.4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entities:
-    """The distinct sampled entities.
+    """The distinct sampled entities, with one entry of each array per entity, (u,).
 
-    Attributes
-    ----------
-    size : float array, (u,)
-        Records of each entity.
-    links : float array, (u,)
-        Its true links that are predicted.
-    foreign : float array, (u,)
-        Pairs of one of its records with a foreign record in the same predicted cluster.
-    draws : int array, (u,)
-        Number of draws of the entity.
-    bin : int array, (u,)
-        Bin of its size on the grid, or of the size of the cluster of the second clustering that it matches.
-    matched : bool array, (u,)
-        True for those that match a cluster of the second clustering. Their errors are no data of the model.
+    `foreign` counts pairs of one of its records with a foreign record in the same predicted cluster. `bin` is
+    that of the size on the grid, or of the size of the cluster of the second clustering that a `matched`
+    entity matches. The errors of matched entities are no data of the model.
     """
 
     size: FloatArray
@@ -69,13 +58,9 @@ class Entities:
     def share(self) -> FloatArray:
         """Links kept, as a share of the most that a broken entity can keep, in (0, 1), (u,).
 
-        A broken entity of s records keeps f of at most C2(s - 1) links. The share is moved away from 0 and 1,
-        as that of k + ½ of s - 1 steps:
-
-            (k + ½)/(s - 1)  with  k = (s - 2) f/C2(s - 1)
-
-        It is ½ for an entity of 2 records, which has no influence on the fit.
+        For s records and f links it is (k + ½)/(s - 1), with k = (s - 2) f/C2(s - 1).
         """
+        # an entity of two records has no step, and its share of ½ has no influence on the fit
         steps = np.maximum(self.size - 2, 0)
         kept = np.where(steps > 0, self.links / np.maximum(pairs(self.size - 1), 1), 0)
         return np.asarray((np.minimum(kept, 1) * steps + 0.5) / (steps + 1))
@@ -88,24 +73,10 @@ class Entities:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """The data of a size model, from a sample and its prediction.
+    """The data of a size model, from the units of a sample, or of a domain, and from the prediction.
 
-    Attributes
-    ----------
-    units : Units
-        The sampled entities and the histogram of the prediction: all of the sample, or those of a domain.
-    grid : SizeGrid
-    entities : Entities
-    data : dict, name -> array
-        The data of the PyMC model (see `contract.DATA`).
-    records, predicted_links : float
-        Number of records N and of links \\|P\\| of the prediction.
-    domain : Domain or None
-        The records that the data are about; None for all.
-    matched : Matched or None
-        The second clustering of the model beside the sampled entities.
-    links : Links
-        How links between the domain and other records count.
+    `data` is that of the PyMC model (`contract.DATA`); the prediction has `records` N and `predicted_links`
+    |P|.
     """
 
     units: Units
@@ -131,21 +102,10 @@ class Evidence:
         links: Links = Links.SHARED,
         second: Second | None = None,
     ) -> Evidence:
-        """Count the evidence of a sample of entities, or of those in a domain.
+        """Count the evidence of a sample of entities, or of those in a domain, and refuse units without it.
 
-        Given their number, the draws that fell into a domain of whole entities are a sample of its entities
-        by the same design. In a predicted cluster of m records the domain has m_g. With `Links.SHARED` this
-        is the share m_g/m of a cluster of m records, so that the domain has Σ m_g (m - 1)/2 predicted links.
-        With `Links.INSIDE` it is a cluster of m_g records. A second clustering stands beside the entities.
-
-        Raises
-        ------
-        DataError
-            If the second clustering was counted with another prediction or other labels.
-        NotIdentified
-            Units that are not single entities, unknown totals of the prediction, a design under which the
-            chance of an entity depends on more than its size, or a domain without a draw, whose entities
-            have records outside, or whose records are not known.
+        A predicted cluster of m records, of which the domain has m_g, counts as the share m_g/m of a cluster
+        of m records with `Links.SHARED`, and as a cluster of m_g records with `Links.INSIDE`.
         """
         need_sample(sample)
         units, design = sample.units, sample.design
@@ -171,6 +131,7 @@ class Evidence:
                 "without second="
             )
         if domain is not None:
+            # given their number, draws in a domain of whole entities are a sample of it by the same design
             inside, units = _take_domain(units, domain, links)
             draws = draws[inside]
         known, size, common = units.known, units.size, units.column(COMMON_LINKS)

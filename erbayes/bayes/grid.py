@@ -26,22 +26,9 @@ INTRUSION = 2.0 ** np.arange(-9.0, 20.5, 0.5)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SizeGrid:
-    """Bins of entity sizes: single sizes up to 7, then three per doubling.
+    """Bins of entity sizes, single sizes up to 7 and then three per doubling.
 
-    Attributes
-    ----------
-    lower : float array, (J,)
-        Smallest size of each bin, in records.
-    size : float array, (J,)
-        Mean size of each bin.
-    width : float array, (J,)
-        Number of sizes in each bin.
-
-    Examples
-    --------
-    >>> grid = SizeGrid.up_to(1000)
-    >>> grid.size[:3], len(grid.size), grid.bin(np.array([1.0, 20.0, 999.0]))
-    (array([1., 2., 3.]), 29, array([ 0, 11, 27]))
+    Bins begin at `lower`, have a mean `size` in records, and hold `width` sizes, (J,) each.
     """
 
     lower: FloatArray
@@ -81,24 +68,10 @@ def _make_grid(coarse: int) -> SizeGrid:
 
 
 def basis(x: FloatArray, length: float = LENGTH, rank: int = RANK) -> FloatArray:
-    """Return a basis of smooth functions on a grid.
+    """Return smooth functions on a grid x, both in doublings, (J, rank).
 
-    It holds the leading eigenfunctions of a squared-exponential Gaussian process, times √eigenvalue. They are
-    rescaled: their sum with independent standard normal coefficients has variance 1 at every x. Without
-    that, the variance would be below 1 on long grids, for which `rank` functions are too few.
-
-    Parameters
-    ----------
-    x : float array, (J,)
-        Points, in doublings.
-    length : float
-        Length scale of the process, in doublings.
-    rank : int
-        Number of functions.
-
-    Returns
-    -------
-    float array, (J, rank)
+    They are the leading eigenfunctions of a squared-exponential Gaussian process, times √eigenvalue, rescaled
+    so that their sum with independent standard normal coefficients has variance 1 at every x.
     """
     return _make_basis(tuple(x), length, rank)
 
@@ -108,6 +81,7 @@ def _make_basis(points: tuple[float, ...], length: float, rank: int) -> FloatArr
     x = np.array(points)
     values, vectors = np.linalg.eigh(np.exp(-0.5 * ((x[:, None] - x) / length) ** 2))
     leading = vectors[:, -rank:] * np.sqrt(values[-rank:])
+    # on long grids, too few functions would have a variance below 1
     functions = np.asarray(leading / np.sqrt((leading**2).sum(axis=1, keepdims=True)))
     functions.setflags(write=False)
     return functions

@@ -79,37 +79,24 @@ SHRINKAGE = 3.0
 
 @dataclass(frozen=True, eq=False)
 class LightTails:
-    """Coordinates u in which priors with heavy tails are nearly standard normal.
+    """Coordinates u in which priors with heavy tails are nearly standard normal, as t proposals need.
 
-    Proposals in u are t distributions. In θ, they have tails as heavy as the priors'. A block of r
-    coordinates of θ has a multivariate t prior, and v are its deviations from the prior's location in units
-    of its scale. The block's coordinates u point the same way, at another distance:
-
-        |u|² = κ log(1 + |v|²/κ)
-
-    Other coordinates stay as they are.
-
-    Attributes
-    ----------
-    dimension : int
-        Number of coordinates, d.
-    blocks : sequence of (int array, float, float)
-        Coordinates, location and scale of each block.
+    A block of coordinates of θ that has a multivariate t prior deviates from its location by v, in units of
+    its scale. Its u point the same way, with |u|² = κ log(1 + |v|²/κ); other coordinates of θ, (d,), stay.
+    `blocks` lists the coordinates, location and scale of each block.
     """
 
     dimension: int
     blocks: Sequence[tuple[IntArray, float, float]]
 
     def near(self, theta: FloatArray) -> LightTails:
-        """Return coordinates that leave blocks as they are for which θ, (d,), is in the tail of the prior.
-
-        Data hold such a block against its prior, so that its posterior is nearly normal in θ.
-        """
+        """Return coordinates that leave blocks as they are for which θ, (d,), is in the tail of the prior."""
         return replace(
             self,
             blocks=[
                 (at, location, scale)
                 for at, location, scale in self.blocks
+                # data that hold a block in the tail of its prior make its posterior nearly normal in θ
                 if (((theta[at] - location) / scale) ** 2).sum() < BEND
             ],
         )
@@ -157,14 +144,7 @@ class LightTails:
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """A proposal distribution, multivariate t with `DF` degrees of freedom.
-
-    Attributes
-    ----------
-    centre : float array, (d,)
-    root : float array, (d, d)
-        Lower triangular root of its scale matrix.
-    """
+    """A multivariate t distribution with a `centre`, (d,), and a triangular `root` of its scale, (d, d)."""
 
     centre: FloatArray
     root: FloatArray
@@ -194,16 +174,9 @@ class Proposal:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """A normal distribution near which the posterior of a law lies, if the sample is like an earlier one.
+    """A normal distribution of u near which a posterior lies if the sample is like an earlier one.
 
-    Attributes
-    ----------
-    tails : LightTails
-        Coordinates u for the earlier sample.
-    centre : float array, (d,)
-        Posterior mean of u for the earlier sample.
-    cov : float array, (d, d)
-        Covariance matrix of u.
+    The `centre`, (d,), and `cov`, (d, d), are the posterior moments of the earlier sample, in its `tails`.
     """
 
     tails: LightTails
@@ -219,16 +192,10 @@ class Start:
 
 @dataclass(frozen=True, eq=False)
 class Approximation:
-    """An approximate posterior of one part, given that there are errors.
+    """An approximate posterior of one part, as draws `thetas`, (chain, draw, d), given that there are errors.
 
-    Attributes
-    ----------
-    adapted : Adapted
-        All points.
-    thetas : float array, (chain, draw, d)
-        Posterior draws. Copies of one point stand side by side, so that autocorrelation shows them.
-    share : float
-        Posterior probability of the law, or its Bayes factor against the best law if that is larger.
+    `share` is the posterior probability of the model, or its Bayes factor against the best one if that is
+    larger.
     """
 
     adapted: Adapted
@@ -273,30 +240,9 @@ class Approximation:
 class Adapted:
     """Adaptive multiple importance sampling of the posterior of one part (Cornuet et al. 2012).
 
-    The first round draws from Laplace's approximation, or from a near start. Each later round has the
-    weighted mean and covariance of all rounds before it. The weight of a point is its posterior density
-    divided by that of the mixture of all rounds' proposals.
-
-    Parameters
-    ----------
-    part : CompiledPart
-    first : int
-        Points of the first round.
-    rng : Generator
-    chains : int
-        Number of chains among which the points of each round are divided.
-    other : Adapted, optional
-        Another law of the same part. The search of the mode starts at its mode.
-    near : Start, optional
-        Start from the same law of a like sample. There is no search of the mode, unless the first round from
-        here is poor. It then starts at the better of both points.
-
-    Attributes
-    ----------
-    log_marginal : float
-        Log marginal density of the data, given that there are errors. It is a mean of weights by the proposal
-        of each point's own round, in which the points of round r count r times, since later proposals are
-        better. The counts are fixed beforehand, so that the mean is unbiased (Owen and Zhou 2020).
+    The search of the mode starts at that of `other`, another model of the same part, or is left out for
+    `near`, a start from a like sample. `first` counts the points of the first round, and `log_marginal` is
+    the log marginal density of the data, given that there are errors.
     """
 
     def __init__(
@@ -313,6 +259,7 @@ class Adapted:
         if near is not None and len(near.centre) == len(part.start):
             self.tails = near.tails
             self._start_rounds(first, *self._move_start(near))
+            # a poor first round needs the search of the mode, which begins at the better of both points
             if self.effective >= POOR * first:
                 return
             start = max(start, self.mode, key=lambda at: part.log_densities(at[None])[0])
@@ -337,13 +284,11 @@ class Adapted:
 
     def _negate_density(self, points: FloatArray) -> FloatArray:
         """Return minus the log density of each point, (K,)."""
+        # finite also where the density is 0, since differences of infinities are no number
         return -np.maximum(self._log_densities(points)[1], -1e10)
 
     def _move_start(self, near: Start) -> tuple[FloatArray, FloatArray]:
-        """Return mode and inverse curvature of the log density, by Newton steps from a near start.
-
-        The axes are those of the near start. Steps and curvature are found along each of them.
-        """
+        """Return mode, (d,), and inverse curvature, (d, d), by Newton steps along axes of a near start."""
         point, axes, d = near.centre, near.axes, len(near.centre)
         cross = APART * np.vstack([np.zeros(d), np.eye(d), -np.eye(d)])
         for _ in range(STEPS):
@@ -361,15 +306,13 @@ class Adapted:
         return point, axes @ axes.T
 
     def _approximate_laplace(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return mode and inverse curvature of the log density, by a search and a Newton step.
-
-        Derivatives come from differences of densities, because gradients take seconds to compile.
-        """
+        """Return mode, (d,), and inverse curvature, (d, d), by a search and a Newton step."""
         point = self.tails.u(start[None])[0]
         d, h = len(point), 1e-3
         one, (i, j) = np.eye(d), np.triu_indices(d)
 
         def rise(point: FloatArray) -> tuple[float, FloatArray]:
+            # differences of densities, because gradients take seconds to compile
             f = self._negate_density(point + 1e-6 * np.vstack([0 * point, one]))
             return f[0], (f[1:] - f[0]) / 1e-6
 
@@ -382,17 +325,20 @@ class Adapted:
         H[i, j] = H[j, i] = (f[d + 1 :] - f[1:][i] - f[1:][j] + f[0]) / h**2
         gradient = (f[1 : d + 1] - f[0]) / h - h / 2 * np.diag(H)
         values, vectors = np.linalg.eigh(H)
+        # a flat or rising direction must not make the first round too wide
         cov = (vectors / np.maximum(values, 0.05)) @ vectors.T
         steps = point - LENGTHS[:, None] * (cov @ gradient)
         return steps[np.argmin(self._negate_density(steps))], cov
 
     def round(self, number: int) -> None:
         """Draw a further round of points, and adapt the next proposal to all points."""
+        # chains share the proposals but no point: chain c has the points c, c + C, c + 2 C and so on
         number = -(-number // self.chains) * self.chains
         proposal = Proposal(self.centre, np.linalg.cholesky(WIDER * self.cov))
         self.proposals.append((proposal, np.log(number)))
         new = proposal.draws(number, self.rng)
         thetas, densities = self._log_densities(new)
+        # weights by the mixture of all rounds cannot become large where any round had points
         earlier = np.logaddexp(self.mixture, proposal.log_density(self.points) + np.log(number))
         of_rounds = [q.log_density(new) + log_n for q, log_n in self.proposals]
         mixture = np.logaddexp.reduce(of_rounds)
@@ -402,6 +348,7 @@ class Adapted:
         self.densities = np.concatenate([self.densities, densities])
         # Later proposals have adapted to the points: the mean of weights by the mixture would be too small.
         self.own = np.concatenate([self.own, densities - of_rounds[-1] + np.log(number)])
+        # later rounds are better and count more; fixed counts keep the mean unbiased (Owen and Zhou 2020)
         self.counted = np.concatenate([self.counted, np.full(number, np.log(len(self.proposals)))])
         self.log_marginal = float(np.logaddexp.reduce(self.by_chain) - np.log(self.chains))
         w = truncated(self.log_w)
@@ -436,12 +383,9 @@ class Adapted:
         return self._smooth_counts
 
     def approximation(self, draws: int, share: float) -> Approximation:
-        """Return the posterior of a law with this share, with `draws` draws in each chain.
-
-        The chains share the proposals, but no point: chain c has the points c, c + C, c + 2 C and so on. They
-        are shuffled before they are resampled, because those of one round are alike.
-        """
+        """Return the posterior of a model with this share, with `draws` draws in each chain."""
         w, at = self.smoothed[0], np.arange(len(self.points)).reshape(-1, self.chains).T
+        # points of one round are alike, and resampling keeps their order
         shuffled = self.rng.permuted(at, axis=1)
         chosen = [of[resampled(w[of] / w[of].sum(), draws, self.rng)] for of in shuffled]
         return Approximation(self, self.thetas[np.stack(chosen)], share)
@@ -455,28 +399,10 @@ def approximated(
     near: Sequence[Start | None] = (),
     chains: int = 1,
 ) -> list[Approximation]:
-    """Approximate the posteriors of the laws of one part by adaptive multiple importance sampling.
+    """Approximate the posteriors of the models of one part, each with `draws` draws in all `chains` together.
 
-    Each law draws rounds of points until enough of them are effective, in proportion to its posterior
-    probability. Effective draws are 1/Σ w², with weights w that add to 1.
-
-    Parameters
-    ----------
-    laws : sequence of CompiledPart
-    draws : int
-        Number of draws of each law to return in all chains, K. Laws of probability 1 have `EFFECTIVE` times
-        as many effective points.
-    rng : Generator
-    prior : sequence of float
-        Prior weight of each law.
-    near : sequence of Start or None
-        Near start of each law, if there are any.
-    chains : int
-        Number of chains. It divides K.
-
-    Returns
-    -------
-    list of Approximation, one per law
+    Each draws rounds of points until enough are effective, 1/Σ w² for weights w that add to 1, in proportion
+    to its posterior probability under the weights `prior`. `near` has a start for each model.
     """
     adapted: list[Adapted] = []
     first = max(draws // FIRST, SMALLEST)

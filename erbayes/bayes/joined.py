@@ -24,29 +24,11 @@ TIED = ("entities", "kept", "kept_square", "foreign", "foreign_square")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joined:
-    """Joint posterior draws of several parts.
+    """Joint posterior draws of several parts, (chain, draw, ...), with what is known of their quality.
 
-    Attributes
-    ----------
-    by_size : dict, name -> float array, (chain, draw, ...)
-        Quantities by size.
-    parameters : dict, name -> float array, (chain, draw, ...)
-    log_prior : dict, part -> float array, (chain, draw)
-        Log prior density of the part's parameters.
-    statistics : dict, name -> array, (chain, draw)
-        Statistics of NUTS, of the transitions that drew the first part; empty without NUTS.
-    khat : dict, name -> float
-        Pareto shapes of the importance weights of each part.
-    agreeing : float
-        Effective number of combinations of draws, weighted by the known total: 1/Σ w², with weights w that
-        add to 1.
-    refitted : list of str
-        Parts that were drawn by NUTS because their importance weights were unreliable.
-    problems : list of str
-        Reasons not to rely on the draws, with remedies.
-    log_evidence : float
-        Log marginal likelihood of all parts and of the known total, without terms that depend on the data
-        alone.
+    `agreeing` is the effective number of combinations of draws, 1/Σ w² for weights w that add to 1,
+    `refitted` names parts that NUTS drew because their weights were unreliable, and `log_evidence` leaves out
+    terms that depend on the data alone.
     """
 
     by_size: dict[str, FloatArray]
@@ -61,29 +43,10 @@ class Joined:
 
 
 def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.random.Generator) -> Joined:
-    """Join the draws of independent parts by the known number of predicted links.
+    """Join the draws of independent parts, the first of which is that of sizes, by the known predicted links.
 
-    The joint posterior is the product of the parts' posteriors times the density of the known number. Each
-    draw of the first part is combined with `PARTNERS` neighbouring draws of each other part, from a
-    random place of the same chain. The combinations are then resampled with that density as weight. They are
-    in the order of the first part's draws.
-
-    Parameters
-    ----------
-    parts : mapping, name -> PartDraws
-        Draws of the parts, with the same chains and draws. The first part is that of sizes.
-    data : mapping, name -> array
-        Entries are those of `contract.DATA`.
-    rng : Generator
-
-    Returns
-    -------
-    Joined
-
-    Raises
-    ------
-    DataError
-        Two parts with a quantity or a parameter of the same name.
+    The joint posterior is the product of the parts' posteriors times the density of the known number, so that
+    combinations of draws are resampled with this density as weight.
     """
     partners, links = _combine_parts(parts, data, rng)
     log_w = log_density_of_total(links, np.log, np.log(data["predicted_links"]))
@@ -97,26 +60,14 @@ def joined(parts: Mapping[str, PartDraws], data: Mapping[str, Any], rng: np.rand
 def given(
     parts: Mapping[str, PartDraws], total: FloatArray, data: Mapping[str, Any], rng: np.random.Generator
 ) -> Joined:
-    """Join the draws of independent parts, given a number of predicted links for each joint draw.
+    """Join the draws of independent parts, given a number of predicted links for each draw, (chain, draw).
 
-    The numbers are draws from another posterior, on which these parts have no influence. So the joint
-    distribution is a cut (Plummer 2015, Statistics and Computing 25, 37-43). For each number one of
-    `CANDIDATES` random combinations is chosen, with the density of the number as weight.
-
-    Parameters
-    ----------
-    parts, data, rng
-        As for `joined`.
-    total : float array, (chain, draw)
-        Numbers of predicted links.
-
-    Returns
-    -------
-    Joined
-        The agreeing draws and the evidence are those for the median number.
+    The numbers come from another posterior, on which these parts have no influence, so that the joint
+    distribution is a cut (Plummer 2015, Statistics and Computing 25, 37-43).
     """
     partners, links = _combine_parts(parts, data, rng, shuffled=True)
     C, every = len(total), links.predicted[0].size
+    # half a link stands for none, which has no logarithm
     log_total = np.log(np.maximum(total, 0.5))
 
     def log_density(candidates: IntArray, chain: int, log_total: FloatArray) -> FloatArray:
@@ -143,11 +94,7 @@ def _combine_parts(
     rng: np.random.Generator,
     shuffled: bool = False,
 ) -> tuple[IntArray, Links]:
-    """Combine each draw of the first part with random partners from the same chain of the other parts.
-
-    Return the partners, (partner, other part, chain, draw), and the links of all combinations,
-    (chain, draw, partner).
-    """
+    """Return partners of the first part's draws, (partner, other part, chain, draw), and their links."""
     _refuse_common_names(parts)
     first, *others = parts.values()
     C, K = next(iter(first.by_size.values())).shape[:2]

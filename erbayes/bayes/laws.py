@@ -95,22 +95,10 @@ def compiled(part: Any, data: Mapping[str, Any]) -> OneOf:
 
 
 def weighed(name: str, part: OneOf, draws: Mapping[str, Drawn], rng: np.random.Generator) -> PartDraws:
-    """Mix the draws of the laws of a part by their posterior probabilities.
+    """Mix the draws of the models of a part, which have the same shape, by their posterior probabilities.
 
-    Parameters
-    ----------
-    name : str
-        Place of the part. The position of the law of each draw is the parameter "<name>_law".
-    part : OneOf
-        Laws with their data, each a `CompiledPart`.
-    draws : mapping, name of the law -> Drawn
-        Draws of each law, with the same chains and draws.
-    rng : Generator
-
-    Returns
-    -------
-    PartDraws
-        Parameters and quantities that all laws have. Problems are those of laws with a draw.
+    Only what all models have remains, and the parameter "<name>_law" is the position of the model of each
+    draw.
     """
     if len(draws) == 1:
         only: CompiledPart = part.usual

@@ -38,15 +38,7 @@ TINY, NEARLY = 1e-300, 1 - 1e-15
 
 
 class Factor(Protocol):
-    """One factor of the likelihood, for the k sampled entities that have the observation.
-
-    Attributes
-    ----------
-    entity : int array, (k,)
-        Position of each among the distinct sampled entities.
-    observed : array, (k,)
-        Observation of each.
-    """
+    """One factor of the likelihood, of what is `observed` of k sampled entities, (k,)."""
 
     @property
     def entity(self) -> IntArray: ...
@@ -97,18 +89,9 @@ class Share:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rate:
-    """Factor of the number of foreign records per record, in bins.
+    """Factor of the number of foreign records per record, in V bins with a `value` each, (V,).
 
-    Attributes
-    ----------
-    entity, observed
-        As in `Factor`.
-    row, bin : int arrays, (k,)
-        Position of the chance of each observation: doubling of size, and bin of foreign records per record.
-    chance : float array, (chain, draw, R, V)
-        Chance of each of V bins, for entities of R doublings of size.
-    value : float array, (V,)
-        Foreign records per record of each bin.
+    The chance of an observation is `chance[..., row, bin]`, of (chain, draw, R, V) for R doublings of size.
     """
 
     entity: IntArray
@@ -132,22 +115,10 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Size:
-    """Factor of the size. The likelihood is of draws, predictions are of the distinct entities of a sample.
+    """Factor of the size: the likelihood is of draws, predictions are of the distinct entities of a sample.
 
-    Attributes
-    ----------
-    entity, observed
-        As in `Factor`.
-    bin : int array, (k,)
-        Bin of the size of each entity.
-    times : int array, (k,)
-        Number of draws of each entity.
-    of_draws : float array, (chain, draw, J)
-        Weights of the sizes of one draw.
-    of_distinct : float array, (chain, draw, J)
-        Weights of sizes among the distinct entities of a sample.
-    size : int array, (J,)
-        Size of each bin.
+    An entity in a `bin` is drawn so many `times`, (k,). A `size`, (J,), has a weight among draws and another
+    among distinct entities, (chain, draw, J).
     """
 
     entity: IntArray
@@ -173,19 +144,7 @@ class Size:
 
 
 def categorical(weights: FloatArray, row: IntArray, rng: np.random.Generator) -> IntArray:
-    """Draw positions with probabilities in proportion to the weights of a row.
-
-    Parameters
-    ----------
-    weights : float array, (R, V)
-    row : int array, any shape
-        Row of each draw.
-    rng : Generator
-
-    Returns
-    -------
-    int array, the shape of `row`
-        Positions, 0 to V - 1.
+    """Draw positions 0 to V - 1 by the weights, (R, V), of each `row`, in the shape of `row`.
 
     Examples
     --------
@@ -203,21 +162,8 @@ def categorical(weights: FloatArray, row: IntArray, rng: np.random.Generator) ->
 def factors(
     entities: Entities, data: Mapping[str, Any], by_size: Mapping[str, FloatArray]
 ) -> dict[str, Factor]:
-    """Return the factors of the likelihood of the sampled entities.
-
-    Parameters
-    ----------
-    entities : Entities
-    data : mapping, name -> array
-        Entries are those of `contract.DATA`.
-    by_size : mapping, name -> float array, (chain, draw, J)
-        Quantities by size.
-
-    Returns
-    -------
-    dict, name -> Factor
-        size, broken, share, met, rate and matched, without those that no sampled entity has. share is of
-        broken entities of 3 records or more: the share of links kept, of the most that one can keep.
+    """Return the factors of the likelihood that some sampled entity has, by name; `by_size` is (chain, draw,
+    J).
     """
     e, bins, rest = entities, entities.bin, ~entities.matched
     several, met = np.flatnonzero(e.several & rest), np.flatnonzero((e.foreign > 0) & rest)

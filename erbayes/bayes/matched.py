@@ -24,25 +24,12 @@ FEWEST = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matched:
-    """A second clustering beside the sampled entities.
+    """A second clustering next to the sampled entities, (u,), which match some of its clusters, (clusters,).
 
-    Attributes
-    ----------
-    second : Second
-    size : float array, (clusters,)
-        Records of each cluster.
-    cluster : int array, (u,)
-        Cluster that each sampled entity matches, -1 if there is none.
-    common : float array, (u,)
-        Records that they have in common.
-    left : bool array, (clusters,)
-        True for clusters that can match an unsampled entity. The others match a sampled one, or sampled ones
-        have half of their records. After a scan an element stands for `Second.count` clusters.
-    guests : int array, (clusters,)
-        Sampled entities that match no cluster and have more than half of their records in this one.
-    broken, mended : int
-        Sampled entities that the prediction breaks, and those of them whose cluster has more of their records
-        than any predicted cluster.
+    `cluster` is the one that an entity matches or -1, and `common` counts their common records. Clusters that
+    are `left` can match an unsampled entity. `guests` of a cluster match none and have more than half of
+    their records in it. The prediction breaks `broken` sampled entities, and of these `mended` have a cluster
+    with more of their records than any predicted cluster has.
     """
 
     second: Second
@@ -56,13 +43,7 @@ class Matched:
 
     @classmethod
     def of(cls, sample: Sample, second: Second) -> Matched:
-        """Match the clusters of a second clustering to the sampled entities.
-
-        Raises
-        ------
-        DataError
-            If the second clustering was counted with another prediction or other labels.
-        """
+        """Match the clusters of a second clustering of the same prediction to the sampled entities."""
         position = second.position(sample.units)
         if position is None:
             raise DataError(
@@ -82,6 +63,7 @@ class Matched:
         left[cluster[matches]] = False
         guest = (2 * common > sample.units.size[entity]) & (of_entity[entity] < 0)
         guests = np.bincount(cluster[guest], minlength=len(size))
+        # from fewer pairs one cannot tell how entities differ from their clusters
         if np.sum(size[cluster[matches]] > 1) < FEWEST:
             of_entity, left = np.full(len(position), -1), np.zeros(len(size), dtype=bool)
         broken = sample.units.column(COMMON_LINKS) < pairs(sample.units.size)
@@ -152,11 +134,7 @@ class Matched:
         return float(weight @ np.log2(records) / weight.sum()) if len(records) else 0.0
 
     def _list_differences(self, sample: Sample) -> tuple[FloatArray, FloatArray]:
-        """Return how matched entities differ from their clusters, with standard errors, (2,) each.
-
-        The differences are logs of the ratios of true links and of kept shares. Standard errors are those of
-        the jackknife over pairs.
-        """
+        """Return mean log ratios of true links and of kept shares of pairs, with standard errors, (2,)."""
         true, common = (
             self._sum_matched_pairs(TRUE_LINKS, sample),
             self._sum_matched_pairs(COMMON_LINKS, sample),
@@ -176,16 +154,13 @@ class Matched:
 
 
 def _compute_jackknife(formula: Callable[..., Any], *terms: FloatArray) -> tuple[float, float]:
-    """Return a formula of sums over pairs, with its standard error by the jackknife.
-
-    `IMAGINED` pairs that differ by all of their links are added to the variance. A formula that is not
-    defined is 0 ± 1.
-    """
+    """Return a formula of sums over pairs, or 0 if undefined, with its standard error by the jackknife."""
     n = len(terms[0])
     with np.errstate(divide="ignore", invalid="ignore"):
         value = formula(*(t.sum() for t in terms))
         without = formula(*(t.sum() - t for t in terms))
     if n < 2 or not (np.isfinite(value) and np.isfinite(without).all()):
         return 0.0, 1.0
+    # pairs that all agree would have no error, so that imagined ones differ by all of their links
     variance = (n - 1) / n * np.sum((without - without.mean()) ** 2) + (IMAGINED / n) ** 2
     return float(value), float(np.sqrt(variance))

@@ -24,12 +24,7 @@ from .sizes import PredictionInformed, SizeFamily
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The part for sizes: how many entities have each size, and the sizes of the draws.
-
-    Parameters
-    ----------
-    family : SizeFamily
-    """
+    """The part for sizes: how many entities have each size, and the sizes of the draws."""
 
     family: SizeFamily
 
@@ -51,49 +46,22 @@ class Sizes:
 class WithSecond:
     """The part for sizes if there is a second clustering: its clusters that stand for entities, and the rest.
 
-    A cluster stands for an entity if more than half of their records, taken together, are in both. It does so
-    with a probability that depends on its size s:
+    A cluster of s records stands for an entity, with which it has more than half of their records in common,
+    with probability 1/(1 + exp(h(s))). h is a `level` and a `slope` in log2 s plus a smooth function of scale
+    `amplitude`, and `single` records have an h of their own. Clusters larger than all that are matched stand
+    less often, by a share whose logit is the `doubt`.
 
-        P(stands) = 1/(1 + e^(h(s)))
+    A cluster that stands for none is a `crowd` of many entities, or a few large ones. Sampled entities
+    without a match are guests of the cluster that has more than half of their records. Their number is
+    Poisson with mean r s in a crowd and r φ s in other clusters, for r sampled entities per record and the
+    share φ of foreign records in clusters that stand, whose logit differs by `foreign` from that among
+    matched pairs.
 
-    h is a line in log2 s plus a smooth function. Single records have an h of their own. The sampled entities
-    that match a cluster show h. None matches a cluster larger than all that are matched. The probability of
-    such clusters is lower by a share of its own, the doubt.
+    The other records are a share ε of all. A share 1 - ε of them has the sizes of predicted clusters, and the
+    rest the sizes of the `family`, which so holds alone if no cluster stands for an entity.
 
-    A cluster that stands for no entity is a crowd of many entities, or a few large ones. A sampled entity
-    without a match is a guest of the cluster that has more than half of its records. The number of guests of
-    a cluster of s records is Poisson. Its mean is r s in a crowd, and r φ s in other clusters. r is the
-    number of sampled entities per record, and φ the share of foreign records in clusters that stand.
-
-    The other records are a share ε of all. A share 1 - ε of them lies in entities of the sizes of predicted
-    clusters, and a share ε in entities whose sizes follow a family. So the family holds alone if no cluster
-    stands for an entity.
-
-    An entity differs from the cluster that stands for it. Logs of the ratios of true links and of kept shares
-    describe this. Their means are known from matched pairs, with the error of the jackknife. They may change
-    with size, faster if entities and clusters differ by more records.
-
-    Parameters
-    ----------
-    family : SizeFamily
-    single : Prior
-        h of single records.
-    level : Prior
-        h at the mean log2 size of the sampled entities.
-    slope : Prior
-        Slope of h per doubling of size.
-    amplitude : float
-        Prior scale of the smooth part of h. Above 0.
-    doubt : Prior
-        Logit of the doubt.
-    difference : Prior
-        Each of the two mean log ratios.
-    change : Prior
-        Change of each log ratio per doubling of size, if pairs differ by all of their records.
-    foreign : Prior
-        Logit of φ, less that among matched pairs.
-    crowd : Prior
-        Logit of the share of crowds among clusters that stand for no entity.
+    True links and kept shares of an entity and its cluster differ by log ratios with the mean `difference`,
+    which may `change` per doubling of size in proportion to the share of records by which pairs differ.
     """
 
     family: SizeFamily

@@ -69,10 +69,7 @@ MOST_PRECISE = 12.0
 
 
 def precision(name: str, level: Prior, slope: Any) -> ByBin:
-    """Create the precision of beta distributed shares, whose log is linear in log2 size.
-
-    Parameters and result are those of `line`. The log precision is cut at ±12.
-    """
+    """Create the precision of beta distributed shares, whose log is linear in log2 size, as `line` is."""
     log_precision = line(name, level, slope)
     return lambda data: pt.exp(pt.clip(log_precision(data), -MOST_PRECISE, MOST_PRECISE))
 
@@ -253,16 +250,10 @@ CHANGE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class ErrorCurves:
-    """Functions of the data of a part that describe retention. Each returns one value per bin of size, (J,).
+    """Functions of the data of a part that describe retention, of one value per bin of size each, (J,).
 
-    Attributes
-    ----------
-    broken : callable
-        Log hazard that an entity is broken.
-    share : callable
-        Logit of the mean share of links that a broken entity keeps.
-    precision : callable
-        Log precision of this share.
+    `broken` is the log hazard that an entity is broken, `share` the logit of the mean share of links that a
+    broken one keeps, and `precision` the log precision of this share.
     """
 
     broken: ByBin
@@ -271,19 +262,9 @@ class ErrorCurves:
 
 
 def retained(data: Tensors, curves: ErrorCurves, unbroken: float) -> dict[str, Any]:
-    """Add broken entities and the links that they keep to the likelihood, and return quantities by size.
+    """Add broken entities and their kept links to the likelihood, and return the quantities by size.
 
-    Parameters
-    ----------
-    data : mapping, name -> tensor
-    curves : ErrorCurves
-    unbroken : float in [0, 1]
-        Prior probability that the prediction breaks no entity of the population.
-
-    Returns
-    -------
-    dict, name -> tensor
-        The quantities of a part for retention (`contract.RETURNED`).
+    `unbroken` is the prior probability that the prediction breaks no entity of the population.
     """
 
     def share(data: Tensors) -> Any:

@@ -47,25 +47,10 @@ def own_model(part: Part, data: Mapping[str, Any]) -> tuple[pm.Model, dict[str, 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartDraws:
-    """Posterior draws of one part.
+    """Posterior draws of one part, (chain, draw, ...), with what is known of their quality.
 
-    Attributes
-    ----------
-    by_size : dict, name -> float array, (chain, draw, ...)
-        Quantities by size.
-    parameters : dict, name -> float array, (chain, draw, ...)
-    log_prior : float array, (chain, draw)
-        Log prior density of the parameters.
-    khat : float
-        Pareto shape of the importance weights.
-    problems : list of str
-        Reasons not to rely on the draws, with remedies.
-    refitted : bool
-        True if NUTS drew them because the importance weights were unreliable.
-    statistics : dict, name -> array, (chain, draw)
-        Statistics of NUTS; empty for importance sampling.
-    log_evidence : float
-        Log marginal likelihood of the part, without terms that depend on the data alone.
+    NUTS drew them if they are `refitted`, because the importance weights were unreliable. `log_evidence`
+    leaves out terms that depend on the data alone.
     """
 
     by_size: dict[str, FloatArray]
@@ -82,18 +67,9 @@ class PartDraws:
 class Drawn:
     """Posterior draws of the parameters of one part, before any quantity is computed.
 
-    Attributes
-    ----------
-    thetas : float array, (chain, draw, d)
-        Parameters on their unconstrained scale.
-    states : int array, (chain, draw)
-        1 if there is no error, 0 otherwise.
-    khat, problems, refitted, statistics, log_evidence
-        As in `PartDraws`.
-    start : Start, optional
-        For fits to like samples (see `importance.Start`).
-    by_chain : float array, (chain,), optional
-        Log evidence by the points of each chain alone. None if there is only one for all chains.
+    They are `thetas` on their unconstrained scale, (chain, draw, d), and `states`, 1 if there is no error,
+    (chain, draw). `by_chain` is the log evidence of each chain alone, (chain,); the rest is as in
+    `PartDraws`.
     """
 
     thetas: FloatArray
@@ -109,21 +85,10 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """A part as symbolic functions of its data and parameters.
+    """A part as symbolic functions of its data and parameters, of which `values` are unconstrained.
 
-    Attributes
-    ----------
-    data : dict, name -> symbol
-        Data, and parameters of priors.
-    values, states : lists of symbols
-        Continuous parameters on their unconstrained scale, and the variable that is 1 if there is no error.
-    shapes : list of tuples
-        Shapes of the continuous parameters.
-    heavy_tails : dict, name -> (name or None, name)
-        Parameters with a t prior, and the location and the scale of the prior.
-    log_density, log_flawless, log_prior : symbols
-        Log joint density with errors and without them, and log prior density of the parameters.
-    by_size, parameters : dicts, name -> symbol
+    `states` has the variable that is 1 if there is no error, and `heavy_tails` the names of location and
+    scale of parameters with a t prior.
     """
 
     data: dict[str, Any]
@@ -141,23 +106,7 @@ class Graph:
     def of(
         cls, model: pm.Model, by_size: Mapping[str, Any], point: Mapping[str, FloatArray], name: str
     ) -> Graph:
-        """Make the graph of a part's model, in which symbols replace data.
-
-        Parameters
-        ----------
-        model : pm.Model
-        by_size : mapping, name -> tensor
-            Quantities that the part returned.
-        point : mapping, name -> array
-            A point of the parameters, for their shapes.
-        name : str
-            Name of the part in messages.
-
-        Raises
-        ------
-        DataError
-            A part that breaks its contract (see `erbayes.bayes.contract`).
-        """
+        """Make the graph of a part's model, in which symbols replace data."""
         values, states, free = model.continuous_value_vars, model.discrete_value_vars, model.free_RVs
         log_flawless = by_size.get(LOG_FLAWLESS)
         if not values:
@@ -231,13 +180,7 @@ class Graph:
     def rehearse(
         self, start: Mapping[str, Any], data: Mapping[str, Any], lengths: Mapping[str, int], name: str
     ) -> None:
-        """Compute the quantities once and check them, before anything is compiled.
-
-        Raises
-        ------
-        DataError
-            Quantities that cannot be computed or that break their contract (see `contract.check`).
-        """
+        """Compute the quantities once before anything is compiled, and refuse a broken contract."""
         known = [np.asarray(data[k], dtype=v.dtype) for k, v in self.data.items()]
         values = [np.asarray(start[v.name], dtype=v.dtype) for v in self.values]
         states = [np.asarray(0, dtype=v.dtype) for v in self.states]
@@ -254,19 +197,11 @@ class Graph:
 
 
 class Program:
-    """Compiled functions of a part. They hold no data: data are their last arguments.
+    """Compiled functions of a part, whose last arguments are data, so that equal models share one program.
 
-    Parameters on their unconstrained scale are one vector θ, (d,). A part may have a state without any error.
-    The argument `flawless` is 1 in that state, and 0 otherwise.
-
-    Attributes
-    ----------
-    many : callable
-        Returns log prior density, quantities and parameters at each θ, (K, d), and state, (K,).
-    log_densities : callable
-        Returns log densities at each θ, (K, d), given that there are errors.
-    log_flawless : callable
-        Returns the log joint density without any error.
+    Parameters are one unconstrained vector θ, (d,), and `flawless` is 1 in the state without any error.
+    `many` returns log prior, quantities and parameters at K points, `log_densities` the log densities given
+    errors, (K,), and `log_flawless` the one without any.
     """
 
     cache: ClassVar[list[Program]] = []
@@ -311,19 +246,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """A compiled part without data.
-
-    Attributes
-    ----------
-    program : Program
-        Compiled functions, shared with all parts that differ only in parameters of priors.
-    hyperparameters : dict, name -> array
-        Parameters of the part's priors.
-    start : float array, (d,)
-        θ from which samplers start.
-    for_all_data : bool
-        True if the number of parameters is the same for all data.
-    """
+    """A compiled part without data: a program, parameters of priors, and the `start` of samplers, (d,)."""
 
     program: Program
     hyperparameters: dict[str, Any]
@@ -332,13 +255,7 @@ class Prepared:
 
     @classmethod
     def of(cls, part: Part, data: Mapping[str, Any]) -> Prepared:
-        """Build the graph of a part, and compile it unless an equal graph was compiled before.
-
-        Raises
-        ------
-        DataError
-            A part that breaks its contract (see `erbayes.bayes.contract`).
-        """
+        """Build the graph of a part, and compile it unless an equal graph was compiled before."""
         model, by_size = own_model(part, data)
         point = model.initial_point()
         graph = Graph.of(model, by_size, point, title(part))
@@ -355,14 +272,7 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class CompiledPart:
-    """A compiled part with its data.
-
-    Attributes
-    ----------
-    prepared : Prepared
-    data : dict, name -> array
-        The last arguments of the program's functions.
-    """
+    """A compiled part with its data, the last arguments of the program's functions."""
 
     cache: ClassVar[dict[Any, Prepared]] = {}
 
@@ -371,17 +281,7 @@ class CompiledPart:
 
     @classmethod
     def of(cls, part: Part, data: Mapping[str, Any]) -> CompiledPart:
-        """Return a part with data. It is compiled if no equal part was compiled before.
-
-        If all fields of a part are plain values, an equal part is recognised by them. Other parts, such as
-        one with a function or an array among its fields, are built anew each time. They are compiled if their
-        graph is new.
-
-        Raises
-        ------
-        DataError
-            A part that breaks its contract (see `erbayes.bayes.contract`).
-        """
+        """Return a part with data, which is compiled unless an equal part or an equal graph was before."""
         with COMPILER:
             key = content(part)
             prepared = cls.cache.get(key)
@@ -446,11 +346,7 @@ class CompiledPart:
         return float(1 / (1 + np.exp(-np.clip(odds, -700, 700))))
 
     def drawn(self, thetas: FloatArray, log_evidence: float, rng: np.random.Generator, **about: Any) -> Drawn:
-        """Return draws at each θ, (chain, draw, d), a random share of them without any error.
-
-        `log_evidence` is the log marginal likelihood given that there are errors. `about` holds the other
-        fields of `Drawn`, such as khat and problems.
-        """
+        """Return draws at each θ, (chain, draw, d), a random share of them without any error."""
         flawless, evidence = self.flawless(log_evidence), float(np.logaddexp(log_evidence, self.log_flawless))
         states = np.zeros(thetas.shape[:2], dtype=np.int64)
         if flawless > 0:
@@ -458,14 +354,7 @@ class CompiledPart:
         return Drawn(thetas, states, log_evidence=evidence, **about)
 
     def evaluated(self, drawn: Drawn, kept: Any = slice(None)) -> PartDraws:
-        """Return draws with their quantities and parameters.
-
-        Parameters
-        ----------
-        drawn : Drawn
-        kept : index, optional
-            The draws to keep, of both axes. By default all are kept.
-        """
+        """Return draws, those of the index `kept` of both axes, with their quantities and parameters."""
         thetas, states, program = drawn.thetas[kept], drawn.states[kept], self.program
         shape, flat = states.shape, np.column_stack([thetas.reshape(states.size, -1), states.ravel()])
         # Resampled draws repeat one after the other. Each is computed once.
@@ -488,13 +377,7 @@ class CompiledPart:
 
 
 def drawn_from_prior(part: Part, data: Mapping[str, Any], draws: int, rng: np.random.Generator) -> PartDraws:
-    """Draw quantities and parameters of a part from its prior, (1, draws, ...).
-
-    Warns
-    -----
-    UserWarning
-        The part has potentials, which these draws ignore.
-    """
+    """Draw quantities and parameters from the prior, (1, draws, ...), and warn of ignored potentials."""
     with COMPILER:
         model, _ = own_model(part, data)
         free, transform = model.free_RVs, model.rvs_to_transforms
@@ -517,11 +400,7 @@ PLAIN = (int, float, str, bytes, type(None), Enum, np.number)
 
 
 def content(value: Any) -> Any:
-    """Return a key of a plain value, which equals that of another value only if both are equal.
-
-    The key is None if the value is not plain. Plain values are numbers, strings, bytes, None, enumerations,
-    and tuples and dataclasses of plain values.
-    """
+    """Return a key that only equal plain values (numbers, texts, dataclasses) share, None for others."""
     if is_dataclass(value) and not isinstance(value, type):
         names = [f.name for f in fields(value)]
         if set(getattr(value, "__dict__", ())) - set(names):

@@ -94,10 +94,7 @@ class Links:
 
 
 def chance_undrawn(entities: Any, data: Mapping[str, Any]) -> Any:
-    """Return the chance that the design draws an entity at no draw, by size, (..., J).
-
-    `entities`, (..., J), are the expected numbers of entities of each size.
-    """
+    """Return the chance that no draw is an entity, by size, for expected numbers of `entities`, (..., J)."""
     q, repeats, fixed = data["selection"], data["repeats"], data["fixed_size"]
     total = (entities * q).sum(-1)[..., None]
     p, n = q / total, fixed * data["draws"] + (1 - fixed) * total
@@ -105,28 +102,20 @@ def chance_undrawn(entities: Any, data: Mapping[str, Any]) -> Any:
 
 
 def of_clusters(by_size: Mapping[str, Any], data: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return true and common links of the clusters left, (..., 2 J).
-
-    They are those that entities would have in their place (see `model.WithSecond`).
-    """
+    """Return true and common links of the entities in place of the clusters left, (..., 2 J)."""
     true = data["left_true"] * by_size["stands_true"]
     kept = (data["left_common"] / data["left_true"].clip(1, np.inf) * by_size["stands_kept"]).clip(0, 1)
     return true, true * kept
 
 
 def unsampled(by_size: Mapping[str, Any], data: Mapping[str, Any]) -> Any:
-    """Return the expected number of entities outside the sample, by size, (..., J).
-
-    It is M_s (1 - π_s). M_s is the expected number of entities of size s, and π_s the chance that the design
-    draws one of them. The numbers are scaled so that their records and the sample's add to N.
-
-    Entities for which a cluster of a second clustering stands are left out, with their records.
-    """
+    """Return the expected number of entities outside the sample, M_s (1 - π_s), by size, (..., J)."""
     entities = by_size["entities"]
     rest, records = entities * chance_undrawn(entities, data), data["records"] - data["sampled_records"]
     if "stands" in by_size:
         rest = rest * (1 - data["second"] * by_size["stands"] / entities).clip(0, 1)
         records = (records - (by_size["stands_left"] * data["left_records"]).sum(-1)).clip(0, np.inf)
+    # scaled, so that the records of the sample and of the rest add to N
     return rest * (records / ((rest * data["size"]).sum(-1) + 1e-200))[..., None]
 
 
@@ -160,28 +149,12 @@ class Completed:
 def completed(
     by_size: Mapping[str, FloatArray], data: Mapping[str, Any], rng: np.random.Generator, tries: int = 3
 ) -> Completed:
-    """Draw a finite population for each posterior draw.
+    """Draw a finite population for each posterior draw, (..., J), near the known number of predicted links.
 
-    The numbers of intact and of broken unsampled entities of each size are Poisson. Broken entities keep a
-    share of their links whose mean is beta distributed. Foreign links are gamma distributed. Both have the
-    moments of the model. `tries` populations are drawn for each posterior draw. One of them is chosen at
-    random: its weight is larger if its predicted links are near \\|P\\|. Nothing is drawn if all entities
-    are sampled. With a second clustering, the number of its clusters that stand for entities is binomial.
-    Their links are known, up to the mean differences of pairs.
-
-    Parameters
-    ----------
-    by_size : mapping, name -> float array, (..., J)
-        Quantities by size of the posterior draws.
-    data : mapping, name -> array
-        Entries are those of `contract.DATA`.
-    rng : Generator
-    tries : int
-        1 or more.
-
-    Returns
-    -------
-    Completed
+    The numbers of intact and of broken unsampled entities of a size are Poisson, that of clusters of a second
+    clustering that stand for entities is binomial. Shares of links kept are beta distributed, foreign links
+    gamma distributed, with the moments of the model. One of `tries` populations is chosen by its predicted
+    links.
     """
     s, expected = data["size"], unsampled(by_size, data)
     c2, steady = s * (s - 1) / 2, _mark_steady_sizes(expected, by_size, data)
@@ -225,10 +198,7 @@ STEADY = 0.03
 def _mark_steady_sizes(
     expected: FloatArray, by_size: Mapping[str, FloatArray], data: Mapping[str, Any]
 ) -> BoolArray:
-    """Return True for sizes whose entities hardly change the number of predicted links by chance, (J,).
-
-    There are none with a second clustering, where all numbers depend on that of its clusters.
-    """
+    """Return True for sizes whose entities hardly change the number of predicted links by chance, (J,)."""
     s = data["size"]
     if "stands" in by_size:
         return np.zeros(len(s), dtype=bool)
@@ -249,10 +219,7 @@ def _draw_entities(
     tries: int,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Draw the entities of some sizes, (tries, ..., j), and their common and foreign links, (tries, ...).
-
-    `expected` numbers are (1, ..., J), or (tries, ..., J) if they differ between the tries.
-    """
+    """Draw the entities of some sizes, (tries, ..., j), and their common and foreign links, (tries, ...)."""
     s, expected = s[chosen], expected[..., chosen]
     intact, kept, kept_square = (by_size[name][..., chosen] for name in ("intact", "kept", "kept_square"))
     none = np.zeros(chosen.shape)
@@ -276,18 +243,7 @@ MANY = 30
 def _draw_mean_share(
     broken: IntArray, mean: FloatArray, variance: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Draw the mean share of links that a number of broken entities keep, (tries, ..., J).
-
-    The mean is beta distributed, or normal if there are many. Its mean is that of the model, and its variance
-    that of the model divided by the number. A single broken giant therefore keeps any share from 0 to 1.
-
-    Parameters
-    ----------
-    broken : int array, (tries, ..., J)
-        Number of broken entities.
-    mean, variance : float arrays, (..., J)
-        Those of the share of one broken entity.
-    """
+    """Draw the mean share of links that a number of `broken` entities keep, (tries, ..., J)."""
     share = np.empty(broken.shape)
     share[...] = mean
     some = np.flatnonzero((broken > 0) & (variance > 1e-12))
@@ -296,6 +252,7 @@ def _draw_mean_share(
         at = some[(n <= MANY) == few]
         m, v = (x.ravel()[at % mean.size] for x in (mean, variance))
         v = v / broken.ravel()[at]
+        # a beta mean, so that a single broken giant may keep any share from 0 to 1
         if few:
             precision = np.maximum(m * (1 - m) / v - 1, 1e-6)
             drawn = rng.beta(np.maximum(m * precision, 1e-9), np.maximum((1 - m) * precision, 1e-9))

@@ -53,29 +53,15 @@ class Sampler(Protocol):
     def __call__(
         self, parts: Sequence[OneOf], rng: np.random.Generator, near: Sequence[Mapping[str, Drawn]] = ()
     ) -> list[dict[str, Drawn]]:
-        """Return posterior draws of each law of each part. Laws are objects of `CompiledPart`.
-
-        `near` are draws of the same laws for a like sample, from which a sampler may start.
-        """
+        """Return draws of each `CompiledPart` of each part, which may start `near` those of a like sample."""
         ...
 
 
 def problems_of_chains(chains: FloatArray, names: list[str], probability: float = 1.0) -> list[str]:
-    """Return the problems of chains, with remedies: a high R-hat, or too few effective draws.
+    """Return the problems of chains, (chain, draw, k), with remedies: high R-hat or few effective draws.
 
-    Parameters
-    ----------
-    chains : float array, (chain, draw, k)
-    names : list of str, (k,)
-        Names of the quantities.
-    probability : float in (0, 1]
-        Share p of the answer that comes from these chains, such as the posterior probability of a law. They
-        need p times the effective draws that chains need alone. R² - 1 of their R-hat R may be 1/p as large.
-
-    Returns
-    -------
-    list of str
-        One line per problem, about the worst quantity.
+    Chains that give the share p, `probability`, of an answer need p times the effective draws that they need
+    alone, and R² - 1 of their R-hat R may be 1/p as large.
     """
     (r_hat, worst), (effective, slowest) = mixing(chains, names)
     largest, fewest = np.sqrt(1 + (RHAT**2 - 1) / probability), ESS_PER_CHAIN * len(chains) * probability
@@ -88,12 +74,10 @@ def problems_of_chains(chains: FloatArray, names: list[str], probability: float 
 
 
 def mixing(chains: FloatArray, names: list[str]) -> tuple[tuple[float, str], tuple[float, str]]:
-    """Return the largest R-hat and the fewest effective draws, each with the name of its quantity.
-
-    Parameters are those of `problems_of_chains`. Quantities that do not vary have an R-hat of 1.
-    """
+    """Return the largest R-hat and the fewest effective draws, each with the name of its quantity."""
     r_hat = array_stats.rhat(chains, chain_axis=0, draw_axis=1)
     ess = array_stats.ess(chains, chain_axis=0, draw_axis=1, method="bulk")
+    # quantities that do not vary have no R-hat
     worst = np.argmax(np.where(np.isnan(r_hat), 1.0, r_hat))
     slowest = np.argmin(np.where(np.isnan(ess), np.inf, ess))
     return (float(r_hat[worst]), names[worst]), (float(ess[slowest]), names[slowest])
@@ -101,15 +85,7 @@ def mixing(chains: FloatArray, names: list[str]) -> tuple[tuple[float, str], tup
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chains:
-    """Draws of NUTS.
-
-    Attributes
-    ----------
-    thetas : float array, (chain, draw, d)
-        Parameters of a part.
-    statistics : dict, name -> array, (chain, draw)
-        Statistics of the transitions, under ArviZ's names.
-    """
+    """Draws of NUTS, `thetas`, (chain, draw, d), with its `statistics` under ArviZ's names, (chain, draw)."""
 
     thetas: FloatArray
     statistics: dict[str, Any]
@@ -148,14 +124,7 @@ STATISTICS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Whitened:
-    """The density of a part as a function of z, (d,), with the parameters θ = centre + root z.
-
-    Attributes
-    ----------
-    part : CompiledPart
-    centre : float array, (d,)
-    root : float array, (d, d)
-    """
+    """The density of a part as a function of z, (d,), with the parameters θ = centre + root z."""
 
     compiled: ClassVar[dict[Program, tuple[Packing, Any]]] = {}
 
@@ -191,6 +160,7 @@ class Whitened:
         with COMPILER:
             if program not in self.compiled:
                 with pm.Model(check_bounds=False) as model:
+                    # a graph of packed data is compiled once for all samples, which exchange their vector
                     density, packing = self.packed_density(pm.Flat("z", shape=len(self.centre)))
                     packed = pm.Data("packed", packing.vector(self.values))
                     pm.Potential("density", packing.unpacked(density, packed))
@@ -201,13 +171,7 @@ class Whitened:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packing:
-    """All data of a graph in one vector, because nutpie needs seconds to compile each datum that it reads.
-
-    Attributes
-    ----------
-    symbols : list
-        One for each datum: a scalar, vector or matrix.
-    """
+    """All data of a graph in one vector, because nutpie needs seconds to compile each datum that it reads."""
 
     symbols: list[Any]
 
@@ -235,20 +199,10 @@ class Packing:
 
 @dataclass(frozen=True, slots=True)
 class NUTS:
-    """Sampler that draws each law by itself by the No-U-Turn sampler (Hoffman and Gelman 2014).
+    """Sampler that draws each model by the No-U-Turn sampler (Hoffman and Gelman 2014).
 
-    nutpie draws if it is installed and `nuts_sampler` names no other package. It compiles each law once
-    more, as a function that runs in threads.
-
-    Parameters
-    ----------
-    draws, tune, chains, cores, target_accept, progressbar, nuts_sampler
-        Arguments of `pymc.sample`.
-
-    Raises
-    ------
-    DataError
-        Fewer than 1 chain, or a sampler that is unknown or not installed.
+    Its fields are arguments of `pymc.sample`. nutpie draws if it is installed and `nuts_sampler` names no
+    other package.
     """
 
     draws: int
@@ -333,15 +287,7 @@ class NUTS:
 
 @dataclass(frozen=True, slots=True)
 class Importance:
-    """Sampler that draws each part by importance sampling, or by NUTS if the weights are unreliable.
-
-    Parameters
-    ----------
-    draws : int
-        Draws per chain.
-    chains : int
-        Number of chains among which the draws are divided.
-    """
+    """Sampler that draws each part by importance sampling, or by NUTS if the weights are unreliable."""
 
     draws: int
     chains: int = 1
@@ -358,6 +304,7 @@ class Importance:
                 [*part.laws.values()], K, rng, [*part.probability.values()], of_part, self.chains
             )
         ]
+        # whitened by the points, chains need little tuning
         nuts = NUTS(draws=self.draws, tune=250, chains=self.chains, progressbar=False)
         for law, p in zip(laws, posteriors, strict=True):
             unreliable, thetas, problems = p.khat > KHAT and p.share >= NEGLIGIBLE, p.thetas, []

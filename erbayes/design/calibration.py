@@ -110,6 +110,7 @@ class CalibratedDraws:
         """
         y = Z / (self.g * self.w)[:, None]
         root = np.sqrt(self.w * self.q)[:, None]
+        # least squares, since normal equations would square the condition number
         B = np.linalg.lstsq(root * self.x, root * y, rcond=None)[0]
         return np.asarray((self.g * self.w)[:, None] * (y - self.x @ B))
 
@@ -147,10 +148,8 @@ class CalibratedDraws:
         )
 
     def _calibrate_replicates(self, sums: FloatArray, k: int) -> FloatArray:
-        """Return the totals of each replicate, (B, k), calibrated by one step of Newton's method.
-
-        The step starts from the factors of the sample. It is exact for linear factors if none is at a bound.
-        """
+        """Return the totals of each replicate, (B, k), calibrated by one step of Newton's method."""
+        # a step from the factors of the sample is exact for linear factors, if none is at a bound
         p = self.x.shape[1]
         z, x, xx, xy = np.split(sums, [k, k + p, k + p + p * p], axis=1)
         gap = (self.target - x)[:, :, None]
@@ -210,6 +209,7 @@ def links_by_size(units: Units, expansion: Expansion) -> tuple[ClusterSum, ...]:
         if merged.any() and kish(merged[:, None])[0] >= FEWEST:
             edges.append(2.0 ** (k - 1))
             merged = np.zeros(len(z))
+    # what is left below the last class has too few draws of its own, and joins it
     edges = [*edges[: max(len(edges) - 1, 1)], 0.0]
     return RECORDS, *(_make_links_between(lower, upper) for upper, lower in pairwise(edges))
 
@@ -271,6 +271,7 @@ class ByGroup:
     def __call__(self, units: Units, expansion: Expansion) -> list[InDomain]:
         columns = [RECORDS, PREDICTED_LINKS] if self.links else [RECORDS]
         groups = [units.grouping(variable).domains() for variable in self.variables]
+        # the last group of each further variable follows from the totals of the first
         kept = [groups[0], *(g[:-1] for g in groups[1:])]
         return [InDomain(column, domain) for column in columns for g in kept for domain in g]
 
@@ -379,6 +380,7 @@ class Calibrated:
             )
         size = units.size[expansion.unit]
         w, variance = expansion.weight, expansion.variance
+        # weights known up to a factor are scaled to N first: the ratio estimator, which is a calibration too
         if not expansion.absolute:
             N = known.total(RECORDS)
             factor = np.full(len(w), N / (w @ size))
@@ -423,34 +425,11 @@ def links_out_of_reach(units: Units) -> float:
 
 
 def links_expected_beyond(known: KnownTotals, chance: ClusterSum, draws: int) -> float:
-    """Return the expected share of predicted links in clusters larger than any that the draws will reach.
+    """Return the expected share of predicted links in clusters larger than any that n draws will reach.
 
-    A link in a cluster of s records is out of reach if each of n draws lies in a smaller cluster. Let L_s be
-    the share of the links in clusters of s records, and q_s the chance that one draw lies in a cluster of s
-    records or more. The expected share is Σ_s L_s (1 - q_s)^n.
-
-    Parameters
-    ----------
-    known : KnownTotals
-    chance : ClusterSum
-        The chance of a predicted cluster at one draw, up to a factor: `RECORDS` for uniform records,
-        `PREDICTED_CLUSTERS` for uniform clusters.
-    draws : int
-        Number of independent draws n.
-
-    Returns
-    -------
-    float in [0, 1]
-
-    Examples
-    --------
-    A pair and a cluster of three, of which one is drawn twice. The cluster of three has .75 of the links:
-
-    >>> from erbayes.metrics.columns import PREDICTED_CLUSTERS
-    >>> from erbayes.units.units import KnownTotals
-    >>> known = KnownTotals(np.array([2.0, 3.0]), np.array([1.0, 1.0]))
-    >>> links_expected_beyond(known, PREDICTED_CLUSTERS, 2)
-    0.1875
+    It is Σ_s L_s (1 - q_s)^n, for the share L_s of the links that clusters of s records have, and the chance
+    q_s that a draw lies in a cluster of s records or more. `chance` is that of a predicted cluster at one
+    draw, up to a factor.
     """
     order = np.argsort(known.size)
     size, count = known.size[order], known.count[order]
@@ -462,10 +441,7 @@ def links_expected_beyond(known: KnownTotals, chance: ClusterSum, draws: int) ->
 def _compute_factors(
     w: FloatArray, x: FloatArray, q: FloatArray, bounds: tuple[float, float], distance: Distance = linear
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the factors g of the weights, (n,), and their derivatives by q x'λ, (n,).
-
-    g = clip(F(q x'λ), L, U) meets Σ w g x = 1. Newton's method with halved steps solves for λ.
-    """
+    """Return factors g = clip(F(q x'λ), L, U) of the weights, (n,), and their derivatives by q x'λ, (n,)."""
 
     def gap_and_factors(multipliers: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         u = np.clip(q * (x @ multipliers), -700, 700)  # beyond, exp(u) has no number
@@ -480,6 +456,7 @@ def _compute_factors(
             return g, slope
         curve = (x * (w * q * slope)[:, None]).T @ x
         step = np.linalg.lstsq(curve, gap, rcond=1e-12)[0]
+        # a whole step may overshoot where factors are at a bound
         for halving in 0.5 ** np.arange(20):
             nearer, g, slope = gap_and_factors(multipliers + halving * step)
             if np.linalg.norm(nearer) < np.linalg.norm(gap):

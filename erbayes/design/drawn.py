@@ -41,10 +41,7 @@ def paper_theta(n: int, T: int) -> float:
 
 
 def unit_of_draws(units: Units, draws: Any) -> IntArray:
-    """Return the position of the unit of each draw, (n,). If `draws` is None, every unit is drawn once.
-
-    Draws of omitted units are left out.
-    """
+    """Return the position of the unit of each draw, (n,), without draws of omitted units."""
     if not len(units):
         raise DataError("the sample holds no unit")
     if draws is None:
@@ -78,6 +75,7 @@ def single_stratum(n: int, population: int | None, correction: Correction) -> St
         population = whole(population, "population")
         if n > population:
             raise DataError(f"{n} draws without replacement from a population of {population}")
+    # the only unit of a population is a census, for which `paper_theta` is 0/0
     theta = 1.0 if population is None else theta_of(n, population, correction) if population > 1 else 0.0
     return StratifiedDraws(np.zeros(n, dtype=np.int64), np.array([theta]))
 
@@ -99,6 +97,7 @@ def need_room(population: int | None, units: Units) -> None:
     known = units.population
     if population is None or known is None or units.unmatched:
         return
+    # each unit that was not sampled has at least one of the other records
     room = len(units) + known - units.size.sum()
     if whole(population, "population") > room:
         raise DataError(
@@ -139,6 +138,7 @@ def series_by_id(values: Any, what: str) -> pd.Series:
 def real_numbers(values: Any, what: str) -> FloatArray:
     """Return real numbers as a float array, (n,), refusing anything else."""
     array = np.asarray(values)
+    # complex numbers and dates would become floats without a word
     if array.dtype.kind in "cmM" or array.ndim != 1:
         raise DataError(f"{what} must be one real number each, not {array.dtype} of shape {array.shape}")
     try:
@@ -158,17 +158,11 @@ def need_chance(p: FloatArray, unit: IntArray, units: Units) -> None:
 
 
 def imagined(size: Sequence[float] | FloatArray, by_entity: bool) -> Units:
-    """Make units of every kind whose records are all in predicted clusters of these sizes.
+    """Make units of every kind whose records are all in predicted clusters of these sizes, (s,).
 
     For each size m there is a unit that equals its predicted cluster, one of a single record, and units of
-    two and three records in as many predicted clusters.
-
-    Parameters
-    ----------
-    size : float array, (s,)
-    by_entity : bool
-        False if the units are predicted clusters. Each then is one entity, is as many entities as it has
-        records, or belongs to a larger entity.
+    two and three records in as many predicted clusters. If the units are predicted clusters, each is one
+    entity, as many entities as it has records, or a part of a larger entity.
     """
     n, N, m, pieces = [], [], [], []
     for s in size:

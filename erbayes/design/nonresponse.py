@@ -31,16 +31,9 @@ FEWEST = 10
 class RespondingDraws:
     """Variance of draws in two phases: drawn, then resolved with one probability within each class.
 
-    Attributes
-    ----------
-    base : StratifiedDraws
-        Variance of all n draws, resolved or not.
-    position : int array, (r,)
-        Position of each resolved draw among all.
-    code : int array, (n,)
-        Class of each draw, 0 to G - 1. Each class lies in one stratum.
-    record : int array, (n,)
-        Number of the drawn record of each draw, from 0 on. All draws of a record are resolved, or none.
+    `base` is the variance of all n draws. `position` is that of each resolved draw among them, (r,), `code`
+    the class of each draw and `record` its record, (n,). All draws of a record are resolved, or none, and
+    each class lies in one stratum.
     """
 
     base: StratifiedDraws
@@ -77,8 +70,7 @@ class RespondingDraws:
     def _find_record_factors(self) -> tuple[IntArray, FloatArray]:
         """Return the record of each resolved draw, (r,), and the factor of the square of its sum, (records,).
 
-        The factor is (1 - r_g/n_g) (1 - 1/a) for a record of a draws. It is 0 for a record that is drawn
-        once, and if all draws of its class are resolved.
+        It is (1 - r_g/n_g) (1 - 1/a) for a record of a draws, and so 0 for one that is drawn once.
         """
         drawn, resolved, code = self._count_classes()
         record = self.record[self.position]
@@ -88,10 +80,7 @@ class RespondingDraws:
         return record, lost * (1 - 1 / np.maximum(draws, 1))
 
     def _sum_by_record(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return sums of Z about class means by record, (k', k), and the factors of their squares, (k',).
-
-        Only records whose factor is above 0 are among them.
-        """
+        """Return sums of Z about class means, (k', k), and their factors, (k',), of repeated records."""
         _, resolved, code = self._count_classes()
         record, factor = self._find_record_factors()
         means = np.column_stack([np.bincount(code, z, self.classes) for z in Z.T]) / resolved[:, None]
@@ -112,26 +101,20 @@ class RespondingDraws:
         """Return the covariance of totals, (k, k), of both phases.
 
         It is that of all draws with z_s - m_g + m_g r_g/n_g for a resolved draw of class g, and m_g r_g/n_g
-        for an unresolved one. m_g is the mean contribution of the r_g resolved draws of the n_g in the class.
-        A record of a > 1 draws is resolved as one, so that they vary together in the second phase. This adds
-        (1 - r_g/n_g) (1 - 1/a) times the square of its sum of z_s - m_g.
+        for an unresolved one, where m_g is the mean of the r_g resolved draws of the n_g in the class, plus
+        (1 - r_g/n_g) (1 - 1/a) times the square of the sum of z_s - m_g of each record of a > 1 draws.
         """
         drawn, resolved, code = self._count_classes()
         sums = np.zeros((self.classes, residuals.shape[-1]))
         np.add.at(sums, code, residuals)
         rows = (sums / drawn[:, None])[self.code]
         rows[self.position] += residuals - (sums / resolved[:, None])[code]
+        # all draws of a record are resolved or none, so that they vary together in the second phase
         together, factor = self._sum_by_record(residuals)
         return self.base.covariance(rows) + together.T @ (factor[:, None] * together)
 
     def replicates(self, Z: FloatArray, multipliers: FloatArray) -> FloatArray:
-        """As `Variance.replicates`, for multipliers of all draws, (B, n). Classes are adjusted anew.
-
-        Raises
-        ------
-        NotIdentified
-            If a replicate has draws of a class, none of which is resolved.
-        """
+        """As `Variance.replicates`, for multipliers of all draws, (B, n), with classes adjusted anew."""
         drawn, resolved, code = self._count_classes()
         totals = np.zeros((len(multipliers), Z.shape[1]))
         for g in range(self.classes):
@@ -147,10 +130,7 @@ class RespondingDraws:
         return totals
 
     def jackknife(self, Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """As `Variance.jackknife`, with each draw left out in turn, also unresolved ones.
-
-        Records of several draws are then left out as well, with the scale of their part in `covariance`.
-        """
+        """As `Variance.jackknife`, with each draw and each repeated record left out in turn."""
         if len(self.code) == 1:
             raise DataError("a single draw has no jackknife")
         stratum = self.base.stratum
@@ -159,6 +139,7 @@ class RespondingDraws:
         np.fill_diagonal(without, 0.0)
         change = self.replicates(Z, without) - Z.sum(axis=0)
         together, factor = self._sum_by_record(Z)
+        # repeated records are left out as a whole too, with the scale of their part in `covariance`
         return np.vstack([change, -together]), np.append(self.base.theta[stratum] * (n - 1) / n, factor)
 
 
@@ -166,14 +147,8 @@ class RespondingDraws:
 class RespondingOnce:
     """Variance of draws in two phases: drawn at most once, then resolved with one probability per class.
 
-    Attributes
-    ----------
-    base : PoissonDraws or HartleyRaoDraws
-        Variance of the resolved draws, whose probabilities π to be drawn it has.
-    share : float array, (r,)
-        r_g/n_g of the class of each resolved draw.
-    code : int array, (r,)
-        Class of each resolved draw, 0 to G - 1.
+    `base` is the variance of the resolved draws, (r,), `share` the r_g/n_g of the class of each, and `code`
+    its class.
     """
 
     base: PoissonDraws | HartleyRaoDraws
@@ -212,13 +187,13 @@ class RespondingOnce:
     def covariance(self, residuals: FloatArray) -> FloatArray:
         """Return the covariance of totals, (k, k), of both phases.
 
-        The first is that of the design, in which a resolved draw stands for n_g/r_g draws. The second is
-        Σ_s (1 - r_g/n_g) (Z_s - m_g)², about the mean m_g of the adjusted contributions of the class. It is
-        NaN for a single resolved draw.
+        The second phase adds Σ_s (1 - r_g/n_g) (Z_s - m_g)² about the mean m_g of the adjusted contributions
+        of the class, which is NaN for a single resolved draw.
         """
         z, stands, theta = self._complete_draws(residuals)
         if len(z) == 1:
             return np.full((z.shape[1], z.shape[1]), np.nan)
+        # adjusted weights fix the number of each class, so that only what varies within a class is random
         apart = self._centre_in_classes(residuals)
         second = apart.T @ ((1 - self.share)[:, None] * apart)
         if isinstance(self.base, PoissonDraws):

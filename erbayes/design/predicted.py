@@ -26,21 +26,7 @@ from .variance import HartleyRaoDraws, PoissonDraws
 
 
 def known_sizes(units: Units, drawn_from: KnownTotals | None) -> KnownTotals:
-    """Return the sizes of all predicted clusters.
-
-    Parameters
-    ----------
-    units : Units
-    drawn_from : KnownTotals or None
-        The sizes in the prediction that was drawn from, if they are to be compared.
-
-    Raises
-    ------
-    NotIdentified
-        If records that the prediction lacks were kept.
-    DataError
-        If the prediction is not the one that was drawn from.
-    """
+    """Return the sizes of all predicted clusters, and refuse kept extra records or another prediction."""
     known = units.known
     if known is None or not known.singletons:
         raise NotIdentified(

@@ -156,13 +156,7 @@ class Sample:
 
 
 def need_sample(value: Any) -> None:
-    """Refuse anything but a `Sample`.
-
-    Raises
-    ------
-    DataError
-        If `value` is anything else, such as units without their design, a table, or a class.
-    """
+    """Refuse anything but a `Sample`, such as units without their design, a table, or a class."""
     need(value, Sample, "a Sample is needed, such as Sample(measure(prediction, labels), design)")
 
 

@@ -111,6 +111,7 @@ class Stratified:
                 "merge strata or choose a rule of SingleUnit"
             )
         theta = np.array(
+            # a stratum that is drawn as a whole adds no variance, whatever the correction
             [0.0 if t == k else theta_of(int(k), int(t), self.correction) for k, t in zip(n, T, strict=True)]
         )
         variance = StratifiedDraws(
@@ -198,5 +199,6 @@ class Pooled:
             1 / expected[unit],
             True,
             StratifiedDraws(stratum, np.ones(len(parts))),
+            # a size is out of reach only if no part draws it
             unreached(np.array(sorted(set.intersection(*never))), units),
         )

@@ -91,6 +91,7 @@ class UniformRecords:
     def expand_draws(self, units: Units, unit: IntArray) -> Expansion:
         """Return the expansion of draws, whose units are at the positions `unit`, (..., n)."""
         records, n = units.population, unit.shape[-1]
+        # without N, weights are known up to a factor, which suffices for ratios
         scale = 1.0 if records is None else records
         return Expansion(
             unit,

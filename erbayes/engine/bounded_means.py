@@ -81,8 +81,10 @@ def unending(draw: FloatArray) -> FloatArray:
 def _compute_bets(x: FloatArray, u: FloatArray, alpha: float, pace: Pace) -> FloatArray:
     """Return λ_s before each draw, (..., n), from the draws before it."""
     draw = np.arange(1.0, x.shape[-1] + 1)
+    # an imagined draw, ½ with variance ¼, keeps the first bets finite
     mean = (0.5 + np.cumsum(u * x, axis=-1)) / (1 + np.cumsum(u, axis=-1))
     variance = (0.25 + np.cumsum((u * (x - mean)) ** 2, axis=-1)) / (1 + draw)
+    # a bet may depend on earlier draws only, or wealth could grow without being evidence
     before = np.concatenate([np.full_like(x[..., :1], 0.25), variance[..., :-1]], axis=-1)
     return np.asarray(np.sqrt(2 * np.log(2 / alpha) / (before * pace(draw))))
 
@@ -100,6 +102,7 @@ def _find_lowest(x: FloatArray, u: FloatArray, alpha: float, pace: Pace) -> Floa
     low, high = np.zeros(x.shape[:-1]), np.ones(x.shape[:-1])
     for _ in range(HALVINGS):
         p = (low + high) / 2
+        # wealth that was ever large enough refutes p, whatever became of it later (Ville's inequality)
         refuted = _log_wealth(x, u, bets, p).max(axis=-1) >= np.log(2 / alpha)
         low, high = np.where(refuted, p, low), np.where(refuted, high, p)
     return low
@@ -150,6 +153,7 @@ def betting(values: Any, level: float = 0.95, pace: Pace = fixed, shares: Any = 
             raise DataError(f"{what} must lie in [0, 1]; {int(outside.sum())} of {numbers.size} do not")
     alpha, u = 1 - level, np.broadcast_to(u, x.shape)
     ends = np.stack([_find_lowest(x, u, alpha, pace), 1 - _find_lowest(1 - x, u, alpha, pace)], axis=-1)
+    # ends cross if both gamblers refute what lies between them
     return np.sort(ends, axis=-1)
 
 
@@ -267,15 +271,10 @@ def _make_single_records(units: Units) -> Units:
 
 
 def _bound_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
-    """Return the largest share that a draw can have, over the mean share; ∞ if it is not known.
-
-    Equal shares of the sampled units are no proof, since these may be alike by chance. So a design by size
-    must have equal shares of the imagined units of `Units.stock` as well. Under another design with known
-    chances, a record has the largest share if it is of the predicted size with the largest one. Under any
-    other design, the sizes must be equal and sum to the known total.
-    """
+    """Return the largest share that a draw can have, over the mean share; ∞ if it is not known."""
     units, design = sample.units, sample.design
     if isinstance(design, SelectedBySize):
+        # sampled units may have equal shares by chance, so that imagined ones must have them too
         stock = units.stock()
         equal = _is_constant(_evaluate_per(metric, stock.column) / design.selection(stock.size, units))
         return 1.0 if equal and _is_constant(size) else np.inf
@@ -283,6 +282,7 @@ def _bound_share(sample: Sample, metric: Metric, size: FloatArray) -> float:
     if total is None:
         return np.inf
     if isinstance(design, WithChances):
+        # a single record in a cluster of the size with the largest share is the worst case
         single = _make_single_records(units)
         with np.errstate(invalid="ignore", divide="ignore"):
             shares = _evaluate_per(metric, single.column) / total / design.chances(single)

@@ -24,13 +24,7 @@ from ..metrics.uncertain import Normal, Totals
 
 
 def columns_of(metrics: Sequence[Metric]) -> tuple[list[Column], list[Known]]:
-    """Return the distinct columns that metrics need, those counted on units and those with known totals.
-
-    Raises
-    ------
-    DataError
-        If two different columns have one name.
-    """
+    """Return the distinct columns that metrics need, those counted on units and those with known totals."""
     columns: dict[str, Column | Known] = {}
     for metric in metrics:
         for column in (*metric.columns, *(sized for sized, _ in metric.size)):
@@ -90,12 +84,10 @@ def taylor(sample: Sample, metrics: Wanted = USUAL) -> Totals:
 
 
 def _find_links_beyond(sample: Sample) -> FloatArray:
-    """Return the share of predicted links out of reach if intervals shall allow for it, else 0, (...).
-
-    They do if records are drawn and the share is notable. Intervals from draws of entities would have 1.3 to
-    1.7 times the score in most populations (benchmarks/stopping.md), so that `check` alone allows for it.
-    """
+    """Return the share of predicted links out of reach if intervals shall allow for it, else 0, (...)."""
     design = sample.design.design if isinstance(sample.design, Responding) else sample.design
+    # under draws of entities it costs 1.3 to 1.7 times the score in most populations
+    # (benchmarks/stopping.md), so that `check` alone allows for it there
     if not isinstance(design, WithLaw) or not design.weights_follow_labels:
         return np.zeros(sample.expansion.unit.shape[:-1])
     share = sample.out_of_reach(PREDICTED_LINKS)
@@ -113,10 +105,7 @@ def _evaluate_stock(sample: Sample, columns: Sequence[Column]) -> FloatArray:
 
 
 def effects(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
-    """Return the linearised contribution of each draw to each metric, (n draws, metrics).
-
-    It is J z_s, with J the first derivatives of the metrics and z_s the contributions of draw s to totals.
-    """
+    """Return J z_s, the linearised contribution of each draw s to each metric, (n draws, metrics)."""
     totals = taylor(sample, metrics)
     counted, _ = columns_of(metrics)
     z = sample.expansion.variance.residuals(sample.contributions(counted))

@@ -143,24 +143,12 @@ class Estimator:
 
 
 def need_engine(engine: object, argument: str = "engine") -> None:
-    """Refuse an object that is no engine.
-
-    Raises
-    ------
-    DataError
-        If `engine` is a class, or if it cannot be called.
-    """
+    """Refuse an object that is no engine, such as a class, or one that cannot be called."""
     need_object(engine, "__call__", f"{argument} is an object such as Taylor() or Resampled()")
 
 
 def need_paired(engine: Engine) -> Paired:
-    """Return the engine if it can judge several predictions by the same draws.
-
-    Raises
-    ------
-    DataError
-        If it has no method `paired`.
-    """
+    """Return the engine if it can judge several predictions by the same draws, and refuse it otherwise."""
     need_engine(engine)
     if not isinstance(engine, Paired):
         raise DataError(

@@ -337,14 +337,12 @@ def _warn_heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> 
 
 
 def out_of_balance(sample: Sample) -> list[Sentence]:
-    """Return the alarm if estimated predicted links are over 3 standard errors off their known number.
-
-    The list is empty if they are not, or if the number is not known.
-    """
+    """Return the alarm if estimated predicted links are over 3 standard errors off their known number."""
     unreached = sample.expansion.unreached
     if sample.units.population is None or (unreached is not None and unreached.column(RECORDS).any()):
         return []
     links = balance(sample).loc["predicted_links"]
+    # the last term lets rounding pass where the standard error is 0
     if not abs(links.estimate - links.known) > 3 * links.se + 1e-9 * links.known:
         return []
     what = (
@@ -364,24 +362,10 @@ def _describe_remedy(sample: Sample) -> Remedy:
 
 
 def look_older(cut: Cut, draws: int) -> bool:
-    """Return whether labels look older than the prediction.
+    """Return whether labels look older than the prediction, which is cut at the newest labelled record.
 
-    They do if two conditions hold. First, draws of records would probably have shown some that are newer than
-    every labelled one. They would miss all of these with probability .01 at most: (1 - share)^draws ≤ .01.
-    Second, pairwise precision changes by over 1 % without these records. Without dates, a new record of a
-    labelled entity and a wrong link look the same.
-
-    Parameters
-    ----------
-    cut : Cut
-        The prediction, cut at the newest labelled record (`FrameFacts.labelled`).
-    draws : int
-        Number of draws of the sample.
-
-    Examples
-    --------
-    >>> look_older(Cut(inside=88, outside=12, links_inside=0.9), draws=40)
-    True
+    They do if draws of records would have missed all newer ones with probability .01 at most, (1 -
+    share)^draws, and if pairwise precision changes by over 1 % without these.
     """
     newer = cut.outside / (cut.inside + cut.outside)
     return cut.links_inside <= 0.99 and (1 - newer) ** draws <= 0.01
@@ -390,6 +374,7 @@ def look_older(cut: Cut, draws: int) -> bool:
 def _warn_labels_older(sample: Sample) -> list[Sentence]:
     """Return the alarm of labels that are older than the frame, if `erbayes.Dated` supplies dates."""
     facts = sample.units.frame
+    # without dates, a new record of a labelled entity and a wrong link look the same
     if facts is None or facts.labelled is None:
         return []
     cut = facts.labelled
@@ -405,14 +390,11 @@ def _warn_labels_older(sample: Sample) -> list[Sentence]:
 
 
 def _count_expected_repeats(sample: Sample) -> float:
-    """Return the expected number of pairs of draws of one unit, if no repeat was drawn; else 0.
-
-    Under n draws with replacement it is C2(n) Σ p_c², with p_c the chance of unit c at one draw: N_c/N under
-    uniform records. The mean chance of drawn units estimates Σ p_c².
-    """
+    """Return the expected pairs of draws of one unit, C2(n) Σ p_c², if no repeat was drawn; else 0."""
     unit, design = sample.expansion.unit, sample.design
     if not isinstance(design, WithChances) or getattr(design, "population", None) is not None:
         return 0.0
     if sample.units.population is None or len(np.unique(unit)) < len(unit):
         return 0.0
+    # the mean chance of drawn units estimates Σ p_c², since a unit is drawn with chance p_c
     return float(len(unit) * (len(unit) - 1) / 2 * design.chances(sample.units)[unit].mean())

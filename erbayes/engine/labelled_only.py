@@ -84,6 +84,7 @@ def _as_census(units: Units, metrics: Sequence[Metric]) -> Normal:
     need_units(units)
     if not units.by_entity:
         raise NotIdentified("naive metrics are those of labelled entities, not of predicted clusters")
+    # the closed form of a census is the plain metric, so that no formula is written twice
     census = Sample(units.isolated(), UniformClusters(population=len(units)))
     return taylor(census, metrics).apply(metrics, order=1)
 

@@ -20,12 +20,7 @@ UNDEFINED = "its jackknife is 0/0 if one draw is left out"
 def leave_one_out(sample: Sample, totals: Totals, metrics: Sequence[Metric]) -> tuple[FloatArray, FloatArray]:
     """Return the metrics without each draw in turn, (n, metrics), and the scale of each square, (n,).
 
-    `totals` are those of the whole sample. A metric that is 0/0 without one of the draws is NaN.
-
-    Raises
-    ------
-    NotIdentified
-        If every metric is 0/0 without one of the draws.
+    A metric that is 0/0 without one of the draws is NaN; the function refuses if all are.
     """
     counted, known = columns_of(metrics)
     change, scale = sample.expansion.variance.jackknife(sample.contributions(counted))

@@ -86,6 +86,7 @@ def linear_pool(
     shares = _normalize_weights(weights, len(results))
     if draws < len(results):
         raise DataError(f"a linear pool of {len(results)} results needs as many draws or more, not {draws}")
+    # cumulated shares are rounded, so that the numbers add to `draws`
     ends = np.round(np.cumsum(shares) * draws).astype(np.int64)
     numbers = np.diff(ends, prepend=0)
     values = np.concatenate([_take_values(one, n, rng) for one, n in zip(results, numbers, strict=True)])
@@ -107,6 +108,7 @@ def _take_values(result: Normal | Draws, number: int, rng: np.random.Generator) 
     if isinstance(result, Draws):
         return result.flat[np.arange(number) * len(result.flat) // max(number, 1)]
     joint = result.as_draws(number, rng).flat
+    # ranks of joint draws keep the dependence of the metrics, for any distribution of each
     p = (joint.argsort(axis=0).argsort(axis=0) + 0.5) / max(number, 1)
     quantiles = DEFAULT.quantile(result, p)
     held = np.where(p < 0.5, np.minimum(quantiles, result.mean), np.maximum(quantiles, result.mean))

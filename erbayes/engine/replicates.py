@@ -74,7 +74,9 @@ class BCa(OfBootstrap):
 
     def bounds(self, boot: Bootstrap, level: float) -> FloatArray:
         values, x = boot.flat, boot.fit.mean
+        # replicates that equal the estimate count half: few draws give many of them
         below = np.mean(values < x, axis=0) + np.mean(values == x, axis=0) / 2
+        # if all replicates are on one side, z0 would be infinite
         z0 = ndtri(np.clip(below, 0.5 / len(values), 1 - 0.5 / len(values)))
         z = z0[:, None] + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
         share = ndtr(z0[:, None] + z / (1 - boot.acceleration()[:, None] * z))
@@ -244,6 +246,7 @@ class Bootstrap(Draws):
             inside = stratum == h
             n = int(inside.sum())
             rows = slice(0, 0)
+            # the seed makes the same multipliers again, which would fill the memory if they were kept
             for r in self.scheme.chunks(draws, B, deepcopy(self.seed)):
                 rows = slice(rows.stop, rows.stop + len(r))
                 mean = r[:, inside] @ e[inside]

@@ -50,13 +50,7 @@ class Scheme(Protocol):
 
 
 def _number_strata(draws: StratifiedDraws) -> tuple[IntArray, FloatArray]:
-    """Return the number of draws in each stratum, (H,), and √θ of each draw, (n,).
-
-    Raises
-    ------
-    NotIdentified
-        If a stratum has one draw that was not certain, so that there is nothing to resample.
-    """
+    """Return the number of draws in each stratum, (H,), and √θ of each draw, (n,)."""
     n = np.bincount(draws.stratum)
     single = (n == 1) & (draws.theta > 0)
     if single.any():
@@ -121,6 +115,7 @@ class RaoWu(Scheme):
         n, root = _number_strata(draws)
         factor = (n / np.maximum(n - 1, 1))[draws.stratum]
         r = _draw_counts(draws, 1, replicates, rng)
+        # shrunk towards 1, so that the variance of multipliers has the finite-population correction θ
         r *= root * factor
         r += 1 - root
         return r

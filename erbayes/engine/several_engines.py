@@ -140,13 +140,7 @@ def _put_pools_first(results: Mapping[str, Any], metrics: Sequence[Metric]) -> I
 
 
 def _split_result(result: Any, metrics: Sequence[Metric]) -> tuple[list[Normal | Draws], dict[str, str]]:
-    """Return results with the metrics that a result has, and the reasons why it lacks the others, by name.
-
-    Raises
-    ------
-    DataError
-        If `result` is no result of an engine.
-    """
+    """Return results with the metrics that a result has, and the reasons why others are missing, by name."""
     if isinstance(result, pd.Series):
         result = _drop_errors(result)
     if isinstance(result, Normal | Draws):
@@ -158,6 +152,7 @@ def _split_result(result: Any, metrics: Sequence[Metric]) -> tuple[list[Normal |
     parts, lacking = [], {}
     for metric in metrics:
         try:
+            # one by one, so that a metric without an answer does not take the others with it
             part = result.apply([metric])
         except NotIdentified as why:
             lacking[metric.name] = str(why)

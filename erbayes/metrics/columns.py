@@ -116,10 +116,7 @@ Term = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
 
 
 class _ByName:
-    """A column that is pickled by its name if it is one of `COLUMNS`.
-
-    So it equals itself in another process, although its function has no name to be found by.
-    """
+    """A column that is pickled by its name if it is one of `COLUMNS`, so that it equals itself elsewhere."""
 
     __slots__ = ()
     name: str
@@ -165,16 +162,13 @@ class PieceSum(_ByName):
         return not np.isnan(self._compute_terms(units)).any()
 
     def _compute_terms(self, units: Pieces) -> FloatArray:
-        """Terms of the pieces, NaN for those that need an unknown N.
-
-        A comparison such as N > 1 is False if N is NaN, and would count an unknown size as a small one. So
-        the term of an unknown N is that of several sizes, and NaN if these differ.
-        """
+        """Return the terms of the pieces, NaN for those that need an unknown N."""
         terms = self.term(units.n, units.N, units.m)
         unknown = np.isnan(units.N)
         if not unknown.any():
             return terms
         n, m = units.n[unknown], units.m[unknown]
+        # N > 1 is False if N is NaN, and would count an unknown size as a small one: several sizes are tried
         with np.errstate(all="ignore"):
             tried = [self.term(n, N, m) for N in (n, n + 1, n + 2, 10 * n, n + 1e6)]
         same = np.ones(len(terms), dtype=bool)

@@ -341,6 +341,7 @@ class BetaGamma(Distribution):
 
 def _compute_beta_quantiles(x: FloatArray, V: FloatArray, p: FloatArray) -> FloatArray:
     """Return quantiles of Beta(n x, n (1 - x)) with n = x (1 - x)/V; x itself if V is 0."""
+    # without spread the distribution is a point, where the inverse has no value
     spread = (V > 0) & (x > 0) & (x < 1)
     size = np.divide(x * (1 - x), V, out=np.ones_like(x), where=spread)
     quantiles = betaincinv(np.where(spread, size * x, 1.0), np.where(spread, size * (1 - x), 1.0), p)

@@ -188,6 +188,7 @@ class Normal(Uncertain):
     def _variance(self) -> FloatArray:
         """Return variances, (..., k), with 0 for those that hold rounding only."""
         variance = np.diagonal(self.cov, axis1=-2, axis2=-1)
+        # a variance of 0 marks an estimate without errors in the sample, which rounding must not hide
         return np.where(np.abs(variance) <= 1e-24 * np.maximum(self.mean**2, 1), 0.0, variance)
 
     @property
@@ -415,13 +416,10 @@ def reason_column(reasons: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _compute_covariance(J: FloatArray, V: FloatArray, rounding: float = 1e-14) -> FloatArray:
-    """Return J V J', the covariance of linear forms J, with 0 for entries that hold rounding only.
-
-    These are entries of which at most the share `rounding` is left after cancellation. Negative entries are
-    rounding up to a share of 1e-12.
-    """
+    """Return J V J', the covariance of linear forms J, with 0 for entries that hold rounding only."""
     sparse = J if J.ndim > 2 or np.isnan(V).any() else csr_array(J)  # a metric has few totals
     cov, size = _compute_form(sparse, V), _compute_form(abs(sparse), np.abs(V))
+    # entries that cancel are 0, so that no interval has the length of rounding
     return np.where((np.abs(cov) <= rounding * size) | ((cov < 0) & (cov >= -1e-12 * size)), 0.0, cov)
 
 
@@ -470,13 +468,7 @@ def _combine_linearly(C: FloatArray, x: FloatArray) -> FloatArray:
 
 
 def positions(metric: Metric, names: Sequence[str]) -> list[int]:
-    """Return the positions of a metric's totals among `names`.
-
-    Raises
-    ------
-    NotIdentified
-        If a total is not among them.
-    """
+    """Return the positions of a metric's totals among `names`, and refuse a metric without one of them."""
     lacking = [c.name for c in metric.columns if c.name not in names]
     if lacking:
         raise NotIdentified(f"{metric.name} needs {lacking}, which are not among the totals")
@@ -484,21 +476,15 @@ def positions(metric: Metric, names: Sequence[str]) -> list[int]:
 
 
 def gradient(f: Callable[..., Any], x: FloatArray) -> FloatArray:
-    """Return the first derivatives of f at x, (k, ...), exact to rounding.
-
-    f is evaluated at x + i h, and the derivative is the imaginary part over h (complex step). The step does
-    not cancel, so that h can be tiny. f must be analytic.
-    """
+    """Return the first derivatives of an analytic f at x, (k, ...), exact to rounding, by a complex step."""
+    # a complex step subtracts nothing, so that it can be far below rounding
     step = 1e-30 * np.where(x == 0, 1.0, np.abs(x))
     shifted = x[:, None] + 1j * step * np.eye(len(x)).reshape(len(x), len(x), *(1,) * (x.ndim - 1))
     return np.asarray(f(*shifted).imag / step)
 
 
 def derivatives(f: Callable[..., Any], x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the first, (k, ...), and the second derivatives of f, (k, k, ...), at x, (k, ...).
-
-    The second are five-point differences of complex-step gradients.
-    """
+    """Return the first, (k, ...), and the second derivatives of f, (k, k, ...), at x, (k, ...)."""
     k = len(x)
     step = 1e-3 * np.where(x == 0, 1.0, np.abs(x))
     points = np.repeat(x[:, None], 1 + 4 * k, axis=1)
@@ -506,6 +492,7 @@ def derivatives(f: Callable[..., Any], x: FloatArray) -> tuple[FloatArray, Float
         points[i, 1 + 4 * i : 5 + 4 * i] += np.multiply.outer([-2.0, -1.0, 1.0, 2.0], step[i])
     slopes = gradient(f, points)
     shifted = slopes[:, 1:].reshape(k, k, 4, *x.shape[1:])
+    # at 1e-3 the errors of five points, step⁴, and of rounding, 2e-16/step, are both about 1e-12
     second = np.tensordot(np.array([1.0, -8.0, 8.0, -1.0]) / 12, shifted, axes=(0, 2)) / step
     return slopes[:, 0], second
 
@@ -578,10 +565,7 @@ class Totals:
     def _group_by_formula(
         self, metrics: Sequence[Metric]
     ) -> list[tuple[Callable[..., Any], IntArray, IntArray]]:
-        """Return each formula with its metrics, (a,), and the positions of their totals, (a, k).
-
-        Metrics of many domains share a few formulas, each of which is then evaluated once.
-        """
+        """Return each formula with its metrics, (a,), and the positions of their totals, (a, k)."""
         at = {name: i for i, name in enumerate(self.names)}
         shared: dict[Callable[..., Any], list[int]] = {}
         place = []
@@ -685,14 +669,11 @@ class Totals:
     def _find_extremes(
         self, mean: FloatArray, J: FloatArray, sized: FloatArray, support: Sequence[Support]
     ) -> FloatArray:
-        """Return `Normal.extremes`: J y of the stock entities, the least and the largest, (..., metrics, 2).
-
-        The columns y of each entity are scaled first. In the total that the metric averages over, the entity
-        is then as large as the whole sample.
-        """
+        """Return `Normal.extremes`: the least and the largest J y of stock entities, (..., metrics, 2)."""
         uncounted = np.isnan(self.stock).any(axis=0)
         stock = np.where(uncounted, 0.0, self.stock).T
         with np.errstate(divide="ignore", invalid="ignore"):
+            # scaled, so that an entity is as large as the sample in the total that the metric averages over
             moved = J @ stock * (self.mean @ sized.T)[..., None] / (sized @ stock)
         moved = np.where(np.isfinite(moved), moved, 0.0)
         least, most = np.array(support).T

@@ -43,39 +43,18 @@ def are_edges(
 ) -> bool:
     """Return whether a clustering is edges (record, other record) or parents, as a known clustering shows.
 
-    A group may have the id of one of its own records. Edges show by *hits*: the group's id is that of a
-    record which has another row or none, and which is in the same known group as the row's record.
-
-    Ids of records and groups may also be equal by chance, as 1, 2, 3 are. The number of known groups with a
-    hit is then about Poisson. The probability of x or more is bounded, for a mean λ < x, by
-
-        P(x or more) <= exp(x - λ - x log(x/λ)).
-
-    Parameters
-    ----------
-    group : int array, (r,)
-        Group of each record in the clustering in question; without records after which their group is named.
-    known : int array, (r,)
-        Its group in the known clustering.
-    namesake_group, namesake_known : int array, (r,)
-        Both groups of the record whose id the group has; -1 if there is none.
-    share : float array, (r,)
-        Share of all records that are in `known`.
-
-    Examples
-    --------
-    >>> pairs, none, rare = np.arange(9), np.full(9, -1), np.full(9, 1e-4)
-    >>> are_edges(pairs, pairs, none, pairs, rare)  # nine rows (a, b), a and b known to be one; b has no row
-    True
-    >>> are_edges(pairs, pairs, pairs, pairs, rare)  # b has the row (b, b)
-    False
+    All arrays are (r,): groups in the clustering in question and in the known one, those of the record whose
+    id the group has (-1 if there is none), and the share of all records in the known group. Groups named
+    after a record by chance are about Poisson, with P(x or more) <= exp(x - λ - x log(x/λ)) for a mean λ < x.
     """
 
     def groups(rows: BoolArray) -> int:
         """Return the number of known groups of some rows."""
         return len(np.unique(known[rows]))
 
+    # the other end of an edge is a record, whose id names the group, and belongs with the row's record
     hit = namesake_known == known
+    # a group named after one of its own records has that record at home, which says nothing of edges
     home, nowhere = hit & (namesake_group == group), hit & (namesake_group < 0)
     elsewhere = hit & ~home & ~nowhere
     surprising, hits = groups(elsewhere | nowhere), groups(hit)
@@ -97,24 +76,9 @@ def refuse_edges(
 ) -> None:
     """Refuse a prediction that is edges, as the labels show, and labels that are, as the prediction shows.
 
-    Parameters
-    ----------
-    labels : Clustering
-    cluster : int array, (labelled records,)
-        Predicted cluster of each labelled record, -1 if the prediction lacks it.
-    named : int array, (labelled records,)
-        Position in `labels` of the record whose id its predicted cluster has, -1 if there is none.
-    entity_cluster : int array, (entities,)
-        Predicted cluster of the record whose id an entity has, -1 if there is none.
-    size : int array, (predicted clusters,)
-        Number of records of each.
-    records : int
-        Number of records of the prediction.
-
-    Raises
-    ------
-    DataError
-        The prediction or the labels are edges.
+    `cluster` and `named`, (labelled records,), are the predicted cluster of each and the record whose id this
+    cluster has. `entity_cluster`, (entities,), is that of the record whose id an entity has; -1 if there is
+    none.
     """
     entity = labels.codes
     of_entity = position_in_labels(labels, labels.clusters)[entity]
@@ -171,11 +135,7 @@ def strangers(
     remedies: Sequence[Remedy] = (),
     complete: bool = True,
 ) -> DataError:
-    """Error for labelled records that a prediction lacks, with possible `reasons` and other `remedies`.
-
-    Its message offers a policy (`Missing`), unless the prediction lacks nearly all of them. One that is not
-    complete is made of pairs, and may lack nearly all of them for no other reason.
-    """
+    """Return the error for labelled records that are missing in a prediction, with their `reasons`."""
     absence = _describe_absence(labels, lacking)
     if not complete:
         return DataError("; ".join([absence, UNPAIRED, *reasons]), *remedies, Remedy.UNLISTED)
@@ -196,15 +156,7 @@ def written_otherwise(unmatched: pd.Index, records: pd.Index) -> str:
 
 
 def missing_records(prediction: Clustering, labels: Clustering, lacking: BoolArray) -> DataError:
-    """Error for labelled records that a prediction lacks, with the reasons that their ids show.
-
-    Examples
-    --------
-    >>> prediction, labels = Clustering.of({"A1": "x", "A2": "x"}), Clustering.of({"a1": "e", "a2": "e"})
-    >>> print(missing_records(prediction, labels, np.array([True, True])))
-    2 of 2 labelled records are not in the prediction, such as 'a1', 'a2'; 2 of them are there in another
-    case or with other blanks: bring both to one form
-    """
+    """Return the error for labelled records that are missing in a prediction, with reasons that ids show."""
     unmatched, records = labels.records[lacking], prediction.records
     if otherwise := written_otherwise(unmatched, records):
         return DataError(f"{_describe_absence(labels, lacking)}; {otherwise}")

@@ -48,32 +48,18 @@ DIGITS = tuple("123456789")
 
 
 def as_index(values: Any) -> pd.Index:
-    """Make an Index of `values`, of objects if text cannot hold one, which has half of a surrogate pair.
-
-    Floats of 16 bits become objects too, since pandas has no Index of them.
-    """
+    """Make an Index of `values`, of objects if pandas cannot hold their text or floats otherwise."""
     index: pd.Index
     try:
         index = pd.Index(values)
     except (UnicodeEncodeError, NotImplementedError):
+        # text with half of a surrogate pair, and floats of 16 bits, have no Index of their own
         index = pd.Index(values, dtype=object)
     return index
 
 
 def ids(values: Any, what: str) -> pd.Index:
-    """Make an Index of string or integer ids. Messages call them `what`.
-
-    Raises
-    ------
-    DataError
-        Missing values, or ids that are neither all strings nor all integers. Decimals without decimal places
-        are integers. Floats are refused since 2**53 and 2**53 + 1 are the same float.
-
-    Examples
-    --------
-    >>> ids(["r1", "r2"], "records").tolist()
-    ['r1', 'r2']
-    """
+    """Make an Index of ids, which messages call `what`, and refuse all but strings or integers."""
     if isinstance(values, str | int):
         raise DataError(f"{what} must be several ids, not {values!r} alone")
     if hasattr(values, "columns") or not isinstance(values, Iterable):
@@ -92,6 +78,7 @@ def ids(values: Any, what: str) -> pd.Index:
         index = pd.Index(index.categories[index.codes])
     if is_whole_decimal(index):
         index = pd.Index([int(number) for number in index])
+    # floats are no ids, even whole ones, since 2**53 and 2**53 + 1 are the same float
     if len(index) and kind(index) not in {"string", "integer"}:
         raise DataError(f"{what} must be all strings or all integers, not {_describe_other_kind(index)}")
     return index
@@ -158,23 +145,16 @@ def _encode_ids(values: Any, what: str) -> tuple[IntArray, pd.Index]:
 
 @cache
 def no_cluster_ids(kind: str) -> tuple[Any, ...]:
-    """Return the ids of a type that stand for no cluster, texts in every mixture of cases, and `DIGITS`.
-
-    They are a short list, so that a database can look them up among the hashes of its clusters.
-    """
+    """Return the ids of a type that stand for no cluster, texts in every mixture of cases, and `DIGITS`."""
     if kind == "integer":
         return NO_CLUSTER
+    # every mixture of cases is a short list, which a database can look up among hashes of clusters
     cased = (product(*({c, c.upper()} for c in text)) for text in NO_CLUSTER_TEXTS)
     return (*sorted("".join(letters) for text in cased for letters in text), *DIGITS)
 
 
 def standing_for_none(sizes: Mapping[Any, int]) -> dict[Any, int]:
     """Return those of several clusters that hold records without a cluster, with their sizes.
-
-    Parameters
-    ----------
-    sizes : mapping, cluster id -> records
-        All clusters whose ids are among `no_cluster_ids`.
 
     Examples
     --------
@@ -188,24 +168,7 @@ def standing_for_none(sizes: Mapping[Any, int]) -> dict[Any, int]:
 
 
 def refuse_none(what: str, sizes: Mapping[Any, int], records: int, remedy: Remedy) -> None:
-    """Refuse clusters whose ids stand for none.
-
-    Parameters
-    ----------
-    what : str
-        The name of the ids in the message.
-    sizes : mapping, cluster id -> records
-        The clusters that `standing_for_none` returns, without those that are named after a record of theirs.
-    records : int
-        The number of all records.
-    remedy : Remedy
-        How to go on with these ids.
-
-    Raises
-    ------
-    DataError
-        There is such a cluster.
-    """
+    """Refuse clusters that `standing_for_none` returned, of ids that messages call `what`."""
     if sizes:
         shown = ", ".join(f"{size:,} of {records:,} records have {id!r}" for id, size in sizes.items())
         links = sum(size * (size - 1) // 2 for size in sizes.values())

@@ -144,14 +144,9 @@ def _is_day(text: str) -> bool:
 class Cut:
     """Counts of the records and predicted links of a set that are left in a smaller set F.
 
-    Attributes
-    ----------
-    inside, outside : int
-        Numbers of records in F, and of the others.
-    links_inside : float
-        Share of the predicted links of records in F that stay in F; 1 if there are no such links. It is
-        Σ_k f_k (f_k - 1) / Σ_k f_k (m_k - 1), for f_k of the m_k records of predicted cluster k in F. With
-        labels made in F, pairwise precision without a frame is too low by this factor.
+    `links_inside` is the share of the predicted links of records in F that stay in F, Σ_k f_k (f_k - 1) / Σ_k
+    f_k (m_k - 1) for f_k of the m_k records of predicted cluster k in F, or 1 if there are none. With labels
+    made in F, pairwise precision without a frame is too low by this factor.
     """
 
     inside: int
@@ -175,21 +170,8 @@ class Cut:
 class FrameFacts:
     """Counts of the records and links of a prediction that a frame leaves.
 
-    Attributes
-    ----------
-    cut : Cut
-        The prediction, cut by the frame.
-    absent : int or None
-        Records of the frame that the prediction lacks; None for `Dated`, which lists no records.
-    newest : Dated or None
-        The newest day or number of a labelled record; None without dates.
-    labelled : Cut or None
-        The prediction inside the frame, cut by `newest`.
-
-    Examples
-    --------
-    >>> FrameFacts(Cut(80, 20, 0.75)).in_words()
-    {'records outside the frame': '20 of 100', 'precision without the frame': '0.750 of that inside'}
+    `absent` counts records of a listed frame that are missing in the prediction. `newest` is the day or
+    number of the newest labelled record, which cuts the prediction inside the frame to `labelled`.
     """
 
     cut: Cut
@@ -211,23 +193,9 @@ class FrameFacts:
 
 
 def frame_ids(frame: Any) -> pd.Index:
-    """Record ids of a frame.
+    """Record ids of a frame: keys of a mapping, first column of a table, or index of a Series.
 
-    Parameters
-    ----------
-    frame : Clustering, mapping, Series, table, or collection of ids
-        The ids are the keys of a mapping, the first column of a table of one or two, or the index of a
-        Series. If a Series has the index 0, 1, ... and no repeats, they are its values.
-
-    Raises
-    ------
-    DataError
-        No record, missing ids, or ids neither strings nor integers.
-
-    Examples
-    --------
-    >>> frame_ids(pd.Series(["r1", "r2"])).tolist(), frame_ids({"r1": "a", "r2": "a"}).tolist()
-    (['r1', 'r2'], ['r1', 'r2'])
+    If a Series has the index 0, 1, ... and no repeats, they are its values.
     """
     if isinstance(frame, Clustering):
         values: Any = frame.records
@@ -252,13 +220,7 @@ def frame_ids(frame: Any) -> pd.Index:
 
 
 def dates_of(prediction: Any, dated: Dated) -> tuple[pd.DataFrame, pd.Series]:
-    """Return the memberships of a table, and the dates of its records: whole numbers, times or text.
-
-    Raises
-    ------
-    DataError
-        No table, no such column, missing dates, or dates of another kind.
-    """
+    """Return the memberships of a table, and the dates of its records: whole numbers, times or text."""
     table = _convert_to_table(prediction)
     if table is None:
         raise DataError(
@@ -283,13 +245,7 @@ def dates_of(prediction: Any, dated: Dated) -> tuple[pd.DataFrame, pd.Series]:
 
 
 def dated_inside(dates: pd.Series, dated: Dated) -> BoolArray:
-    """Return whether each date is inside the frame, at or before the cut-off, (N,).
-
-    Raises
-    ------
-    DataError
-        Dates of another kind than the cut-off.
-    """
+    """Return whether each date is inside the frame, at or before a cut-off of the same kind, (N,)."""
     last = dated.last
     if last is None or not len(dates):
         return np.ones(len(dates), dtype=bool)
@@ -311,13 +267,7 @@ def dated_inside(dates: pd.Series, dated: Dated) -> BoolArray:
 def framed(
     prediction: Any, labels: Clustering, frame: Any, what: str = "prediction"
 ) -> tuple[Clustering, FrameFacts | None]:
-    """Restrict a prediction to the frame, and count what is left of it.
-
-    Raises
-    ------
-    DataError
-        Labelled records outside the frame, no record of the prediction inside it, or an unusable frame.
-    """
+    """Restrict a prediction to the frame, and count what is left of it."""
     if frame is None:
         return Clustering.of(prediction, what), None
     if isinstance(frame, Dated):

@@ -26,29 +26,16 @@ def same_kind(prediction: str, other: str, what: str = "labels", of: str = "pred
 
 
 def joined(first: pd.Index, second: pd.Index) -> pd.Index:
-    """Return two Indexes of one type of ids as one Index.
-
-    `append` alone would make text of objects, which half of a surrogate pair is not.
-    """
+    """Return two Indexes of one type of ids as one Index."""
     if not pd.api.types.is_object_dtype(first):
         return first.append(second.astype(first.dtype))
+    # `append` would make text of objects, which half of a surrogate pair is not
     both: pd.Index = pd.Index(np.concatenate([first.to_numpy(), second.to_numpy()]), dtype=object)
     return both
 
 
 def look_up(records: pd.Index, wanted: pd.Index, of: str = "prediction") -> IntArray:
-    """Return the position of each wanted record in `records`, -1 if it is not there.
-
-    Raises
-    ------
-    DataError
-        Ids of different types.
-
-    Examples
-    --------
-    >>> look_up(pd.Index(["a", "b"]), pd.Index(["b", "c"]))
-    array([ 1, -1])
-    """
+    """Return the position of each wanted record in `records`, -1 if it is not there."""
     if len(records) and len(wanted):
         same_kind(kind(records), kind(wanted), of=of)
     integer = pd.api.types.is_integer_dtype
@@ -61,17 +48,14 @@ def look_up(records: pd.Index, wanted: pd.Index, of: str = "prediction") -> IntA
 
 
 def _find_nearby(records: pd.Index, wanted: pd.Index) -> IntArray:
-    """Positions of all wanted records, and of few others.
-
-    Integers are marked by the slot of a hash, which a few others share. The lookup that follows then hashes
-    few records.
-    """
+    """Return positions of all wanted records, and of few others, so that the lookup hashes few records."""
     if not all(pd.api.types.is_integer_dtype(i.dtype) for i in (records, wanted)):
         return np.flatnonzero(records.isin(wanted))
     bits = min(max(16, len(wanted).bit_length() + 4), 24)
 
     def slot(numbers: NDArray[Any]) -> NDArray[np.uint64]:
         """Slot of each number by Fibonacci hashing: the first bits of a product that overflows."""
+        # 2⁶⁴ over the golden ratio spreads neighbouring numbers over all slots
         product = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         product >>= np.uint64(64 - bits)
         return product
@@ -84,17 +68,10 @@ def _find_nearby(records: pd.Index, wanted: pd.Index) -> IntArray:
 
 
 def are_listed(records: pd.Index, listed: pd.Index) -> BoolArray:
-    """Return whether each record is listed, (N,).
-
-    Arrow looks up strings many times faster than pandas.
-
-    Examples
-    --------
-    >>> are_listed(pd.Index(["a", "b"]), pd.Index(["b", "c"]))
-    array([False,  True])
-    """
+    """Return whether each record is listed, (N,)."""
     if len(listed) and isinstance(listed[0], str):
         with suppress(UnicodeEncodeError):  # half of a surrogate pair
+            # Arrow looks up strings many times faster than pandas
             strings, wanted = (pa.array(i).cast(pa.large_string()) for i in (records, listed))
             return np.asarray(pc.is_in(strings, wanted))
     return records.isin(listed)

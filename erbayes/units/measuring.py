@@ -187,24 +187,8 @@ def assemble(
 ) -> Units:
     """Make units from the predicted clusters of the labelled records, wherever these were looked up.
 
-    Parameters
-    ----------
-    labels : Clustering
-        True entity of every record of each sampled entity.
-    cluster : int array, (labelled records,)
-        Position of the predicted cluster in `sizes`; -1 if the prediction lacks the record.
-    sizes : int array, (t,)
-        Records of each predicted cluster that `cluster` names, and possibly of others.
-    known : KnownTotals
-        Sizes of all predicted clusters.
-    blocks, missing
-        As in `measure`.
-
-    Raises
-    ------
-    DataError
-        Labelled records that the prediction lacks (with `Missing.ERROR`), or a block that a true entity
-        crosses.
+    `cluster` is the position of each labelled record's predicted cluster in `sizes`, -1 if the record is
+    missing in the prediction, and `known` has the sizes of all predicted clusters.
     """
     member(missing, Missing, "missing")
     lacking = cluster < 0
@@ -250,30 +234,15 @@ def assemble(
 def refuse_unmatched(
     prediction: Clustering, labels: Clustering, lacking: BoolArray, missing: Missing
 ) -> None:
-    """Refuse labelled records that a prediction lacks, if the policy does, or if it leaves out missed links.
-
-    A record that is in no pair is a record of which the matcher found no link. Without these records recall
-    counts found links only.
-
-    Raises
-    ------
-    DataError
-        Records that the prediction lacks, under `Missing.ERROR`; under `Missing.OMIT` if the prediction was
-        made of pairs alone; under every policy if it lacks all of them.
-    """
+    """Refuse labelled records that are missing in a prediction, if the policy or the lost links forbid it."""
+    # a record in no pair has no found link: without such records, recall would count found links only
     refused = {Missing.ERROR} if prediction.complete else {Missing.ERROR, Missing.OMIT}
     if lacking.all() or (lacking.any() and missing in refused):
         raise missing_records(prediction, labels, lacking)
 
 
 def sampled_labels(labels: Any) -> Clustering:
-    """Labels as a clustering with one record or more.
-
-    Raises
-    ------
-    DataError
-        As `Clustering.of`, or there is no record.
-    """
+    """Return labels as a clustering with one record or more."""
     clustering = Clustering.of(labels, "labels")
     if not len(clustering.records):
         raise DataError("the labels hold no record: an empty sample estimates nothing")
