@@ -188,7 +188,9 @@ def test_a_giant_in_parts_is_out_of_reach(parts, pieces, records, reached):
     labels = truth[truth.isin([1, 2, 3, 9])]
     by = truth.where(truth != 0, 10_000 + truth.index % parts)
     prediction = truth.where(truth != 0, 10_000 + truth.index % pieces)
-    prediction[truth.index[truth == 9][:records]] = 10_000  # records of a sampled entity in the predicted giant
+    prediction[truth.index[truth == 9][:records]] = (
+        10_000  # records of a sampled entity in the predicted giant
+    )
     counted = second(by, prediction, labels)
     reference = counted.reference(m.b3_precision, counted.position(eb.measure(prediction, labels)))
     if not reached:

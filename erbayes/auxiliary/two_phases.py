@@ -218,11 +218,7 @@ def _make_helper(first: Effects, second: Effects, changes: Changes, position: In
 
 
 def _count_changes(cheap: Sample, position: IntArray) -> Changes:
-    """Return how often cheap labels differ from the prediction, among careful draws and among all.
-
-    The order of draws is random. So the chance that as many careful draws differ is hypergeometric (Fisher's
-    exact test).
-    """
+    """Return how often cheap labels differ from the prediction, among careful draws and among all."""
     changed = cheap.units.column(EXACT)[cheap.expansion.unit] == 0
     x, n = int(changed[position].sum()), len(position)
     chance = hypergeom.sf(x - 1, len(changed), int(changed.sum()), n)

@@ -146,13 +146,7 @@ def _locate_units(units: Units) -> pd.Series:
 
 
 def count_records(prediction: Prediction) -> dict[Any, tuple[int, int | None]]:
-    """Count the records of each release, in the order of the releases, and make a digest of their ids.
-
-    Raises
-    ------
-    DataError
-        Missing ids, no record.
-    """
+    """Count the records of each release, in the order of the releases, and make a digest of their ids."""
     grouped = " GROUP BY v ORDER BY v" if prediction.by else ""
     columns = f"{prediction.by}COUNT(*), COUNT(r), COUNT(c), {prediction.database.digest('r')}"
     counted = list(prediction.rows(f"SELECT {columns} FROM {prediction.table}{grouped}"))
@@ -165,13 +159,7 @@ def count_records(prediction: Prediction) -> dict[Any, tuple[int, int | None]]:
 def _make_grouping(
     prediction: Prediction, units: Units, values: Mapping[Any, int], found: Composed, kinds: pd.Series
 ) -> Grouping:
-    """Return the split of pieces by the group variable; `kinds` are of the labelled records' clusters.
-
-    Raises
-    ------
-    DataError
-        If labelled records have no group, or the table changed.
-    """
+    """Return the split of pieces by the group variable; `kinds` are of the labelled records' clusters."""
     assert prediction.groups is not None and units.piece_of is not None
     name = prediction.groups.name
     codes = np.array(list(values.values()), dtype=np.int64)

@@ -34,22 +34,13 @@ DIGITS = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InDatabase:
-    """A prediction in a database, as a source of draws. `drawing` makes it.
+    """A prediction in a database, as a source of draws, which `drawing` makes.
 
     Attributes
     ----------
-    prediction : Prediction
-        The database, and the columns of records and of clusters.
-    rows : str
-        SQL of a table of ids: r of the record, c of its cluster, v of its value if there are values.
-    sizes : str
-        SQL of a table with c and m, the number of records of each cluster.
-    known : KnownTotals
-        Sizes of all predicted clusters.
-    by_cluster : bool
-        True if `rows` is `sizes`, with one row per cluster.
-    valued : bool
-        True if records have values.
+    rows : SQL of ids: r of the record, c of its cluster, v of its value if records are `valued`
+    sizes : SQL of c and m, the number of records of each cluster
+    by_cluster : whether `rows` is `sizes`, with one row per cluster
     """
 
     prediction: Prediction
@@ -105,13 +96,7 @@ class InDatabase:
         return table.assign(bucket=numbers[digits.cat.codes]).astype({"size": np.int64, "records": np.int64})
 
     def members(self, clusters: pd.Index) -> pd.DataFrame:
-        """Return all records of predicted clusters.
-
-        Raises
-        ------
-        DataError
-            Duplicates among these records and a share of the others.
-        """
+        """Return all records of predicted clusters, after looking for duplicates among them and others."""
         wanted = tuple(sorted(clusters))
         if wanted not in self._members:  # of the last clusters, for which plans and `draw` ask both
             self._members.clear()

@@ -119,18 +119,13 @@ def family(type: str) -> str:
 
 @dataclass
 class DuckTable(Hashing):
-    """A table in a connection of DuckDB. Classes of sources derive from it, and attach their data.
+    """A table in a connection of DuckDB, from which classes of sources derive that attach their data.
 
     Attributes
     ----------
-    types : dict, column -> type
-        Types in DuckDB, by the names that columns have in the source.
-    named : dict, column -> column
-        Names in DuckDB, which renames columns that differ in case only.
-    text : bool
-        True if integers are read as text.
-    first : sequence of str
-        Columns that come before the others.
+    types, named : column of the source -> type and name in DuckDB
+    text : whether integers are read as text
+    first : columns that come before the others
     """
 
     connection: Any
@@ -150,20 +145,11 @@ class DuckTable(Hashing):
         self.one_in = self.options.one_in
 
     def attach(self) -> None:
-        """Make the source a table of the connection, and read its columns.
-
-        Raises
-        ------
-        DataError
-            A source that cannot be read.
-        """
+        """Make the source a table of the connection, and read its columns."""
         self.describe()
 
     def describe(self, names: Sequence[str] = ()) -> None:
-        """Read the columns from DuckDB.
-
-        `names` are those of the source, in order. Names that occur twice are ignored.
-        """
+        """Read the columns from DuckDB; `names` are those of the source, in order."""
         self.named, self.types = {}, {}
         unique = {i: name for i, name in enumerate(names) if name and names.count(name) == 1}
         for i, (name, type, *_) in enumerate(self.rows(f"DESCRIBE SELECT * FROM {self.table}")):
@@ -201,13 +187,7 @@ class DuckTable(Hashing):
         return table
 
     def _run(self, sql: str, read: Callable[[Any], Any]) -> Any:
-        """Run a statement, and return what `read` makes of its result.
-
-        Raises
-        ------
-        DataError
-            DuckDB refuses the statement.
-        """
+        """Run a statement, and return what `read` makes of its result; errors come in DuckDB's words."""
         import duckdb
 
         try:
@@ -267,11 +247,7 @@ def integers(values: Any) -> pa.Array:
 
 
 def united(parts: Sequence[tuple[DuckTable, str, str]], further: Sequence[str] = ()) -> DuckTable:
-    """Return one table of several predictions, each with its columns of records and clusters.
-
-    Its columns are `record`, `cluster` and `release`, the position of the prediction. The columns `further`,
-    which each prediction has, are called `further0`, `further1`, ...
-    """
+    """Return a table of several predictions: record, cluster, release (a position) and `further0`, ..."""
     selects = [
         f"SELECT {part.id(record)} AS record, {part.id(cluster)} AS cluster, {i} AS release"
         + "".join(f", {part.id(column)} AS further{j}" for j, column in enumerate(further))

@@ -94,14 +94,7 @@ class Files:
 
 
 def _list_files(folder: Path) -> list[Path]:
-    """Paths of the files in a folder and in the folders below it.
-
-    Raises
-    ------
-    DataError
-        A folder that cannot be read, two ways to the same file or folder, a link that leads nowhere, or a
-        table with a log.
-    """
+    """Paths of the files in a folder and below it, without links to nothing or to the same file twice."""
 
     def refuse(error: OSError) -> None:
         raise DataError(f"cannot read {error.filename}: {error.strerror}") from error
@@ -143,13 +136,7 @@ def _recognise_kind(path: Path) -> str:
 
 
 def unpacks(path: Path) -> bool:
-    """Return whether DuckDB can read a file as it is packed.
-
-    Examples
-    --------
-    >>> unpacks(Path("a.csv.gz")), unpacks(Path("a.csv.bz2")), unpacks(Path("a.tar.gz"))
-    (True, False, False)
-    """
+    """Return whether DuckDB can read a file as it is packed, as .csv.gz but not .tar.gz or .bz2."""
     return _find_suffix(path) not in FOREIGN
 
 
@@ -169,11 +156,7 @@ def _quote_strings(texts: Iterable[str]) -> str:
 
 
 def _write_reader(kind: str, paths: Sequence[str], partitioned: bool, names: Sequence[str] = ()) -> str:
-    """SQL that reads files. It names every option, so that DuckDB guesses nothing.
-
-    `names` are the columns of text files that all have the same ones. Without them DuckDB reads the first
-    rows to find them, and what it says about a fault there names no row.
-    """
+    """SQL that reads files whose columns have `names`, with every option, so that DuckDB guesses nothing."""
     common = (
         f"hive_partitioning = {partitioned}, hive_types_autocast = false, filename = false, "
         f"union_by_name = {not names}"  # which reads the first rows, also if columns are stated
@@ -193,10 +176,7 @@ def _write_reader(kind: str, paths: Sequence[str], partitioned: bool, names: Seq
 
 
 def _read_header(kind: str, path: Path) -> tuple[list[str], list[str], set[str]]:
-    """Return names of a file's columns, and of indexes that pandas wrote last: those with a name, and others.
-
-    Those with a name are shown first, as pandas does.
-    """
+    """Return names of a file's columns, and of indexes that pandas wrote last: those named, and others."""
     try:
         if kind in PARQUET:
             schema = parquet.read_schema(path)
@@ -216,10 +196,7 @@ def _read_header(kind: str, path: Path) -> tuple[list[str], list[str], set[str]]
 
 
 def _read_common_names(kind: str, names: list[str], others: Iterable[Path]) -> list[str]:
-    """Return the `names` of a text file's columns if the others have them too, else none.
-
-    Names are also left to DuckDB if it would change them: blank ones, and those that differ in case only.
-    """
+    """Return the `names` of a text file's columns if the others have them too, else none."""
     different = len({name.lower() for name in names}) == len(names) and all(name.strip() for name in names)
     alike = kind not in PARQUET and different and all(_read_header(kind, path)[0] == names for path in others)
     return names if alike else []
@@ -279,10 +256,7 @@ class FilesTable(DuckTable):
 
 
 def _list_top_level(rows: Iterable[tuple[str, str, int | None, str]]) -> Iterator[tuple[str, str, str]]:
-    """File, name and type of the columns of Parquet files, without the fields within columns.
-
-    A row is followed by those of its children; the first of a file is the root.
-    """
+    """File, name and type of the columns of Parquet files, without the fields within columns."""
     file, within = "", 0
     for row_file, name, children, type in rows:
         if row_file != file:

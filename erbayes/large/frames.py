@@ -76,10 +76,7 @@ def _convert_source(source: Any) -> Any:
 def _convert_to_arrow(
     frame: Any, names: Sequence[str], codes: bool, *columns: str
 ) -> tuple[pa.Table, pa.Array | None]:
-    """Columns of a frame as an Arrow table, without copies if possible.
-
-    `codes` puts the codes of categorical clusters in the place of their ids, which are then returned too.
-    """
+    """Columns of a frame as an Arrow table, and ids of categorical clusters whose `codes` are in it."""
     arrays, categories = {}, None
     for i, name in enumerate(columns):
         if names.count(name) > 1:

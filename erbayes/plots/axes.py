@@ -19,13 +19,7 @@ HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")
 
 
 def axes_of(ax: Axes | None, height: float = 4.0) -> Axes:
-    """Return `ax`, or the axes of a new figure.
-
-    Raises
-    ------
-    DataError
-        If matplotlib is not installed.
-    """
+    """Return `ax`, or the axes of a new figure."""
     if ax is not None:
         return ax
     try:

@@ -232,10 +232,7 @@ def _draw_blocks(table: pd.DataFrame, names: Sequence[str], ax: Axes | None) -> 
 
 
 def _bounded(support: Support, lower: float, upper: float) -> bool:
-    """Return whether a metric goes on the axis of shares.
-
-    Its support decides. A difference has no bounds, and its interval decides.
-    """
+    """Return whether a metric goes on the axis of shares, by its support or, for a difference, its bounds."""
     if np.isneginf(support[0]):
         return bool(lower >= -1 and upper <= 1)
     return bool(np.isfinite(support).all())

@@ -268,10 +268,7 @@ def report(
 
 @contextmanager
 def _record_warnings(name: str, doubts: list[Sentence]) -> Iterator[None]:
-    """Add the warnings of an engine, such as NotConverged, to `doubts`, and pass them on.
-
-    Nobody has graded a warning that is no alarm, so that nothing vouches for the numbers behind it.
-    """
+    """Add the warnings of an engine, such as NotConverged, to `doubts`, and pass them on."""
     with catch_warnings(record=True) as raised:
         simplefilter("always", UserWarning)
         yield
@@ -395,11 +392,7 @@ def _write_headline(
     kinds: Sequence[Kind],
     doubts: Sequence[Sentence],
 ) -> list[str]:
-    """Return two sentences to quote, or the reason why there is nothing to quote.
-
-    Faults of metrics that are not quoted do not count. An interval without length is no interval: percentiles
-    of a bootstrap, and Wald's interval, have none if no draw shows an error.
-    """
+    """Return two sentences to quote, or the reason why there is nothing to quote."""
     quoted = [m for m in metrics if m.name in IN_WORDS] or list(metrics[:2])
     if not results:
         return ["This sample has no estimate. The notes below give the reasons."]
@@ -439,10 +432,7 @@ def _write_headline(
 def _describe_flawless(
     metric: Metric, result: Normal | Draws, j: int, bounds: FloatArray, draws: int, level: float
 ) -> str:
-    """Return the sentence about a metric whose estimate is an end of its range, since no draw shows an error.
-
-    The other end of the interval has the digits that the table prints.
-    """
+    """Return the sentence about a metric at an end of its range, since no draw shows an error."""
     best = bool(np.isclose(result.estimate[j], result.support[j][1], rtol=0, atol=ROUNDING))
     end = float(bounds[0] if best else bounds[1])
     written = _format_number(metric, end, float(np.ptp(bounds)) / 2, best)
@@ -453,10 +443,7 @@ def _describe_flawless(
 
 
 def _format_number(metric: Metric, end: float, error: float, best: bool) -> str:
-    """Return an end of an interval with the digits of the table.
-
-    A share is a percentage, and has more digits if the lower end would be 100 %, or the upper one 0 %.
-    """
+    """Return an end of an interval with the digits of the table, a share as a percentage."""
     if metric.support != UNIT:
         return digits.text(end, digits.decimals(end, error))
     places = max(digits.decimals(1.0, error) - 2, 0)

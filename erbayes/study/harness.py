@@ -480,10 +480,7 @@ def _hash_population(units: Units) -> str:
 def _run(
     cell: _Cell, first: int, count: int, estimators: Mapping[str, tuple[str, Estimator]]
 ) -> dict[str, FloatArray]:
-    """Draw a block of samples and run estimators on it.
-
-    Returns an array by key of each estimator, (count, metrics, figures), with the figures of `RUN`.
-    """
+    """Draw a block of samples, and return the figures `RUN` of each estimator, (count, metrics, figures)."""
     samples = cell.plan.draw(cell.units, cell.n, count, cell.rng(first))
     runs = {}
     for e, (key, estimator) in estimators.items():

@@ -74,8 +74,4 @@ def review(sample: Sample, metric: Metric | str, attributes: pd.DataFrame, *, mo
     table = pd.concat([pd.DataFrame(columns), shown.reset_index(drop=True)], axis=1)
     rank = pd.Series(np.arange(len(moved)), index=moved.index).reindex(table["unit"]).to_numpy()
     table = table.assign(_rank=rank)[~np.isnan(rank)]
-    return (
-        table.sort_values(["_rank", "piece"], kind="stable")
-        .drop(columns="_rank")
-        .reset_index(drop=True)
-    )
+    return table.sort_values(["_rank", "piece"], kind="stable").drop(columns="_rank").reset_index(drop=True)

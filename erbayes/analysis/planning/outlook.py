@@ -127,10 +127,7 @@ class Outlook:
         return self._shift_widths(np.full(len(self.metrics), n), level, np.zeros(1), 0)
 
     def _shift_widths(self, n: IntArray, level: float, t: FloatArray, fresh: int) -> FloatArray:
-        """Return half widths of n draws, (k,), moved by t of their standard errors on the log scale.
-
-        `fresh` is the number of draws of the pilot if the n draws have an error of their own, else 0.
-        """
+        """Return half widths of n draws, (k,), moved by t of their standard errors on the log scale."""
         scale = np.sqrt(np.where(self.variance > 0, self.variance, 1.0))
         step = 1e-4 * np.column_stack([scale, np.ones((len(n), 2))])
         sides = np.vstack([np.zeros(3), np.eye(3), -np.eye(3)]) if t.any() else np.zeros((1, 3))

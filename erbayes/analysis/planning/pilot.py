@@ -54,14 +54,7 @@ def _need_planned(design: object, name: str) -> None:
 def _compute_chances(
     design: SelectedBySize | ByPredictedSize, source: Sample, metrics: Sequence[Metric]
 ) -> FloatArray:
-    """Return the chance of each unit of the source to be selected by one draw, up to a factor, (units,).
-
-    Raises
-    ------
-    NotIdentified
-        If the design never draws units that a metric needs, or if the source has none of the units that the
-        design draws.
-    """
+    """Return the chance of each unit of the source to be selected by one draw, up to a factor, (units,)."""
     units = source.units
     if isinstance(design, SelectedBySize):
         source.expansion.need_reached(RECORDS)

@@ -245,17 +245,7 @@ def restored_analysis(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Imputation:
-    """A sample and metrics from which an engine estimates without errors of known rates.
-
-    Attributes
-    ----------
-    rates : (float, float)
-        Shares missed and kept.
-    sample : Sample
-        The sample as it is, or restored.
-    metrics : sequence of Metric
-        The metrics as they are, or corrected.
-    """
+    """A sample, restored or not, and metrics, corrected or not, without errors of rates (missed, kept)."""
 
     rates: tuple[float, float]
     sample: Sample

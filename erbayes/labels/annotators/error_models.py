@@ -379,11 +379,7 @@ def restore(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | 
 
 
 def _choose_receivers(units: Units, home: BoolArray, sources: IntArray, rng: np.random.Generator) -> IntArray:
-    """Home piece of the entity that gets a missed piece like each source piece.
-
-    Candidates are entities with a home only. Their homes are as large as the home of the source, if there are
-    such, and else the next larger.
-    """
+    """Return the home piece, (sources,), of the entity that gets a missed piece like each source piece."""
     homes = np.flatnonzero(home)
     candidates = homes[np.bincount(units.group)[units.group[homes]] == 1]
     if not len(candidates):

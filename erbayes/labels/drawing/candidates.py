@@ -329,10 +329,7 @@ def _split_batches(table: Any, rows: int) -> Iterator[pd.DataFrame]:
 def _read_first(
     queries: pd.Index, table: Any, columns: Sequence[str] | None, rows: int
 ) -> tuple[list[str], pd.DataFrame, pd.DataFrame]:
-    """Return the columns to compare, the rows of the drawn records in their order, and a sample of all rows.
-
-    The sample has every row of a short table, and every second, fourth, … row of a long one.
-    """
+    """Return the columns to compare, the rows of the drawn records in their order, and a sample of all."""
     if not is_table(table):
         raise DataError(f"attributes are a DataFrame or an Arrow table, not {type(table).__name__}")
     drawn_rows: list[pd.DataFrame] = []

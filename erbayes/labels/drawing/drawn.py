@@ -169,11 +169,7 @@ class Drawn:
         return Responding(design, resolved, _make_classes(seen, begun, resolved, own), seen["record"], begun)
 
     def _take_seen(self, left: pd.Index) -> pd.DataFrame:
-        """Return the draws up to the look: those before the first of a record that nobody has begun since.
-
-        Draws of unbegun records among them were left out by chance. If no record repeats, the others are such
-        draws as all, so that they are left out here.
-        """
+        """Return the draws up to the look: those before the first of a record that nobody has begun since."""
         record = self.table["record"]
         unbegun, new = record.isin(left).to_numpy(), ~record.duplicated().to_numpy()
         last = np.flatnonzero(new & ~unbegun)
@@ -306,11 +302,7 @@ class Drawn:
 
 
 def _make_classes(table: pd.DataFrame, begun: BoolArray, resolved: BoolArray, own: Any) -> list[Any]:
-    """Return the class of each draw, (n,): within its stratum, the one of its own or that of its size.
-
-    If chance has left out draws, annotators may have got to different tasks. Classes then lie within runs of
-    tasks as well, in each of which about one share of the tasks was begun.
-    """
+    """Return the class of each draw, (n,): within its stratum, the one of its own or that of its size."""
     group = np.zeros(len(table), dtype=np.int64)
     if "stratum" in table:
         group = pd.factorize(table["stratum"])[0]
@@ -329,10 +321,7 @@ def _make_classes(table: pd.DataFrame, begun: BoolArray, resolved: BoolArray, ow
 
 
 def _number_runs(table: pd.DataFrame, group: IntArray, resolved: BoolArray) -> IntArray:
-    """Return the run of tasks of each draw, (n,), `RUN` resolved ones long within its group.
-
-    All draws of a record are in the run of its first one.
-    """
+    """Return the run of tasks of each draw, (n,), `RUN` resolved ones long within its group."""
     run = np.zeros(len(table), dtype=np.int64)
     first = ~table["record"].duplicated().to_numpy()
     for g in np.unique(group):

@@ -317,13 +317,7 @@ def _list_answered(path: Path) -> list[str]:
 
 
 def refuse_folder(path: Path, replace: bool) -> None:
-    """Refuse to write a folder that `write_folder` could not write, or whose content must not be lost.
-
-    Raises
-    ------
-    DataError
-        As `write_folder`.
-    """
+    """Refuse to write a folder that `write_folder` could not write, or whose content must not be lost."""
     try:
         inside = path.is_dir()
         if path.exists() and not inside:

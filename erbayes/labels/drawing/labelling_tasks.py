@@ -23,18 +23,7 @@ STRANGERS, SHUFFLED = 2, 3
 
 
 class Draws(Protocol):
-    """Facts of a drawing that tasks need.
-
-    Attributes
-    ----------
-    table : DataFrame
-        One row per draw, with columns record and cluster.
-    members : DataFrame
-        Columns record, cluster: all records of the predicted clusters that were drawn.
-    plan : Plan
-    seed : int
-        Needed for controls only.
-    """
+    """Facts of a drawing that tasks need: `members` has columns record, cluster of all drawn clusters."""
 
     @property
     def table(self) -> pd.DataFrame: ...
@@ -47,11 +36,7 @@ class Draws(Protocol):
 
 
 def asked(drawn: Draws) -> pd.DataFrame:
-    """Return the records whose entity annotators tell: record, cluster.
-
-    They are the distinct drawn records in the order of the first draw. If predicted clusters were drawn, they
-    are all records of these, cluster by cluster, and the record that the table names is the first.
-    """
+    """Return the records whose entity annotators tell: record, cluster, in the order of the first draw."""
     first = drawn.table.drop_duplicates("record")[["record", "cluster"]]
     if isinstance(drawn.plan, PredictedClusters):
         order = pd.Series(range(len(first)), first["cluster"])
@@ -191,10 +176,7 @@ def _draw_controls(table: pd.DataFrame, drawn: Draws, mentions: pd.DataFrame, sh
 
 
 def as_sent(tasks: pd.DataFrame, seed: int, blind: bool) -> pd.DataFrame:
-    """Return tasks as annotators get them: controls as records of the cluster; if blind, only the drawn role.
-
-    The records of a blind task follow the drawn one in random order, and no column says why they are shown.
-    """
+    """Return tasks as annotators get them: controls as records of the cluster; if blind, only one role."""
     if not blind:
         return tasks.assign(role=tasks["role"].replace(CONTROL, CLUSTER))
     drawn = tasks["role"] == DRAWN

@@ -50,23 +50,12 @@ class Labelled:
 
     Attributes
     ----------
-    table : DataFrame
-        The draws (see `Drawn.table`).
-    known : KnownTotals
-        Sizes of the prediction that was drawn from.
-    n : int
-        The number of draws that was asked for.
-    labels : Clustering
-        True entity of every record of each drawn entity.
-    values : Series or None, record -> value
-        The values of all labelled records.
-    prediction : object
-        The prediction, if the plan needs it.
-    kept : float in (0, 1]
-        Share of the draws that were begun, of which the table has the resolved ones. Chance alone left out
-        the others.
-    by_draw : bool
-        True if the design must list its draws in the order of the table, since some are unresolved.
+    table : draws as in `Drawn.table`, of which `n` were asked for
+    known : sizes of the prediction that was drawn from
+    labels : true entity of every record of each drawn entity
+    values : record -> value of all labelled records
+    kept : share in (0, 1] of the draws that were begun, which chance alone chose
+    by_draw : whether the design must list draws in the order of the table, since some are unresolved
     """
 
     table: pd.DataFrame
@@ -79,15 +68,7 @@ class Labelled:
     by_draw: bool = False
 
     def sizes(self, plan: Any) -> FloatArray:
-        """Return the size of the predicted cluster of each labelled record, (labelled records,).
-
-        They matter only if the chances of `plan` depend on them.
-
-        Raises
-        ------
-        DataError
-            If they matter and there is no prediction, or if it lacks records.
-        """
+        """Return the size of the predicted cluster of each labelled record, (labelled records,)."""
         records = self.labels.records
         if np.ptp(plan.column(self.known).phi(self.known.size)) == 0:
             return np.ones(len(records))
@@ -155,11 +136,7 @@ class _WithReplacement:
         raise NotImplementedError
 
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
-        """Draw a size, then a cluster of this size, then a record of this cluster.
-
-        The second random number of a draw is a place among the K clusters of its size. Places become clusters
-        in the order in which the draws meet them: the first is the first cluster in the order of keys.
-        """
+        """Draw a size, then a cluster of this size, then a record of this cluster."""
         known = source.known
         p = chances(self, known)(pd.DataFrame({"size": known.size}))
         places = np.random.default_rng(seed).random((n, 3))
@@ -184,13 +161,7 @@ class _WithReplacement:
 
 
 def chances(plan: BySize, known: KnownTotals) -> Chance:
-    """Return the chance of each record at one draw, by the size of its predicted cluster.
-
-    Raises
-    ------
-    DataError
-        If no record has a chance, as under `LinkEnds` if all predicted clusters are singletons.
-    """
+    """Return the chance of each record at one draw, by the size of its predicted cluster."""
     column = plan.column(known)
     total = _need_positive_total(column, known)
     return lambda rows: np.asarray(column.phi(rows["size"].to_numpy(dtype=float)) / total)
@@ -727,18 +698,7 @@ FREE = (Records, GivenChances)
 
 
 def to_plain(plan: Any) -> dict[str, Any]:
-    """Return a plan as plain values, for JSON.
-
-    Raises
-    ------
-    DataError
-        If the plan is none of `PLANS`.
-
-    Examples
-    --------
-    >>> to_plain(Mixture(0.5))
-    {'name': 'mixture', 'alpha': 0.5, 'of': {'name': 'predicted-links'}}
-    """
+    """Return a plan of `PLANS` as plain values for JSON, such as {"name": "mixture", "alpha": 0.5, ...}."""
     names = {cls: name for name, cls in PLANS.items()}
     if type(plan) not in names:
         raise DataError(f"only the plans of erbayes.labels can be written, not {type(plan).__name__}")
@@ -749,18 +709,7 @@ def to_plain(plan: Any) -> dict[str, Any]:
 
 
 def from_plain(values: Mapping[str, Any]) -> Any:
-    """Return the plan of plain values (see `to_plain`).
-
-    Raises
-    ------
-    DataError
-        If the values are those of no plan.
-
-    Examples
-    --------
-    >>> from_plain({"name": "mixture", "alpha": 0.5, "of": {"name": "predicted-links"}})
-    Mixture(alpha=0.5, of=LinkEnds())
-    """
+    """Return the plan of plain values (see `to_plain`)."""
     need(values, Mapping, "a plan is written as names and values")
     rest = dict(values)
     cls: Any = PLANS.get(str(rest.pop("name", "")))

@@ -34,46 +34,18 @@ HAS_XLSX = find_spec("openpyxl") is not None
 
 
 def guarded(text: str) -> str:
-    """Return the text of a cell of a CSV file that no spreadsheet program changes.
-
-    Examples
-    --------
-    >>> guarded("=1+1"), guarded("007"), guarded("7"), guarded("r-7")
-    ("'=1+1", "'007", '7', 'r-7')
-    """
+    """Return the text of a cell of a CSV file that no spreadsheet program changes, such as '007 for 007."""
     changed = FORMULA.match(text) or (NUMBER.match(text) and not PLAIN.fullmatch(text))
     return f"'{text}" if changed else text
 
 
 def unguarded(text: str) -> str:
-    """Return the text for which `guarded` returns `text`. Text that needs no guard is returned as it is.
-
-    Examples
-    --------
-    >>> unguarded("'=1+1"), unguarded("'007"), unguarded("007"), unguarded("O'Neil")
-    ('=1+1', '007', '007', "O'Neil")
-    """
+    """Return the text for which `guarded` returns `text`; text that needs no guard is returned as it is."""
     return text[1:] if text.startswith("'") and guarded(text[1:]) == text else text
 
 
 def write_sheet(table: pd.DataFrame, path: Path, exact: Sequence[str] = ("record",)) -> None:
-    """Write a table as a sheet, and make sure that it can be read back.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Values are written as text, missing ones as blanks. Control characters are escaped, except in the
-        columns `exact`.
-    path : Path
-        A file whose name ends in .csv or .xlsx.
-    exact : sequence of str
-        The columns of ids, which must be read back unchanged.
-
-    Raises
-    ------
-    DataError
-        Ids that this kind of file cannot hold.
-    """
+    """Write a table as a .csv or .xlsx sheet that can be read back, ids in the columns `exact` unchanged."""
     text = {str(name): _convert_to_text(table[name]) for name in table.columns}
     shown = {
         name: column if name in exact else list(map(_drop_control_characters, column))
@@ -147,16 +119,7 @@ def _write_xlsx(columns: Mapping[str, list[str]], path: Path) -> None:
 
 
 def read_sheet(path: Path) -> pd.DataFrame:
-    """Read a sheet as text, with "" for blank cells.
-
-    Rows without any text are left out. The index is the row in the file, counted from 1; the first is that of
-    the names of columns.
-
-    Raises
-    ------
-    DataError
-        A file that cannot be read.
-    """
+    """Read a sheet as text, "" for blanks, by row of the file from 1; rows without any text are left out."""
     try:
         lines = list(_read_xlsx_lines(path) if path.suffix == ".xlsx" else _read_csv_lines(path))
     except (OSError, ValueError, KeyError, IndexError, BadZipFile, ParseError, csv.Error) as error:

@@ -255,11 +255,7 @@ class _Answer:
 
 
 def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, level: float) -> _Answer:
-    """Return the verdict of one metric at the level of its interval.
-
-    An exact interval covers the truth whatever the draws missed. Any other one is made of what is in reach,
-    and then allows any value for the rest.
-    """
+    """Return the verdict of one metric at the level of its interval."""
     fit = _estimate_metric(sample, metric)
     exact = rule.exact.suits(fit)
     kind = rule.exact if exact else rule.kind
@@ -281,10 +277,7 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
 
 
 def _find_known_total(metric: Metric) -> ClusterSum | None:
-    """Return the total that the prediction fixes and that stands for what a metric averages over.
-
-    It is that of predicted links for every metric of links, since true links out of reach are not known.
-    """
+    """Return the total that the prediction fixes and that stands for what a metric averages over."""
     sized = {c.column if isinstance(c, InDomain) else c for c, _ in metric.size}
     if sized & {TRUE_LINKS, PREDICTED_LINKS}:
         return PREDICTED_LINKS
@@ -298,11 +291,7 @@ def _find_share_out_of_reach(sample: Sample, metric: Metric) -> float:
 
 
 def _explain_out_of_reach(sample: Sample, metric: Metric, undecided: bool) -> str:
-    """Return the reason if what is out of reach keeps a metric open, else "".
-
-    It does if the verdict would be another one without it (`undecided`). Metrics of links stay open as well
-    while the share is notable, because nothing bounds the true links that are missed out of reach.
-    """
+    """Return the reason if what is out of reach keeps a metric open, else ""."""
     known, share = _find_known_total(metric), _find_share_out_of_reach(sample, metric)
     if not share or not (undecided or (known is PREDICTED_LINKS and share > NOTABLE)):
         return ""
@@ -338,13 +327,7 @@ def _check_minimum(metric: Metric, value: object) -> float:
 
 
 def _estimate_metric(sample: Sample, metric: Metric) -> Normal:
-    """Return a metric with the numbers of its draws if it is their mean, else in closed form.
-
-    Raises
-    ------
-    NotIdentified
-        If the metric is 0/0 in the sample.
-    """
+    """Return a metric with the numbers of its draws if it is their mean, else in closed form."""
     try:
         return BoundedMeans()(sample, [metric])
     except NotIdentified:

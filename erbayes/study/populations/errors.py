@@ -41,13 +41,7 @@ class Mechanism(Protocol):
 
 
 def _count_sizes(codes: IntArray) -> IntArray:
-    """Size of each cluster.
-
-    Raises
-    ------
-    DataError
-        No codes, or codes that are not 0 to K - 1 with each in use.
-    """
+    """Return the size of each cluster, (K,), whose codes must be 0 to K - 1 with each in use."""
     require(len(codes) > 0, "there are no records to put errors into")
     outside = int(np.count_nonzero((codes < 0) | (codes >= len(codes))))
     require(not outside, f"cluster codes must be 0 to K - 1; {outside} of {len(codes)} are out of range")
