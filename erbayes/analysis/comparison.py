@@ -207,6 +207,7 @@ def on_shared_records(clusterings: Mapping[str, Clustering], differing: Differin
     partial = {name: extra for name, extra in beyond.items() if extra}
     if not partial:
         return dict(clusterings)
+    # a prediction made of pairs misses records that are linked to none, so that what it shares is not known
     complete = all(clustering.complete for clustering in clusterings.values())
     if differing is Differing.ERROR or not complete:
         raise DataError(

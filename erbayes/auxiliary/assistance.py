@@ -235,6 +235,7 @@ def _make_helper(second: Second, position: IntArray, sample: Sample, metrics: tu
     reasons = tuple(itself or _explain_no_sum(metric, units) for metric in metrics)
     able = tuple(metric for metric, why in zip(metrics, reasons, strict=True) if not why)
     effects = None
+    # every metric is 0/0 with the second clustering as the truth
     with suppress(NotIdentified):
         effects = Effects.of(sample.with_units(units), able) if able else None
     reference = partial(second.reference, position=position)

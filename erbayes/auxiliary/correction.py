@@ -63,6 +63,7 @@ class Judged:
         cov = np.where(np.logical_or.outer(helped, helped), covariance_of([self]), self.fit.cov)
         before, after = np.diagonal(self.fit.cov), np.diagonal(cov)
         shortened = helped & (after > 0)
+        # variances fall as 1/n, so that their ratio says how many draws more would be as good
         gain = np.divide(before, after, out=np.ones_like(before), where=shortened) - 1
         return replace(self.fit, cov=cov, worth=np.maximum(np.round(self.draws * gain), 0))
 
@@ -72,6 +73,7 @@ def covariance_of(judged: Sequence[Judged]) -> FloatArray:
     cov = judged[0].variance.covariance(np.hstack([one.residuals for one in judged]))
     jack = np.concatenate([one.jack for one in judged])
     taylors = np.diagonal(cov)
+    # the jackknife sees what first order misses, so that the larger variance counts; correlations stay
     wider = np.divide(jack, taylors, out=np.ones_like(jack), where=(taylors > 0) & (jack > taylors))
     further = np.concatenate([one.further for one in judged])
     return np.asarray(cov * np.sqrt(np.outer(wider, wider)) + np.diag(further))
@@ -81,6 +83,7 @@ def judge(own: Effects, helpers: Sequence[Helper], fewest: float, variance: Vari
     """Return the estimates of one sample, `own`, with the help of stand-ins for the truth, (s,)."""
     helps = [_choose_help(own, j, helpers, fewest) for j in range(len(own.metrics))]
     fit = own.fit
+    # a correction may lead beyond the range of a metric
     corrected = np.clip(fit.mean + [h.correction for h in helps], *np.array(fit.support).T)
     fit = replace(
         fit,
@@ -154,6 +157,7 @@ class Effects:
 
     def varies(self, j: int) -> bool:
         """Return whether draws move metric j by more than rounding."""
+        # effects that cancel leave rounding
         return bool(np.abs(self.linear[:, j]).max() > 1e-12 * max(abs(self.fit.mean[j]), 1.0))
 
     def pseudo(self, j: int, right: float) -> FloatArray:
@@ -170,12 +174,15 @@ class Effects:
             a = counted @ np.array([coefficient for _, coefficient in totals], dtype=float)
             share = np.sum(expansion.weight * a) / (expansion.weight.sum() * a.sum())
         each = max(share, 1 / n) * np.sqrt(expansion.variance.theta_mean)
+        # an error that no draw shows moves the metric no further than a draw without help does
         moves, most = (reach - right * reach[::-1]) * each, self.typical(j)
         return np.asarray(np.clip(moves, -most, most))
 
     def typical(self, j: int) -> float:
         """Return how far a draw moves metric j if the second clustering is no help: √(Σr⁴/Σr² + 3 Σr²/n)."""
         r = self.linear[:, j]
+        # the root of the mean x⁴ over the mean x² of differences x of two draws, so that equal draws do not
+        # count; if every draw is right or wrong, as for exact entities, it is the move of one wrong draw
         square = np.sum(r**2)
         return float(np.sqrt(np.sum(r**4) / square + 3 * square / len(r)))
 
@@ -321,6 +328,7 @@ def _choose_help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float)
     used = shares.mean(axis=0)
     weights[[isinstance(answer, StandIn) for answer in answers]] = used
     others = len(none) - n
+    # draws of the stand-in alone chose no weight, so that they take the mean weight
     every = np.vstack([shares, np.tile(used, (others, 1))])
     linear, jack, explained = (
         sum(share * getattr(s, name) for share, s in zip(every.T, stand_ins, strict=True))
@@ -338,6 +346,7 @@ def _choose_help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float)
     of_draws = max(np.sum(left**2), jackknifed)
     df = satterthwaite(of_draws, min(_compute_degrees(left), own.fit.df[j]), pseudo)
     remaining = float(np.sqrt(min(np.sum(left**2) / np.sum(target**2), 1.0)))
+    # help that does not shorten the interval, with all that it adds to it, is not taken
     lengths = [
         (variance + share**2 * own.of_interval(j)) * stdtrit(degrees, 0.975) ** 2
         for variance, share, degrees in (
@@ -357,6 +366,7 @@ def _choose_help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float)
         df=float(df),
         left=remaining,
         jack=float(jackknifed),
+        # the variance of a uniform distribution between both cases
         further=float(pseudo + between.sum() ** 2 / 12),
         out_of_reach=max(s.reference.out_of_reach for w, s in weighed if w > 0),
     )
@@ -390,6 +400,7 @@ def cross_fitted(target: FloatArray, effects: FloatArray, unit: IntArray) -> Flo
         steps = [_fit_weights_across_folds(left, move, unit) for move in moves]
         rests = [left - step * move for step, move in zip(steps, moves, strict=True)]
         best = int(np.argmin([np.sum(rest**2) for rest in rests]))
+        # each weight is estimated from the same few draws, so that a small gain is as likely chance
         if np.sum(rests[best] ** 2) >= (1 - CLEAR) * np.sum(left**2):
             break
         weights *= 1 - steps[best][:, None]
@@ -400,7 +411,10 @@ def cross_fitted(target: FloatArray, effects: FloatArray, unit: IntArray) -> Flo
 
 def _fit_weights_across_folds(target: FloatArray, effect: FloatArray, unit: IntArray) -> FloatArray:
     """Return Σ target effect / Σ effect² of the other folds, cut to [0, 1], for each draw, (n,)."""
+    # units are dealt to folds in order of their effects, so that each fold has its share of large ones; only
+    # units that are equal in all this come in the order of the labels
     first_to_last = effect, target, np.bincount(unit)[unit].astype(float)
+    # or errors of the last digit would decide the order
     rounded = [np.round(x / (np.abs(x).max() or 1.0), 9) for x in first_to_last]
     order = np.lexsort((unit, *rounded[::-1], np.abs(rounded[0])))
     first = np.diff(unit[order], prepend=-1) != 0
@@ -408,6 +422,7 @@ def _fit_weights_across_folds(target: FloatArray, effect: FloatArray, unit: IntA
     fold[order] = (np.cumsum(first) - 1) % FOLDS
     product, square = (np.bincount(fold, x, FOLDS) for x in (target * effect, effect**2))
     others = square.sum() - square
+    # no draw chooses its own weight
     slope = np.divide(product.sum() - product, others, out=np.zeros(FOLDS), where=others > 0)
     return np.asarray(np.clip(slope, 0, 1)[fold])
 
@@ -432,5 +447,6 @@ def _compute_degrees(left: FloatArray) -> float:
     squares = left**2
     if not squares.any():
         return np.inf
+    # the variance of a variance of n draws has 2n/(κ - 1) degrees of freedom, n for normal ones
     kurtosis = len(left) * np.sum(squares**2) / np.sum(squares) ** 2
     return float(max(2 * len(left) / max(kurtosis - 1, 1e-9), 1.0))

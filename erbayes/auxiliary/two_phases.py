@@ -174,6 +174,7 @@ def _need_same_draws(careful: Sample, cheap: Sample, position: IntArray) -> None
             return
         found.append(pd.Series(sample.units.unit[piece_of], piece_of.index))
     pairs = pd.concat(found, axis=1, join="inner").to_numpy()
+    # a pair of units as one number, so that all are looked up at once
     width = len(cheap.units)
     apart = np.flatnonzero(~np.isin(draws[0] * width + draws[1], pairs[:, 0] * width + pairs[:, 1]))
     if len(apart):
@@ -221,6 +222,8 @@ def _count_changes(cheap: Sample, position: IntArray) -> Changes:
     """Return how often cheap labels differ from the prediction, among careful draws and among all."""
     changed = cheap.units.column(EXACT)[cheap.expansion.unit] == 0
     x, n = int(changed[position].sum()), len(position)
+    # the order of draws is random, so that the number of careful ones that differ is hypergeometric (Fisher's
+    # exact test)
     chance = hypergeom.sf(x - 1, len(changed), int(changed.sum()), n)
     return Changes(x / n, float(changed.mean()), float(chance))
 

@@ -162,6 +162,7 @@ class Inputs:
             return
         drawn = self.returned.folder.drawn
         if isinstance(drawn.plan, FREE):
+            # chances without predicted clusters in them hold for any prediction, so that a note is enough
             unlike = _explain_unlike(units, drawn)
             if unlike is None and isinstance(prediction, Clustering) and not drawn.is_from(prediction):
                 unlike = "its clusters hold other records"

@@ -124,6 +124,7 @@ def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
                 message("; ".join([f"erbayes: {error.what}", *(REMEDIES[r] for r in error.remedies)]))
                 raise typer.Exit(2) from error
 
+        # required options come first, as in a signature
         options = sorted(_list_options(work), key=lambda option: option.default is not Parameter.empty)
         vars(run)["__signature__"] = Signature(options)
         return app.command(name)(run)

@@ -86,6 +86,7 @@ def count_units(
     refuse_gaps(prediction, rows_of)
     left_out = [prediction.left_out(second, rows_of) for second in prediction.seconds]
     places = [prediction.places(second, labels.records.tolist(), clusters) for second in prediction.seconds]
+    # ids of records take most of the memory, and nothing after this needs them
     prediction.database.forget(prediction.table, "r")
     known = prediction.histogram(records)
     compositions = {}
@@ -104,6 +105,7 @@ def count_units(
         cluster = np.full(len(labels.records), -1, dtype=np.int64)
         cluster[list(clusters[v])] = [code[key] for key in clusters[v].values()]
         size = np.array(list(sizes[v].values()), dtype=np.int64)
+        # the last one is for the code -1 of labelled records that are missing in the prediction
         named = np.array([*(position.get(c, -1) for c in sizes[v]), -1], dtype=np.int64)[cluster]
         refuse_edges(labels, cluster, named, np.where(entity < 0, -1, cluster[entity]), size, rows)
         if missing is Missing.ERROR:

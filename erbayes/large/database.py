@@ -133,6 +133,7 @@ class Database(Protocol):
 
     def alike(self, cluster: str, *values: str) -> str:
         """SQL that is equal for clusters with equal rows of distinct values, or that differs for each."""
+        # without hashes no two clusters are known to be equal, which costs memory and no correctness
         return f"MIN({cluster})"
 
 
@@ -143,6 +144,7 @@ class Hashing(Database, Protocol):
     widest: str
 
     def key_of(self, column: str, id: str) -> str:
+        # the hash of NULL may be a number, which would hide missing ids
         hashed = f"CASE WHEN {id} IS NOT NULL THEN {self.hash}({id}) END"
         return id if self.kind(column) == "integer" else hashed
 
@@ -151,9 +153,11 @@ class Hashing(Database, Protocol):
         return dict(self.rows(f"SELECT {self.key_of(column, 'id')}, id FROM ({inside}) AS s"))
 
     def share(self, key: str) -> str | None:
+        # by the hash of an id, so that all its duplicates are looked at or none of them
         return None if self.one_in == 1 else f"({self.hash}({key}) % {int(self.one_in)} = 0)"
 
     def digest(self, key: str) -> str:
+        # the order of rows does not matter and nothing overflows; the hash may depend on the type of integers
         return f"BIT_XOR({self.hash}(CAST({key} AS {self.widest})))"
 
     def alike(self, cluster: str, *values: str) -> str:
@@ -168,4 +172,5 @@ ADVICE = re.compile(r"\s*\n\s*\n?(Possible (fixes|solutions|causes):|file ?=).*|
 def legible(error: Exception) -> str:
     """Return the message of a database error, without control characters and advice for no caller."""
     said = ADVICE.sub("", str(error))
+    # a message may quote data with control characters, which a terminal would obey
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in said)

@@ -61,6 +61,7 @@ class InDatabase:
 
     def up_to(self, highest: Mapping[int, int], seed: int) -> pd.DataFrame:
         """Return the records whose key is at most that of the size of their cluster."""
+        # MD5 is compared as text of 32 digits, so that limits are filled up with the largest digit
         digits = {int(m): f"{int(key):0{DIGITS}x}".ljust(32, "f") for m, key in highest.items()}
         limits = ", ".join(f"({m}, '{key}')" for m, key in digits.items())
         if not limits:
@@ -195,6 +196,7 @@ def drawing(
     """
     others = (*date_columns(frame), *(() if value is None else (value,)))
     with opened([source, *frame_sources(frame, [source])], database) as (table, *listed):
+        # keys are made of the ids themselves, for which no codes may stand
         if isinstance(table, FrameTable):
             table.codes = False
         chosen = chosen_columns(table, record, cluster, others)
@@ -240,6 +242,7 @@ def _refuse_change(before: int, now: int) -> None:
 
 def _refuse_other_md5(database: Database) -> None:
     """Refuse a database whose MD5 is not that of hexadecimal digits of UTF-8 text."""
+    # one letter beyond ASCII tells UTF-8 from other encodings
     text = "na\u00efve"
     sql = f"SELECT MD5(CONCAT('{text}:', r)) FROM (SELECT 1 AS r) AS t"
     ((found,),) = database.rows(sql)

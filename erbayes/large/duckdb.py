@@ -24,6 +24,7 @@ from .quoting import double_quoted
 SETTINGS = {
     "enable_progress_bar": "true",  # or the progress is not known
     "enable_progress_bar_print": "false",
+    # or an unknown table would be looked for among the caller's variables
     "python_enable_replacements": "false",
 }
 PART = 4_000_000
@@ -82,6 +83,7 @@ class DuckDB:
         except ImportError as error:
             raise DataError("scanning needs DuckDB: pip install 'erbayes[scale]'") from error
         with terminable(), _make_spill_folder(self.folder) as folder:
+            # results are counts, so that the order of rows may be given up for less memory
             config: dict[str, Any] = {"temp_directory": str(folder), "preserve_insertion_order": "false"}
             if self.memory_limit is not None:
                 config["memory_limit"] = self.memory_limit
@@ -151,6 +153,7 @@ class DuckTable(Hashing):
     def describe(self, names: Sequence[str] = ()) -> None:
         """Read the columns from DuckDB; `names` are those of the source, in order."""
         self.named, self.types = {}, {}
+        # a name that occurs twice does not tell which column is meant
         unique = {i: name for i, name in enumerate(names) if name and names.count(name) == 1}
         for i, (name, type, *_) in enumerate(self.rows(f"DESCRIBE SELECT * FROM {self.table}")):
             own = unique.get(i, name)
@@ -191,6 +194,7 @@ class DuckTable(Hashing):
         import duckdb
 
         try:
+            # in a thread of its own, so that this one can show progress and pass on an interrupt
             with ThreadPoolExecutor(1) as pool:
                 running = pool.submit(lambda: read(self.connection.execute(sql)))
                 try:
@@ -240,6 +244,7 @@ class DuckTable(Hashing):
 
 def integers(values: Any) -> pa.Array:
     """Return an array of integers of any size up to 38 digits."""
+    # the narrowest type that holds all of them, because narrow keys take less memory to group
     for type in (pa.int64(), pa.uint64(), pa.decimal128(38, 0)):
         with suppress(OverflowError, pa.ArrowInvalid):
             return pa.array(values, type, from_pandas=True)

@@ -124,6 +124,7 @@ def refuse_repeats(prediction: Prediction) -> None:
         int(prediction.database.rows(f"SELECT COUNT(*) FROM {table}")[0][0])
         for table in (prediction.source, prediction.table)
     )
+    # a join without repeats keeps the number of rows, so that the search is made only after a change
     for second in joined if after != before else ():
         several = f"SELECT r, COUNT(*) AS k FROM {second.joined} GROUP BY r"
         ((repeats, *ends),) = prediction.database.rows(

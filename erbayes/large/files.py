@@ -67,6 +67,7 @@ class Files:
             paths = _list_files(path)
         elif not path.exists() and has_magic(str(path)):
             matching = [Path(p) for p in sorted(glob(str(path), recursive=True))]
+            # as in folders, names that begin with . or _ are notes of other programs
             shown = [p for p in matching if not any(n[0] in "._" for n in p.relative_to(self.root).parts)]
             paths = [p for p in shown if not ("**" in path.parts and p.is_dir())]
         if not paths or not paths[0].exists():
@@ -115,6 +116,7 @@ def _list_files(folder: Path) -> list[Path]:
         for path in (Path(parent), *inside):
             if not path.exists():
                 raise DataError(f"cannot read {path}: it leads nowhere")
+            # links may lead to a file twice, or in a circle
             place = path.resolve()
             if place in places:
                 raise DataError(f"{path} leads to {places[place]}, whose records would be counted twice")
@@ -157,6 +159,7 @@ def _quote_strings(texts: Iterable[str]) -> str:
 
 def _write_reader(kind: str, paths: Sequence[str], partitioned: bool, names: Sequence[str] = ()) -> str:
     """SQL that reads files whose columns have `names`, with every option, so that DuckDB guesses nothing."""
+    # every option is named, because DuckDB guesses from the first rows, and later ones may be different
     common = (
         f"hive_partitioning = {partitioned}, hive_types_autocast = false, filename = false, "
         f"union_by_name = {not names}"  # which reads the first rows, also if columns are stated
@@ -165,6 +168,7 @@ def _write_reader(kind: str, paths: Sequence[str], partitioned: bool, names: Seq
         files = _quote_strings(paths)
         return f"read_parquet({files}, binary_as_string = false, file_row_number = false, {common})"
     columns = ", ".join(f"{_quote_string(name)}: 'VARCHAR'" for name in names)
+    # without names DuckDB reads the first rows for them, and what it says of a fault there names no row
     types = f"auto_detect = false, columns = {{{columns}}}" if names else "all_varchar = true"
     return (
         f"read_csv({_quote_strings(paths)}, delim = '{SEPARATORS.get(kind, ',')}', "
@@ -197,6 +201,7 @@ def _read_header(kind: str, path: Path) -> tuple[list[str], list[str], set[str]]
 
 def _read_common_names(kind: str, names: list[str], others: Iterable[Path]) -> list[str]:
     """Return the `names` of a text file's columns if the others have them too, else none."""
+    # blank names, and those that differ in case only, are left to DuckDB, which changes them
     different = len({name.lower() for name in names}) == len(names) and all(name.strip() for name in names)
     alike = kind not in PARQUET and different and all(_read_header(kind, path)[0] == names for path in others)
     return names if alike else []
@@ -257,6 +262,7 @@ class FilesTable(DuckTable):
 
 def _list_top_level(rows: Iterable[tuple[str, str, int | None, str]]) -> Iterator[tuple[str, str, str]]:
     """File, name and type of the columns of Parquet files, without the fields within columns."""
+    # a row comes before those of its children, and the first row of a file is the root
     file, within = "", 0
     for row_file, name, children, type in rows:
         if row_file != file:

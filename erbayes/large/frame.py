@@ -122,6 +122,7 @@ class Limits:
 def _write_cutoff(database: Database, dated: Dated, column: str, kind: str | None) -> str:
     """Condition that a date is not after the cut-off, for a quoted column of a type (see `Database.kind`)."""
     last = dated.last
+    # the day of a time with a zone depends on who asks
     days = kind is not None and kind.lower().startswith(("date", "timestamp")) and "ZONE" not in kind
     if kind not in {"string", "integer", None} and not days:
         raise dated.unfit(str(kind))

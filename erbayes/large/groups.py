@@ -38,6 +38,7 @@ class GroupColumn(KeyColumn):
         value = _write_value(database, name)
         key = database.key_of(name, value)
         found = f"SELECT DISTINCT {key} AS g, {value} AS x FROM {database.table} WHERE {value} IS NOT NULL"
+        # one more than allowed shows that there are too many, without reading all
         rows = database.rows(f"SELECT g, x FROM ({found}) AS s LIMIT {LARGEST + 1}")
         if len(rows) > LARGEST:
             raise DataError(
@@ -68,6 +69,7 @@ class GroupColumn(KeyColumn):
             same_kind(str(kinds[0]), str(kinds[1]), "table of attributes")
         column, r = cls.of(attributes, name), attributes.key(own)
         rows = f"SELECT {r} AS r, {column.key} AS g FROM {attributes.table}"
+        # MIN and MAX differ if a record has several values
         joined = attributes.keep(
             f"SELECT r, MIN(g) AS g, MAX(g) AS h FROM ({rows}) AS p WHERE g IS NOT NULL GROUP BY r"
         )

@@ -224,6 +224,8 @@ def joint(
     }
     if not all(all(sizes.values()) for sizes in of_touched.values()):
         raise changed
+    # clusters that labels touch, and those larger than any that a unit reaches, are read one by one; the rest
+    # is counted by kind, so that memory grows with kinds and not with records
     known_one_by_one = (
         [f"s IN ({inside})" for inside in lists],
         min(_find_largest_reached(places, unit_of[of], of_touched[of]) for of, places in of_record.items()),
@@ -254,6 +256,7 @@ def _find_largest_reached(
     """Return the records of the largest cluster that a unit reaches, 0 if none (see `Second.reference`)."""
     shared = Counter((u, of_record[record][1]) for record, u in unit.items())
     own = unit.value_counts()
+    # a unit with a stray record in a very large cluster says nothing about it, so that half of either counts
     reached = (size[s] for (u, s), n in shared.items() if 2 * n >= own[u] or 2 * n >= size[s])
     return max(reached, default=0)
 
@@ -284,6 +287,7 @@ def _count_part(
     alike = database.keep(
         f"SELECT {v}s, {database.alike('s', 'n', 'm', 'k')} AS f FROM {counts} GROUP BY {v}s"
     )
+    # a kind is named after the least of its clusters
     kinds = database.keep(f"SELECT {v}f, MIN(s) AS s, COUNT(*) AS z FROM {alike} GROUP BY {v}f")
     kind = {
         tuple(cluster): least
@@ -316,6 +320,7 @@ def _take_release(table: pd.DataFrame, release: Any) -> pd.DataFrame:
 
 def _list_kinds(known: pd.DataFrame, alike: pd.DataFrame, changed: DataError) -> _Kinds:
     """Return the kinds of all clusters of a part, without the clusters that are known one by one."""
+    # columns are taken out one by one, since a table of all kinds may be large
     kind = alike.pop("kind").to_numpy()
     begins = np.append(True, kind[1:] != kind[:-1])[: len(kind)]
     names, left = pd.Index(kind[begins]), alike.pop("count").to_numpy(dtype=float)[begins]
@@ -324,6 +329,7 @@ def _list_kinds(known: pd.DataFrame, alike: pd.DataFrame, changed: DataError) ->
         raise changed
     number, of_known = np.cumsum(begins) - 1, known.groupby("s", sort=False)
     single = names.get_indexer(pd.Index(of_known["kind"].first(), dtype=names.dtype))
+    # clusters that are known one by one were counted in their kinds too
     left -= np.bincount(single[single >= 0], minlength=len(left))
     if (single < 0).any() or (left < 0).any():
         raise changed

@@ -121,6 +121,7 @@ class Prediction:
         select = f"SELECT DISTINCT {self.by}r, c FROM {self.table}"
         for inside in self.database.listed(list(keys)):
             for v, r, c in self.rows(f"{select} WHERE r IN ({inside})"):
+                # a database may compare text without case or trailing blanks
                 if r not in keys:
                     raise DataError(
                         f"the database takes {r!r} for a labelled record, which has another id: it "

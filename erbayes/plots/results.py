@@ -218,6 +218,7 @@ def _draw_blocks(table: pd.DataFrame, names: Sequence[str], ax: Axes | None) -> 
         heads = np.cumsum([0, *(1 + len(groups[name]) for name in part[:-1])])
         shown = pd.concat([groups[name] for name in part])
         y = np.setdiff1d(np.arange(len(labels)), heads)
+        # a cross says that there is no interval, where a dot would look certain
         bare = shown["lower"].isna().to_numpy()
         panel.hlines(y, shown["lower"], shown["upper"], color="black")
         panel.plot(shown["estimate"][~bare], y[~bare], "o", color="black", markersize=5)
@@ -233,6 +234,7 @@ def _draw_blocks(table: pd.DataFrame, names: Sequence[str], ax: Axes | None) -> 
 
 def _bounded(support: Support, lower: float, upper: float) -> bool:
     """Return whether a metric goes on the axis of shares, by its support or, for a difference, its bounds."""
+    # a difference has no bounds, so that its interval decides
     if np.isneginf(support[0]):
         return bool(lower >= -1 and upper <= 1)
     return bool(np.isfinite(support).all())

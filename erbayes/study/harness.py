@@ -398,6 +398,7 @@ def study(
             missing = {e: (block_keys[e], f) for e, f in answering.items() if block_keys[e] not in finished}
             if missing:
                 jobs.append(joblib.delayed(_run)(*block, missing))
+        # in any order, so that finished blocks are stored at once and a study that is stopped can go on
         results = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
         for runs in track(results, len(jobs), "study", progress):
             finished |= runs
@@ -433,6 +434,7 @@ class _Cell:
     def rng(self, first: int, *names: str) -> np.random.Generator:
         """Return the random numbers of the block of repetitions that starts at `first`."""
         key = repr((self.population, self.plan_name, self.n, first, names)).encode()
+        # by names and not by positions, so that a study can be extended without changing what was drawn
         words = np.frombuffer(hashlib.sha256(key).digest(), dtype=np.uint32)
         return np.random.default_rng([self.seed, *words.tolist()])
 

@@ -55,11 +55,13 @@ It is made at import, when the code is loaded: later the sources of an editable 
 
 def plain_repr(thing: object) -> str:
     """Return `repr` without addresses, which differ from run to run."""
+    # addresses differ from run to run
     return re.sub(r" at 0x[0-9a-f]+", "", repr(thing))
 
 
 def code_of(*things: object) -> str:
     """Return a digest of this package, versions, and the code and values that callables refer to."""
+    # code counts in its compiled form, so that comments do not matter and no source file is needed
     walk = _Walk()
     for thing in things:
         walk.add(thing)
@@ -82,6 +84,7 @@ REMEDIES = {
 class StudyFile:
     """Finished blocks of a study, in SQLite or in memory, by a digest of the question and one of the code."""
 
+    # hexadecimal digits of the first digest in a key, of population, names and numbers; that of code follows
     QUESTION = 64
 
     def __init__(self, path: Path | str | None) -> None:
@@ -190,6 +193,7 @@ class _Walk:
         elif isinstance(x, list):
             self.add_all(x)
         elif isinstance(x, set | frozenset):
+            # the order of a set differs from run to run
             self.add_all(sorted(x, key=plain_repr))
         elif isinstance(x, functools.partial):
             self.add_all([x.func, x.args, x.keywords])

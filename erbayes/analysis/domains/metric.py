@@ -81,6 +81,7 @@ def _restrict_column(column: Column, domain: Place, links: Links) -> Column:
     return Between(column, *domain) if isinstance(domain, tuple) else InDomain(column, domain, links)
 
 
+# one function per formula, so that it is evaluated for all domains at once
 @cache
 def _estimate_known_totals(
     formula: Callable[..., Value], arguments: int, scaled: tuple[int, ...]

@@ -44,8 +44,10 @@ def simultaneous_level(result: Normal | Draws, level: float) -> float:
         return level
     sd = np.sqrt(np.diagonal(cov)[some])
     value, vector = np.linalg.eigh(np.nan_to_num(cov[np.ix_(some, some)] / np.outer(sd, sd)))
+    # differences between domains depend on each other, so that some eigenvalues are rounding
     real = value > 1e-9 * value.max()
     factor = vector[:, real] * np.sqrt(value[real])
+    # a seed of its own, so that a table is the same each time
     z = np.random.default_rng(0).standard_normal((PATHS, factor.shape[1])) @ factor.T
     c = np.quantile(np.abs(z).max(axis=1), level)
     return float(max(level, 2 * ndtr(c) - 1))

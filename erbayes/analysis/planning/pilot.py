@@ -361,6 +361,7 @@ def _compute_one_draw(
     per_chance = np.divide(1.0, a, out=np.zeros_like(a), where=a > 0)  # b and d are 0 where a is
     A, B, C, Q, D = w @ a, w @ b, w @ (b**2 * per_chance), w @ (d**2 * per_chance), w @ d
     S2 = float(A * Q - D**2)
+    # a variance of 0 comes out as rounding
     S2 = S2 if S2 > 1e-12 * (A * Q + D**2) else 0.0
     moved = Y @ H  # J depends on the totals too
     dQ = d**2 * per_chance + 2 * moved @ (Y.T @ (w * d * per_chance))

@@ -246,4 +246,5 @@ def breaks_down(sample: Sample, u: ArrayLike, v: ArrayLike, law: Law) -> BoolArr
     totals = taylor(sample, [metric])
     estimates = np.moveaxis(totals.mean[..., totals.positions(metric)], -1, 0)
     common, true, predicted = _correct_links(estimates, odds(u, "missed"), odds(v, "kept"), law)
+    # equal totals may differ by rounding
     return np.asarray(np.minimum(true, predicted) - common < -1e-9 * np.abs(common))

@@ -111,6 +111,7 @@ def tasks(
         raise DataError(f"{len(lacking)} drawn records are not among the members: {head(lacking.tolist())}")
     if isinstance(drawn.plan, PredictedClusters):
         own = mentions.set_index("record")["task"]
+        # each pair of records of a cluster is judged once, in the earlier of their tasks
         shown = shown[shown["record"].map(own) >= shown["task"]]
     parts = [shown[["task", "record", "role"]]]
     if candidates is not None:
@@ -168,8 +169,10 @@ def _draw_controls(table: pd.DataFrame, drawn: Draws, mentions: pd.DataFrame, sh
                 f"task {task} can have no control: no record of another drawn predicted cluster is left that "
                 "it does not show; draw more records, or leave out the controls"
             )
+        # first a cluster and then a record, or most controls would come from the largest clusters
         codes, clusters = pd.factorize(others["cluster"])
         records = others["record"][codes == rng.integers(len(clusters))]
+        # anywhere among the cluster's records, so that its place does not give a control away
         place = rng.integers((shown["role"] == CLUSTER).sum() + 1) - 0.5
         rows.append((task, records.iloc[rng.integers(len(records))], CONTROL, place))
     return pd.DataFrame(rows, columns=["task", "record", "role", "place"])
@@ -183,6 +186,7 @@ def as_sent(tasks: pd.DataFrame, seed: int, blind: bool) -> pd.DataFrame:
     chance = np.random.default_rng([seed, SHUFFLED]).random(len(tasks))
     order = np.lexsort((np.where(drawn, -1.0, chance), tasks["task"]))
     sent = tasks.assign(role=tasks["role"].where(drawn, SHOWN)).iloc[order]
+    # the reason for a candidate would tell that it is one
     return sent.drop(columns=WHY, errors="ignore").reset_index(drop=True)
 
 

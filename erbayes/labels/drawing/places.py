@@ -28,12 +28,14 @@ def in_order(rows: pd.DataFrame) -> pd.DataFrame:
     rows = rows.sort_values("key", kind="stable", ignore_index=True)
     if rows["key"].is_unique:
         return rows
+    # equal keys are ordered by id, because rows of a database have no order
     text = rows["record"].map(text_of)
     return rows.assign(text=text).sort_values(["key", "text"], ignore_index=True).drop(columns="text")
 
 
 def in_random_order(rows: pd.DataFrame, seed: int) -> pd.DataFrame:
     """Return draws in an order that depends on no chance, so that the first of them are a sample of all."""
+    # whoever stops before the last task has then labelled draws that chance alone chose
     order = np.random.default_rng([seed, ORDER]).permutation(len(rows))
     return rows.iloc[order].reset_index(drop=True)
 
@@ -64,6 +66,7 @@ def at_points(source: Source, counts: pd.DataFrame, lines: Sequence[Line], seed:
     ]
     points = [line.points * end[-1] for line, end in zip(lines, ends, strict=True)]  # 1 up to rounding
     buckets = [containing(end, p) for end, p in zip(ends, points, strict=True)]
+    # only buckets with a point are read, so that no source returns all its records
     rows = in_order(source.in_buckets(np.unique(np.concatenate(buckets)), seed))
     of_rows = (rows["key"].to_numpy() >> np.uint64(48)).astype(np.int64)
     first = np.searchsorted(of_rows, np.arange(BUCKETS + 1))
@@ -90,6 +93,7 @@ def first_in_order(source: Source, wanted: Mapping[int, int], seed: int) -> pd.D
         lacking = [m for m, k in wanted.items() if found.get(m, 0) < k]
         if not lacking:
             return rows
+        # every cluster of the size was asked for, so that the source has changed
         if all(share[m] == 1 for m in lacking):
             raise change(lacking)
         expected = {m: 8 * e for m, e in expected.items()}
@@ -111,5 +115,6 @@ def at_equal_distances(n: int, seed: int) -> FloatArray:
 
 def containing(ends: FloatArray, points: FloatArray) -> IntArray:
     """Return the interval that holds each point, (n,), by the ends of adjoining intervals from 0."""
+    # intervals of length 0 hold no point, and one beyond the last end, by rounding, is in the last interval
     last = int(np.searchsorted(ends, ends[-1]))
     return np.minimum(np.searchsorted(ends, points, side="right"), last)

@@ -139,11 +139,14 @@ class _WithReplacement:
         """Draw a size, then a cluster of this size, then a record of this cluster."""
         known = source.known
         p = chances(self, known)(pd.DataFrame({"size": known.size}))
+        # three random numbers per draw: for its size, its cluster and its record
         places = np.random.default_rng(seed).random((n, 3))
         ends = np.cumsum(known.count * known.size * p)
         at = containing(ends, places[:, 0] * ends[-1])
         size, place = known.size[at].astype(np.int64), np.floor(places[:, 1] * known.count[at])
         draws = pd.DataFrame({"size": size, "place": place, "probability": p[at]})
+        # places become clusters in the order in which draws meet them, the first by key being the first, so
+        # that a source returns few clusters of each size
         met = draws[["size", "place"]].drop_duplicates()
         met["rank"] = met.groupby("size").cumcount()
         wanted = dict(zip(*np.unique(met["size"], return_counts=True), strict=True))
@@ -314,6 +317,7 @@ class GivenChances:
     def design(self, drawn: Labelled) -> Design:
         values = need_labelled_values(drawn, self, "chance")
         first = drawn.table.iloc[0]
+        # a draw's probability is its value over the total, so that no source is read again
         total = float(first["value"]) / float(first["probability"])
         return WeightedRecords.of(
             drawn.labels, pd.Index(drawn.table["record"]), values / total, absolute=True
@@ -389,6 +393,7 @@ class Poisson:
         known, chance = source.known, chances(self.of, source.known)
         inclusion = np.minimum(n * chance(pd.DataFrame({"size": known.size})), 1.0)
         share = zip(known.size.tolist(), inclusion.tolist(), strict=True)
+        # a record is drawn if its permanent random number is below its probability
         rows = in_order(source.up_to({int(m): highest_key(s) for m, s in share if s > 0}, seed))
         probability = inclusion[np.searchsorted(known.size, rows["size"])]
         return rows[["record", "cluster", "size"]].assign(probability=probability)
@@ -429,6 +434,7 @@ class Systematic:
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         known, chance = source.known, chances(self.of, source.known)
         inclusion = n * chance(pd.DataFrame({"size": known.size}))
+        # rounding may bring a probability of 1 above it
         above = known.size[inclusion > 1 + 1e-12]
         if len(above):
             raise DataError(
@@ -505,6 +511,7 @@ class Strata:
                 phi = column.phi(rows["size"].to_numpy(dtype=float))
                 return np.where(self._find_strata(rows) == names[h], phi / totals[h], 0.0)
 
+            # strata are independent, since each has a stream of random numbers of its own
             return Line(chance, np.random.default_rng([seed, h]).random(draws[h]))
 
         drawn = [int(h) for h in np.flatnonzero(draws)]
@@ -529,6 +536,7 @@ class Strata:
             draws = self._take_allocation(n, names, reached)
         else:
             share = records / records.sum() * n
+            # fewer than two draws of a stratum have no variance
             draws = np.maximum(np.floor(share).astype(np.int64), np.where(reached, 2, 0))
             while draws.sum() != n and (draws.sum() < n or draws.max() > 2):
                 step = 1 if draws.sum() < n else -1
@@ -577,6 +585,7 @@ class Strata:
         """Return the design of the draws `here` of a stratum of values."""
         phi, labels = self.of.column(drawn.known).phi, drawn.labels
         first = drawn.table.iloc[here[0]]
+        # a draw's probability is φ over the stratum's total, so that no source is read again
         total = float(phi(np.array([float(first["size"])]))[0]) / float(first["probability"])
         values = need_labelled_values(drawn, self, "stratum")
         inside = np.array([str(value) == str(stratum) for value in values])
@@ -663,6 +672,7 @@ class PredictedClusters:
         while True:
             rest, total = n - known.count[certain].sum(), known.count[~certain] @ weight[~certain]
             inclusion = np.where(certain, 1.0, rest * weight / total if total > 0 else 0.0)
+            # clusters whose probability would pass 1 are certain, which raises that of the others
             more = ~certain & (inclusion >= 1 - 1e-12)
             if not more.any():
                 return np.asarray(inclusion)

@@ -61,6 +61,7 @@ def write_sheet(table: pd.DataFrame, path: Path, exact: Sequence[str] = ("record
         except ValueError:  # control characters, which XML cannot hold
             lost = [id for _, id in ids if not id.isprintable()]
         else:
+            # only reading the file again shows that its format has changed no id
             back = read_sheet(path)
             read = [id for name in exact for id in back[name]]
             lost = [id for (_, id), other in zip(ids, read, strict=True) if id != other]
@@ -112,6 +113,7 @@ def _write_xlsx(columns: Mapping[str, list[str]], path: Path) -> None:
         sheet.cell(1, number).font = Font(bold=True)
         if name == "same":
             choice = DataValidation("list", formula1='"y,n"', allow_blank=True, showErrorMessage=True)
+            # down to the last row of an XLSX sheet, for rows that annotators add
             choice.add(f"{column}2:{column}1048576")
             sheet.add_data_validation(choice)
     sheet.freeze_panes = "A2"
@@ -143,6 +145,7 @@ def _read_csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
         content = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"cannot read {path}: it is not UTF-8; save it as “CSV UTF-8”, or as XLSX") from error
+    # spreadsheet programs of many countries write semicolons where others write commas
     separator = max(SEPARATORS, key=content.partition("\n")[0].count)
     lines = csv.reader(StringIO(content, newline=""), delimiter=separator, strict=True)
     for row, cells in enumerate(lines, 1):
@@ -162,6 +165,7 @@ def _read_xlsx_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def _as_text(cell: object) -> str:
     """Return the text of a cell, whole numbers without a decimal point."""
+    # XLSX files hold the id 7 as 7.0
     whole = isinstance(cell, float) and cell.is_integer()
     return "" if cell is None else str(int(cell) if whole else cell)  # type: ignore[call-overload]
 

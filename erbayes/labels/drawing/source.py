@@ -82,6 +82,7 @@ class Source(Protocol):
 
 def text_of(id: Any) -> bytes:
     """Return the text of an id, of which keys are made, in UTF-8."""
+    # ids from damaged files may hold lone surrogates, which UTF-8 alone refuses
     return str(id).encode("utf-8", "surrogatepass")
 
 
@@ -95,6 +96,7 @@ def keys_of(records: Any, seed: int) -> Keys:
     listed = (
         records.tolist() if hasattr(records, "tolist") else records
     )  # an Index of strings is slow to walk
+    # databases have MD5 too, so that a seed draws the same records wherever they lie; nothing is secret here
     digests = b"".join(md5(start + text_of(r), usedforsecurity=False).digest()[:8] for r in listed)
     return np.frombuffer(digests, dtype=">u8").astype(np.uint64)
 
@@ -106,6 +108,7 @@ def fingerprint_of(known: KnownTotals, members: pd.DataFrame) -> str:
     >>> fingerprint_of(sizes, pd.DataFrame({"record": ["r1"], "cluster": ["a"]}))
     '3-2-9a7e254c0ab29a73'
     """
+    # all that a draw knows of a prediction, so that no other record is read for its fingerprint
     sizes = ",".join(f"{m:.0f}:{k:.0f}" for m, k in zip(known.size, known.count, strict=True))
     pairs = zip(members["record"], members["cluster"], strict=True)
     lines = sorted(text_of(r) + b"\t" + text_of(c) for r, c in pairs)

@@ -147,6 +147,7 @@ class Splits:
         order = rng.permutation(len(codes))
         order = order[np.argsort(codes[order], kind="stable")]
         rank = np.empty_like(codes)
+        # the random rank of a record in its entity decides which part it is in
         rank[order] = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return _number_compactly(np.where(rank < part[codes], codes + len(sizes), codes))
 
@@ -186,6 +187,7 @@ class Merges:
         """Predicted cluster of each record, (N,)."""
         clusters = len(_count_sizes(codes))
         picked = rng.choice(clusters, round(self.rate * clusters), replace=False, shuffle=False)
+        # one step or more leads to another entity, never to the same
         other = (picked + rng.integers(1, max(clusters, 2), size=len(picked))) % clusters
         merges = coo_array((np.ones(len(picked)), (picked, other)), shape=(clusters, clusters))
         _, merged = connected_components(merges, directed=False)
