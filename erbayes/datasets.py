@@ -6,7 +6,7 @@ imported. Every function but `people` raises DataError if the package is not ins
 | function | returns | rows | columns or values |
 | --- | --- | --- | --- |
 | `people` | People | 10,000 records | prediction, labels, drawn, truth |
-| `patentsview_releases` | DataFrame | 133,541 mentions | a predicted inventor per release, named by its date |
+| `patentsview_releases` | DataFrame | 133,541 mentions | a release each, named by its date |
 | `patentsview_release` | Series | mentions of a release | predicted inventor |
 | `patentsview_benchmark` | Series | 13,467 mentions | one of 401 inventors |
 | `patentsview_mentions` | DataFrame | 133,541 mentions | first, last, year |

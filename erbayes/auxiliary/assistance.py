@@ -301,9 +301,9 @@ def assisted(
     >>> labels = {i: c for i, c in truth.items() if c % 5 == 0}
     >>> estimates = eb.assisted(prediction, labels, eb.UniformClusters(), "pairwise-recall", by=truth)
     >>> estimates.table()[["estimate", "se_bound", "lambda"]].round(3)
-                     estimate    se  lambda
+                     estimate  se_bound  lambda
     metric
-    pairwise-recall     0.503  0.05     1.0
+    pairwise-recall     0.503      0.05     1.0
     """
     metrics = chosen(metrics)
     options = {"blocks": blocks, "missing": missing, "frame": frame}

@@ -205,7 +205,7 @@ def joint_level(level: float, between: float, se: float) -> float:
     (0.95, 0.9)
     """
     least = max(2 * level - 1, 1e-9)
-    # without an error each end of the range is certain
+    # without an error of sampling the range alone covers the truth
     if se <= 0:
         return least
 

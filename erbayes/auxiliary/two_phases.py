@@ -287,9 +287,9 @@ def two_phase(
     >>> estimates = eb.two_phase(prediction, careful, eb.UniformRecords(draws[:25]), "b3-recall",
     ...                          cheap=cheap, cheap_design=eb.UniformRecords(draws))
     >>> estimates.table()[["estimate", "se_bound", "lambda"]].round(3)
-               estimate     se  lambda
+               estimate  se_bound  lambda
     metric
-    b3-recall     0.625  0.043     1.0
+    b3-recall     0.625     0.043     1.0
     """
     metrics = chosen(metrics)
     options = {"blocks": blocks, "frame": frame}

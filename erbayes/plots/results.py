@@ -271,7 +271,7 @@ def tree(
     Examples
     --------
     >>> import erbayes as eb
-    >>> from erbayes import causes
+    >>> from erbayes.analysis import causes
     >>> from matplotlib.figure import Figure
     >>> labels = {i: i // 4 if i < 400 else i // 2 for i in range(800)}
     >>> sample = eb.Sample(eb.measure({i: i // 2 for i in range(800)}, labels), eb.UniformClusters())

@@ -347,7 +347,8 @@ def study(
 
     Examples
     --------
-    >>> from erbayes import engine, metrics, simulate
+    >>> from erbayes import engine, metrics
+    >>> from erbayes.study import populations as simulate
     >>> rng = np.random.default_rng(1)
     >>> people = simulate.simulate(simulate.Zeta(2.5, 30), simulate.Misattribution(0.1), 2000, rng)
     >>> runs = study({"zeta": people}, {"records": DrawRecords()}, [100], {"closed": engine.Taylor()},

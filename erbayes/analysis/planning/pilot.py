@@ -282,7 +282,8 @@ def forecast(
 
     Examples
     --------
-    >>> from erbayes import UniformClusters, UniformRecords, metrics, simulate
+    >>> from erbayes import UniformClusters, UniformRecords, metrics
+    >>> from erbayes.study import populations as simulate
     >>> rng = np.random.default_rng(1)
     >>> people = simulate.simulate(simulate.Zeta(2.5, 30), simulate.Misattribution(0.1), 2000, rng)
     >>> designs = {"entities": UniformClusters(), "records": UniformRecords()}

@@ -170,7 +170,8 @@ def forecast_from_prior(
 
     Examples
     --------
-    >>> from erbayes import BySize, UniformClusters, UniformRecords, metrics, simulate
+    >>> from erbayes import BySize, UniformClusters, UniformRecords, metrics
+    >>> from erbayes.study import populations as simulate
     >>> def prior(rng):
     ...     wrong = simulate.Misattribution(rng.beta(2, 30))
     ...     return simulate.simulate(simulate.Zeta(rng.uniform(2.2, 2.8), 30), wrong, 2000, rng)

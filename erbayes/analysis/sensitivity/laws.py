@@ -34,7 +34,8 @@ LINKS: tuple[Column, ...] = (COMMON_LINKS, TRUE_LINKS, PREDICTED_LINKS)
 class KeptAtHome:
     """First-order change Σ n (m - n) (N_c gain - X_c)/(N_c (N_c + 1)) of a total per record kept in home.
 
-    The sum is over pieces, X_c is the sum of `term` over the entity's pieces, and a kept record adds `gain`.
+    Units weigh 1/N_c as labelled: a draw that contributed X_c/N_c, with X_c the sum of `term` over the pieces
+    of its entity, contributes (X_c + gain)/(N_c + 1), and n draws of a piece have m - n such records each.
     """
 
     name: str
