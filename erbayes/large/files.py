@@ -138,7 +138,11 @@ def _recognise_kind(path: Path) -> str:
 
 
 def unpacks(path: Path) -> bool:
-    """Return whether DuckDB can read a file as it is packed, as .csv.gz but not .tar.gz or .bz2."""
+    """Return whether DuckDB can read a file as it is packed.
+
+    >>> unpacks(Path("a.csv.gz")), unpacks(Path("a.csv.bz2")), unpacks(Path("a.tar.gz"))
+    (True, False, False)
+    """
     return _find_suffix(path) not in FOREIGN
 
 
