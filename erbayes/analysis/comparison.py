@@ -197,14 +197,7 @@ def need_names(predictions: Any) -> None:
 
 
 def on_shared_records(clusterings: Mapping[str, Clustering], differing: Differing) -> dict[str, Clustering]:
-    """Restrict predictions to the records that all of them cover.
-
-    Raises
-    ------
-    DataError
-        The predictions differ in the type of their ids or, under `Differing.ERROR`, in their records; under
-        every policy if they do and one was made of pairs alone, which lacks records that are linked to none.
-    """
+    """Restrict predictions to the records that all of them cover, if the policy `differing` allows it."""
     _need_one_kind(clusterings)
     first, *others = clusterings.values()
     shared = first.records
@@ -214,6 +207,7 @@ def on_shared_records(clusterings: Mapping[str, Clustering], differing: Differin
     partial = {name: extra for name, extra in beyond.items() if extra}
     if not partial:
         return dict(clusterings)
+    # a prediction made of pairs misses records that are linked to none, so that what it shares is not known
     complete = all(clustering.complete for clustering in clusterings.values())
     if differing is Differing.ERROR or not complete:
         raise DataError(

@@ -235,6 +235,7 @@ def _make_helper(second: Second, position: IntArray, sample: Sample, metrics: tu
     reasons = tuple(itself or _explain_no_sum(metric, units) for metric in metrics)
     able = tuple(metric for metric, why in zip(metrics, reasons, strict=True) if not why)
     effects = None
+    # every metric is 0/0 with the second clustering as the truth
     with suppress(NotIdentified):
         effects = Effects.of(sample.with_units(units), able) if able else None
     reference = partial(second.reference, position=position)
@@ -300,9 +301,9 @@ def assisted(
     >>> labels = {i: c for i, c in truth.items() if c % 5 == 0}
     >>> estimates = eb.assisted(prediction, labels, eb.UniformClusters(), "pairwise-recall", by=truth)
     >>> estimates.table()[["estimate", "se_bound", "lambda"]].round(3)
-                     estimate    se  lambda
+                     estimate  se_bound  lambda
     metric
-    pairwise-recall     0.503  0.05     1.0
+    pairwise-recall     0.503      0.05     1.0
     """
     metrics = chosen(metrics)
     options = {"blocks": blocks, "missing": missing, "frame": frame}

@@ -41,18 +41,12 @@ class Judged:
 
     Attributes
     ----------
-    fit : AssistedEstimates
-        With the covariance of the default estimates.
-    variance : Variance
-        The variation of all draws: those of the sample, then any others of the stand-in.
-    residuals : float array, (draws, k)
-        Effects d - λe of all draws.
-    jack : float array, (k,)
-        Variances by the jackknife; 0 for a metric without help.
-    further : float array, (k,)
-        Variances of pseudo-draws and of clusters out of reach.
-    draws : int
-        Number of draws of the sample.
+    fit : with the covariance of the default estimates
+    variance : the variation of all draws: those of the sample, then any others of the stand-in
+    residuals : effects d - λe of all draws, (draws, k)
+    jack : variances by the jackknife, (k,), 0 for a metric without help
+    further : variances of pseudo-draws and of clusters out of reach, (k,)
+    draws : number of draws of the sample
     """
 
     fit: AssistedEstimates
@@ -69,6 +63,7 @@ class Judged:
         cov = np.where(np.logical_or.outer(helped, helped), covariance_of([self]), self.fit.cov)
         before, after = np.diagonal(self.fit.cov), np.diagonal(cov)
         shortened = helped & (after > 0)
+        # variances fall as 1/n, so that their ratio says how many draws more would be as good
         gain = np.divide(before, after, out=np.ones_like(before), where=shortened) - 1
         return replace(self.fit, cov=cov, worth=np.maximum(np.round(self.draws * gain), 0))
 
@@ -78,26 +73,17 @@ def covariance_of(judged: Sequence[Judged]) -> FloatArray:
     cov = judged[0].variance.covariance(np.hstack([one.residuals for one in judged]))
     jack = np.concatenate([one.jack for one in judged])
     taylors = np.diagonal(cov)
+    # the jackknife sees what first order misses, so that the larger variance counts; correlations stay
     wider = np.divide(jack, taylors, out=np.ones_like(jack), where=(taylors > 0) & (jack > taylors))
     further = np.concatenate([one.further for one in judged])
     return np.asarray(cov * np.sqrt(np.outer(wider, wider)) + np.diag(further))
 
 
 def judge(own: Effects, helpers: Sequence[Helper], fewest: float, variance: Variance) -> Judged:
-    """Return the estimates of one sample with the help of stand-ins for the truth.
-
-    Parameters
-    ----------
-    own : Effects
-        The sample without help.
-    helpers : sequence of Helper, (s,)
-    fewest : float
-        As in `erbayes.Assisted`.
-    variance : Variance
-        As in `Judged`.
-    """
+    """Return the estimates of one sample, `own`, with the help of stand-ins for the truth, (s,)."""
     helps = [_choose_help(own, j, helpers, fewest) for j in range(len(own.metrics))]
     fit = own.fit
+    # a correction may lead beyond the range of a metric
     corrected = np.clip(fit.mean + [h.correction for h in helps], *np.array(fit.support).T)
     fit = replace(
         fit,
@@ -130,15 +116,10 @@ class Effects:
 
     Attributes
     ----------
-    sample : Sample
-    metrics : tuple of Metric, (k,)
-    fit : Normal
-        The default estimates.
-    effect : float array, (n draws, k)
-        Linearised contributions, from which the design makes a covariance.
-    linear, jack : float arrays, (n draws, k)
-        Changes without each draw, to first order and exactly. Their squares sum to the variance. They are NaN
-        for a metric that is 0/0 without one of the draws, and if there are few draws.
+    fit : the default estimates
+    effect : linearised contributions, (n draws, k), from which the design makes a covariance
+    linear, jack : changes without each draw, to first order and exactly, (n draws, k), whose squares sum to
+        the variance; NaN for a metric that is 0/0 without one of the draws, and for few draws
     """
 
     sample: Sample
@@ -176,21 +157,14 @@ class Effects:
 
     def varies(self, j: int) -> bool:
         """Return whether draws move metric j by more than rounding."""
+        # effects that cancel leave rounding
         return bool(np.abs(self.linear[:, j]).max() > 1e-12 * max(abs(self.fit.mean[j]), 1.0))
 
     def pseudo(self, j: int, right: float) -> FloatArray:
-        """Return how far two pseudo-draws move metric j, down and up, (2,).
+        """Return how far two pseudo-draws move metric j, λu + d down or u + λd up with λ = `right`, (2,).
 
-        Each is of an entity like any other of the population, about which the second clustering is wholly
-        wrong: the metric is as low as any entity can make it, and as high with the second clustering as the
-        truth, or the other way round. With λ = `right` the move is λu + d, or u + λd.
-
-        Let a_s be the contribution of draw s to the total that the metric averages over, and w_s its weight.
-        The share of the pseudo-draw is the mean of a over entities, as a share of the total: Σwa/(Σw Σa). It
-        is 1/n at least. For metrics that average over entities it is 1/n_eff, as in the rule of three for a
-        weighted sample (Korn and Graubard 1998).
-
-        No move is larger than `typical`.
+        Each is an average entity for which the second clustering is wrong in one or the other direction. Its
+        share of the total is Σwa/(Σw Σa), at least 1/n, by the rule of three (Korn and Graubard 1998).
         """
         expansion, reach = self.sample.expansion, self.fit.reach[j]
         totals = [(c, share) for c, share in self.metrics[j].size if not isinstance(c, Known)]
@@ -200,18 +174,15 @@ class Effects:
             a = counted @ np.array([coefficient for _, coefficient in totals], dtype=float)
             share = np.sum(expansion.weight * a) / (expansion.weight.sum() * a.sum())
         each = max(share, 1 / n) * np.sqrt(expansion.variance.theta_mean)
+        # an error that no draw shows moves the metric no further than a draw without help does
         moves, most = (reach - right * reach[::-1]) * each, self.typical(j)
         return np.asarray(np.clip(moves, -most, most))
 
     def typical(self, j: int) -> float:
-        """Return how far a draw moves metric j if the second clustering tells nothing of it.
-
-        The second clustering then tells of it what would hold for another draw. Let r_s be the change without
-        draw s, and x = r_s - r_t the difference of two draws. The typical size of a difference is the root of
-        the mean of x⁴ over that of x², so that equal draws do not count. This is Σr⁴/Σr² + 3 Σr²/n, squared.
-        If every draw is right or wrong, as for exact entities, it is the move of one wholly wrong draw.
-        """
+        """Return how far a draw moves metric j if the second clustering is no help: √(Σr⁴/Σr² + 3 Σr²/n)."""
         r = self.linear[:, j]
+        # the root of the mean x⁴ over the mean x² of differences x of two draws, so that equal draws do not
+        # count; if every draw is right or wrong, as for exact entities, it is the move of one wrong draw
         square = np.sum(r**2)
         return float(np.sqrt(np.sum(r**4) / square + 3 * square / len(r)))
 
@@ -231,21 +202,12 @@ class Helper:
 
     Attributes
     ----------
-    name : str
-        The name that messages and tables print.
-    reasons : tuple of str
-        Why the stand-in has no value of a metric; "" if it has one.
-    effects : Effects or None
-        Effects on the metrics that have a value, with the stand-in as the truth. None if there are no such
-        metrics, or if all are 0/0.
-    reference : callable, Metric -> Reference
-        The value θ^S of a metric.
-    changes : Changes
-        How often the stand-in differs from the prediction.
-    first : Effects or None
-        Effects on θ^S of all draws of the stand-in, if θ^S is an estimate.
-    position : int array, (n,), or None
-        Positions of the draws of the sample among these.
+    reasons : why the stand-in has no value of a metric; "" if it has one
+    effects : on the metrics that have a value, with the stand-in as the truth; None if all are 0/0
+    reference : Metric -> the value θ^S
+    changes : how often the stand-in differs from the prediction
+    first : effects on θ^S of all draws of the stand-in, if θ^S is an estimate
+    position : of the draws of the sample among these, (n,)
     """
 
     name: str
@@ -295,24 +257,8 @@ class Helper:
 
 
 def nested(second: FloatArray, first: FloatArray, position: IntArray) -> FloatArray:
-    """Return the effects of draws on an estimate from some of them, less those on the same estimate from all.
+    """Return effects of n draws, (n, k), on an estimate less those of all n' draws on it, (n', k), n first.
 
-    Parameters
-    ----------
-    second : float array, (n, k)
-        Effects of n draws on the estimate from them.
-    first : float array, (n', k)
-        Effects of all n' draws on the estimate from all.
-    position : int array, (n,)
-        Positions of the n draws among all.
-
-    Returns
-    -------
-    float array, (n', k)
-        One row per draw of the n, in order, then one per other draw.
-
-    Examples
-    --------
     >>> nested(np.array([[0.5], [-0.5]]), np.array([[0.25], [0.0], [-0.25]]), np.array([0, 2])).ravel()
     array([ 0.25, -0.25, -0.  ])
     """
@@ -322,18 +268,10 @@ def nested(second: FloatArray, first: FloatArray, position: IntArray) -> FloatAr
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StandIn:
-    """A metric with a stand-in for the truth.
+    """A metric with a stand-in for the truth: the estimate θ̂^S, `mean`, and the value θ^S, `reference`.
 
-    Attributes
-    ----------
-    mean : float
-        The estimate from the labelled units, θ̂^S.
-    reference : Reference
-        The value, θ^S.
-    choosing : float array, (n draws,)
-        The changes of θ̂^S without each draw, which choose the weight.
-    effect, linear, jack : float arrays, (draws,)
-        As in `Effects`, for the error θ̂^S - θ^S and for all draws.
+    `choosing`, the changes of θ̂^S without each draw, (n draws,), choose the weight; `effect`, `linear` and
+    `jack`, (draws,), are as in `Effects`, for the error θ̂^S - θ^S.
     """
 
     mean: float
@@ -346,24 +284,16 @@ class StandIn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Help:
-    """The help of stand-ins for one metric.
+    """The help of stand-ins for one metric; other fields are as in `AssistedEstimates` and `Judged`.
 
     Attributes
     ----------
-    weights : float array, (s,)
-    explained : float array, (draws,)
-        λe, to be taken from the effects of draws.
-    correction : float
-        λ (θ^S - θ̂^S).
-    between : float array, (2,)
-        Distances from the correction to the least and to the largest that clusters out of reach allow.
-    skew : float array, (2,)
-    correlation, df, jack, further, out_of_reach : float
-        As in `AssistedEstimates` and `Judged`.
-    left : float
-        The share of the standard error that draws leave.
-    note : str
-        Why there is no help; "" if there is.
+    weights : λ of each stand-in, (s,)
+    explained : λe, (draws,), to be taken from the effects of draws
+    correction : λ (θ^S - θ̂^S)
+    between : distances, (2,), from the correction to the least and largest that clusters out of reach allow
+    left : the share of the standard error that draws leave
+    note : why there is no help; "" if there is
     """
 
     weights: FloatArray
@@ -398,6 +328,7 @@ def _choose_help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float)
     used = shares.mean(axis=0)
     weights[[isinstance(answer, StandIn) for answer in answers]] = used
     others = len(none) - n
+    # draws of the stand-in alone chose no weight, so that they take the mean weight
     every = np.vstack([shares, np.tile(used, (others, 1))])
     linear, jack, explained = (
         sum(share * getattr(s, name) for share, s in zip(every.T, stand_ins, strict=True))
@@ -415,6 +346,7 @@ def _choose_help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float)
     of_draws = max(np.sum(left**2), jackknifed)
     df = satterthwaite(of_draws, min(_compute_degrees(left), own.fit.df[j]), pseudo)
     remaining = float(np.sqrt(min(np.sum(left**2) / np.sum(target**2), 1.0)))
+    # help that does not shorten the interval, with all that it adds to it, is not taken
     lengths = [
         (variance + share**2 * own.of_interval(j)) * stdtrit(degrees, 0.975) ** 2
         for variance, share, degrees in (
@@ -434,6 +366,7 @@ def _choose_help(own: Effects, j: int, helpers: Sequence[Helper], fewest: float)
         df=float(df),
         left=remaining,
         jack=float(jackknifed),
+        # the variance of a uniform distribution between both cases
         further=float(pseudo + between.sum() ** 2 / 12),
         out_of_reach=max(s.reference.out_of_reach for w, s in weighed if w > 0),
     )
@@ -467,6 +400,7 @@ def cross_fitted(target: FloatArray, effects: FloatArray, unit: IntArray) -> Flo
         steps = [_fit_weights_across_folds(left, move, unit) for move in moves]
         rests = [left - step * move for step, move in zip(steps, moves, strict=True)]
         best = int(np.argmin([np.sum(rest**2) for rest in rests]))
+        # each weight is estimated from the same few draws, so that a small gain is as likely chance
         if np.sum(rests[best] ** 2) >= (1 - CLEAR) * np.sum(left**2):
             break
         weights *= 1 - steps[best][:, None]
@@ -476,13 +410,11 @@ def cross_fitted(target: FloatArray, effects: FloatArray, unit: IntArray) -> Flo
 
 
 def _fit_weights_across_folds(target: FloatArray, effect: FloatArray, unit: IntArray) -> FloatArray:
-    """Return Σ target effect / Σ effect² of the other folds, cut to [0, 1], for each draw, (n,).
-
-    Units are dealt to folds in order of their effects, so that each fold has its share of large ones. Units
-    that are equal in all that follows, and only these, come in the order of the labels. Effects are rounded
-    for this, or errors of the last digit would decide.
-    """
+    """Return Σ target effect / Σ effect² of the other folds, cut to [0, 1], for each draw, (n,)."""
+    # units are dealt to folds in order of their effects, so that each fold has its share of large ones; only
+    # units that are equal in all this come in the order of the labels
     first_to_last = effect, target, np.bincount(unit)[unit].astype(float)
+    # or errors of the last digit would decide the order
     rounded = [np.round(x / (np.abs(x).max() or 1.0), 9) for x in first_to_last]
     order = np.lexsort((unit, *rounded[::-1], np.abs(rounded[0])))
     first = np.diff(unit[order], prepend=-1) != 0
@@ -490,6 +422,7 @@ def _fit_weights_across_folds(target: FloatArray, effect: FloatArray, unit: IntA
     fold[order] = (np.cumsum(first) - 1) % FOLDS
     product, square = (np.bincount(fold, x, FOLDS) for x in (target * effect, effect**2))
     others = square.sum() - square
+    # no draw chooses its own weight
     slope = np.divide(product.sum() - product, others, out=np.zeros(FOLDS), where=others > 0)
     return np.asarray(np.clip(slope, 0, 1)[fold])
 
@@ -514,5 +447,6 @@ def _compute_degrees(left: FloatArray) -> float:
     squares = left**2
     if not squares.any():
         return np.inf
+    # the variance of a variance of n draws has 2n/(κ - 1) degrees of freedom, n for normal ones
     kurtosis = len(left) * np.sum(squares**2) / np.sum(squares) ** 2
     return float(max(2 * len(left) / max(kurtosis - 1, 1e-9), 1.0))

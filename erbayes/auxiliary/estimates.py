@@ -83,6 +83,7 @@ class AssistedEstimates(Normal):
         """
         kind = self.kind if kind is None else kind
         bounds = Normal.interval(self, level, kind)
+        # shifted ends stand for the range between both cases, so that its variance is taken out again
         variance = np.maximum(np.diagonal(self.cov) - self.between.sum(axis=1) ** 2 / 12, 0)
         reach = self.between + self.skew * (1 + 2 * ndtri((1 + level) / 2) ** 2) / 6
         for j in np.flatnonzero(reach.any(axis=1)).tolist():
@@ -204,6 +205,7 @@ def joint_level(level: float, between: float, se: float) -> float:
     (0.95, 0.9)
     """
     least = max(2 * level - 1, 1e-9)
+    # without an error of sampling the range alone covers the truth
     if se <= 0:
         return least
 

@@ -174,6 +174,7 @@ def _need_same_draws(careful: Sample, cheap: Sample, position: IntArray) -> None
             return
         found.append(pd.Series(sample.units.unit[piece_of], piece_of.index))
     pairs = pd.concat(found, axis=1, join="inner").to_numpy()
+    # a pair of units as one number, so that all are looked up at once
     width = len(cheap.units)
     apart = np.flatnonzero(~np.isin(draws[0] * width + draws[1], pairs[:, 0] * width + pairs[:, 1]))
     if len(apart):
@@ -218,13 +219,11 @@ def _make_helper(first: Effects, second: Effects, changes: Changes, position: In
 
 
 def _count_changes(cheap: Sample, position: IntArray) -> Changes:
-    """Return how often cheap labels differ from the prediction, among careful draws and among all.
-
-    The order of draws is random. So the chance that as many careful draws differ is hypergeometric (Fisher's
-    exact test).
-    """
+    """Return how often cheap labels differ from the prediction, among careful draws and among all."""
     changed = cheap.units.column(EXACT)[cheap.expansion.unit] == 0
     x, n = int(changed[position].sum()), len(position)
+    # the order of draws is random, so that the number of careful ones that differ is hypergeometric (Fisher's
+    # exact test)
     chance = hypergeom.sf(x - 1, len(changed), int(changed.sum()), n)
     return Changes(x / n, float(changed.mean()), float(chance))
 
@@ -288,9 +287,9 @@ def two_phase(
     >>> estimates = eb.two_phase(prediction, careful, eb.UniformRecords(draws[:25]), "b3-recall",
     ...                          cheap=cheap, cheap_design=eb.UniformRecords(draws))
     >>> estimates.table()[["estimate", "se_bound", "lambda"]].round(3)
-               estimate     se  lambda
+               estimate  se_bound  lambda
     metric
-    b3-recall     0.625  0.043     1.0
+    b3-recall     0.625     0.043     1.0
     """
     metrics = chosen(metrics)
     options = {"blocks": blocks, "frame": frame}

@@ -355,13 +355,7 @@ def estimate_command(
 
 
 def _refuse_worst_cases(inputs: One, asked: Asked, others: bool) -> None:
-    """Refuse options that go without worst cases, before anything is read.
-
-    Raises
-    ------
-    DataError
-        Labels in a file, other estimates at once, or a kind of interval that no worst case has.
-    """
+    """Refuse options that go without worst cases, before anything is read."""
     if inputs.returned is None:
         raise DataError(
             "--worst-cases needs a folder of erbayes draw as LABELS, which says what draws are unresolved"
@@ -376,13 +370,7 @@ def _refuse_worst_cases(inputs: One, asked: Asked, others: bool) -> None:
 
 
 def _bound_unresolved(inputs: One, asked: Asked, sample: Sample, metrics: Sequence[Metric]) -> pd.DataFrame:
-    """Return bounds of metrics, whatever the unresolved draws are.
-
-    Raises
-    ------
-    DataError
-        There is no such draw.
-    """
+    """Return bounds of metrics, whatever the unresolved draws are."""
     if not isinstance(sample.design, Responding):
         assert inputs.returned is not None
         raise DataError(

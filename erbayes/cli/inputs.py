@@ -162,6 +162,7 @@ class Inputs:
             return
         drawn = self.returned.folder.drawn
         if isinstance(drawn.plan, FREE):
+            # chances without predicted clusters in them hold for any prediction, so that a note is enough
             unlike = _explain_unlike(units, drawn)
             if unlike is None and isinstance(prediction, Clustering) and not drawn.is_from(prediction):
                 unlike = "its clusters hold other records"
@@ -229,10 +230,7 @@ class One(Predicted, Inputs):
     """Options of a command on one prediction."""
 
     def sample(self, **grouped: Any) -> tuple[Sample, str]:
-        """Read or scan the prediction and make its sample, with a sentence about what was read.
-
-        `grouped` are further arguments of a scan.
-        """
+        """Read or scan (with `grouped`) the prediction, and return its sample and what was read, in words."""
         design, part = self.design(), self.part
         if self.returned is not None and self.of_clusters:
             return self._sample_clusters(self.returned, design)
@@ -331,10 +329,7 @@ class Several(Inputs):
         return None
 
     def predictions(self, **grouped: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Read or scan the predictions, by name, with the arguments that they share.
-
-        `grouped` are further arguments of a scan.
-        """
+        """Read or scan (with `grouped`) the predictions, by name, with the arguments that they share."""
         parts = self.parts()
         scanned = self.reading.scanned(parts.values(), self.framed.frame)
         shared, labels_read = self.labelled(scanned)

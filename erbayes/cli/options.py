@@ -83,10 +83,7 @@ def remedies(words: Mapping[Remedy, str]) -> Iterator[None]:
 
 @contextmanager
 def within(place: str) -> Iterator[None]:
-    """Name in errors inside the options and files that they are about, if `place` names some.
-
-    Errors whose remedy names an option stay as they are.
-    """
+    """Name in errors the options and files that they are about, unless their remedy does so already."""
     try:
         yield
     except NotIdentified:
@@ -116,11 +113,7 @@ def say(sentence: str, place: str = "") -> None:
 
 
 def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function a command, as `app.command` does, with classes of options.
-
-    A parameter that is a dataclass becomes one option per field. Such a class is the only place that declares
-    options of several commands. Its fields may be such classes too. Required options come first.
-    """
+    """Make a function a command, as `app.command` does, with a parameter per field of classes of options."""
 
     def register(work: Callable[..., None]) -> Callable[..., None]:
         @wraps(work)
@@ -131,6 +124,7 @@ def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
                 message("; ".join([f"erbayes: {error.what}", *(REMEDIES[r] for r in error.remedies)]))
                 raise typer.Exit(2) from error
 
+        # required options come first, as in a signature
         options = sorted(_list_options(work), key=lambda option: option.default is not Parameter.empty)
         vars(run)["__signature__"] = Signature(options)
         return app.command(name)(run)

@@ -170,10 +170,8 @@ class Cheap:
 def split(
     found: AssistedEstimates, sample: Sample, budget: float, per_unit: float, per_record: float, cheap: float
 ) -> pd.DataFrame:
-    """Return the best numbers of careful and cheap draws for each metric of a pilot.
-
-    A careful draw costs as much as those of the pilot do on average.
-    """
+    """Return the best numbers of careful and cheap draws for each metric of a pilot, and the widths."""
+    # a careful draw costs what those of the pilot cost on average
     careful = float((per_unit + per_record * sample.units.size[sample.expansion.unit]).mean())
     rows = []
     for metric, correlation in zip(found.names, found.correlation, strict=True):

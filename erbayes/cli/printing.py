@@ -44,6 +44,7 @@ def _render_table(table: pd.DataFrame, format: Format) -> str:
                 return shown(table).to_html(index=False) + "\n"
         case Format.JSON:
             rows = [
+                # JSON has neither NaN nor infinity
                 {k: None if isinstance(x, float) and not math.isfinite(x) else x for k, x in row.items()}
                 for row in table.to_dict("records")
             ]
@@ -60,6 +61,7 @@ def _render_plain(table: pd.DataFrame, heads: Mapping[str, str] | None = None) -
         aligned.add_column((heads or {}).get(name, name), justify="left" if text else "right", no_wrap=True)
     for row in shown(table).itertuples(index=False):
         aligned.add_row(*row)
+    # no table is cut to the width of a terminal, and no name is taken for markup
     console = Console(file=StringIO(), width=10_000, markup=False, highlight=False, emoji=False)
     with console.capture() as printed:
         console.print(aligned)

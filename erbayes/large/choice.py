@@ -14,13 +14,7 @@ from .sources import has_own_database
 
 
 def second_table(groups: str | None, attributes: Any) -> list[Any]:
-    """Return the table of attributes as a list, which is empty if there is none.
-
-    Raises
-    ------
-    DataError
-        No column of groups is named, or the table has a database of its own.
-    """
+    """Return the table of attributes as a list, which is empty if there is none."""
     if attributes is None:
         return []
     if groups is None:

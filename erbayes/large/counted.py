@@ -86,6 +86,7 @@ def count_units(
     refuse_gaps(prediction, rows_of)
     left_out = [prediction.left_out(second, rows_of) for second in prediction.seconds]
     places = [prediction.places(second, labels.records.tolist(), clusters) for second in prediction.seconds]
+    # ids of records take most of the memory, and nothing after this needs them
     prediction.database.forget(prediction.table, "r")
     known = prediction.histogram(records)
     compositions = {}
@@ -104,6 +105,7 @@ def count_units(
         cluster = np.full(len(labels.records), -1, dtype=np.int64)
         cluster[list(clusters[v])] = [code[key] for key in clusters[v].values()]
         size = np.array(list(sizes[v].values()), dtype=np.int64)
+        # the last one is for the code -1 of labelled records that are missing in the prediction
         named = np.array([*(position.get(c, -1) for c in sizes[v]), -1], dtype=np.int64)[cluster]
         refuse_edges(labels, cluster, named, np.where(entity < 0, -1, cluster[entity]), size, rows)
         if missing is Missing.ERROR:
@@ -146,13 +148,7 @@ def _locate_units(units: Units) -> pd.Series:
 
 
 def count_records(prediction: Prediction) -> dict[Any, tuple[int, int | None]]:
-    """Count the records of each release, in the order of the releases, and make a digest of their ids.
-
-    Raises
-    ------
-    DataError
-        Missing ids, no record.
-    """
+    """Count the records of each release, in the order of the releases, and make a digest of their ids."""
     grouped = " GROUP BY v ORDER BY v" if prediction.by else ""
     columns = f"{prediction.by}COUNT(*), COUNT(r), COUNT(c), {prediction.database.digest('r')}"
     counted = list(prediction.rows(f"SELECT {columns} FROM {prediction.table}{grouped}"))
@@ -165,13 +161,7 @@ def count_records(prediction: Prediction) -> dict[Any, tuple[int, int | None]]:
 def _make_grouping(
     prediction: Prediction, units: Units, values: Mapping[Any, int], found: Composed, kinds: pd.Series
 ) -> Grouping:
-    """Return the split of pieces by the group variable; `kinds` are of the labelled records' clusters.
-
-    Raises
-    ------
-    DataError
-        If labelled records have no group, or the table changed.
-    """
+    """Return the split of pieces by the group variable; `kinds` are of the labelled records' clusters."""
     assert prediction.groups is not None and units.piece_of is not None
     name = prediction.groups.name
     codes = np.array(list(values.values()), dtype=np.int64)

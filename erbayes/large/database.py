@@ -15,14 +15,7 @@ from ..units.clustering import no_cluster_ids
 class KeyColumn:
     """A further column of the prediction's keys: one of its own, or that of a second table with its records.
 
-    Attributes
-    ----------
-    key : str
-        SQL of the key, in a row of the table that has the column.
-    column : str
-        Name of the column among the keys.
-    joined : str or None
-        SQL of a second table with keys: r of the record, and `column`. None for a column of the prediction.
+    `key` is SQL in a row of the table that has the column; `joined` is SQL of a second table with r and it.
     """
 
     __slots__ = ()
@@ -55,15 +48,9 @@ class Database(Protocol):
 
     Attributes
     ----------
-    table : str
-        SQL of the table.
-    by_folder : collection of str
-        Columns made of names of folders, such as year=2021, and indexes without a name that pandas wrote.
-        They are used only if the caller names them.
-    headings : mapping, column -> collection of str
-        The names of a column in the first lines of text files; empty for other sources.
-    one_in : int
-        Duplicates are looked for among one in `one_in` record ids of clusters that no label touches.
+    by_folder : columns from names of folders (year=2021) or unnamed indexes, used only if they are named
+    headings : column -> names of it in the first lines of text files
+    one_in : duplicates are looked for among one in `one_in` record ids of clusters that no label touches
     """
 
     table: str
@@ -81,13 +68,7 @@ class Database(Protocol):
         """'string', 'integer', or the name of another type; None if it is not known."""
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return the rows that a statement returns.
-
-        Raises
-        ------
-        DataError
-            The database refuses the statement.
-        """
+        """Return the rows that a statement returns, or raise DataError if the database refuses it."""
 
     def fetched(self, sql: str, names: Sequence[str]) -> pd.DataFrame:
         """Return the rows of a statement as a DataFrame with columns of these names."""
@@ -97,13 +78,7 @@ class Database(Protocol):
         """SQL of lists of values for IN (...), one list or several."""
 
     def use(self, *columns: str) -> None:
-        """Prepare the columns that the scan reads: first that of records, then that of clusters.
-
-        Raises
-        ------
-        DataError
-            A column that cannot be compared exactly.
-        """
+        """Prepare the columns that the scan reads: first that of records, then that of clusters."""
         return
 
     def id(self, column: str) -> str:
@@ -128,10 +103,7 @@ class Database(Protocol):
         return {} if kind is None else self.keys(column, list(no_cluster_ids(kind)))
 
     def repeats_heading(self, columns: Mapping[str, str]) -> str | None:
-        """Condition of rows that have the name of a column as its id, by keys of `columns`; None if none can.
-
-        Such a row is a header, or the first line is a record.
-        """
+        """Condition of rows that have the name of a column as its id, by keys of `columns`, or None."""
         conditions = []
         for key, column in columns.items():
             names = list(self.headings.get(column, ()))
@@ -160,28 +132,19 @@ class Database(Protocol):
         return "NULL"
 
     def alike(self, cluster: str, *values: str) -> str:
-        """SQL that is equal for clusters whose rows have equal values, or that differs for each cluster.
-
-        No two rows of a cluster have the same values.
-        """
+        """SQL that is equal for clusters with equal rows of distinct values, or that differs for each."""
+        # without hashes no two clusters are known to be equal, which costs memory and no correctness
         return f"MIN({cluster})"
 
 
 class Hashing(Database, Protocol):
-    """A database in which 64-bit hashes stand for string ids, which take more memory to group.
-
-    Attributes
-    ----------
-    hash : str
-        Name of the database's hash function.
-    widest : str
-        Name of its widest type of integers. The hash of an integer may depend on its type.
-    """
+    """A database whose 64-bit `hash` stands for string ids, after a cast of integers to the `widest` type."""
 
     hash: str
     widest: str
 
     def key_of(self, column: str, id: str) -> str:
+        # the hash of NULL may be a number, which would hide missing ids
         hashed = f"CASE WHEN {id} IS NOT NULL THEN {self.hash}({id}) END"
         return id if self.kind(column) == "integer" else hashed
 
@@ -190,9 +153,11 @@ class Hashing(Database, Protocol):
         return dict(self.rows(f"SELECT {self.key_of(column, 'id')}, id FROM ({inside}) AS s"))
 
     def share(self, key: str) -> str | None:
+        # by the hash of an id, so that all its duplicates are looked at or none of them
         return None if self.one_in == 1 else f"({self.hash}({key}) % {int(self.one_in)} = 0)"
 
     def digest(self, key: str) -> str:
+        # the order of rows does not matter and nothing overflows; the hash may depend on the type of integers
         return f"BIT_XOR({self.hash}(CAST({key} AS {self.widest})))"
 
     def alike(self, cluster: str, *values: str) -> str:
@@ -205,9 +170,7 @@ ADVICE = re.compile(r"\s*\n\s*\n?(Possible (fixes|solutions|causes):|file ?=).*|
 
 
 def legible(error: Exception) -> str:
-    """Return the message of a database error, without advice that the caller cannot follow.
-
-    Control characters from the data that it quotes are replaced.
-    """
+    """Return the message of a database error, without control characters and advice for no caller."""
     said = ADVICE.sub("", str(error))
+    # a message may quote data with control characters, which a terminal would obey
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in said)

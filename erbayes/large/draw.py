@@ -34,22 +34,13 @@ DIGITS = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InDatabase:
-    """A prediction in a database, as a source of draws. `drawing` makes it.
+    """A prediction in a database, as a source of draws, which `drawing` makes.
 
     Attributes
     ----------
-    prediction : Prediction
-        The database, and the columns of records and of clusters.
-    rows : str
-        SQL of a table of ids: r of the record, c of its cluster, v of its value if there are values.
-    sizes : str
-        SQL of a table with c and m, the number of records of each cluster.
-    known : KnownTotals
-        Sizes of all predicted clusters.
-    by_cluster : bool
-        True if `rows` is `sizes`, with one row per cluster.
-    valued : bool
-        True if records have values.
+    rows : SQL of ids: r of the record, c of its cluster, v of its value if records are `valued`
+    sizes : SQL of c and m, the number of records of each cluster
+    by_cluster : whether `rows` is `sizes`, with one row per cluster
     """
 
     prediction: Prediction
@@ -70,6 +61,7 @@ class InDatabase:
 
     def up_to(self, highest: Mapping[int, int], seed: int) -> pd.DataFrame:
         """Return the records whose key is at most that of the size of their cluster."""
+        # MD5 is compared as text of 32 digits, so that limits are filled up with the largest digit
         digits = {int(m): f"{int(key):0{DIGITS}x}".ljust(32, "f") for m, key in highest.items()}
         limits = ", ".join(f"({m}, '{key}')" for m, key in digits.items())
         if not limits:
@@ -105,13 +97,7 @@ class InDatabase:
         return table.assign(bucket=numbers[digits.cat.codes]).astype({"size": np.int64, "records": np.int64})
 
     def members(self, clusters: pd.Index) -> pd.DataFrame:
-        """Return all records of predicted clusters.
-
-        Raises
-        ------
-        DataError
-            Duplicates among these records and a share of the others.
-        """
+        """Return all records of predicted clusters, after looking for duplicates among them and others."""
         wanted = tuple(sorted(clusters))
         if wanted not in self._members:  # of the last clusters, for which plans and `draw` ask both
             self._members.clear()
@@ -210,6 +196,7 @@ def drawing(
     """
     others = (*date_columns(frame), *(() if value is None else (value,)))
     with opened([source, *frame_sources(frame, [source])], database) as (table, *listed):
+        # keys are made of the ids themselves, for which no codes may stand
         if isinstance(table, FrameTable):
             table.codes = False
         chosen = chosen_columns(table, record, cluster, others)
@@ -255,6 +242,7 @@ def _refuse_change(before: int, now: int) -> None:
 
 def _refuse_other_md5(database: Database) -> None:
     """Refuse a database whose MD5 is not that of hexadecimal digits of UTF-8 text."""
+    # one letter beyond ASCII tells UTF-8 from other encodings
     text = "na\u00efve"
     sql = f"SELECT MD5(CONCAT('{text}:', r)) FROM (SELECT 1 AS r) AS t"
     ((found,),) = database.rows(sql)

@@ -24,6 +24,7 @@ from .quoting import double_quoted
 SETTINGS = {
     "enable_progress_bar": "true",  # or the progress is not known
     "enable_progress_bar_print": "false",
+    # or an unknown table would be looked for among the caller's variables
     "python_enable_replacements": "false",
 }
 PART = 4_000_000
@@ -82,6 +83,7 @@ class DuckDB:
         except ImportError as error:
             raise DataError("scanning needs DuckDB: pip install 'erbayes[scale]'") from error
         with terminable(), _make_spill_folder(self.folder) as folder:
+            # results are counts, so that the order of rows may be given up for less memory
             config: dict[str, Any] = {"temp_directory": str(folder), "preserve_insertion_order": "false"}
             if self.memory_limit is not None:
                 config["memory_limit"] = self.memory_limit
@@ -119,18 +121,13 @@ def family(type: str) -> str:
 
 @dataclass
 class DuckTable(Hashing):
-    """A table in a connection of DuckDB. Classes of sources derive from it, and attach their data.
+    """A table in a connection of DuckDB, from which classes of sources derive that attach their data.
 
     Attributes
     ----------
-    types : dict, column -> type
-        Types in DuckDB, by the names that columns have in the source.
-    named : dict, column -> column
-        Names in DuckDB, which renames columns that differ in case only.
-    text : bool
-        True if integers are read as text.
-    first : sequence of str
-        Columns that come before the others.
+    types, named : column of the source -> type and name in DuckDB
+    text : whether integers are read as text
+    first : columns that come before the others
     """
 
     connection: Any
@@ -150,21 +147,13 @@ class DuckTable(Hashing):
         self.one_in = self.options.one_in
 
     def attach(self) -> None:
-        """Make the source a table of the connection, and read its columns.
-
-        Raises
-        ------
-        DataError
-            A source that cannot be read.
-        """
+        """Make the source a table of the connection, and read its columns."""
         self.describe()
 
     def describe(self, names: Sequence[str] = ()) -> None:
-        """Read the columns from DuckDB.
-
-        `names` are those of the source, in order. Names that occur twice are ignored.
-        """
+        """Read the columns from DuckDB; `names` are those of the source, in order."""
         self.named, self.types = {}, {}
+        # a name that occurs twice does not tell which column is meant
         unique = {i: name for i, name in enumerate(names) if name and names.count(name) == 1}
         for i, (name, type, *_) in enumerate(self.rows(f"DESCRIBE SELECT * FROM {self.table}")):
             own = unique.get(i, name)
@@ -201,16 +190,11 @@ class DuckTable(Hashing):
         return table
 
     def _run(self, sql: str, read: Callable[[Any], Any]) -> Any:
-        """Run a statement, and return what `read` makes of its result.
-
-        Raises
-        ------
-        DataError
-            DuckDB refuses the statement.
-        """
+        """Run a statement, and return what `read` makes of its result; errors come in DuckDB's words."""
         import duckdb
 
         try:
+            # in a thread of its own, so that this one can show progress and pass on an interrupt
             with ThreadPoolExecutor(1) as pool:
                 running = pool.submit(lambda: read(self.connection.execute(sql)))
                 try:
@@ -260,6 +244,7 @@ class DuckTable(Hashing):
 
 def integers(values: Any) -> pa.Array:
     """Return an array of integers of any size up to 38 digits."""
+    # the narrowest type that holds all of them, because narrow keys take less memory to group
     for type in (pa.int64(), pa.uint64(), pa.decimal128(38, 0)):
         with suppress(OverflowError, pa.ArrowInvalid):
             return pa.array(values, type, from_pandas=True)
@@ -267,11 +252,7 @@ def integers(values: Any) -> pa.Array:
 
 
 def united(parts: Sequence[tuple[DuckTable, str, str]], further: Sequence[str] = ()) -> DuckTable:
-    """Return one table of several predictions, each with its columns of records and clusters.
-
-    Its columns are `record`, `cluster` and `release`, the position of the prediction. The columns `further`,
-    which each prediction has, are called `further0`, `further1`, ...
-    """
+    """Return a table of several predictions: record, cluster, release (a position) and `further0`, ..."""
     selects = [
         f"SELECT {part.id(record)} AS record, {part.id(cluster)} AS cluster, {i} AS release"
         + "".join(f", {part.id(column)} AS further{j}" for j, column in enumerate(further))

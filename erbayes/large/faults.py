@@ -19,13 +19,7 @@ HINTED = 1000
 
 
 def refuse_missing(prediction: Prediction, total: int, records: int, clusters: int, unnamed: int = 0) -> None:
-    """Refuse missing ids, by the number of rows and those of ids that are there.
-
-    Raises
-    ------
-    DataError
-        Missing ids, or no row.
-    """
+    """Refuse missing ids, by the number of rows and those of ids that are there."""
     absent = [
         ("record", prediction.record, total - records),
         ("cluster", prediction.cluster, total - clusters),
@@ -45,13 +39,7 @@ def refuse_missing(prediction: Prediction, total: int, records: int, clusters: i
 
 
 def refuse_unclustered(prediction: Prediction) -> None:
-    """Refuse records that share a cluster id which stands for none, also in second clusterings.
-
-    Raises
-    ------
-    DataError
-        As `erbayes.Clustering.of`.
-    """
+    """Refuse records that share a cluster id which stands for none, also in second clusterings."""
     clusters = prediction.cluster, "c", prediction.database.no_clusters(prediction.cluster)
     seconds = [(second.name, second.column, second.no_clusters) for second in prediction.seconds]
     for i, (name, column, nones) in enumerate([clusters, *seconds]):
@@ -101,13 +89,7 @@ def _mark_named_after_records(
 
 
 def refuse_headings(prediction: Prediction) -> None:
-    """Refuse text files whose first line is a record, or that have it again further below.
-
-    Raises
-    ------
-    DataError
-        Rows that have the name of a column in it.
-    """
+    """Refuse text files whose first line is a record, or that have it again further below."""
     database = prediction.database
     columns = {"r": prediction.record, "c": prediction.cluster}
     if condition := database.repeats_heading(columns):
@@ -116,13 +98,7 @@ def refuse_headings(prediction: Prediction) -> None:
 
 
 def refuse_gaps(prediction: Prediction, rows: Mapping[Any, int]) -> None:
-    """Refuse second clusterings that lack records of the prediction, of which each release has some `rows`.
-
-    Raises
-    ------
-    DataError
-        Records without a cluster in a second clustering.
-    """
+    """Refuse second clusterings that miss records of the prediction; each release has some `rows`."""
     grouped = " GROUP BY v" if prediction.by else ""
     for second in prediction.seconds:
         if second.heading is not None:
@@ -140,13 +116,7 @@ def refuse_gaps(prediction: Prediction, rows: Mapping[Any, int]) -> None:
 
 
 def refuse_repeats(prediction: Prediction) -> None:
-    """Refuse second tables that have a record of the prediction twice.
-
-    Raises
-    ------
-    DataError
-        The join of the second tables has more rows than the prediction.
-    """
+    """Refuse second tables that have a record of the prediction twice."""
     joined = [second for second in prediction.seconds if second.joined is not None]
     if not joined:
         return
@@ -154,6 +124,7 @@ def refuse_repeats(prediction: Prediction) -> None:
         int(prediction.database.rows(f"SELECT COUNT(*) FROM {table}")[0][0])
         for table in (prediction.source, prediction.table)
     )
+    # a join without repeats keeps the number of rows, so that the search is made only after a change
     for second in joined if after != before else ():
         several = f"SELECT r, COUNT(*) AS k FROM {second.joined} GROUP BY r"
         ((repeats, *ends),) = prediction.database.rows(
@@ -170,14 +141,7 @@ def refuse_repeats(prediction: Prediction) -> None:
 def refuse_changes(
     prediction: Prediction, rows: int, touched: set[Any], sizes: Mapping[Any, int], known: KnownTotals
 ) -> None:
-    """Refuse counts that contradict each other. Every statement reads the table anew, which may change.
-
-    Raises
-    ------
-    DataError
-        The clusters' sizes do not add up to the number of records, or a cluster that the labels touch has
-        no size, or a size that no cluster has.
-    """
+    """Refuse counts that contradict each other, since every statement reads a table anew that may change."""
     total = int(known.size @ known.count)
     clusters = dict(zip(known.size.tolist(), known.count.tolist(), strict=True))
     labelled_sizes = Counter(sizes.get(cluster, 0) for cluster in touched)
@@ -194,20 +158,7 @@ def refuse_changes(
 
 
 def refuse_duplicates(prediction: Prediction, within: Iterable[str], which: str) -> str:
-    """Refuse duplicate record ids. Return the records among which they were looked for, in words.
-
-    Parameters
-    ----------
-    within : iterable of str
-        Conditions on r. All records that meet one of them are looked at.
-    which : str
-        The predicted clusters of these records, in words.
-
-    Raises
-    ------
-    DataError
-        There are duplicates.
-    """
+    """Refuse duplicate ids of records that meet a condition `within`; return where they were looked for."""
     database = prediction.database
     share, where, checked = database.share("r"), "", "all record ids"
     if share is not None:

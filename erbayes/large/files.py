@@ -67,6 +67,7 @@ class Files:
             paths = _list_files(path)
         elif not path.exists() and has_magic(str(path)):
             matching = [Path(p) for p in sorted(glob(str(path), recursive=True))]
+            # as in folders, names that begin with . or _ are notes of other programs
             shown = [p for p in matching if not any(n[0] in "._" for n in p.relative_to(self.root).parts)]
             paths = [p for p in shown if not ("**" in path.parts and p.is_dir())]
         if not paths or not paths[0].exists():
@@ -94,14 +95,7 @@ class Files:
 
 
 def _list_files(folder: Path) -> list[Path]:
-    """Paths of the files in a folder and in the folders below it.
-
-    Raises
-    ------
-    DataError
-        A folder that cannot be read, two ways to the same file or folder, a link that leads nowhere, or a
-        table with a log.
-    """
+    """Paths of the files in a folder and below it, without links to nothing or to the same file twice."""
 
     def refuse(error: OSError) -> None:
         raise DataError(f"cannot read {error.filename}: {error.strerror}") from error
@@ -122,6 +116,7 @@ def _list_files(folder: Path) -> list[Path]:
         for path in (Path(parent), *inside):
             if not path.exists():
                 raise DataError(f"cannot read {path}: it leads nowhere")
+            # links may lead to a file twice, or in a circle
             place = path.resolve()
             if place in places:
                 raise DataError(f"{path} leads to {places[place]}, whose records would be counted twice")
@@ -145,8 +140,6 @@ def _recognise_kind(path: Path) -> str:
 def unpacks(path: Path) -> bool:
     """Return whether DuckDB can read a file as it is packed.
 
-    Examples
-    --------
     >>> unpacks(Path("a.csv.gz")), unpacks(Path("a.csv.bz2")), unpacks(Path("a.tar.gz"))
     (True, False, False)
     """
@@ -169,11 +162,8 @@ def _quote_strings(texts: Iterable[str]) -> str:
 
 
 def _write_reader(kind: str, paths: Sequence[str], partitioned: bool, names: Sequence[str] = ()) -> str:
-    """SQL that reads files. It names every option, so that DuckDB guesses nothing.
-
-    `names` are the columns of text files that all have the same ones. Without them DuckDB reads the first
-    rows to find them, and what it says about a fault there names no row.
-    """
+    """SQL that reads files whose columns have `names`, with every option, so that DuckDB guesses nothing."""
+    # every option is named, because DuckDB guesses from the first rows, and later ones may be different
     common = (
         f"hive_partitioning = {partitioned}, hive_types_autocast = false, filename = false, "
         f"union_by_name = {not names}"  # which reads the first rows, also if columns are stated
@@ -182,6 +172,7 @@ def _write_reader(kind: str, paths: Sequence[str], partitioned: bool, names: Seq
         files = _quote_strings(paths)
         return f"read_parquet({files}, binary_as_string = false, file_row_number = false, {common})"
     columns = ", ".join(f"{_quote_string(name)}: 'VARCHAR'" for name in names)
+    # without names DuckDB reads the first rows for them, and what it says of a fault there names no row
     types = f"auto_detect = false, columns = {{{columns}}}" if names else "all_varchar = true"
     return (
         f"read_csv({_quote_strings(paths)}, delim = '{SEPARATORS.get(kind, ',')}', "
@@ -193,10 +184,7 @@ def _write_reader(kind: str, paths: Sequence[str], partitioned: bool, names: Seq
 
 
 def _read_header(kind: str, path: Path) -> tuple[list[str], list[str], set[str]]:
-    """Return names of a file's columns, and of indexes that pandas wrote last: those with a name, and others.
-
-    Those with a name are shown first, as pandas does.
-    """
+    """Return names of a file's columns, and of indexes that pandas wrote last: those named, and others."""
     try:
         if kind in PARQUET:
             schema = parquet.read_schema(path)
@@ -216,10 +204,8 @@ def _read_header(kind: str, path: Path) -> tuple[list[str], list[str], set[str]]
 
 
 def _read_common_names(kind: str, names: list[str], others: Iterable[Path]) -> list[str]:
-    """Return the `names` of a text file's columns if the others have them too, else none.
-
-    Names are also left to DuckDB if it would change them: blank ones, and those that differ in case only.
-    """
+    """Return the `names` of a text file's columns if the others have them too, else none."""
+    # blank names, and those that differ in case only, are left to DuckDB, which changes them
     different = len({name.lower() for name in names}) == len(names) and all(name.strip() for name in names)
     alike = kind not in PARQUET and different and all(_read_header(kind, path)[0] == names for path in others)
     return names if alike else []
@@ -279,10 +265,8 @@ class FilesTable(DuckTable):
 
 
 def _list_top_level(rows: Iterable[tuple[str, str, int | None, str]]) -> Iterator[tuple[str, str, str]]:
-    """File, name and type of the columns of Parquet files, without the fields within columns.
-
-    A row is followed by those of its children; the first of a file is the root.
-    """
+    """File, name and type of the columns of Parquet files, without the fields within columns."""
+    # a row comes before those of its children, and the first row of a file is the root
     file, within = "", 0
     for row_file, name, children, type in rows:
         if row_file != file:

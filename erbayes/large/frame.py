@@ -19,17 +19,7 @@ from .sources import has_own_database, lies_elsewhere
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Record ids of a frame, as a table of the connection that has the prediction.
-
-    Attributes
-    ----------
-    keys : str
-        SQL of a table of their distinct keys, r.
-    kind : str or None
-        Type of the ids, as in `Database.kind`.
-    count : int
-        Number of distinct ids.
-    """
+    """Record ids of a frame: SQL of a table of distinct keys, r, their `Database.kind` and their number."""
 
     keys: str
     kind: str | None
@@ -37,13 +27,7 @@ class Listed:
 
     @classmethod
     def of(cls, database: Database, record: str | None) -> Listed:
-        """Take the ids from the column `record` of a table, or from its first.
-
-        Raises
-        ------
-        DataError
-            No record, or missing ids.
-        """
+        """Take the ids from the column `record` of a table, or from its first."""
         columns = database.columns()
         column = record if record is not None and record in columns else columns[0]
         database.use(column)
@@ -63,13 +47,7 @@ Limit = Dated | Listed | None
 
 
 def frame_sources(frame: Any, sources: Iterable[Any]) -> list[Any]:
-    """Sources to open beside the predictions: the ids of the frame, if it is made of ids.
-
-    Raises
-    ------
-    DataError
-        A frame of ids, if the prediction or the frame has a database of its own.
-    """
+    """Sources to open next to the predictions: the ids of the frame, if it is made of ids."""
     if frame is None or isinstance(frame, Dated):
         return []
     if any(map(has_own_database, [frame, *sources])):
@@ -82,16 +60,9 @@ def frame_sources(frame: Any, sources: Iterable[Any]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A frame as conditions on the rows of a prediction.
+    """A frame as SQL conditions: of being `inside`, and of being no newer than the newest labelled record.
 
-    Attributes
-    ----------
-    inside, older : str
-        Conditions of being in the frame, and of being no newer than the newest labelled record.
-    newest : Dated or None
-        Date of the newest labelled record; None without dates.
-    count : int or None
-        Number of records of the frame; None if it is made of dates.
+    Without dates there is no `newest`; a frame made of dates has no `count` of records.
     """
 
     inside: str
@@ -101,13 +72,7 @@ class Limits:
 
     @classmethod
     def of(cls, database: Database, labels: Clustering | None, limit: Dated | Listed, record: str) -> Limits:
-        """Make the conditions, after checking the labels, if there are any, and the dates.
-
-        Raises
-        ------
-        DataError
-            Labelled records outside the frame, ids of another type, missing dates, or dates of another kind.
-        """
+        """Make the conditions, after checking the labels, if there are any, and the dates."""
         key, ids = database.key(record), pd.Index([]) if labels is None else labels.records
         keys = database.keys(record, ids.tolist()) if len(ids) else {}
         listed = database.listed(list(keys)) if keys else []
@@ -136,15 +101,7 @@ class Limits:
         return f"CASE WHEN {self.inside} THEN 1 END AS i, CASE WHEN {self.older} THEN 1 END AS o"
 
     def facts(self, database: Database, flagged: str, by: str = "") -> dict[Any, FrameFacts]:
-        """Count what the frame leaves of each release.
-
-        The table `flagged` has the columns c, `flags` and, if `by` names it, v.
-
-        Raises
-        ------
-        DataError
-            No record of a release inside.
-        """
+        """Count what the frame leaves of each release v, from a table `flagged` with c and the `flags`."""
         clusters = f"SELECT {by}c, COUNT(*) AS m, COUNT(i) AS f, COUNT(o) AS g FROM {flagged} GROUP BY {by}c"
         terms = ("m", "f", "f * (f - 1)", "f * (m - 1)", "g", "g * (g - 1)", "g * (f - 1)")
         sums = ", ".join(f"SUM({term})" for term in terms)
@@ -165,6 +122,7 @@ class Limits:
 def _write_cutoff(database: Database, dated: Dated, column: str, kind: str | None) -> str:
     """Condition that a date is not after the cut-off, for a quoted column of a type (see `Database.kind`)."""
     last = dated.last
+    # the day of a time with a zone depends on who asks
     days = kind is not None and kind.lower().startswith(("date", "timestamp")) and "ZONE" not in kind
     if kind not in {"string", "integer", None} and not days:
         raise dated.unfit(str(kind))

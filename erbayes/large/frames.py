@@ -17,6 +17,7 @@ from .duckdb import DuckTable, integers
 
 def is_dataset(source: Any) -> bool:
     """Return whether a source is an Arrow dataset."""
+    # by name, so that nothing is imported for sources of other kinds
     return type(source).__module__ == "pyarrow._dataset"
 
 
@@ -76,10 +77,7 @@ def _convert_source(source: Any) -> Any:
 def _convert_to_arrow(
     frame: Any, names: Sequence[str], codes: bool, *columns: str
 ) -> tuple[pa.Table, pa.Array | None]:
-    """Columns of a frame as an Arrow table, without copies if possible.
-
-    `codes` puts the codes of categorical clusters in the place of their ids, which are then returned too.
-    """
+    """Columns of a frame as an Arrow table, and ids of categorical clusters whose `codes` are in it."""
     arrays, categories = {}, None
     for i, name in enumerate(columns):
         if names.count(name) > 1:
@@ -93,6 +91,7 @@ def _convert_to_arrow(
             ) from error
         column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
         if codes and i == 1 and pa.types.is_dictionary(column.type) and _is_id(column.type.value_type):
+            # codes stand for ids, because integers are grouped in less memory; chunks may have other codes
             dictionaries = column.unify_dictionaries().chunks
             categories = dictionaries[0].dictionary if dictionaries else None
             chunks = [chunk.indices for chunk in dictionaries]

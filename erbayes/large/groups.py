@@ -22,18 +22,7 @@ LARGEST = 10_000
 
 @dataclass(frozen=True, slots=True)
 class GroupColumn(KeyColumn):
-    """A column with the group of each record.
-
-    Attributes
-    ----------
-    name : str
-    key, joined : str
-        As in `KeyColumn`.
-    values : Index, (G,)
-        Distinct values, sorted.
-    codes : dict, key -> int
-        Position of each key in `values`.
-    """
+    """A column with the group of each record: its distinct values, sorted, (G,), and the position of each."""
 
     name: str
     key: str
@@ -45,16 +34,11 @@ class GroupColumn(KeyColumn):
 
     @classmethod
     def of(cls, database: Database, name: str) -> GroupColumn:
-        """Take a column of the prediction, after `Database.use`.
-
-        Raises
-        ------
-        DataError
-            Too many values, or numbers that are not whole.
-        """
+        """Take a column of the prediction, after `Database.use`."""
         value = _write_value(database, name)
         key = database.key_of(name, value)
         found = f"SELECT DISTINCT {key} AS g, {value} AS x FROM {database.table} WHERE {value} IS NOT NULL"
+        # one more than allowed shows that there are too many, without reading all
         rows = database.rows(f"SELECT g, x FROM ({found}) AS s LIMIT {LARGEST + 1}")
         if len(rows) > LARGEST:
             raise DataError(
@@ -68,13 +52,7 @@ class GroupColumn(KeyColumn):
     def of_attributes(
         cls, attributes: Database, name: str, record: str | None, prediction: tuple[Database, str]
     ) -> GroupColumn:
-        """Take a column of a second table, whose records are in the column `record`, or else in its first.
-
-        Raises
-        ------
-        DataError
-            As `of`. Missing ids, ids of another type than the prediction's, or records with several values.
-        """
+        """Take a column of a second table, whose records are in the column `record`, or else in its first."""
         columns = attributes.columns()
         refuse_names([name], columns, "the table of attributes")
         own = columns[0] if record is None or record == name or record not in columns else record
@@ -91,6 +69,7 @@ class GroupColumn(KeyColumn):
             same_kind(str(kinds[0]), str(kinds[1]), "table of attributes")
         column, r = cls.of(attributes, name), attributes.key(own)
         rows = f"SELECT {r} AS r, {column.key} AS g FROM {attributes.table}"
+        # MIN and MAX differ if a record has several values
         joined = attributes.keep(
             f"SELECT r, MIN(g) AS g, MAX(g) AS h FROM ({rows}) AS p WHERE g IS NOT NULL GROUP BY r"
         )
@@ -125,12 +104,9 @@ class Composed:
 
     Attributes
     ----------
-    unknown : int
-        Records without a group. Unless it is 0, there is no `predicted`.
-    predicted : Predicted or None
-        One row for all clusters that are alike, without places of pieces.
-    place : dict, key -> int
-        Row in `predicted` of each cluster that the labels touch.
+    unknown : records without a group; unless it is 0, there is no `predicted`
+    predicted : one row for all clusters with equal numbers, without places of pieces
+    place : row in `predicted` of each cluster that the labels touch
     """
 
     unknown: int
@@ -141,10 +117,7 @@ class Composed:
 def composed(
     database: Database, table: str, release: bool, groups: GroupColumn, touched: list[Any]
 ) -> dict[Any, Composed]:
-    """Count the records of each group in each predicted cluster, by release.
-
-    The table has the keys c of clusters, g of groups and, if there are releases, v.
-    """
+    """Count the records of each group g in each predicted cluster c, by release (v in the table)."""
     v, b, by = ("v, ", "b.v, ", " GROUP BY v") if release else ("", "", "")
 
     def rows(sql: str) -> list[tuple[Any, ...]]:

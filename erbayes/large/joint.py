@@ -66,18 +66,12 @@ class SecondSource:
 
 @dataclass(frozen=True, slots=True)
 class SecondColumn(KeyColumn):
-    """The clusters of a second clustering, opened.
+    """The clusters of a second clustering, opened; `name` is for messages.
 
     Attributes
     ----------
-    name : str
-        The name that messages print.
-    key, column, joined : str
-        As in `KeyColumn`.
-    heading : str or None
-        Condition of rows of a second table that repeat the names of its columns, `names`.
-    no_clusters : mapping, key -> id
-        The ids that stand for no cluster, by their keys.
+    heading : condition of rows of a second table that repeat the names of its columns, `names`
+    no_clusters : key -> id of the ids that stand for no cluster
     """
 
     name: str
@@ -90,13 +84,7 @@ class SecondColumn(KeyColumn):
 
     @classmethod
     def of(cls, database: Database, name: str, cluster: str, number: int) -> SecondColumn:
-        """Take a column of the prediction, after `Database.use`.
-
-        Raises
-        ------
-        DataError
-            Ids that are neither text nor integers.
-        """
+        """Take a column of the prediction, after `Database.use`."""
         if database.kind(cluster) not in {"string", "integer", None}:
             raise DataError(
                 f"cluster ids of the second clustering {name!r} must be all strings or all integers, not "
@@ -109,13 +97,7 @@ class SecondColumn(KeyColumn):
     def of_table(
         cls, table: Database, name: str, wanted: SecondSource, number: int, prediction: tuple[Database, str]
     ) -> SecondColumn:
-        """Take the clusters of a second table.
-
-        Raises
-        ------
-        DataError
-            As `of`. Columns that are lacking or not named, or ids of another type than the prediction's.
-        """
+        """Take the clusters of a second table, whose ids of records have the type of the prediction's."""
         (database, of_prediction), columns = prediction, table.columns()
         record = wanted.record
         if record is None:
@@ -192,13 +174,7 @@ class Joint:
 
 
 def refuse_kept(missing: Missing) -> None:
-    """Refuse policies that add records, which no full count has.
-
-    Raises
-    ------
-    DataError
-        Policies other than `Missing.ERROR` and `Missing.OMIT`.
-    """
+    """Refuse policies other than `Missing.ERROR` and `OMIT`: they add records, which no full count has."""
     if missing not in {Missing.ERROR, Missing.OMIT}:
         raise DataError(
             "estimates with the help of other clusterings cannot keep labelled records that the prediction "
@@ -209,16 +185,7 @@ def refuse_kept(missing: Missing) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Kinds:
-    """Clusters of the second clustering that are known by their pieces only.
-
-    Attributes
-    ----------
-    unit : int array, (p,)
-        Row of each piece, from 0.
-    n, m : float arrays, (p,)
-    count : float array, (rows,)
-        As in `Joint`.
-    """
+    """Clusters of a second clustering known by their pieces only: unit, n and m, (p,); count, (rows,)."""
 
     unit: IntArray
     n: FloatArray
@@ -237,14 +204,8 @@ def joint(
 ) -> dict[Any, Joint]:
     """Count the pieces that clusters of a prediction and of a second clustering share, by release.
 
-    The table has the keys c of predicted clusters, those of the second clustering's clusters in the column
-    of `second` and, if there are releases, v. `of_record` has both clusters of each labelled record,
-    `unit_of` its unit, and `rows` is the number of records of each release.
-
-    Raises
-    ------
-    DataError
-        The counts contradict each other, since the table changed.
+    The table has keys c, the column of `second` and, by `release`, v. `of_record` has both clusters of each
+    labelled record, `unit_of` its unit, and `rows` is the number of records of each release.
     """
     v = "v, " if release else ""
     s, changed = second.column, DataError(CHANGED.format(name=second.name))
@@ -263,6 +224,8 @@ def joint(
     }
     if not all(all(sizes.values()) for sizes in of_touched.values()):
         raise changed
+    # clusters that labels touch, and those larger than any that a unit reaches, are read one by one; the rest
+    # is counted by kind, so that memory grows with kinds and not with records
     known_one_by_one = (
         [f"s IN ({inside})" for inside in lists],
         min(_find_largest_reached(places, unit_of[of], of_touched[of]) for of, places in of_record.items()),
@@ -290,13 +253,10 @@ def joint(
 def _find_largest_reached(
     of_record: Mapping[Any, tuple[Any, Any]], unit: pd.Series, size: Mapping[Any, int]
 ) -> int:
-    """Return the records of the largest cluster that a unit reaches, 0 if none (see `Second.reference`).
-
-    `of_record` has both clusters of each labelled record, `unit` its unit, and `size` the records of each
-    cluster that one touches.
-    """
+    """Return the records of the largest cluster that a unit reaches, 0 if none (see `Second.reference`)."""
     shared = Counter((u, of_record[record][1]) for record, u in unit.items())
     own = unit.value_counts()
+    # a unit with a stray record in a very large cluster says nothing about it, so that half of either counts
     reached = (size[s] for (u, s), n in shared.items() if 2 * n >= own[u] or 2 * n >= size[s])
     return max(reached, default=0)
 
@@ -304,13 +264,7 @@ def _find_largest_reached(
 def _count_part(
     database: Database, part: str, sizes: str, touched: list[str], largest: int, release: bool
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Count the pieces of a part: of clusters that are known one by one, and of one cluster of each kind.
-
-    Some clusters are known one by one: a row per piece, with the kind of its cluster. They meet one of the
-    conditions `touched`, or have more than `largest` records in a release, or may be parts of entities as
-    large (see `Second.reference`). A kind is named after the least of its clusters: a row per n and m, k
-    times in each of its `count` clusters.
-    """
+    """Count the pieces of a part: of clusters that are known one by one, and of one cluster of each kind."""
     v, a, also, by = ("v, ", "a.v, ", " AND a.v = b.v", ["release"]) if release else ("", "", "", [])
     shared = database.keep(f"SELECT {v}s, c, COUNT(*) AS n FROM {part} GROUP BY {v}s, c")
     pieces = database.keep(
@@ -333,6 +287,7 @@ def _count_part(
     alike = database.keep(
         f"SELECT {v}s, {database.alike('s', 'n', 'm', 'k')} AS f FROM {counts} GROUP BY {v}s"
     )
+    # a kind is named after the least of its clusters
     kinds = database.keep(f"SELECT {v}f, MIN(s) AS s, COUNT(*) AS z FROM {alike} GROUP BY {v}f")
     kind = {
         tuple(cluster): least
@@ -364,10 +319,8 @@ def _take_release(table: pd.DataFrame, release: Any) -> pd.DataFrame:
 
 
 def _list_kinds(known: pd.DataFrame, alike: pd.DataFrame, changed: DataError) -> _Kinds:
-    """Return the kinds of all clusters of a part, without the clusters that are known one by one.
-
-    The columns of `alike` are taken out one by one, since they may be large.
-    """
+    """Return the kinds of all clusters of a part, without the clusters that are known one by one."""
+    # columns are taken out one by one, since a table of all kinds may be large
     kind = alike.pop("kind").to_numpy()
     begins = np.append(True, kind[1:] != kind[:-1])[: len(kind)]
     names, left = pd.Index(kind[begins]), alike.pop("count").to_numpy(dtype=float)[begins]
@@ -376,6 +329,7 @@ def _list_kinds(known: pd.DataFrame, alike: pd.DataFrame, changed: DataError) ->
         raise changed
     number, of_known = np.cumsum(begins) - 1, known.groupby("s", sort=False)
     single = names.get_indexer(pd.Index(of_known["kind"].first(), dtype=names.dtype))
+    # clusters that are known one by one were counted in their kinds too
     left -= np.bincount(single[single >= 0], minlength=len(left))
     if (single < 0).any() or (left < 0).any():
         raise changed

@@ -26,15 +26,9 @@ class Prediction:
 
     Attributes
     ----------
-    source : str
-        SQL of the rows inside the frame, with the original ids.
-    frames : dict, release -> FrameFacts
-        Counts of what the frame leaves of each release; empty without a frame.
-    table : str
-        SQL of the keys of these rows: r of the record, c of the cluster and, if there are releases, v, or
-        groups, g, or second clusterings, their columns.
-    groups : GroupColumn or None
-    seconds : tuple of SecondColumn
+    source : SQL of the rows inside the frame, with the original ids
+    frames : release -> counts of what the frame leaves of it
+    table : SQL of keys: r of the record, c of the cluster, [v, the release, g, the group, those of `seconds`]
     """
 
     database: Database
@@ -127,6 +121,7 @@ class Prediction:
         select = f"SELECT DISTINCT {self.by}r, c FROM {self.table}"
         for inside in self.database.listed(list(keys)):
             for v, r, c in self.rows(f"{select} WHERE r IN ({inside})"):
+                # a database may compare text without case or trailing blanks
                 if r not in keys:
                     raise DataError(
                         f"the database takes {r!r} for a labelled record, which has another id: it "
@@ -151,15 +146,7 @@ class Prediction:
         return groups
 
     def left_out(self, second: SecondColumn, rows: Mapping[Any, int]) -> dict[Any, int]:
-        """Return the number of records of a second clustering that each release, of some `rows`, lacks.
-
-        The second clustering has each record of the prediction once.
-
-        Raises
-        ------
-        DataError
-            Rows of a second table without a record.
-        """
+        """Return how many records of each release, of some `rows`, are missing in a second clustering."""
         if second.joined is None:
             return dict.fromkeys(rows, 0)
         ((total, records),) = self.database.rows(f"SELECT COUNT(*), COUNT(r) FROM {second.joined}")

@@ -126,6 +126,7 @@ class RunSQLTable(Database):
                 f"RunSQL: run must return rows, as fetchall() does, not a {type(returned).__name__}"
             )
         for row in rows[:1]:
+            # a mapping would give its keys in place of its values
             if isinstance(row, Mapping | str | bytes) or not isinstance(row, Iterable):
                 raise DataError(
                     "RunSQL: run must return rows that are sequences of values, such as tuples, not "
@@ -141,6 +142,7 @@ class RunSQLTable(Database):
         return f"CAST({quoted} AS VARCHAR(36))" if self.kinds[column] == "UUID" else quoted
 
     def listed(self, values: Sequence[Any]) -> list[str]:
+        # several lists, because databases limit the length of a statement
         lists: list[list[str]] = [[]]
         size = 0
         for value in values:

@@ -301,13 +301,7 @@ def _list_own_columns(seconds: Mapping[str, SecondSource]) -> tuple[str, ...]:
 
 
 def _list_sources(seconds: Mapping[str, SecondSource], predictions: Iterable[Any]) -> dict[str, Any]:
-    """Return the second tables, by name.
-
-    Raises
-    ------
-    DataError
-        One of them, or a prediction beside one, has a database of its own.
-    """
+    """Return the second tables, by name, none of which may have a database of its own."""
     beside = {name: second.source for name, second in seconds.items() if second.source is not None}
     if beside and any(map(has_own_database, [*predictions, *beside.values()])):
         raise DataError(
@@ -324,10 +318,7 @@ def _open_second_columns(
     table: Database,
     names: Mapping[str, str] | None = None,
 ) -> tuple[SecondColumn, ...]:
-    """Open second clusterings: those at `places`, or columns of `table`, which may have other `names` there.
-
-    `prediction` is a table with its column of records.
-    """
+    """Open second clusterings: those at `places`, or columns of `table`, which may have other `names`."""
     return tuple(
         SecondColumn.of_table(places[name], name, second, i, prediction)
         if name in places

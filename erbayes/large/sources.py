@@ -43,13 +43,7 @@ def _is_relation(source: Any) -> bool:
 
 @contextmanager
 def opened(sources: Sequence[Any], database: DuckDB) -> Iterator[list[Database]]:
-    """Open a source that has a database of its own, or several that `database` reads.
-
-    Raises
-    ------
-    DataError
-        A source that cannot be read.
-    """
+    """Open a source that has a database of its own, or several that `database` reads."""
     first, *_ = sources
     if not has_own_database(first):
         with opened_together(sources, database) as tables:
@@ -64,13 +58,7 @@ def opened(sources: Sequence[Any], database: DuckDB) -> Iterator[list[Database]]
 
 @contextmanager
 def opened_together(sources: Sequence[Any], database: DuckDB) -> Iterator[list[DuckTable]]:
-    """Open several sources that `database` reads, as tables of one connection.
-
-    Raises
-    ------
-    DataError
-        A source that cannot be read.
-    """
+    """Open several sources that `database` reads, as tables of one connection."""
     with database.connected() as connection:
         tables = [_choose_table(source)(connection, database, source) for source in sources]
         for table in tables:

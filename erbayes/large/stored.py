@@ -48,6 +48,7 @@ class StoredTable(DuckTable):
             )
         escaped, catalog = (text.replace("'", "''") for text in (path, name))
         self.rows(f"ATTACH IF NOT EXISTS '{escaped}' AS {double_quoted(name)} (READ_ONLY, TYPE duckdb)")
+        # the schema main comes first, as its tables need no name of a schema
         tables = self.rows(
             "SELECT table_schema, table_name FROM information_schema.tables "
             f"WHERE table_catalog = '{catalog}' ORDER BY table_schema <> 'main', table_schema, table_name"

@@ -19,13 +19,7 @@ HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")
 
 
 def axes_of(ax: Axes | None, height: float = 4.0) -> Axes:
-    """Return `ax`, or the axes of a new figure.
-
-    Raises
-    ------
-    DataError
-        If matplotlib is not installed.
-    """
+    """Return `ax`, or the axes of a new figure."""
     if ax is not None:
         return ax
     try:
@@ -37,6 +31,7 @@ def axes_of(ax: Axes | None, height: float = 4.0) -> Axes:
 
 def style_of(i: int, series: int, label: str) -> dict[str, Any]:
     """Return the style of points of series i: a marker and a grey of its own, from black to light."""
+    # grey and markers can be told apart in print, and by all eyes
     grey = f"{np.linspace(0, 0.65, series)[i]:.2f}"
     marker = MARKERS[i % len(MARKERS)]
     return {"marker": marker, "linestyle": "", "color": grey, "markersize": 5, "label": label}
@@ -50,6 +45,7 @@ def draw_legend(ax: Axes, series: int) -> None:
 def name_rows(ax: Axes, names: Sequence[Any]) -> None:
     """Name the rows of axes, the first at the top."""
     ax.set_yticks(range(len(names)), [str(n) for n in names])
+    # downwards, as a table is read
     ax.set_ylim(len(names) - 0.5, -0.5)
 
 
@@ -69,6 +65,7 @@ def panels_of(ax: Axes | None, blocks: Sequence[Sequence[str]], series: int = 1)
     ax = axes_of(ax, height_of(sum(rows), series) + 0.5 * (len(rows) - 1))
     panels = [ax]
     if len(rows) > 1:
+        # panels share the place of the axes, so that the caller's figure stays as it is
         whole, figure = ax.get_subplotspec(), ax.figure
         if whole is None:
             (left, bottom), (right, top) = ax.get_position().get_points()

@@ -56,6 +56,7 @@ def size_distribution(fit: Fit, *, ax: Axes | None = None) -> Axes:
         label="sample, weighted by its design",
     )
     ax.set_yscale("log")
+    # the posterior reaches down to sizes so rare that they would squeeze all others
     least = min(v[v > 0].min() for v in (drawn, predicted))
     ax.set_ylim(least / 30, 10 * max(drawn.max(), predicted.max()))
     ax.set_ylabel("entities of each size")
@@ -102,6 +103,7 @@ def leakage(fit: Fit, *, ax: Axes | None = None) -> Axes:
     grid, entities = fit.evidence.grid, fit.evidence.entities
     ax = _draw_band(axes_of(ax), grid.size, fit.by_size["foreign"])
     _draw_entities(ax, entities.size[~entities.matched], entities.rate[~entities.matched])
+    # most entities meet no foreign record, and a log axis has no 0
     ax.set_yscale("symlog", linthresh=0.1)
     ax.set_ylim(bottom=-0.02)
     ax.set_ylabel("foreign records met by each record")
@@ -152,6 +154,7 @@ def predicted_retention(tree: DataTree, *, ax: Axes | None = None) -> Axes:
     """
     ax, observed = axes_of(ax), tree["observed_data"].to_dataset()
     sizes = observed["size"].sel(entity=observed["entity_of_several"].to_numpy()).to_numpy()
+    # few entities have the same size, so that shares are those of a doubling
     doubling = np.floor(np.log2(sizes)).astype(int)
     shown = np.unique(doubling)
 

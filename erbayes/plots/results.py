@@ -218,6 +218,7 @@ def _draw_blocks(table: pd.DataFrame, names: Sequence[str], ax: Axes | None) -> 
         heads = np.cumsum([0, *(1 + len(groups[name]) for name in part[:-1])])
         shown = pd.concat([groups[name] for name in part])
         y = np.setdiff1d(np.arange(len(labels)), heads)
+        # a cross says that there is no interval, where a dot would look certain
         bare = shown["lower"].isna().to_numpy()
         panel.hlines(y, shown["lower"], shown["upper"], color="black")
         panel.plot(shown["estimate"][~bare], y[~bare], "o", color="black", markersize=5)
@@ -232,10 +233,8 @@ def _draw_blocks(table: pd.DataFrame, names: Sequence[str], ax: Axes | None) -> 
 
 
 def _bounded(support: Support, lower: float, upper: float) -> bool:
-    """Return whether a metric goes on the axis of shares.
-
-    Its support decides. A difference has no bounds, and its interval decides.
-    """
+    """Return whether a metric goes on the axis of shares, by its support or, for a difference, its bounds."""
+    # a difference has no bounds, so that its interval decides
     if np.isneginf(support[0]):
         return bool(lower >= -1 and upper <= 1)
     return bool(np.isfinite(support).all())
@@ -272,7 +271,7 @@ def tree(
     Examples
     --------
     >>> import erbayes as eb
-    >>> from erbayes import causes
+    >>> from erbayes.analysis import causes
     >>> from matplotlib.figure import Figure
     >>> labels = {i: i // 4 if i < 400 else i // 2 for i in range(800)}
     >>> sample = eb.Sample(eb.measure({i: i // 2 for i in range(800)}, labels), eb.UniformClusters())

@@ -163,6 +163,7 @@ def interval_scores(table: pd.DataFrame, reference: str, ax: Axes | None = None)
     from matplotlib.ticker import LogLocator
 
     ax.set_xscale("log")
+    # ratios span less than a decade, within which a log axis has no ticks of its own
     ax.xaxis.set_minor_locator(LogLocator(subs=(1.25, 1.5, 2, 3, 4, 6, 8)))
     ax.xaxis.set_major_formatter("{x:g}")
     ax.xaxis.set_minor_formatter("{x:g}")

@@ -202,6 +202,7 @@ def report(
     for name, engine in engines.items():
         with _record_warnings(name, doubts):
             try:
+                # the same seed for each, so that a further engine leaves the other columns as they are
                 result = engine(sample, metrics, deepcopy(seed))
             except DataError as error:
                 refusals.append(f"No {name}: {error}.")
@@ -268,16 +269,15 @@ def report(
 
 @contextmanager
 def _record_warnings(name: str, doubts: list[Sentence]) -> Iterator[None]:
-    """Add the warnings of an engine, such as NotConverged, to `doubts`, and pass them on.
-
-    Nobody has graded a warning that is no alarm, so that nothing vouches for the numbers behind it.
-    """
+    """Add the warnings of an engine, such as NotConverged, to `doubts`, and pass them on."""
     with catch_warnings(record=True) as raised:
         simplefilter("always", UserWarning)
         yield
+    # an engine may repeat a warning for each metric
     warned = {str(one.message): one for one in raised}
     for text, one in warned.items():
         if isinstance(one.message, UserWarning):
+            # nobody has graded a warning that is no alarm, so that nothing vouches for the numbers behind it
             grade = one.message.grade if isinstance(one.message, Alarm) else Grade.FAULT
             doubts.append(Sentence(f"{name}: {text}", grade))
     for one in warned.values():
@@ -293,6 +293,7 @@ def _find_version(package: str) -> str:
 
 def _render_page(title: str, body: Iterable[str]) -> str:
     """Return the whole HTML page."""
+    # nothing runs or is loaded, whatever text the ids hold
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
     return "\n".join(
         [
@@ -382,6 +383,7 @@ def _render_picture(draw: Callable[[Axes], Axes], height: float, description: st
         filterwarnings("ignore", "Glyph .* missing from", UserWarning)
         figure, file = Figure(figsize=(5, height), layout="constrained"), BytesIO()
         draw(figure.subplots())
+        # without a date, so that the same sample makes the same page
         figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None})
     data = b64encode(file.getvalue()).decode()
     return f'<figure><img alt="{escape(description)}" src="data:image/svg+xml;base64,{data}"></figure>'
@@ -395,11 +397,7 @@ def _write_headline(
     kinds: Sequence[Kind],
     doubts: Sequence[Sentence],
 ) -> list[str]:
-    """Return two sentences to quote, or the reason why there is nothing to quote.
-
-    Faults of metrics that are not quoted do not count. An interval without length is no interval: percentiles
-    of a bootstrap, and Wald's interval, have none if no draw shows an error.
-    """
+    """Return two sentences to quote, or the reason why there is nothing to quote."""
     quoted = [m for m in metrics if m.name in IN_WORDS] or list(metrics[:2])
     if not results:
         return ["This sample has no estimate. The notes below give the reasons."]
@@ -407,6 +405,7 @@ def _write_headline(
     census = sample.expansion.variance.census
     bounds = first.interval(level, suitable(kinds, first)[0])
     reasons = dict(zip(first.names, first.reasons, strict=True))
+    # faults of metrics that are not quoted do not count
     defined = [m for m in quoted if not reasons[m.name]]
     if defined and (faults := [*filter(_is_fault, [*alarms(sample, defined), *doubts])]):
         name = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
@@ -417,6 +416,7 @@ def _write_headline(
             sentences.append(f"This sample has no estimate of {m.name}: {reasons[m.name]}.")
             continue
         j = first.names.index(m.name)
+        # percentiles of a bootstrap and Wald's interval have no length if no draw shows an error
         if not census and not np.ptp(bounds[j]) > ROUNDING:
             sentences.append(
                 f"Do not quote {m.name} from this column: its interval has no length, although not every "
@@ -439,10 +439,7 @@ def _write_headline(
 def _describe_flawless(
     metric: Metric, result: Normal | Draws, j: int, bounds: FloatArray, draws: int, level: float
 ) -> str:
-    """Return the sentence about a metric whose estimate is an end of its range, since no draw shows an error.
-
-    The other end of the interval has the digits that the table prints.
-    """
+    """Return the sentence about a metric at an end of its range, since no draw shows an error."""
     best = bool(np.isclose(result.estimate[j], result.support[j][1], rtol=0, atol=ROUNDING))
     end = float(bounds[0] if best else bounds[1])
     written = _format_number(metric, end, float(np.ptp(bounds)) / 2, best)
@@ -453,13 +450,11 @@ def _describe_flawless(
 
 
 def _format_number(metric: Metric, end: float, error: float, best: bool) -> str:
-    """Return an end of an interval with the digits of the table.
-
-    A share is a percentage, and has more digits if the lower end would be 100 %, or the upper one 0 %.
-    """
+    """Return an end of an interval with the digits of the table, a share as a percentage."""
     if metric.support != UNIT:
         return digits.text(end, digits.decimals(end, error))
     places = max(digits.decimals(1.0, error) - 2, 0)
+    # a lower end of 99.96 % must not read as 100 %
     while places < digits.MOST and round(100 * end, places) == (100 if best else 0):
         places += 1
     return f"{100 * end:.{places}f}\u00a0%"

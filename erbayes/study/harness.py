@@ -347,7 +347,8 @@ def study(
 
     Examples
     --------
-    >>> from erbayes import engine, metrics, simulate
+    >>> from erbayes import engine, metrics
+    >>> from erbayes.study import populations as simulate
     >>> rng = np.random.default_rng(1)
     >>> people = simulate.simulate(simulate.Zeta(2.5, 30), simulate.Misattribution(0.1), 2000, rng)
     >>> runs = study({"zeta": people}, {"records": DrawRecords()}, [100], {"closed": engine.Taylor()},
@@ -398,6 +399,7 @@ def study(
             missing = {e: (block_keys[e], f) for e, f in answering.items() if block_keys[e] not in finished}
             if missing:
                 jobs.append(joblib.delayed(_run)(*block, missing))
+        # in any order, so that finished blocks are stored at once and a study that is stopped can go on
         results = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
         for runs in track(results, len(jobs), "study", progress):
             finished |= runs
@@ -433,6 +435,7 @@ class _Cell:
     def rng(self, first: int, *names: str) -> np.random.Generator:
         """Return the random numbers of the block of repetitions that starts at `first`."""
         key = repr((self.population, self.plan_name, self.n, first, names)).encode()
+        # by names and not by positions, so that a study can be extended without changing what was drawn
         words = np.frombuffer(hashlib.sha256(key).digest(), dtype=np.uint32)
         return np.random.default_rng([self.seed, *words.tolist()])
 
@@ -480,10 +483,7 @@ def _hash_population(units: Units) -> str:
 def _run(
     cell: _Cell, first: int, count: int, estimators: Mapping[str, tuple[str, Estimator]]
 ) -> dict[str, FloatArray]:
-    """Draw a block of samples and run estimators on it.
-
-    Returns an array by key of each estimator, (count, metrics, figures), with the figures of `RUN`.
-    """
+    """Draw a block of samples, and return the figures `RUN` of each estimator, (count, metrics, figures)."""
     samples = cell.plan.draw(cell.units, cell.n, count, cell.rng(first))
     runs = {}
     for e, (key, estimator) in estimators.items():

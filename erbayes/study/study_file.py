@@ -55,17 +55,13 @@ It is made at import, when the code is loaded: later the sources of an editable 
 
 def plain_repr(thing: object) -> str:
     """Return `repr` without addresses, which differ from run to run."""
+    # addresses differ from run to run
     return re.sub(r" at 0x[0-9a-f]+", "", repr(thing))
 
 
 def code_of(*things: object) -> str:
-    """Make a digest of the code behind callables and of the values that they hold.
-
-    The digest covers this package, and the versions of NumPy and SciPy. It covers the functions and classes
-    that the things refer to, by name and through closures, defaults and fields. Code counts in its compiled
-    form, so that comments do not matter and no source file is needed. Other installed packages count by name
-    and version.
-    """
+    """Return a digest of this package, versions, and the code and values that callables refer to."""
+    # code counts in its compiled form, so that comments do not matter and no source file is needed
     walk = _Walk()
     for thing in things:
         walk.add(thing)
@@ -86,22 +82,9 @@ REMEDIES = {
 
 
 class StudyFile:
-    """Finished blocks of a study, in an SQLite file or in memory.
+    """Finished blocks of a study, in SQLite or in memory, by a digest of the question and one of the code."""
 
-    The key of a block is two digests in a row. The first, of `QUESTION` characters, is of the population,
-    names and numbers; the second is of the code.
-
-    Parameters
-    ----------
-    path : path, optional
-        The file; without it, memory.
-
-    Raises
-    ------
-    DataError
-        The file cannot be opened, read or written, or is not a file of a study. All methods raise it.
-    """
-
+    # hexadecimal digits of the first digest in a key, of population, names and numbers; that of code follows
     QUESTION = 64
 
     def __init__(self, path: Path | str | None) -> None:
@@ -126,23 +109,7 @@ class StudyFile:
         self.file.close()
 
     def load(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, FloatArray]:
-        """Load finished blocks by key.
-
-        Parameters
-        ----------
-        shapes : mapping, key -> shape
-            The shape that each block must have.
-
-        Returns
-        -------
-        dict, key -> float array
-            The blocks that the file holds.
-
-        Warns
-        -----
-        UserWarning
-            Blocks that are cut off, or that other code made. Neither are returned.
-        """
+        """Load finished blocks of these shapes by key, and warn of those cut off or made by other code."""
         blocks, cut, other = {}, 0, 0
         with self._name_errors():
             for key, shape in shapes.items():
@@ -226,6 +193,7 @@ class _Walk:
         elif isinstance(x, list):
             self.add_all(x)
         elif isinstance(x, set | frozenset):
+            # the order of a set differs from run to run
             self.add_all(sorted(x, key=plain_repr))
         elif isinstance(x, functools.partial):
             self.add_all([x.func, x.args, x.keywords])

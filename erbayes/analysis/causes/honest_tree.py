@@ -164,6 +164,7 @@ def tree(
     chose = np.ones(len(units), dtype=bool)
     if not census:
         chose[generator(rng).permutation(len(units))[len(units) // 2 :]] = False
+    # splits look better on the draws that chose them, so that the other half estimates
     parted = _group_units(sample, "half", ["estimates", "chooses"], chose.astype(np.int64))
     line = Linear.of(parted, in_domain(metric, Domain("half", ("chooses",))))
     root, rules, leaf = _grow_tree(table, line, unit, most, least)
@@ -191,6 +192,7 @@ def _grow_tree(
     X = table.to_numpy()
     some = line.part > 0  # other draws have no part in what the metric averages over
     grown = DecisionTreeRegressor(max_leaf_nodes=most, min_samples_leaf=least, random_state=0)
+    # rules name an indicator instead of a threshold of a half
     binary = np.isin(X, (0, 1)).all(axis=0)
     grown.fit(X[unit[some]], (line.effect[some] / line.part[some]), sample_weight=line.part[some])
     nodes, rules, leaf = grown.tree_, list[str](), np.zeros(len(table), dtype=np.int64)

@@ -62,10 +62,7 @@ def _make_rate(
     members: BoolArray,
     words: tuple[str, str],
 ) -> tuple[Sample, Metric]:
-    """Return a sample that knows which entities are members, and the metric of their share of all entities.
-
-    Members have the second of two values of a variable. `words` are the source and the meaning of the metric.
-    """
+    """Return a sample that knows which entities are `members`, and the metric of their share of all."""
     inside = members[sample.units.group]
     grouping = Grouping(variable, pd.Index(list(values)), np.stack([~inside, inside]) * sample.units.n)
     columns: tuple[Column, ...] = (EntitiesOf(Domain(variable, values[1:])), ENTITIES)

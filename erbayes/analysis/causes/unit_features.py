@@ -156,6 +156,7 @@ def matrix(units: Units, table: Any, every: bool) -> pd.DataFrame:
         if pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
             made = {str(name): values.to_numpy(dtype=float)}
         else:
+            # the intercept of a regression stands for the first value, and a tree has none
             distinct = sorted(values.astype(str).unique())
             text = values.astype(str).to_numpy()
             made = {f"{name} {v}": (text == v).astype(float) for v in distinct[0 if every else 1 :]}

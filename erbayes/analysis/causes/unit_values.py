@@ -27,15 +27,10 @@ class Linear:
 
     Attributes
     ----------
-    Z : float array, (n draws, k)
-        Contributions to totals.
-    J, H : float arrays, (k,), (k, k)
-        First and second derivatives of the metric.
-    value : float
-    part : float array, (n draws,)
-        Contribution to the total that the metric averages over.
-    free, theta : float
-        As in `Totals`.
+    Z : contributions to totals, (n draws, k)
+    J, H : first and second derivatives of the metric, (k,), (k, k)
+    part : contribution to the total that the metric averages over, (n draws,)
+    free, theta : as in `Totals`
     """
 
     Z: FloatArray
@@ -48,13 +43,7 @@ class Linear:
 
     @classmethod
     def of(cls, sample: Sample, metric: Metric) -> Linear:
-        """Linearise a metric.
-
-        Raises
-        ------
-        NotIdentified
-            If the sample cannot estimate it, or if it is 0/0 in the sample.
-        """
+        """Linearise a metric, or raise NotIdentified if it is 0/0 in the sample."""
         totals = taylor(sample, [metric])
         counted, _ = columns_of([metric])
         x = totals.mean[totals.positions(metric)]

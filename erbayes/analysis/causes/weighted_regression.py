@@ -101,6 +101,7 @@ def regression(sample: Sample, metric: Metric | str, features: pd.DataFrame) -> 
     X = np.column_stack([np.ones(len(table)), table.to_numpy()])[sample.expansion.unit]
     line = Linear.of(sample, metric)
     q, d, total = line.part, line.effect, line.part.sum()
+    # or features with large values would look dependent
     scale = np.abs(X).max(axis=0)
     counted = np.unique(sample.expansion.unit[q != 0])
     if len(counted) <= X.shape[1] or (scale == 0).any():
@@ -116,6 +117,7 @@ def regression(sample: Sample, metric: Metric | str, features: pd.DataFrame) -> 
     inverse = np.linalg.inv((X / scale).T @ (q[:, None] * X / scale)) / np.outer(scale, scale)
     B = total * inverse @ (X.T @ d)
     residual = d - (X @ B) * q / total
+    # the effects of draws depend on the totals too
     moved = line.Z @ line.H
     score = total * (X * residual[:, None] + moved @ (line.Z.T @ X)) @ inverse + np.outer(q / total, B)
     score[:, 0] -= moved @ line.Z.sum(axis=0)

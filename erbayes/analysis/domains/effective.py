@@ -48,7 +48,9 @@ def effective_draws(sample: Sample, metrics: Sequence[Metric]) -> FloatArray:
         single, found = kish(Z), kish(np.asarray(csr_array(size) @ Z.T).T)
     for j, m in enumerate(metrics):
         if not np.isfinite(m.support).all():
+            # a total is known no better than that of its columns with the fewest draws
             found[j] = min([found[j], *(single[at[c.name]] for c in m.columns if c.name in at)])
+        # nothing to average over, so that the column with the most draws counts
         elif np.isnan(found[j]):
             found[j] = np.fmax.reduce([single[at[c.name]] for c in m.columns if c.name in at])
     return found

@@ -411,10 +411,8 @@ def _estimate_domains(sample: Sample, places: Sequence[Place], settings: Setting
 
 
 def _estimate_without_links(found: Normal, effective: FloatArray, theta: float) -> Normal:
-    """Return estimates, those that average over a total of 0 with the effective draws of other totals, (k,).
-
-    The Rand index of records without a link is 1. Their pseudo-draws reach to the ends of its scale.
-    """
+    """Return estimates, (k,); those that average over a total of 0 get effective draws of other totals."""
+    # such as the Rand index of records without a link, which is 1, with pseudo-draws at the ends of its scale
     unlinked = np.isnan(found.effective) & np.isfinite(found.mean)
     if not unlinked.any():
         return found

@@ -81,15 +81,12 @@ def _restrict_column(column: Column, domain: Place, links: Links) -> Column:
     return Between(column, *domain) if isinstance(domain, tuple) else InDomain(column, domain, links)
 
 
+# one function per formula, so that it is evaluated for all domains at once
 @cache
 def _estimate_known_totals(
     formula: Callable[..., Value], arguments: int, scaled: tuple[int, ...]
 ) -> Callable[..., Value]:
-    """Return a formula whose known totals, at the positions `scaled`, are estimated for a domain.
-
-    Each takes three arguments instead of one: the known total of all records, and estimates of that of the
-    domain and of all. There is one function per formula, so that it is evaluated for all domains at once.
-    """
+    """Return a formula with three arguments (a total, the domain's and all) for each one in `scaled`."""
 
     def estimating(*x: Value) -> Value:
         left, totals = list(x), []

@@ -44,8 +44,10 @@ def simultaneous_level(result: Normal | Draws, level: float) -> float:
         return level
     sd = np.sqrt(np.diagonal(cov)[some])
     value, vector = np.linalg.eigh(np.nan_to_num(cov[np.ix_(some, some)] / np.outer(sd, sd)))
+    # differences between domains depend on each other, so that some eigenvalues are rounding
     real = value > 1e-9 * value.max()
     factor = vector[:, real] * np.sqrt(value[real])
+    # a seed of its own, so that a table is the same each time
     z = np.random.default_rng(0).standard_normal((PATHS, factor.shape[1])) @ factor.T
     c = np.quantile(np.abs(z).max(axis=1), level)
     return float(max(level, 2 * ndtr(c) - 1))
@@ -79,10 +81,7 @@ def intervals_table(
     few: Sequence[str],
     families: Sequence[Sequence[int]] = (),
 ) -> pd.DataFrame:
-    """Return the table of a result, without the intervals of rows that rest on few draws.
-
-    Intervals of each family of positions hold at once.
-    """
+    """Return the table of a result, without intervals of `few` rows; those of a family hold at once."""
     table = fit.table(level, kind)
     refused = np.array([bool(why) for why in few], dtype=bool)
     bounds = table[["lower", "upper"]].to_numpy(copy=True)
@@ -110,12 +109,10 @@ def differences_table(
     kind: Kind | None,
     simultaneous: bool,
 ) -> pd.DataFrame:
-    """Return the table of the second minus the first component of each pair.
+    """Return the table of the second minus the first component of each pair (Zou and Donner 2008).
 
-    Intervals of a `Normal` follow from those of both components (Zou and Donner 2008). Let the components x
-    and y have the limits (l, u) and (l', u') and the correlation r. The lower limit of x - y is
-    x - y - √((x-l)² + (u'-y)² - 2 r (x-l)(u'-y)). The upper one is
-    x - y + √((u-x)² + (y-l')² - 2 r (u-x)(y-l')).
+    With limits (l, u) of x and (l', u') of y, and correlation r, the limits of x - y are
+    x - y - √((x-l)² + (u'-y)² - 2 r (x-l)(u'-y)) and x - y + √((u-x)² + (y-l')² - 2 r (u-x)(y-l')).
     """
     first, second = np.transpose(pairs)
     C = np.zeros((len(pairs), len(fit.names)))

@@ -127,11 +127,9 @@ class Outlook:
         return self._shift_widths(np.full(len(self.metrics), n), level, np.zeros(1), 0)
 
     def _shift_widths(self, n: IntArray, level: float, t: FloatArray, fresh: int) -> FloatArray:
-        """Return half widths of n draws, (k,), moved by t of their standard errors on the log scale.
-
-        `fresh` is the number of draws of the pilot if the n draws have an error of their own, else 0.
-        """
+        """Return half widths of n draws, (k,), moved by t of their standard errors on the log scale."""
         scale = np.sqrt(np.where(self.variance > 0, self.variance, 1.0))
+        # numerical slopes of the log width by the estimate, its log variance and its log effective draws
         step = 1e-4 * np.column_stack([scale, np.ones((len(n), 2))])
         sides = np.vstack([np.zeros(3), np.eye(3), -np.eye(3)]) if t.any() else np.zeros((1, 3))
         dx, log_S2, log_effective = np.moveaxis(sides[:, None] * step, -1, 0)
@@ -155,6 +153,7 @@ class Outlook:
                 return np.asarray(half[0], dtype=float)
             slope = (np.log(half[1:4]) - np.log(half[4:])).T / (2 * step)
             error = np.sqrt(np.maximum(np.einsum("ki,kij,kj->k", slope, self.covariance, slope), 0.0))
+            # the n draws to come estimate their variance with an error of their own
             error *= np.sqrt(1 + fresh / n)
             return np.asarray(np.where(half[0] > 0, half[0] * np.exp(t * error), half[0]))
 
@@ -181,6 +180,7 @@ class Outlook:
             for a metric that is 0/0, or whose half width needs a standard error and has none.
         """
         most, t, k = frame(self.design) or MOST, np.asarray(t, dtype=float), len(self.metrics)
+        # bisection for all metrics at once
         low, high = np.full(k, 2), np.full(k, most + 1)
         while (low < high).any():
             n = (low + high) // 2
@@ -281,6 +281,7 @@ class Outlook:
         """
         T = frame(self.design)
         with np.errstate(divide="ignore", invalid="ignore"):
+            # by logs, since 1 - p is 1 to rounding if the population is large
             log_undrawn = n * np.log1p(-self.reach) if T is None else self.reach * T * np.log1p(-n / T)
             units = np.where(self.reach > 0, -np.expm1(log_undrawn) / self.reach, n)
         return float((self.share * self.price * units).sum())

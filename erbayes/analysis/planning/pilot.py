@@ -54,14 +54,7 @@ def _need_planned(design: object, name: str) -> None:
 def _compute_chances(
     design: SelectedBySize | ByPredictedSize, source: Sample, metrics: Sequence[Metric]
 ) -> FloatArray:
-    """Return the chance of each unit of the source to be selected by one draw, up to a factor, (units,).
-
-    Raises
-    ------
-    NotIdentified
-        If the design never draws units that a metric needs, or if the source has none of the units that the
-        design draws.
-    """
+    """Return the chance of each unit of the source to be selected by one draw, up to a factor, (units,)."""
     units = source.units
     if isinstance(design, SelectedBySize):
         source.expansion.need_reached(RECORDS)
@@ -289,7 +282,8 @@ def forecast(
 
     Examples
     --------
-    >>> from erbayes import UniformClusters, UniformRecords, metrics, simulate
+    >>> from erbayes import UniformClusters, UniformRecords, metrics
+    >>> from erbayes.study import populations as simulate
     >>> rng = np.random.default_rng(1)
     >>> people = simulate.simulate(simulate.Zeta(2.5, 30), simulate.Misattribution(0.1), 2000, rng)
     >>> designs = {"entities": UniformClusters(), "records": UniformRecords()}
@@ -368,6 +362,7 @@ def _compute_one_draw(
     per_chance = np.divide(1.0, a, out=np.zeros_like(a), where=a > 0)  # b and d are 0 where a is
     A, B, C, Q, D = w @ a, w @ b, w @ (b**2 * per_chance), w @ (d**2 * per_chance), w @ d
     S2 = float(A * Q - D**2)
+    # a variance of 0 comes out as rounding
     S2 = S2 if S2 > 1e-12 * (A * Q + D**2) else 0.0
     moved = Y @ H  # J depends on the totals too
     dQ = d**2 * per_chance + 2 * moved @ (Y.T @ (w * d * per_chance))

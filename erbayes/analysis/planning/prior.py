@@ -114,6 +114,7 @@ class PriorForecast(Tabled):
         required, rows = required_widths(half_width, len(self.metrics), level), []
         for name, outlooks in self.outlooks().items():
             draws = np.array([o.smallest(required, level) for o in outlooks])
+            # a number that occurs, because a population may need infinitely many draws
             n, median = np.quantile(draws.max(axis=1), [assurance, 0.5], method="inverted_cdf")
             if not np.isfinite(n):
                 raise DataError(
@@ -169,7 +170,8 @@ def forecast_from_prior(
 
     Examples
     --------
-    >>> from erbayes import BySize, UniformClusters, UniformRecords, metrics, simulate
+    >>> from erbayes import BySize, UniformClusters, UniformRecords, metrics
+    >>> from erbayes.study import populations as simulate
     >>> def prior(rng):
     ...     wrong = simulate.Misattribution(rng.beta(2, 30))
     ...     return simulate.simulate(simulate.Zeta(rng.uniform(2.2, 2.8), 30), wrong, 2000, rng)

@@ -155,6 +155,7 @@ def bias_analysis(
         if not isinstance(rate, Rate):
             odds(rate, what)
     rates = np.stack([drawn(r, rng, (imputations,)) for r in (missed, kept)], axis=-1)
+    # the odds of a rate of 1 are infinite
     rates = np.minimum(rates, 1 - 1e-9)
     broken = breaks_down(sample, rates[:, 0], rates[:, 1], law).mean()
     if broken:
@@ -245,17 +246,7 @@ def restored_analysis(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Imputation:
-    """A sample and metrics from which an engine estimates without errors of known rates.
-
-    Attributes
-    ----------
-    rates : (float, float)
-        Shares missed and kept.
-    sample : Sample
-        The sample as it is, or restored.
-    metrics : sequence of Metric
-        The metrics as they are, or corrected.
-    """
+    """A sample, restored or not, and metrics, corrected or not, without errors of rates (missed, kept)."""
 
     rates: tuple[float, float]
     sample: Sample
@@ -298,6 +289,7 @@ def _run_analysis(
         rates.append(imputation.rates)
         estimates.append(result.estimate)
         values.append(_sample_draws(result, draws, rng))
+    # one warning for all imputations instead of one each
     for category in dict.fromkeys(c for of_sample in messages for c in of_sample):
         texts = [of_sample[category] for of_sample in messages if category in of_sample]
         message = f"in {len(texts)} of {len(rates)} restored samples, the first time: {texts[0]}"

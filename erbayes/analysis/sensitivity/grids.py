@@ -121,6 +121,7 @@ def grid(
     values = np.full((len(points), len(PARTS), len(metrics)), np.nan)
     for i, (x, y) in enumerate(track(points, len(points), "grid", progress)):
         try:
+            # the same random numbers at each point, so that differences between points are no noise
             result = Adjusted(adjust, x, y, engine or Taylor())(sample, metrics, deepcopy(rng))
         except NotIdentified:
             if i == len(points) - 1 and np.isnan(values).all():
@@ -219,6 +220,7 @@ def tipping(
         return float(adjusted(sample, [metric], deepcopy(seed)).estimate[0]) - under
 
     def root(path: Callable[[float], tuple[float, float]]) -> float:
+        # step by step, since the metric may be 0/0 further out
         for low, high in pairwise(STEPS):
             try:
                 if above(*path(high)) <= 0:

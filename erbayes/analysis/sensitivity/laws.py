@@ -32,18 +32,10 @@ LINKS: tuple[Column, ...] = (COMMON_LINKS, TRUE_LINKS, PREDICTED_LINKS)
 
 @dataclass(frozen=True, slots=True)
 class KeptAtHome:
-    """First-order change of a total per foreign record kept in home, if a unit weighs 1/N_c as labelled.
+    """First-order change Σ n (m - n) (N_c gain - X_c)/(N_c (N_c + 1)) of a total per record kept in home.
 
-    A kept record adds `gain` to the column of its entity, and makes the entity look larger by one record. Let
-    X_c be the sum of `term` over the entity's pieces. A draw that contributed X_c/N_c then contributes
-    (X_c + gain)/(N_c + 1). Each of n draws of a piece has m - n foreign records in home. The change is
-
-        Σ over pieces of n (m - n) (N_c gain - X_c)/(N_c (N_c + 1)).
-
-    Attributes
-    ----------
-    name : str
-    term, gain : callable (n, N_c, m) -> float array
+    Units weigh 1/N_c as labelled: a draw that contributed X_c/N_c, with X_c the sum of `term` over the pieces
+    of its entity, contributes (X_c + gain)/(N_c + 1), and n draws of a piece have m - n such records each.
     """
 
     name: str
@@ -152,13 +144,7 @@ def law_of(design: Design) -> Law:
 
 
 def odds(share: ArrayLike, what: str) -> FloatArray:
-    """Odds x/(1 - x) of shares x in [0, 1).
-
-    Raises
-    ------
-    DataError
-        Shares outside [0, 1). The message calls them the share `what`.
-    """
+    """Return the odds x/(1 - x) of shares x in [0, 1), which messages call the share `what`."""
     x = floats(share, f"shares {what}")
     outside = ~((x >= 0) & (x < 1))
     if outside.any():
@@ -261,4 +247,5 @@ def breaks_down(sample: Sample, u: ArrayLike, v: ArrayLike, law: Law) -> BoolArr
     totals = taylor(sample, [metric])
     estimates = np.moveaxis(totals.mean[..., totals.positions(metric)], -1, 0)
     common, true, predicted = _correct_links(estimates, odds(u, "missed"), odds(v, "kept"), law)
+    # equal totals may differ by rounding
     return np.asarray(np.minimum(true, predicted) - common < -1e-9 * np.abs(common))

@@ -191,6 +191,8 @@ def _draw_missed(caught: FloatArray, p: FloatArray, rng: np.random.Generator) ->
     """Draw the number of cases missed beside those caught, if each case is missed with probability p < 1."""
     if np.any(p >= 1):
         raise DataError("labels cannot be restored if all is missed or kept: rates must be below 1")
+    # what is missed until `caught` are caught is negative binomial, a gamma mixture of Poisson numbers, which
+    # allows counts of 0 where NumPy's negative binomial does not
     return rng.poisson(rng.gamma(caught, 1.0) * (p / (1 - p))).astype(float)
 
 
@@ -258,6 +260,7 @@ def sampled_mention(units: Units, rng: np.random.Generator) -> BoolArray:
 
 def _replace_pieces(units: Units, like: IntArray, n: FloatArray, m: FloatArray, cluster: IntArray) -> Units:
     """These units with other pieces. Each belongs to the entity of the old piece at position `like`."""
+    # pieces of a unit stay next to each other
     order = np.argsort(like, kind="stable")
     order = order[n[order] > 0]
     like, n, m, cluster = like[order], n[order], m[order], cluster[order]
@@ -365,9 +368,11 @@ def restore(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | 
     away = ~home
     joined[away], copies[away], size[away] = known.missed.unseen(units.n[away], units.m[away], rng)
     foreign = known.kept.unremoved(units.m - units.n, home, rng)
+    # the sampled mention itself is no error, so that home keeps a record
     n = np.maximum(units.n - foreign, home.astype(float)) + joined
     pieces = np.arange(len(n))
     sources = np.repeat(pieces, copies)
+    # a missed piece lies in a predicted cluster that no label touches, which has no number yet
     new_clusters = np.max(units.cluster, initial=0) + 1 + np.arange(len(sources))
     return _replace_pieces(
         units,
@@ -379,12 +384,10 @@ def restore(units: Units, model: Annotator, rng: Seed = None, home: BoolArray | 
 
 
 def _choose_receivers(units: Units, home: BoolArray, sources: IntArray, rng: np.random.Generator) -> IntArray:
-    """Home piece of the entity that gets a missed piece like each source piece.
-
-    Candidates are entities with a home only. Their homes are as large as the home of the source, if there are
-    such, and else the next larger.
-    """
+    """Return the home piece, (sources,), of the entity that gets a missed piece like each source piece."""
     homes = np.flatnonzero(home)
+    # entities with a home only get pieces: those whose home is as large as that of the source, or else the
+    # next larger
     candidates = homes[np.bincount(units.group)[units.group[homes]] == 1]
     if not len(candidates):
         return sources
@@ -401,6 +404,7 @@ def _draw_ranks(piece: IntArray, rng: np.random.Generator) -> IntArray:
     order = order[np.argsort(piece[order], kind="stable")]
     counts = np.bincount(piece)
     rank = np.empty_like(piece)
+    # a stable sort of a random order ranks the records of each piece at random, without a loop
     rank[order] = np.arange(len(piece)) - np.repeat(np.cumsum(counts) - counts, counts)
     return rank
 
@@ -476,6 +480,7 @@ def perturb(
     remaining = pd.Series(labels.clusters[labels.codes[stays]], index=labels.records[stays])
     if not len(kept_labels):
         return remaining
+    # a record that several entities keep goes to the first of them, since labels are disjoint
     return pd.concat([remaining, kept_labels[~kept_labels.index.duplicated()]])
 
 

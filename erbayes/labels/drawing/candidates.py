@@ -192,6 +192,7 @@ def by_text(drawn: Drawn, table: Any, columns: Sequence[str] | None = None, limi
         scores = np.zeros((len(queries), len(records)))
         for text, column in zip(texts, named, strict=True):
             scores += text.scores(batch[column])
+        # tasks show the records of the own predicted cluster anyway
         scores[home(queries)[:, None] == home(records)] = 0
         best, start = best.with_(scores, rng.random(len(records)), start), start + len(records)
         names.append(records)
@@ -308,6 +309,7 @@ def _rank_candidates(drawn: Drawn, table: pd.DataFrame, why: str, limit: int | N
     table = table.assign(
         why=why, order=queries.get_indexer(as_index(table["record"])), falling=-table["score"]
     )
+    # among equal scores chance decides, because the order of a table may favour some records
     table["chance"] = np.random.default_rng([drawn.seed, CHANCE]).random(len(table))
     table = table.sort_values(["order", "falling", "chance"]).drop_duplicates(["record", "candidate"])
     if limit is not None:
@@ -329,10 +331,7 @@ def _split_batches(table: Any, rows: int) -> Iterator[pd.DataFrame]:
 def _read_first(
     queries: pd.Index, table: Any, columns: Sequence[str] | None, rows: int
 ) -> tuple[list[str], pd.DataFrame, pd.DataFrame]:
-    """Return the columns to compare, the rows of the drawn records in their order, and a sample of all rows.
-
-    The sample has every row of a short table, and every second, fourth, … row of a long one.
-    """
+    """Return the columns to compare, the rows of the drawn records in their order, and a sample of all."""
     if not is_table(table):
         raise DataError(f"attributes are a DataFrame or an Arrow table, not {type(table).__name__}")
     drawn_rows: list[pd.DataFrame] = []
@@ -350,6 +349,7 @@ def _read_first(
         stock = sampled if stock is None else pd.concat([stock, sampled], ignore_index=True)
         start += len(batch)
         while len(stock) > 2 * STOCK:
+            # thinned to every second, fourth, … row, the sample covers a table of any length
             stock, step = stock.iloc[::2].reset_index(drop=True), 2 * step
     if stock is None:
         raise DataError("the table of attributes has no rows")
@@ -381,6 +381,7 @@ class _Texts:
         percent = np.arange(101)
         self._value = np.zeros((len(self._queries), 101))  # of a text by its similarity in percent
         for value, similar in zip(self._value, self._compare_texts(texts), strict=True):
+            # as in inverse document frequency: a similarity that many values of the sample reach tells little
             as_similar = np.bincount(similar, counts, minlength=101)[::-1].cumsum()[::-1]
             value[:] = (percent / 100) ** POWER * np.log(max(len(stock), 1) / np.maximum(as_similar, 1))
 
@@ -440,6 +441,7 @@ class _Best:
 
     def with_(self, scores: FloatArray, chance: FloatArray, start: int) -> _Best:
         """Return the best after more rows, from row `start` on, with scores (drawn records, rows)."""
+        # a row without any similarity is no candidate
         least = np.full(len(scores), np.finfo(float).tiny)
         last = np.flatnonzero(_rank_in_query(self.query) == self.limit - 1)
         least[self.query[last]] = self.score[last]

@@ -169,17 +169,15 @@ class Drawn:
         return Responding(design, resolved, _make_classes(seen, begun, resolved, own), seen["record"], begun)
 
     def _take_seen(self, left: pd.Index) -> pd.DataFrame:
-        """Return the draws up to the look: those before the first of a record that nobody has begun since.
-
-        Draws of unbegun records among them were left out by chance. If no record repeats, the others are such
-        draws as all, so that they are left out here.
-        """
+        """Return the draws up to the look: those before the first of a record that nobody has begun since."""
         record = self.table["record"]
         unbegun, new = record.isin(left).to_numpy(), ~record.duplicated().to_numpy()
         last = np.flatnonzero(new & ~unbegun)
+        # after the last record that was begun, draws up to the next unbegun one repeat begun records
         later = np.flatnonzero(unbegun[last[-1] :]) if len(last) else np.arange(1)
         end = last[-1] + later[0] if len(last) and len(later) else len(record)
         seen: pd.DataFrame = self.table[:end]
+        # if no record repeats, chance chose the begun draws among all, so that the others may go
         if seen["record"].is_unique:
             seen = seen[~unbegun[:end]]
         return seen.reset_index(drop=True)
@@ -306,14 +304,12 @@ class Drawn:
 
 
 def _make_classes(table: pd.DataFrame, begun: BoolArray, resolved: BoolArray, own: Any) -> list[Any]:
-    """Return the class of each draw, (n,): within its stratum, the one of its own or that of its size.
-
-    If chance has left out draws, annotators may have got to different tasks. Classes then lie within runs of
-    tasks as well, in each of which about one share of the tasks was begun.
-    """
+    """Return the class of each draw, (n,): within its stratum, the one of its own or that of its size."""
     group = np.zeros(len(table), dtype=np.int64)
     if "stratum" in table:
         group = pd.factorize(table["stratum"])[0]
+    # annotators may have got to different tasks, so that classes lie within runs of tasks as well, in each
+    # of which about one share of the tasks was begun
     if not begun.all():
         group = pd.factorize(pd.Series(list(zip(group, _number_runs(table, group, resolved), strict=True))))[
             0
@@ -329,16 +325,15 @@ def _make_classes(table: pd.DataFrame, begun: BoolArray, resolved: BoolArray, ow
 
 
 def _number_runs(table: pd.DataFrame, group: IntArray, resolved: BoolArray) -> IntArray:
-    """Return the run of tasks of each draw, (n,), `RUN` resolved ones long within its group.
-
-    All draws of a record are in the run of its first one.
-    """
+    """Return the run of tasks of each draw, (n,), `RUN` resolved ones long within its group."""
     run = np.zeros(len(table), dtype=np.int64)
     first = ~table["record"].duplicated().to_numpy()
     for g in np.unique(group):
         at = np.flatnonzero(first & (group == g))
         before = np.cumsum(resolved[at]) - resolved[at]
+        # too few resolved tasks at the end join the run before them
         run[at] = np.minimum(before // RUN, max(int(resolved[at].sum()) // RUN - 1, 0))
+    # all draws of a record share one task
     of_record = pd.Series(run[first], table["record"][first])
     return of_record.reindex(table["record"]).to_numpy()
 
@@ -402,6 +397,7 @@ def draw(prediction: Any, plan: Plan, n: int, seed: int, *, values: Any = None) 
         table = plan.draw(source, n, seed)
         need(table, pd.DataFrame, "a plan draws a DataFrame")
         table = table.reset_index(drop=True)
+        # independent draws are in random order already
         if not getattr(plan, "independent", False):
             table = in_random_order(table, seed)
         if not len(table):

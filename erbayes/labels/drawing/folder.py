@@ -155,6 +155,7 @@ def write_folder(
             "types": {c: kind(as_index(drawn.table[c])) for c in IDS},
             "drawn": json.loads(drawn.to_json()),
         }
+        # of bytes, so that a file that a spreadsheet program saved again is noticed
         fingerprint = _compute_fingerprint([(new / name).read_bytes() for name in (DRAWS, TASKS)], weighted)
         about = {
             "version": VERSION,
@@ -166,6 +167,7 @@ def write_folder(
             "annotators": sheets,
             **weighted,
         }
+        # one fact a line, for people who open the file
         lines = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in about.items())
         (new / FACTS).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
         sent = as_sent(tasks, drawn.seed, blind)
@@ -295,6 +297,7 @@ def answer_files(path: Path) -> list[Path]:
         if file.is_file()
         and file.name not in {FACTS, DRAWS, TASKS}
         and file.suffix.lower() in {".csv", ".xlsx", ".json", ".ods", ".xls", ".tsv", ".numbers"}
+        # office programs put locks and copies of open files next to them
         and not file.name.startswith((".", "~"))
     )
 
@@ -317,13 +320,7 @@ def _list_answered(path: Path) -> list[str]:
 
 
 def refuse_folder(path: Path, replace: bool) -> None:
-    """Refuse to write a folder that `write_folder` could not write, or whose content must not be lost.
-
-    Raises
-    ------
-    DataError
-        As `write_folder`.
-    """
+    """Refuse to write a folder that `write_folder` could not write, or whose content must not be lost."""
     try:
         inside = path.is_dir()
         if path.exists() and not inside:
@@ -333,6 +330,7 @@ def refuse_folder(path: Path, replace: bool) -> None:
     refuse_output(path / FACTS if inside else path)
     if not path.is_dir() or not any(path.iterdir()):
         return
+    # replacing a folder deletes it, so that it may hold only a draw and its answers
     own = re.compile(rf"{FACTS}|{DRAWS}|{TASKS}|sheet-.*\.(csv|xlsx)|label-.*\.html|.*\.json")
     others = [file.name for file in path.iterdir() if not own.fullmatch(file.name)]
     if not (path / FACTS).exists() or others:
@@ -358,6 +356,7 @@ def _replace_folder(path: Path) -> Iterator[Path]:
             new, old = Path(temporary) / NEW, Path(temporary) / OLD
             new.mkdir()
             yield new
+            # the old folder is moved back if the new one cannot take its place, so that no answer is lost
             if target.exists():
                 target.replace(old)
             try:

@@ -23,18 +23,7 @@ STRANGERS, SHUFFLED = 2, 3
 
 
 class Draws(Protocol):
-    """Facts of a drawing that tasks need.
-
-    Attributes
-    ----------
-    table : DataFrame
-        One row per draw, with columns record and cluster.
-    members : DataFrame
-        Columns record, cluster: all records of the predicted clusters that were drawn.
-    plan : Plan
-    seed : int
-        Needed for controls only.
-    """
+    """Facts of a drawing that tasks need: `members` has columns record, cluster of all drawn clusters."""
 
     @property
     def table(self) -> pd.DataFrame: ...
@@ -47,11 +36,7 @@ class Draws(Protocol):
 
 
 def asked(drawn: Draws) -> pd.DataFrame:
-    """Return the records whose entity annotators tell: record, cluster.
-
-    They are the distinct drawn records in the order of the first draw. If predicted clusters were drawn, they
-    are all records of these, cluster by cluster, and the record that the table names is the first.
-    """
+    """Return the records whose entity annotators tell: record, cluster, in the order of the first draw."""
     first = drawn.table.drop_duplicates("record")[["record", "cluster"]]
     if isinstance(drawn.plan, PredictedClusters):
         order = pd.Series(range(len(first)), first["cluster"])
@@ -126,6 +111,7 @@ def tasks(
         raise DataError(f"{len(lacking)} drawn records are not among the members: {head(lacking.tolist())}")
     if isinstance(drawn.plan, PredictedClusters):
         own = mentions.set_index("record")["task"]
+        # each pair of records of a cluster is judged once, in the earlier of their tasks
         shown = shown[shown["record"].map(own) >= shown["task"]]
     parts = [shown[["task", "record", "role"]]]
     if candidates is not None:
@@ -183,24 +169,24 @@ def _draw_controls(table: pd.DataFrame, drawn: Draws, mentions: pd.DataFrame, sh
                 f"task {task} can have no control: no record of another drawn predicted cluster is left that "
                 "it does not show; draw more records, or leave out the controls"
             )
+        # first a cluster and then a record, or most controls would come from the largest clusters
         codes, clusters = pd.factorize(others["cluster"])
         records = others["record"][codes == rng.integers(len(clusters))]
+        # anywhere among the cluster's records, so that its place does not give a control away
         place = rng.integers((shown["role"] == CLUSTER).sum() + 1) - 0.5
         rows.append((task, records.iloc[rng.integers(len(records))], CONTROL, place))
     return pd.DataFrame(rows, columns=["task", "record", "role", "place"])
 
 
 def as_sent(tasks: pd.DataFrame, seed: int, blind: bool) -> pd.DataFrame:
-    """Return tasks as annotators get them: controls as records of the cluster; if blind, only the drawn role.
-
-    The records of a blind task follow the drawn one in random order, and no column says why they are shown.
-    """
+    """Return tasks as annotators get them: controls as records of the cluster; if blind, only one role."""
     if not blind:
         return tasks.assign(role=tasks["role"].replace(CONTROL, CLUSTER))
     drawn = tasks["role"] == DRAWN
     chance = np.random.default_rng([seed, SHUFFLED]).random(len(tasks))
     order = np.lexsort((np.where(drawn, -1.0, chance), tasks["task"]))
     sent = tasks.assign(role=tasks["role"].where(drawn, SHOWN)).iloc[order]
+    # the reason for a candidate would tell that it is one
     return sent.drop(columns=WHY, errors="ignore").reset_index(drop=True)
 
 

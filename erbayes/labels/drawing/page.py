@@ -119,6 +119,7 @@ def labelling_page(
         )
     attributes = [c for c in frame.columns if c not in (*KEYS, *ANSWERS, WHY)]
     texts = pd.DataFrame({c: [as_text(x) for x in frame[c]] for c in ["record", *attributes]}, dtype=object)
+    # a record that many tasks show is stored once
     row = texts.groupby(list(texts), sort=False, dropna=False).ngroup().to_numpy()
     rows = texts.drop_duplicates(ignore_index=True)
     shown: dict[int, tuple[list[int], list[int], list[int]]] = {}
@@ -221,6 +222,7 @@ def read_answers(answers: Path | str, tasks: pd.DataFrame, fingerprint: str) -> 
         columns["note"][ends], columns["annotator"][ends] = answer["note"], saved["annotator"]
         columns[SECONDS][ends] = answer.get(SECONDS, "")
         for r in answer["added"]:
+            # 18 digits fit into 64 bits
             if r not in known and integers and not re.fullmatch(r"-?\d{1,18}", r):
                 raise DataError(f"{where}: the added id {r!r} is no integer, and ids of the records are")
             added.append(
@@ -298,9 +300,11 @@ def _render_page(title: str, data: Mapping[str, Any]) -> str:
         return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
     embedded = json.dumps(data, separators=(",", ":"))  # ASCII alone, so that U+2028 is escaped
+    # no text of a record can end the script element that holds it
     for sign in "<>&":
         embedded = embedded.replace(sign, f"\\u{ord(sign):04x}")
     contents = {
+        # nothing runs but the page's own script, whatever records hold, and nothing is sent
         "policy": f"default-src 'none'; script-src {digest('script')}; style-src {digest('style')}; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'",
         "title": escape(title),
@@ -341,6 +345,7 @@ def _check_fields(answer: Any, where: str) -> None:
         raise DataError(f"{where} lacks {head(lacking, 9)}")
     for name, wanted in FIELDS.items():
         value = answer[name]
+        # the exact type, because a bool is an int for isinstance
         if type(value) is not wanted or (type(value) is list and any(type(x) is not str for x in value)):
             raise DataError(
                 f"{where}: {name!r} is {value!r}, not {'texts' if wanted is list else wanted.__name__}"

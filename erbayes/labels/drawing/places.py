@@ -28,15 +28,14 @@ def in_order(rows: pd.DataFrame) -> pd.DataFrame:
     rows = rows.sort_values("key", kind="stable", ignore_index=True)
     if rows["key"].is_unique:
         return rows
+    # equal keys are ordered by id, because rows of a database have no order
     text = rows["record"].map(text_of)
     return rows.assign(text=text).sort_values(["key", "text"], ignore_index=True).drop(columns="text")
 
 
 def in_random_order(rows: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """Return draws in an order that depends on no chance, so that the first of them are a sample of all.
-
-    Whoever stops before the last task then has labelled draws that chance alone chose.
-    """
+    """Return draws in an order that depends on no chance, so that the first of them are a sample of all."""
+    # whoever stops before the last task has then labelled draws that chance alone chose
     order = np.random.default_rng([seed, ORDER]).permutation(len(rows))
     return rows.iloc[order].reset_index(drop=True)
 
@@ -50,37 +49,16 @@ def ordered_counts(source: Source, seed: int) -> pd.DataFrame:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
-    """Records laid end to end, each as long as its chance, with points on them.
-
-    Attributes
-    ----------
-    chance : callable
-        Chances of records that sum to 1 over the source.
-    points : float array, (n,)
-        In [0, 1).
-    """
+    """Records laid end to end, each as long as its chance, with points on them, (n,), each in [0, 1)."""
 
     chance: Chance
     points: FloatArray
 
 
 def at_points(source: Source, counts: pd.DataFrame, lines: Sequence[Line], seed: int) -> list[pd.DataFrame]:
-    """Return the record at each point of each line.
+    """Return a table per line with the record at each point: record, cluster, size, key, [value,] chance.
 
-    Parameters
-    ----------
-    source : Source
-        It is asked once for the records of all lines.
-    counts : DataFrame
-        As `ordered_counts` returns them.
-    lines : sequence of Line
-    seed : int
-        Of the keys.
-
-    Returns
-    -------
-    list of DataFrame
-        For each line one row per point, in their order: record, cluster, size, key, [value,] chance.
+    The source is asked once for all lines, and `counts` are as `ordered_counts` returns them.
     """
     ends = [
         np.cumsum(np.bincount(counts["bucket"], line.chance(counts) * counts["records"], BUCKETS))
@@ -88,6 +66,7 @@ def at_points(source: Source, counts: pd.DataFrame, lines: Sequence[Line], seed:
     ]
     points = [line.points * end[-1] for line, end in zip(lines, ends, strict=True)]  # 1 up to rounding
     buckets = [containing(end, p) for end, p in zip(ends, points, strict=True)]
+    # only buckets with a point are read, so that no source returns all its records
     rows = in_order(source.in_buckets(np.unique(np.concatenate(buckets)), seed))
     of_rows = (rows["key"].to_numpy() >> np.uint64(48)).astype(np.int64)
     first = np.searchsorted(of_rows, np.arange(BUCKETS + 1))
@@ -104,22 +83,7 @@ def at_points(source: Source, counts: pd.DataFrame, lines: Sequence[Line], seed:
 
 
 def first_in_order(source: Source, wanted: Mapping[int, int], seed: int) -> pd.DataFrame:
-    """Return the first records of clusters of each size, in the order of their keys.
-
-    Parameters
-    ----------
-    source : Source
-        One with a record per cluster (`Source.of_clusters`).
-    wanted : mapping, size -> number
-        How many are needed, at most as many as there are. More may be returned.
-    seed : int
-        Of the keys.
-
-    Raises
-    ------
-    DataError
-        If there are fewer clusters of a size than the source knows of.
-    """
+    """Return the first records of clusters of each size by their keys, at least `wanted` (size -> number)."""
     clusters = dict(zip(source.known.size.tolist(), source.known.count.tolist(), strict=True))
     expected = {m: k + 6 * k**0.5 + 10 for m, k in wanted.items()}  # so that a second look is rare
     while True:
@@ -129,6 +93,7 @@ def first_in_order(source: Source, wanted: Mapping[int, int], seed: int) -> pd.D
         lacking = [m for m, k in wanted.items() if found.get(m, 0) < k]
         if not lacking:
             return rows
+        # every cluster of the size was asked for, so that the source has changed
         if all(share[m] == 1 for m in lacking):
             raise change(lacking)
         expected = {m: 8 * e for m, e in expected.items()}
@@ -137,8 +102,6 @@ def first_in_order(source: Source, wanted: Mapping[int, int], seed: int) -> pd.D
 def highest_key(share: float) -> int:
     """Return the highest key whose permanent random number is below a share in (0, 1].
 
-    Examples
-    --------
     >>> hex(highest_key(0.5))
     '0x7fffffffffffffff'
     """
@@ -151,9 +114,7 @@ def at_equal_distances(n: int, seed: int) -> FloatArray:
 
 
 def containing(ends: FloatArray, points: FloatArray) -> IntArray:
-    """Return the interval that holds each point, by the ends of adjoining intervals from 0.
-
-    Intervals of length 0 hold none. A point beyond the last end, by rounding, is in the last interval.
-    """
+    """Return the interval that holds each point, (n,), by the ends of adjoining intervals from 0."""
+    # intervals of length 0 hold no point, and one beyond the last end, by rounding, is in the last interval
     last = int(np.searchsorted(ends, ends[-1]))
     return np.minimum(np.searchsorted(ends, points, side="right"), last)

@@ -50,23 +50,12 @@ class Labelled:
 
     Attributes
     ----------
-    table : DataFrame
-        The draws (see `Drawn.table`).
-    known : KnownTotals
-        Sizes of the prediction that was drawn from.
-    n : int
-        The number of draws that was asked for.
-    labels : Clustering
-        True entity of every record of each drawn entity.
-    values : Series or None, record -> value
-        The values of all labelled records.
-    prediction : object
-        The prediction, if the plan needs it.
-    kept : float in (0, 1]
-        Share of the draws that were begun, of which the table has the resolved ones. Chance alone left out
-        the others.
-    by_draw : bool
-        True if the design must list its draws in the order of the table, since some are unresolved.
+    table : draws as in `Drawn.table`, of which `n` were asked for
+    known : sizes of the prediction that was drawn from
+    labels : true entity of every record of each drawn entity
+    values : record -> value of all labelled records
+    kept : share in (0, 1] of the draws that were begun, which chance alone chose
+    by_draw : whether the design must list draws in the order of the table, since some are unresolved
     """
 
     table: pd.DataFrame
@@ -79,15 +68,7 @@ class Labelled:
     by_draw: bool = False
 
     def sizes(self, plan: Any) -> FloatArray:
-        """Return the size of the predicted cluster of each labelled record, (labelled records,).
-
-        They matter only if the chances of `plan` depend on them.
-
-        Raises
-        ------
-        DataError
-            If they matter and there is no prediction, or if it lacks records.
-        """
+        """Return the size of the predicted cluster of each labelled record, (labelled records,)."""
         records = self.labels.records
         if np.ptp(plan.column(self.known).phi(self.known.size)) == 0:
             return np.ones(len(records))
@@ -155,18 +136,17 @@ class _WithReplacement:
         raise NotImplementedError
 
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
-        """Draw a size, then a cluster of this size, then a record of this cluster.
-
-        The second random number of a draw is a place among the K clusters of its size. Places become clusters
-        in the order in which the draws meet them: the first is the first cluster in the order of keys.
-        """
+        """Draw a size, then a cluster of this size, then a record of this cluster."""
         known = source.known
         p = chances(self, known)(pd.DataFrame({"size": known.size}))
+        # three random numbers per draw: for its size, its cluster and its record
         places = np.random.default_rng(seed).random((n, 3))
         ends = np.cumsum(known.count * known.size * p)
         at = containing(ends, places[:, 0] * ends[-1])
         size, place = known.size[at].astype(np.int64), np.floor(places[:, 1] * known.count[at])
         draws = pd.DataFrame({"size": size, "place": place, "probability": p[at]})
+        # places become clusters in the order in which draws meet them, the first by key being the first, so
+        # that a source returns few clusters of each size
         met = draws[["size", "place"]].drop_duplicates()
         met["rank"] = met.groupby("size").cumcount()
         wanted = dict(zip(*np.unique(met["size"], return_counts=True), strict=True))
@@ -184,13 +164,7 @@ class _WithReplacement:
 
 
 def chances(plan: BySize, known: KnownTotals) -> Chance:
-    """Return the chance of each record at one draw, by the size of its predicted cluster.
-
-    Raises
-    ------
-    DataError
-        If no record has a chance, as under `LinkEnds` if all predicted clusters are singletons.
-    """
+    """Return the chance of each record at one draw, by the size of its predicted cluster."""
     column = plan.column(known)
     total = _need_positive_total(column, known)
     return lambda rows: np.asarray(column.phi(rows["size"].to_numpy(dtype=float)) / total)
@@ -343,6 +317,7 @@ class GivenChances:
     def design(self, drawn: Labelled) -> Design:
         values = need_labelled_values(drawn, self, "chance")
         first = drawn.table.iloc[0]
+        # a draw's probability is its value over the total, so that no source is read again
         total = float(first["value"]) / float(first["probability"])
         return WeightedRecords.of(
             drawn.labels, pd.Index(drawn.table["record"]), values / total, absolute=True
@@ -418,6 +393,7 @@ class Poisson:
         known, chance = source.known, chances(self.of, source.known)
         inclusion = np.minimum(n * chance(pd.DataFrame({"size": known.size})), 1.0)
         share = zip(known.size.tolist(), inclusion.tolist(), strict=True)
+        # a record is drawn if its permanent random number is below its probability
         rows = in_order(source.up_to({int(m): highest_key(s) for m, s in share if s > 0}, seed))
         probability = inclusion[np.searchsorted(known.size, rows["size"])]
         return rows[["record", "cluster", "size"]].assign(probability=probability)
@@ -458,6 +434,7 @@ class Systematic:
     def draw(self, source: Source, n: int, seed: int) -> pd.DataFrame:
         known, chance = source.known, chances(self.of, source.known)
         inclusion = n * chance(pd.DataFrame({"size": known.size}))
+        # rounding may bring a probability of 1 above it
         above = known.size[inclusion > 1 + 1e-12]
         if len(above):
             raise DataError(
@@ -534,6 +511,7 @@ class Strata:
                 phi = column.phi(rows["size"].to_numpy(dtype=float))
                 return np.where(self._find_strata(rows) == names[h], phi / totals[h], 0.0)
 
+            # strata are independent, since each has a stream of random numbers of its own
             return Line(chance, np.random.default_rng([seed, h]).random(draws[h]))
 
         drawn = [int(h) for h in np.flatnonzero(draws)]
@@ -558,6 +536,7 @@ class Strata:
             draws = self._take_allocation(n, names, reached)
         else:
             share = records / records.sum() * n
+            # fewer than two draws of a stratum have no variance
             draws = np.maximum(np.floor(share).astype(np.int64), np.where(reached, 2, 0))
             while draws.sum() != n and (draws.sum() < n or draws.max() > 2):
                 step = 1 if draws.sum() < n else -1
@@ -606,6 +585,7 @@ class Strata:
         """Return the design of the draws `here` of a stratum of values."""
         phi, labels = self.of.column(drawn.known).phi, drawn.labels
         first = drawn.table.iloc[here[0]]
+        # a draw's probability is φ over the stratum's total, so that no source is read again
         total = float(phi(np.array([float(first["size"])]))[0]) / float(first["probability"])
         values = need_labelled_values(drawn, self, "stratum")
         inside = np.array([str(value) == str(stratum) for value in values])
@@ -692,6 +672,7 @@ class PredictedClusters:
         while True:
             rest, total = n - known.count[certain].sum(), known.count[~certain] @ weight[~certain]
             inclusion = np.where(certain, 1.0, rest * weight / total if total > 0 else 0.0)
+            # clusters whose probability would pass 1 are certain, which raises that of the others
             more = ~certain & (inclusion >= 1 - 1e-12)
             if not more.any():
                 return np.asarray(inclusion)
@@ -727,18 +708,7 @@ FREE = (Records, GivenChances)
 
 
 def to_plain(plan: Any) -> dict[str, Any]:
-    """Return a plan as plain values, for JSON.
-
-    Raises
-    ------
-    DataError
-        If the plan is none of `PLANS`.
-
-    Examples
-    --------
-    >>> to_plain(Mixture(0.5))
-    {'name': 'mixture', 'alpha': 0.5, 'of': {'name': 'predicted-links'}}
-    """
+    """Return a plan of `PLANS` as plain values for JSON, such as {"name": "mixture", "alpha": 0.5, ...}."""
     names = {cls: name for name, cls in PLANS.items()}
     if type(plan) not in names:
         raise DataError(f"only the plans of erbayes.labels can be written, not {type(plan).__name__}")
@@ -749,18 +719,7 @@ def to_plain(plan: Any) -> dict[str, Any]:
 
 
 def from_plain(values: Mapping[str, Any]) -> Any:
-    """Return the plan of plain values (see `to_plain`).
-
-    Raises
-    ------
-    DataError
-        If the values are those of no plan.
-
-    Examples
-    --------
-    >>> from_plain({"name": "mixture", "alpha": 0.5, "of": {"name": "predicted-links"}})
-    Mixture(alpha=0.5, of=LinkEnds())
-    """
+    """Return the plan of plain values (see `to_plain`)."""
     need(values, Mapping, "a plan is written as names and values")
     rest = dict(values)
     cls: Any = PLANS.get(str(rest.pop("name", "")))

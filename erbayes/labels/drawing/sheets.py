@@ -34,46 +34,18 @@ HAS_XLSX = find_spec("openpyxl") is not None
 
 
 def guarded(text: str) -> str:
-    """Return the text of a cell of a CSV file that no spreadsheet program changes.
-
-    Examples
-    --------
-    >>> guarded("=1+1"), guarded("007"), guarded("7"), guarded("r-7")
-    ("'=1+1", "'007", '7', 'r-7')
-    """
+    """Return the text of a cell of a CSV file that no spreadsheet program changes, such as '007 for 007."""
     changed = FORMULA.match(text) or (NUMBER.match(text) and not PLAIN.fullmatch(text))
     return f"'{text}" if changed else text
 
 
 def unguarded(text: str) -> str:
-    """Return the text for which `guarded` returns `text`. Text that needs no guard is returned as it is.
-
-    Examples
-    --------
-    >>> unguarded("'=1+1"), unguarded("'007"), unguarded("007"), unguarded("O'Neil")
-    ('=1+1', '007', '007', "O'Neil")
-    """
+    """Return the text for which `guarded` returns `text`; text that needs no guard is returned as it is."""
     return text[1:] if text.startswith("'") and guarded(text[1:]) == text else text
 
 
 def write_sheet(table: pd.DataFrame, path: Path, exact: Sequence[str] = ("record",)) -> None:
-    """Write a table as a sheet, and make sure that it can be read back.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Values are written as text, missing ones as blanks. Control characters are escaped, except in the
-        columns `exact`.
-    path : Path
-        A file whose name ends in .csv or .xlsx.
-    exact : sequence of str
-        The columns of ids, which must be read back unchanged.
-
-    Raises
-    ------
-    DataError
-        Ids that this kind of file cannot hold.
-    """
+    """Write a table as a .csv or .xlsx sheet that can be read back, ids in the columns `exact` unchanged."""
     text = {str(name): _convert_to_text(table[name]) for name in table.columns}
     shown = {
         name: column if name in exact else list(map(_drop_control_characters, column))
@@ -89,6 +61,7 @@ def write_sheet(table: pd.DataFrame, path: Path, exact: Sequence[str] = ("record
         except ValueError:  # control characters, which XML cannot hold
             lost = [id for _, id in ids if not id.isprintable()]
         else:
+            # only reading the file again shows that its format has changed no id
             back = read_sheet(path)
             read = [id for name in exact for id in back[name]]
             lost = [id for (_, id), other in zip(ids, read, strict=True) if id != other]
@@ -140,6 +113,7 @@ def _write_xlsx(columns: Mapping[str, list[str]], path: Path) -> None:
         sheet.cell(1, number).font = Font(bold=True)
         if name == "same":
             choice = DataValidation("list", formula1='"y,n"', allow_blank=True, showErrorMessage=True)
+            # down to the last row of an XLSX sheet, for rows that annotators add
             choice.add(f"{column}2:{column}1048576")
             sheet.add_data_validation(choice)
     sheet.freeze_panes = "A2"
@@ -147,16 +121,7 @@ def _write_xlsx(columns: Mapping[str, list[str]], path: Path) -> None:
 
 
 def read_sheet(path: Path) -> pd.DataFrame:
-    """Read a sheet as text, with "" for blank cells.
-
-    Rows without any text are left out. The index is the row in the file, counted from 1; the first is that of
-    the names of columns.
-
-    Raises
-    ------
-    DataError
-        A file that cannot be read.
-    """
+    """Read a sheet as text, "" for blanks, by row of the file from 1; rows without any text are left out."""
     try:
         lines = list(_read_xlsx_lines(path) if path.suffix == ".xlsx" else _read_csv_lines(path))
     except (OSError, ValueError, KeyError, IndexError, BadZipFile, ParseError, csv.Error) as error:
@@ -180,6 +145,7 @@ def _read_csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
         content = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"cannot read {path}: it is not UTF-8; save it as “CSV UTF-8”, or as XLSX") from error
+    # spreadsheet programs of many countries write semicolons where others write commas
     separator = max(SEPARATORS, key=content.partition("\n")[0].count)
     lines = csv.reader(StringIO(content, newline=""), delimiter=separator, strict=True)
     for row, cells in enumerate(lines, 1):
@@ -199,6 +165,7 @@ def _read_xlsx_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def _as_text(cell: object) -> str:
     """Return the text of a cell, whole numbers without a decimal point."""
+    # XLSX files hold the id 7 as 7.0
     whole = isinstance(cell, float) and cell.is_integer()
     return "" if cell is None else str(int(cell) if whole else cell)  # type: ignore[call-overload]
 

@@ -82,16 +82,13 @@ class Source(Protocol):
 
 def text_of(id: Any) -> bytes:
     """Return the text of an id, of which keys are made, in UTF-8."""
+    # ids from damaged files may hold lone surrogates, which UTF-8 alone refuses
     return str(id).encode("utf-8", "surrogatepass")
 
 
 def keys_of(records: Any, seed: int) -> Keys:
-    """Return the key of each record, (n,): the first 64 bits of md5 of "seed:id".
+    """Return the first 64 bits of md5 of "seed:id", (n,); over 2**64 they are permanent random numbers.
 
-    The key over 2**64 is a permanent random number of the record, in [0, 1).
-
-    Examples
-    --------
     >>> [hex(key) for key in keys_of(["r1", 7], seed=1)]
     ['0x7e121075491da87b', '0xa9857b2167864a55']
     """
@@ -99,28 +96,19 @@ def keys_of(records: Any, seed: int) -> Keys:
     listed = (
         records.tolist() if hasattr(records, "tolist") else records
     )  # an Index of strings is slow to walk
+    # databases have MD5 too, so that a seed draws the same records wherever they lie; nothing is secret here
     digests = b"".join(md5(start + text_of(r), usedforsecurity=False).digest()[:8] for r in listed)
     return np.frombuffer(digests, dtype=">u8").astype(np.uint64)
 
 
 def fingerprint_of(known: KnownTotals, members: pd.DataFrame) -> str:
-    """Return the fingerprint of a prediction, "records-clusters-digest".
+    """Return "records-clusters-digest" of a prediction, by its sizes and `members` of the drawn clusters.
 
-    The digest is made of all that a draw knows of the prediction: how many predicted clusters have each size,
-    and the members of the drawn clusters. No other record is read for it.
-
-    Parameters
-    ----------
-    known : KnownTotals
-    members : DataFrame
-        record, cluster: all records of the drawn clusters, in any order.
-
-    Examples
-    --------
     >>> sizes = KnownTotals(np.array([1.0, 2.0]), np.array([1.0, 1.0]))
     >>> fingerprint_of(sizes, pd.DataFrame({"record": ["r1"], "cluster": ["a"]}))
     '3-2-9a7e254c0ab29a73'
     """
+    # all that a draw knows of a prediction, so that no other record is read for its fingerprint
     sizes = ",".join(f"{m:.0f}:{k:.0f}" for m, k in zip(known.size, known.count, strict=True))
     pairs = zip(members["record"], members["cluster"], strict=True)
     lines = sorted(text_of(r) + b"\t" + text_of(c) for r, c in pairs)
@@ -249,22 +237,7 @@ def _match_values(values: Any, records: pd.Index) -> Any:
 
 @contextmanager
 def opened(prediction: Any, values: Any = None) -> Iterator[Source]:
-    """Open a prediction as a source.
-
-    Parameters
-    ----------
-    prediction : Source, memberships, or files and tables
-        Files and tables are those of `erbayes.large.scan` with two columns. `erbayes.large.drawing` opens
-        others, by the names of their columns.
-    values : Series or mapping, record -> value, optional
-        A value per record of memberships, such as its stratum or its chance. For files and tables, the name
-        of the column that has it.
-
-    Raises
-    ------
-    DataError
-        If the prediction cannot be read, or if records have no value.
-    """
+    """Open a prediction as a source, with values by record or, in files and tables, the name of a column."""
     if hasattr(prediction, "in_buckets"):
         if values is not None:
             raise DataError("values belong to a source that is opened already: open it with them")

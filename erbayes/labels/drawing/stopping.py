@@ -227,6 +227,7 @@ def check(sample: Sample, minimum: Mapping[Metric | str, float], rule: Rule = RE
         raise DataError("nothing to check: no metric has a minimum")
     metrics = tuple(chosen(list(minimum)))
     required = np.array([_check_minimum(m, x) for m, x in zip(metrics, minimum.values(), strict=True)])
+    # by Bonferroni all verdicts hold at once
     level = 1 - (1 - rule.level) / len(metrics)
     answers = [_judge_metric(sample, m, x, rule, level) for m, x in zip(metrics, required, strict=True)]
     return Check(
@@ -255,14 +256,12 @@ class _Answer:
 
 
 def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, level: float) -> _Answer:
-    """Return the verdict of one metric at the level of its interval.
-
-    An exact interval covers the truth whatever the draws missed. Any other one is made of what is in reach,
-    and then allows any value for the rest.
-    """
+    """Return the verdict of one metric at the level of its interval."""
     fit = _estimate_metric(sample, metric)
     exact = rule.exact.suits(fit)
     kind = rule.exact if exact else rule.kind
+    # an exact interval covers the truth whatever the draws missed; any other one is made of what is in reach,
+    # and then allows any value for the rest
     seen = replace(fit, beyond=0.0)
     whole = (
         seen if exact else replace(fit, beyond=_find_share_out_of_reach(sample, metric) * is_share(metric))
@@ -281,11 +280,9 @@ def _judge_metric(sample: Sample, metric: Metric, minimum: float, rule: Rule, le
 
 
 def _find_known_total(metric: Metric) -> ClusterSum | None:
-    """Return the total that the prediction fixes and that stands for what a metric averages over.
-
-    It is that of predicted links for every metric of links, since true links out of reach are not known.
-    """
+    """Return the total that the prediction fixes and that stands for what a metric averages over."""
     sized = {c.column if isinstance(c, InDomain) else c for c, _ in metric.size}
+    # predicted links stand for true ones, because true links out of reach are not known
     if sized & {TRUE_LINKS, PREDICTED_LINKS}:
         return PREDICTED_LINKS
     return RECORDS if RECORDS in sized else None
@@ -298,12 +295,9 @@ def _find_share_out_of_reach(sample: Sample, metric: Metric) -> float:
 
 
 def _explain_out_of_reach(sample: Sample, metric: Metric, undecided: bool) -> str:
-    """Return the reason if what is out of reach keeps a metric open, else "".
-
-    It does if the verdict would be another one without it (`undecided`). Metrics of links stay open as well
-    while the share is notable, because nothing bounds the true links that are missed out of reach.
-    """
+    """Return the reason if what is out of reach keeps a metric open, else ""."""
     known, share = _find_known_total(metric), _find_share_out_of_reach(sample, metric)
+    # nothing bounds true links missed out of reach, so that a notable share keeps metrics of links open
     if not share or not (undecided or (known is PREDICTED_LINKS and share > NOTABLE)):
         return ""
     what = "predicted links" if known is PREDICTED_LINKS else "records"
@@ -338,13 +332,7 @@ def _check_minimum(metric: Metric, value: object) -> float:
 
 
 def _estimate_metric(sample: Sample, metric: Metric) -> Normal:
-    """Return a metric with the numbers of its draws if it is their mean, else in closed form.
-
-    Raises
-    ------
-    NotIdentified
-        If the metric is 0/0 in the sample.
-    """
+    """Return a metric with the numbers of its draws if it is their mean, else in closed form."""
     try:
         return BoundedMeans()(sample, [metric])
     except NotIdentified:
@@ -364,6 +352,7 @@ def _extrapolate_fit(fit: Normal, draws: int, total: int) -> Normal:
     """Return a fit of `draws` draws as it would be after `total`, if further draws were like those so far."""
     factor = total / draws
     longer = replace(fit, cov=fit.cov / factor, df=fit.df * factor, effective=fit.effective * factor)
+    # betting needs single draws, so that those at hand are repeated
     if isinstance(fit, Means):
         k = len(fit.names)
         return with_draws(longer, np.resize(fit.values, (total, k)), np.resize(fit.shares, (total, k)))
@@ -379,6 +368,7 @@ def _count_further_draws(fit: Normal, kind: Kind, level: float, minimum: float, 
 
     high = draws + 1
     low = draws
+    # doubling and then bisection, because each look ahead costs an interval
     while not decided(high):
         low, high = high, 2 * high
         if high > MOST:

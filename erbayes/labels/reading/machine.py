@@ -122,6 +122,8 @@ def machine_labels(
     claims = pd.concat([own, others], ignore_index=True)
     claims = claims.assign(entity=entity[claims["drawn"]].to_numpy())
     several = claims.groupby("record", sort=False)["entity"].nunique() > 1
+    # a record that several entities claim goes to the likeliest, and among equals to the first by name, so
+    # that the order of answers does not matter
     claims = claims.sort_values(["probability", "entity"], ascending=[False, True], kind="stable")
     labels = claims.drop_duplicates("record").set_index("record")["entity"].sort_index()
     return MachineLabels(labels, drawn, pd.Index(entity[drawn]), unsure, int(several.sum()))

@@ -121,6 +121,7 @@ def read_stars(
         raise DataError(f"record ids are of types {' and '.join(sorted(kinds))}: convert them to one")
     verdicts = _decide_matches(frame[answer], answer, threshold).to_numpy()
     judged = pd.DataFrame({"sampled": first, "record": second, "match": verdicts})
+    # a pair has no order, so that each is read from both of its ends
     turned = judged.rename(columns={"sampled": "record", "record": "sampled"})
     both_ways = pd.concat([judged, turned[first != second]], ignore_index=True)
     not_sampled = judged[~(first.isin(drawn) | second.isin(drawn))]

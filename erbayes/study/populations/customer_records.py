@@ -122,6 +122,7 @@ def _convert_to_text(values: object) -> Words:
 
 def _draw_by_rank(values: int, size: int, rng: np.random.Generator) -> IntArray:
     """Draw ranks with chances by Zipf's law."""
+    # Zipf's law, which names follow roughly
     chance = 1 / np.arange(1, values + 1)
     return rng.choice(values, size, p=chance / chance.sum())
 

@@ -41,13 +41,7 @@ class Mechanism(Protocol):
 
 
 def _count_sizes(codes: IntArray) -> IntArray:
-    """Size of each cluster.
-
-    Raises
-    ------
-    DataError
-        No codes, or codes that are not 0 to K - 1 with each in use.
-    """
+    """Return the size of each cluster, (K,), whose codes must be 0 to K - 1 with each in use."""
     require(len(codes) > 0, "there are no records to put errors into")
     outside = int(np.count_nonzero((codes < 0) | (codes >= len(codes))))
     require(not outside, f"cluster codes must be 0 to K - 1; {outside} of {len(codes)} are out of range")
@@ -153,6 +147,7 @@ class Splits:
         order = rng.permutation(len(codes))
         order = order[np.argsort(codes[order], kind="stable")]
         rank = np.empty_like(codes)
+        # the random rank of a record in its entity decides which part it is in
         rank[order] = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return _number_compactly(np.where(rank < part[codes], codes + len(sizes), codes))
 
@@ -192,6 +187,7 @@ class Merges:
         """Predicted cluster of each record, (N,)."""
         clusters = len(_count_sizes(codes))
         picked = rng.choice(clusters, round(self.rate * clusters), replace=False, shuffle=False)
+        # one step or more leads to another entity, never to the same
         other = (picked + rng.integers(1, max(clusters, 2), size=len(picked))) % clusters
         merges = coo_array((np.ones(len(picked)), (picked, other)), shape=(clusters, clusters))
         _, merged = connected_components(merges, directed=False)

@@ -135,6 +135,7 @@ class Population:
         if isinstance(column, Known):
             column = column.column
         units = self.units
+        # entities as units do not have it, but predicted clusters may
         if not column.identified(units):
             units = measure_predicted(self.pred, self.true, self.pred.unique())
         return float(column.count(units).sum())

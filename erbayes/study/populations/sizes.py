@@ -52,6 +52,7 @@ def _need_records(records: int) -> None:
 def _fill(sizes: IntArray | FloatArray, records: int) -> IntArray:
     """Return the first sizes that fill the population, with the last one cut; `sizes` has N of them."""
     ends = np.cumsum(np.clip(sizes, 1, records).astype(np.int64))
+    # the last entity is cut, so that sizes sum to the number of records
     ends = np.minimum(ends[: np.searchsorted(ends, records) + 1], records)
     return np.diff(ends, prepend=0)
 
@@ -251,6 +252,7 @@ class PitmanYor:
         opens = rng.random(records) < np.where(picked == 0, first, self.discount)
         opens[0] = True
         ancestor = picked
+        # pointers are doubled, which takes log n rounds in place of a loop over records
         while ancestor.any():
             opens &= opens[ancestor]
             ancestor = ancestor[ancestor]
