@@ -15,10 +15,10 @@ from test_census import population
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.report import page as module
 from erbayes._internal import digits
 from erbayes._internal.errors import Grade, Sentence
 from erbayes.engine import Resampled, Taylor
+from erbayes.report import page as module
 from erbayes.report import report
 
 CHOSEN = (m.pairwise_precision, m.pairwise_recall, m.splits)
