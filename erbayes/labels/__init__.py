@@ -56,8 +56,9 @@ from .drawing import (
     write_folder,
 )
 from .reading.answer_files import read_labels
+from .reading.faults import HARMLESS, Fault, State
 from .reading.machine import MachineLabels, machine_labels
-from .reading.returned import HARMLESS, Fault, Labels, State
+from .reading.returned import Labels
 from .reading.sheets import Problem, Sheet, SheetColumns, read_sheet
 from .reading.stars import Flaw, Stars, read_stars
 

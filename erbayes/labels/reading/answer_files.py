@@ -20,7 +20,8 @@ from ..drawing.folder import DECIDED, Folder, answer_files, read_folder
 from ..drawing.labelling_tasks import ASKED, asked
 from ..drawing.page import CANDIDATE, CLUSTER, CONTROL, DRAWN, SECONDS, read_answers
 from ..drawing.sheets import read_sheet
-from .returned import Fault, Labels, State
+from .faults import Fault, State
+from .returned import Labels
 from .sheets import NOT_CORRECT
 from .stars import Flaw, Stars, read_stars
 
