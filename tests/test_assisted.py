@@ -23,7 +23,8 @@ from erbayes import metrics as m
 from erbayes._internal import digits
 from erbayes.auxiliary.correction import FOLDS, MASS, Effects, cross_fitted, satterthwaite
 from erbayes.auxiliary.estimates import joint_level
-from erbayes.auxiliary.second import Changes, Reference
+from erbayes.auxiliary.reference import Reference, find_reached, mark_pieces
+from erbayes.auxiliary.second import Changes
 from erbayes.engine.closed_form import effects
 from erbayes.report import report
 from erbayes.study import DrawClusters, DrawRecords, study
@@ -235,7 +236,9 @@ def test_a_unit_reaches_clusters_with_which_it_shares_most_records_of_one_of_bot
     by[44] = "most of it"
     by[3] = "stray"
     counted = second(by, truth, truth[truth == 0])
-    reached = counted._find_reached(counted._mark_pieces(np.array([0])), counted.units.group, counted.units.N)
+    reached = find_reached(
+        counted.units, mark_pieces(counted.units, np.array([0])), counted.units.group, counted.units.N
+    )
     assert sorted(counted.whole.size[reached]) == [5, 39] and sorted(counted.whole.size) == [5, 5, 39]
 
 

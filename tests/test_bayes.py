@@ -21,7 +21,6 @@ from erbayes import bayes
 from erbayes import metrics as m
 from erbayes.bayes.contract import LOG_FLAWLESS
 from erbayes.bayes.evidence import Evidence, _smooth_counts
-from erbayes.bayes.fit import depends_on_size
 from erbayes.bayes.importance import (
     DF,
     LightTails,
@@ -37,6 +36,7 @@ from erbayes.bayes.outcomes import BETWEEN
 from erbayes.bayes.parts import CompiledPart, PartDraws, Program, own_model
 from erbayes.bayes.population import NEAR, Completed, Links, completed, log_density_of_total, unsampled
 from erbayes.bayes.samplers import NUTS, Importance, Whitened, problems_of_chains
+from erbayes.bayes.totals import depends_on_size
 from erbayes.design import BySize
 from erbayes.metrics.columns import COLUMNS, COMMON_LINKS, PIECES, PREDICTED_LINKS, RECORDS, TRUE_LINKS
 from erbayes.study.populations import Chain, LogNormal, Merges, Misattribution, Splits, simulate
@@ -935,12 +935,12 @@ def test_bad_weights_are_told(fit, monkeypatch):
         bayes.NotConverged, match=r"retention: importance weights are unreliable \(Pareto k .*install nutpie"
     ):
         bayes.fast(fit.sample, ONE_LAW, rng=rng())
-    monkeypatch.setattr("erbayes.bayes.fit.FEWEST_AGREEING", 1e9)
+    monkeypatch.setattr("erbayes.bayes.totals.FEWEST_AGREEING", 1e9)
     with pytest.warns(
         bayes.NotConverged, match=r"few draws agree with the known [\d,]+ predicted links \([\d]+ effective"
     ):
         bayes.fast(fit.sample, ONE_LAW, rng=rng())
-    monkeypatch.setattr("erbayes.bayes.fit.FEWEST_AGREEING", 100.0)
+    monkeypatch.setattr("erbayes.bayes.totals.FEWEST_AGREEING", 100.0)
     monkeypatch.setattr("erbayes.bayes.samplers.KHAT", 10.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -17,9 +17,10 @@ import erbayes as eb
 from erbayes import bayes
 from erbayes import metrics as m
 from erbayes._internal.errors import Grade
+from erbayes.bayes.by_law import REJECTED
 from erbayes.bayes.doubts import is_disowned
 from erbayes.bayes.evidence import Evidence
-from erbayes.bayes.fit import POOLED, REJECTED
+from erbayes.bayes.fit import POOLED
 from erbayes.bayes.importance import approximated
 from erbayes.bayes.laws import compiled, weighed
 from erbayes.bayes.model import Sizes

@@ -20,7 +20,8 @@ from ..metrics.definitions import Metric
 from ..metrics.intervals import DEFAULT
 from ..metrics.uncertain import Normal
 from .estimates import AssistedEstimates
-from .second import Changes, Reference
+from .reference import Reference
+from .second import Changes
 
 FOLDS = 5
 """Number of folds of draws. The weight of each fold comes from the others."""

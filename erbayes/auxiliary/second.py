@@ -1,10 +1,9 @@
-"""A second clustering of the same records, which stands in for the truth: its full count and its samples."""
+"""A second clustering of the same records, which stands in for the truth, with the labelled units."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,18 +15,17 @@ from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, head
 from ..design.sample import Sample
 from ..design.variance import kish
-from ..engine.closed_form import columns_of
 from ..large import Scanned
 from ..large.joint import refuse_kept, refuse_lacking
-from ..metrics.columns import EXACT, PREDICTED_LINKS, RECORDS, Column
+from ..metrics.columns import EXACT, PREDICTED_LINKS, RECORDS
 from ..metrics.definitions import Metric, chosen
-from ..metrics.uncertain import positions
 from ..units.checks import written_otherwise
 from ..units.clustering import Clustering, kind
 from ..units.frame import framed
 from ..units.lookup import same_kind
 from ..units.measuring import Missing, refuse_unmatched, sampled_labels, units_of
 from ..units.units import KnownTotals, Units, histogram
+from .reference import FullCount, Reference, find_shared_records
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,7 +62,6 @@ class Second:
     whole: Units
     count: FloatArray
     left_out: int = 0
-    _known: dict[Metric, IntArray] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(
@@ -111,13 +108,7 @@ class Second:
         refuse_unmatched(prediction, labels, position < 0, missing)
         lacking = position < 0
         code, unit_ids = units_of(labels, blocks)
-        clusters = len(prediction.clusters)
-        key, pair, n = np.unique(
-            of_record * clusters + prediction.codes, return_inverse=True, return_counts=True
-        )
-        group, cluster = key // clusters, key % clusters
-        m, known = prediction.sizes.astype(float), histogram(prediction.sizes)
-        whole = _make_whole_units(group, cluster, n.astype(float), m[cluster], known)
+        whole, pair = _cross_clusters(prediction, of_record)
         unit = code[labels.codes[~lacking]]
         units = _make_labelled_units(unit_ids, unit, pair[position[~lacking]], whole)
         return cls(name, units, whole, np.ones(len(whole)), len(second.records) - len(prediction.records))
@@ -166,7 +157,7 @@ class Second:
     def __repr__(self) -> str:
         left_out = f", {self.left_out:,} records left out" if self.left_out else ""
         return (
-            f"Second({self.name!r} {self.content[:12]}: {self._sum(self.whole.size):,.0f} records in "
+            f"Second({self.name!r} {self.content[:12]}: {self._full.sum(self.whole.size):,.0f} records in "
             f"{self.count.sum():,.0f} clusters, {len(self.units):,} labelled units{left_out})"
         )
 
@@ -193,9 +184,11 @@ class Second:
         NotIdentified
             If the metric has no formula over sums of records.
         """
-        metrics = chosen(metric)
-        names, totals, known = self._compute_totals(metrics)
-        return float(_evaluate_metric(metrics[0], names, np.append(self._sum(totals), known)))
+        return self._full.value(chosen(metric)[0])
+
+    @cached_property
+    def _full(self) -> FullCount:
+        return FullCount(self.whole, self.count)
 
     def position(self, units: Units) -> IntArray | None:
         """Return the positions of a sample's units, (u,), or None if these were counted otherwise.
@@ -216,26 +209,9 @@ class Second:
     @cached_property
     def overlaps(self) -> tuple[IntArray, IntArray, FloatArray]:
         """Return labelled units and clusters with records in common, and the number of these, (o,) each."""
-        unit, cluster, common, _ = self._find_shared_records(
-            np.ones(len(self.units.unit), dtype=bool), self.units.group
-        )
+        every = np.ones(len(self.units.unit), dtype=bool)
+        unit, cluster, common, _ = find_shared_records(self.units, every, self.units.group)
         return unit, cluster, common
-
-    def _find_shared_records(
-        self, mine: BoolArray, cluster: IntArray
-    ) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
-        """Return units and clusters with records in common, their number, and a piece of each, (o,) each.
-
-        Only pieces that are `mine`, (pieces,), count. `cluster`, (pieces,), is the cluster of each piece.
-        """
-        assert self.units.counted is not None  # a second clustering counts the records that it shares
-        at = np.flatnonzero(mine)
-        least = int(cluster.min(initial=0))  # below 0 if a scan does not know a cluster by itself
-        unit, width = self.units.unit[at], int(cluster.max(initial=0)) - least + 1
-        key = unit * width + cluster[at] - least
-        _, first, pair = np.unique(key, return_index=True, return_inverse=True)
-        common = np.bincount(pair, self.units.counted[at])
-        return unit[first], cluster[at][first], common, at[first]
 
     @cached_property
     def match(self) -> IntArray:
@@ -271,80 +247,12 @@ class Second:
         entities = sample.expansion.weight
         records = entities * self.units.size[drawn]
         if kish(records) > kish(entities):
-            every = float(self._sum(self.whole.size * changed) / self._sum(self.whole.size))
+            every = float(self._full.sum(self.whole.size * changed) / self._full.sum(self.whole.size))
             return Changes.of(met, records, every)
         # There are as many entities as the sample says, or as there are clusters if these are fewer.
-        of_sample = float(self._sum(self.whole.size) * entities.sum() / records.sum())
-        every = float(self._sum(changed.astype(float))) / min(float(self.count.sum()), of_sample)
+        of_sample = float(self._full.sum(self.whole.size) * entities.sum() / records.sum())
+        every = float(self._full.sum(changed.astype(float))) / min(float(self.count.sum()), of_sample)
         return Changes.of(met, entities, min(every, 1.0))
-
-    def _mark_pieces(self, position: IntArray) -> BoolArray:
-        """Return whether each piece of the labelled units is of those at some positions, (pieces,)."""
-        drawn = np.zeros(len(self.units), dtype=bool)
-        drawn[position] = True
-        return np.asarray(drawn[self.units.unit])
-
-    def _find_reached(self, mine: BoolArray, cluster: IntArray, size: FloatArray) -> IntArray:
-        """Return the clusters that are reached by one of the units whose pieces are `mine`.
-
-        The unit and the cluster share most records of one of them. A unit with a stray record in a giant says
-        nothing about the giant.
-
-        Parameters
-        ----------
-        mine : bool array, (pieces,)
-        cluster : int array, (pieces,)
-            Number of the cluster of each piece.
-        size : float array, (pieces,)
-            Records of this cluster.
-        """
-        unit, found, shared, piece = self._find_shared_records(mine, cluster)
-        most = (2 * shared >= self.units.size[unit]) | (2 * shared >= size[piece])
-        return np.unique(found[most])
-
-    def _compute_totals(self, metrics: Sequence[Metric]) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
-        """Return names of totals, those of each cluster, (clusters, counted), and known ones."""
-        counted, known = columns_of(metrics)
-        names = tuple(c.name for c in counted) + tuple(t.name for t in known)
-        constants = np.array([self.whole.total(t.column) for t in known])
-        return names, np.stack([self.whole.column(c) for c in counted], axis=1), constants
-
-    def _sum(self, values: FloatArray) -> FloatArray:
-        """Return the sum over all clusters of values of each unit, (clusters, ...)."""
-        return np.asarray((values.T * self.count).T.sum(axis=0))
-
-    @cached_property
-    def _cut(self) -> Units:
-        """Return the clusters of the second clustering, each cut apart as the prediction has it."""
-        return replace(self.whole, N=self.whole.n)
-
-    def _order_by_influence(self, metric: Metric, column: list[Column]) -> IntArray:
-        """Return the clusters that the prediction cuts, that which moves a metric most if cut first."""
-        if metric not in self._known:
-            names, totals, known = self._compute_totals([metric])
-            cut = np.flatnonzero(np.bincount(self.whole.unit) > 1)
-            change = np.stack([self._cut.column(c) for c in column], axis=1)[cut] - totals[cut]
-            whole = self._sum(totals)
-            constants = np.tile(known, (len(cut), 1))
-            moved = _evaluate_metric(metric, names, np.hstack([whole + change, constants]))
-            influence = np.abs(moved - _evaluate_metric(metric, names, np.append(whole, known)))
-            # clusters of equal influence come in an order that their numbers do not choose
-            largest = np.nanmax(influence, initial=0.0)
-            alike = np.round(influence / largest, 9) if largest > 0 else influence
-            self._known[metric] = cut[np.lexsort((-self._compute_per(metric, totals)[cut], -alike))]
-        return self._known[metric]
-
-    def _as_predicted(self, clusters: BoolArray, columns: list[Column]) -> FloatArray:
-        """Return totals of the records of some clusters if the prediction were right about them."""
-        inside = clusters[self.whole.unit]
-        if not inside.any():
-            return np.zeros(len(columns))
-        cluster, piece = np.unique(self.whole.cluster[inside], return_inverse=True)
-        n, m = np.bincount(piece, self.whole.n[inside]), np.empty(len(cluster))
-        m[piece] = self.whole.m[inside]
-        unit = np.zeros(len(n), dtype=np.int64)
-        units = Units(pd.Index(["all"]), unit, np.arange(len(n)), n, n, m, cluster, known=None)
-        return np.array([c.count(units)[0] for c in columns])
 
     def reference(self, metric: Metric, position: IntArray) -> Reference:
         """Return what the whole second clustering tells of a metric, given the sampled units.
@@ -361,49 +269,17 @@ class Second:
         No draw is witness to them. The value is counted with these clusters as they are, and as if the
         prediction were right about their records.
         """
-        mine, size = self._mark_pieces(position), self.whole.size
-        reached = np.zeros(len(size), dtype=bool)
-        reached[self._find_reached(mine, self.units.group, self.units.N)] = True
-        limit = float(size[reached].max(initial=0))
-        beyond = ((size > limit) | self._mark_possible_parts(mine, limit)) & ~reached
-        if (self.whole.cluster[beyond[self.whole.unit]] < 0).any():
-            raise DataError(
-                f"the scan of {self.name!r} has one by one only the clusters that all labelled units touch, "
-                "and larger ones. This sample has some of these units: scan for its labels alone"
-            )
-        names, totals, known = self._compute_totals([metric])
-        columns, _ = columns_of([metric])
-        whole = self._sum(totals)
-        predicted = whole - totals[beyond].sum(axis=0) + self._as_predicted(beyond, columns)
-        cut = np.stack([self._cut.column(c) for c in columns], axis=1) - totals
-        candidates = self._order_by_influence(metric, columns)
-        candidates = candidates[~reached[candidates]]
-        alone = candidates[~beyond[candidates]][:1]
-        most = whole + cut[candidates[:1]].sum(axis=0)
-        predicted += cut[alone].sum(axis=0)
-        answers = np.stack([whole, most, predicted])
-        values = _evaluate_metric(metric, names, np.hstack([answers, np.tile(known, (3, 1))]))
-        beyond[alone] = True
-        sized = self._compute_per(metric, totals)
-        every = float(self._sum(sized))
-        return Reference(values, float(sized[beyond].sum()) / every if every else 0.0)
+        return self._full.reference(self.name, self.units, metric, position)
 
-    def _mark_possible_parts(self, mine: BoolArray, limit: float) -> BoolArray:
-        """Return whether each cluster may be a part of an entity larger than `limit`, (clusters,).
 
-        Most of its records are then in predicted clusters that are larger than `limit` and that no unit whose
-        pieces are `mine` reaches.
-        """
-        predicted = self._find_reached(mine, self.units.cluster, self.units.m)
-        far = (self.whole.m > limit) & ~np.isin(self.whole.cluster, predicted)
-        inside = np.bincount(self.whole.unit, self.whole.n * far, len(self.whole))
-        return np.asarray(2 * inside > self.whole.size)
-
-    def _compute_per(self, metric: Metric, totals: FloatArray) -> FloatArray:
-        """Return the total that a metric averages over, of each cluster, (clusters,)."""
-        columns, _ = columns_of([metric])
-        coefficients = [sum(share for sized, share in metric.size if sized.name == c.name) for c in columns]
-        return np.asarray(totals @ np.array(coefficients, dtype=float))
+def _cross_clusters(prediction: Clustering, of_record: IntArray) -> tuple[Units, IntArray]:
+    """Return the clusters of records, cut by a prediction, as units, and the piece of each, (records,)."""
+    clusters = len(prediction.clusters)
+    key, pair, n = np.unique(of_record * clusters + prediction.codes, return_inverse=True, return_counts=True)
+    group, cluster = key // clusters, key % clusters
+    m, known = prediction.sizes.astype(float), histogram(prediction.sizes)
+    whole = _make_whole_units(group, cluster, n.astype(float), m[cluster], known)
+    return whole, pair
 
 
 def _make_whole_units(
@@ -458,49 +334,6 @@ class Changes:
         return cls(drawn, every, float(betainc(x, n - x + 1, every)) if x > 0 else 1.0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reference:
-    """The value of a metric with a second clustering as the truth, θ^S.
-
-    Attributes
-    ----------
-    values : float array, (3,)
-        With the clusters out of reach as they are, with the prediction in the place of that which matters
-        most, and with the prediction in the place of all.
-    out_of_reach : float
-        Share of the total that the metric averages over, in clusters out of reach.
-    """
-
-    values: FloatArray
-    out_of_reach: float
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """Return the lesser and the larger value: all clusters out of reach as they are, and as predicted."""
-        ends = self.values[[0, 2]]
-        return float(np.nanmin(ends)), float(np.nanmax(ends))
-
-    def likely(self, right: float) -> float:
-        """Return the value if the second clustering is right about a share of what is out of reach.
-
-        One place is halfway between both answers: that which matters most, since a single fault there, such
-        as two joined giants, is as likely as not. Of all others the share `right` is as it is.
-
-        Parameters
-        ----------
-        right : float in [0, 1]
-
-        Examples
-        --------
-        >>> round(Reference(np.array([0.9, 0.8, 0.4]), 0.1).likely(0.75), 3)
-        0.75
-        """
-        whole, most, predicted = self.values
-        if not np.isfinite(self.values).all():
-            return sum(self.range) / 2
-        return float(np.clip((whole + most) / 2 + (1 - right) * (predicted - most), *self.range))
-
-
 def _number_clusters(prediction: Clustering, second: Clustering, name: str) -> IntArray:
     """Return the cluster in the second clustering of each record of the prediction, numbered without gaps."""
     if len(second.records) and len(prediction.records):
@@ -514,10 +347,3 @@ def _number_clusters(prediction: Clustering, second: Clustering, name: str) -> I
         )
     refuse_lacking(len(lacking), len(prediction.records), name, lacking)
     return np.unique(second.codes[position], return_inverse=True)[1]
-
-
-def _evaluate_metric(metric: Metric, names: tuple[str, ...], totals: FloatArray) -> FloatArray:
-    """Return a metric of totals, (..., totals); NaN if it is 0/0."""
-    place = positions(metric, names)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(metric.formula(*np.moveaxis(totals[..., place], -1, 0)), dtype=float)

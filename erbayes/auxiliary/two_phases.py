@@ -38,7 +38,8 @@ from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..units.measuring import measure
 from .correction import Effects, Helper, judge
 from .estimates import AssistedEstimates
-from .second import Changes, Reference
+from .reference import Reference
+from .second import Changes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,7 @@
 """The Bayesian engine: models of entity sizes and errors in PyMC. Importing it imports PyMC."""
 
 from .engine import Modelled
-from .fit import EXPECTED, Fit
+from .fit import Fit
 from .fitting import fast, nuts, warm_up
 from .laws import OneOf
 from .model import RETENTION, SIZES, SizeModel
@@ -20,6 +20,7 @@ from .sizes import (
     Zeta,
 )
 from .stacking import Stack, stack
+from .totals import EXPECTED
 
 __all__ = [
     "EXPECTED",

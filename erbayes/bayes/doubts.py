@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .._internal.errors import Grade, Sentence
 from ..auxiliary.estimates import known_labels
 from ..metrics.definitions import pairwise_recall
+from .by_law import FittedLaws
 from .matched import FEWEST
-
-if TYPE_CHECKING:
-    from .fit import Fit
+from .totals import FittedTotals
 
 REMEDY = (
     "Draw records uniformly instead (UniformRecords), or entities with a chance that grows with "
@@ -27,18 +24,18 @@ above `UNSEEN`. All 26 of their intervals that missed were shorter than half of 
 """
 
 
-def is_disowned(fit: Fit) -> bool:
+def is_disowned(fit: FittedTotals) -> bool:
     """Return whether the interval of recall is far shorter than the share of links that no draw has seen."""
     share = float(fit.unseen.mean())
     (lower, upper) = fit.apply([pairwise_recall]).interval(0.95)[0]
     return share > UNSEEN and bool(upper - lower < SURE * share)
 
 
-def alarms(fit: Fit) -> list[Sentence]:
+def alarms(fit: FittedLaws) -> list[Sentence]:
     """Return the sentences of `Fit.alarms`."""
     share, largest = fit.unseen.mean(), fit.evidence.entities.size.max()
     found = _warn_second_clustering(fit)
-    if not fit.is_disowned:
+    if not is_disowned(fit):
         return found
     (lower, upper) = fit.apply([pairwise_recall]).interval(0.95)[0]
     sentences = [
@@ -56,7 +53,7 @@ def alarms(fit: Fit) -> list[Sentence]:
     return [Sentence(" ".join([*sentences, REMEDY]), Grade.CAUTION), *found]
 
 
-def _warn_second_clustering(fit: Fit) -> list[Sentence]:
+def _warn_second_clustering(fit: FittedTotals) -> list[Sentence]:
     """Return the alarms about a second clustering that is refused, or used in doubt."""
     if (matched := fit.matched) is None:
         return []
@@ -75,7 +72,7 @@ def _warn_second_clustering(fit: Fit) -> list[Sentence]:
     return [*found, Sentence(what, Grade.CAUTION)]
 
 
-def refusal(fit: Fit) -> str:
+def refusal(fit: FittedTotals) -> str:
     """Return in a sentence why nothing is taken from the second clustering; "" if something is."""
     if fit.matched is None or fit.truth is not None:
         return ""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._internal.arrays import FloatArray
 from ..metrics.columns import TRUE_LINKS, pairs
 from ..metrics.definitions import pairwise_precision, pairwise_recall
+from .by_law import FittedLaws
 from .doubts import refusal
 from .laws import OneOf
-
-if TYPE_CHECKING:
-    from .fit import Fit
+from .totals import FittedTotals
 
 RESTS = 0.3
 """Shift of a mean, in posterior standard deviations, above which an answer rests on a prior."""
@@ -39,7 +39,7 @@ class Unseen:
     false: FloatArray
 
     @classmethod
-    def of(cls, fit: Fit) -> Unseen:
+    def of(cls, fit: FittedTotals) -> Unseen:
         """Add up the links of the completed populations by size. False links are those expected by size."""
         data, number, s = fit.evidence.data, fit.population.number, fit.size
         seen = np.isin(np.arange(len(s)), data["sampled"])
@@ -54,19 +54,25 @@ class Unseen:
         )
 
 
-def explained(fit: Fit, level: float) -> str:
-    """Return the text of `Fit.explain`."""
+def explained(fit: FittedLaws, level: float, pooled: Mapping[str, FloatArray]) -> str:
+    """Return the text of `Fit.explain`, with the intervals of metrics that are pooled, (2,) each."""
     return "\n\n".join(
-        [*_sample(fit), *_explain_prediction(fit), *_explain_second(fit), *_explain_priors(fit, level)]
+        [
+            *_explain_sample(fit),
+            *_explain_prediction(fit),
+            *_explain_second(fit),
+            *_explain_priors(fit, level, pooled),
+        ]
     )
 
 
-def _sample(fit: Fit) -> list[str]:
+def _explain_sample(fit: FittedTotals) -> list[str]:
+    """Return a paragraph about sizes and errors of the sampled entities."""
     e, several = fit.evidence.entities, fit.evidence.entities.several
     known = fit.evidence.data["sampled_true_links"] / np.maximum(fit.total(TRUE_LINKS), 1.0)
     shown = (
-        f"The sample has {_count(int(e.draws.sum()), 'draw')} of {_count(len(e.size), 'entity')}, of "
-        f"{e.size.min():,.0f} to {e.size.max():,.0f} records. "
+        f"The sample has {_format_count(int(e.draws.sum()), 'draw')} of "
+        f"{_format_count(len(e.size), 'entity')}, of {e.size.min():,.0f} to {e.size.max():,.0f} records. "
         f"They hold {_format_percent(known)} of the true links. "
         f"{(e.broken & several).sum():,} of {several.sum():,} with two records or more are broken, and "
         f"{(e.foreign > 0).sum():,} of {len(e.size):,} meet a foreign record."
@@ -74,7 +80,7 @@ def _sample(fit: Fit) -> list[str]:
     return [shown]
 
 
-def _explain_prediction(fit: Fit) -> list[str]:
+def _explain_prediction(fit: FittedTotals) -> list[str]:
     evidence, known = fit.evidence, fit.evidence.units.known
     assert known is not None  # a fit needs the sizes of predicted clusters
     links, largest = known.count * pairs(known.size), evidence.entities.size.max()
@@ -88,7 +94,7 @@ def _explain_prediction(fit: Fit) -> list[str]:
     ]
 
 
-def _explain_second(fit: Fit) -> list[str]:
+def _explain_second(fit: FittedTotals) -> list[str]:
     """Return sentences about what is taken from the second clustering, if there is one."""
     matched, e = fit.matched, fit.evidence.entities
     if matched is None:
@@ -110,7 +116,7 @@ def _explain_second(fit: Fit) -> list[str]:
     ]
 
 
-def _explain_priors(fit: Fit, level: float) -> list[str]:
+def _explain_priors(fit: FittedLaws, level: float, pooled: Mapping[str, FloatArray]) -> list[str]:
     unseen, largest = Unseen.of(fit), fit.evidence.entities.size.max()
     of_truth = unseen if fit.truth is None else Unseen.of(fit.truth)
     draws = fit.apply([pairwise_precision, pairwise_recall])
@@ -137,8 +143,8 @@ def _explain_priors(fit: Fit, level: float) -> list[str]:
             f"If the prior of one part counted twice, the mean would move by {moves} posterior standard "
             f"deviations. Above {RESTS:g} an answer rests on that prior.",
         ]
-        if fit.disowned(name):
-            low, high = fit.pooled(name).interval(level)[0]
+        if name in pooled:
+            low, high = pooled[name]
             sentences.append(
                 "Its own alarm disowns this interval, so that the table leads with that of a linear pool "
                 f"with the closed form, {low:.3f} to {high:.3f}."
@@ -153,7 +159,7 @@ def _explain_priors(fit: Fit, level: float) -> list[str]:
     return paragraphs
 
 
-def _explain_laws(fit: Fit) -> list[str]:
+def _explain_laws(fit: FittedTotals) -> list[str]:
     """Return a sentence for each part with several laws: their probabilities with and without the sample."""
     sentences = []
     for place, part in fit.model.tied.items():
@@ -169,7 +175,7 @@ def _explain_laws(fit: Fit) -> list[str]:
 
 
 def _format_percent(shares: FloatArray) -> str:
-    """Mean and middle 95 % of posterior draws of a share."""
+    """Return the mean and middle 95 % of posterior draws of a share."""
     low, high = np.quantile(shares, [0.025, 0.975])
     return f"{_format_share(shares.mean())} (95 %: {_format_share(low)} to {_format_share(high)})"
 
@@ -178,6 +184,6 @@ def _format_share(share: float) -> str:
     return f"{100 * share:.0f} %" if share == 0 or share >= 0.01 else f"{100 * share:.2g} %"
 
 
-def _count(number: int, noun: str) -> str:
+def _format_count(number: int, noun: str) -> str:
     several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else several}"

@@ -13,8 +13,9 @@ from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError
 from ..metrics.definitions import Wanted, chosen
 from ..metrics.uncertain import Draws, Tabled
-from .fit import FEWEST_AGREEING, Fit
+from .fit import Fit
 from .samplers import one_seed
+from .totals import FEWEST_AGREEING
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -32,7 +32,8 @@ from ..labels.drawing import ONCE, REPEATED, Drawn, Verdict, check, draw, worst_
 from ..labels.drawing.folder import refuse_folder
 from ..labels.drawing.plans import to_plain
 from ..labels.drawing.sheets import HAS_XLSX, write_sheet
-from ..labels.reading.returned import HARMLESS, OWN
+from ..labels.reading.faults import HARMLESS
+from ..labels.reading.returned import OWN
 from ..metrics.columns import PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS
 from ..metrics.definitions import ALL, Metric
 from ..metrics.intervals import EqualTailed, Kind

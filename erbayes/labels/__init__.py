@@ -5,6 +5,8 @@ There are two decisions: which records of home to remove, and which records else
 error: records elsewhere are *missed*, and foreign records in home are *kept*. Both flatter the prediction.
 """
 
+from .annotators.agreement import PER_LINK
+from .annotators.audit import Audit
 from .annotators.error_models import (
     Annotator,
     KeptRecords,
@@ -17,7 +19,7 @@ from .annotators.error_models import (
     sampled_mention,
 )
 from .annotators.rates import Beta, Rate, Recaptured, drawn
-from .annotators.two_annotators import PER_LINK, Audit, Pair, anchoring, answers
+from .annotators.two_annotators import Pair, anchoring, answers
 from .drawing import (
     ONCE,
     REPEATED,
@@ -54,8 +56,9 @@ from .drawing import (
     write_folder,
 )
 from .reading.answer_files import read_labels
+from .reading.faults import HARMLESS, Fault, State
 from .reading.machine import MachineLabels, machine_labels
-from .reading.returned import HARMLESS, Fault, Labels, State
+from .reading.returned import Labels
 from .reading.sheets import Problem, Sheet, SheetColumns, read_sheet
 from .reading.stars import Flaw, Stars, read_stars
 

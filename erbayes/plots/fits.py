@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from .._internal.arrays import FloatArray
+from ..units.units import Units
 from .axes import axes_of, draw_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from xarray import DataArray, DataTree
 
-    from ..bayes import Fit
+
+class HasEntities(Protocol):
+    """The data of a fit: sampled entities, (entity,), on a grid of sizes, (J,), and the prediction."""
+
+    @property
+    def units(self) -> Units: ...
+    @property
+    def entities(self) -> Any: ...
+    @property
+    def grid(self) -> Any: ...
+    @property
+    def data(self) -> Mapping[str, Any]: ...
+    @property
+    def records(self) -> float: ...
 
 
-def size_distribution(fit: Fit, *, ax: Axes | None = None) -> Axes:
+class HasSizes(Protocol):
+    """What pictures need of a fit: its data, and quantities by size of entities, (chain, draw, J)."""
+
+    @property
+    def evidence(self) -> HasEntities: ...
+    @property
+    def by_size(self) -> Mapping[str, FloatArray]: ...
+
+
+def size_distribution(fit: HasSizes, *, ax: Axes | None = None) -> Axes:
     """Draw the number of true entities by size: in a model, in the weighted sample, and in the prediction.
 
     Parameters
@@ -64,7 +88,7 @@ def size_distribution(fit: Fit, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def retention(fit: Fit, *, ax: Axes | None = None) -> Axes:
+def retention(fit: HasSizes, *, ax: Axes | None = None) -> Axes:
     """Draw the share of an entity's links that the prediction has: its mean by size, and sampled entities.
 
     Ticks at the bottom mark the sizes that the sample shows, and a dotted line its largest entity. At other
@@ -91,7 +115,7 @@ def retention(fit: Fit, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def leakage(fit: Fit, *, ax: Axes | None = None) -> Axes:
+def leakage(fit: HasSizes, *, ax: Axes | None = None) -> Axes:
     """Draw the foreign records in the predicted cluster of a record: mean by size, and sampled entities.
 
     Parameters

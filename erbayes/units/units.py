@@ -170,29 +170,7 @@ class Units:
 
     def take(self, chosen: IntArray) -> Units:
         """Take the units at distinct positions, with the columns that are counted already."""
-        first, pieces = self._first[chosen], np.diff(self._first)[chosen]
-        stop = np.cumsum(pieces)
-        piece = np.arange(stop[-1] if len(stop) else 0) + np.repeat(first - stop + pieces, pieces)
-        group = np.zeros(len(piece), dtype=np.int64)
-        np.cumsum(np.diff(self.group[piece]) != 0, out=group[1:])
-        taken = Units(
-            ids=self.ids[chosen],
-            unit=np.repeat(np.arange(len(chosen)), pieces),
-            group=group,
-            n=self.n[piece],
-            N=self.N[piece],
-            m=self.m[piece],
-            cluster=self.cluster[piece],
-            known=self.known,
-            by_entity=self.by_entity,
-            unmatched=self.unmatched,
-            counted=None if self.counted is None else self.counted[piece],
-            omitted=self.omitted,
-            piece_of=None if self.piece_of is None else _renumber_pieces(self.piece_of, piece, len(self.n)),
-            groupings=tuple(g.take(piece) for g in self.groupings),
-        )
-        taken._values.update({c: y[chosen] for c, y in self._values.items()})
-        return taken
+        return _take_units(self, chosen)
 
     def grouped(
         self, groups: Any, *, of: Of = Of.RECORDS, prediction: Any = None, name: str | None = None
@@ -233,64 +211,22 @@ class Units:
         FR          1.0       1      1
         US          2.0       2      2
         """
-        member(of, Of, "of")
-        variable = Variable.of(groups, name, of)
-        counted = piece_values(variable, of, self)
-        predicted = None
-        if prediction is not None:
-            if of is Of.ENTITIES:
-                raise DataError(
-                    "totals of groups of entities are not known, since the entities of most records are not: "
-                    "leave out the prediction"
-                )
-            predicted = self._count_predicted(variable, prediction)
-        return self.with_grouping(Grouping(variable.name, variable.values, counted, predicted))
+        return self.with_grouping(_make_grouping(self, groups, of, prediction, name))
 
     def with_grouping(self, grouping: Grouping) -> Units:
         """Return these units with one grouping more. A grouping of the same name is replaced."""
         others = tuple(g for g in self.groupings if g.variable != grouping.variable)
         return replace(self, groupings=(*others, grouping))
 
-    def _count_predicted(self, variable: Variable, prediction: Any) -> Predicted:
-        """Return the records of each group in each predicted cluster."""
-        clustering = self.whole_prediction(
-            prediction,
-            f"totals by {variable.name} need the same records; leave out the prediction, or restrict it to "
-            "those",
-        )
-        codes = variable.codes_of(
-            clustering.records, f"{len(clustering.records):,} records of the prediction"
-        )
-        place = np.zeros(len(self.n), dtype=np.int64)
-        assert self.piece_of is not None  # piece_values needs it
-        position = look_up(clustering.records, self.piece_of.index)
-        place[self.piece_of] = clustering.codes[position]
-        if (position < 0).any() or (clustering.sizes[place] != self.m).any():
-            raise DataError("this prediction is not the one that the sample was counted on")
-        return Predicted.of(clustering.codes, codes, len(variable.values), place)
-
     def whole_prediction(self, prediction: Any, why: str) -> Clustering:
-        """Return a prediction as a clustering, refusing one of another number of records.
-
-        Parameters
-        ----------
-        prediction : memberships
-        why : str
-            What needs the records of the population, for the message.
+        """Return a prediction as a clustering, which needs as many records as the population.
 
         Raises
         ------
         DataError
-            If the prediction has more or fewer records than the population, or if this number is not known.
+            If it has more or fewer, or if their number is not known. The message says `why` all are needed.
         """
-        clustering = Clustering.of(prediction, "prediction")
-        if self.population is None or self.population != len(clustering.records):
-            known = "not known" if self.population is None else f"{self.population:,.0f} records"
-            raise DataError(
-                f"this prediction has {len(clustering.records):,} records, but the population of the sample "
-                f"is {known}: {why}"
-            )
-        return clustering
+        return _need_whole_prediction(self, prediction, why)
 
     @cached_property
     def _parts(self) -> dict[tuple[Domain, Links], Units]:
@@ -309,45 +245,12 @@ class Units:
         if self.imagined:
             return self
         if (domain, links) not in self._parts:
-            grouping = self.grouping(domain.variable)
-            counted = grouping.records_of(domain)
-            if links is Links.SHARED:
-                part = replace(self, counted=counted, groupings=())
-            else:
-                part = self._make_inside_units(counted, grouping.cluster_sizes(domain, self))
-            self._parts[domain, links] = part
+            self._parts[domain, links] = _restrict_units(self, domain, links)
         return self._parts[domain, links]
 
-    def _make_inside_units(self, n: FloatArray, m: FloatArray) -> Units:
-        """Return units whose pieces have n records, of predicted clusters of m records."""
-        some = n > 0
-        N = np.bincount(self.group, n)[self.group] if self.by_entity else np.full(len(n), np.nan)
-        return replace(
-            self,
-            unit=self.unit[some],
-            group=self.group[some],
-            n=n[some],
-            N=N[some],
-            m=m[some],
-            cluster=self.cluster[some],
-            piece_of=None,
-            groupings=(),
-        )
-
     def grouping(self, variable: str) -> Grouping:
-        """Return the grouping by a variable.
-
-        Raises
-        ------
-        DataError
-            If there is none.
-        """
-        for grouping in self.groupings:
-            if grouping.variable == variable:
-                return grouping
-        raise DataError(
-            f"these units are not grouped by {variable!r}: units.grouped(groups, name={variable!r})"
-        )
+        """Return the grouping by a variable. If there is none, the DataError says how to make it."""
+        return _find_grouping(self, variable)
 
     def total(self, column: ClusterSum | InDomain) -> float:
         """Return a total that the prediction fixes.
@@ -357,18 +260,7 @@ class Units:
         NotIdentified
             If the prediction, or the variable of a domain, is not known for all records.
         """
-        inner = column.column if isinstance(column, InDomain) else column
-        if self.known is None:
-            raise NotIdentified(
-                f"the total of '{column.name}' is not known: labelled records that the "
-                "prediction lacks were kept; Missing.OMIT restricts the population instead"
-            )
-        if not isinstance(column, InDomain):
-            return self.known.total(column)
-        if not isinstance(inner, ClusterSum):
-            raise NotIdentified(f"the prediction does not fix the total of '{column.name}'")
-        m, records = self.grouping(column.domain.variable).known(column.domain, column.links)
-        return float(records @ inner.phi(m))
+        return _find_known_total(self, column)
 
     @property
     def population(self) -> float | None:
@@ -387,10 +279,7 @@ class Units:
         >>> float(units.m[0]), float(units.isolated().m[0])
         (3.0, 2.0)
         """
-        m = np.bincount(self.cluster, weights=self.n)
-        known = histogram(m[m > 0].astype(np.int64))
-        groupings = tuple(g.isolated(self.cluster) for g in self.groupings)
-        return replace(self, m=m[self.cluster], known=known, unmatched=0, frame=None, groupings=groupings)
+        return _isolate_units(self)
 
     def stock(self, size: int | None = None) -> Units:
         """Make four imagined units, which stand for errors that no draw has shown.
@@ -406,29 +295,12 @@ class Units:
         """
         if size is None:
             return self._usual_stock
-        pieces = [1, size, 1, 1]
-        own = np.repeat([size, size, 1.0, 1.0], pieces)
-        other = np.repeat([size, size, 1.0, size], pieces)
-        unit = np.repeat(np.arange(4), pieces)
-        return Units(
-            ids=pd.Index(["right", "wrong", "singleton", "lost singleton"]),
-            unit=unit,
-            group=unit,
-            n=np.repeat([size, 1.0, 1.0, 1.0], pieces),
-            N=own if self.by_entity else other,
-            m=other if self.by_entity else own,
-            cluster=np.arange(size + 3),
-            known=None,
-            by_entity=self.by_entity,
-            imagined=True,
-        )
+        return _make_stock(size, self.by_entity)
 
     @cached_property
     def _usual_stock(self) -> Units:
         """Return the stock of the default size, made once, as every estimate counts columns on it."""
-        m = self.m if self.known is None else self.known.size
-        records = self.n if self.known is None else m * self.known.count
-        return self.stock(int(np.clip(round(float(np.average(m, weights=records))), 2, 1000)))
+        return self.stock(_choose_stock_size(self))
 
     def table(self) -> pd.DataFrame:
         """Table of the columns that these units identify, one row per unit.
@@ -448,6 +320,33 @@ class Units:
         return f"Units({len(self)} units, {int(self.n.sum())} records, {len(self.n)} pieces)"
 
 
+def _take_units(units: Units, chosen: IntArray) -> Units:
+    """Return the units at distinct positions, (taken,), with the columns that are counted already."""
+    first, pieces = units._first[chosen], np.diff(units._first)[chosen]
+    stop = np.cumsum(pieces)
+    piece = np.arange(stop[-1] if len(stop) else 0) + np.repeat(first - stop + pieces, pieces)
+    group = np.zeros(len(piece), dtype=np.int64)
+    np.cumsum(np.diff(units.group[piece]) != 0, out=group[1:])
+    taken = Units(
+        ids=units.ids[chosen],
+        unit=np.repeat(np.arange(len(chosen)), pieces),
+        group=group,
+        n=units.n[piece],
+        N=units.N[piece],
+        m=units.m[piece],
+        cluster=units.cluster[piece],
+        known=units.known,
+        by_entity=units.by_entity,
+        unmatched=units.unmatched,
+        counted=None if units.counted is None else units.counted[piece],
+        omitted=units.omitted,
+        piece_of=None if units.piece_of is None else _renumber_pieces(units.piece_of, piece, len(units.n)),
+        groupings=tuple(g.take(piece) for g in units.groupings),
+    )
+    taken._values.update({c: y[chosen] for c, y in units._values.items()})
+    return taken
+
+
 def _renumber_pieces(piece_of: pd.Series, taken: IntArray, pieces: int) -> pd.Series:
     """Return the pieces of records after those at the positions `taken` are taken, of `pieces` pieces."""
     new = np.full(pieces, -1)
@@ -455,6 +354,135 @@ def _renumber_pieces(piece_of: pd.Series, taken: IntArray, pieces: int) -> pd.Se
     moved = new[piece_of]
     kept = np.flatnonzero(moved >= 0)
     return pd.Series(moved[kept], piece_of.index[kept])
+
+
+def _need_whole_prediction(units: Units, prediction: Any, why: str) -> Clustering:
+    """Return a prediction as a clustering, refusing one of another number of records."""
+    clustering = Clustering.of(prediction, "prediction")
+    if units.population is None or units.population != len(clustering.records):
+        known = "not known" if units.population is None else f"{units.population:,.0f} records"
+        raise DataError(
+            f"this prediction has {len(clustering.records):,} records, but the population of the sample "
+            f"is {known}: {why}"
+        )
+    return clustering
+
+
+def _make_grouping(units: Units, groups: Any, of: Of, prediction: Any, name: str | None) -> Grouping:
+    """Return how a variable of records or entities splits the pieces, and the prediction if there is one."""
+    member(of, Of, "of")
+    variable = Variable.of(groups, name, of)
+    counted = piece_values(variable, of, units)
+    predicted = None
+    if prediction is not None:
+        if of is Of.ENTITIES:
+            raise DataError(
+                "totals of groups of entities are not known, since the entities of most records are not: "
+                "leave out the prediction"
+            )
+        predicted = _count_predicted(units, variable, prediction)
+    return Grouping(variable.name, variable.values, counted, predicted)
+
+
+def _count_predicted(units: Units, variable: Variable, prediction: Any) -> Predicted:
+    """Return the records of each group in each predicted cluster."""
+    clustering = units.whole_prediction(
+        prediction,
+        f"totals by {variable.name} need the same records; leave out the prediction, or restrict it to those",
+    )
+    codes = variable.codes_of(clustering.records, f"{len(clustering.records):,} records of the prediction")
+    place = np.zeros(len(units.n), dtype=np.int64)
+    assert units.piece_of is not None  # piece_values needs it
+    position = look_up(clustering.records, units.piece_of.index)
+    place[units.piece_of] = clustering.codes[position]
+    if (position < 0).any() or (clustering.sizes[place] != units.m).any():
+        raise DataError("this prediction is not the one that the sample was counted on")
+    return Predicted.of(clustering.codes, codes, len(variable.values), place)
+
+
+def _find_grouping(units: Units, variable: str) -> Grouping:
+    """Return the grouping by a variable, refusing a variable by which units are not grouped."""
+    for grouping in units.groupings:
+        if grouping.variable == variable:
+            return grouping
+    raise DataError(f"these units are not grouped by {variable!r}: units.grouped(groups, name={variable!r})")
+
+
+def _restrict_units(units: Units, domain: Domain, links: Links) -> Units:
+    """Return the same units, of which the records of a domain count alone."""
+    grouping = units.grouping(domain.variable)
+    counted = grouping.records_of(domain)
+    if links is Links.SHARED:
+        return replace(units, counted=counted, groupings=())
+    return _make_inside_units(units, counted, grouping.cluster_sizes(domain, units))
+
+
+def _make_inside_units(units: Units, n: FloatArray, m: FloatArray) -> Units:
+    """Return units whose pieces have n records, of predicted clusters of m records, (p,) each."""
+    counted = n > 0
+    N = np.bincount(units.group, n)[units.group] if units.by_entity else np.full(len(n), np.nan)
+    return replace(
+        units,
+        unit=units.unit[counted],
+        group=units.group[counted],
+        n=n[counted],
+        N=N[counted],
+        m=m[counted],
+        cluster=units.cluster[counted],
+        piece_of=None,
+        groupings=(),
+    )
+
+
+def _find_known_total(units: Units, column: ClusterSum | InDomain) -> float:
+    """Return a total that the prediction fixes, of all records or of a domain."""
+    inner = column.column if isinstance(column, InDomain) else column
+    if units.known is None:
+        raise NotIdentified(
+            f"the total of '{column.name}' is not known: labelled records that the "
+            "prediction lacks were kept; Missing.OMIT restricts the population instead"
+        )
+    if not isinstance(column, InDomain):
+        return units.known.total(column)
+    if not isinstance(inner, ClusterSum):
+        raise NotIdentified(f"the prediction does not fix the total of '{column.name}'")
+    m, records = units.grouping(column.domain.variable).known(column.domain, column.links)
+    return float(records @ inner.phi(m))
+
+
+def _isolate_units(units: Units) -> Units:
+    """Return units whose predicted clusters have the labelled records alone."""
+    m = np.bincount(units.cluster, weights=units.n)
+    known = histogram(m[m > 0].astype(np.int64))
+    groupings = tuple(g.isolated(units.cluster) for g in units.groupings)
+    return replace(units, m=m[units.cluster], known=known, unmatched=0, frame=None, groupings=groupings)
+
+
+def _make_stock(size: int, by_entity: bool) -> Units:
+    """Return four imagined units, whose largest clusters have `size` records."""
+    pieces = [1, size, 1, 1]
+    own = np.repeat([size, size, 1.0, 1.0], pieces)
+    other = np.repeat([size, size, 1.0, size], pieces)
+    unit = np.repeat(np.arange(4), pieces)
+    return Units(
+        ids=pd.Index(["right", "wrong", "singleton", "lost singleton"]),
+        unit=unit,
+        group=unit,
+        n=np.repeat([size, 1.0, 1.0, 1.0], pieces),
+        N=own if by_entity else other,
+        m=other if by_entity else own,
+        cluster=np.arange(size + 3),
+        known=None,
+        by_entity=by_entity,
+        imagined=True,
+    )
+
+
+def _choose_stock_size(units: Units) -> int:
+    """Return the mean size of predicted clusters over records, between 2 and 1,000."""
+    m = units.m if units.known is None else units.known.size
+    records = units.n if units.known is None else m * units.known.count
+    return int(np.clip(round(float(np.average(m, weights=records))), 2, 1000))
 
 
 def need_units(value: Any) -> None:
@@ -469,6 +497,7 @@ def need_units(value: Any) -> None:
 
 
 def histogram(sizes: IntArray) -> KnownTotals:
+    """Return how many clusters have each size, from the size of each cluster, (clusters,)."""
     counts = np.bincount(sizes)
     size = np.flatnonzero(counts)
     return KnownTotals(size.astype(float), counts[size].astype(float))

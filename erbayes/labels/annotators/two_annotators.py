@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,40 +12,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..._internal.arrays import BoolArray, FloatArray
-from ..._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, head, need
-from ...design import Design, KnownWeights
+from ..._internal.arrays import BoolArray, FloatArray, IntArray
+from ..._internal.errors import DataError, head, need
+from ...design import Design
 from ...design.sample import Sample
-from ...engine.closed_form import paired_taylor, taylor
-from ...metrics.columns import Pieces
-from ...metrics.definitions import UNIT, USUAL, Metric, Wanted, chosen
+from ...engine.closed_form import paired_taylor
+from ...metrics.definitions import USUAL, Wanted, chosen
 from ...metrics.uncertain import Normal
 from ...units.clustering import Clustering, ids
 from ...units.measuring import Missing, measure
 from ...units.units import Units
-from .error_models import Annotator, KeptRecords, MissedRecords
-from .rates import Beta, Recaptured
-
-MANY = 0.1
-"""Errors that no model has, over the others, from which an audit raises an alarm."""
-PER_LINK = np.reciprocal
-"""Weight 1/size of an entity, if draws are proportional to size."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Values:
-    """A column with known values, (u,)."""
-
-    name: str
-    values: FloatArray
-
-    def identified(self, units: Pieces) -> bool:
-        return True
-
-    def count(self, units: Pieces) -> FloatArray:
-        if len(units) != len(self.values):
-            raise NotIdentified(f"'{self.name}' has values for the sampled units only")
-        return self.values
+from .agreement import PER_LINK, estimate_agreement
+from .audit import Audit, count_audited_errors, warn_unmodelled
+from .rates import Recaptured
 
 
 def answers(labels: Any, mentions: Any) -> pd.DataFrame:
@@ -142,27 +120,13 @@ class Pair:
         if missing not in {Missing.ERROR, Missing.OMIT}:
             raise DataError(f"two annotators are compared with Missing.ERROR or OMIT, not {missing}")
         prediction = Clustering.of(prediction, "prediction")
-        for frame in (first, second):
-            need(frame, pd.DataFrame, "answers are a DataFrame, as answers() gives it")
-            if lacking := [c for c in ("mention", "record") if c not in frame]:
-                raise DataError(
-                    f"answers need columns mention and record, as answers() returns; {lacking} are lacking"
-                )
-        mentions = pd.Index(first["mention"].unique())
-        single = mentions.symmetric_difference(pd.Index(second["mention"].unique()))
-        if len(single):
-            raise DataError(f"{len(single)} mentions were answered by one annotator only: {head(single)}")
+        mentions = _list_mentions(first, second)
         position = prediction.records.get_indexer(mentions)
         unknown = mentions[position < 0]
         if len(unknown):
             raise DataError(f"{len(unknown)} mentions are not in the prediction: {head(unknown)}")
         home = prediction.codes[position]
-        members = pd.DataFrame({"cluster": prediction.codes, "record": prediction.records})
-        shown = pd.DataFrame({"mention": mentions, "cluster": home}).merge(members, on="cluster")
-        rows = shown[["mention", "record"]]
-        for name, answer in (("first", first), ("second", second)):
-            answer = answer[["mention", "record"]].drop_duplicates().assign(**{name: True})
-            rows = rows.merge(answer, on=["mention", "record"], how="outer")
+        rows = _join_answers(first, second, mentions, home, prediction)
         position = prediction.records.get_indexer(pd.Index(rows["record"]))
         lacking = position < 0
         unmatched = int(lacking.sum())
@@ -221,27 +185,7 @@ class Pair:
         """
         first, second = self.table["first"].to_numpy(), self.table["second"].to_numpy()
         a, b, c = self._count_chosen(first), self._count_chosen(second), self._count_chosen(first & second)
-        N = (a + b) / 2
-        same = ((a == c) & (b == c)).astype(float)
-        one, size = _Values("one", np.ones_like(N)), _Values("size", N)
-        both = _Values("both", c * (c - 1))
-        either = _Values("either", (a * (a - 1) + b * (b - 1)) / 2)
-
-        def share(name: str, top: _Values, bottom: _Values) -> Metric:
-            return Metric(
-                name, (top, bottom), lambda x, y: x / y, ((bottom, 1.0),), UNIT, "see Pair.agreement"
-            )
-
-        metrics = [
-            share("identical-entities", _Values("same", same), one),
-            share("identical-records", _Values("same_size", same * N), size),
-            share("jaccard", _Values("jaccard_size", c / (a + b - c) * N), size),
-            share("links", both, either),
-        ]
-        position = np.arange(len(N))  # units of one piece each, whose columns are the values above
-        units = Units(self.mentions, position, position, N, N, N, position, None)
-        design = KnownWeights(pd.Series(weight(N), index=self.mentions))
-        return taylor(Sample(units, design), metrics).apply(metrics)
+        return estimate_agreement(self.mentions, a, b, c, weight)
 
     def units(
         self,
@@ -268,19 +212,7 @@ class Pair:
         DataError
             Decisions on mentions and records that the table lacks.
         """
-        t = self.table
-        first, second, home = (t[c].to_numpy() for c in ("first", "second", "home"))
-        chosen = np.where(home, kept(first, second), found(first, second))
-        if decisions is not None:
-            index = pd.MultiIndex.from_arrays([self.mentions[t["mention"]], t["record"]])
-            row = index.get_indexer(decisions.index)
-            if (row < 0).any():
-                raise DataError(
-                    f"{int((row < 0).sum())} decisions are on mentions and records that neither "
-                    f"annotator saw: {head(decisions.index[row < 0])}"
-                )
-            chosen[row] = decisions.to_numpy(dtype=bool)
-        chosen[t["record"].to_numpy() == self.mentions[t["mention"]].to_numpy()] = True
+        t, chosen = self.table, _choose_records(self.table, self.mentions, found, kept, decisions)
         pieces = t[chosen].groupby(["mention", "cluster"]).agg(n=("record", "size"), m=("m", "first"))
         unit, cluster = (pieces.index.get_level_values(i).to_numpy(np.int64) for i in (0, 1))
         n = pieces["n"].to_numpy(float)
@@ -309,18 +241,7 @@ class Pair:
         """
         t = self.table
         common = self._count_chosen((t["first"] & t["second"]).to_numpy())
-        differing = t[t["first"] != t["second"]]
-        kind = (
-            differing["home"].map({True: "kept", False: "found"})
-            + " by the "
-            + differing["first"].map({True: "first", False: "second"})
-            + " only"
-        )
-        groups = (
-            differing.assign(kind=kind)
-            .groupby(["mention", "cluster", "kind"], as_index=False)
-            .agg(records=("record", "size"), examples=("record", lambda r: _list_examples(r.tolist())))
-        )
+        groups = _group_differing(t[t["first"] != t["second"]])
         groups["links"] = groups["records"] * (common[groups["mention"]] + (groups["records"] - 1) / 2)
         groups["mention"] = self.mentions[groups["mention"]]
         groups["cluster"] = self.prediction.clusters[groups["cluster"]]
@@ -384,81 +305,75 @@ class Pair:
         kept                1      1
         kept elsewhere      0      0
         """
-        t = self.table
-        first, second, home = (t[c].to_numpy() for c in ("first", "second", "home"))
-        clusters = t.assign(right=first & second).groupby(["mention", "cluster"])
-        met = clusters["right"].transform("any").to_numpy()
-        there = t.assign(wrong=first & ~second)[~home & met].groupby(["mention", "cluster"])
-        foreign = (there["m"].first() - there["second"].sum()).to_numpy(dtype=float)
-        wrong = there["wrong"].sum().to_numpy(dtype=float)
-        missed, kept = (
-            [rows.groupby(["mention", "cluster"])[c].sum().to_numpy(dtype=float) for c in ("wrong", "all")]
-            for rows in (
-                t.assign(wrong=~first, all=1)[~home & second],
-                t.assign(wrong=first, all=1)[home & ~second],
+        audit = count_audited_errors(self.table)
+        warn_unmodelled(audit)
+        return audit
+
+
+def _list_mentions(first: pd.DataFrame, second: pd.DataFrame) -> pd.Index:
+    """Return the mentions that both annotators answered, refusing those of one alone."""
+    for frame in (first, second):
+        need(frame, pd.DataFrame, "answers are a DataFrame, as answers() gives it")
+        if lacking := [c for c in ("mention", "record") if c not in frame]:
+            raise DataError(
+                f"answers need columns mention and record, as answers() returns; {lacking} are lacking"
             )
-        )
-        rows = [_count_audited(*missed), _count_audited(*kept), _count_audited(wrong, foreign)]
-        table = pd.DataFrame(rows, ["missed", "kept", "kept elsewhere"], ["wrong", "right", "cases"])
-        invented, removed = int((first & ~second & ~home & ~met).sum()), int((home & second & ~first).sum())
-        modelled = int(table["wrong"].sum())
-        if invented + removed > MANY * modelled:
-            what = (
-                f"{removed:,} records of entities were removed from home, and {invented:,} foreign ones "
-                f"added from elsewhere. The errors that an audit rates are {modelled:,}. "
-                "Estimates corrected by its rates come out too low: take the labels as cheap ones of "
-                "erbayes.two_phase"
+    mentions: pd.Index = pd.Index(first["mention"].unique())
+    single = mentions.symmetric_difference(pd.Index(second["mention"].unique()))
+    if len(single):
+        raise DataError(f"{len(single)} mentions were answered by one annotator only: {head(single)}")
+    return mentions
+
+
+def _join_answers(
+    first: pd.DataFrame, second: pd.DataFrame, mentions: pd.Index, home: IntArray, prediction: Clustering
+) -> pd.DataFrame:
+    """Return each mention's records of home and of either answer, with True for the answers that have it."""
+    members = pd.DataFrame({"cluster": prediction.codes, "record": prediction.records})
+    shown = pd.DataFrame({"mention": mentions, "cluster": home}).merge(members, on="cluster")
+    rows = shown[["mention", "record"]]
+    for name, answer in (("first", first), ("second", second)):
+        answer = answer[["mention", "record"]].drop_duplicates().assign(**{name: True})
+        rows = rows.merge(answer, on=["mention", "record"], how="outer")
+    return rows
+
+
+def _choose_records(
+    t: pd.DataFrame,
+    mentions: pd.Index,
+    found: Callable[[BoolArray, BoolArray], BoolArray],
+    kept: Callable[[BoolArray, BoolArray], BoolArray],
+    decisions: pd.Series | None,
+) -> BoolArray:
+    """Return whether each row of a table of `Pair` belongs to its entity, (rows,)."""
+    first, second, home = (t[c].to_numpy() for c in ("first", "second", "home"))
+    chosen = np.where(home, kept(first, second), found(first, second))
+    if decisions is not None:
+        index = pd.MultiIndex.from_arrays([mentions[t["mention"]], t["record"]])
+        row = index.get_indexer(decisions.index)
+        if (row < 0).any():
+            raise DataError(
+                f"{int((row < 0).sum())} decisions are on mentions and records that neither "
+                f"annotator saw: {head(decisions.index[row < 0])}"
             )
-            warnings.warn(Sentence(what, Grade.FAULT), Alarm, stacklevel=2)
-        return Audit(table.astype({"wrong": int, "right": int}), invented, removed)
+        chosen[row] = decisions.to_numpy(dtype=bool)
+    chosen[t["record"].to_numpy() == mentions[t["mention"]].to_numpy()] = True
+    return chosen
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Audit:
-    """Errors of an annotator, such as a machine, by careful labels of the same mentions (see `Pair.audit`).
-
-    Attributes
-    ----------
-    table : DataFrame
-        Row missed: records of the entity outside home. Row kept: foreign records in home. Row kept elsewhere:
-        foreign records of other predicted clusters of which the annotator found records. Columns wrong, right
-        (records) and cases. The records of a mention and a predicted cluster were judged together, so
-        all records count as (Σ records)²/Σ records² cases (Kish).
-    invented : int
-        Foreign records in the answers, of predicted clusters without a record that was rightly found.
-    removed : int
-        Records of the entity in home that are not in the answers. Models of errors have neither these nor
-        invented ones.
-    """
-
-    table: pd.DataFrame
-    invented: int
-    removed: int
-
-    def _estimate_rate(self, row: str) -> Beta:
-        """Return the rate of a row, which weighs as much as its cases."""
-        wrong, right, cases = self.table.loc[row].to_numpy(dtype=float)
-        scale = cases / max(wrong + right, 1.0)
-        return Beta(0.5 + wrong * scale, 0.5 + right * scale)
-
-    @property
-    def rates(self) -> tuple[Beta, Beta]:
-        """The shares missed and kept, for `erbayes.analysis.sensitivity.bias_analysis`."""
-        return self._estimate_rate("missed"), self._estimate_rate("kept")
-
-    @property
-    def annotator(self) -> Annotator:
-        """The model with these rates, for `erbayes.analysis.sensitivity.restored_analysis`."""
-        return Annotator(
-            MissedRecords(self._estimate_rate("missed")),
-            KeptRecords(self._estimate_rate("kept"), self._estimate_rate("kept elsewhere")),
-        )
-
-
-def _count_audited(wrong: FloatArray, records: FloatArray) -> tuple[float, float, float]:
-    """Return the records of blocks judged wrongly and rightly, and the cases that all of them count as."""
-    cases = records.sum() ** 2 / max((records**2).sum(), 1.0)
-    return float(wrong.sum()), float((records - wrong).sum()), float(cases)
+def _group_differing(differing: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows on which annotators differ, counted by mention, predicted cluster and kind."""
+    kind = (
+        differing["home"].map({True: "kept", False: "found"})
+        + " by the "
+        + differing["first"].map({True: "first", False: "second"})
+        + " only"
+    )
+    return (
+        differing.assign(kind=kind)
+        .groupby(["mention", "cluster", "kind"], as_index=False)
+        .agg(records=("record", "size"), examples=("record", lambda r: _list_examples(r.tolist())))
+    )
 
 
 def _count_crossed(rows: pd.DataFrame) -> dict[str, float]:

@@ -137,14 +137,14 @@ class Drawn:
                 raise DataError(f"{len(foreign)} {what} records were not drawn: {head(foreign)}")
         if len(both := lost.intersection(left)):
             raise DataError(f"{len(both)} records are both unresolved and unlabelled: {head(both)}")
-        seen = self._take_seen(left)
+        seen = _take_seen(self.table, left)
         begun = ~seen["record"].isin(left).to_numpy()
         resolved = begun & ~seen["record"].isin(lost).to_numpy()
         if not resolved.any():
             raise DataError(
                 f"all {len(self.table)} draws are unresolved or unlabelled: nothing can be estimated"
             )
-        self._refuse_lost_strata(seen[begun], seen[resolved])
+        _refuse_lost_strata(self.table, self.plan, seen[begun], seen[resolved])
         if not resolved.all() and "stratum" in seen:  # Pooled lists draws stratum by stratum
             order = pd.Index(seen.loc[resolved, "stratum"].unique()).get_indexer(seen["stratum"])
             place = np.argsort(order, kind="stable")
@@ -167,36 +167,6 @@ class Drawn:
         if classes is not None:
             own = series_by_id(classes, "classes").reindex(seen["record"]).to_numpy()
         return Responding(design, resolved, _make_classes(seen, begun, resolved, own), seen["record"], begun)
-
-    def _take_seen(self, left: pd.Index) -> pd.DataFrame:
-        """Return the draws up to the look: those before the first of a record that nobody has begun since."""
-        record = self.table["record"]
-        unbegun, new = record.isin(left).to_numpy(), ~record.duplicated().to_numpy()
-        last = np.flatnonzero(new & ~unbegun)
-        # after the last record that was begun, draws up to the next unbegun one repeat begun records
-        later = np.flatnonzero(unbegun[last[-1] :]) if len(last) else np.arange(1)
-        end = last[-1] + later[0] if len(last) and len(later) else len(record)
-        seen: pd.DataFrame = self.table[:end]
-        # if no record repeats, chance chose the begun draws among all, so that the others may go
-        if seen["record"].is_unique:
-            seen = seen[~unbegun[:end]]
-        return seen.reset_index(drop=True)
-
-    def _refuse_lost_strata(self, begun: pd.DataFrame, resolved: pd.DataFrame) -> None:
-        """Refuse strata of values without a draw to go by. Of strata of sizes, the design knows all."""
-        if "stratum" not in self.table or getattr(self.plan, "starts", None) is not None:
-            return
-        every = self.table["stratum"].unique()
-        for rows, what, remedy in (
-            (begun, "whose task is begun", "label on until each has some"),
-            (resolved, "that is resolved", "ask more annotators, or draw with these merged into others"),
-        ):
-            lost = every[~pd.Index(every).isin(rows["stratum"])]
-            if len(lost):
-                raise DataError(
-                    f"{len(lost)} of {len(every)} strata have no draw {what}, such as {head(lost)}: the "
-                    f"sample has no information about their records; {remedy}"
-                )
 
     def refuse_another(self, prediction: Any) -> None:
         """Refuse a prediction that is not the one drawn from.
@@ -301,6 +271,38 @@ class Drawn:
         )
         members = _make_no_members() if members is None else members
         return cls(table, from_plain(plan), n, seed, known, fingerprint, members)
+
+
+def _take_seen(table: pd.DataFrame, left: pd.Index) -> pd.DataFrame:
+    """Return the draws up to the look: those before the first of a record that nobody has begun since."""
+    record = table["record"]
+    unbegun, new = record.isin(left).to_numpy(), ~record.duplicated().to_numpy()
+    last = np.flatnonzero(new & ~unbegun)
+    # after the last record that was begun, draws up to the next unbegun one repeat begun records
+    later = np.flatnonzero(unbegun[last[-1] :]) if len(last) else np.arange(1)
+    end = last[-1] + later[0] if len(last) and len(later) else len(record)
+    seen: pd.DataFrame = table[:end]
+    # if no record repeats, chance chose the begun draws among all, so that the others may go
+    if seen["record"].is_unique:
+        seen = seen[~unbegun[:end]]
+    return seen.reset_index(drop=True)
+
+
+def _refuse_lost_strata(table: pd.DataFrame, plan: Plan, begun: pd.DataFrame, resolved: pd.DataFrame) -> None:
+    """Refuse strata of values without a draw to go by. Of strata of sizes, the design knows all."""
+    if "stratum" not in table or getattr(plan, "starts", None) is not None:
+        return
+    every = table["stratum"].unique()
+    for rows, what, remedy in (
+        (begun, "whose task is begun", "label on until each has some"),
+        (resolved, "that is resolved", "ask more annotators, or draw with these merged into others"),
+    ):
+        lost = every[~pd.Index(every).isin(rows["stratum"])]
+        if len(lost):
+            raise DataError(
+                f"{len(lost)} of {len(every)} strata have no draw {what}, such as {head(lost)}: the "
+                f"sample has no information about their records; {remedy}"
+            )
 
 
 def _make_classes(table: pd.DataFrame, begun: BoolArray, resolved: BoolArray, own: Any) -> list[Any]:

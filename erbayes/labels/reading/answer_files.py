@@ -3,48 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from itertools import combinations
-from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from ..._internal.errors import DataError, head
-from ...units.clustering import Clustering, as_index, kind
-from ..annotators.two_annotators import Pair
-from ..drawing import PredictedClusters
+from ...units.clustering import Clustering
 from ..drawing.folder import DECIDED, Folder, answer_files, read_folder
-from ..drawing.labelling_tasks import ASKED, asked
-from ..drawing.page import CANDIDATE, CLUSTER, CONTROL, DRAWN, SECONDS, read_answers
+from ..drawing.labelling_tasks import ASKED
+from ..drawing.page import CANDIDATE, CLUSTER, DRAWN, SECONDS, read_answers
 from ..drawing.sheets import read_sheet
-from .returned import Fault, Labels, State
+from .faults import Fault, State
+from .returned import Labels
 from .sheets import NOT_CORRECT
-from .stars import Flaw, Stars, read_stars
+from .verdicts import (
+    CLOSED,
+    OF_FLAW,
+    Answer,
+    Problem,
+    ShownTasks,
+    decide_answer,
+    list_answers,
+    list_settled,
+    list_states,
+    make_stars,
+    merge_answers,
+    pair_annotators,
+)
 
 YES, NO = frozenset({"y", "yes"}), frozenset({"n", "no"})
 """Answers in the column `same`, in small letters."""
-OF_FLAW = {
-    Flaw.CONTRADICTED: Fault.DIFFERING,
-    Flaw.INTRANSITIVE: Fault.INTRANSITIVE,
-    Flaw.IN_TWO_ENTITIES: Fault.IN_TWO_ENTITIES,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """An annotator's answer to a task: the records that are the same, and those that are not.
-
-    Controls are in neither set, but in `controls` with y or n, so that they enter no estimate.
-    """
-
-    state: State
-    same: frozenset[Any] = frozenset()
-    different: frozenset[Any] = frozenset()
-    controls: frozenset[tuple[Any, str]] = frozenset()
-    seconds: float = nan
 
 
 def read_labels(folder: str | Path | Folder, prediction: Any = None) -> Labels:
@@ -101,25 +90,9 @@ class _Reader:
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
-        tasks = folder.tasks
-        self.drawn: dict[int, Any] = dict(
-            tasks.loc[tasks["role"] == DRAWN, ["task", "record"]].itertuples(index=False, name=None)
-        )
-        self.cluster: dict[int, Any] = {}  # of each task, if predicted clusters were drawn
-        if isinstance(folder.drawn.plan, PredictedClusters):
-            cluster = asked(folder.drawn).set_index("record")["cluster"]
-            self.cluster = {task: cluster[record] for task, record in self.drawn.items()}
-        self.shown: dict[int, dict[str, Any]] = {
-            int(str(task)): dict(zip(rows.map(str), rows, strict=True))
-            for task, rows in tasks.groupby("task")["record"]
-        }
-        self.strangers = set(
-            tasks.loc[tasks["role"] == CONTROL, ["task", "record"]].itertuples(index=False, name=None)
-        )
-        self.known = {str(record): record for record in tasks["record"]}
-        self.integers = kind(as_index(tasks["record"])) == "integer"
-        self.answers: dict[tuple[str, int], list[_Answer]] = {}
-        self.problems: list[tuple[str, str, Any, Any, Fault]] = []
+        self.tasks = ShownTasks(folder)
+        self.answers: dict[tuple[str, int], list[Answer]] = {}
+        self.problems: list[Problem] = []
         self.added: dict[Any, tuple[str, str, int]] = {}
         self.files: list[str] = []
 
@@ -148,12 +121,12 @@ class _Reader:
 
         task = int(number) if re.fullmatch(r"\d{1,9}", number) else 0
         first = rows["where"].iloc[0]
-        if task not in self.drawn:
+        if task not in self.tasks.drawn:
             task = number  # type: ignore[assignment]
             note(Fault.UNKNOWN_TASK, first)
             return
-        shown, drawn = self.shown[task], self.drawn[task]
-        strangers = {record for record in shown.values() if (task, record) in self.strangers}
+        shown, drawn = self.tasks.shown[task], self.tasks.drawn[task]
+        strangers = {record for record in shown.values() if (task, record) in self.tasks.strangers}
         if annotator == DECIDED:
             shown, strangers = {id: r for id, r in shown.items() if r not in strangers}, set()
         as_drawn = rows["record"][rows["role"] == DRAWN]
@@ -174,7 +147,7 @@ class _Reader:
                 usable = False
             if not text.strip() and not answer:
                 continue
-            record = self._find_record(text, shown)
+            record = self.tasks.find_record(text, shown)
             if record is None:
                 note(Fault.NO_ID, where, text)
                 usable = False
@@ -183,18 +156,18 @@ class _Reader:
             place.setdefault(record, where)
             if answer and not mark:
                 unread.add(record)
-            if record not in marks and not mark and not answer and (task, record) not in self.strangers:
+            if record not in marks and not mark and not answer and (task, record) not in self.tasks.strangers:
                 note(Fault.NOT_SHOWN, where, record)
             if mark:
                 marks.setdefault(record, set()).add(mark)
-                if mark == "y" and str(record) not in self.known:
+                if mark == "y" and str(record) not in self.tasks.known:
                     self.added.setdefault(record, (where, annotator, task))
         answered = any(marks.values())
         seconds = float(pd.to_numeric(rows.get(SECONDS, pd.Series(dtype=float)), errors="coerce").max())
         if cannot_tell:
             if any(marks[record] for record in marks if record != drawn):
                 note(Fault.YET_ANSWERED, first)
-            self.answers.setdefault((annotator, task), []).append(_Answer(State.CANNOT_TELL, seconds=seconds))
+            self.answers.setdefault((annotator, task), []).append(Answer(State.CANNOT_TELL, seconds=seconds))
             return
         if not answered:
             return
@@ -216,58 +189,25 @@ class _Reader:
         controls = frozenset((r, mark) for r in strangers for mark in marks[r])
         state = State.ANSWERED if usable else State.INCOMPLETE
         self.answers.setdefault((annotator, task), []).append(
-            _Answer(state, same, different, controls, seconds)
+            Answer(state, same, different, controls, seconds)
         )
-
-    def _find_record(self, text: str, shown: Mapping[str, Any]) -> Any:
-        """Return the record of an id as it was typed, None if no record can have it."""
-        for known in (shown, self.known):
-            for id in (text, text.strip()):
-                if id in known:
-                    return known[id]
-        id = text.strip()
-        if not self.integers:
-            return id
-        return int(id) if re.fullmatch(r"-?\d{1,18}", id) else None
 
     def labels(self, prediction: Any) -> Labels:
         """Return the labels of all files together."""
-        merged = {key: self._merge_answers(*key, answers) for key, answers in self.answers.items()}
-        verdicts = {task: self._decide_answer(task, merged) for task in self.drawn}
-        for task in self._list_settled(verdicts):
-            verdicts[task] = _Answer(State.SETTLED)
+        merged = {key: merge_answers(self.tasks, *key, a, self.problems) for key, a in self.answers.items()}
+        verdicts = {task: decide_answer(self.tasks, task, merged, self.problems) for task in self.tasks.drawn}
+        for task in list_settled(self.tasks, verdicts):
+            verdicts[task] = Answer(State.SETTLED)
+        drawn = self.tasks.drawn
         blank = [task for task, answer in verdicts.items() if answer.state is State.UNANSWERED]
-        self.problems += [("", "", task, self.drawn[task], Fault.UNANSWERED) for task in blank]
-        closed = {State.ANSWERED, State.SETTLED}
-        partly = {self.cluster[task] for task in self.cluster if verdicts[task].state not in closed}
-        resolved = {
-            task: answer
-            for task, answer in verdicts.items()
-            if answer.state is State.ANSWERED and self.cluster.get(task) not in partly
-        }
-        stars = self._make_stars(resolved)
-        task_of = {record: task for task, record in self.drawn.items()}
+        self.problems += [("", "", task, drawn[task], Fault.UNANSWERED) for task in blank]
+        stars = make_stars(self.tasks, self.folder.drawn, verdicts)
+        task_of = {record: task for task, record in drawn.items()}
         for sampled, record, flaw in stars.problems.itertuples(index=False, name=None):
             self.problems.append(("", "", task_of[sampled], record, OF_FLAW[flaw]))
         if prediction is not None:
-            records = Clustering.of(prediction, "prediction").records
-            for record, (where, annotator, task) in self.added.items():
-                if record not in records:
-                    self.problems.append((where, annotator, task, record, Fault.UNKNOWN_RECORD))
-        dealt = [(name, task) for name, tasks in self.folder.dealt.items() for task in tasks]
-        keys = dict.fromkeys([*dealt, *(key for key in merged if key[0] != DECIDED)])
-        settled = {
-            (name, task)
-            for name in self.folder.dealt
-            for task in self._list_settled({t: answer for (n, t), answer in merged.items() if n == name})
-        }
-        states = [
-            (name, task, merged[name, task].state, merged[name, task].seconds)
-            if (name, task) in merged
-            else (name, task, State.SETTLED if (name, task) in settled else State.UNANSWERED, nan)
-            for name, task in keys
-        ]
-        rest = [(task, self.drawn[task], a.state) for task, a in verdicts.items() if a.state not in closed]
+            self._note_unknown(prediction)
+        rest = [(task, drawn[task], a.state) for task, a in verdicts.items() if a.state not in CLOSED]
         return Labels(
             self.folder,
             stars,
@@ -275,117 +215,18 @@ class _Reader:
                 self.problems, columns=["where", "annotator", "task", "record", "fault"], dtype=object
             ),
             pd.DataFrame(rest, columns=["task", "record", "state"], dtype=object),
-            pd.DataFrame(states, columns=["annotator", "task", "state", SECONDS], dtype=object),
-            self._list_answers(),
-            self._pair_annotators(merged),
+            list_states(self.tasks, self.folder.dealt, merged),
+            list_answers(self.answers),
+            pair_annotators(self.tasks, self.folder.drawn.members, merged),
             tuple(self.files),
         )
 
-    def _list_settled(self, answers: Mapping[int, _Answer]) -> list[int]:
-        """Return the blank tasks of drawn predicted clusters whose record has y in a task of the cluster."""
-        found: dict[Any, set[Any]] = {}
-        for task, answer in answers.items():
-            if answer.state is State.ANSWERED and task in self.cluster:
-                found.setdefault(self.cluster[task], set()).update(answer.same)
-        return [
-            task
-            for task, cluster in self.cluster.items()
-            if (task not in answers or answers[task].state is State.UNANSWERED)
-            and self.drawn[task] in found.get(cluster, ())
-        ]
-
-    def _list_answers(self) -> pd.DataFrame:
-        """Return every answer: annotator, task, record, same."""
-        rows = {
-            (name, task, record, mark): None
-            for (name, task), answers in self.answers.items()
-            for answer in answers
-            for record, mark in (
-                *((record, "y") for record in sorted(answer.same, key=str)),
-                *((record, "n") for record in sorted(answer.different, key=str)),
-                *sorted(answer.controls, key=str),
-            )
-        }
-        return pd.DataFrame(list(rows), columns=["annotator", "task", "record", "same"], dtype=object)
-
-    def _merge_answers(self, annotator: str, task: int, answers: list[_Answer]) -> _Answer:
-        """Return what the files of one annotator say of a task."""
-        complete = [a for a in answers if a.state is not State.INCOMPLETE]
-        if not complete:
-            return answers[0]
-        differing = frozenset[Any]().union(*(a.same ^ complete[0].same for a in complete))
-        if differing or len({a.state for a in complete}) > 1:
-            for record in differing or {self.drawn[task]}:
-                self.problems.append(("", annotator, task, record, Fault.CONTRADICTED))
-            return _Answer(State.INCOMPLETE)
-        known = [a.seconds for a in complete if not isnan(a.seconds)]
-        return replace(complete[0], seconds=max(known, default=nan))  # a page counts on from save to save
-
-    def _decide_answer(self, task: int, merged: Mapping[tuple[str, int], _Answer]) -> _Answer:
-        """Return the answer to a task, of all annotators or as it was decided."""
-        if (decided := merged.get((DECIDED, task))) is not None:
-            return decided
-        answers = {name: a for (name, number), a in merged.items() if number == task}
-        complete = {name: a for name, a in answers.items() if a.state is State.ANSWERED}
-        doubts = [name for name, a in answers.items() if a.state is State.CANNOT_TELL]
-        if not complete:
-            states = {a.state for a in answers.values()}
-            if not states:
-                return _Answer(State.UNANSWERED)
-            return _Answer(State.CANNOT_TELL if State.CANNOT_TELL in states else State.INCOMPLETE)
-        for name in doubts:
-            self.problems.append(("", name, task, self.drawn[task], Fault.ONE_CANNOT_TELL))
-        first, *others = complete.values()
-        if differing := frozenset[Any]().union(*(a.same ^ first.same for a in others)):
-            for record in sorted(differing, key=str):
-                self.problems.append(("", ", ".join(complete), task, record, Fault.DISPUTED))
-            return _Answer(State.DISPUTED)
-        return first
-
-    def _make_stars(self, resolved: Mapping[int, _Answer]) -> Stars:
-        """Return the entities of resolved tasks."""
-        pairs = [
-            (self.drawn[task], record, match)
-            for task, answer in resolved.items()
-            for records, match in ((answer.same, True), (answer.different, False))
-            for record in sorted(records, key=str)
-            if record != self.drawn[task]
-        ]
-        if not resolved:
-            none = pd.DataFrame(columns=["sampled", "record", "problem"])
-            return Stars(pd.DataFrame(columns=["entity", "record"]), pd.Index([]), none)
-        table = pd.DataFrame(pairs, columns=["drawn", "record", "same"], dtype=object)
-        wanted = {self.drawn[task] for task in resolved}
-        draws = pd.Series(list(self.drawn.values())) if self.cluster else self.folder.drawn.table["record"]
-        return read_stars(table, draws[draws.isin(wanted)], left="drawn", right="record", answer="same")
-
-    def _pair_annotators(self, merged: Mapping[tuple[str, int], _Answer]) -> dict[tuple[str, str], Pair]:
-        """Return the tasks that two annotators have both answered in full."""
-        if self.cluster:
-            return {}
-        complete: dict[str, dict[int, _Answer]] = {}
-        for (name, task), answer in merged.items():
-            if name != DECIDED and answer.state is State.ANSWERED:
-                complete.setdefault(name, {})[task] = answer
-        members = self.folder.drawn.members
-        cluster = dict(zip(members["record"], members["cluster"].map("in {}".format), strict=True))
-        pairs = {}
-        for first, second in combinations(sorted(complete), 2):
-            both = [task for task in complete[first] if task in complete[second]]
-            if both:
-                one, other = (_name_entities(complete[name], both, self.drawn) for name in (first, second))
-                records = pd.concat([one, other, members])["record"].drop_duplicates()
-                prediction = {record: cluster.get(record, f"alone {record}") for record in records}
-                pairs[first, second] = Pair.of(one, other, prediction)
-        return pairs
-
-
-def _name_entities(
-    answers: Mapping[int, _Answer], tasks: Iterable[int], drawn: Mapping[int, Any]
-) -> pd.DataFrame:
-    """Return the entity of each drawn record, for `Pair.of`."""
-    rows = [(drawn[task], record) for task in tasks for record in {drawn[task]} | answers[task].same]
-    return pd.DataFrame(rows, columns=["mention", "record"])
+    def _note_unknown(self, prediction: Any) -> None:
+        """Note the records that annotators added and that a prediction lacks."""
+        records = Clustering.of(prediction, "prediction").records
+        for record, (where, annotator, task) in self.added.items():
+            if record not in records:
+                self.problems.append((where, annotator, task, record, Fault.UNKNOWN_RECORD))
 
 
 def _read_page_file(file: Path, folder: Folder) -> tuple[str, pd.DataFrame]:

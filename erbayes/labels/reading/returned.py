@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
-from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from ..._internal.arrays import FloatArray
 from ..._internal.errors import DataError, Remedy, head
 from ..._internal.files import replacing
 from ...design import Design, KeptWeights
@@ -24,56 +19,25 @@ from ...units.measuring import Missing, measure, measure_predicted, refuse_unmat
 from ...units.units import Units
 from ..annotators.two_annotators import Pair
 from ..drawing import PredictedClusters
+from ..drawing.drawn import Drawn
 from ..drawing.folder import DECIDED, Folder
-from ..drawing.labelling_tasks import ASKED, asked
-from ..drawing.page import ADDED, CANDIDATE, CLUSTER, CONTROL, SECONDS
+from ..drawing.labelling_tasks import asked
 from ..drawing.sheets import HAS_XLSX, write_sheet
 from ..drawing.source import opened
+from .faults import State, refuse_harmful
 from .stars import Stars
+from .tallies import (
+    add_roles,
+    count_changes,
+    count_states,
+    find_state_of_clusters,
+    list_disputed,
+    tabulate_agreement,
+    warn_unlooked,
+)
 
 OWN = "predicted clusters judge only the prediction that they were drawn from: draw records to judge others"
 """Why another prediction is refused."""
-
-
-class Fault(Enum):
-    """A fault in the answers of annotators. Those of `HARMLESS` do not stop `Labels.labels`."""
-
-    UNREAD = "the file is not read"
-    UNKNOWN_TASK = "the draw has no such task"
-    OTHER_RECORD = "the task has another drawn record in this folder, so the row may be of another draw"
-    NOT_SHOWN = "the task does not show the record, and the row says neither y nor n"
-    NO_ID = "the id that is added is no integer, as ids of records are"
-    ROW_MISSING = "the task shows the record, and its row is missing"
-    UNREADABLE = "the answer is neither y nor n"
-    CONTRADICTED = "the annotator answers both y and n"
-    DRAWN_REJECTED = "the drawn record has n, but it belongs to its own entity"
-    DISPUTED = "annotators differ on the record"
-    DIFFERING = "of two drawn records, one task says that they are the same, and the other that they are not"
-    INTRANSITIVE = "the record is judged not the same, but a chain of answers joins the two"
-    IN_TWO_ENTITIES = "the record is in the entities of drawn records that are not joined"
-    UNKNOWN_RECORD = "the prediction lacks the record, which an annotator has added"
-    UNANSWERED = "nobody has answered the task"
-    BLANK = "the task is answered in part, and not for this record"
-    YET_ANSWERED = "the annotator cannot tell, yet answers; the answers do not count"
-    ONE_CANNOT_TELL = "one annotator cannot tell, and another can; the answers count"
-
-
-HARMLESS = frozenset(
-    {Fault.UNKNOWN_RECORD, Fault.UNANSWERED, Fault.BLANK, Fault.YET_ANSWERED, Fault.ONE_CANNOT_TELL}
-)
-"""Faults that leave labels usable. A task without a complete answer is unresolved."""
-
-
-class State(Enum):
-    """State of a task after its annotator."""
-
-    ANSWERED = "answered"
-    CANNOT_TELL = "cannot tell"
-    INCOMPLETE = "incomplete"
-    UNANSWERED = "unanswered"
-    SETTLED = "settled"
-    """Blank, and another task of the drawn predicted cluster has y for its record."""
-    DISPUTED = "disputed"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -122,17 +86,7 @@ class Labels:
         DataError
             Faults outside `HARMLESS`, or no task with a complete answer.
         """
-        wrong = self.problems[~self.problems["fault"].isin(HARMLESS)]
-        if len(wrong):
-            counts = Counter(wrong["fault"])
-            where, _, task, record, _ = wrong.iloc[0]
-            places = [text for text in (where, f"task {task}" * bool(task), str(record)) if text]
-            raise DataError(
-                f"{self.folder.path}: "
-                + "; ".join(f"{n:,} times: {fault.value}" for fault, n in counts.items())
-                + f"; such as {', '.join(places)}",
-                Remedy.DECIDE,
-            )
+        refuse_harmful(self.problems, self.folder.path)
         if not len(self.stars.answers):
             what = "drawn predicted cluster" if self.of_clusters else "task"
             raise DataError(f"{self.folder.path}: no {what} has a complete answer yet")
@@ -151,18 +105,10 @@ class Labels:
         it is unanswered if nobody has begun it, and else in the state of its first unresolved task that is
         not unanswered, or incomplete.
         """
-        table, states = self.folder.drawn.table, self.unresolved.set_index("record")["state"]
+        states = self.unresolved.set_index("record")["state"]
         if not self.of_clusters:
-            return table["record"].map(states).dropna()
-        tasks = asked(self.folder.drawn)
-        tasks["state"] = tasks["record"].map(states)
-        worst = {}
-        for cluster, of_tasks in tasks.groupby("cluster", sort=False)["state"]:
-            if of_tasks.notna().any():
-                begun = [state for state in of_tasks.dropna() if state is not State.UNANSWERED]
-                untouched = (of_tasks == State.UNANSWERED).all()
-                worst[cluster] = State.UNANSWERED if untouched else [*begun, State.INCOMPLETE][0]
-        return table["cluster"].map(pd.Series(worst, dtype=object)).dropna()
+            return self.folder.drawn.table["record"].map(states).dropna()
+        return find_lost_clusters(self.folder.drawn, states)
 
     def summary(self) -> pd.DataFrame:
         """Count the tasks of each annotator: dealt, and in each state.
@@ -173,12 +119,7 @@ class Labels:
             Columns annotator, tasks, answered, cannot tell, incomplete, unanswered and, if predicted clusters
             were drawn, settled.
         """
-        others = {State.DISPUTED} if self.of_clusters else {State.DISPUTED, State.SETTLED}
-        wanted = [state.value for state in State if state not in others]
-        named = self.states.assign(state=[state.value for state in self.states["state"]])
-        counts = pd.crosstab(named["annotator"], named["state"]).reindex(columns=wanted, fill_value=0)
-        counts.insert(0, "tasks", counts.sum(axis=1))
-        return counts.rename_axis(columns=None).reset_index()
+        return count_states(self.states, self.of_clusters)
 
     def annotators(self) -> pd.DataFrame:
         """Count what each annotator changed of the prediction, in the tasks with a complete answer.
@@ -206,20 +147,7 @@ class Labels:
            tasks  controls  controls missed
         0      3         1                1
         """
-        answered = (self.states["state"] == State.ANSWERED).groupby(self.states["annotator"]).sum()
-        table = answered.rename("tasks").to_frame()
-        given = self._count_by_role()
-        for name, of_role, marks in (
-            ("records refused", CLUSTER, "n"),
-            ("candidates accepted", CANDIDATE, "y"),
-            ("ids added", ADDED, "y"),
-            ("controls", CONTROL, "yn"),
-            ("controls missed", CONTROL, "y"),
-        ):
-            counted = given["annotator"][(given["role"] == of_role) & given["same"].isin(list(marks))]
-            table[name] = counted.value_counts().reindex(table.index, fill_value=0)
-        table["median seconds"] = self.states.astype({SECONDS: float}).groupby("annotator")[SECONDS].median()
-        return table.reset_index()
+        return count_changes(self._answers_by_role(), self.states)
 
     def cautions(self) -> list[str]:
         """Return a sentence for each reason to doubt that an annotator has looked at the records.
@@ -227,40 +155,11 @@ class Labels:
         One who only presses Enter makes the same labels as one who finds no error: they repeat the
         prediction, so that estimates come out as 1. Controls and a blind folder tell the two apart.
         """
-        doubt = set(self.states["annotator"][self.states["state"] == State.CANNOT_TELL])
-        given, said = self._count_by_role(), []
-        accepted = given[(given["role"] == CONTROL) & (given["same"] == "y")]
-        for row in self.annotators().to_dict("records"):
-            name, tasks, missed = row["annotator"], row["tasks"], row["controls missed"]
-            refused = row["controls"] - missed
-            changes = row["records refused"] + row["candidates accepted"] + row["ids added"] + refused
-            if tasks and not changes and not self.folder.blind and name not in doubt:
-                said.append(
-                    f"{name} answered {tasks:,} tasks and never changed a default: each record of a "
-                    "predicted cluster is accepted, each candidate is refused, and no id is added. Pressing "
-                    "Enter alone does the same, and then every estimate is 1: have some of these tasks "
-                    "answered anew in a blind folder, with controls"
-                )
-            if missed:
-                where = accepted["task"][accepted["annotator"] == name]
-                said.append(
-                    f"{name} accepted {missed:,} of {row['controls']:,} controls, which are records of other "
-                    f"predicted clusters, in tasks {head(where)}. No label has them. If one does belong to "
-                    f"the entity, decide its task in sheet-{DECIDED}, with y for it; if not, have the tasks "
-                    f"of {name} answered anew by somebody else"
-                )
-        return said
+        return warn_unlooked(self.annotators(), self._answers_by_role(), self.states, self.folder.blind)
 
-    def _count_by_role(self) -> pd.DataFrame:
+    def _answers_by_role(self) -> pd.DataFrame:
         """Return the answers of tasks with a complete answer, and the role of each record in its task."""
-        tasks, whole = self.folder.tasks, self.states[self.states["state"] == State.ANSWERED]
-        role = dict(zip(zip(tasks["task"], tasks["record"], strict=True), tasks["role"], strict=True))
-        kept = pd.MultiIndex.from_frame(self.answers[["annotator", "task"]]).isin(
-            pd.MultiIndex.from_frame(whole[["annotator", "task"]])
-        )
-        given = self.answers[kept]
-        shown = zip(given["task"], given["record"], strict=True)
-        return given.assign(role=[role.get(key, ADDED) for key in shown])
+        return add_roles(self.answers, self.states, self.folder.tasks)
 
     def agreement(self) -> pd.DataFrame:
         """Estimate how far annotators agree in the population, from the tasks that two of them answered.
@@ -271,16 +170,7 @@ class Labels:
             One row per pair of annotators and share of `Pair.agreement`: annotators, tasks, share, estimate,
             lower and upper.
         """
-        chance = self.folder.drawn.table.drop_duplicates("record").set_index("record")["probability"]
-        tables = []
-        for (first, second), pair in self.pairs.items():
-            weight = partial(_weight, chance[pair.mentions].to_numpy(float))
-            table = pair.agreement(weight).table().rename_axis("share").reset_index()
-            table.insert(0, "annotators", f"{first}, {second}")
-            table.insert(1, "tasks", len(pair.mentions))
-            tables.append(table[["annotators", "tasks", "share", "estimate", "lower", "upper"]])
-        columns = ["annotators", "tasks", "share", "estimate", "lower", "upper"]
-        return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
+        return tabulate_agreement(self.pairs, self.folder.drawn.table)
 
     def disputed(self) -> pd.DataFrame:
         """Return the tasks to decide, in the form of a sheet.
@@ -291,23 +181,7 @@ class Labels:
             The rows of the tasks in which a fault stops `labels`, and the records that annotators have added
             to them, without controls. A column per annotator has the answers so far.
         """
-        wrong = self.problems[~self.problems["fault"].isin(HARMLESS)]
-        tasks, given = self.folder.tasks, self.answers
-        strangers = pd.MultiIndex.from_frame(tasks[tasks["role"] == CONTROL][["task", "record"]])
-        rows = tasks[tasks["task"].isin(wrong["task"]) & (tasks["role"] != CONTROL)]
-        given = given[given["task"].isin(rows["task"])]
-        given = given[~pd.MultiIndex.from_frame(given[["task", "record"]]).isin(strangers)]
-        keys = pd.MultiIndex.from_frame(rows[["task", "record"]])
-        others = given[~pd.MultiIndex.from_frame(given[["task", "record"]]).isin(keys)]
-        added = others[["task", "record"]].drop_duplicates().assign(role=ADDED)
-        table = pd.concat([rows, added], ignore_index=True).sort_values(["task"], kind="stable")
-        keys = pd.MultiIndex.from_frame(table[["task", "record"]])
-        for annotator, answers in given.groupby("annotator"):
-            marks = answers.groupby(["task", "record"])["same"].agg(lambda x: "/".join(sorted(set(x))))
-            table.insert(
-                list(table).index(ASKED[0]), f"answer of {annotator}", marks.reindex(keys).to_numpy()
-            )
-        return table.fillna("").reset_index(drop=True)
+        return list_disputed(self.problems, self.folder.tasks, self.answers)
 
     def write_disputed(self) -> Path:
         """Write the tasks to decide as sheet-decided into the folder, and return its path.
@@ -317,19 +191,7 @@ class Labels:
         DataError
             If there is nothing to decide, or such a sheet already.
         """
-        table = self.disputed()
-        if not len(table):
-            raise DataError(f"{self.folder.path}: no task needs a decision")
-        paths = [self.folder.path / f"sheet-{DECIDED}{suffix}" for suffix in (".xlsx", ".csv")]
-        for path in paths:
-            if path.exists():
-                raise DataError(
-                    f"cannot write {path}: it is there already; add the tasks to it, or rename it"
-                )
-        path = paths[0 if HAS_XLSX else 1]
-        with replacing(path) as new:
-            write_sheet(table.assign(note=""), new)
-        return path
+        return write_decisions(self.disputed(), self.folder.path)
 
     def design(
         self, drawn_from: Any = None, *, missing: Missing = Missing.ERROR, values: Any = None
@@ -372,10 +234,7 @@ class Labels:
         begun = states != State.UNANSWERED
         left, lost = states.index[~begun], states.index[begun]
         design = drawn.design(labels, values, unresolved=lost, unlabelled=left)
-        if drawn_from is None:
-            return design
-        units = (scan if lies_elsewhere(drawn_from) else measure)(drawn_from, labels, missing=missing)
-        return KeptWeights(design, units)
+        return design if drawn_from is None else keep_weights(design, drawn_from, labels, missing)
 
     def units(self, prediction: Any, *, missing: Missing = Missing.ERROR) -> Units:
         """Return the units of the draws, for `erbayes.Sample` with `design`.
@@ -416,23 +275,7 @@ class Labels:
         if not self.of_clusters:
             count = scan if lies_elsewhere(prediction) else measure
             return count(prediction, self.labels, missing=missing)
-        labels, drawn = self.labels, self.folder.drawn
-        with opened(prediction) as source:
-            drawn.refuse_another(source)
-            there = labels.index.isin(source.look_up(labels.index)["record"])
-        if missing is Missing.ERROR and not there.all():
-            lacking = labels.index[~there]
-            raise DataError(
-                f"{len(lacking)} labelled records are not in the prediction, such as {head(lacking)}",
-                Remedy.MISSING,
-            )
-        if missing is Missing.OMIT:
-            if isinstance(prediction, Clustering):
-                refuse_unmatched(prediction, Clustering.of(labels, "labels"), ~there, missing)
-            labels = labels[there]
-        whole = drawn.table["cluster"][~drawn.table.index.isin(self.lost.index)]
-        members = drawn.members.set_index("record")["cluster"]
-        return replace(measure_predicted(members, labels, whole), known=drawn.known)
+        return measure_drawn_clusters(self.folder.drawn, self.labels, self.lost, prediction, missing)
 
     def __repr__(self) -> str:
         tasks = self.folder.tasks["task"].nunique()
@@ -449,6 +292,50 @@ class Labels:
         return lines + "".join(table.to_html(index=False, na_rep="") for table in tables)
 
 
-def _weight(chance: FloatArray, size: FloatArray) -> FloatArray:
-    """Return the weight of an entity by the chance of its drawn record, (n,)."""
-    return np.asarray(1 / (chance * size))
+def measure_drawn_clusters(
+    drawn: Drawn, labels: pd.Series, lost: pd.Series, prediction: Any, missing: Missing
+) -> Units:
+    """Return drawn predicted clusters as units, without those of the rows `lost` (see `Labels.units`)."""
+    with opened(prediction) as source:
+        drawn.refuse_another(source)
+        there = labels.index.isin(source.look_up(labels.index)["record"])
+    if missing is Missing.ERROR and not there.all():
+        lacking = labels.index[~there]
+        raise DataError(
+            f"{len(lacking)} labelled records are not in the prediction, such as {head(lacking)}",
+            Remedy.MISSING,
+        )
+    if missing is Missing.OMIT:
+        if isinstance(prediction, Clustering):
+            refuse_unmatched(prediction, Clustering.of(labels, "labels"), ~there, missing)
+        labels = labels[there]
+    whole = drawn.table["cluster"][~drawn.table.index.isin(lost.index)]
+    members = drawn.members.set_index("record")["cluster"]
+    return replace(measure_predicted(members, labels, whole), known=drawn.known)
+
+
+def find_lost_clusters(drawn: Drawn, states: pd.Series) -> pd.Series:
+    """Return the state of drawn predicted clusters without a complete answer, by their row in the draws."""
+    tasks = asked(drawn)
+    worst = find_state_of_clusters(tasks["cluster"], tasks["record"].map(states))
+    return drawn.table["cluster"].map(pd.Series(worst, dtype=object)).dropna()
+
+
+def keep_weights(design: Design, drawn_from: Any, labels: pd.Series, missing: Missing) -> KeptWeights:
+    """Return a design for any prediction of the records of the one that was drawn from."""
+    units = (scan if lies_elsewhere(drawn_from) else measure)(drawn_from, labels, missing=missing)
+    return KeptWeights(design, units)
+
+
+def write_decisions(table: pd.DataFrame, folder: Path) -> Path:
+    """Write tasks to decide as sheet-decided into a folder, and return its path."""
+    if not len(table):
+        raise DataError(f"{folder}: no task needs a decision")
+    paths = [folder / f"sheet-{DECIDED}{suffix}" for suffix in (".xlsx", ".csv")]
+    for path in paths:
+        if path.exists():
+            raise DataError(f"cannot write {path}: it is there already; add the tasks to it, or rename it")
+    path = paths[0 if HAS_XLSX else 1]
+    with replacing(path) as new:
+        write_sheet(table.assign(note=""), new)
+    return path

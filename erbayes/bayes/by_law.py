@@ -1,0 +1,198 @@
+"""A fit under each law of its parts: fits, probabilities and convergence of the laws, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from itertools import product
+from typing import Self
+
+import numpy as np
+import pandas as pd
+
+from .._internal.arrays import FloatArray
+from ..metrics.columns import COMMON_LINKS
+from ..metrics.definitions import Wanted, pairwise_precision, pairwise_recall
+from .joined import populations
+from .laws import compiled, laws
+from .outcomes import BETWEEN
+from .parts import PartDraws
+from .samplers import mixing
+from .totals import FittedTotals
+
+REJECTED = -4.6
+"""Log Bayes factor against the best law, below which a sample rejects a law. It is 1/100."""
+OfLaws = Mapping[str, Mapping[str, PartDraws]]
+"""Draws by place of a part and by law."""
+
+
+def evaluate_laws(fit: FittedTotals) -> OfLaws:
+    """Return the draws of each law of the tied parts, with their quantities by size."""
+    tied = {place: compiled(part, fit.evidence.data) for place, part in fit.model.tied.items()}
+    return {
+        place: {name: tied[place].laws[name].evaluated(d) for name, d in drawn.items()}
+        for place, drawn in fit.parts.items()
+    }
+
+
+def restrict_to_laws[F: FittedTotals](
+    fit: F,
+    chosen: Mapping[str, str],
+    of_laws: OfLaws,
+    rng: np.random.Generator,
+    common: FloatArray | None = None,
+) -> F:
+    """Return a fit under one law for each part, without a second clustering."""
+    of_law = {place: draws[chosen[place]] for place, draws in of_laws.items()}
+    draws, population = populations(of_law, fit.evidence.data, rng, common)
+    parts = {place: {chosen[place]: d[chosen[place]]} for place, d in fit.parts.items()}
+    return replace(fit, draws=draws, population=population, parts=parts, truth=None)
+
+
+def list_combinations(fit: FittedTotals) -> list[dict[str, str]]:
+    """Return each combination of the laws of the tied parts, place -> law, the most usual first."""
+    return [dict(zip(fit.parts, names, strict=True)) for names in product(*fit.parts.values())]
+
+
+def restrict_to_each_law[F: FittedTotals](fit: F) -> dict[str, F]:
+    """Return a fit under each combination of laws; none if each part has one law."""
+    combinations = list_combinations(fit)
+    if len(combinations) < 2:
+        return {}
+    of_laws, fits = evaluate_laws(fit), {}
+    of_truth = None if fit.truth is None else evaluate_laws(fit.truth)
+    for i, chosen in enumerate(combinations):
+        # The first streams of the seed belong to the untied parts.
+        rng = np.random.default_rng([fit.seed, 1 + len(BETWEEN) + i])
+        under = restrict_to_laws(fit, chosen, of_laws, rng)
+        if fit.truth is not None and of_truth is not None:
+            common = under.total(COMMON_LINKS)
+            under = replace(under, truth=restrict_to_laws(fit.truth, chosen, of_truth, rng, common))
+        fits[", ".join(name for name in chosen.values() if name)] = under
+    return fits
+
+
+def compute_chances(fit: FittedTotals) -> list[tuple[float, float, float]]:
+    """Return prior and posterior probability of each combination of laws, and the error of the latter.
+
+    They are in the order of `list_combinations`. The error is that of a mean of independent chains.
+    """
+    several = {place: laws(part) for place, part in fit.model.tied.items()}
+    followed = {
+        place: np.asarray(fit.draws.parameters[f"{place}_law"])
+        for place, part in several.items()
+        if len(part.laws) > 1
+    }
+    chances = []
+    for chosen in list_combinations(fit):
+        prior = np.prod([several[place].probability[name] for place, name in chosen.items()])
+        follows = [law == list(several[p].laws).index(chosen[p]) for p, law in followed.items()]
+        share = np.all(follows, axis=0).mean(axis=1)
+        error = share.std(ddof=1) / np.sqrt(len(share)) if len(share) > 1 else np.nan
+        chances.append((float(prior), float(share.mean()), float(error)))
+    return chances
+
+
+def tabulate_laws(
+    fits: Mapping[str, FittedTotals],
+    chances: list[tuple[float, float, float]],
+    metrics: Wanted,
+    level: float,
+) -> pd.DataFrame:
+    """Return the table of `FittedLaws.laws`, from the fits under each combination and its chances."""
+    best = max((fit.draws.log_evidence for fit in fits.values()), default=0.0)
+    rows = {}
+    for (law, fit), of_law in zip(fits.items(), chances, strict=True):
+        draws, evidence = fit.apply(metrics), fit.draws.log_evidence - best
+        for name, estimate, (lower, upper) in zip(
+            draws.names, draws.mean, draws.interval(level), strict=True
+        ):
+            rows[name, law] = (estimate, lower, upper, *of_law, evidence, evidence < REJECTED)
+    index = pd.MultiIndex.from_tuples(rows, names=["metric", "law"]) if rows else None
+    columns = ["estimate", "lower", "upper", "prior", "posterior", "posterior_error"]
+    columns += ["log_evidence", "rejected"]
+    return pd.DataFrame(list(rows.values()), index=index, columns=columns)
+
+
+def tabulate_convergence(fit: FittedTotals) -> pd.DataFrame:
+    """Return the table of `FittedLaws.convergence`."""
+    rows = {}
+    for place, draws in fit.parts.items():
+        part = compiled(fit.model.tied[place], fit.evidence.data)
+        probability = part.posterior([d.log_evidence for d in draws.values()])
+        for (law, drawn), p in zip(draws.items(), probability, strict=True):
+            rows[place, law] = {"probability": p, "khat": drawn.khat}
+            if len(drawn.thetas) > 1:
+                r_hat, effective = mixing(drawn.thetas, part.laws[law].coordinates)
+                rows[place, law] |= {"r_hat": r_hat[0], "worst": r_hat[1], "effective": effective[0]}
+            if drawn.statistics:
+                rows[place, law]["divergent"] = int(np.sum(drawn.statistics["diverging"]))
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["part", "law"])
+
+
+class FittedLaws(FittedTotals):
+    """What each law of the parts of a fit says, and how well its draws can be relied on."""
+
+    @cached_property
+    def by_law(self) -> dict[str, Self]:
+        """Return the fit under each combination of the laws of its parts, the most usual first.
+
+        The dictionary is empty if each part has one law.
+        """
+        return restrict_to_each_law(self)
+
+    def laws(
+        self, metrics: Wanted = (pairwise_precision, pairwise_recall), level: float = 0.95
+    ) -> pd.DataFrame:
+        """Return intervals of metrics under each combination of laws, and its probability.
+
+        Parameters
+        ----------
+        metrics : Metric or str, or several
+        level : float in (0, 1)
+
+        Returns
+        -------
+        DataFrame, one row per metric and combination
+            estimate, lower and upper under the laws; prior, their probability before the sample, the product
+            of `OneOf.probability`; posterior, the share of the posterior draws that follow them, and
+            posterior_error, its Monte Carlo standard error between the chains; log_evidence, less that of the
+            combination with the most evidence; rejected, True if log_evidence is below -4.6, a Bayes factor
+            of 1/100. It has no row if each part has one law.
+
+        Examples
+        --------
+        >>> import erbayes as eb
+        >>> from erbayes import bayes, datasets
+        >>> case = datasets.people()
+        >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
+        >>> bayes.fast(sample, rng=1).laws("pairwise-recall").index.get_level_values("law")[0]
+        'predicted, usual'
+        """
+        chances = compute_chances(self) if self.by_law else []
+        return tabulate_laws(self.by_law, chances, metrics, level)
+
+    def convergence(self) -> pd.DataFrame:
+        """Return how well the draws of each law can be relied on.
+
+        `NotConverged` warns of a law in proportion to its posterior probability. This table has all laws.
+
+        Returns
+        -------
+        DataFrame, one row per part and law
+            probability is that of the law, before the known number of predicted links ties the parts. khat is
+            the Pareto shape of its importance weights, with `nuts` of a pilot run. r_hat is the largest R-hat
+            of a parameter, and worst is this parameter. effective is the smallest number of effective draws
+            of a parameter. A fit by `nuts` also has the number of divergent transitions as divergent.
+
+        Examples
+        --------
+        >>> import erbayes as eb
+        >>> from erbayes import bayes, datasets
+        >>> case = datasets.people()
+        >>> sample = eb.Sample(eb.measure(case.prediction, case.labels), eb.UniformRecords(case.drawn))
+        >>> bayes.fast(sample, rng=1).convergence().loc["retention"].index.to_list()
+        ['usual', 'uneven', 'threshold']
+        """
+        return tabulate_convergence(self)

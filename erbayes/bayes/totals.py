@@ -1,0 +1,298 @@
+"""Totals of a fitted size model: posterior draws of each column, from its draws and completed populations."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property, partial
+from typing import Any, Self, TypeGuard
+
+import numpy as np
+
+from .._internal.arrays import FloatArray
+from .._internal.errors import NotIdentified
+from ..design.sample import Sample
+from ..metrics.columns import (
+    B3_RECALL,
+    B3_RECALL_MEAN,
+    COMMON_LINKS,
+    EXACT,
+    TRUE_LINKS,
+    ClusterSum,
+    Column,
+    Known,
+    PieceSum,
+    pairs,
+)
+from ..metrics.definitions import Metric, pairwise_precision, pairwise_recall
+from .contract import Part
+from .evidence import Evidence
+from .joined import Joined
+from .laws import compiled
+from .matched import Matched
+from .model import SizeModel
+from .outcomes import BETWEEN
+from .parts import Drawn
+from .population import Completed, of_clusters
+from .posterior import Posterior
+from .samplers import Importance, NotConverged, problems_of_chains
+
+FEWEST_AGREEING = 100.0
+"""Fewest effective combinations of draws that must agree with the known number of predicted links."""
+
+
+def depends_on_size(column: Column | Known) -> TypeGuard[PieceSum]:
+    """Return True if a column depends only on the sizes of true entities: term(n, N, m) = n φ(N)."""
+    if not isinstance(column, PieceSum):
+        return False
+    N = np.array([1.0, 2.0, 5.0, 40.0])
+    whole, part = column.term(N, N, N), column.term(N / 2, N, 3 * N)
+    return bool(np.allclose(part, whole / 2, rtol=1e-12))
+
+
+def count_completed_links(
+    column: Column, population: Completed, predicted: float, truth: Completed | None
+) -> FloatArray:
+    """Return common or true links of completed populations, scaled to the predicted links, (chain, draw).
+
+    Populations of `truth` say how many true links each common link has, if there is a second clustering.
+    """
+    scale = predicted / np.maximum(population.common + population.false, 1e-300)
+    # Without false links, common links equal the predicted ones exactly, not up to rounding.
+    exact = (population.false == 0) & (population.common > 0)
+    common = np.where(exact, predicted, population.common * scale)
+    if column == COMMON_LINKS:
+        return common
+    if truth is not None:
+        return np.asarray(common * truth.true / np.maximum(truth.common, 1e-300))
+    # If no link is lost, true links equal the common ones.
+    return np.where(population.true == population.common, common, population.true * scale)
+
+
+def count_unsampled(population: Completed, evidence: Evidence) -> FloatArray:
+    """Return unsampled entities of each size, (chain, draw, J), whose records and the sample's add to N."""
+    number = population.number
+    records = evidence.records - evidence.data["sampled_records"]
+    return np.asarray(number * (records / np.maximum(number @ evidence.grid.size, 1.0))[..., None])
+
+
+def draw_untied(
+    part: Part, data: dict[str, Any], shape: tuple[int, ...], rng: np.random.Generator
+) -> tuple[dict[str, FloatArray], list[str]]:
+    """Draw an untied part, and return its quantities by size, (chain, draw, J) each, and its problems."""
+    chains, draws = shape
+    only = compiled(part, data)
+    (drawn,) = Importance(draws, chains)([only], rng)[0].values()
+    return only.usual.evaluated(drawn).by_size, list(drawn.problems)
+
+
+def share_unseen(population: Completed, evidence: Evidence) -> FloatArray:
+    """Return the share of the true links in entities larger than any sampled one, (chain, draw)."""
+    size, largest = evidence.grid.size, evidence.entities.size.max()
+    links = population.number * pairs(size)
+    return np.asarray(links[..., size > largest].sum(-1) / np.maximum(population.true, 1.0))
+
+
+def share_by_second(
+    population: Completed, by_size: Mapping[str, FloatArray], data: Mapping[str, Any]
+) -> FloatArray:
+    """Return the share of the true links in clusters of a second clustering, by size, (chain, draw, J)."""
+    (true, _), left = of_clusters(by_size, data), data["left"]
+    all_links = np.maximum(population.true, 1.0)[..., None]
+    shares = population.standing * true / np.maximum(left, 1) / all_links
+    return np.asarray(shares.reshape(*shares.shape[:-1], 2, -1).sum(-2))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FittedTotals(Posterior):
+    """The draws of a fitted size model, and the totals that follow from them. `Fit` explains the fields."""
+
+    sample: Sample
+    model: SizeModel
+    evidence: Evidence
+    draws: Joined
+    population: Completed
+    seed: int
+    parts: dict[str, dict[str, Drawn]] = field(default_factory=dict)
+    untied: dict[int, dict[str, FloatArray]] = field(default_factory=dict)
+    matched: Matched | None = None
+    truth: Self | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return only the fields. Cached properties are computed anew after unpickling."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @property
+    def size(self) -> FloatArray:
+        """Records of an entity of each size, (J,)."""
+        return self.evidence.grid.size
+
+    @property
+    def by_size(self) -> dict[str, FloatArray]:
+        """Expected entities of each size, and the quantities of the tied parts, (chain, draw, J)."""
+        return self.draws.by_size
+
+    @property
+    def log_prior(self) -> Mapping[str, FloatArray]:
+        """Log prior density of the parameters of sizes, retention and leakage, (chain, draw) each.
+
+        With a second clustering there are those of its sizes and retention too.
+        """
+        truth = {} if self.truth is None else self.truth.log_prior
+        return self.draws.log_prior | {f"{name} by second": v for name, v in truth.items()}
+
+    @property
+    def khat(self) -> dict[str, float]:
+        """Pareto shapes of importance weights, by part."""
+        return self.draws.khat
+
+    @property
+    def agreeing(self) -> float:
+        """Effective number of combinations of draws that agree with the known number of predicted links."""
+        return self.draws.agreeing
+
+    @cached_property
+    def exact(self) -> FloatArray:
+        """Chance that an entity is exactly predicted, by size, (chain, draw, J)."""
+        clean = self._fit_untied("exactness", self.evidence.data, 0)["clean"]
+        return self.by_size["intact"] * np.where(self.by_size.get("met", 0.0) > 0, clean, 1.0)
+
+    def between(self, column: Column) -> FloatArray:
+        """Return the mean by size of a column that lies between bounds (`BETWEEN`), (chain, draw, J)."""
+        between, size = BETWEEN[column], self.evidence.grid.size
+        every = self.evidence.entities
+        values = self.evidence.units.column(column)[~every.matched]
+        counted = between.evidence(every.take(~every.matched), values, size)
+        untied = self._fit_untied("bounded", self.evidence.data | counted, 1 + list(BETWEEN).index(column))
+        return between.expected(size, self, untied["bounded_mean"])
+
+    def _fit_untied(self, place: str, data: dict[str, Any], stream: int) -> dict[str, FloatArray]:
+        """Return the draws by size of an untied part, which is fitted when it is first needed."""
+        if stream not in self.untied:
+            rng = np.random.default_rng([self.seed, stream])
+            by_size, problems = draw_untied(self.model.untied[place], data, self.population.true.shape, rng)
+            if problems:
+                what = f"{self.evidence.where}{place}: {'; '.join(problems)}"
+                warnings.warn(what, NotConverged, stacklevel=4)
+            self.untied[stream] = by_size
+        return self.untied[stream]
+
+    @cached_property
+    def _totals(self) -> dict[Column | Known, FloatArray]:
+        return {}
+
+    def total(self, column: Column | Known) -> FloatArray:
+        """Return posterior draws of a column's population total, (chain, draw).
+
+        Parameters
+        ----------
+        column : Column or Known
+
+        Raises
+        ------
+        NotIdentified
+            A column that no part of the model produces, and that `EXPECTED` lacks.
+        """
+        if column not in self._totals:
+            self._totals[column] = self._compute_total(column)
+        return self._totals[column]
+
+    def _compute_total(self, column: Column | Known) -> FloatArray:
+        if isinstance(column, Known):
+            return np.full(self.population.true.shape, self.evidence.units.total(column.column))
+        if isinstance(column, ClusterSum):
+            return self._compute_total(Known(column))
+        if column in COMPLETED:
+            truth = None if self.truth is None else self.truth.population
+            return count_completed_links(column, self.population, self.evidence.predicted_links, truth)
+        if column in EXPECTED:
+            mean = EXPECTED[column](self)
+        elif depends_on_size(column):
+            mean = column.term(self.size, self.size, self.size)
+        else:
+            raise NotIdentified(
+                f"no part of the size model returns '{column.name}': use taylor or the bootstrap for metrics "
+                "that need it, or add its mean among entities of each size to erbayes.bayes.EXPECTED"
+            )
+        sampled = self.evidence.units.column(column).sum()
+        return np.asarray(sampled + (self._unsampled * mean).sum(-1))
+
+    @cached_property
+    def _unsampled(self) -> FloatArray:
+        return count_unsampled(self.population, self.evidence)
+
+    def identifies(self, metric: Metric) -> bool:
+        """Return True if the model produces all totals of a metric."""
+        return all(
+            isinstance(c, Known | ClusterSum) or c in COMPLETED or c in EXPECTED or depends_on_size(c)
+            for c in metric.columns
+        )
+
+    @property
+    def by_second(self) -> FloatArray:
+        """Share of the true links in clusters of the second clustering, by size, (chain, draw, J).
+
+        These clusters stand for entities outside the sample. Without a second clustering the shares are 0.
+        """
+        if self.truth is None:
+            return np.zeros_like(self.by_size["entities"])
+        return share_by_second(self.truth.population, self.truth.by_size, self.truth.evidence.data)
+
+    @property
+    def doubt(self) -> float:
+        """Expected doubt about clusters of the second clustering that are out of reach of the sample."""
+        log_odds = self.draws.parameters.get("fails_out_of_reach", np.array(-np.inf))
+        return float(np.mean(1 / (1 + np.exp(-log_odds))))
+
+    @property
+    def unseen(self) -> FloatArray:
+        """Share of the true links in entities larger than any sampled one, (chain, draw)."""
+        if self.truth is not None:
+            return self.truth.unseen
+        return share_unseen(self.population, self.evidence)
+
+    def problems(self) -> list[str]:
+        """Return the reasons not to rely on the draws, with remedies; an empty list if there are none."""
+        problems, agreeing = list(self.draws.problems), self.draws.agreeing
+        if agreeing < FEWEST_AGREEING:
+            problems.append(
+                f"few draws agree with the known {self.evidence.predicted_links:,.0f} predicted links "
+                f"({agreeing:.0f} effective ones, fewer than {FEWEST_AGREEING:.0f}): either this family of "
+                "sizes is wrong, or the prediction is not the population that was sampled"
+            )
+            return problems
+        if self.truth is not None:
+            problems += [f"by second: {problem}" for problem in self.truth.draws.problems]
+            if (agreeing := self.truth.draws.agreeing) < FEWEST_AGREEING:
+                problems.append(
+                    "few draws with the second clustering agree with the common links that the sample "
+                    f"expects ({agreeing:.0f} effective ones): look at recall without it"
+                )
+        if self.draws.statistics and len(self.population.true) > 1:
+            key = self.apply([pairwise_precision, pairwise_recall])
+            problems += problems_of_chains(key.values, list(key.names))
+        return problems
+
+
+COMPLETED = (COMMON_LINKS, TRUE_LINKS)
+"""Columns whose totals are those of the completed populations."""
+EXPECTED: dict[Column, Callable[[FittedTotals], FloatArray]] = {
+    B3_RECALL: lambda fit: 1 + (fit.size - 1) * fit.by_size["kept"],
+    B3_RECALL_MEAN: lambda fit: (1 + (fit.size - 1) * fit.by_size["kept"]) / fit.size,
+    EXACT: lambda fit: fit.exact,
+    **{column: partial(FittedTotals.between, column=column) for column in BETWEEN},
+}
+"""Functions of a fit that return the mean of a column among entities of each size, (chain, draw, J).
+
+Add a function for a column of your own, and fits have its total. `fit.by_size` has these quantities of
+entities with `fit.size` records:
+
+- intact: the chance to be in one predicted cluster
+- kept: the mean share of links kept
+- met: the chance to meet a foreign record
+- foreign: the mean number of foreign records that each record meets
+
+`fit.exact` is the chance to be exactly predicted. The table does not need true and common links, which follow
+from the completed populations, or columns that depend only on the sizes of entities.
+"""

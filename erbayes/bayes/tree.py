@@ -1,0 +1,230 @@
+"""A fit as a tree of groups for ArviZ, with its likelihood and predictions, and as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import arviz as az
+import numpy as np
+import pymc as pm
+import xarray as xr
+from pymc.model.transform.optimization import freeze_dims_and_data
+
+from .._internal.arrays import FloatArray
+from .._internal.files import replacing
+from .contract import ALL_DATA
+from .evidence import Evidence
+from .likelihood import DIMS, Factor, factors
+from .model import SizeModel
+from .parts import drawn_from_prior
+from .posterior import TABLE, Saved
+from .samplers import one_seed
+from .totals import FittedTotals
+
+Groups = Mapping[str, Mapping[str, Any]]
+"""Arrays by name, by group of a tree."""
+
+
+def freeze_model(model: SizeModel, evidence: Evidence) -> pm.Model:
+    """Return the tied parts as one PyMC model, whose data are constants without names."""
+    built = model.build(evidence)
+    switches = {v.name: 0 for v in built.free_RVs if v.dtype == "int64"}
+    frozen = freeze_dims_and_data(pm.do(built, switches))
+    for datum in list(frozen.data_vars):
+        frozen.data_vars.remove(datum)
+        del frozen.named_vars[datum.name]
+        frozen.named_vars_to_dims.pop(datum.name, None)
+    return frozen
+
+
+def add_log_densities(factors: Mapping[str, Factor], shape: tuple[int, ...]) -> FloatArray:
+    """Return the sum of the log-densities of the factors of each entity, (chain, draw, entity)."""
+    log_density = np.zeros(shape)
+    for factor in factors.values():
+        log_density[..., factor.entity] += factor.log_density()
+    return log_density
+
+
+def list_known(evidence: Evidence) -> dict[str, Any]:
+    """Return known quantities of the prediction, the design and the sampled entities."""
+    entities, data = evidence.entities, evidence.data
+    known = {k: getattr(entities, k) for k in ("links", "foreign", "draws")}
+    known |= {"records_of_entity": entities.size, "predicted_links": evidence.predicted_links}
+    return known | {k: data[k] for k in ("records", "log_predicted", "selection")}
+
+
+def draw_predictions(fit: FittedTree, draws: int, rng: np.random.Generator) -> dict[str, dict[str, Any]]:
+    """Return predicted observations by the prior and the posterior, and each factor's log-likelihood."""
+    data = fit.evidence.data
+    prior = [drawn_from_prior(part, data, draws, rng) for part in fit.model.tied.values()]
+    by_size = {k: v for part in prior for k, v in part.by_size.items()}
+    prior_factors = factors(fit.evidence.entities, data, by_size)
+    return {
+        "prior": {k: v for part in prior for k, v in part.parameters.items()},
+        "prior_predictive": {name: factor.drawn(rng) for name, factor in prior_factors.items()},
+        "posterior_predictive": {name: factor.drawn(rng) for name, factor in fit.factors.items()},
+        "log_likelihood": {name: factor.log_density() for name, factor in fit.factors.items()},
+    }
+
+
+class FittedTree(FittedTotals):
+    """A fit for the tools of PyMC and ArviZ, and for a file."""
+
+    @cached_property
+    def pymc(self) -> pm.Model:
+        """Return the tied parts as one PyMC model with frozen data, to inspect, to change and to sample.
+
+        `pm.sample(model=fit.pymc)` draws parameters and quantities by size, and `pm.do` replaces any of them
+        by a value. Data and parameters of priors are constants without names. `pm.do` refuses their names by
+        a KeyError, and `pm.model_to_graphviz` shows only variables.
+
+        The observed variables are counts of the sampled entities by bins of size, which are sufficient for
+        the parameters. Their log densities leave out terms that depend on the counts alone. The model lacks
+        two things:
+
+        - the chances that the prediction makes no error of one kind, `unbroken` of `Retention` and `unmet`
+          of `Leakage`. Both are 0 here, as they are in the fit if a sampled entity has such an error.
+        - the completion (see `erbayes.bayes.population`). Metrics are of finite populations that contain the
+          sample as observed. They are not functions of the parameters.
+        """
+        return freeze_model(self.model, self.evidence)
+
+    @cached_property
+    def factors(self) -> dict[str, Factor]:
+        """Factors of the likelihood of the sampled entities (see `erbayes.bayes.likelihood`)."""
+        return factors(self.evidence.entities, self.evidence.data, self.by_size)
+
+    def log_likelihood(self) -> FloatArray:
+        """Return the log-likelihood of each distinct sampled entity, (chain, draw, entity).
+
+        It is the sum of the terms of its size, of its links kept, and of the foreign records that it meets.
+        The first term counts once per draw, the others are given the size. With a second clustering there is
+        a term of whether one of its clusters matches the entity. A matched entity has no terms of errors.
+
+        Notes
+        -----
+        The posterior also depends on the known number of predicted links, \\|P\\|, which belongs to no single
+        entity. Leave-one-out keeps the density of this number, in which the links of the entity that is left
+        out still count as observed. The result is therefore doubtful for a giant that holds much of \\|P\\|.
+        """
+        entities = len(self.evidence.entities.bin)
+        return add_log_densities(self.factors, (*self.population.true.shape, entities))
+
+    @cached_property
+    def tree(self) -> xr.DataTree:
+        """Return the fit as a tree of groups, for ArviZ.
+
+        - posterior: metrics, and parameters that vary between draws
+        - by_size: quantities by size of entities
+        - totals: the totals of which the metrics are functions
+        - log_likelihood: one value per sampled entity (see `log_likelihood`)
+        - log_prior: log prior density of each part
+        - observed_data: observations of the sampled entities (see `likelihood.factors`)
+        - constant_data: known quantities of the prediction, the design and the sampled entities
+        - sample_stats: statistics of the transitions of NUTS that drew the sizes
+        """
+        metrics, totals = self.apply(self.metrics), self.totals(self.metrics)
+        parameters = {k: v for k, v in self.draws.parameters.items() if np.ptp(v) > 0}
+        groups: Groups = {
+            "posterior": {**parameters, "metrics": metrics.values},
+            "by_size": {f"{name}_by_size": v for name, v in self.by_size.items()},
+            "totals": {"totals": totals.values},
+            "log_likelihood": {"outcome": self.log_likelihood()},
+            "log_prior": self.log_prior,
+            "observed_data": {name: factor.observed for name, factor in self.factors.items()},
+            "constant_data": list_known(self.evidence),
+            "sample_stats": self.draws.statistics,
+        }
+        return self._build_tree(groups, {"metric": list(metrics.names), "column": list(totals.names)})
+
+    def _build_tree(self, groups: Groups, coords: Mapping[str, Any] | None = None) -> xr.DataTree:
+        """Return groups of arrays as a tree by ArviZ's conventions, with dimensions and coordinates."""
+        ids = self.evidence.units.ids.astype(str).to_numpy()
+        of_entity = ("outcome", "links", "foreign", "draws", "records_of_entity")
+        dims: dict[str, Any] = {name: datum.dims for name, datum in ALL_DATA.items()}
+        dims |= self.pymc.named_vars_to_dims
+        dims |= {"metrics": ("metric",), "totals": ("column",), **dict.fromkeys(of_entity, ("entity",))}
+        dims |= {name: (DIMS[name],) for name in self.factors}
+        labels = {k: np.asarray(v) for k, v in self.pymc.coords.items() if v is not None}
+        labels |= {"entity": ids, "entity_size": self.size, **(coords or {})}
+        labels |= {DIMS[name]: ids[factor.entity] for name, factor in self.factors.items()}
+        origin = {
+            "inference_library": "erbayes",
+            "inference_library_version": version("erbayes"),
+            "sampler": "NUTS" if self.draws.statistics else "importance sampling",
+        }
+        filled = {name: group for name, group in groups.items() if group}
+        attributes = dict.fromkeys(("/", *filled), origin)
+        tree: xr.DataTree = az.from_dict(filled, coords=labels, dims=dims, attrs=attributes)
+        return tree
+
+    def predictive(
+        self,
+        *,
+        draws: int = 500,
+        rng: np.random.Generator | int | None = None,
+        random_seed: np.random.Generator | int | None = None,
+    ) -> xr.DataTree:
+        """Return the tree with predicted observations added, for prior and posterior predictive checks.
+
+        Groups prior_predictive and posterior_predictive have the variables of observed_data. Sizes are
+        predicted for the distinct entities of a sample by this design. The other variables are predicted
+        given the sampled sizes. Group log_likelihood has each variable separately, as `arviz.plot_loo_pit`
+        needs it. Group prior has parameters.
+
+        Parameters
+        ----------
+        draws : int
+            Draws from the prior. Those from the posterior are the draws of the fit.
+        rng, random_seed : Generator, int or None
+            A generator or its seed, as in `fast`. None is a new seed at each call.
+
+        Returns
+        -------
+        DataTree
+
+        Raises
+        ------
+        DataError
+            Both rng and random_seed.
+        """
+        groups = draw_predictions(self, draws, one_seed(rng, random_seed))
+        tree = self.tree.copy()
+        tree.update(self._build_tree(groups).children)
+        return tree
+
+    def save(self, path: Path | str) -> None:
+        """Write `tree` and `table()` as netCDF, for `Fit.load` and `arviz.from_netcdf`."""
+        tree = self.tree.copy()
+        tree.attrs[TABLE] = self.table().to_json(orient="split", double_precision=15)
+        with replacing(Path(path)) as new:
+            tree.to_netcdf(new, engine="h5netcdf")
+
+    @staticmethod
+    def load(path: Path | str) -> Saved:
+        """Read a saved fit, which has the table, the metrics and the tree, but not the sample and the model.
+
+        A file of `save` has every column of `Fit.table` at the level .95. The closed form and the fits under
+        each law are not saved, so that tables of other levels have the columns of the posterior draws.
+
+        To keep all of a fit, pickle it.
+
+        Parameters
+        ----------
+        path : Path or str
+            A file of `save`, or a folder of `fit.tree.to_zarr`.
+
+        Returns
+        -------
+        Saved
+
+        Raises
+        ------
+        DataError
+            A file that cannot be read, or that holds no saved fit.
+        """
+        return Saved.load(path)
