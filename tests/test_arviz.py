@@ -28,6 +28,7 @@ from erbayes.metrics import PER_RECORD, UNIT, Metric
 from erbayes.metrics.columns import RECORDS, PieceSum
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged"),
     pytest.mark.filterwarnings("ignore:Estimated shape parameter"),
 ]

@@ -29,6 +29,8 @@ from erbayes.report import report
 from erbayes.study import DrawClusters, DrawRecords, study
 from erbayes.study import populations as sim
 
+pytestmark = pytest.mark.slow
+
 SUMS = tuple(x for x in m.ALL if all(not isinstance(c, u.GroupMax) for c in x.columns))
 PR = (m.pairwise_precision, m.pairwise_recall)
 RNG = np.random.default_rng(5)
@@ -188,7 +190,9 @@ def test_a_giant_in_parts_is_out_of_reach(parts, pieces, records, reached):
     labels = truth[truth.isin([1, 2, 3, 9])]
     by = truth.where(truth != 0, 10_000 + truth.index % parts)
     prediction = truth.where(truth != 0, 10_000 + truth.index % pieces)
-    prediction[truth.index[truth == 9][:records]] = 10_000  # records of a sampled entity in the predicted giant
+    prediction[truth.index[truth == 9][:records]] = (
+        10_000  # records of a sampled entity in the predicted giant
+    )
     counted = second(by, prediction, labels)
     reference = counted.reference(m.b3_precision, counted.position(eb.measure(prediction, labels)))
     if not reached:

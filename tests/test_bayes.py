@@ -41,7 +41,7 @@ from erbayes.design import BySize
 from erbayes.metrics.columns import COLUMNS, COMMON_LINKS, PIECES, PREDICTED_LINKS, RECORDS, TRUE_LINKS
 from erbayes.study.populations import Chain, LogNormal, Merges, Misattribution, Splits, simulate
 
-pytestmark = pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")]
 PLAIN = Mode("py", None)
 P, R = m.pairwise_precision, m.pairwise_recall
 

@@ -26,6 +26,8 @@ from erbayes.labels import (
 )
 from erbayes.large import DatabaseTable, DuckDB, Files, RunSQL, Spark, backquoted, drawing
 
+pytestmark = pytest.mark.slow
+
 EXACT = DuckDB(one_in=1)
 NAMES = {"record": "record", "cluster": "cluster"}
 PLANS = {

@@ -18,6 +18,8 @@ from erbayes.labels import LinkEnds, RootSize
 from erbayes.study import DrawClusters, DrawDistinctClusters, DrawRecords, study
 from erbayes.study import populations as sim
 
+pytestmark = pytest.mark.slow
+
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_recall, m.cluster_f(), m.splits)
 PEOPLE = sim.simulate(
     sim.NegativeBinomial(4.0, 2.0),

@@ -38,6 +38,8 @@ from erbayes.large import (
 from erbayes.large.duckdb import DuckTable
 from erbayes.large.runsql import RunSQLTable
 
+pytestmark = pytest.mark.slow
+
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 EXACT = DuckDB(one_in=1)
 NASTY = [

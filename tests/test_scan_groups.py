@@ -16,6 +16,8 @@ from erbayes.analysis.domains import by_pair, compare_by_domain
 from erbayes.large import DuckDB, Files, scan, scan_common, scan_releases
 from erbayes.metrics.columns import Domain, Links
 
+pytestmark = pytest.mark.slow
+
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 USUAL = ["pairwise-precision", "pairwise-recall", "b3-precision", "b3-recall", "entities"]
 

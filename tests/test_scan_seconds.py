@@ -29,6 +29,8 @@ from erbayes.large import (
 )
 from erbayes.study import populations as sim
 
+pytestmark = pytest.mark.slow
+
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 SUMS = tuple(x for x in m.ALL if all(not isinstance(c, u.GroupMax) for c in x.columns))
 NAMED = {"record": "record", "cluster": "cluster"}

@@ -30,6 +30,8 @@ from erbayes.study import (
 )
 from erbayes.study import populations as sim
 
+pytestmark = pytest.mark.slow
+
 PR = (m.pairwise_precision, m.pairwise_recall)
 PLANS = {"records": DrawRecords(), "clusters": DrawClusters(), "distinct": DrawDistinctClusters()}
 
