@@ -3,12 +3,10 @@ PYTHON ?= $(shell for p in python3.12 python3.13 python3.14 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 
-# Tests of these compile models, start Spark or repeat long simulations.
-SLOW := $(wildcard tests/test_bayes*.py) erbayes/bayes \
-	$(patsubst %,tests/test_%.py,arviz assisted causes domains draw_elsewhere folder labelling notebooks page \
-	phases planning sampling scan scan_groups sensitivity study)
+# Tests that compile models, start Spark or a browser, or repeat long simulations have the mark `slow`.
+QUICK := -m 'not slow and not notebook and not study'
 
-.PHONY: test check house quick kernel lowest demo study docs links
+.PHONY: test check house quick kernel lowest demo study notebooks docs links
 # Two tests run at a time: more threads would wait for each other.
 test: export OMP_NUM_THREADS := 1
 test: house
@@ -19,7 +17,7 @@ check: .venv/test
 	$(MAKE) --no-print-directory --jobs=2 house quick
 
 quick: .venv/test
-	$(BIN)/python -m pytest -q $(SLOW:%=--ignore=%)
+	$(BIN)/python -m pytest -q $(QUICK)
 
 # Another processor adds in another order: OpenBLAS and NumPy without AVX stand for it. Only tests of numbers can notice.
 KERNEL := $(patsubst %,tests/test_%.py,golden census metrics design intervals undefined pages bootstrap theory \
@@ -56,6 +54,9 @@ house: .venv/test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+notebooks: .venv/test
+	$(BIN)/python -m pytest -m 'notebook and not study'
 
 study: .venv/test
 	$(BIN)/python -m pytest -m study

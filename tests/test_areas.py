@@ -215,6 +215,7 @@ class TestBadInput:
             direct_estimates(eb.by_domain(result.sample, "part", "b3-recall", fewest=1000), "b3-recall")
 
 
+@pytest.mark.slow
 def test_the_closed_form_and_pymc_agree():
     from erbayes.bayes.areas import small_areas as drawn
 

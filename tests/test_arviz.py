@@ -28,6 +28,7 @@ from erbayes.metrics import PER_RECORD, UNIT, Metric
 from erbayes.metrics.columns import RECORDS, PieceSum
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged"),
     pytest.mark.filterwarnings("ignore:Estimated shape parameter"),
 ]
@@ -141,6 +142,14 @@ def test_nuts_is_the_same_posterior(slow, fit):
     assert {v.name for v in slow.pymc.free_RVs} <= set(posterior.data_vars)
     difference = (slow.apply([P, R]).mean - fit.apply([P, R]).mean) / fit.apply([P, R]).sd
     assert (np.abs(difference) < 0.5).all()
+
+
+def test_parts_with_unreliable_weights_are_drawn_by_nuts(slow, fit, monkeypatch):
+    """Here, where the model is compiled for NUTS; `test_bayes` has what is told without nutpie."""
+    monkeypatch.setattr("erbayes.bayes.samplers.KHAT", -10.0)
+    refitted = bayes.fast(fit.sample, ONE_LAW, draws=200, rng=rng())
+    assert refitted.draws.refitted == ["sizes", "retention", "leakage"] and refitted.problems() == []
+    assert refitted.apply([P]).mean == pytest.approx(fit.apply([P]).mean, abs=0.5 * fit.apply([P]).sd[0])
 
 
 # Every plot and statistic that the docs name

@@ -30,6 +30,8 @@ from erbayes.report import report
 from erbayes.study import DrawClusters, DrawRecords, study
 from erbayes.study import populations as sim
 
+pytestmark = pytest.mark.slow
+
 SUMS = tuple(x for x in m.ALL if all(not isinstance(c, u.GroupMax) for c in x.columns))
 PR = (m.pairwise_precision, m.pairwise_recall)
 RNG = np.random.default_rng(5)

@@ -16,7 +16,7 @@ from erbayes.metrics.columns import COMMON_LINKS, TRUE_LINKS, Domain, Links
 from erbayes.study.populations import Chain, Misattribution, NegativeBinomial, Splits, population
 from erbayes.units.grouping import Of
 
-pytestmark = pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")]
 MODEL = bayes.SizeModel(bayes.PredictionInformed(), bayes.Retention())
 ENGINE = bayes.Modelled(MODEL, draws=200)
 A, B = Domain("kind", ("A",)), Domain("kind", ("B",))

@@ -16,7 +16,7 @@ from erbayes.bayes.importance import approximated
 from erbayes.bayes.posterior import TABLE
 from erbayes.study.populations import LogNormal, Misattribution, simulate
 
-pytestmark = pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")]
 P, R = m.pairwise_precision, m.pairwise_recall
 SEEDS = 48
 

@@ -30,6 +30,8 @@ from erbayes.bayes.samplers import Importance
 from erbayes.metrics.columns import pairs
 from erbayes.study.populations import LogNormal, Misattribution, simulate
 
+pytestmark = pytest.mark.slow
+
 SIZES = bayes.PredictionInformed(0.08, 0.12, Level(-3.0, 0.5), Level(1.0, 0.3), Level(-0.5, 0.2))
 USUAL = bayes.Retention(
     Level(-0.7, 0.5),

@@ -31,7 +31,10 @@ from erbayes.engine import Doubting, Explaining, Taylor, side_by_side
 from erbayes.report import report
 from erbayes.study.populations import Chain, Merges, Population, Splits, Zeta, population, simulate
 
-pytestmark = pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged", "ignore::erbayes.Alarm")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged", "ignore::erbayes.Alarm"),
+]
 P, R = m.pairwise_precision, m.pairwise_recall
 
 

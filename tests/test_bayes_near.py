@@ -19,7 +19,7 @@ from erbayes.metrics.columns import Domain, Links
 from erbayes.study import DrawClusters, study
 from erbayes.study.populations import Chain, LogNormal, Merges, Misattribution, Splits, Zeta, simulate
 
-pytestmark = pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")]
 P, R = m.pairwise_precision, m.pairwise_recall
 
 
@@ -186,7 +186,7 @@ class Learns:
 
 
 def test_a_study_prepares_an_engine_by_the_first_sample_of_a_block(monkeypatch):
-    monkeypatch.setattr("erbayes.study.BLOCK", 5)
+    monkeypatch.setattr("erbayes.study.harness.BLOCK", 5)
     assert isinstance(Learns(), Preparing) and isinstance(bayes.Modelled(), Preparing)
     assert not isinstance(Taylor(), Preparing)
     people = {"people": world()}
@@ -223,7 +223,7 @@ def test_a_study_with_near_fits_is_the_same_in_other_processes(searches, monkeyp
 
     one = runs()
     assert len(searches) < 2 * 6 + 2 * 3 * 2  # two fits in full, and few searches of the six that start there
-    monkeypatch.setattr("erbayes.study.joblib.Parallel", AnotherProcess)
+    monkeypatch.setattr("erbayes.study.harness.joblib.Parallel", AnotherProcess)
     assert (one == runs()).all()
 
 

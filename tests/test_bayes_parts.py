@@ -36,6 +36,8 @@ from erbayes.metrics.columns import PIECES
 from erbayes.study import DrawRecords
 from erbayes.study.populations import Misattribution, Population, Zeta, simulate
 
+pytestmark = pytest.mark.slow
+
 ASKED = [m.pairwise_precision, m.pairwise_recall]
 
 

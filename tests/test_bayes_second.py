@@ -23,7 +23,7 @@ from erbayes.bayes.population import Links, completed, unsampled
 from erbayes.bayes.samplers import Importance
 from erbayes.study.populations import LogNormal, Misattribution, PitmanYor, population
 
-pytestmark = pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::erbayes.bayes.NotConverged")]
 P, R = m.pairwise_precision, m.pairwise_recall
 RECORDS = 20_000
 

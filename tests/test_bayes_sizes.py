@@ -19,6 +19,8 @@ from erbayes.bayes.grid import INTRUSION, RANK, SINGLE, SizeGrid, basis, nearest
 from erbayes.bayes.outcomes import beta_shares
 from erbayes.bayes.priors import counts, events, flawless, smooth
 
+pytestmark = pytest.mark.slow
+
 PLAIN = Mode("py", None)
 BIASED = 5.0
 ROOT = np.sqrt(2 * np.pi)

@@ -16,6 +16,8 @@ from erbayes.bayes.fit import Fit
 from erbayes.bayes.importance import Adapted
 from erbayes.bayes.samplers import Chains, Importance, problems_of_chains
 
+pytestmark = pytest.mark.slow
+
 SAMPLE = eb.Sample(eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"}), eb.UniformClusters())
 NOISE = np.random.default_rng(1).standard_normal((4, 500))
 

@@ -1,6 +1,7 @@
 """Candidates of drawn records, against definitions written a second time."""
 
 import sys
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -169,14 +170,20 @@ def test_from_scored_pairs():
         assert got["candidate"].is_unique
 
 
+@cache
+def one_of_ten(seed):
+    """One drawn record of ten that are clusters of their own."""
+    return draw(pd.Series(range(10), [f"k{i}" for i in range(10)]), Records(), n=1, seed=seed)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["looser", "pairs", "text"])
 def test_chance_decides_among_candidates_of_equal_score(kind):
     """One drawn record, 9 candidates that are alike: each is among the first 3 in a third of the seeds."""
-    records, seeds = [f"k{i}" for i in range(10)], 100
-    prediction = pd.Series(range(10), records)
+    records, seeds = [f"k{i}" for i in range(10)], 60
     counts = pd.Series(0, records)
     for seed in range(seeds):
-        drawn = draw(prediction, Records(), n=1, seed=seed)
+        drawn = one_of_ten(seed)
         (own,) = drawn.table["record"]
         if kind == "looser":
             found = interleaved(from_clustering(drawn, pd.Series(0, records)), limit=3)
@@ -189,10 +196,10 @@ def test_chance_decides_among_candidates_of_equal_score(kind):
             found = by_text(drawn, names, limit=3)
         assert len(found) == 3 and own not in set(found["candidate"])
         counts[found["candidate"]] += 1
-        again = draw(prediction, Records(), n=1, seed=seed)
-        assert kind != "looser" or found["candidate"].tolist() == (
-            interleaved(from_clustering(again, pd.Series(0, records)), limit=3)["candidate"].tolist()
-        )
+        if kind == "looser" and seed < 3:
+            again = one_of_ten.__wrapped__(seed)
+            same = interleaved(from_clustering(again, pd.Series(0, records)), limit=3)
+            assert found["candidate"].tolist() == same["candidate"].tolist()
     share = counts / seeds
     assert (abs(share - 0.3) < 4.5 * np.sqrt(0.3 * 0.7 / seeds)).all()
 

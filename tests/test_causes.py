@@ -16,6 +16,8 @@ from erbayes.analysis import causes
 from erbayes.analysis.domains import by_domain
 from erbayes.units.grouping import Of
 
+pytestmark = pytest.mark.slow
+
 
 def population(seed, entities=300, bad=0.4):
     """True entities of 1 to 8 records; those of a source "old" are split more often, and some are merged."""

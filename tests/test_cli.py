@@ -629,11 +629,13 @@ def test_a_process_prints_and_exits_0(folder):
 
 def test_a_process_tells_errors_without_a_traceback(folder):
     (folder / "empty.csv").write_text("")
-    for args in (("empty.csv", "l.parquet"), ("none.csv", "l.parquet"), ("p.csv", ".")):
-        done = process("estimate", *args, "--design", "uniform-clusters", cwd=folder)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert args[0 if args[1] != "." else 1] in done.stderr
-        assert "Traceback" not in done.stderr
+    done = process("estimate", "none.csv", "l.parquet", "--design", "uniform-clusters", cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "none.csv" in done.stderr and "Traceback" not in done.stderr
+    for args, named in ((("empty.csv", "l.parquet"), "empty.csv"), (("p.csv", "."), ".")):
+        told = run("estimate", *args, "--design", "uniform-clusters")
+        assert (told.exit_code, told.stdout) == (2, "") and named in told.stderr
+        assert isinstance(told.exception, SystemExit) and "Traceback" not in told.stderr
 
 
 def test_report(folder, monkeypatch):

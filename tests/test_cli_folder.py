@@ -110,6 +110,7 @@ def test_candidates_of_a_looser_clustering_and_of_a_search(files):
     assert (read_folder("h").tasks["role"] == "candidate").sum() > 10
 
 
+@pytest.mark.slow
 def test_a_prediction_that_is_scanned_gives_the_same_folder(files):
     pytest.importorskip("duckdb")
     for design in ("uniform-records", "mixture", "poisson"):
@@ -130,6 +131,7 @@ def test_a_prediction_that_is_scanned_gives_the_same_folder(files):
     )
 
 
+@pytest.mark.slow
 def test_another_prediction_needs_the_one_that_was_drawn_from(files):
     labels = labelled(design="root-size")
     assert REMEDIES[Remedy.DRAWN_FROM] in refused("estimate", "q.csv", "f")
@@ -215,6 +217,7 @@ def test_labels_in_a_file_need_a_design(files):
     assert "empty is no folder that erbayes draw has written" in refused("estimate", "p.csv", "empty")
 
 
+@pytest.mark.slow
 def test_labels_shows_what_came_back_and_writes_it(files):
     drawn("--annotators", 2, "--overlap", 0.5)
     folder = read_folder("f")
@@ -386,6 +389,7 @@ def test_drawn_clusters_go_the_same_way(files, of):
     assert where["se"] == pytest.approx(found["se"], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_what_commands_make_of_drawn_clusters(files):
     labelled("--n", 15, "--annotators", 2, design="predicted-clusters")
     assert "15 of 15 draws" in done("labels", "f").stdout
@@ -431,6 +435,7 @@ def test_the_options_of_design_are_the_plans():
     assert HOSTILE and answered
 
 
+@pytest.mark.slow
 def test_one_of_the_compared_predictions_may_be_the_one_drawn_from(files):
     """Then --drawn-from adds nothing, whichever comes first, in memory and in a scan."""
     labelled(design="mixture")
@@ -456,6 +461,7 @@ def test_a_draw_without_candidates_says_what_that_means(files):
     assert "recall comes out too high" in shown.stderr
 
 
+@pytest.mark.slow
 def test_candidates_of_a_task_have_a_limit(files):
     PRED.rename("cluster").rename_axis("record").to_frame().assign(cluster=1).to_csv("all.csv")
     more = ("--design", "uniform-records", "--looser", "all.csv")

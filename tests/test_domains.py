@@ -39,6 +39,8 @@ from erbayes.metrics.columns import (
 )
 from erbayes.units.grouping import Of
 
+pytestmark = pytest.mark.slow
+
 VALUES = ["a", "b", "c"]
 
 

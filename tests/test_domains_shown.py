@@ -105,6 +105,7 @@ def test_a_variable_of_entities(files):
 SCANNED = ("--memory-limit", "1GB")
 
 
+@pytest.mark.slow
 def test_a_scanned_prediction(files):
     pytest.importorskip("duckdb")
     own, pred = sample()
@@ -203,6 +204,7 @@ def test_a_picture():
         plots.by_domain(few, "b3-recall")
 
 
+@pytest.mark.slow
 def test_a_report(files):
     own, _ = sample()
     domains = eb.by_domain(own, GROUP.replace("south", "<south>"), METRICS, fewest=0)

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from test_scan import KINDS, NASTY, SOURCES, duckdb, frame_of, population, spark, sqlite  # noqa: F401
+from test_scan import KINDS, NASTY, SOURCES, duckdb, frame_of, in_turn, population, spark, sqlite  # noqa: F401
 
 import erbayes as eb
 from erbayes.labels import (
@@ -25,6 +25,8 @@ from erbayes.labels import (
     draw,
 )
 from erbayes.large import DatabaseTable, DuckDB, Files, RunSQL, Spark, backquoted, drawing
+
+pytestmark = pytest.mark.slow
 
 EXACT = DuckDB(one_in=1)
 NAMES = {"record": "record", "cluster": "cluster"}
@@ -54,8 +56,7 @@ def same_draw(found, wanted):
     assert (found.fingerprint, found.records) == (wanted.fingerprint, wanted.records)
 
 
-@pytest.mark.parametrize("source", [s for s in SOURCES if s not in {"sqlite", "reader"}])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("source", "kind"), in_turn(2, {"sqlite", "reader"}))
 def test_every_source_draws_what_memory_draws(source, kind, tmp_path):
     prediction, _, _ = population(3, kind=kind)
     elsewhere = SOURCES[source](frame_of(prediction), tmp_path)

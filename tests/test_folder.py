@@ -18,6 +18,8 @@ from erbayes._internal.errors import DataError
 from erbayes.labels import HARMLESS, Fault, State, read_labels
 from erbayes.labels.drawing.sheets import guarded, read_sheet, unguarded, write_sheet
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = [
     "=1+1",
     '=HYPERLINK("http://x";"y")',

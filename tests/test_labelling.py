@@ -28,6 +28,8 @@ from erbayes.labels import (
 from erbayes.study import populations as sim
 from erbayes.units.clustering import Clustering
 
+pytestmark = pytest.mark.slow
+
 P, R = eb.metrics.pairwise_precision, eb.metrics.pairwise_recall
 
 

@@ -175,6 +175,7 @@ def test_an_audit_counts_records_by_hand():
     assert isinstance(model, Annotator) and (model.missed.rate, model.kept.rate) == (missed, kept)
 
 
+@pytest.mark.slow
 def test_rates_of_an_audit_hold_those_of_the_machine():
     held = np.zeros(2)
     for seed in range(40):
@@ -186,6 +187,7 @@ def test_rates_of_an_audit_hold_those_of_the_machine():
     assert (held >= 35).all(), held
 
 
+@pytest.mark.slow
 def test_an_audit_corrects_estimates_from_the_machine_alone():
     """The careful labels are of a part of the draws, the machine's labels of all."""
     truth = np.array([sim.Population(PREDICTION, TRUTH).value(x) for x in PR])

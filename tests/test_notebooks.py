@@ -1,4 +1,4 @@
-"""Every notebook runs from top to bottom; those that sample with NUTS among the studies."""
+"""Every notebook runs from top to bottom, by `make notebooks`; those that sample with NUTS among the studies."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +13,7 @@ NEEDED = ("nbclient", "nbformat", "ipykernel", "matplotlib", "er_evaluation")
 LACKING = [name for name in NEEDED if find_spec(name) is None]
 
 
+@pytest.mark.notebook
 @pytest.mark.skipif(bool(LACKING), reason=f"notebooks need {', '.join(LACKING)}")
 @pytest.mark.parametrize(
     "path",

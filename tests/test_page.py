@@ -15,6 +15,8 @@ import erbayes as eb
 from erbayes._internal.errors import DataError
 from erbayes.labels import labelling_page, read_answers, read_stars
 
+pytestmark = pytest.mark.slow
+
 CHROMIUM = shutil.which("chromium")
 PRINT = "print of the draw"
 BROKEN = "document.title='x'"

@@ -22,6 +22,8 @@ from erbayes.engine.closed_form import effects
 from erbayes.report import report
 from erbayes.study import populations as sim
 
+pytestmark = pytest.mark.slow
+
 PR = (m.pairwise_precision, m.pairwise_recall)
 RNG = np.random.default_rng(5)
 TRUTH = sim.population(sim.LogNormal(0.5, 1.0), 4000, RNG)

@@ -18,6 +18,8 @@ from erbayes.labels import LinkEnds, RootSize
 from erbayes.study import DrawClusters, DrawDistinctClusters, DrawRecords, study
 from erbayes.study import populations as sim
 
+pytestmark = pytest.mark.slow
+
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_recall, m.cluster_f(), m.splits)
 PEOPLE = sim.simulate(
     sim.NegativeBinomial(4.0, 2.0),
@@ -207,7 +209,7 @@ def test_bounds_hold_the_truth_although_the_width_depends_on_more_than_the_varia
     people = sim.simulate(sim.Zeta(2.3, largest=60), errors, 20_000, np.random.default_rng(7))
     metrics, designs = METRICS[:2], {"records": eb.UniformRecords(), "clusters": eb.UniformClusters()}
     truth = forecast(people, metrics, designs).needed(0.03)["n"]
-    drawn = PLANS[plan][1].draw(people.units, 80, 40, np.random.default_rng(4)).separate
+    drawn = PLANS[plan][1].draw(people.units, 80, 24, np.random.default_rng(4)).separate
     found = [forecast(sample, metrics, designs).needed(0.03) for sample in drawn]
     held = np.mean([(t["n_low"] <= truth) & (truth <= t["n_high"].fillna(10**9)) for t in found], axis=0)
     assert (held >= 0.8).all() and held.mean() >= 0.93

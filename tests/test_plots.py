@@ -365,6 +365,7 @@ def test_new_axes_when_none_are_given(monkeypatch):
         plots.sampling_distribution({"a": np.ones(3)}, 1.0)
 
 
+@pytest.mark.slow
 def test_matplotlib_is_not_loaded_before_it_is_needed():
     code = "import sys, erbayes, erbayes.cli, erbayes.plots; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

@@ -75,6 +75,7 @@ def test_the_command_gives_the_same_figures(tmp_path, monkeypatch):
     np.testing.assert_allclose(printed[figures], found[figures], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_way_from_a_prediction_to_an_estimate(tmp_path, monkeypatch):
     """Its commands run one after another, once the truth has filled the sheet. Intervals hold the truth."""
     monkeypatch.chdir(tmp_path)

@@ -120,6 +120,7 @@ def dom(tmp_path, page):
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="needs the browser `chromium`, Debian's package of that name")
 def test_hostile_ids_do_not_run_in_a_browser(tmp_path):
     """Neither with the policy of the page, nor without it, as in a mail reader that drops it."""
@@ -138,6 +139,7 @@ def test_hostile_ids_do_not_run_in_a_browser(tmp_path):
     assert "<title>x</title>" not in dom(tmp_path, policed), "the policy alone stops a script"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="needs the browser `chromium`, Debian's package of that name")
 @pytest.mark.parametrize("width", [390, 1200])
 def test_the_page_and_its_tables_are_no_wider_than_there_is_room(tmp_path, width):

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from itertools import pairwise, permutations, product
+from itertools import combinations_with_replacement, pairwise, permutations, product
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,8 @@ from erbayes import metrics as m
 from erbayes.labels.drawing.places import Line, at_equal_distances, at_points, in_order, ordered_counts
 from erbayes.labels.drawing.plans import PLANS, from_plain, to_plain
 from erbayes.labels.drawing.source import keys_of
+
+pytestmark = pytest.mark.slow
 
 PRED = {1: "a", 2: "a", 3: "b", 4: "b", 5: "b", 6: "c", 7: "d", 8: "d", 9: "e"}
 TRUE = {1: "x", 2: "x", 3: "x", 4: "y", 5: "y", 6: "z", 7: "u", 8: "v", 9: "v"}
@@ -147,10 +149,10 @@ class InOrderOfSize:
 
 def test_the_first_draws_of_a_plan_of_ones_own_are_a_sample_of_all():
     """Whoever stops labelling early has labelled a random part, not the smallest clusters."""
-    n, firsts, means = 30, [], []
-    for seed in range(60):
-        drawn = sa.draw(LARGER, InOrderOfSize(), n, seed)
-        own = InOrderOfSize().draw(sa.InMemory.of(LARGER), n, seed)
+    n, firsts, means, source = 30, [], [], sa.InMemory.of(LARGER)
+    for seed in range(40):
+        drawn = sa.draw(source, InOrderOfSize(), n, seed)
+        own = InOrderOfSize().draw(source, n, seed)
         assert sorted(drawn.table["record"]) == sorted(own["record"])
         firsts.append(drawn.table["size"][: n // 3].mean())
         means.append(drawn.table["size"].mean())
@@ -245,10 +247,11 @@ def test_predicted_clusters_have_no_repeats_and_their_probabilities():
         (sa.PredictedClusters(sa.Records()), 4, {"a": 1, "b": 1, "d": 1, "c": 0.5, "e": 0.5}),
         (sa.PredictedClusters(sa.LinkEnds()), 2, {"a": 0.5, "b": 1, "d": 0.5, "c": 0, "e": 0}),
     ]
+    source = sa.InMemory.of(PRED)
     for plan, n, wanted in cases:
         counts = dict.fromkeys(size, 0)
         for seed in range(60):
-            table = plan.draw(sa.InMemory.of(PRED), n, seed)
+            table = plan.draw(source, n, seed)
             assert table["cluster"].is_unique and len(table) == n
             assert [PRED[r] for r in table["record"]] == table["cluster"].tolist()
             for k in table["cluster"]:
@@ -272,11 +275,12 @@ def test_predicted_clusters_have_no_repeats_and_their_probabilities():
 )
 def test_the_first_third_of_the_draws_estimates_without_bias(plan, n):
     prediction = pd.Series(LARGER)
+    source = sa.InMemory.of(prediction)
     truth = prediction + np.where(np.arange(len(prediction)) % 3, "x", "y")
     columns = [eb.columns.RECORDS, eb.columns.PREDICTED_LINKS]
     ratios = []
-    for seed in range(60):
-        drawn = sa.draw(prediction, plan, n, seed)
+    for seed in range(20):
+        drawn = sa.draw(source, plan, n, seed)
         first = drawn.table["record"][: len(drawn.table) // 3]
         later = drawn.table["record"][~drawn.table["record"].isin(first)]
         clusters = prediction[first].unique()
@@ -397,10 +401,11 @@ def test_totals_are_unbiased_over_all_draws_in_strata(plan):
     names = sorted({stratum(r) for r in PRED})
     p = [shares({r: weight(r) for r in PRED if stratum(r) == h}) for h in names]
     chance, samples = [], []
-    for records in product(p[0], p[0], p[1], p[1]):
-        of = [p[0], p[0], p[1], p[1]]
-        single = [q[r] for q, r in zip(of, records, strict=True)]
-        chance.append(np.prod(single))
+    # two draws in each of two strata, whose order says nothing: each pair of different records comes in two
+    for pairs in product(*(combinations_with_replacement(q, 2) for q in p)):
+        records = [r for pair in pairs for r in pair]
+        single = [q[r] for q, pair in zip(p, pairs, strict=True) for r in pair]
+        chance.append(np.prod(single) * 2 ** sum(a != b for a, b in pairs))
         samples.append(designed(plan, list(records), single, stratum=[stratum(r) for r in records]))
     unbiased(np.array(chance), samples, ANY)
 

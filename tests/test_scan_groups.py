@@ -8,13 +8,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset
 import pytest
-from test_scan import SOURCES, frame_of, population, spark  # noqa: F401
+from test_scan import SOURCES, frame_of, in_turn, population, spark  # noqa: F401
 
 import erbayes as eb
 from erbayes._internal.errors import DataError, NotIdentified
 from erbayes.analysis.domains import by_pair, compare_by_domain
 from erbayes.large import DuckDB, Files, scan, scan_common, scan_releases
 from erbayes.metrics.columns import Domain, Links
+
+pytestmark = pytest.mark.slow
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 USUAL = ["pairwise-precision", "pairwise-recall", "b3-precision", "b3-recall", "entities"]
@@ -66,8 +68,7 @@ def shown(units, groups, **options):
     return [*tables, by_pair(sample, groups, fewest=0, **options).table()]
 
 
-@pytest.mark.parametrize("source", [s for s in SOURCES if s != "reader"])
-@pytest.mark.parametrize("kind", ["strings", "integers", "hostile"])
+@pytest.mark.parametrize(("source", "kind"), in_turn(1, {"reader"}))
 def test_every_source_groups_as_memory_does(source, kind, tmp_path):
     prediction, labels, _ = population(3, kind=kind)
     groups = variable(prediction)

@@ -38,6 +38,8 @@ from erbayes.metrics.uncertain import Draws
 from erbayes.study import DrawClusters, DrawRecords, study
 from erbayes.study import populations as sim
 
+pytestmark = pytest.mark.slow
+
 P, R, F = PRF
 
 

@@ -652,6 +652,7 @@ def test_halves_of_characters_are_told():
 # Temporary folders
 
 
+@pytest.mark.slow
 def test_folders_of_killed_processes_are_removed(tmp_path):
     code = f"""
 import sys; sys.path.insert(0, {str(Path(eb.__file__).parents[1])!r})

@@ -20,7 +20,6 @@ from erbayes.labels import LinkEnds, RootSize
 from erbayes.metrics.columns import COLUMNS, PieceSum
 from erbayes.metrics.intervals import EqualTailed
 from erbayes.study import (
-    RUN,
     DrawClusters,
     DrawDistinctClusters,
     DrawPoisson,
@@ -29,6 +28,9 @@ from erbayes.study import (
     study,
 )
 from erbayes.study import populations as sim
+from erbayes.study.harness import RUN
+
+pytestmark = pytest.mark.slow
 
 PR = (m.pairwise_precision, m.pairwise_recall)
 PLANS = {"records": DrawRecords(), "clusters": DrawClusters(), "distinct": DrawDistinctClusters()}
@@ -138,7 +140,7 @@ def same(a, b):
 
 
 def test_the_same_on_any_number_of_workers_and_beside_other_estimators(monkeypatch):
-    monkeypatch.setattr("erbayes.study.BLOCK", 8)
+    monkeypatch.setattr("erbayes.study.harness.BLOCK", 8)
     boot = {"boot": Estimator(Resampled(replicates=20), EqualTailed())}
     alone = run(boot, 20)
     same(alone, run(boot, 20, workers=2))
@@ -163,7 +165,7 @@ def test_columns_are_the_same_in_another_process():
 
 def test_every_cell_has_random_numbers_of_its_own(monkeypatch):
     """The same population, plan and size under two names each: no two cells share a sample."""
-    monkeypatch.setattr("erbayes.study.BLOCK", 10)
+    monkeypatch.setattr("erbayes.study.harness.BLOCK", 10)
     twins = {"a": people(), "b": people()}
     plans = {"c": DrawRecords(), "d": DrawRecords()}
     runs = study(twins, plans, (50, 51), {"t": Taylor()}, PR[1:], repetitions=20, seed=3, progress=False).runs
@@ -182,7 +184,7 @@ class Counted:
 
 
 def test_finished_blocks_are_not_run_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("erbayes.study.BLOCK", 8)
+    monkeypatch.setattr("erbayes.study.harness.BLOCK", 8)
     counted = Counted()
     file = tmp_path / "study.sqlite"
     first = run({"counted": counted}, 16, file=file)
@@ -221,7 +223,7 @@ def test_a_file_keeps_levels_apart(tmp_path):
 def test_seconds_are_those_of_one_sample(monkeypatch):
     """By a clock that moves on by a second whenever it is read."""
     clock = count()
-    monkeypatch.setattr("erbayes.study.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("erbayes.study.harness.time.perf_counter", lambda: next(clock))
     seconds = run({"many": Taylor(), "one": one_by_one}, 8).runs.groupby("estimator").seconds.unique()
     assert seconds["many"].tolist() == [1 / 8] and seconds["one"].tolist() == [1]
 
@@ -230,9 +232,9 @@ SCRIPT = """
 import sys, time
 sys.path.insert(0, {tests!r})
 import erbayes.study, test_study
-erbayes.study.BLOCK = 5
+erbayes.study.harness.BLOCK = 5
 def slow(sample, metrics, rng):
-    time.sleep(0.004)
+    time.sleep(0.01)
     return test_study.one_by_one(sample, metrics, rng)
 print("ready", flush=True)
 found = test_study.run({{"slow": slow}}, 60, file={file!r})
@@ -248,17 +250,17 @@ def killed(tmp_path, kills, seed):
     for _ in range(kills):
         process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
         assert process.stdout.readline() == "ready\n"
-        time.sleep(rng.uniform(0.05, 0.5))
+        time.sleep(rng.uniform(0.05, 0.5))  # the study sleeps for longer
         process.send_signal(signal.SIGKILL)
         interrupted += process.wait() == -signal.SIGKILL
         process.stdout.close()
-    assert interrupted >= kills // 2
+    assert interrupted == kills
     subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
     return pd.read_pickle(out)
 
 
 def undisturbed():
-    import erbayes.study as room
+    from erbayes.study import harness as room
 
     before, room.BLOCK = room.BLOCK, 5
     try:
@@ -268,7 +270,7 @@ def undisturbed():
 
 
 def test_a_killed_study_goes_on_bit_for_bit(tmp_path):
-    pd.testing.assert_frame_equal(killed(tmp_path, 2, 1), undisturbed(), check_exact=True)
+    pd.testing.assert_frame_equal(killed(tmp_path, 1, 1), undisturbed(), check_exact=True)
 
 
 @pytest.mark.study

@@ -174,6 +174,7 @@ print(test_studyfile.digest(), end="")
 """
 
 
+@pytest.mark.slow
 def test_the_digest_is_the_same_in_every_process():
     """Under another seed of hashes too."""
     found = subprocess.run(

@@ -1,0 +1,33 @@
+"""Marks of tests: files that are slow are not even read where a run leaves slow tests out."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SLOW_DOCTESTS = ROOT / "erbayes" / "bayes"
+"""The examples of this room compile models."""
+
+
+def is_slow(path: Path) -> bool:
+    """Return whether the mark of a whole file is `slow`.
+
+    It is read in the text, because an import loads PyMC, which takes seconds and is not installed everywhere.
+    """
+    if path.is_relative_to(SLOW_DOCTESTS):
+        return True
+    return path.suffix == ".py" and bool(
+        re.search(r"^pytestmark = \[?\s*pytest\.mark\.slow\b", path.read_text(encoding="utf-8"), re.M)
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    leaves_out = "not slow" in config.option.markexpr
+    return True if leaves_out and collection_path.is_file() and is_slow(collection_path) else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(SLOW_DOCTESTS):
+            item.add_marker("slow")
