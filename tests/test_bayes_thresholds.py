@@ -16,7 +16,7 @@ from erbayes import bayes
 from erbayes.bayes.evidence import Evidence
 from erbayes.bayes.fit import Fit
 from erbayes.bayes.importance import Adapted, Proposal, approximated, moments
-from erbayes.bayes.population import _draw_mean_share, _mark_steady_sizes
+from erbayes.bayes.population import Links, _draw_mean_share, _mark_steady_sizes
 from erbayes.bayes.samplers import Chains, Importance, problems_of_chains
 
 SAMPLE = eb.Sample(eb.measure({1: "a", 2: "a", 3: "b"}, {1: "x", 2: "x"}), eb.UniformClusters())
@@ -210,3 +210,9 @@ def test_proposals_have_twenty_degrees_of_freedom():
     points = np.random.default_rng(1).normal(0, 9, (50, 2))
     found = Proposal(np.array([1.0, 2.0]), root).log_density(points)
     np.testing.assert_allclose(found, wanted.logpdf(points), rtol=1e-9)
+
+
+def test_the_known_number_of_links_has_a_spread_from_a_hundredth_to_a_half():
+    links = SimpleNamespace(variance=np.array([0.0, 0.1, 0.24, 0.26, 9.0]), predicted=1.0)
+    found = Links.relative_variance.fget(links)
+    np.testing.assert_allclose(found, np.array([0.0, 0.1, 0.24, 0.25, 0.25]) + 0.01**2, rtol=1e-12)
