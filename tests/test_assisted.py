@@ -21,7 +21,7 @@ from erbayes import columns as u
 from erbayes import engine, plots
 from erbayes import metrics as m
 from erbayes._internal import digits
-from erbayes.auxiliary.correction import FOLDS, MASS, Effects, cross_fitted, satterthwaite
+from erbayes.auxiliary.correction import Effects, cross_fitted, satterthwaite
 from erbayes.auxiliary.estimates import joint_level
 from erbayes.auxiliary.reference import Reference, find_reached, mark_pieces
 from erbayes.auxiliary.second import Changes
@@ -555,7 +555,7 @@ def test_the_order_of_labels_and_of_draws_does_not_matter():
 def test_folds_hold_large_effects_alike():
     effect = np.arange(1.0, 11.0)
     weights = cross_fitted(effect * np.linspace(0.5, 0.6, 10), effect[:, None], np.arange(10))
-    assert len(np.unique(weights)) == FOLDS and np.allclose(weights[:5], weights[5:])
+    assert len(np.unique(weights)) == 5 and np.allclose(weights[:5], weights[5:])
 
 
 # The estimate and its error
@@ -583,7 +583,7 @@ def wholly_wrong(extremes, effect, weight=1.0, power=2, share=None):
     pairs = np.subtract.outer(effect, effect) * np.sqrt(n / (n - 1))
     most = np.sqrt(np.sum(pairs**4) / np.sum(pairs**2))
     moves = np.abs([down - weight * up, up - weight * down]) * (share or 1 / n)
-    return MASS * np.sum(np.minimum(moves, most) ** power)
+    return 0.5 * np.sum(np.minimum(moves, most) ** power)
 
 
 def test_the_truth_as_second_clustering_leaves_pseudo_draws_and_what_is_out_of_reach():

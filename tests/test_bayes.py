@@ -34,7 +34,7 @@ from erbayes.bayes.laws import laws, weighed
 from erbayes.bayes.model import Sizes
 from erbayes.bayes.outcomes import BETWEEN
 from erbayes.bayes.parts import CompiledPart, PartDraws, Program, own_model
-from erbayes.bayes.population import NEAR, Completed, Links, completed, log_density_of_total, unsampled
+from erbayes.bayes.population import Completed, Links, completed, log_density_of_total, unsampled
 from erbayes.bayes.samplers import NUTS, Importance, Whitened, problems_of_chains
 from erbayes.bayes.totals import depends_on_size
 from erbayes.design import BySize
@@ -411,7 +411,7 @@ def test_chosen_populations_have_the_known_number_of_links():
     plain = one_by_one(by, data, unsampled(by, data), 40_000, 3)
     links = plain[:, 1] + plain[:, 2]
     data["predicted_links"] = np.quantile(links, 0.8)
-    weight = stats.norm(np.log(data["predicted_links"]), NEAR).pdf(np.log(links))
+    weight = stats.norm(np.log(data["predicted_links"]), 0.05).pdf(np.log(links))
     found = columns(completed(many(by, 3000), data, rng(), tries=64))
     wanted = weight @ plain / weight.sum()
     spread = np.sqrt(weight @ (plain - wanted) ** 2 / weight.sum())

@@ -274,6 +274,12 @@ def test_bins_partition_all_sizes(top):
     assert [int(s).bit_length() - 1 for s in grid.lower] == list(grid.doubling)
 
 
+def test_larger_bins_are_thirds_of_a_doubling_from_eight_on():
+    edges = [8 * 2 ** (i / 3) for i in range(1, 9)]
+    lower = SizeGrid.up_to(40).lower
+    assert lower.tolist() == [*range(1, 9), *map(round, edges)]
+
+
 def test_nearest_intrusion():
     x = np.random.default_rng(1).lognormal(0, 3, 300)
     wanted = [min(range(len(INTRUSION)), key=lambda i: abs(np.log(INTRUSION[i] / v))) for v in x]

@@ -212,6 +212,8 @@ def shown(home=0, elsewhere=0, nowhere=0, unrelated=0, share=1e-5):
         ({"home": 9}, False),
         ({"elsewhere": 9, "share": 0.3}, False),
         ({"elsewhere": 9, "share": 0.1}, False),
+        ({"elsewhere": 9, "share": 0.087}, False),  # by chance with a probability of 1e-6 or more
+        ({"elsewhere": 9, "share": 0.086}, True),
         ({"elsewhere": 9, "share": 0.05}, True),
         ({"elsewhere": 9, "unrelated": 35}, True),
         ({"elsewhere": 9, "unrelated": 37}, False),

@@ -3,6 +3,8 @@
 The bars are conventions. A test here says which, so that none moves unseen.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,13 +12,18 @@ from scipy.optimize import brentq
 
 import erbayes as eb
 from erbayes import metrics as m
+from erbayes._internal.errors import Remedy
 from erbayes.analysis.domains import by_domain
+from erbayes.analysis.domains.estimates import Settings
 from erbayes.analysis.planning import forecast
 from erbayes.analysis.sensitivity import corrected
 from erbayes.auxiliary.correction import _compute_degrees as degrees_left
+from erbayes.auxiliary.estimates import AssistedEstimates
 from erbayes.engine import PseudoDraws, bootstrap, draws_of
 from erbayes.labels import Beta, MissedPieces, Mixture, Recaptured, draw
 from erbayes.labels.annotators.error_models import KeptRecords
+from erbayes.labels.drawing.drawn import _number_runs as number_runs
+from erbayes.labels.drawing.stopping import _explain_out_of_balance as explain_balance
 from erbayes.labels.drawing.stopping import _extrapolate_fit as continued
 from erbayes.metrics.columns import PREDICTED_LINKS, RECORDS, PieceSum
 from erbayes.study import populations as sim
@@ -76,6 +83,7 @@ def test_out_of_balance(known, off):
     labels = {r: r // 2 for r in range(80)}
     sample = eb.Sample(eb.measure(sampled | others, labels), eb.UniformRecords())
     assert speaks(sample, "Out of balance") is off
+    assert bool(explain_balance(sample, m.pairwise_precision)) is off, "of a check of draws"
 
 
 def out_of_reach(pairs):
@@ -487,8 +495,11 @@ def test_the_mean_correction_of_distinct_entities():
     assert variance.theta_mean == pytest.approx((1 - 2 / 80) ** 30, rel=1e-12)
     labels = {r: r // 2 if r < 20 else 10 + r // 5 for r in range(40)}
     uneven = eb.DistinctEntities(30).expand(eb.measure({r: r for r in range(80)}, labels)).variance
-    misses = [(1 - 2 / 80) ** 30] * 10 + [(1 - 5 / 80) ** 30] * 4
-    assert uneven.theta_mean == pytest.approx(np.mean(misses), rel=1e-12)
+    misses = np.array([(1 - 2 / 80) ** 30] * 10 + [(1 - 5 / 80) ** 30] * 4)
+    of_all = np.average(
+        misses, weights=1 / (1 - misses)
+    )  # each stands for the units that were missed like it
+    assert uneven.theta_mean == pytest.approx(of_all, rel=1e-12)
 
 
 # Bootstrap
@@ -582,3 +593,37 @@ def test_degrees_of_freedom_by_kurtosis():
     left = np.array([1.0, -1.0, 2.0, 1.0, -2.0, 1.0, -1.0, -1.0])
     assert degrees_left(left) == pytest.approx(2 * 8 / (304 / 196 - 1), rel=1e-12)
     assert degrees_left(np.zeros(4)) == np.inf
+
+
+@pytest.mark.parametrize(("resolved", "classes"), [(10, 2), (9, 1)])
+def test_a_class_of_size_has_ten_resolved_draws(resolved, classes):
+    sizes = [1] * 20 + [2] * 12
+    answered = [True] * (20 + resolved) + [False] * (12 - resolved)
+    assert len(np.unique(eb.size_classes(sizes, answered))) == classes
+
+
+@pytest.mark.parametrize(("resolved", "runs"), [(60, 2), (59, 1)])
+def test_runs_of_tasks_have_thirty_resolved_ones(resolved, runs):
+    table = pd.DataFrame({"record": range(70)})
+    found = number_runs(table, np.zeros(70, dtype=int), np.arange(70) < resolved)
+    assert len(np.unique(found)) == runs and (found[:30] == 0).all()
+
+
+@pytest.mark.parametrize(("lacking", "offered"), [(89, True), (90, False)])
+def test_no_policy_is_offered_if_nine_tenths_are_missing(lacking, offered):
+    known = {r: r for r in range(lacking, 200)}
+    with pytest.raises(eb.DataError) as error:
+        eb.measure(known, {r: r for r in range(100)})
+    assert (Remedy.MISSING in error.value.remedies) is offered
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.1, False), (0.101, True), (0.19, True)])
+def test_a_tenth_of_a_second_clustering_out_of_reach_is_said(share, said):
+    found = SimpleNamespace(weights=np.array([[0.5]]), out_of_reach=np.array([share]), names=("recall",))
+    assert bool(AssistedEstimates._warn_out_of_reach(found)) is said
+
+
+def test_more_than_four_thousand_estimates_by_domain_are_refused():
+    settings = SimpleNamespace(metrics=range(40))
+    with pytest.raises(eb.DataError, match="101 domains x 40 metrics are more than 4,000 estimates"):
+        Settings.of_places(settings, None, range(101))

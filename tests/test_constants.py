@@ -1,0 +1,258 @@
+"""Each named number of the package has a test that fails if it is doubled, or a reason why it needs none.
+
+`python tests/mutate.py [module.NAME ...]` doubles constants in a copy of the package and runs their guards.
+"""
+
+import ast
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+PACKAGE = TESTS.parent / "erbayes"
+
+GUARDED = {
+    "bounded_means.CAP": "test_stopping.py::test_bets_are_those_of_a_plain_loop",
+    "bounded_means.GREATEST": "test_thresholds.py::test_single_draws_hold_at_most_twice_the_mean_share",
+    "calibration.FEWEST": "test_thresholds.py::test_calibration_rests_on_fifteen_effective_draws",
+    "calibration.NOTABLE": "test_thresholds.py::test_links_out_of_reach",
+    "candidates.POWER": "test_candidates.py::test_by_text_against_brute_force",
+    "checks.CHANCE": "test_mistaken.py::test_bounds_of_what_is_taken_for_edges",
+    "checks.ELSEWHERE": "test_mistaken.py::test_bounds_of_what_is_taken_for_edges",
+    "checks.HITS": "test_mistaken.py::test_bounds_of_what_is_taken_for_edges",
+    "checks.NEARLY_ALL": "test_thresholds.py::test_no_policy_is_offered_if_nine_tenths_are_missing",
+    "checks.NOWHERE": "test_mistaken.py::test_bounds_of_what_is_taken_for_edges",
+    "clustering.NO_CLUSTER": "test_doors.py::test_the_list_has_what_libraries_write",
+    "correction.CLEAR": "test_assisted.py::test_a_gain_that_is_not_clear_is_none",
+    "correction.FEWEST_DRAWS": "test_assisted.py::test_few_draws_and_a_census_are_the_default",
+    "correction.FOLDS": "test_assisted.py::test_folds_hold_large_effects_alike",
+    "correction.MASS": "test_assisted.py::test_the_truth_as_second_clustering_leaves_pseudo_draws_and_what_is_out_of_reach",
+    "diagnostics.JOINED": "test_diagnostics.py::test_labels_of_drawn_records_alone_raise_an_alarm",
+    "diagnostics.LEFT_OUT": "test_thresholds.py::test_a_twentieth_of_the_labels_left_out",
+    "diagnostics.UNRESOLVED": "test_nonresponse.py::test_the_alarm_of_unresolved_draws_on_both_sides_of_its_threshold",
+    "digits.MOST": "test_digits.py::test_a_row_has_the_digits_of_its_standard_error",
+    "doubts.SURE": "test_bayes_laws.py::test_an_interval_far_shorter_than_the_unseen_links_is_disowned",
+    "doubts.UNSEEN": "test_bayes_laws.py::test_an_interval_far_shorter_than_the_unseen_links_is_disowned",
+    "drawing.page.LONGEST": "test_page.py::test_times_that_no_page_writes_are_refused",
+    "drawn.EACH": "test_draws_that_count.py::test_more_draws_than_anybody_needs_are_refused",
+    "drawn.MOST": "test_draws_that_count.py::test_more_draws_than_anybody_needs_are_refused",
+    "drawn.RUN": "test_thresholds.py::test_runs_of_tasks_have_thirty_resolved_ones",
+    "effective.FEWEST": "test_thresholds.py::test_a_domain_has_an_interval_from_ten_effective_draws",
+    "estimates.BY_CHANCE": "test_assisted.py::test_draws_that_differ_once_in_ten_thousand_samples",
+    "estimates.LARGEST": "test_thresholds.py::test_more_than_four_thousand_estimates_by_domain_are_refused",
+    "estimates.TOO_MUCH": "test_thresholds.py::test_a_tenth_of_a_second_clustering_out_of_reach_is_said",
+    "evidence.REACH": "test_bayes_thresholds.py::test_sizes_reach_sixteen_times_the_largest_cluster",
+    "evidence.SMOOTHING": "test_bayes.py::test_smoothing_moves_counts_and_loses_none",
+    "fit.FEWEST_AGREEING": "test_bayes_thresholds.py::test_draws_that_agree_with_the_known_links",
+    "grid.LENGTH": "test_bayes_sizes.py::test_basis_has_the_covariance_of_the_process",
+    "grid.PER_DOUBLING": "test_bayes_sizes.py::test_larger_bins_are_thirds_of_a_doubling_from_eight_on",
+    "grid.SINGLE": "test_bayes_sizes.py::test_larger_bins_are_thirds_of_a_doubling_from_eight_on",
+    "grouping.MOST": "test_domains.py::TestBadInput::test_many_values",
+    "groups.LARGEST": "test_scan_groups.py::test_too_many_values_are_refused",
+    "importance.DF": "test_bayes_thresholds.py::test_proposals_have_twenty_degrees_of_freedom",
+    "importance.EFFECTIVE": "test_bayes_thresholds.py::test_effective_points_are_a_quarter_more_than_draws_and_a_fifth_of_an_unlikely_law",
+    "importance.FAR": "test_bayes_near.py::test_a_short_step_is_the_last",
+    "importance.FIRST": "test_bayes_thresholds.py::test_a_first_round_is_a_quarter_of_the_draws_and_150_at_least",
+    "importance.KHAT": "test_bayes_thresholds.py::test_weights_of_a_negligible_law_need_not_be_reliable",
+    "importance.MISSING": "test_bayes_thresholds.py::test_a_later_round_has_four_fifths_of_the_missing_points_and_at_most_doubles_them",
+    "importance.MOST": "test_bayes_near.py::test_points_of_a_law_are_limited",
+    "importance.NEGLIGIBLE": "test_bayes_thresholds.py::test_weights_of_a_negligible_law_need_not_be_reliable",
+    "importance.SHORT": "test_bayes_near.py::test_a_short_step_is_the_last",
+    "importance.SHRINKAGE": "test_bayes_thresholds.py::test_covariances_shrink_towards_the_one_before_by_three_draws_per_coordinate",
+    "importance.SMALLEST": "test_bayes_thresholds.py::test_a_first_round_is_a_quarter_of_the_draws_and_150_at_least",
+    "importance.STEPS": "test_bayes_near.py::test_a_short_step_is_the_last",
+    "importance.UNLIKELY": "test_bayes_thresholds.py::test_effective_points_are_a_quarter_more_than_draws_and_a_fifth_of_an_unlikely_law",
+    "known.LARGEST": "test_hostile.py::test_refused",
+    "matched.IMAGINED": "test_bayes_second.py::test_differences_of_pairs_by_leaving_each_out",
+    "nonresponse.FEWEST": "test_thresholds.py::test_a_class_of_size_has_ten_resolved_draws",
+    "outcomes.CHANGE": "test_bayes_sizes.py::test_a_threshold_by_plain_loops",
+    "outcomes.SMALL_PIECES": "test_bayes_sizes.py::test_retention_by_plain_loops",
+    "outlook.MOST": "test_planning.py::test_errors",
+    "phases.OTHERS": "test_phases.py::test_refusals_of_the_shell",
+    "population.CEILING": "test_bayes_thresholds.py::test_the_known_number_of_links_has_a_spread_from_a_hundredth_to_a_half",
+    "population.FLOOR": "test_bayes_thresholds.py::test_the_known_number_of_links_has_a_spread_from_a_hundredth_to_a_half",
+    "population.MANY": "test_bayes_thresholds.py::test_the_mean_share_of_more_than_thirty_broken_entities_is_normal",
+    "population.NEAR": "test_bayes.py::test_chosen_populations_have_the_known_number_of_links",
+    "population.STEADY": "test_bayes_thresholds.py::test_sizes_that_move_links_by_three_hundredths_are_not_steady",
+    "priors.TAIL": "test_bayes_sizes.py::test_densities_against_scipy",
+    "samplers.DIVERGENT": "test_bayes_thresholds.py::test_one_divergent_transition_in_a_thousand",
+    "samplers.ESS_PER_CHAIN": "test_bayes_thresholds.py::test_a_hundred_effective_draws_per_chain",
+    "samplers.FEWEST_DRAWS": "test_bayes_parts.py::test_the_fewest_draws_and_seeds",
+    "samplers.RHAT": "test_bayes_thresholds.py::test_r_hat",
+    "stopping.ERRORS": "test_thresholds.py::test_out_of_balance",
+    "stopping.MOST": "test_stopping.py::test_further_draws_are_0_if_decided_and_unknown_at_the_estimate",
+}
+"""The test that fails if the constant is doubled (`python tests/mutate.py`), by `module.NAME`."""
+
+NEEDS_NONE = {
+    "bounded_means.HALVINGS": "a limit of work: further halvings change no digit",
+    "candidates.CELLS": "a limit of memory: tests compare it with a smaller one",
+    "candidates.CHANCE": "a stream of random numbers",
+    "candidates.STOCK": "a limit of memory: tests set a smaller one",
+    "checks.EXAMINED": "a limit of work",
+    "clustering.CHUNK": "a limit of memory, by which tests choose their lengths",
+    "clustering.LONGEST": "a limit of speed: longer strings take another way to the same codes",
+    "commands.MANY": "a limit of display: a note, and no number",
+    "contract.ROUNDING": "a limit of rounding",
+    "demo.REPETITIONS": "a number of examples that is printed",
+    "diagnostics.ROUNDING": "a limit of rounding",
+    "domains.SPARE": "a limit of work",
+    "draw.DIGITS": "digits of a key: engines in which draws agree share it",
+    "duckdb.PART": "a limit of memory: tests set a smaller one",
+    "explained.RESTS": "a number that is printed: nothing is decided by it",
+    "faults.HINTED": "a limit of work",
+    "files.LINKS": "a limit of the system",
+    "folder.VERSION": "a version number",
+    "harness.BLOCK": "a limit of memory: tests set a smaller one",
+    "importance.FARTHEST": "a limit of floats",
+    "importance.TINY": "a limit of floats",
+    "inputs.NAMED": "a limit of display",
+    "intervals.LEAST_TAIL": "a limit of floats",
+    "labelling_tasks.SHUFFLED": "a stream of random numbers",
+    "labelling_tasks.STRANGERS": "a stream of random numbers",
+    "likelihood.NEARLY": "a limit of floats",
+    "likelihood.TINY": "a limit of floats",
+    "outcomes.MOST_PRECISE": "a limit of floats",
+    "page.LONG": "a limit of layout",
+    "page.MOST": "a limit of layout",
+    "page.ROUNDING": "a limit of rounding",
+    "page.VERSION": "a version number",
+    "parts.KEPT": "a limit of speed",
+    "places.ORDER": "a stream of random numbers",
+    "predictions.LARGE": "a limit of speed: both ways count the same, and tests set 0",
+    "printing.FAULTS": "a limit of display",
+    "priors.NEVER": "a limit of floats",
+    "report.page.LONGEST": "a limit of layout",
+    "schemes.CHUNK": "a limit of memory: tests set a smaller one",
+    "sizes.FLOOR": "a limit of floats",
+    "source.BUCKETS": "the number of values of the first 16 bits of a key",
+}
+"""Why a constant needs no guard."""
+
+UNGUARDED = {
+    "definitions.UNIT": "not tried yet; all shares have it",
+    "fit.REJECTED": "the test that compares laws with it imports it, and compiles models",
+    "fitting.CHAINS": "not tried yet; tests compile models",
+    "fitting.REFUSED": "not tried yet; tests compile models",
+    "grid.RANK": "not tried yet; tests of sizes import it",
+    "importance.APART": "Newton steps on a normal density are the same with twice the distance",
+    "importance.FLATTEST": "no test has a start whose curvature is near it",
+    "importance.POOR": "the test has one good and one hopeless start",
+    "importance.STEEPEST": "no test has a start whose curvature is near it",
+    "importance.WIDER": "not tried yet; results are the same up to noise",
+    "joined.CANDIDATES": "not tried yet; results are the same up to noise",
+    "joined.PARTNERS": "not tried yet; results are the same up to noise",
+    "matched.FEWEST": "the test of matches passes with twice as many",
+    "samplers.PILOT_DRAWS": "not tried yet; results are the same up to noise",
+    "shown.PATHS": "not tried yet; results are the same up to noise",
+    "two_annotators.MANY": "the tests of audits pass with twice as much",
+}
+"""Why no guard of a constant has been found, which decides numbers or alarms all the same."""
+
+MOST_UNGUARDED = 16
+"""It may only fall."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    path: Path
+    node: ast.expr  # of its value
+    value: int | float | tuple
+
+
+def evaluate(node):
+    """Return the value of a number, of a sum or power of numbers, or of a tuple of them; None of all else."""
+    plain = ast.Constant, ast.UnaryOp, ast.BinOp, ast.Tuple, ast.operator, ast.unaryop, ast.Load
+    if not all(isinstance(part, plain) for part in ast.walk(node)):
+        return None
+    value = eval(compile(ast.Expression(node), "", "eval"))
+    parts = value if isinstance(value, tuple) else (value,)
+    return value if parts and all(type(part) in (int, float) for part in parts) else None
+
+
+def assignments(statement):
+    """Yield name and value of each name that a statement assigns to, also of `A, B = 1, 2`."""
+    if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+        targets = [statement.target]
+    else:
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+    for target in targets:
+        several = isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple)
+        pairs = (
+            zip(target.elts, statement.value.elts, strict=True) if several else [(target, statement.value)]
+        )
+        yield from ((name.id, value) for name, value in pairs if isinstance(name, ast.Name))
+
+
+@cache
+def find_constants():
+    """Return the named numbers of all modules by `module.NAME`; two of one such name have that of the room before."""
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for statement in ast.parse(path.read_text()).body:
+            for name, node in assignments(statement):
+                if name.isupper() and (value := evaluate(node)) is not None:
+                    module = path.parent if path.stem == "__init__" else path.with_suffix("")
+                    found.append(((*module.parts, name), Constant(path, node, value)))
+    times = Counter(parts[-2:] for parts, _ in found)
+    return {".".join(parts[-2 - (times[parts[-2:]] > 1) :]): constant for parts, constant in found}
+
+
+@cache
+def names_of_tests(path):
+    """Return the functions of a file of tests, and the methods of its classes as `Class::method`."""
+    found = []
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ClassDef):
+            found += [f"{node.name}::{f.name}" for f in node.body if isinstance(f, ast.FunctionDef)]
+        elif isinstance(node, ast.FunctionDef):
+            found.append(node.name)
+    return {name for name in found if name.rpartition("::")[2].startswith("test")}
+
+
+def test_every_named_number_has_a_guard_or_a_reason():
+    listed = [*GUARDED, *NEEDS_NONE, *UNGUARDED]
+    new, gone = sorted({*find_constants()} - {*listed}), sorted({*listed} - {*find_constants()})
+    assert not new, (
+        f"add {', '.join(map(repr, new))} to GUARDED with the test that fails if it is doubled, "
+        "or to NEEDS_NONE with the reason why it needs none"
+    )
+    assert not gone, f"take out {', '.join(map(repr, gone))}: no module has such a number"
+    assert len(listed) == len(set(listed)), "a constant is listed once"
+    for table in (GUARDED, NEEDS_NONE, UNGUARDED):
+        assert [*table] == sorted(table), "constants are sorted by name"
+
+
+def test_guards_are_tests():
+    for name, guard in GUARDED.items():
+        file, _, test = guard.partition("::")
+        path = TESTS / file
+        there = path.exists() and test in names_of_tests(path)
+        assert there, f"{guard}, the guard of {name}, is no test: name the test that fails if it is doubled"
+
+
+def test_reasons_are_given_and_unguarded_constants_become_fewer():
+    assert all({**NEEDS_NONE, **UNGUARDED}.values())
+    assert len(UNGUARDED) <= MOST_UNGUARDED, "write the test that fails if the new constant is doubled"
+    assert len(UNGUARDED) == MOST_UNGUARDED, f"lower MOST_UNGUARDED to {len(UNGUARDED)}"
+
+
+def test_numbers_are_found_in_all_their_forms(monkeypatch, tmp_path):
+    room = tmp_path / "house" / "room"
+    room.mkdir(parents=True)
+    (room / "door.py").write_text(
+        "A, B = 1, 2.5\nC: int = 2**3\nD = (-1, 1 - 1e-9)\nE = F = 1\nG = 'x'\nH = True\nI = A\nlower = 1\nJ = [1]\n"
+    )
+    (tmp_path / "house" / "door.py").write_text("A = 7\n")
+    monkeypatch.setattr("test_constants.PACKAGE", tmp_path / "house")
+    found = {name: constant.value for name, constant in find_constants.__wrapped__().items()}
+    assert found == {
+        "house.door.A": 7,
+        "room.door.A": 1,
+        "door.B": 2.5,
+        "door.C": 8,
+        "door.D": (-1, 1 - 1e-9),
+        "door.E": 1,
+        "door.F": 1,
+    }
