@@ -205,7 +205,8 @@ def test_arviz_on_leave_one_out(fit, slow):
     assert np.isfinite(left_out.elpd) and left_out.pareto_k.shape == (60,)
     assert az.plot_khat(left_out) is not None
     compared = az.compare({"fast": fit.tree, "nuts": slow.tree}, round_to="none")
-    assert compared["elpd"].max() - compared["elpd"].min() < 1
+    # over seeds, elpd has a Monte Carlo error of .5 with 1,000 draws, and so of about 1 with the 300 of NUTS
+    assert compared["elpd"].max() - compared["elpd"].min() < 3
     assert az.plot_compare(compared) is not None
 
 
@@ -229,9 +230,9 @@ def test_log_prior_of_each_part(fit):
             model.logp(vars=free, jacobian=False),
             mode=Mode("py", None),
         )
-        for k in (0, 500):
-            wanted = density(*(parameters[v.name][0, k] for v in free))
-            assert prior[0, k] == pytest.approx(float(wanted), rel=1e-6)
+        for at in ((0, 0), (2, 100)):
+            wanted = density(*(parameters[v.name][at] for v in free))
+            assert prior[at] == pytest.approx(float(wanted), rel=1e-6)
     assert list(fit.log_prior) == PARTS
     np.testing.assert_array_equal(fit.tree["log_prior"]["leakage"], fit.log_prior["leakage"])
 
@@ -265,11 +266,11 @@ def test_every_part_has_its_weight():
 def test_log_likelihood_of_each_entity(fit):
     e, d = fit.evidence.entities, fit.evidence.data
     found = fit.tree["log_likelihood"]["outcome"].to_numpy()
-    assert found.shape == (1, 1000, 60)
+    assert found.shape == (4, 250, 60)
     value = np.exp2(d["log_intrusion"] + 3)
-    for k in (0, 700):
-        by = {name: v[0, k] for name, v in fit.by_size.items()}
-        theta = {name: v[0, k] for name, v in fit.draws.parameters.items()}
+    for at_draw in ((0, 0), (2, 200)):
+        by = {name: v[at_draw] for name, v in fit.by_size.items()}
+        theta = {name: v[at_draw] for name, v in fit.draws.parameters.items()}
         chance = by["entities"] * d["selection"] / (by["entities"] @ d["selection"])
         for i in range(60):
             j = e.bin[i]
@@ -288,7 +289,7 @@ def test_log_likelihood_of_each_entity(fit):
                 )
                 at = np.argmin(np.abs(np.log(value) - np.log(e.foreign[i] / e.size[i])))
                 wanted += np.log(weight[at] / weight.sum())
-            assert found[0, k, i] == pytest.approx(wanted, rel=1e-9)
+            assert found[at_draw][i] == pytest.approx(wanted, rel=1e-9)
 
 
 def test_leave_one_out_tells_priors_of_leakage_apart(fit):
@@ -302,7 +303,7 @@ def test_leave_one_out_tells_priors_of_leakage_apart(fit):
 
 
 def test_parts_of_the_likelihood_add_to_that_of_the_entity(fit, checks):
-    total = np.zeros((1, 1000, 60))
+    total = np.zeros((4, 250, 60))
     ids = fit.tree["observed_data"]["entity"].to_numpy().tolist()
     for name, v in checks["log_likelihood"].data_vars.items():
         (dim,) = set(v.dims) - {"chain", "draw"}
@@ -385,8 +386,7 @@ def test_predictions_are_of_distinct_entities(checks, fit):
     size = repeated.predictive(draws=50, rng=rng())["posterior_predictive"]["size"].to_numpy()
     J = len(repeated.size)
     wanted, g = np.zeros(J), rng(5)
-    for k in range(0, 1000, 10):
-        M = repeated.by_size["entities"][0, k]
+    for M in repeated.by_size["entities"].reshape(-1, J)[::10]:
         each = np.repeat(np.arange(J), g.poisson(M))
         q = repeated.size[each]
         got = np.unique(g.choice(len(each), 150, p=q / q.sum()))

@@ -740,7 +740,7 @@ def test_totals_hold_the_known_ones(fit):
     for column in (RECORDS, PREDICTED_LINKS):
         assert (fit.total(column) == pop.total(column)).all()
     common, true = fit.total(COMMON_LINKS), fit.total(TRUE_LINKS)
-    assert fit.total(COMMON_LINKS).shape == (1, 1000)
+    assert fit.total(COMMON_LINKS).shape == (4, 250)
     found = fit.population
     np.testing.assert_allclose(
         common, found.common / (found.common + found.false) * pop.total(PREDICTED_LINKS), rtol=1e-12

@@ -44,7 +44,6 @@ GUARDED = {
     "estimates.TOO_MUCH": "test_thresholds.py::test_a_tenth_of_a_second_clustering_out_of_reach_is_said",
     "evidence.REACH": "test_bayes_thresholds.py::test_sizes_reach_sixteen_times_the_largest_cluster",
     "evidence.SMOOTHING": "test_bayes.py::test_smoothing_moves_counts_and_loses_none",
-    "fit.FEWEST_AGREEING": "test_bayes_thresholds.py::test_draws_that_agree_with_the_known_links",
     "grid.LENGTH": "test_bayes_sizes.py::test_basis_has_the_covariance_of_the_process",
     "grid.PER_DOUBLING": "test_bayes_sizes.py::test_larger_bins_are_thirds_of_a_doubling_from_eight_on",
     "grid.SINGLE": "test_bayes_sizes.py::test_larger_bins_are_thirds_of_a_doubling_from_eight_on",
@@ -82,6 +81,7 @@ GUARDED = {
     "samplers.RHAT": "test_bayes_thresholds.py::test_r_hat",
     "stopping.ERRORS": "test_thresholds.py::test_out_of_balance",
     "stopping.MOST": "test_stopping.py::test_further_draws_are_0_if_decided_and_unknown_at_the_estimate",
+    "totals.FEWEST_AGREEING": "test_bayes_thresholds.py::test_draws_that_agree_with_the_known_links",
 }
 """The test that fails if the constant is doubled (`python tests/mutate.py`), by `module.NAME`."""
 
@@ -131,8 +131,9 @@ NEEDS_NONE = {
 """Why a constant needs no guard."""
 
 UNGUARDED = {
+    "audit.MANY": "the tests of audits pass with twice as much",
+    "by_law.REJECTED": "the test that compares laws with it imports it, and compiles models",
     "definitions.UNIT": "not tried yet; all shares have it",
-    "fit.REJECTED": "the test that compares laws with it imports it, and compiles models",
     "fitting.CHAINS": "not tried yet; tests compile models",
     "fitting.REFUSED": "not tried yet; tests compile models",
     "grid.RANK": "not tried yet; tests of sizes import it",
@@ -146,7 +147,6 @@ UNGUARDED = {
     "matched.FEWEST": "the test of matches passes with twice as many",
     "samplers.PILOT_DRAWS": "not tried yet; results are the same up to noise",
     "shown.PATHS": "not tried yet; results are the same up to noise",
-    "two_annotators.MANY": "the tests of audits pass with twice as much",
 }
 """Why no guard of a constant has been found, which decides numbers or alarms all the same."""
 

@@ -30,7 +30,7 @@ OF_FLAW = {
 CLOSED = frozenset({State.ANSWERED, State.SETTLED})
 """States of a task that needs no more answers."""
 Problem = tuple[str, str, Any, Any, Fault]
-"""A row of `Labels.problems`: where, annotator, task, record and fault."""
+"""A row of `Labels.problems`, which is where, annotator, task, record and fault."""
 
 
 @dataclass(frozen=True, slots=True)
