@@ -706,7 +706,7 @@ def test_a_metric_without_help_is_the_default():
 
 
 def test_the_prediction_itself_is_named():
-    renamed = PREDICTION.map(lambda c: -c - 1)
+    renamed = PREDICTION.map(lambda c: 10**6 - c)
     assert second(renamed).is_prediction and not second(GOOD).is_prediction
     assert not second(PREDICTION.where(PREDICTION.index > 0, 10**6)).is_prediction, "one record is elsewhere"
     first, other = PREDICTION.unique()[:2]
