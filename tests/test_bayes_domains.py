@@ -261,7 +261,7 @@ def test_warnings_name_the_domain():
 
 
 def test_the_alarm_of_recall_names_the_domain():
-    sample = grouped(drawn("clusters", n=60)[0])
+    sample = grouped(drawn("clusters", n=300)[0])
     small = sample.units.take(np.flatnonzero(sample.units.size < 7))
     recall, precision = (
         in_domain(metric, B, known=True) for metric in (m.pairwise_recall, m.pairwise_precision)

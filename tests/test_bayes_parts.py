@@ -517,10 +517,15 @@ def test_parts_with_a_name_in_common_are_refused(data):
 # Doors
 
 
-@pytest.mark.parametrize("draws", [-1, 0, 1, 49])
-def test_too_few_draws(draws):
+TOO_FEW = {draws: f"{draws} draws are too few: draws must be 50 or more" for draws in (0, 1, 49)}
+
+
+@pytest.mark.parametrize(
+    ("draws", "told"), [*TOO_FEW.items(), (-1, "draws must be a whole number, 0 or more")]
+)
+def test_too_few_draws(draws, told):
     for fit in (bayes.fast, partial(bayes.nuts, chains=2)):
-        with pytest.raises(eb.DataError, match=f"{draws} draws are too few: draws must be 50 or more"):
+        with pytest.raises(eb.DataError, match=told):
             fit(sample(), draws=draws, rng=1)
 
 

@@ -397,7 +397,7 @@ def test_crowds_in_the_place_of_giants_are_refused():
     truth = world()[0]
     size, rng = truth.map(truth.value_counts()), np.random.default_rng(8)
     lump = pd.Series(rng.integers(8, size=truth.nunique()), truth.unique())
-    second = truth.where((size > 5) | (truth % 2 == 0), -1 - truth.map(lump))
+    second = truth.where((size > 5) | (truth % 2 == 0), 10**6 + truth.map(lump))
     fit, plain = fitted(1, second), bayes.fast(sample(1), rng=1)
     assert second.value_counts().max() > size.max() / 3
     assert fit.truth is None and fit.matched.used
