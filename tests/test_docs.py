@@ -75,6 +75,7 @@ LISTED_ROOMS = {path.rpartition(".")[0] for path in LISTED if path.count(".") ==
 INNER = {
     "erbayes.units.measuring": {"assemble", "sampled_labels", "units_of"},
     "erbayes.units.units": {"histogram", "need_units"},
+    "erbayes.metrics.definitions": {"is_share"},
     "erbayes.metrics.uncertain": {"Tabled", "derivatives", "gradient", "positions", "reason_column"},
     "erbayes.auxiliary.correction": {
         "Effects",

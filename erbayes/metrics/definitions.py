@@ -157,6 +157,7 @@ N = u.Known(u.RECORDS)
 EVERYONE = u.Known(u.RECORDS, everyone=True)
 PREDICTED = u.Known(u.PREDICTED_LINKS)
 PER_RECORD = ((u.RECORDS, 1.0),)
+"""What a metric averages over if that is records, for `Metric.size`."""
 LINKS = ((u.TRUE_LINKS, 1.0), (u.PREDICTED_LINKS, 1.0))
 _pairwise = (u.COMMON_LINKS, u.TRUE_LINKS, u.PREDICTED_LINKS)
 _entropy = (u.N_LOG_N, u.N_LOG_SIZE, u.N_LOG_M, u.RECORDS)
