@@ -669,7 +669,7 @@ def test_parts_of_predicted_giants_come_one_by_one():
     """They are no larger than touched clusters, but out of reach (see `Second.reference`)."""
     sizes = [90, 60, 60, 60] + [3] * 60
     truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
-    by = truth.where(truth != 0, -1 - truth.index % 9)
+    by = truth.where(truth != 0, 10**6 + truth.index % 9)
     labels = truth[truth.isin([1, 2, 3, 9])]
     units = scan(truth, labels, seconds={"by": SecondSource(by)})
     same(units, eb.Second.of(truth, labels, by), labels)
@@ -682,7 +682,7 @@ def test_only_clusters_larger_than_the_reached_ones_come_one_by_one():
     """An entity of 50 records reaches the largest of its five clusters, with all of its records."""
     sizes = [50, 11, 9, 8, 7] + [3] * 60
     truth = pd.Series(np.repeat(np.arange(len(sizes)), sizes))
-    by = truth.where(truth != 0, -1 - truth.index % 5)
+    by = truth.where(truth != 0, 10**6 + truth.index % 5)
     units = scan(truth, truth[truth == 0], seconds={"by": SecondSource(by)})
     (found,) = eb.Second.scanned(units)
     one_by_one = found.whole.size[np.unique(found.whole.unit[found.whole.cluster >= 0])]

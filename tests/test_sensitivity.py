@@ -437,7 +437,7 @@ def test_the_size_model_is_an_engine_like_any_other():
     np.testing.assert_allclose(gridded[1, 0], found.adjusted.mean, atol=0.015)
     tree = found.to_datatree()
     assert tree["posterior"][P.name].shape == tree["rates"]["missed"].shape == (1, 800)
-    assert tree["plain"][P.name].shape == (1, 400)
+    assert tree["plain"][P.name].shape == (4, 100)
 
 
 def test_bad_input():
