@@ -379,7 +379,7 @@ def test_a_mistyped_column_of_postgresql(postgres):  # noqa: F811
 @pytest.mark.parametrize("column", [*MISTYPED])
 def test_a_mistyped_column_of_spark(spark, column):  # noqa: F811
     with pytest.raises(eb.DataError, match=r"recrod|clutser|contry|yaer|secnod|relaese"):
-        MISTYPED[column](spark.createDataFrame(FURTHER))
+        MISTYPED[column](spark.createDataFrame([*FURTHER.itertuples(index=False, name=None)], [*FURTHER]))
 
 
 # Rows of RunSQL, types of ids
