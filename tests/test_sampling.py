@@ -583,7 +583,9 @@ def test_plans_are_written_and_read(plan):
 
 
 def test_every_plan_has_a_name():
-    plans = {value for value in vars(sa.drawing).values() if isinstance(value, type) and hasattr(value, "draw")}
+    plans = {
+        value for value in vars(sa.drawing).values() if isinstance(value, type) and hasattr(value, "draw")
+    }
     assert plans - {sa.Plan} == set(PLANS.values())
 
 
