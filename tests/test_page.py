@@ -88,7 +88,7 @@ class Visit:
         self.page = self.context.new_page()
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.set_default_timeout(20_000)
+        self.page.set_default_timeout(120_000)
         self.page.goto(file.as_uri())
 
     def keys(self, *keys):
