@@ -28,6 +28,7 @@ GUARDED = {
     "correction.FEWEST_DRAWS": "test_assisted.py::test_few_draws_and_a_census_are_the_default",
     "correction.FOLDS": "test_assisted.py::test_folds_hold_large_effects_alike",
     "correction.MASS": "test_assisted.py::test_the_truth_as_second_clustering_leaves_pseudo_draws_and_what_is_out_of_reach",
+    "diagnostics.ERRORS": "test_thresholds.py::test_out_of_balance",
     "diagnostics.JOINED": "test_diagnostics.py::test_labels_of_drawn_records_alone_raise_an_alarm",
     "diagnostics.LEFT_OUT": "test_thresholds.py::test_a_twentieth_of_the_labels_left_out",
     "diagnostics.UNRESOLVED": "test_nonresponse.py::test_the_alarm_of_unresolved_draws_on_both_sides_of_its_threshold",
@@ -79,7 +80,6 @@ GUARDED = {
     "samplers.ESS_PER_CHAIN": "test_bayes_thresholds.py::test_a_hundred_effective_draws_per_chain",
     "samplers.FEWEST_DRAWS": "test_bayes_parts.py::test_the_fewest_draws_and_seeds",
     "samplers.RHAT": "test_bayes_thresholds.py::test_r_hat",
-    "stopping.ERRORS": "test_thresholds.py::test_out_of_balance",
     "stopping.MOST": "test_stopping.py::test_further_draws_are_0_if_decided_and_unknown_at_the_estimate",
     "totals.FEWEST_AGREEING": "test_bayes_thresholds.py::test_draws_that_agree_with_the_known_links",
 }

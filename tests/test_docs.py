@@ -89,7 +89,7 @@ INNER = {
     },
     "erbayes.auxiliary.estimates": {"known_labels"},
     "erbayes.analysis.comparison": {"on_shared_records"},
-    "erbayes.engine.diagnostics": {"look_older", "out_of_balance"},
+    "erbayes.engine.diagnostics": {"look_older", "out_of_balance", "unbalanced_links"},
     "erbayes.units.grouping": {"discrete"},
     "erbayes._internal.errors": {"head", "member", "need", "need_object", "number", "printable", "whole"},
 }

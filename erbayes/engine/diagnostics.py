@@ -26,6 +26,8 @@ LEFT_OUT = 0.05
 finds none of the links of what is left out, recall is too high by at most 1/(1 - .05), or 5 %, up to it."""
 ROUNDING = 1e-9
 """Distance of an estimate from an end of its range that is rounding."""
+ERRORS = 3.0
+"""Standard errors between estimated and known predicted links above which a sample is out of balance."""
 JOINED = 5
 """Number of one-record entities in larger predicted clusters that makes labels doubtful."""
 
@@ -336,14 +338,23 @@ def _warn_heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> 
     return sentences
 
 
-def out_of_balance(sample: Sample) -> list[Sentence]:
-    """Return the alarm if estimated predicted links are over 3 standard errors off their known number."""
+def unbalanced_links(sample: Sample) -> pd.Series | None:
+    """Return the row of predicted links in `balance` if they are out of balance, else None.
+
+    None too if the design estimates no records, or if the prediction's totals are not known.
+    """
     unreached = sample.expansion.unreached
     if sample.units.population is None or (unreached is not None and unreached.column(RECORDS).any()):
-        return []
-    links = balance(sample).loc["predicted_links"]
+        return None
+    links = balance(sample).T["predicted_links"]
     # the last term lets rounding pass where the standard error is 0
-    if not abs(links.estimate - links.known) > 3 * links.se + 1e-9 * links.known:
+    return links if abs(links.estimate - links.known) > ERRORS * links.se + 1e-9 * links.known else None
+
+
+def out_of_balance(sample: Sample) -> list[Sentence]:
+    """Return the alarm if estimated predicted links are over 3 standard errors off their known number."""
+    links = unbalanced_links(sample)
+    if links is None:
         return []
     what = (
         f"Out of balance: the sample estimates {links.estimate:,.0f} predicted links (se {links.se:,.0f}), "

@@ -25,8 +25,9 @@ from ...design.calibration import NOTABLE
 from ...design.sample import Sample, need_sample
 from ...engine.bounded_means import AnytimeBetting, Betting, BoundedMeans, Means, with_draws
 from ...engine.closed_form import taylor
+from ...engine.diagnostics import unbalanced_links
 from ...metrics.columns import PREDICTED_LINKS, RECORDS, TRUE_LINKS, ClusterSum, InDomain
-from ...metrics.definitions import PER_RECORD, POSITIVE, Metric, N, chosen, is_share
+from ...metrics.definitions import Metric, chosen, is_share
 from ...metrics.intervals import DEFAULT, Anytime, Kind, check_level
 from ...metrics.uncertain import Normal, Tabled, reason_column
 
@@ -37,17 +38,6 @@ REMEDY = (
     "uniform records does"
 )
 """What brings links and records into reach."""
-ERRORS = 3.0
-"""Standard errors between estimated and known predicted links above which a sample is out of balance."""
-LINKS = Metric(
-    "predicted-links",
-    (PREDICTED_LINKS, RECORDS, N),
-    lambda y, r, N: N * y / r,
-    PER_RECORD,
-    POSITIVE,
-    "N Σw|P|_c / Σw N_c",
-)
-"""The number of predicted links as a sample estimates it. It is known, so that it tests the sample."""
 
 
 class Verdict(Enum):
@@ -309,18 +299,15 @@ def _explain_out_of_reach(sample: Sample, metric: Metric, undecided: bool) -> st
 
 def _explain_out_of_balance(sample: Sample, metric: Metric) -> str:
     """Return the reason if a metric counts links and a notable share of the known ones is out of balance."""
-    unreached, population = sample.expansion.unreached, sample.units.population
-    if _find_known_total(metric) is not PREDICTED_LINKS or population is None:
+    if _find_known_total(metric) is not PREDICTED_LINKS:
         return ""
-    if unreached is not None and unreached.column(RECORDS).any():
-        return ""  # records are not estimated
-    fit = taylor(sample, LINKS).apply(LINKS, order=1)
-    (estimate,), (error,), known = fit.mean, fit.sd, sample.units.total(PREDICTED_LINKS)
-    if not abs(estimate - known) > max(ERRORS * error, NOTABLE * known):
+    links = unbalanced_links(sample)
+    # an alarm needs standard errors alone, and a check a notable share: sound samples of many draws go on
+    if links is None or abs(links.estimate - links.known) <= NOTABLE * links.known:
         return ""
     return (
-        f"the draws estimate {estimate:,.0f} predicted links (se {error:,.0f}), and the prediction has "
-        f"{known:,.0f}: they missed large clusters, or were not drawn from these records; {REMEDY}"
+        f"the draws estimate {links.estimate:,.0f} predicted links (se {links.se:,.0f}), and the prediction "
+        f"has {links.known:,.0f}: they missed large clusters, or were not drawn from these records; {REMEDY}"
     )
 
 
