@@ -34,6 +34,7 @@ from itertools import product
 import markdown
 import numpy as np
 import pandas as pd
+from engines import on_calibrated, on_distinct
 from patentsview import noisy, pair
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -46,8 +47,6 @@ from erbayes.datasets import patentsview_mentions, patentsview_release, rldata10
 from erbayes.engine import (
     Estimator,
     Jackknife,
-    OnCalibrated,
-    OnDistinct,
     Resampled,
     Studentised,
     Taylor,
@@ -77,8 +76,8 @@ ESTIMATORS = {
     "default": Taylor(),
     "bootstrap-t": Estimator(Resampled(replicates=1000), Studentised(identity)),
     "jackknife": Jackknife(),
-    "calibrated": OnCalibrated(Taylor()),
-    "distinct": OnDistinct(Taylor()),
+    "calibrated": on_calibrated,
+    "distinct": on_distinct,
 }
 DESIGNED_FOR_RECORDS = ("calibrated", "distinct")
 RECORDS = 100_000

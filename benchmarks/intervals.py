@@ -20,6 +20,7 @@ import sys
 import markdown
 import numpy as np
 import pandas as pd
+from engines import on_calibrated, on_distinct
 from patentsview import noisy, pair
 
 from erbayes import WALD, BetaGamma, Symmetric, datasets
@@ -29,8 +30,6 @@ from erbayes.engine import (
     Dirichlet,
     Estimator,
     Jackknife,
-    OnCalibrated,
-    OnDistinct,
     PseudoDraws,
     Resampled,
     Studentised,
@@ -63,8 +62,8 @@ FAST = {
 }
 SLOWER = {
     "default, jackknife": Jackknife(),
-    "default, distinct entities": OnDistinct(Taylor()),
-    "default, calibrated": OnCalibrated(Taylor()),
+    "default, distinct entities": on_distinct,
+    "default, calibrated": on_calibrated,
 }
 BOOTSTRAPS = {
     "percentile": Estimator(Resampled(replicates=1000), EqualTailed()),

@@ -110,8 +110,8 @@ STUDIED = {
     eb.PoissonRecords: DrawPoisson(sampling.RootSize()),
 }
 NOT_STUDIED = {
-    eb.DistinctEntities: "the engine OnDistinct has it, on DrawRecords",
-    eb.Calibrated: "the engine OnCalibrated has it, on every plan",
+    eb.DistinctEntities: "a function as an engine has it, on DrawRecords",
+    eb.Calibrated: "a function as an engine has it, on every plan",
     eb.KnownWeights: "weights belong to a sample",
     eb.WeightedRecords: "probabilities belong to a sample",
     eb.Stratified: "strata belong to a population",
@@ -264,8 +264,6 @@ ENGINES = {
     engine.Resampled: engine.Resampled(replicates=40),
     engine.Naive: engine.Naive(),
     engine.BoundedMeans: engine.BoundedMeans(),
-    engine.OnDistinct: engine.OnDistinct(engine.Taylor()),
-    engine.OnCalibrated: engine.OnCalibrated(engine.Taylor()),
     engine.LinearPool: engine.LinearPool((engine.Taylor(), engine.Resampled(replicates=40)), draws=400),
     sensitivity.Mislabelled: sensitivity.Mislabelled(sensitivity.by_pieces(0.1, 0.1), engine.Taylor()),
     sensitivity.Adjusted: sensitivity.Adjusted(sensitivity.Restored(draws=2), 0.1, 0.1),
@@ -368,7 +366,6 @@ KINDS = {
     eb.EqualTailed: eb.EqualTailed(),
     eb.HighestDensity: eb.HighestDensity(),
     engine.BCa: engine.BCa(),
-    engine.Basic: engine.Basic(),
     engine.Studentised: engine.Studentised(),
 }
 RESULTS = {

@@ -14,11 +14,8 @@ from erbayes import labels as labelling
 from erbayes import metrics as m
 from erbayes.analysis import planning, sensitivity
 from erbayes.engine import (
-    FixedReplicates,
     Jackknife,
     Naive,
-    OnCalibrated,
-    OnDistinct,
     RaoWu,
     Resampled,
     Taylor,
@@ -81,7 +78,7 @@ REFUSED = {
             **{
                 type(engine).__name__: partial(engine, metrics=PR)
                 for engine in (
-                    Taylor(), Jackknife(), Resampled(), Naive(), OnDistinct(Taylor()), OnCalibrated(Taylor()), sensitivity.BiasAdjusted(0.1, 0.1),
+                    Taylor(), Jackknife(), Resampled(), Naive(), sensitivity.BiasAdjusted(0.1, 0.1),
                     sensitivity.RestoredAdjusted(labelling.Annotator()), sensitivity.Mislabelled(labelling.Annotator(), Taylor()),
                     sensitivity.Adjusted(sensitivity.Corrected(), 0.1, 0.1),
                 )
@@ -181,7 +178,6 @@ REFUSED = {
     # bootstrap
     "half a replicate": (lambda: bootstrap(SAMPLE, PR, replicates=2.5), "replicates must be a whole number, 1 or more, not 2.5"),
     "a class of schemes": (lambda: bootstrap(SAMPLE, PR, RaoWu), r"RaoWu is a class: pass an object of it, RaoWu\(\.\.\.\)"),
-    "multipliers of nan": (lambda: bootstrap(SAMPLE, PR, FixedReplicates(np.full((10, 3), np.nan)), replicates=10), "multipliers must be finite; 30 of 30 are not"),
     "a class of intervals": (lambda: bootstrap(SAMPLE, PR, replicates=5).interval(0.9, EqualTailed), r"EqualTailed is a class"),
     # intervals and combinations
     "a class of kinds": (lambda: FOUND.interval(0.9, eb.Symmetric), r"Symmetric is a class"),
@@ -403,10 +399,6 @@ AS_IF = {
     "chances of one index with repeats": (
         lambda: by(eb.WeightedRecords(pd.Series([*"xxyz"], [7, 7, 8, 9]), pd.Series([0.1, 0.1, 0.2, 0.3], [7, 7, 8, 9]))),
         by(eb.WeightedRecords([*"xxyz"], [0.1, 0.1, 0.2, 0.3])),
-    ),
-    "multipliers in a list": (
-        lambda: bootstrap(SAMPLE, PR, FixedReplicates([[1, 1, 1], [0, 1, 2]]), replicates=2).fit,
-        bootstrap(SAMPLE, PR, FixedReplicates(np.array([[1, 1, 1], [0.0, 1, 2]])), replicates=2).fit,
     ),
 }  # fmt: skip
 

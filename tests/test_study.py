@@ -15,7 +15,7 @@ import pytest
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.engine import Estimator, Jackknife, Naive, OnCalibrated, OnDistinct, Resampled, Taylor
+from erbayes.engine import Estimator, Jackknife, Naive, Resampled, Taylor
 from erbayes.labels import LinkEnds, RootSize
 from erbayes.metrics.columns import COLUMNS, PieceSum
 from erbayes.metrics.intervals import EqualTailed
@@ -119,12 +119,21 @@ def test_many_samples_at_once_are_the_same_samples(plan):
     np.testing.assert_allclose(together.upper, single.upper, atol=2e-9)
 
 
+def on_distinct(sample, metrics, rng=None):
+    design = eb.DistinctEntities(len(sample.expansion.unit))
+    return Taylor()(eb.Sample(sample.units, design), metrics, rng)
+
+
+def on_calibrated(sample, metrics, rng=None):
+    return Taylor()(eb.Sample(sample.units, eb.Calibrated(sample.design)), metrics, rng)
+
+
 def test_every_estimator_gives_estimates():
     estimators = {
         "taylor": Estimator(Taylor(order=1), eb.WALD),
         "jackknife": Jackknife(),
-        "distinct": OnDistinct(Taylor()),
-        "calibrated": OnCalibrated(Taylor()),
+        "distinct": on_distinct,
+        "calibrated": on_calibrated,
         "bootstrap": Estimator(Resampled(replicates=50), EqualTailed()),
     }
     table = run(estimators, 10, (400,), {"records": DrawRecords()}).table().set_index("estimator")

@@ -13,7 +13,7 @@ import pytest
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.engine import OnDistinct, Taylor
+from erbayes.engine import LinearPool, Taylor
 from erbayes.engine import closed_form as closed_form
 from erbayes.study import DrawRecords, study
 from erbayes.study import populations as sim
@@ -163,7 +163,7 @@ def test_code_in_a_module_of_the_user(tmp_path, monkeypatch):
 
 def digest():
     scripts = [script(text) for pair in VERSIONS.values() for text in pair]
-    return code_of(DrawRecords(), m.ALL, OnDistinct(Taylor()), constant(1.0), *scripts)
+    return code_of(DrawRecords(), m.ALL, LinearPool((Taylor(), Taylor(order=1))), constant(1.0), *scripts)
 
 
 DIGEST = """

@@ -13,15 +13,13 @@ from .contract import Counting, Doubting, Engine, Estimator, Explaining, Paired,
 from .labelled_only import Naive, P_naive, R_naive, naive
 from .leave_one_out import Jackknife, jackknife
 from .pool import LinearPool, linear_pool
-from .replicates import Basic, BCa, Bootstrap, Resampled, Studentised, bootstrap
-from .schemes import Dirichlet, FixedReplicates, Multinomial, PseudoDraws, RaoWu, Scheme
+from .replicates import BCa, Bootstrap, Resampled, Studentised, bootstrap
+from .schemes import Dirichlet, PseudoDraws, RaoWu, Scheme
 from .several_engines import SideBySide, side_by_side
-from .wrapped import OnCalibrated, OnDistinct
 
 __all__ = [
     "AnytimeBetting",
     "BCa",
-    "Basic",
     "Betting",
     "Bootstrap",
     "BoundedMeans",
@@ -31,14 +29,10 @@ __all__ = [
     "Engine",
     "Estimator",
     "Explaining",
-    "FixedReplicates",
     "Jackknife",
     "LinearPool",
     "Means",
-    "Multinomial",
     "Naive",
-    "OnCalibrated",
-    "OnDistinct",
     "P_naive",
     "Paired",
     "Preparing",

@@ -2,7 +2,7 @@
 
 `BetaGamma`, `Symmetric` and `WALD` are distributions about a closed-form estimate. `Anytime` makes a
 confidence sequence of each of them. `EqualTailed` and `HighestDensity` are intervals of draws: bootstrap
-replicates or posterior draws. Others are in `erbayes.engine`: `BCa`, `Basic` and `Studentised` need a whole
+replicates or posterior draws. Others are in `erbayes.engine`: `BCa` and `Studentised` need a whole
 bootstrap, `Betting` and `AnytimeBetting` the value of each draw.
 
 Sources: Korn and Graubard (1998), Survey Methodology 24, 193-201 (effective sample size, Beta quantiles,
@@ -118,7 +118,7 @@ def need_suitable(kind: Kind, result: Any) -> None:
     if not kind.suits(result):
         raise DataError(
             f"{type(kind).__name__} is no interval of a {type(result).__name__}: BetaGamma, Symmetric, WALD "
-            "and Anytime are those of a Normal, EqualTailed and HighestDensity of Draws, BCa, Basic and "
+            "and Anytime are those of a Normal, EqualTailed and HighestDensity of Draws, BCa and "
             "Studentised of a Bootstrap, and Betting and AnytimeBetting of Means"
         )
 
