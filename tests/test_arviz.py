@@ -11,6 +11,7 @@ import pymc as pm
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
+from own_families import BodyAndTail
 from pytensor.compile.mode import Mode
 from scipy import stats
 from test_bayes import PRED, TRUE, clusters, curve_by_hand, rng, world
@@ -415,7 +416,7 @@ def test_predictions(checks, fit):
 
 def test_draws_of_the_prior(fit):
     """Against PyMC's own draws from the same model."""
-    for part in (*fit.model.tied.values(), Sizes(bayes.BodyAndTail())):
+    for part in (*fit.model.tied.values(), Sizes(BodyAndTail())):
         found = drawn_from_prior(part, fit.evidence.data, 400, rng())
         model, by_size = own_model(part, fit.evidence.data)
         names = [k for k in by_size if k in found.by_size]

@@ -9,16 +9,7 @@ from .outcomes import Bounded, Exactness, Leakage, Retention, Threshold
 from .posterior import Saved
 from .priors import Level, Slope
 from .samplers import NotConverged
-from .sizes import (
-    BodyAndTail,
-    CutZeta,
-    LogNormal,
-    NegativeBinomial,
-    PoissonLogNormal,
-    PredictionInformed,
-    SizeFamily,
-    Zeta,
-)
+from .sizes import LogNormal, PredictionInformed, SizeFamily, Zeta
 from .stacking import Stack, stack
 from .totals import EXPECTED
 
@@ -26,19 +17,15 @@ __all__ = [
     "EXPECTED",
     "RETENTION",
     "SIZES",
-    "BodyAndTail",
     "Bounded",
-    "CutZeta",
     "Exactness",
     "Fit",
     "Leakage",
     "Level",
     "LogNormal",
     "Modelled",
-    "NegativeBinomial",
     "NotConverged",
     "OneOf",
-    "PoissonLogNormal",
     "PredictionInformed",
     "Retention",
     "Saved",
