@@ -10,7 +10,7 @@ from .posterior import Saved
 from .priors import Level, Slope
 from .samplers import NotConverged
 from .sizes import LogNormal, PredictionInformed, SizeFamily, Zeta
-from .stacking import Stack, stack
+from .stacking import stack
 from .totals import EXPECTED
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
     "SizeFamily",
     "SizeModel",
     "Slope",
-    "Stack",
     "Threshold",
     "Zeta",
     "fast",

@@ -206,8 +206,8 @@ class NUTS:
     """
 
     draws: int
-    tune: int
-    chains: int
+    tune: int = 1000
+    chains: int = 4
     cores: int | None = None
     target_accept: float = 0.9
     progressbar: bool = True

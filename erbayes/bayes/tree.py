@@ -204,27 +204,4 @@ class FittedTree(FittedTotals):
         with replacing(Path(path)) as new:
             tree.to_netcdf(new, engine="h5netcdf")
 
-    @staticmethod
-    def load(path: Path | str) -> Saved:
-        """Read a saved fit, which has the table, the metrics and the tree, but not the sample and the model.
-
-        A file of `save` has every column of `Fit.table` at the level .95. The closed form and the fits under
-        each law are not saved, so that tables of other levels have the columns of the posterior draws.
-
-        To keep all of a fit, pickle it.
-
-        Parameters
-        ----------
-        path : Path or str
-            A file of `save`, or a folder of `fit.tree.to_zarr`.
-
-        Returns
-        -------
-        Saved
-
-        Raises
-        ------
-        DataError
-            A file that cannot be read, or that holds no saved fit.
-        """
-        return Saved.load(path)
+    load = staticmethod(Saved.load)
