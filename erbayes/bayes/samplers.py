@@ -60,8 +60,7 @@ class Sampler(Protocol):
 def problems_of_chains(chains: FloatArray, names: list[str], probability: float = 1.0) -> list[str]:
     """Return the problems of chains, (chain, draw, k), with remedies: high R-hat or few effective draws.
 
-    Chains that give the share p, `probability`, of an answer need p times the effective draws that they need
-    alone, and R² - 1 of their R-hat R may be 1/p as large.
+    Chains that give a share p of an answer need p times the effective draws, and 1/p times the R² - 1.
     """
     (r_hat, worst), (effective, slowest) = mixing(chains, names)
     largest, fewest = np.sqrt(1 + (RHAT**2 - 1) / probability), ESS_PER_CHAIN * len(chains) * probability
@@ -199,11 +198,7 @@ class Packing:
 
 @dataclass(frozen=True, slots=True)
 class NUTS:
-    """Sampler that draws each model by the No-U-Turn sampler (Hoffman and Gelman 2014).
-
-    Its fields are arguments of `pymc.sample`. nutpie draws if it is installed and `nuts_sampler` names no
-    other package.
-    """
+    """Sampler by the No-U-Turn sampler (Hoffman and Gelman 2014); fields are arguments of `pymc.sample`."""
 
     draws: int
     tune: int = 1000

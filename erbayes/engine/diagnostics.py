@@ -339,10 +339,7 @@ def _warn_heavy_tail(sample: Sample, metrics: Sequence[Metric], fit: Normal) -> 
 
 
 def unbalanced_links(sample: Sample) -> pd.Series | None:
-    """Return the row of predicted links in `balance` if they are out of balance, else None.
-
-    None too if the design estimates no records, or if the prediction's totals are not known.
-    """
+    """Return the row of predicted links in `balance` if they are out of balance, else None."""
     unreached = sample.expansion.unreached
     if sample.units.population is None or (unreached is not None and unreached.column(RECORDS).any()):
         return None
@@ -375,8 +372,7 @@ def _describe_remedy(sample: Sample) -> Remedy:
 def look_older(cut: Cut, draws: int) -> bool:
     """Return whether labels look older than the prediction, which is cut at the newest labelled record.
 
-    They do if draws of records would have missed all newer ones with probability .01 at most, (1 -
-    share)^draws, and if pairwise precision changes by over 1 % without these.
+    Draws would miss all newer records with probability .01 at most, and these change precision by over 1 %.
     """
     newer = cut.outside / (cut.inside + cut.outside)
     return cut.links_inside <= 0.99 and (1 - newer) ** draws <= 0.01
