@@ -250,33 +250,26 @@ class NUTS:
         statistics = {k: named[k] for k in STATISTICS if k in named}
         return Chains(whitened.thetas(tree["posterior"]["z"].to_numpy()), statistics)
 
+    @property
+    def _shared(self) -> dict[str, Any]:
+        """Return the settings that nutpie and PyMC call alike."""
+        names = ("draws", "tune", "chains", "cores", "target_accept")
+        return {name: getattr(self, name) for name in names}
+
     def _run_nutpie(self, whitened: Whitened, seed: int) -> Any:
         import nutpie
 
-        return nutpie.sample(
-            whitened.for_nutpie(),
-            draws=self.draws,
-            tune=self.tune,
-            chains=self.chains,
-            cores=self.cores,
-            seed=seed,
-            target_accept=self.target_accept,
-            progress_bar=self.progressbar,
-        )
+        return nutpie.sample(whitened.for_nutpie(), seed=seed, progress_bar=self.progressbar, **self._shared)
 
     def _run_pymc(self, whitened: Whitened, seed: int) -> Any:
         with COMPILER, pm.Model():
             pm.Potential("density", whitened.log_density(pm.Flat("z", shape=len(whitened.centre))))
             return pm.sample(
-                draws=self.draws,
-                tune=self.tune,
-                chains=self.chains,
-                cores=self.cores,
-                target_accept=self.target_accept,
                 random_seed=seed,
                 progressbar=self.progressbar,
                 nuts_sampler=self.nuts_sampler or "pymc",
                 compute_convergence_checks=False,
+                **self._shared,
             )
 
 
