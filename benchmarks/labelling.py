@@ -10,12 +10,13 @@ import numpy as np
 
 from erbayes.analysis.sensitivity import Adjusted, Corrected, Mislabelled, Restored, by_pieces
 from erbayes.engine import Taylor
+from erbayes.labels import Records
 from erbayes.metrics import pairwise_precision, pairwise_recall
-from erbayes.study import DrawClusters, DrawRecords, study
+from erbayes.study import Entities, study
 from erbayes.study import populations as sim
 
 METRICS = (pairwise_precision, pairwise_recall)
-PLANS = {"records": DrawRecords(), "clusters": DrawClusters()}
+PLANS = {"records": Records(), "clusters": Entities()}
 RATES = ((0.3, 0.0), (0.0, 0.3), (0.2, 0.2))
 SIZES = sim.LogNormal(1.98, 0.8)
 ERRORS = {
@@ -48,7 +49,6 @@ def main() -> None:
                     METRICS,
                     repetitions=SAMPLES,
                     seed=1,
-                    progress=False,
                 ).table()
                 bias = table.pivot(index="estimator", columns="metric", values="bias")
                 cells = [

@@ -24,10 +24,10 @@ from erbayes.analysis.planning import forecast
 from erbayes.cli.asked import KINDS as KINDS_OF_SHELL
 from erbayes.cli.designs import DesignName
 from erbayes.design import calibration, nonresponse
-from erbayes.labels import Annotator, Beta
+from erbayes.labels import Annotator, Beta, Poisson, Records
 from erbayes.metrics import intervals
 from erbayes.report import report
-from erbayes.study import DrawClusters, DrawPoisson, DrawRecords, study
+from erbayes.study import Entities, study
 from erbayes.study import populations as sim
 
 bootstrap_room = import_module("erbayes.engine.replicates")
@@ -104,13 +104,13 @@ WITH_LAW = {
 }
 WITH_MODEL = {eb.UniformRecords, eb.UniformClusters, eb.DistinctEntities, eb.BySize}
 STUDIED = {
-    eb.UniformRecords: DrawRecords(),
-    eb.UniformClusters: DrawClusters(),
-    eb.ByPredictedSize: DrawRecords(sampling.RootSize()),
-    eb.PoissonRecords: DrawPoisson(sampling.RootSize()),
+    eb.UniformRecords: Records(),
+    eb.UniformClusters: Entities(),
+    eb.ByPredictedSize: sampling.RootSize(),
+    eb.PoissonRecords: Poisson(sampling.RootSize()),
 }
 NOT_STUDIED = {
-    eb.DistinctEntities: "the engine OnDistinct has it, on DrawRecords",
+    eb.DistinctEntities: "the engine OnDistinct has it, on Records",
     eb.Calibrated: "the engine OnCalibrated has it, on every plan",
     eb.KnownWeights: "weights belong to a sample",
     eb.WeightedRecords: "probabilities belong to a sample",
@@ -194,7 +194,7 @@ class TestDesign:
             assert type(drawn.design) is cls
             engines = {"t": engine.Taylor(), "j": engine.Jackknife()}
             table = study(
-                {"p": PEOPLE}, {"d": STUDIED[cls]}, [150], engines, PR, repetitions=40, seed=1, progress=False
+                {"p": PEOPLE}, {"d": STUDIED[cls]}, [150], engines, PR, repetitions=40, seed=1
             ).table()
             assert (table.failures == 0).all() and (table.bias.abs() < 4.5 * table.rmse / 40**0.5).all()
             assert (table.coverage > 0.8).all()
@@ -329,10 +329,8 @@ class TestEngine:
             )
 
     def test_is_taken_by_studies_reports_and_grids(self, one):
-        plan = {"records": DrawRecords()}
-        runs = study(
-            {"p": PEOPLE}, plan, [200], {"e": one}, asked_of(one), repetitions=2, seed=1, progress=False
-        ).runs
+        plan = {"records": Records()}
+        runs = study({"p": PEOPLE}, plan, [200], {"e": one}, asked_of(one), repetitions=2, seed=1).runs
         assert runs["estimate"].notna().all()
         assert "<th>e</th>" in report(SAMPLE, asked_of(one), engines={"e": one})
         if asked_of(one) is PR and one is not ENGINES[sensitivity.BiasAdjusted]:  # it cannot correct twice
@@ -444,10 +442,8 @@ class TestKind:
         one = ones[suited[0]] if suited else engine.BoundedMeans()
         assert "<table" in report(SAMPLE, asked_of(one), engines={"e": one}, kinds=[kind])
         asked = {"e": engine.Estimator(one, kind)}
-        plan = {"records": DrawRecords()}
-        runs = study(
-            {"p": PEOPLE}, plan, [40], asked, asked_of(one), repetitions=2, seed=1, progress=False
-        ).runs
+        plan = {"records": Records()}
+        runs = study({"p": PEOPLE}, plan, [40], asked, asked_of(one), repetitions=2, seed=1).runs
         assert runs["lower"].notna().all()
         if asked_of(one) is PR:
             found = sensitivity.grid(SAMPLE, [0.1], [0.0], PR, engine=one, kind=kind, progress=False)
@@ -465,7 +461,7 @@ class TestKind:
 def test_a_kind_that_suits_no_result_stops_a_study():
     asked = {"e": engine.Estimator(engine.Taylor(), engine.BCa())}
     with pytest.raises(eb.DataError, match="BCa is no interval of a Normal"):
-        study({"p": PEOPLE}, {"r": DrawRecords()}, [40], asked, PR, repetitions=2, seed=1, progress=False)
+        study({"p": PEOPLE}, {"r": Records()}, [40], asked, PR, repetitions=2, seed=1)
 
 
 # Values of options

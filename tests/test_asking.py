@@ -81,8 +81,8 @@ DOORS = {
     "alarms": lambda x: eb.alarms(SAMPLE, x),
     "influence": lambda x: eb.influence(SAMPLE, x).to_csv(),
     "naive": lambda x: eb.naive(SAMPLE.units, x).to_csv(),
-    "study": lambda x: study.study({"p": PEOPLE}, {"r": study.DrawRecords()}, [40], {"t": engines.Taylor()}, x,
-                                   repetitions=3, seed=1, progress=False).runs["estimate"].tolist(),
+    "study": lambda x: study.study({"p": PEOPLE}, {"r": labelling.Records()}, [40], {"t": engines.Taylor()}, x,
+                                   repetitions=3, seed=1).runs["estimate"].tolist(),
     "forecast": lambda x: planning.forecast(SAMPLE, x, {"r": DESIGN}).smallest(0.1).to_csv(),
     "forecast_from_prior": lambda x: planning.forecast_from_prior(
         lambda rng: PEOPLE, x, {"r": DESIGN}, rng=1, populations=2, progress=False).table().to_csv(),

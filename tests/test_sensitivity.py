@@ -31,11 +31,11 @@ from erbayes.analysis.sensitivity import (
     tipping,
 )
 from erbayes.engine import BCa, Jackknife, PseudoDraws, RaoWu, Resampled, Taylor
-from erbayes.labels import Annotator, Beta, KeptRecords, MissedPieces, mislabel
+from erbayes.labels import Annotator, Beta, KeptRecords, MissedPieces, Records, mislabel
 from erbayes.metrics.columns import COMMON_LINKS
 from erbayes.metrics.intervals import EqualTailed
 from erbayes.metrics.uncertain import Draws
-from erbayes.study import DrawClusters, DrawRecords, study
+from erbayes.study import Entities, draw_samples, study
 from erbayes.study import populations as sim
 
 pytestmark = pytest.mark.slow
@@ -180,7 +180,7 @@ def people(records=20_000, seed=1, mechanism=BOTH):
     return sim.simulate(sim.LogNormal(1.5, 0.7), mechanism, records, rng(seed))
 
 
-@pytest.mark.parametrize("plan", [DrawRecords(), DrawClusters()])
+@pytest.mark.parametrize("plan", [Records(), Entities()])
 def test_errors_are_undone(plan):
     """Missed and kept by the model, then corrected in closed form or by restoring.
 
@@ -205,7 +205,6 @@ def test_errors_are_undone(plan):
         [R],
         repetitions=100,
         seed=1,
-        progress=False,
     ).runs
     assert not runs.failed.any()
     estimates = runs.pivot(index="repetition", columns="estimator", values="estimate")
@@ -419,7 +418,7 @@ def test_the_size_model_is_an_engine_like_any_other():
     """Compiled once with the tests of the Bayesian engine, whose model it is."""
     bayes = pytest.importorskip("erbayes.bayes")
     pop = people(4000)
-    whole = DrawRecords().draw(pop.units, 150, 1, rng(5)).separate[0]
+    whole = draw_samples(Records(), pop.units, 150, 1, rng(5)).separate[0]
     seen = eb.Sample(mislabel(whole.units, by_pieces(0.6, 0.4), rng(6)), whole.design)
     engine, prior = bayes.Modelled(draws=400), Beta(600, 400)
     with warnings.catch_warnings():
@@ -473,13 +472,12 @@ def coverage(estimators, repetitions, records=40_000, n=400):
     """Samples and a population on which nothing was chosen."""
     found = study(
         {"people": people(records, seed=2)},
-        {"records": DrawRecords()},
+        {"records": Records()},
         [n],
         estimators,
         [P, R],
         repetitions=repetitions,
         seed=2,
-        progress=False,
     ).table()
     print(found.to_string())
     assert (found.failures == 0).all()
