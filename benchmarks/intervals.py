@@ -17,6 +17,7 @@ With 2 cores it takes about 30 minutes.
 
 import sys
 
+import joblib
 import markdown
 import numpy as np
 import pandas as pd
@@ -35,15 +36,12 @@ from erbayes.engine import (
     Studentised,
     Taylor,
 )
+from erbayes.labels import Records
 from erbayes.metrics.intervals import EqualTailed
-from erbayes.study import (
-    DrawClusters,
-    DrawRecords,
-    study,
-)
+from erbayes.study import Entities, study
 from erbayes.study import populations as sim
 
-PLANS = {"uniform records": DrawRecords(), "uniform clusters": DrawClusters()}
+PLANS = {"uniform records": Records(), "uniform clusters": Entities()}
 METRICS = (
     m.pairwise_precision,
     m.pairwise_recall,
@@ -142,7 +140,6 @@ def run(file: str | None) -> pd.DataFrame:
                 METRICS,
                 repetitions=repetitions,
                 seed=1,
-                workers=2,
                 file=file,
             )
             parts.append(found.table().assign(group=group))
@@ -178,7 +175,8 @@ def shown(rows: pd.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    table = run(sys.argv[1] if len(sys.argv) > 1 else None)
+    with joblib.parallel_config(n_jobs=2):
+        table = run(sys.argv[1] if len(sys.argv) > 1 else None)
     over = summary(table)
     for group in GROUPS:
         for plan in PLANS:

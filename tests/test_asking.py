@@ -81,8 +81,8 @@ DOORS = {
     "alarms": lambda x: eb.alarms(SAMPLE, x),
     "influence": lambda x: eb.influence(SAMPLE, x).to_csv(),
     "naive": lambda x: eb.naive(SAMPLE.units, x).to_csv(),
-    "study": lambda x: study.study({"p": PEOPLE}, {"r": study.DrawRecords()}, [40], {"t": engines.Taylor()}, x,
-                                   repetitions=3, seed=1, progress=False).runs["estimate"].tolist(),
+    "study": lambda x: study.study({"p": PEOPLE}, {"r": labelling.Records()}, [40], {"t": engines.Taylor()}, x,
+                                   repetitions=3, seed=1).runs["estimate"].tolist(),
     "forecast": lambda x: planning.forecast(SAMPLE, x, {"r": DESIGN}).smallest(0.1).to_csv(),
     "forecast_from_prior": lambda x: planning.forecast_from_prior(
         lambda rng: PEOPLE, x, {"r": DESIGN}, rng=1, populations=2, progress=False).table().to_csv(),
@@ -90,12 +90,10 @@ DOORS = {
     "side by side": lambda x: engines.side_by_side({"Taylor": eb.taylor(SAMPLE, x)}, x).table().to_csv(),
     "plot side by side": lambda x: [t.get_text() for t in plots.side_by_side(
         engines.side_by_side({"Taylor": eb.taylor(SAMPLE)}), x, ax=Figure().subplots()).get_yticklabels()],
-    "grid": lambda x: sensitivity.grid(SAMPLE, [0.1], [0.1], x, progress=False).estimate,
-    "tipping": lambda x: sensitivity.tipping(SAMPLE, x, 0.4).u,
-    "bias_analysis": lambda x: sensitivity.bias_analysis(SAMPLE, 0.1, 0.1, x, imputations=3, draws=3, rng=1, progress=False).adjusted.values,
+    "grid": lambda x: sensitivity.grid(SAMPLE, [0.1], [0.1], x, rng=1, progress=False).estimate,
+    "tipping": lambda x: sensitivity.tipping(SAMPLE, x, 0.4, rng=1).u,
     "restored_analysis": lambda x: sensitivity.restored_analysis(
         SAMPLE, labelling.Annotator(), x, imputations=2, draws=3, rng=1, progress=False).adjusted.values,
-    "corrected": lambda x: sensitivity.corrected(x, 0.1, 0.1).name,
     "anchoring": lambda x: labelling.anchoring(PREDICTION, LABELS, LABELS, DESIGN, x).mean,
     "value of a population": lambda x: PEOPLE.value(x),
 }  # fmt: skip
@@ -120,7 +118,6 @@ RANDOM = {
         SAMPLE, [0.3], [0.1], adjust=sensitivity.Restored(draws=2), rng=rng, progress=False).estimate,
     "tipping": lambda rng: sensitivity.tipping(
         SAMPLE, "pairwise-recall", 0.43, adjust=sensitivity.Restored(draws=2), rng=rng).u,
-    "bias_analysis": lambda rng: sensitivity.bias_analysis(SAMPLE, 0.1, 0.1, imputations=3, draws=3, rng=rng, progress=False).adjusted.values,
     "restored_analysis": lambda rng: sensitivity.restored_analysis(
         SAMPLE, labelling.Annotator(), imputations=2, draws=3, rng=rng, progress=False).adjusted.values,
     "simulate": lambda rng: simulate.simulate(

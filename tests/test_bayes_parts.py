@@ -32,8 +32,9 @@ from erbayes.bayes.model import Sizes
 from erbayes.bayes.outcomes import BETWEEN
 from erbayes.bayes.parts import CompiledPart, PartDraws, Program, content, drawn_from_prior
 from erbayes.bayes.priors import smooth
+from erbayes.labels import Records
 from erbayes.metrics.columns import PIECES
-from erbayes.study import DrawRecords
+from erbayes.study import draw_samples
 from erbayes.study.populations import Misattribution, Population, Zeta, simulate
 
 pytestmark = pytest.mark.slow
@@ -47,7 +48,7 @@ def population(seed: int = 1, errors: float = 0.1, largest: int = 60) -> Populat
 
 def sample(seed: int = 1, n: int = 60, errors: float = 0.1, largest: int = 60) -> eb.Sample:
     units = population(seed, errors, largest).units
-    return DrawRecords().draw(units, n, 1, np.random.default_rng(seed)).separate[0]
+    return draw_samples(Records(), units, n, 1, np.random.default_rng(seed)).separate[0]
 
 
 @pytest.fixture(scope="module")

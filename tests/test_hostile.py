@@ -78,9 +78,9 @@ REFUSED = {
             **{
                 type(engine).__name__: partial(engine, metrics=PR)
                 for engine in (
-                    Taylor(), Jackknife(), Resampled(), Naive(), sensitivity.BiasAdjusted(0.1, 0.1),
+                    Taylor(), Jackknife(), Resampled(), Naive(),
                     sensitivity.RestoredAdjusted(labelling.Annotator()), sensitivity.Mislabelled(labelling.Annotator(), Taylor()),
-                    sensitivity.Adjusted(sensitivity.Corrected(), 0.1, 0.1),
+                    sensitivity.Adjusted(sensitivity.Restored(), 0.1, 0.1),
                 )
             },
         }.items()
@@ -105,7 +105,6 @@ REFUSED = {
             "mislabel": partial(labelling.mislabel, SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.1))),
             "restore": partial(labelling.restore, SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.1))),
             "perturb": partial(labelling.perturb, L, P, labelling.Annotator(labelling.MissedPieces(0.1))),
-            "bias analysis": partial(sensitivity.bias_analysis, SAMPLE, 0.1, 0.1),
             "restored analysis": partial(sensitivity.restored_analysis, SAMPLE, labelling.Annotator()),
             "grid": partial(sensitivity.grid, SAMPLE, [0.1], [0.1]),
             "tipping": partial(sensitivity.tipping, SAMPLE, "pairwise-recall", 0.5),
@@ -243,7 +242,7 @@ REFUSED = {
     **{
         f"{name} of Units": (partial(door, SAMPLE.units), "a Sample is needed, such as .*, not Units$")
         for name, door in {
-            "bias analysis": lambda x: sensitivity.bias_analysis(x, 0.1, 0.1), "grid": lambda x: sensitivity.grid(x, [0.1], [0.1]),
+            "grid": lambda x: sensitivity.grid(x, [0.1], [0.1]),
             "tipping": lambda x: sensitivity.tipping(x, "pairwise-recall", 0.5), "restored": lambda x: sensitivity.restored_analysis(x, labelling.Annotator()),
         }.items()
     },
@@ -279,13 +278,10 @@ REFUSED = {
         for what, kind, results in (("a list", "list", [FOUND]), ("text", "str", "taylor"), ("a Series", "Series", pd.Series([1.0])), ("None", "None", None))
     },
     # rates in words
-    "a missed share in words": (lambda: sensitivity.bias_analysis(SAMPLE, "x", 0.1), "shares missed must be numbers, not 'x'"),
-    "a kept share in words": (lambda: sensitivity.bias_analysis(SAMPLE, 0.1, "x"), "shares kept must be numbers, not 'x'"),
     "a grid of words": (lambda: sensitivity.grid(SAMPLE, ["x"], [0.1]), r"shares u must be numbers, not \['x'\]"),
     "a grid up to words": (lambda: sensitivity.grid(SAMPLE, [0.1], "x"), "shares v must be numbers, not 'x'"),
     "a grid of nothing": (lambda: sensitivity.grid(SAMPLE, None, [0.1]), "a grid needs a sequence of shares u"),
     "a tipping point in words": (lambda: sensitivity.tipping(SAMPLE, "pairwise-recall", "x"), "under must be a finite number, not 'x'"),
-    "corrected in words": (lambda: sensitivity.corrected("pairwise-recall", "x", 0), "shares missed must be numbers, not 'x'"),
     **{
         f"{name} of {what}": (partial(door, value), f"a model of errors is an Annotator, such as .*, not {said}")
         for name, door in {
@@ -294,7 +290,7 @@ REFUSED = {
         }.items()
         for what, value, said in (("None", None, "None"), ("the class Annotator", labelling.Annotator, "the class Annotator"))
     },
-    "imputations in words": (lambda: sensitivity.bias_analysis(SAMPLE, 0.1, 0.1, imputations="x"), "imputations must be a whole number, 1 or more, not 'x'"),
+    "imputations in words": (lambda: sensitivity.restored_analysis(SAMPLE, labelling.Annotator(), imputations="x"), "imputations must be a whole number, 1 or more, not 'x'"),
     "half a draw of an imputation": (lambda: sensitivity.restored_analysis(SAMPLE, labelling.Annotator(), draws=0.5), "draws of an imputation must be a whole number, 1 or more, not 0.5"),
     "no units by size": (lambda: eb.links_by_size(None, SAMPLE.expansion), "Units are needed"),
     "no expansion by size": (lambda: eb.links_by_size(SAMPLE.units, None), "an Expansion of these units is needed, .*, not None"),

@@ -223,7 +223,7 @@ class Assisted:
             raise DataError(
                 "no second clustering was counted with the prediction and the labels of this sample: make "
                 "both from the same, with Second.of(prediction, labels, by) and measure(prediction, labels). "
-                "In a sensitivity analysis, labels by Restored() are others: use Corrected()"
+                "In a sensitivity analysis, labels that are restored are others: use another engine"
             )
         return judge(own, helpers, self.fewest, sample.expansion.variance)
 

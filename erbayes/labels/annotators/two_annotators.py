@@ -267,7 +267,7 @@ class Pair:
         return pd.DataFrame([_count_crossed(found), _count_crossed(removed)], ["found", "removed"])
 
     def recaptured(self, odds_ratio: float = 1.0) -> tuple[Recaptured, Recaptured]:
-        """Rates of errors that both annotators made: the shares missed and kept, for `bias_analysis`.
+        """Rates of errors that both annotators made: the shares missed and kept, for an `Annotator`.
 
         The first is the share that both missed of the records outside home. The second is the share that both
         kept of the foreign records in home. Under draws proportional to size, shares of records are shares of
