@@ -17,7 +17,7 @@ from ..design import Design
 from ..design.sample import Sample
 from ..engine.closed_form import Taylor
 from ..engine.contract import Engine, need_paired
-from ..large import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
+from ..large import Scanned, lies_elsewhere, refuse_different_records, scan
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.intervals import Kind
 from ..metrics.uncertain import Draws, Normal, Tabled
@@ -161,7 +161,7 @@ def compare(
     common = differing is Differing.COMMON
     if any(map(lies_elsewhere, predictions.values())):
         if common:
-            predictions = scan_common(predictions, labels, blocks=blocks, missing=missing, frame=frame)
+            predictions = scan(dict(predictions), labels, blocks=blocks, missing=missing, frame=frame)
         else:
             predictions = {
                 name: scan(p, labels, blocks=blocks, missing=missing, frame=frame)
