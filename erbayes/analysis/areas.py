@@ -258,10 +258,6 @@ def small_areas(
     engine : callable, Direct -> Tabled, optional
         Another way to estimate the same model, such as `erbayes.bayes.areas.PosteriorAreas` with its draws.
 
-    Returns
-    -------
-    SmallAreas, or what the engine returns
-
     Raises
     ------
     DataError
@@ -287,15 +283,9 @@ def small_areas(
 def eblup(
     y: FloatArray, V: FloatArray, X: FloatArray, there: BoolArray
 ) -> tuple[FloatArray, FloatArray, float, FloatArray]:
-    """Return the predictor of each domain, (d,), its mean squared error, (d,), τ² and β.
+    """Return the predictor of each domain, (d,), its mean squared error, (d,), τ² and β, (p,).
 
-    Parameters
-    ----------
-    y, V : float arrays, (a,), (a, a)
-        Direct estimates and their covariance.
-    X : float array, (d, p)
-    there : bool array, (d,)
-        The a domains with a direct estimate.
+    y, (a,), and V, (a, a), are direct estimates and their covariance, of the domains that are `there`, (d,).
     """
     x = X[there]
 

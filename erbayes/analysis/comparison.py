@@ -61,16 +61,13 @@ class Comparison(Tabled):
     def differences(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
         """Return the differences of predictions, each minus each earlier one, with paired standard errors.
 
+        There is one row per difference and metric.
+
         Parameters
         ----------
         level : float in (0, 1)
         kind : Kind, optional
             The kind of interval. By default that of `joint`.
-
-        Returns
-        -------
-        DataFrame
-            One row per difference and metric.
 
         Raises
         ------
@@ -129,10 +126,6 @@ def compare(
         An engine with a method `paired`: `Taylor()` by default, `Jackknife()`, or `Resampled()`.
     rng : Generator, int or None
         The source of chance, for engines that need one. A seed makes results repeatable.
-
-    Returns
-    -------
-    Comparison
 
     Raises
     ------
