@@ -17,7 +17,7 @@ from ..design import Design
 from ..design.sample import Sample
 from ..engine.closed_form import Taylor
 from ..engine.contract import Engine, need_paired
-from ..large import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
+from ..large import Scanned, lies_elsewhere, refuse_different_records, scan
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.intervals import Kind
 from ..metrics.uncertain import Draws, Normal, Tabled
@@ -61,16 +61,13 @@ class Comparison(Tabled):
     def differences(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
         """Return the differences of predictions, each minus each earlier one, with paired standard errors.
 
+        There is one row per difference and metric.
+
         Parameters
         ----------
         level : float in (0, 1)
         kind : Kind, optional
             The kind of interval. By default that of `joint`.
-
-        Returns
-        -------
-        DataFrame
-            One row per difference and metric.
 
         Raises
         ------
@@ -130,10 +127,6 @@ def compare(
     rng : Generator, int or None
         The source of chance, for engines that need one. A seed makes results repeatable.
 
-    Returns
-    -------
-    Comparison
-
     Raises
     ------
     DataError
@@ -161,7 +154,7 @@ def compare(
     common = differing is Differing.COMMON
     if any(map(lies_elsewhere, predictions.values())):
         if common:
-            predictions = scan_common(predictions, labels, blocks=blocks, missing=missing, frame=frame)
+            predictions = scan(dict(predictions), labels, blocks=blocks, missing=missing, frame=frame)
         else:
             predictions = {
                 name: scan(p, labels, blocks=blocks, missing=missing, frame=frame)

@@ -134,9 +134,9 @@ class Second:
 
         Examples
         --------
-        >>> from erbayes.large import SecondSource, scan
+        >>> from erbayes.large import Columns, SecondSource, scan
         >>> both = pd.DataFrame({"record": [1, 2, 3], "old": ["a", "a", "b"], "new": ["c", "c", "c"]})
-        >>> units = scan(both, {1: "x", 2: "x"}, record="record", cluster="old",
+        >>> units = scan(both, {1: "x", 2: "x"}, Columns("record", "old"),
         ...              seconds={"new": SecondSource(cluster="new")})
         >>> Second.scanned(units)
         (Second('new' e8dd6759d8d5: 3 records in 1 clusters, 1 labelled units),)

@@ -12,6 +12,7 @@ import typer
 
 from .._internal.errors import DataError
 from .._internal.files import read_columns
+from ..large import GroupSource
 from ..metrics.columns import Links
 from ..units.clustering import Clustering
 from ..units.grouping import Of
@@ -58,7 +59,6 @@ class Domains:
         return {
             "of": Of.ENTITIES if self.of_entities else Of.RECORDS,
             "links": Links.INSIDE if self.links_inside else Links.SHARED,
-            "name": self.by,
         }
 
     def of_scan(self, inputs: Inputs, parts: Iterable[Part]) -> dict[str, Any]:
@@ -67,11 +67,10 @@ class Domains:
         scanned = self.by is not None and reading.scanned(parts, inputs.framed.frame)
         if not scanned or self.of_entities:
             return {}
-        found: dict[str, Any] = {"groups": self.by}
-        if self.attributes is not None:
-            columns = {"record": reading.record, "group": self.by}
-            found["attributes"] = reading.source_of(self.attributes, columns, spare=SPARE)
-        return found
+        if self.by is None or self.attributes is None:
+            return {"groups": self.by}
+        columns = {"record": reading.record, "group": self.by}
+        return {"groups": GroupSource(reading.source_of(self.attributes, columns, spare=SPARE), self.by)}
 
     def groups(self, inputs: Inputs, parts: Iterable[Part], units: Sequence[Units]) -> pd.Series | str:
         """Read the group of each record or entity; the name of the variable if a scan has read it."""
@@ -93,7 +92,7 @@ class Domains:
             f"read {column.notna().sum():,} values of {self.by} ({column.nunique():,} groups; "
             f"{in_words(table.columns, path)})"
         )
-        return column.set_axis(pd.Index(table.iloc[:, 0]))
+        return column.set_axis(pd.Index(table.iloc[:, 0])).rename(self.by)
 
     def _print_left_out(self, lacking: int) -> None:
         """Print how many records of a prediction have no group, if there are any."""

@@ -20,7 +20,7 @@ from ..labels import Fault, Labels, read_labels
 from ..labels.drawing import Drawn
 from ..labels.drawing.plans import FREE
 from ..labels.reading.returned import OWN
-from ..large import DuckDB, Scanned, scan_common
+from ..large import Scanned
 from ..large.files import FOREIGN, PACKED
 from ..units.clustering import Clustering
 from ..units.measuring import Missing, measure
@@ -341,14 +341,7 @@ class Several(Inputs):
                 message(f"{name}: read {read}")
                 self.name_added(predictions[name])
         elif self.framed.differing is Differing.COMMON:
-            predictions = scan_common(
-                {name: self.reading.source(part) for name, part in parts.items()},
-                record=self.reading.record,
-                cluster={name: part.cluster for name, part in parts.items()},
-                any_id=self.reading.any_id,
-                database=DuckDB(self.reading.memory_limit),
-                **shared | grouped,
-            )
+            predictions = dict(self.reading.scan_shared(parts, shared | grouped))
         else:
             predictions = {name: self.reading.scan(part, shared | grouped) for name, part in parts.items()}
         if scanned:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -16,7 +16,7 @@ import typer
 from .._internal.errors import DataError, Remedy, head
 from .._internal.files import is_database, read_columns
 from ..analysis.comparison import Differing
-from ..large import DatabaseTable, DuckDB, Files, Scanned, drawing, scan
+from ..large import Columns, DatabaseTable, DuckDB, Files, Scanned, drawing, scan
 from ..large.files import unpacks
 from ..units.clustering import Clustering
 from ..units.frame import Dated
@@ -181,14 +181,24 @@ class Reading:
 
     def scan(self, part: Part, shared: dict[str, Any]) -> Scanned:
         """Scan a prediction."""
-        return scan(
+        units: Scanned = scan(
             self.source(part),
-            record=self.record,
-            cluster=part.cluster,
-            any_id=self.any_id,
+            columns=Columns(self.record, part.cluster, self.any_id),
             database=DuckDB(self.memory_limit),
             **shared,
         )
+        return units
+
+    def scan_shared(self, parts: Mapping[str, Part], shared: dict[str, Any]) -> dict[str, Scanned]:
+        """Scan predictions on the records that all of them have."""
+        clusters = {name: part.cluster for name, part in parts.items()}
+        units: dict[str, Scanned] = scan(
+            {name: self.source(part) for name, part in parts.items()},
+            columns=Columns(self.record, clusters, self.any_id),
+            database=DuckDB(self.memory_limit),
+            **shared,
+        )
+        return units
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,10 +83,6 @@ def interval(result: Any, level: float, kind: Kind) -> FloatArray:
     level : float in (0, 1)
     kind : Kind
 
-    Returns
-    -------
-    float array, (..., k, 2)
-
     Raises
     ------
     DataError
@@ -213,13 +209,7 @@ class HighestDensity:
 
 
 def array_stats() -> Any:
-    """Import ArviZ's statistics of arrays.
-
-    Raises
-    ------
-    DataError
-        If arviz-stats is not installed.
-    """
+    """Import ArviZ's statistics of arrays; DataError if arviz-stats is not installed."""
     try:
         from arviz_stats.base import array_stats
     except ModuleNotFoundError as error:

@@ -76,15 +76,9 @@ class Uncertain(Tabled):
 
     @abstractmethod
     def as_draws(self, number: int = 4000, rng: Seed = None, kind: Distribution = DEFAULT) -> Draws:
-        """Return draws of the vector.
+        """Return draws of the vector, `number` ones for a `Normal`, with components distributed as `kind`.
 
-        Parameters
-        ----------
-        number : int
-            The number of draws from the distribution of a `Normal`. `Draws` are returned as they are.
-        rng : Generator, int or None
-        kind : Distribution
-            The distribution of each component of a `Normal`.
+        `Draws` are returned as they are.
         """
 
     def interval(self, level: float = 0.95, kind: Kind | None = None) -> FloatArray:
@@ -106,18 +100,8 @@ class Uncertain(Tabled):
     def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
         """Return estimates, uncertainties and intervals with their kind, one row per component.
 
-        A last column `reason` is there if a component has no estimate or no standard error.
-
-        Parameters
-        ----------
-        level : float in (0, 1)
-        kind : Kind, optional
-            As in `interval`.
-
-        Raises
-        ------
-        DataError
-            As in `interval`.
+        Parameters and errors are those of `interval`. A last column `reason` is there if a component has no
+        estimate or no standard error.
         """
         bounds, shape = self.interval(level, kind), self.estimate.shape
         labels = np.broadcast_to([(kind or self.kind).label(s) for s in self.support], shape)
@@ -199,9 +183,7 @@ class Normal(Uncertain):
 
     @property
     def sd(self) -> FloatArray:
-        """Return standard errors, (..., k).
-
-        They are 0 if only rounding is left, and NaN if there is none (see `reasons`).
+        """Return standard errors, (..., k): 0 if only rounding is left, NaN if there is none (see `reasons`).
 
         Raises
         ------
@@ -234,12 +216,7 @@ class Normal(Uncertain):
         return Draws(self.names, values[None], self.support, self.mean)
 
     def part(self, at: Sequence[int]) -> Normal:
-        """Return the components at the positions `at`, jointly.
-
-        Parameters
-        ----------
-        at : sequence of int
-            Positions from 0, in the order of `names`. Negative ones count from the end.
+        """Return the components at the positions `at`, jointly. Negative ones count from the end.
 
         Raises
         ------
@@ -373,13 +350,7 @@ class Draws(Uncertain):
         )
 
     def apply(self, metrics: Wanted) -> Draws:
-        """Apply metrics to draws of totals, draw by draw.
-
-        A metric that is 0/0 in a draw is NaN there (see `reasons`).
-
-        Parameters
-        ----------
-        metrics : Metric or str, or several
+        """Apply metrics to draws of totals, draw by draw. A metric that is 0/0 in a draw is NaN there.
 
         Raises
         ------
@@ -540,13 +511,7 @@ class Totals:
     beyond: FloatArray | float = 0.0
 
     def positions(self, metric: Metric) -> list[int]:
-        """Return the positions of a metric's totals.
-
-        Raises
-        ------
-        NotIdentified
-            If a total is not among them, or if the metric needs absolute totals and these are not.
-        """
+        """Return the positions of a metric's totals; NotIdentified if it has none, or needs absolute ones."""
         if metric.absolute and not self.absolute:
             raise NotIdentified(
                 f"{metric.name} needs absolute weights; this design knows them up to a factor"
@@ -588,18 +553,13 @@ class Totals:
 
         Degrees of freedom are n_eff (n - lost)/n. The effective number of draws is n_eff = (Σa)²/Σa², with a
         the contributions to the total that the metric averages over. If n draws share it evenly in one
-        stratum, these are n - 1, as in R's survey.
+        stratum, these are n - 1, as in R's survey. A metric that is 0/0 in the sample is NaN, with a reason.
 
         Parameters
         ----------
         metrics : Metric or str, or several
         order : int
             2 for corrected estimates, 1 for g(t). Without a variance estimate they are g(t) too.
-
-        Returns
-        -------
-        Normal
-            A metric that is 0/0 in the sample is NaN (see `Normal.reasons`).
 
         Raises
         ------

@@ -62,10 +62,6 @@ def measure(
         counted inside the frame, which is then the population. A frame is ids (Index, list, set, array,
         Series), memberships of its records, or a cut-off date (`erbayes.Dated`).
 
-    Returns
-    -------
-    Units
-
     Raises
     ------
     DataError
@@ -121,10 +117,6 @@ def measure_predicted(
     frame : record ids, an older prediction, or Dated, optional
         As in `measure`, if clusters have grown since they were sampled. A predicted cluster is then its
         records inside the frame.
-
-    Returns
-    -------
-    Units
 
     Raises
     ------
