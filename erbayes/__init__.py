@@ -31,7 +31,7 @@ from .design import (
 from .design.calibration import ByGroup, Calibrated, linear, links_by_size, links_out_of_reach, raking
 from .design.nonresponse import Responding, size_classes
 from .design.sample import Sample
-from .engine import P_naive, R_naive, jackknife, naive, taylor
+from .engine import P_naive, R_naive, jackknife, naive, side_by_side, taylor
 from .engine.diagnostics import alarms, balance, influence
 from .metrics import columns
 from .metrics.definitions import ALL, USUAL
@@ -47,7 +47,7 @@ from .metrics.intervals import (
     log,
     logit,
 )
-from .metrics.uncertain import Draws, Normal, Totals
+from .metrics.uncertain import Draws, Estimates, Normal, Totals
 from .units.clustering import Clustering
 from .units.frame import Dated, links_inside
 from .units.measuring import Missing, measure, measure_predicted
@@ -74,6 +74,7 @@ __all__ = [
     "DistinctEntities",
     "Draws",
     "EqualTailed",
+    "Estimates",
     "HighestDensity",
     "KeptWeights",
     "KnownChances",
@@ -123,6 +124,7 @@ __all__ = [
     "paper_theta",
     "raking",
     "sampling_fraction",
+    "side_by_side",
     "size_classes",
     "taylor",
     "two_phase",

@@ -180,10 +180,7 @@ class FittedTotals(Posterior):
 
     def identifies(self, metric: Metric) -> bool:
         """Return True if the model produces all totals of a metric."""
-        return all(
-            isinstance(c, Known | ClusterSum) or c in COMPLETED or c in EXPECTED or depends_on_size(c)
-            for c in metric.columns
-        )
+        return identifies(metric)
 
     @property
     def by_second(self) -> FloatArray:
@@ -235,6 +232,14 @@ class FittedTotals(Posterior):
             key = self.apply([pairwise_precision, pairwise_recall])
             problems += problems_of_chains(key.values, list(key.names))
         return problems
+
+
+def identifies(metric: Metric) -> bool:
+    """Return True if a size model produces all totals of a metric."""
+    return all(
+        isinstance(c, Known | ClusterSum) or c in COMPLETED or c in EXPECTED or depends_on_size(c)
+        for c in metric.columns
+    )
 
 
 COMPLETED = (COMMON_LINKS, TRUE_LINKS)
