@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from .._internal.errors import Alarm
+from .._internal.policies import Missing
 from ..design import Design
 from ..design.sample import Sample
 from ..engine.closed_form import taylor
@@ -13,7 +14,7 @@ from ..engine.diagnostics import alarms
 from ..large import lies_elsewhere, scan
 from ..metrics.definitions import USUAL, Wanted, chosen
 from ..metrics.uncertain import Normal
-from ..units.measuring import Missing, measure
+from ..units.measuring import measure
 
 
 def estimate(

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from .._internal.errors import DataError, Remedy, head, need
-from ..units.measuring import Missing, sampled_labels
+from .._internal.policies import Missing
+from ..units.measuring import sampled_labels
 from .choice import chosen_columns, date_columns, refuse_another_kind, refuse_kinds, second_table
 from .counted import Scanned, count_units
 from .database import Database
