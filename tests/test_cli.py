@@ -152,7 +152,7 @@ def test_every_design_option_is_tried_above():
         ("uniform-clusters --population 0", "Invalid value for '--population'"),
         ("uniform-clusters --level 2", "level must lie strictly between 0 and 1, not 2.0"),
         ("uniform-clusters --level 0", "level must lie strictly between 0 and 1, not 0.0"),
-        ("uniform-clusters --metrics precision", "no metric 'precision': did you mean "),
+        ("uniform-clusters --metrics precisio", "no metric 'precisio': did you mean 'precision' or "),
         (
             "uniform-clusters --cluster nope",
             "p.csv has no column 'nope'; it has 'record', 'cluster'; name them: --record, --cl",

@@ -507,7 +507,7 @@ def report_command(
         about["--missing"] = f"{inputs.missing.value}: {MISSING[inputs.missing]}"
     if engine is not None:
         about |= in_words_of(engine, sample, metrics)
-    others: dict[str, Engine] = {"closed form": engines.Taylor(), "jackknife": engines.Jackknife()}
+    others: dict[str, engines.Engine] = {"closed form": engines.Taylor(), "jackknife": engines.Jackknife()}
     page = reporting.report(
         sample if domains.by is None else _estimate_by_domain(inputs, domains, sample, metrics),
         metrics,
