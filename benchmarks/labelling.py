@@ -50,9 +50,7 @@ def main() -> None:
                     seed=1,
                 ).table()
                 bias = table.pivot(index="estimator", columns="metric", values="bias")
-                cells = [
-                    f"{bias.loc[e, m.name]:+.3f}" for e in ("plain", "restored") for m in METRICS
-                ]
+                cells = [f"{bias.loc[e, m.name]:+.3f}" for e in ("plain", "restored") for m in METRICS]
                 error = np.sqrt((table.rmse**2 - table.bias**2).max() / SAMPLES)
                 print(f"| {plan} | {u:g}, {v:g} | {' | '.join(cells)} | {error:.4f} |", flush=True)
 

@@ -21,7 +21,7 @@ from erbayes import labels as sampling
 from erbayes import metrics as m
 from erbayes.analysis import sensitivity
 from erbayes.analysis.planning import forecast
-from erbayes.cli.asked import KINDS as KINDS_OF_SHELL
+from erbayes.cli.asked import kinds as kinds_of_shell
 from erbayes.cli.designs import DesignName
 from erbayes.design import calibration, nonresponse
 from erbayes.labels import Annotator, Poisson, Records
@@ -438,7 +438,7 @@ class TestKind:
         assert name in page("intervals.md") and name in page("guide/api.md")
 
     def test_has_a_value_of_the_option_or_needs_draws(self, kind):
-        in_shell = type(kind) in {type(k) for k in KINDS_OF_SHELL.values()}
+        in_shell = type(kind) in {type(k) for k in kinds_of_shell().values()}
         assert in_shell == kind.suits(RESULTS["Normal"])
 
 
@@ -453,5 +453,5 @@ def test_a_kind_that_suits_no_result_stops_a_study():
 
 def test_every_value_is_on_the_page_of_the_command_line():
     text = page("guide/command-line.md")
-    values = {d.value for d in DesignName} | {k.value for k in KINDS_OF_SHELL}
+    values = {d.value for d in DesignName} | {k.value for k in kinds_of_shell()}
     assert not sorted(v for v in values if f"`{v}`" not in text)

@@ -48,9 +48,30 @@ def test_names_with_a_parameter(name, same):
 
 
 @pytest.mark.parametrize(
+    "short, full",
+    [("precision", ["pairwise-precision"]), ("recall", ["pairwise-recall"]), ("f1", ["pairwise-f1"]),
+     ("b3", ["b3-precision", "b3-recall"])],
+)  # fmt: skip
+def test_short_names_are_what_people_mean(short, full):
+    assert [metric.name for metric in chosen(short)] == full
+    assert [metric.name for metric in chosen([short, "rand"])] == [*full, "rand"]
+    assert eb.estimate(PREDICTION, LABELS, DESIGN, short).names == tuple(full)
+    sample = eb.Sample(eb.measure(PREDICTION, LABELS), DESIGN)
+    found = labelling.check(sample, {short: 0.5})
+    assert [metric.name for metric in found.metrics] == full
+    assert list(found.minimum) == [0.5] * len(full)
+    with pytest.raises(eb.DataError, match=f"1 metrics have two minima, such as '{full[-1]}'"):
+        labelling.check(sample, {short: 0.5, full[-1]: 0.6})
+
+
+@pytest.mark.parametrize(
     "asked, message",
     [
         ([], "no metric is asked for"),
+        ("recal", "no metric 'recal': did you mean 'recall'"),
+        ("f", "no metric 'f': did you mean 'f1'"),
+        ("clusterrecall", "did you mean 'cluster-recall' or"),
+        ("distance", "did you mean 'basic-merge-distance'"),
         ("pairwise_precision", "no metric 'pairwise_precision': did you mean 'pairwise-precision'"),
         ("Pairwise-Recal", "did you mean 'pairwise-recall'"),
         ("P-block", "did you mean 'P_block' or"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from importlib import import_module
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import pandas as pd
 
 from .._internal.arrays import Seed
 from .._internal.errors import DataError, Remedy, head, member
+from .._internal.policies import Differing, Missing
 from ..design import Design
 from ..design.sample import Sample
 from ..engine.closed_form import Taylor
@@ -24,20 +24,11 @@ from ..metrics.intervals import Kind
 from ..metrics.uncertain import Draws, Normal, Tabled
 from ..units.clustering import Clustering, kind
 from ..units.frame import framed
-from ..units.measuring import Missing, measure
+from ..units.measuring import measure
 from ..units.units import Units
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-
-class Differing(Enum):
-    """Policies for predictions that cover different records."""
-
-    ERROR = "error"
-    """Refuse (the default)."""
-    COMMON = "common"
-    """Judge all of them on the records that every one covers. Other labelled records are left out."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -8,6 +8,7 @@ from typing import Any
 
 from .._internal.arrays import Seed, generator
 from .._internal.errors import Alarm, DataError
+from .._internal.policies import Missing
 from ..design import Design
 from ..design.sample import Sample
 from ..engine.contract import Doubting, Engine
@@ -16,7 +17,7 @@ from ..engine.named import find_engine
 from ..large import lies_elsewhere, scan
 from ..metrics.definitions import USUAL, Wanted, chosen
 from ..metrics.uncertain import Estimates
-from ..units.measuring import Missing, measure
+from ..units.measuring import measure
 
 
 def estimate(

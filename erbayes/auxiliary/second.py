@@ -13,6 +13,7 @@ from scipy.special import betainc
 
 from .._internal.arrays import BoolArray, FloatArray, IntArray
 from .._internal.errors import DataError, head
+from .._internal.policies import Missing
 from ..design.sample import Sample
 from ..design.variance import kish
 from ..large import Scanned
@@ -23,7 +24,7 @@ from ..units.checks import written_otherwise
 from ..units.clustering import Clustering, kind
 from ..units.frame import framed
 from ..units.lookup import same_kind
-from ..units.measuring import Missing, refuse_unmatched, sampled_labels, units_of
+from ..units.measuring import refuse_unmatched, sampled_labels, units_of
 from ..units.units import KnownTotals, Units, histogram
 from .reference import FullCount, Reference, find_shared_records
 

@@ -11,6 +11,7 @@ import pandas as pd
 from .. import plots
 from .._internal.errors import DataError
 from .._internal.files import replacing
+from .._internal.policies import Missing
 from ..datasets import REMEDY, patentsview_benchmark, patentsview_release, people
 from ..design import UniformRecords
 from ..design.sample import Sample
@@ -21,7 +22,7 @@ from ..metrics.definitions import USUAL
 from ..metrics.uncertain import Normal
 from ..study.harness import study
 from ..study.populations import Population
-from ..units.measuring import Missing, measure
+from ..units.measuring import measure
 from ..units.units import Units
 
 if TYPE_CHECKING:

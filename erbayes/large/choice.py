@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._internal.errors import DataError, Remedy, head
+from .._internal.known_columns import fill_known
 from .._internal.tables import INDEX, refuse_names, separator_hint
 from ..units.clustering import Clustering, kind
 from ..units.frame import Dated
@@ -71,6 +72,7 @@ def chosen_columns(
 ) -> tuple[str, str]:
     """Return the columns of records and of clusters: those named, or the only two that are not."""
     columns = database.columns()
+    record, cluster = fill_known({"record": record, "cluster": cluster}, set(columns) - set(others)).values()
     named = [c for c in (record, cluster, *others) if c is not None]
     choices = dict.fromkeys((c for c in (record, cluster) if c is not None), Remedy.SCANNED_COLUMNS)
     refuse_names(named, columns or named, "the prediction", choices)

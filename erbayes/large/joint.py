@@ -12,10 +12,10 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, Remedy, head
+from .._internal.policies import Missing
 from .._internal.tables import refuse_names, separator_hint
 from ..units.checks import NEARLY_ALL
 from ..units.lookup import same_kind
-from ..units.measuring import Missing
 from .database import Database, KeyColumn
 
 CHANGED = (

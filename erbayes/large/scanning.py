@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, overload
 
 from .._internal.errors import DataError, Remedy, head, need
+from .._internal.policies import Missing
 from ..units.clustering import Clustering
 from ..units.frame import FrameFacts
-from ..units.measuring import Missing, sampled_labels
+from ..units.measuring import sampled_labels
 from .choice import Columns, chosen_columns, date_columns, refuse_another_kind, refuse_kinds
 from .counted import Scanned, count_units
 from .database import Database

@@ -539,6 +539,13 @@ FAMILIES: dict[str, Callable[[float], Metric]] = {
     "hill": hill_number,
 }
 """Functions that make metrics with a parameter, which ends the name."""
+ALIASES: dict[str, tuple[Metric, ...]] = {
+    "precision": (pairwise_precision,),
+    "recall": (pairwise_recall,),
+    "f1": (pairwise_f1,),
+    "b3": (b3_precision, b3_recall),
+}
+"""What people mean by short names, while tables print the full ones."""
 Wanted = Metric | str | Iterable[Metric | str]
 """The type of arguments for metrics, one or several, as objects or names."""
 
@@ -549,7 +556,8 @@ def chosen(metrics: Wanted) -> tuple[Metric, ...]:
     Parameters
     ----------
     metrics : Metric or str, or several
-        Names are those that tables print, such as `pairwise-precision`, `pairwise-f2` or `hill0.5`.
+        Names are those that tables print, such as `pairwise-precision`, `pairwise-f2` or `hill0.5`. The short
+        names `precision`, `recall` and `f1` stand for the pairwise metrics, and `b3` for both of B-cubed.
 
     Raises
     ------
@@ -560,21 +568,23 @@ def chosen(metrics: Wanted) -> tuple[Metric, ...]:
     --------
     >>> [metric.name for metric in chosen(["pairwise-recall", pairwise_f(2), "hill0.5"])]
     ['pairwise-recall', 'pairwise-f2', 'hill0.5']
+    >>> [metric.name for metric in chosen(["recall", "b3"])]
+    ['pairwise-recall', 'b3-precision', 'b3-recall']
     """
     if isinstance(metrics, Metric | str) or not isinstance(metrics, Iterable):
-        return (_as_metric(metrics),)
-    objects = tuple(map(_as_metric, metrics))
+        return _as_metrics(metrics)
+    objects = tuple(metric for each in metrics for metric in _as_metrics(each))
     if not objects:
         raise DataError("no metric is asked for: name one or more, such as 'pairwise-precision'")
     return objects
 
 
-def _as_metric(metric: Any) -> Metric:
-    """Return a metric, or the one of a name, as an object."""
+def _as_metrics(metric: Any) -> tuple[Metric, ...]:
+    """Return a metric, or those of a name, as objects."""
     if isinstance(metric, Metric):
-        return metric
+        return (metric,)
     if isinstance(metric, str):
-        return _find_metric(metric)
+        return ALIASES[metric] if metric in ALIASES else (_find_metric(metric),)
     if callable(metric):
         name = getattr(metric, "__name__", repr(metric))
         raise DataError(f"{name} makes a metric and is none itself: call it, as in pairwise_f(2)")
@@ -587,8 +597,11 @@ def _find_metric(name: str) -> Metric:
         return NAMED[name]
     if family := re.fullmatch(r"(pairwise-f|cluster-f|v-measure|hill)(\d+\.?\d*)", name):
         return FAMILIES[family[1]](float(family[2]))
-    alike = {known.lower().replace("_", "-"): known for known in NAMED}
-    near = get_close_matches(name.lower().replace("_", "-"), alike)
+    alike = {known.lower().replace("_", "-"): known for known in (*NAMED, *ALIASES)}
+    asked = name.lower().replace("_", "-")
+    # the end of a name says what is measured, which tells more than like letters do
+    near = [n for n in alike if n.endswith(f"-{asked}")] + get_close_matches(asked, alike)
     if near:
-        raise DataError(f"no metric {name!r}: did you mean {' or '.join(repr(alike[n]) for n in near)}?")
-    raise DataError(f"no metric {name!r}; there are {', '.join(NAMED)}")
+        meant = " or ".join(repr(alike[n]) for n in dict.fromkeys(near))
+        raise DataError(f"no metric {name!r}: did you mean {meant}?")
+    raise DataError(f"no metric {name!r}; there are {', '.join((*NAMED, *ALIASES))}")
