@@ -33,8 +33,7 @@ from .verdicts import (
 
 YES, NO = frozenset({"y", "yes"}), frozenset({"n", "no"})
 """Answers in the column `same`, in small letters."""
-
-NO = frozenset({"", "no", "n", "false", "0"})
+NO_DOUBT = frozenset({"", "no", "n", "false", "0"})
 """Contents of a cell, in capitals or small letters, that do not say that the annotator cannot tell."""
 
 
@@ -141,7 +140,7 @@ class _Reader:
         for where, text, same, doubt in rows[["where", "record", "same", "cannot_tell"]].itertuples(
             index=False, name=None
         ):
-            cannot_tell |= doubt.strip().lower() not in NO
+            cannot_tell |= doubt.strip().lower() not in NO_DOUBT
             answer = same.strip().lower()
             mark = "y" if answer in YES else "n" if answer in NO else ""
             if answer and not mark:
