@@ -67,7 +67,8 @@ class Domains:
         if self.by is None or self.attributes is None:
             return {"groups": self.by}
         columns = {"record": reading.record, "group": self.by}
-        return {"groups": large.GroupSource(reading.source_of(self.attributes, columns, spare=SPARE), self.by)}
+        source = reading.source_of(self.attributes, columns, spare=SPARE)
+        return {"groups": large.GroupSource(source, self.by)}
 
     def groups(self, inputs: Inputs, parts: Iterable[Part], units: Sequence[Units]) -> pd.Series | str:
         """Read the group of each record or entity; the name of the variable if a scan has read it."""
