@@ -66,7 +66,7 @@ REFUSED = {
     "Hill number of order -1": (lambda: m.hill_number(-1), "order q of hill_number must be 0 or more and finite"),
     # design
     "a class": (lambda: by(eb.UniformClusters), r"UniformClusters is a class: pass an object of it, UniformClusters\(\.\.\.\)"),
-    "None": (lambda: by(None), r"a design is an object such as UniformRecords\(\), not None"),
+    "None": (lambda: by(None), r"design is missing: give estimate\(prediction, labels, design\)"),
     "a name": (lambda: by("uniform-records"), r"a design is an object such as UniformRecords\(\), not 'uniform-records'"),
     "labels for units": (lambda: eb.Sample(L, eb.UniformClusters()), r"Units are needed, as measure\(prediction, labels\) makes them or sample.units, not Series"),
     # samples and units
@@ -273,7 +273,7 @@ REFUSED = {
     "answers of other columns": (lambda: labelling.Pair.of(L.to_frame("e"), L.to_frame("e"), P), r"answers need columns mention and record, .*\['mention', 'record'\] are lacking"),
     # results side by side
     **{
-        f"results in {what}": (partial(side_by_side, results), f"results must map names of methods to results, such as .*, not {kind}$")
+        f"results in {what}": (partial(side_by_side, results), f"give a Sample, or a mapping from names to results, .*, not {kind}$")
         for what, kind, results in (("a list", "list", [FOUND]), ("text", "str", "taylor"), ("a Series", "Series", pd.Series([1.0])), ("None", "None", None))
     },
     # rates in words
