@@ -28,7 +28,7 @@ from .design import (
     paper_theta,
     sampling_fraction,
 )
-from .design.calibration import ByGroup, Calibrated, linear, links_by_size, links_out_of_reach, raking
+from .design.calibration import ByGroup, Calibrated, linear, links_by_size, raking
 from .design.nonresponse import Responding, size_classes
 from .design.sample import Sample
 from .engine import P_naive, R_naive, jackknife, naive, taylor
@@ -113,7 +113,6 @@ __all__ = [
     "linear",
     "links_by_size",
     "links_inside",
-    "links_out_of_reach",
     "log",
     "logit",
     "measure",

@@ -10,7 +10,8 @@ from ..design import Design
 from ..design.sample import Sample
 from ..engine.closed_form import taylor
 from ..engine.diagnostics import alarms
-from ..large import lies_elsewhere, scan
+from ..large import scan
+from ..large.sources import lies_elsewhere
 from ..metrics.definitions import USUAL, Wanted, chosen
 from ..metrics.uncertain import Normal
 from ..units.measuring import Missing, measure

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._internal.arrays import FloatArray
 from .._internal.errors import Alarm, DataError, Grade, Sentence, need, need_object
-from ..analysis.domains import domains_out_of_balance
+from ..analysis.domains.known_links import domains_out_of_balance
 from ..datasets import people
 from ..design import UniformRecords
 from ..design.calibration import links_out_of_reach

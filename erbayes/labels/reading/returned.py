@@ -13,7 +13,8 @@ import pandas as pd
 from ..._internal.errors import DataError, Remedy, head
 from ..._internal.files import replacing
 from ...design import Design, KeptWeights
-from ...large import lies_elsewhere, scan
+from ...large import scan
+from ...large.sources import lies_elsewhere
 from ...units.clustering import Clustering
 from ...units.measuring import Missing, measure, measure_predicted, refuse_unmatched
 from ...units.units import Units
