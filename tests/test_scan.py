@@ -975,6 +975,15 @@ def test_a_record_twice_in_one_prediction_is_not_common():
     assert [units.rows for units in found.values()] == [1, 1]
 
 
+def test_each_prediction_has_a_column_of_its_own():
+    table = pd.DataFrame({"id": list("abcd"), "old": list("xxyy"), "new": list("zwwz")})
+    labels = {"a": "e", "b": "e", "c": "e"}
+    found = scan({"old": table, "new": table}, labels, Columns("id", {"old": "old", "new": "new"}))
+    for name, units in found.items():
+        assert units.columns == ("id", name)
+        same(units, eb.measure(table.set_index("id")[name], labels))
+
+
 def test_common_records_in_spark(spark):
     prediction, labels, _ = population(2)
     old, new = prediction[30:], prediction[::-1][9:]
