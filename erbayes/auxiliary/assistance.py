@@ -37,7 +37,8 @@ from ..analysis.comparison import need_names, on_shared_records
 from ..design import Design
 from ..design.sample import Sample, need_sample
 from ..engine.closed_form import columns_of, stacked
-from ..large import SecondSource, lies_elsewhere, scan
+from ..large import SecondSource, scan
+from ..large.sources import lies_elsewhere
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.uncertain import Normal
 from ..units.clustering import Clustering

@@ -31,7 +31,8 @@ from .._internal.errors import Alarm, DataError, NotIdentified, head, number
 from ..design import Design, UniformRecords
 from ..design.sample import Sample, need_sample
 from ..design.variance import StratifiedDraws
-from ..large import lies_elsewhere, scan
+from ..large import scan
+from ..large.sources import lies_elsewhere
 from ..metrics.columns import EXACT
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..units.measuring import measure
