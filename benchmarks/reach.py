@@ -50,6 +50,8 @@ LINKS = m.Metric(
     "N Σw|P|_c / Σw N_c",
 )
 """The number of predicted links as a sample estimates it, which tells a check of balance."""
+STRANGERS = 10**7
+"""Predicted cluster of strangers, which is no other id."""
 Labels = tuple[np.ndarray, np.ndarray]
 
 
@@ -63,7 +65,7 @@ def strangers(giant: int, records: int, seed: int) -> Labels:
     rng = np.random.default_rng(seed)
     truth = np.repeat(np.arange(records // 2), small(records, rng))[:records]
     prediction = truth.copy()
-    prediction[rng.choice(records, giant, replace=False)] = -2
+    prediction[rng.choice(records, giant, replace=False)] = STRANGERS
     return prediction, truth
 
 
@@ -119,7 +121,7 @@ def chosen_on() -> dict[str, eb.Units]:
     both = sim.Chain([sim.Splits(0.25), sim.Merges(0.02)])
     return {
         "150 strangers": of(wrong, truth),
-        "a right giant of 150": of(wrong, np.where(wrong == -2, -2, truth)),
+        "a right giant of 150": of(wrong, np.where(wrong == STRANGERS, STRANGERS, truth)),
         "mixed, Zipf to 40": of(*mixed(11, 6000)),
         "Zeta to 300, merges": sim.simulate(law, sim.Merges(0.02), 20_000, rng).units,
         "Zeta to 300, misattribution": sim.simulate(law, sim.Misattribution(0.1), 20_000, rng).units,
