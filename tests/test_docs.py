@@ -132,25 +132,6 @@ def test_links_lead_somewhere(page):
     assert not [t for t in targets if not (page.parent / t).exists()]
 
 
-def test_benchmarks_find_what_they_import_from_each_other():
-    scripts = {p.stem: ast.parse(p.read_text(encoding="utf-8")) for p in (ROOT / "benchmarks").glob("*.py")}
-    lost = []
-    for name, tree in scripts.items():
-        for line in (n for n in tree.body if isinstance(n, ast.ImportFrom) and n.module in scripts):
-            held = scripts[line.module].body
-            made = {
-                t.id
-                for n in held
-                if isinstance(n, ast.Assign)
-                for e in n.targets
-                for t in ast.walk(e)
-                if isinstance(t, ast.Name)
-            }
-            made |= {n.name for n in held if isinstance(n, ast.FunctionDef | ast.ClassDef)}
-            lost += [f"{name}: {line.module}.{a.name}" for a in line.names if a.name not in made]
-    assert not lost
-
-
 def test_no_docstring_of_an_attribute_is_taken_for_its_type():
     """Sphinx reads "Nothing: the unit ..." as an attribute of the type Nothing."""
     found = []
