@@ -55,10 +55,11 @@ from erbayes.metrics.columns import Known
 from erbayes.metrics.intervals import DEFAULT
 from erbayes.study import DrawClusters, DrawRecords
 from erbayes.study import populations as sim
+from erbayes.units.units import Units
 
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_precision, m.b3_recall, m.cluster_recall)
 PLANS = {"uniform records": DrawRecords(), "uniform clusters": DrawClusters()}
-SAMPLES = 150
+SAMPLES = 100
 LEVEL = 0.95
 HELPED = 0.05
 """Share of samples with help, below which a cell says nothing of guards."""
@@ -178,6 +179,18 @@ class Reach:
         order = self.full.order_by_influence(metric, columns)
         return names, totals, known, columns, totals.sum(axis=0), cut, order
 
+    def _as_predicted(self, beyond: np.ndarray) -> Units | None:
+        """Return the records of some clusters as one unit, for which the prediction is right."""
+        whole = self.full.whole
+        inside = beyond[whole.unit]
+        if not inside.any():
+            return None
+        cluster, piece = np.unique(whole.cluster[inside], return_inverse=True)
+        n, sizes = np.bincount(piece, whole.n[inside]), np.empty(len(cluster))
+        sizes[piece] = whole.m[inside]
+        zero = np.zeros(len(n), dtype=np.int64)
+        return Units(pd.Index(["all"]), zero, np.arange(len(n)), n, n, sizes, cluster, known=None)
+
     def values(self, position: np.ndarray, offs: list[frozenset[str]]) -> dict:
         """Return the three values of each metric for each set of guards that are off, (3,)."""
         mine, size, whole = mark_pieces(self.units, position), self.full.whole.size, self.full.whole
@@ -187,11 +200,16 @@ class Reach:
         larger = (size > limit) & ~reached
         parts = mark_possible_parts(self.units, whole, mine, limit) & ~reached & ~larger
         found: dict = {}
+        merged: dict = {}
         for metric, (names, totals, known, columns, every, cut, order) in self.metrics.items():
             for use in {_kinds(off) for off in offs}:
                 beyond = larger * use[0] | parts * use[1]
                 gone = totals[beyond].sum(axis=0)
-                predicted = every - gone + self.full.count_as_predicted(beyond, columns)
+                if use[:2] not in merged:
+                    merged[use[:2]] = self._as_predicted(beyond)
+                units = merged[use[:2]]
+                counted = [c.count(units)[0] for c in columns] if units else np.zeros(len(columns))
+                predicted = every - gone + counted
                 free = order[~reached[order]]
                 first = free[:1] if use[2] else free[:0]
                 alone = free[~beyond[free]][:1] if use[2] else free[:0]
@@ -288,6 +306,20 @@ def pseudo_moves(own: Effects, j: int, right: float, share: float, off: frozense
     return np.clip(moves, -most, most)
 
 
+def prepare(own: Effects, j: int, helpers: list[tuple[Effects, dict]]) -> dict:
+    """Return what all variants share."""
+    able = [
+        (effects, values, effects.draws(j) * effects.sample.expansion.variance.theta_mean)
+        for effects, values in helpers
+        if not own.refused(j)
+        and np.isfinite(effects.jack[:, j]).all()
+        and not effects.fit.reasons[j]
+        and effects.varies(j)
+    ]
+    share, of_interval = (share_of_average(own, j), own.of_interval(j)) if able else (0.0, 0.0)
+    return {"plain": default(own, j), "able": able, "share": share, "of interval": of_interval}
+
+
 OF_WEIGHTS = frozenset({"folds", "tenth", "clip", "fewest"})
 
 
@@ -295,16 +327,13 @@ def assist(
     own: Effects, j: int, helpers: list[tuple[Effects, dict]], off: frozenset[str], known: dict
 ) -> np.ndarray:
     """Return what the interval of metric j is made of. `known` keeps what variants share."""
-    plain, metric = default(own, j), METRICS[j]
-    if own.refused(j):
-        return plain
+    if not known:
+        known.update(prepare(own, j, helpers))
+    plain, metric = known["plain"], METRICS[j]
     usable = [
         (effects, values[metric, _kinds(off)])
-        for effects, values in helpers
-        if np.isfinite(effects.jack[:, j]).all()
-        and not effects.fit.reasons[j]
-        and effects.varies(j)
-        and (effects.draws(j) * effects.sample.expansion.variance.theta_mean >= ("fewest" not in off) * 2.0)
+        for effects, values, draws in known["able"]
+        if "fewest" in off or draws >= 2.0
     ]
     if not usable:
         return plain
@@ -321,8 +350,6 @@ def assist(
     between = np.array(
         [np.sum(used * [v - lo for v, lo, _ in ends]), np.sum(used * [hi - v for v, _, hi in ends])]
     )
-    if "share" not in known:
-        known["share"] = share_of_average(own, j)
     moves = pseudo_moves(own, j, right, known["share"], off)
     pseudo = 0.5 * float(np.sum(moves**2))
     of_draws = float(np.sum(left**2))
@@ -337,7 +364,7 @@ def assist(
         df = df * (1 + pseudo / of_draws) ** 2 if of_draws > 0 else np.inf
     remaining = np.sqrt(min(squares.sum() / np.sum(target**2), 1.0))
     lengths = [
-        (variance + share**2 * own.of_interval(j)) * stdtrit(min(degrees, 1e12), 0.975) ** 2
+        (variance + share**2 * known["of interval"]) * stdtrit(min(degrees, 1e12), 0.975) ** 2
         for variance, share, degrees in (
             (of_draws + pseudo, remaining, df),
             (np.sum(target**2), 1.0, plain[2]),
