@@ -41,16 +41,16 @@ from scipy.special import ndtr, ndtri, stdtrit
 
 import erbayes as eb
 from erbayes import metrics as m
-from erbayes.auxiliary.correction import Effects
+from erbayes.auxiliary.correction import Linearised
 from erbayes.auxiliary.reference import (
     FullCount,
-    compute_per,
     evaluate_metric,
     find_reached,
     mark_pieces,
     mark_possible_parts,
 )
 from erbayes.engine.closed_form import columns_of
+from erbayes.engine.leave_one_out import scaled_changes
 from erbayes.metrics.columns import Known
 from erbayes.metrics.intervals import DEFAULT
 from erbayes.study import DrawClusters, DrawRecords
@@ -86,10 +86,12 @@ GUARDS = {
     "level": "the level of both ends of the range is lower (Imbens and Manski)",
     "reach": "all of the last five",
 }
+GONE = "folds,tenth,shorter,fewest,jackknife,kurtosis,satterthwaite,level"
+"""Guards that the package had, and has no longer: `--off` with these is the package as it is."""
 
 
 def without_large(case: Case, above: int) -> Case:
-    """Give large entities the records that the prediction has: the second clustering mends small ones alone."""
+    """Leave large entities as the prediction has them: the second clustering mends small ones alone."""
     kind, truth, prediction, second = case
     large = np.bincount(truth)[truth] > above
     return kind, truth, prediction, np.where(large, second.max() + 1 + prediction, second)
@@ -163,6 +165,25 @@ def sizes(kind: str) -> tuple[int, ...]:
 
 
 # One sample, with the guards as switches
+
+
+class Effects:
+    """Effects of draws on metrics, and their exact changes without each draw, `jack`, (n, metrics)."""
+
+    def __init__(self, sample: eb.Sample) -> None:
+        first = Linearised.of(sample, METRICS)
+        self.sample, self.fit, self.linear = sample, first.fit, first.linear
+        self.refuse, self.varies = first.refuse, first.varies
+        self.jack = scaled_changes(sample, eb.taylor(sample, METRICS), METRICS)
+        self.draws = np.broadcast_to(self.fit.effective, self.fit.mean.shape)
+
+    def can_help(self, j: int) -> bool:
+        return bool(np.isfinite(self.jack[:, j]).all()) and not self.fit.reasons[j] and self.varies(j)
+
+    def of_interval(self, j: int) -> float:
+        """Return the variance that the pseudo-draws of the default interval add to metric j."""
+        reach, effective = self.fit.reach[j], self.draws[j]
+        return float(DEFAULT.share(reach, effective) / effective * np.sum(reach**2))
 
 
 class Reach:
@@ -277,7 +298,7 @@ def default(own: Effects, j: int) -> np.ndarray:
     fit = own.fit
     beyond = np.broadcast_to(fit.beyond, fit.mean.shape)[j]
     return np.array(
-        [fit.mean[j], fit.cov[j, j], fit.df[j], own.draws(j), *fit.reach[j], 0, 0, 0, 0, beyond, 0]
+        [fit.mean[j], fit.cov[j, j], fit.df[j], own.draws[j], *fit.reach[j], 0, 0, 0, 0, beyond, 0]
     )
 
 
@@ -293,7 +314,7 @@ def share_of_average(own: Effects, j: int) -> float:
 
 def pseudo_moves(own: Effects, j: int, right: float, share: float, off: frozenset[str]) -> np.ndarray:
     """Return how far pseudo-draws move metric j, (2,)."""
-    reach, n = own.fit.reach[j], len(own.effect)
+    reach, n = own.fit.reach[j], len(own.linear)
     if "pseudo" in off:
         return np.zeros(2)
     each = 1 / n if "share" in off else max(share, 1 / n)
@@ -309,12 +330,9 @@ def pseudo_moves(own: Effects, j: int, right: float, share: float, off: frozense
 def prepare(own: Effects, j: int, helpers: list[tuple[Effects, dict]]) -> dict:
     """Return what all variants share."""
     able = [
-        (effects, values, effects.draws(j) * effects.sample.expansion.variance.theta_mean)
+        (effects, values, effects.draws[j] * effects.sample.expansion.variance.theta_mean)
         for effects, values in helpers
-        if not own.refused(j)
-        and np.isfinite(effects.jack[:, j]).all()
-        and not effects.fit.reasons[j]
-        and effects.varies(j)
+        if not own.refuse(j) and own.can_help(j) and effects.can_help(j)
     ]
     share, of_interval = (share_of_average(own, j), own.of_interval(j)) if able else (0.0, 0.0)
     return {"plain": default(own, j), "able": able, "share": share, "of interval": of_interval}
@@ -411,8 +429,8 @@ def bounds(parts: np.ndarray, level_off: np.ndarray) -> np.ndarray:
 
 
 def variants(off: frozenset[str]) -> dict[str, frozenset[str]]:
-    """Each guard in the other state; "" is none of them."""
-    return {"": off} | {guard: off ^ {guard} for guard in GUARDS}
+    """Each guard in the other state; "" is none of them, and "all" has all of them on."""
+    return {"": off} | {guard: off ^ {guard} for guard in GUARDS} | ({"all": frozenset[str]()} if off else {})
 
 
 def run(case: Case, offs: list[frozenset[str]], samples: int, seed: int) -> dict:
@@ -437,14 +455,27 @@ def run(case: Case, offs: list[frozenset[str]], samples: int, seed: int) -> dict
 
 def one_sample(sample: eb.Sample, counted: list, reaches: list, offs: list[frozenset[str]]) -> list:
     """Return the parts of the default and of each variant, (1 + variants, metrics, parts)."""
-    own, helpers = Effects.of(sample, METRICS), []
+    own, helpers = Effects(sample), []
     for second, reach in zip(counted, reaches, strict=True):
         position = second.position(sample.units)
-        effects = Effects.of(sample.with_units(second.units.take(position)), METRICS)
+        effects = Effects(sample.with_units(second.units.take(position)))
         helpers.append((effects, reach.values(position, offs)))
     plain = [default(own, j) for j in range(len(METRICS))]
     known: list[dict] = [{} for _ in METRICS]
     return [plain, *([assist(own, j, helpers, off, known[j]) for j in range(len(METRICS))] for off in offs)]
+
+
+def agrees(case: Case, samples: int = 3) -> bool:
+    """Return whether the laboratory without what is gone equals the package, on a few samples."""
+    truth, prediction, second = (pd.Series(codes) for codes in case[1:])
+    counted, off = eb.Second.of(prediction, truth, second), frozenset(GONE.split(","))
+    draws = PLANS["uniform records"].draw(
+        eb.measure(prediction, truth), 100, samples, np.random.default_rng(1)
+    )
+    parts = np.array([one_sample(sample, [counted], [Reach(counted)], [off])[1] for sample in draws.separate])
+    engine = eb.Assisted(counted)
+    wanted = np.array([engine(sample, METRICS).interval() for sample in draws.separate])
+    return bool(np.allclose(bounds(parts, np.array([True])), wanted, atol=1e-6))
 
 
 def judge(found: dict, names: list[str], offs: list[frozenset[str]]) -> Iterator[dict]:
@@ -461,14 +492,18 @@ def judge(found: dict, names: list[str], offs: list[frozenset[str]]) -> Iterator
             for j, metric in enumerate(METRICS):
                 if base[j] <= 0:
                     continue
-                lost = held[:, 1, j].astype(float) - held[:, v, j]
-                worse = (score[:, v, j] - score[:, 1, j]) / base[j]
+                # a guard that is off at the start is turned on by its variant
+                on, off = (v, 1) if name in {*offs[0], "all"} else (1, v)
+                lost = held[:, on, j].astype(float) - held[:, off, j]
+                worse = (score[:, off, j] - score[:, on, j]) / base[j]
                 root = np.sqrt(len(parts))
+                means = held[:, on, j].mean(), held[:, off, j].mean()
+                scores = score[:, on, j].mean() / base[j], score[:, off, j].mean() / base[j]
                 yield {
                     "plan": plan, "n": n, "guard": name, "metric": metric.name,
                     "helped": max(helped[1, j], helped[v, j]),
-                    "default": held[:, 0, j].mean(), "on": held[:, 1, j].mean(), "off": held[:, v, j].mean(),
-                    "score on": score[:, 1, j].mean() / base[j], "score off": score[:, v, j].mean() / base[j],
+                    "default": held[:, 0, j].mean(), "on": means[0], "off": means[1],
+                    "score on": scores[0], "score off": scores[1],
                     "lost": lost.mean(), "lost se": lost.std() / root,
                     "worse": worse.mean(), "worse se": worse.std() / root,
                 }  # fmt: skip
@@ -527,6 +562,8 @@ def main() -> None:
     parser.add_argument("--confirm", action="store_true")
     parser.add_argument("--samples", type=int, default=SAMPLES)
     asked = parser.parse_args()
+    if not agrees(joined(set_aside()["Ewens, .12 noise by .02 noise"])):
+        sys.exit("the laboratory is not the package")
     asked.output.mkdir(exist_ok=True)
     off = frozenset(filter(None, asked.off.split(",")))
     cells = load(asked.output, set_aside if asked.confirm else chosen_on, off, asked.samples)
