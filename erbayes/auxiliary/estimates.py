@@ -91,9 +91,8 @@ class AssistedEstimates(Normal):
     def spread(self) -> dict[str, FloatArray]:
         """Return the columns `se_bound` and `df` of tables.
 
-        The square of a standard error here is the larger of two variances, plus that of pseudo-draws and of
-        clusters out of reach, so that it is above the variance of the estimate, far above where the help is
-        good.
+        Its square has the variances of pseudo-draws and of clusters out of reach, and so is above the variance
+        of the estimate, far above where the help is good.
         """
         return {"se_bound": self.sd, "df": np.broadcast_to(self.df, self.mean.shape)}
 
