@@ -70,7 +70,7 @@ def same(units, wanted, labels, design=None):
         np.testing.assert_allclose(own.values, memory.values, **EXACT)
         np.testing.assert_allclose(own.out_of_reach, memory.out_of_reach, **EXACT)
     sample = eb.Sample(units, design or eb.UniformClusters())
-    tables = [eb.Assisted(s, fewest=0)(sample, m.ALL).table() for s in (found, wanted)]
+    tables = [eb.Assisted(s)(sample, m.ALL).table() for s in (found, wanted)]
     pd.testing.assert_frame_equal(*tables, rtol=1e-9)
     return tables[0]
 
