@@ -91,8 +91,8 @@ class AssistedEstimates(Normal):
     def spread(self) -> dict[str, FloatArray]:
         """Return the columns `se_bound` and `df` of tables.
 
-        Its square has the variances of pseudo-draws and of clusters out of reach, and so is above the variance
-        of the estimate, far above where the help is good.
+        Its square has the variances of pseudo-draws and of clusters out of reach, and so is above the
+        variance of the estimate, far above where the help is good.
         """
         return {"se_bound": self.sd, "df": np.broadcast_to(self.df, self.mean.shape)}
 
