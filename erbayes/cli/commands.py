@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import file_digest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -49,6 +49,7 @@ from .options import app, command, files_of, message, refuse_output_over, say, w
 from .phases import Cheap, split
 from .predictions import Predicted
 from .printing import Printing, show_labels
+from .remembered import CALL, remembered
 from .topics import explain
 
 if TYPE_CHECKING:
@@ -118,9 +119,13 @@ def draw_command(
         drawn = labelling.draw(prediction, plan, planned.n, planned.seed, values=values)
         table = shown.tasks(drawn, inputs.reading.record, inputs.reading.any_id)
         refuse_strange_candidates(table, prediction)
-    facts = {name: str(path) for name, path in files_of(inputs)} | {"read": read}
-    facts |= {name: str(path) for name, path in files_of(shown)} | {
-        name: str(path) for name, path in files_of(planned)
+    options = (inputs, shown, planned)
+    facts: dict[str, Any] = {name: str(path) for one in options for name, path in files_of(one)}
+    facts |= {
+        "read": read,
+        CALL: remembered(
+            vars(inputs) | vars(inputs.reading) | vars(inputs.reading.links) | vars(shown), output
+        ),
     }
     folder = labelling.write_folder(
         output,

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from ..large import Scanned
     from ..units.units import Units
 
+NOT_NAMED: Any = None
+"""An argument that a folder remembers: `recall` fills it in before options are made."""
 NAMED = 3
 """Added records that the prediction lacks, named at most."""
 
@@ -103,7 +105,7 @@ class Inputs:
             exists=True,
             help="Record and entity of all labelled records; or a folder of erbayes draw.",
         ),
-    ]
+    ] = NOT_NAMED
     drawing: Drawing
     drawn_from: Annotated[
         Path | None,
@@ -313,9 +315,9 @@ class Several(Inputs):
         typer.Argument(
             metavar="PREDICTION",
             exists=True,
-            help="One or several files, each with record and predicted cluster, for all records.",
+            help="Files, each with record and cluster of all records.",
         ),
-    ]
+    ] = NOT_NAMED
     cluster: Annotated[
         list[str] | None, typer.Option(help="Cluster column of PREDICTION. Give it twice to compare two.")
     ] = None

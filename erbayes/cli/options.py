@@ -15,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from .._internal.errors import DataError, Grade, NotIdentified, Remedy, Sentence, grade_of, in_one, printable
 from .lazily import disk
+from .remembered import recall
 
 WORDS = {
     "Value error, ": "",
@@ -181,7 +182,7 @@ def say(sentence: str, place: str = "") -> None:
         own = in_one(sentence.what, [REMEDIES[remedy] for remedy in sentence.remedies])
         sentence = Sentence(own, sentence.grade)
     grade = grade_of(sentence)
-    head = typer.style(f"{grade.value}:", fg=COLOURS[grade], bold=grade is Grade.FAULT)
+    head = typer.style(f"{grade.value}:", fg=COLOURS[grade], bold=grade is Grade.FAULT or None)
     typer.echo(f"{head} {printable(f'{place}{sentence}')}", err=True)
 
 
@@ -192,9 +193,10 @@ def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
         @wraps(work)
         def run(**values: Any) -> None:
             try:
-                _call(work, values)
+                _call(work, recall(values))
             except DataError as error:
-                message("; ".join([f"erbayes: {error.what}", *(REMEDIES[r] for r in error.remedies)]))
+                words = "; ".join([f"erbayes: {error.what}", *(REMEDIES[r] for r in error.remedies)])
+                message(words.replace(COLUMNS, _name_columns(values, error.what)))
                 raise typer.Exit(2) from error
 
         # required options come first, as in a signature
@@ -204,6 +206,13 @@ def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
         return app.command(name, cls=Explained, short_help=summary)(run)
 
     return register
+
+
+def _name_columns(values: Mapping[str, Any], what: str) -> str:
+    """Return the remedy of columns: the options that the command has, without those that name one already."""
+    wrong = "has no column" in what
+    names = [n for n in ("record", "cluster", "entity") if n in values and (wrong or not values[n])]
+    return f"name them: {', '.join(f'--{name}' for name in names)}"
 
 
 @cache
