@@ -114,6 +114,7 @@ NEEDS_NONE = {
     "likelihood.NEARLY": "a limit of floats",
     "likelihood.TINY": "a limit of floats",
     "outcomes.MOST_PRECISE": "a limit of floats",
+    "page.ATTRIBUTES": "a limit of layout",
     "page.LONG": "a limit of layout",
     "page.MOST": "a limit of layout",
     "page.ROUNDING": "a limit of rounding",

@@ -502,6 +502,10 @@ def report_command(
         about["--missing"] = f"{inputs.missing.value}: {MISSING[inputs.missing]}"
     if engine is not None:
         about |= in_words_of(engine, sample, metrics)
+    if (returned := inputs.returned) is not None:
+        people = returned.annotators()
+        about["drawn on"] = returned.folder.facts["date"]
+        about["labelled by"] = " and ".join(people["annotator"][people["tasks"] > 0])
     page = report(
         sample if domains.by is None else _estimate_by_domain(inputs, domains, sample, metrics),
         metrics,
@@ -510,6 +514,7 @@ def report_command(
         kinds=(asked.kind, EqualTailed()),
         title=title,
         about=about,
+        records=None if returned is None else returned.records(),
         call=shlex.join(["erbayes", *sys.argv[1:]]),
     )
     with replacing(output) as new:
