@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 import erbayes as eb
-from erbayes.analysis.sensitivity import bias_analysis
+from erbayes.analysis.sensitivity import restored_analysis
+from erbayes.engine import Taylor
 from erbayes.labels import (
     Annotator,
     Beta,
@@ -290,8 +291,11 @@ def two_annotators(repetitions, model, n=300, odds_ratio=1.0, imputations=200):
             for how in ([lambda a, b: a] * 2, [np.logical_or, np.logical_and])
         )
         fits = [eb.taylor(s, [P, R]).apply([P, R]).mean for s in (one, union)]
-        rates = pair.recaptured(odds_ratio)
-        adjusted = bias_analysis(union, *rates, [P, R], imputations=imputations, draws=400, rng=source)
+        missed, kept = pair.recaptured(odds_ratio)
+        both = Annotator(MissedPieces(missed), KeptRecords(kept))
+        adjusted = restored_analysis(
+            union, both, [P, R], engine=Taylor(), imputations=imputations, draws=400, rng=source
+        )
         shift = np.median(adjusted.adjusted.flat, axis=0) - np.median(adjusted.plain.flat, axis=0)
         found.append([fits[0] - perfect, fits[1] - perfect, fits[1] + shift - perfect])
     return np.mean(found, axis=0)

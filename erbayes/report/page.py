@@ -519,7 +519,7 @@ def _tabulate_balance(sample: Sample) -> dict[str, Any]:
         return {"reason": f"No balance: {error}."}
     table = table.rename(index=lambda name: name.replace("_", " "))
     picture = _make_picture(
-        lambda ax: plots.balance(table, ax=ax), 1.2 + 0.4 * len(table), "Estimated over known totals"
+        lambda ax: plots.balance(sample, ax=ax), 1.2 + 0.4 * len(table), "Estimated over known totals"
     )
     shown = digits.shown(table)
     return {"reason": "", "columns": list(shown.columns), "rows": _list_rows(shown), "picture": picture}
@@ -538,7 +538,7 @@ def _tabulate_influence(sample: Sample, metric: Metric, records: pd.DataFrame | 
     shown = table[["records", "missing", "wrong", "draws"]].map(lambda x: f"{x:,.0f}")
     shown.insert(0, "influence", table["influence"].map(lambda x: f"{x:+.2g}"))
     picture = _make_picture(
-        lambda ax: plots.influence(table, MOST, ax),
+        lambda ax: plots.influence(sample, metric, MOST, ax),
         1.2 + 0.25 * len(table),
         f"Influence of single units on {metric.name}",
     )
