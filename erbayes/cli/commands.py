@@ -53,7 +53,7 @@ from .printing import Printing, show_labels
 if TYPE_CHECKING:
     from ..analysis.domains import ByDomain
     from ..design.sample import Sample
-    from ..labels.drawing import Drawn
+    from ..labels import Drawn
     from ..metrics.definitions import Metric
 
 __all__ = ["app"]

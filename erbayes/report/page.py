@@ -42,8 +42,6 @@ MOST = 12
 """Number of units whose influence is shown."""
 ROUNDING = 1e-9
 """Influence of a unit below which it holds rounding only."""
-LONGEST = 40
-"""Number of characters of an id that are shown."""
 LONG = 8
 """Number of metrics from which the table has headings."""
 IN_WORDS = {
@@ -215,9 +213,8 @@ def _fill_template(contents: Mapping[str, Any]) -> str:
     from jinja2 import Environment, StrictUndefined
 
     text = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
-    settings: dict[str, bool] = {"trim_blocks": True, "lstrip_blocks": True, "keep_trailing_newline": True}
-    template = Environment(autoescape=True, undefined=StrictUndefined, **settings).from_string(text)
-    return template.render(contents)
+    page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return page.from_string(text).render(contents) + "\n"
 
 
 def _run_engines(
@@ -308,12 +305,6 @@ def _tell_what_was_done(sample: Sample, about: Mapping[str, Any]) -> str:
     )
     prediction = sample.facts().get("the prediction")
     return f"{done} The prediction has {prediction}." if prediction else done
-
-
-def _shorten_id(x: Any) -> str:
-    """Text of an id on one short line, without characters that cannot be seen."""
-    text = "".join(c if c.isprintable() else "\ufffd" for c in str(x)[: LONGEST + 1])
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def _make_picture(draw: Callable[[Axes], Axes], height: float, description: str) -> dict[str, str]:
@@ -504,7 +495,11 @@ def _tabulate_domains(domains: ByDomain, level: float, kinds: Sequence[Kind]) ->
         "alarms": _group_alarms(domains.alarms()),
         "columns": [*names, "effective draws"],
         "rows": [
-            {"name": _shorten_id(domain), "cells": [*rows["cells"], rows["n_eff"].iloc[0]], "records": []}
+            {
+                "name": digits.shorten_id(domain),
+                "cells": [*rows["cells"], rows["n_eff"].iloc[0]],
+                "records": [],
+            }
             for domain, rows in wide
         ],
         "picture": picture,
@@ -534,7 +529,7 @@ def _tabulate_influence(sample: Sample, metric: Metric, records: pd.DataFrame | 
     if not (table["influence"].abs() > ROUNDING).any():
         return {"metric": metric.name, "reason": "All draws have the same effect: no unit stands out."}
     described = [_describe_unit(unit, records, sample.units.by_entity) for unit in table.index]
-    table.index = pd.Index([_shorten_id(x) for x in table.index])
+    table.index = pd.Index([digits.shorten_id(x) for x in table.index])
     shown = table[["records", "missing", "wrong", "draws"]].map(lambda x: f"{x:,.0f}")
     shown.insert(0, "influence", table["influence"].map(lambda x: f"{x:+.2g}"))
     picture = _make_picture(
@@ -574,6 +569,6 @@ def _describe_unit(unit: Any, records: pd.DataFrame | None, by_entity: bool) -> 
     for role, rows in roles.items():
         for row in rows.head(1).to_dict("records"):
             texts = [(c, str(row[c]).strip()) for c in attributes if not pd.isna(row[c])]
-            told = [(_shorten_id(text), row[c] != first[c]) for c, text in texts if text]
-            described.append((role, [(_shorten_id(row["record"]), False), *told]))
+            told = [(digits.shorten_id(text), row[c] != first[c]) for c, text in texts if text]
+            described.append((role, [(digits.shorten_id(row["record"]), False), *told]))
     return described

@@ -19,11 +19,11 @@ from ...units.clustering import Clustering
 from ...units.measuring import measure, measure_predicted, refuse_unmatched
 from ...units.units import Units
 from ..annotators.two_annotators import Pair
-from ..drawing import PredictedClusters
 from ..drawing.drawn import Drawn
 from ..drawing.folder import DECIDED, Folder
 from ..drawing.labelling_tasks import ASKED, asked
 from ..drawing.page import KEYS, WHY
+from ..drawing.plans import PredictedClusters
 from ..drawing.sheets import HAS_XLSX, write_sheet
 from ..drawing.source import opened
 from .faults import State, refuse_harmful
