@@ -746,7 +746,7 @@ def test_report(folder, monkeypatch):
     (low, high) = eb.estimate(PRED, LABELS, eb.UniformClusters(), chosen).interval(0.9)[0]
     assert f"{low:.3f}–{high:.3f}" in page
     assert "<h1>A &lt;b&gt;</h1>" in page
-    assert "erbayes report p.csv l.parquet --design uniform-clusters --title &#x27;A &lt;b&gt;&#x27;" in page
+    assert "erbayes report p.csv l.parquet --design uniform-clusters --title &#39;A &lt;b&gt;&#39;" in page
     digest = hashlib.sha256((folder / "p.csv").read_bytes()).hexdigest()
     assert f"p.csv, {(folder / 'p.csv').stat().st_size:,} bytes, SHA-256 {digest}" in page
 

@@ -55,7 +55,7 @@ from .topics import explain
 if TYPE_CHECKING:
     from ..analysis.domains import ByDomain
     from ..design.sample import Sample
-    from ..labels.drawing import Drawn
+    from ..labels import Drawn
     from ..metrics.definitions import Metric
 
 __all__ = ["app"]
@@ -437,6 +437,10 @@ def report_command(
         about["--missing"] = f"{inputs.missing.value}: {MISSING[inputs.missing]}"
     if engine is not None:
         about |= in_words_of(engine, sample, metrics)
+    if (returned := inputs.returned) is not None:
+        people = returned.annotators()
+        about["drawn on"] = returned.folder.facts["date"]
+        about["labelled by"] = " and ".join(people["annotator"][people["tasks"] > 0])
     others: dict[str, engines.Engine] = {"closed form": engines.Taylor(), "jackknife": engines.Jackknife()}
     page = reporting.report(
         sample if domains.by is None else _estimate_by_domain(inputs, domains, sample, metrics),
@@ -446,6 +450,7 @@ def report_command(
         kinds=(asked.kind, intervals.EqualTailed()),
         title=title,
         about=about,
+        records=None if returned is None else returned.records(),
         call=shlex.join(["erbayes", *sys.argv[1:]]),
     )
     with disk.replacing(output) as new:

@@ -15,7 +15,7 @@ from .lazily import clusterings, disk, labelling, pages, pd, plans, sources
 from .options import file_option, message
 
 if TYPE_CHECKING:
-    from ..labels.drawing import Drawn, Plan
+    from ..labels import Drawn, Plan
 
 
 class PlanName(Enum):

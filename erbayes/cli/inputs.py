@@ -31,8 +31,7 @@ from .printing import show_cautions
 
 if TYPE_CHECKING:
     from ..design import Design
-    from ..labels import Labels
-    from ..labels.drawing import Drawn
+    from ..labels import Drawn, Labels
     from ..large import Scanned
     from ..units.units import Units
 
