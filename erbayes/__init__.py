@@ -5,6 +5,7 @@ from ._internal.errors import Alarm, DataError, NotIdentified
 from .analysis.comparison import Comparison, Differing, compare
 from .analysis.domains import by_domain
 from .analysis.estimation import estimate
+from .analysis.thresholds import thresholds
 from .auxiliary.assistance import Assisted, assisted
 from .auxiliary.estimates import AssistedEstimates
 from .auxiliary.second import Second
@@ -125,5 +126,6 @@ __all__ = [
     "sampling_fraction",
     "size_classes",
     "taylor",
+    "thresholds",
     "two_phase",
 ]

@@ -4,6 +4,7 @@ Pictures need matplotlib (the extra `plots`), which is loaded when the first one
 black, white and grey, and series differ in shape as well.
 """
 
+from .curves import curve
 from .fits import leakage, predicted_retention, predicted_sizes, retention, size_distribution
 from .results import balance, by_domain, forest, influence, sampling_distribution, side_by_side, tree
 from .studies import coverage, estimates, interval_scores, tipping
@@ -12,6 +13,7 @@ __all__ = [
     "balance",
     "by_domain",
     "coverage",
+    "curve",
     "estimates",
     "forest",
     "influence",

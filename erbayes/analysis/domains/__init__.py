@@ -9,12 +9,12 @@ units.
 Source: Särndal, Swensson and Wretman (1992), Model Assisted Survey Sampling, chapter 10.
 """
 
+from ...metrics.simultaneous import simultaneous_level
 from .effective import degrees, effective_draws, few_draws
 from .estimates import ByDomain, by_domain, by_pair
 from .known_links import balance, domains_out_of_balance
 from .metric import in_domain
 from .paired import ComparedByDomain, compare_by_domain
-from .shown import simultaneous_level
 
 __all__ = [
     "ByDomain",
