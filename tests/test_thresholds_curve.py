@@ -146,6 +146,19 @@ def test_thresholds_that_no_draw_tells_apart_stay_together():
     assert _keep_best(np.array([0.7, 0.8, 0.9]), cov, 0.95, True).tolist() == [False, False, True]
 
 
+def test_errors_that_no_draw_has_shown_may_decide_which_is_best():
+    """With n effective draws and reaches d and u, the variance added is ((u + d)/(u - d))² (u² + d²)/(2 n²)."""
+    curve = curve_of([2.0, 1.0], metrics="pairwise-f1")
+    x, n, sd = np.array([0.965, 0.97]), 80.0, 0.0006
+    added = [(1 - 2 * f) ** 2 / (2 * n**2) * (f**2 + (1 - f) ** 2) for f in x]
+    for scale, stays in ((0.97, True), (1.03, False)):
+        gap = norm.ppf(0.95) * np.sqrt(sum(added) + 2 * sd**2) * scale
+        mean = np.array([0.97 - gap, 0.97])
+        joint = eb.Normal(curve.joint.names, mean, np.eye(2) * sd**2, np.full(2, n), ((0.0, 1.0),) * 2, n)
+        found = replace(curve, joint=joint, effective=np.full((2, 1), n)).best("pairwise-f1")
+        assert (2.0 in set(found.threshold)) == stays
+
+
 def flat(x, sd, effective=1000.0):
     """A curve of precision with given estimates and standard errors."""
     curve = curve_of([5.0, 4.0, 3.0, 2.0, 1.0], metrics="pairwise-precision")

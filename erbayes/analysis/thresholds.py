@@ -29,7 +29,7 @@ from ..engine.contract import Engine, need_paired
 from ..large import DuckDB, lies_elsewhere
 from ..large.sources import opened
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
-from ..metrics.intervals import Kind, check_level
+from ..metrics.intervals import DEFAULT, Kind, check_level
 from ..metrics.simultaneous import draw_paths
 from ..metrics.uncertain import Draws, Normal, Tabled
 from ..units.edges import Edges, choose_names
@@ -154,8 +154,9 @@ class Curve(Tabled):
 
         Threshold k stays unless another is better by more than chance explains: max_j (x_j - x_k)/s_jk > q_k,
         with s_jk the standard error of the difference and q_k a quantile of the largest of (Z_j - Z_k)/s_jk
-        over j. Only the best threshold has to stay, so that no correction for many k is needed. A threshold
-        with too few effective draws stays, since the sample says nothing about it.
+        over j. Only the best threshold has to stay, so that no correction for many k is needed. Each estimate
+        has the variance of its pseudo-draws too (see `BetaGamma`), of its own, because errors that no draw has
+        shown may be at one threshold and not at another. A threshold with too few effective draws stays.
 
         Parameters
         ----------
@@ -178,7 +179,9 @@ class Curve(Tabled):
         stays = ~known
         if known.any():
             at = np.flatnonzero(known).tolist()
-            stays[at] = _keep_best(part.estimate[at], part.cov[np.ix_(at, at)], level, self._census)
+            part = part.part(at)
+            cov = part.cov + np.diag(_allow_for_unseen(part))
+            stays[at] = _keep_best(part.estimate, cov, level, self._census)
         order = table.assign(known=known)[stays].sort_values(["known", "estimate"], ascending=False).index
         return table.loc[order].reset_index(drop=True)
 
@@ -274,6 +277,14 @@ def _count_needed(least: float, level: float) -> float:
     while betaincinv(n + 0.5, 0.5, 1 - level) < least:
         n *= 1.1
     return n
+
+
+def _allow_for_unseen(part: Normal | Draws) -> FloatArray:
+    """Return the variance of each estimate, (K,), from errors that no draw has shown; 0 for draws."""
+    if isinstance(part, Draws):
+        return np.zeros(len(part.names))
+    share = DEFAULT.share(part.reach, part.effective)
+    return np.asarray(share / part.effective * (part.reach**2).sum(axis=-1))
 
 
 def _keep_best(x: FloatArray, cov: FloatArray, level: float, census: bool) -> BoolArray:
