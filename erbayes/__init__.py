@@ -5,6 +5,7 @@ from ._internal.errors import Alarm, DataError, NotIdentified
 from .analysis.comparison import Comparison, Differing, compare
 from .analysis.domains import by_domain
 from .analysis.estimation import estimate
+from .analysis.stages import stages
 from .analysis.thresholds import thresholds
 from .auxiliary.assistance import Assisted, assisted
 from .auxiliary.estimates import AssistedEstimates
@@ -125,6 +126,7 @@ __all__ = [
     "raking",
     "sampling_fraction",
     "size_classes",
+    "stages",
     "taylor",
     "thresholds",
     "two_phase",

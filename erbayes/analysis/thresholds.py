@@ -155,8 +155,8 @@ class Curve(Tabled):
         Threshold k stays unless another is better by more than chance explains: max_j (x_j - x_k)/s_jk > q_k,
         with s_jk the standard error of the difference and q_k a quantile of the largest of (Z_j - Z_k)/s_jk
         over j. Only the best threshold has to stay, so that no correction for many k is needed. Each estimate
-        has the variance of its pseudo-draws too (see `BetaGamma`), of its own, because errors that no draw has
-        shown may be at one threshold and not at another. A threshold with too few effective draws stays.
+        has the variance of its pseudo-draws too (see `BetaGamma`), of its own, because errors that no draw
+        has shown may be at one threshold and not at another. Below ten effective draws a threshold stays.
 
         Parameters
         ----------
@@ -258,14 +258,16 @@ class Curve(Tabled):
 
     def _few(self, place: int) -> list[str]:
         """Return why the metric has no interval at each threshold, (K,); "" if it has one."""
-        if self._census:
-            return [""] * len(self.samples)
-        return [
-            f"{n:.3g} effective draws are fewer than {FEWEST:g}: looser thresholds have more"
-            if n < FEWEST
-            else ""
-            for n in self.effective[:, place].tolist()
-        ]
+        return describe_few(self.effective[:, place], self.samples[0], ": looser thresholds have more")
+
+
+def describe_few(effective: FloatArray, sample: Sample, remedy: str = "") -> list[str]:
+    """Return why estimates have no interval, from their effective draws; "" for those that have one."""
+    few = (effective < FEWEST) & (not sample.expansion.variance.census)
+    return [
+        f"{n:.3g} effective draws are fewer than {FEWEST:g}{remedy}" if refused else ""
+        for n, refused in zip(effective.tolist(), few, strict=True)
+    ]
 
 
 def _count_needed(least: float, level: float) -> float:
@@ -380,7 +382,7 @@ def thresholds(
         by_name = {f"{threshold:g}": edges[threshold] for threshold in levels}
         compared = compare(by_name, labels, design, metrics, engine=engine, rng=rng)
         return _make_curve(levels, metrics, compared.joint, compared.samples)
-    table = Edges.of(_load(edges, score), records, score)
+    table = Edges.of(load_edges(edges, score), records, score)
     levels = table.thresholds(at)
     _refuse_many(len(levels), len(metrics))
     for doubt in table.doubts(labels):
@@ -390,7 +392,7 @@ def thresholds(
     return _make_curve(levels, metrics, joint, samples)
 
 
-def _load(edges: Any, score: str | None) -> Any:
+def load_edges(edges: Any, score: str | None) -> Any:
     """Return edges that lie elsewhere as a table of the columns that are needed; others as they are."""
     if not lies_elsewhere(edges):
         return edges
