@@ -18,6 +18,7 @@ import numpy as np
 from heavy_tails import METRICS, PLANS, populations
 
 from erbayes import bayes
+from erbayes.study import draw_samples
 
 DRAWS, TIMES, FAST, BAR = 7500, 4, 60_000, 0.15
 
@@ -27,7 +28,8 @@ if __name__ == "__main__":
     off, error = [], []
     people = populations()
     for k, (plan, name, n) in enumerate((p, name, n) for p in PLANS for name in people for n in (100, 400)):
-        sample = PLANS[plan].draw(people[name].units, n, 1, np.random.default_rng([11, k])).separate[0]
+        drawn = draw_samples(PLANS[plan], people[name].units, n, 1, np.random.default_rng([11, k]))
+        (sample,) = drawn.separate
         slow = bayes.nuts(sample, draws=DRAWS, chains=TIMES, rng=np.random.default_rng(1), progressbar=False)
         slow = slow.apply(METRICS)
         quick = [

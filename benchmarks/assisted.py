@@ -48,10 +48,11 @@ from erbayes.auxiliary.estimates import BY_CHANCE
 from erbayes.bayes import SizeModel, fast
 from erbayes.datasets import patentsview_releases
 from erbayes.engine import Taylor
-from erbayes.study import DrawClusters, DrawRecords, study
+from erbayes.labels import Records
+from erbayes.study import Entities, study
 from erbayes.study import populations as sim
 
-PLANS = {"uniform records": DrawRecords(), "uniform clusters": DrawClusters()}
+PLANS = {"uniform records": Records(), "uniform clusters": Entities()}
 METRICS = (m.pairwise_precision, m.pairwise_recall, m.b3_precision, m.b3_recall, m.cluster_recall)
 SIZES = [100, 400]
 REPETITIONS = 100

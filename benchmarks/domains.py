@@ -139,7 +139,10 @@ def filtered(rng: np.random.Generator) -> list[list[str]]:
             alarms[name] += any("balance" in a for a in eb.alarms(sample, "entities"))
             if name == "domain":
                 result = by_domain(
-                    sample, old.map({True: "old", False: "new"}), ["entities"], of=Of.ENTITIES, name="era"
+                    sample,
+                    pd.Series(old.map({True: "old", False: "new"}), name="era"),
+                    ["entities"],
+                    of=Of.ENTITIES,
                 )
                 row = result.table().set_index("domain").loc["old"]
                 estimates[name].append(row.estimate)

@@ -25,8 +25,8 @@ import erbayes as eb
 from erbayes import metrics as m
 from erbayes.analysis.planning import forecast
 from erbayes.engine import Taylor
-from erbayes.labels import LinkEnds, Mixture, Records, RootSize
-from erbayes.study import DrawPoisson, DrawRecords, study
+from erbayes.labels import LinkEnds, Mixture, Poisson, Records, RootSize
+from erbayes.study import study
 
 RELEASES = ("20170808", "20171226", "20190820", "20201229")
 PR = (m.pairwise_precision, m.pairwise_recall)
@@ -50,8 +50,8 @@ def needed(curve: pd.DataFrame, score: float) -> float:
 
 def half_the_labels(populations, file) -> int:
     """Print the draws of ends of links that are worth N uniform records; return how often over half."""
-    uniform = scores(populations, {"uniform": DrawRecords()}, [N], PR[:1], 4000, file)
-    ends = scores(populations, {"links": DrawRecords(LinkEnds())}, ENDS, PR[:1], 4000, file)
+    uniform = scores(populations, {"uniform": Records()}, [N], PR[:1], 4000, file)
+    ends = scores(populations, {"links": LinkEnds()}, ENDS, PR[:1], 4000, file)
     rows, missed = [], 0
     for name, people in populations.items():
         base, curve = uniform[uniform.population == name].iloc[0], ends[ends.population == name]
@@ -81,9 +81,8 @@ def half_the_labels(populations, file) -> int:
 
 def each_design(populations, file) -> None:
     """Print coverage and score of N draws by each design."""
-    plans = {name: DrawRecords(plan) for name, plan in PLANS.items()}
-    tables = [scores(populations, plans, [N], PR, 4000, file)]
-    tables.append(scores(populations, {"Poisson, root of size": DrawPoisson(RootSize())}, [N], PR, 500, file))
+    tables = [scores(populations, PLANS, [N], PR, 4000, file)]
+    tables.append(scores(populations, {"Poisson, root of size": Poisson(RootSize())}, [N], PR, 500, file))
     table = pd.concat(tables)
     base = table[table.plan == "uniform records"].set_index(["population", "metric"]).interval_score
     rows = []

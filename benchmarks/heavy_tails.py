@@ -34,6 +34,7 @@ from itertools import product
 import markdown
 import numpy as np
 import pandas as pd
+from engines import on_calibrated, on_distinct
 from patentsview import noisy, pair
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -46,20 +47,14 @@ from erbayes.datasets import patentsview_mentions, patentsview_release, rldata10
 from erbayes.engine import (
     Estimator,
     Jackknife,
-    OnCalibrated,
-    OnDistinct,
     Resampled,
     Studentised,
     Taylor,
     taylor,
 )
+from erbayes.labels import Records
 from erbayes.metrics.intervals import EqualTailed
-from erbayes.study import (
-    DrawClusters,
-    DrawRecords,
-    Study,
-    study,
-)
+from erbayes.study import Entities, Study, draw_samples, study
 from erbayes.study import populations as sim
 
 RELEASES = {
@@ -68,7 +63,7 @@ RELEASES = {
     "2019-08-20": "20190820",
     "2020-12-29": "20201229",
 }
-PLANS = {"uniform records": DrawRecords(), "uniform clusters": DrawClusters()}
+PLANS = {"uniform records": Records(), "uniform clusters": Entities()}
 METRICS = (m.pairwise_precision, m.pairwise_recall)
 MODEL, PERCENTILE, POOL = "size model", "percentile", "linear pool"
 ESTIMATORS = {
@@ -77,8 +72,8 @@ ESTIMATORS = {
     "default": Taylor(),
     "bootstrap-t": Estimator(Resampled(replicates=1000), Studentised(identity)),
     "jackknife": Jackknife(),
-    "calibrated": OnCalibrated(Taylor()),
-    "distinct": OnDistinct(Taylor()),
+    "calibrated": on_calibrated,
+    "distinct": on_distinct,
 }
 DESIGNED_FOR_RECORDS = ("calibrated", "distinct")
 RECORDS = 100_000
@@ -527,7 +522,7 @@ def alarmed(people: dict[str, sim.Population], sizes: Sequence[int], samples: in
     rows = []
     for (name, population), (plan, drawing), n in product(people.items(), PLANS.items(), sizes):
         truth = population.value(m.pairwise_recall)
-        drawn = drawing.draw(population.units, n, samples, np.random.default_rng(4)).separate
+        drawn = draw_samples(drawing, population.units, n, samples, np.random.default_rng(4)).separate
         for i, sample in enumerate(drawn):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -555,7 +550,7 @@ def beside(people: dict[str, sim.Population], sizes: Sequence[int], samples: int
     for (name, population), (plan, drawing), n in product(people.items(), PLANS.items(), sizes):
         truth = [population.value(metric) for metric in METRICS]
         rng = np.random.default_rng([77, *map(ord, f"{name}{plan}{n}")])
-        for i, sample in enumerate(drawing.draw(population.units, n, samples, rng).separate):
+        for i, sample in enumerate(draw_samples(drawing, population.units, n, samples, rng).separate):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 fit = fast(sample, rng=i)

@@ -17,9 +17,11 @@ With 2 cores it takes about 30 minutes.
 
 import sys
 
+import joblib
 import markdown
 import numpy as np
 import pandas as pd
+from engines import on_calibrated, on_distinct
 from patentsview import noisy, pair
 
 from erbayes import WALD, BetaGamma, Symmetric, datasets
@@ -29,22 +31,17 @@ from erbayes.engine import (
     Dirichlet,
     Estimator,
     Jackknife,
-    OnCalibrated,
-    OnDistinct,
     PseudoDraws,
     Resampled,
     Studentised,
     Taylor,
 )
+from erbayes.labels import Records
 from erbayes.metrics.intervals import EqualTailed
-from erbayes.study import (
-    DrawClusters,
-    DrawRecords,
-    study,
-)
+from erbayes.study import Entities, study
 from erbayes.study import populations as sim
 
-PLANS = {"uniform records": DrawRecords(), "uniform clusters": DrawClusters()}
+PLANS = {"uniform records": Records(), "uniform clusters": Entities()}
 METRICS = (
     m.pairwise_precision,
     m.pairwise_recall,
@@ -63,8 +60,8 @@ FAST = {
 }
 SLOWER = {
     "default, jackknife": Jackknife(),
-    "default, distinct entities": OnDistinct(Taylor()),
-    "default, calibrated": OnCalibrated(Taylor()),
+    "default, distinct entities": on_distinct,
+    "default, calibrated": on_calibrated,
 }
 BOOTSTRAPS = {
     "percentile": Estimator(Resampled(replicates=1000), EqualTailed()),
@@ -143,7 +140,6 @@ def run(file: str | None) -> pd.DataFrame:
                 METRICS,
                 repetitions=repetitions,
                 seed=1,
-                workers=2,
                 file=file,
             )
             parts.append(found.table().assign(group=group))
@@ -179,7 +175,8 @@ def shown(rows: pd.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    table = run(sys.argv[1] if len(sys.argv) > 1 else None)
+    with joblib.parallel_config(n_jobs=2):
+        table = run(sys.argv[1] if len(sys.argv) > 1 else None)
     over = summary(table)
     for group in GROUPS:
         for plan in PLANS:

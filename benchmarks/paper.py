@@ -21,7 +21,8 @@ from erbayes import Normal, Sample, datasets, plots
 from erbayes import metrics as m
 from erbayes._internal.arrays import Seed
 from erbayes.engine import Naive, Taylor
-from erbayes.study import DrawRecords, Study, study
+from erbayes.labels import Records
+from erbayes.study import Study, study
 from erbayes.study import populations as sim
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
@@ -85,7 +86,7 @@ def noisy(copies: int) -> dict[str, sim.Population]:
 def run(populations: dict[str, sim.Population], sizes: Sequence[int], file: str | None) -> Study:
     return study(
         populations,
-        {"uniform records": DrawRecords()},
+        {"uniform records": Records()},
         sizes,
         ESTIMATORS,
         tuple(METRICS.values()),

@@ -55,11 +55,11 @@ def memory(path: Path, labels: pd.DataFrame, folder: Path) -> list[float]:
 
 def scanned(path: Path, labels: pd.DataFrame, folder: Path, **seconds: Any) -> list[float]:
     import erbayes as eb
-    from erbayes.large import DuckDB, SecondSource, scan
+    from erbayes.large import Columns, DuckDB, SecondSource, scan
 
     sources = {name: SecondSource(**options) for name, options in seconds.items()}
     database = DuckDB(None, THREADS, folder, progress=False)
-    units = scan(path, labels, **NAMES, seconds=sources, database=database)
+    units = scan(path, labels, Columns(**NAMES), seconds=sources, database=database)
     return values(*eb.Second.scanned(units)) if seconds else []
 
 

@@ -26,8 +26,9 @@ from erbayes.auxiliary.estimates import joint_level
 from erbayes.auxiliary.reference import Reference, find_reached, mark_pieces
 from erbayes.auxiliary.second import Changes
 from erbayes.engine.closed_form import effects
+from erbayes.labels import Records
 from erbayes.report import report
-from erbayes.study import DrawClusters, DrawRecords, study
+from erbayes.study import Entities, study
 from erbayes.study import populations as sim
 
 pytestmark = pytest.mark.slow
@@ -342,8 +343,7 @@ def test_rare_errors_of_the_second_clustering_are_held():
     people = sim.Population(prediction, truth)
     engines = {"assisted": eb.Assisted(eb.Second.of(prediction, truth, by))}
     runs = study(
-        {"p": people}, {"plan": DrawClusters()}, [400], engines, m.cluster_recall, repetitions=150, seed=2,
-        progress=False,
+        {"p": people}, {"plan": Entities()}, [400], engines, m.cluster_recall, repetitions=150, seed=2,
     ).runs  # fmt: skip
     high, low = (runs.lower > runs.truth).mean(), (runs.upper < runs.truth).mean()
     assert high <= 0.05 and low <= 0.05
@@ -767,7 +767,7 @@ def test_the_table_tells_the_gain():
     assert several["lambda of good"].min() > 0.8 and (several["lambda of useless"] == 0).all()
 
 
-@pytest.mark.parametrize("plan", [DrawRecords(), DrawClusters()])
+@pytest.mark.parametrize("plan", [Records(), Entities()])
 def test_a_good_second_clustering_shortens_intervals_that_keep_their_promise(plan):
     truth = pd.Series(TRUTH.to_numpy())
     people = sim.Population(pd.Series(PREDICTION.to_numpy()), truth)
@@ -780,7 +780,6 @@ def test_a_good_second_clustering_shortens_intervals_that_keep_their_promise(pla
         (*PR, m.b3_recall, m.cluster_recall),
         repetitions=80,
         seed=1,
-        progress=False,
     )
     table = runs.table().pivot(
         index="metric", columns="estimator", values=["coverage", "interval_score", "rmse"]

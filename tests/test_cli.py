@@ -152,7 +152,7 @@ def test_every_design_option_is_tried_above():
         ("uniform-clusters --population 0", "Invalid value for '--population'"),
         ("uniform-clusters --level 2", "level must lie strictly between 0 and 1, not 2.0"),
         ("uniform-clusters --level 0", "level must lie strictly between 0 and 1, not 0.0"),
-        ("uniform-clusters --metrics precision", "no metric 'precision': did you mean "),
+        ("uniform-clusters --metrics precisio", "no metric 'precisio': did you mean 'precision' or "),
         (
             "uniform-clusters --cluster nope",
             "p.csv has no column 'nope'; it has 'record', 'cluster'; name them: --record, --cl",
@@ -600,7 +600,7 @@ def test_metrics_lists_every_metric_with_its_formula():
 
 
 def test_version(monkeypatch):
-    monkeypatch.setattr("erbayes.cli.commands.version", {"erbayes": "9.8.7"}.__getitem__)
+    monkeypatch.setattr(eb, "__version__", "9.8.7", raising=False)
     shown = run("--version")
     assert (shown.exit_code, shown.stdout) == (0, "erbayes 9.8.7\n")
 
@@ -990,8 +990,7 @@ def test_outputs_are_refused_before_anything_is_read(folder, monkeypatch, comman
     (folder / "closed.csv").write_text("old")
     (folder / "closed.csv").chmod(0o444)
     (folder / "old.csv").write_text("old")
-    for room in ("inputs", "predictions"):
-        monkeypatch.setattr(f"erbayes.cli.{room}.read_columns", lambda *args: pytest.fail("was read"))
+    monkeypatch.setattr("erbayes._internal.files.read_columns", lambda *args: pytest.fail("was read"))
     files = ("--blocks", "blocks.csv", "--frame", "old.csv", "--output", output)
     assert f"cannot write {output}: " in refused(
         *command.split(), "l.parquet", "--design", "uniform-clusters", *files

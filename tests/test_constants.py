@@ -100,6 +100,7 @@ NEEDS_NONE = {
     "curves.SHOWN": "a limit of display",
     "demo.REPETITIONS": "a number of examples that is printed",
     "diagnostics.ROUNDING": "a limit of rounding",
+    "digits.LONGEST": "a limit of layout",
     "domains.SPARE": "a limit of work",
     "draw.DIGITS": "digits of a key: engines in which draws agree share it",
     "duckdb.PART": "a limit of memory: tests set a smaller one",
@@ -128,6 +129,7 @@ NEEDS_NONE = {
     "priors.NEVER": "a limit of floats",
     "report.page.LONGEST": "a limit of layout",
     "schemes.CHUNK": "a limit of memory: tests set a smaller one",
+    "sentences.ROUNDING": "a limit of rounding",
     "sizes.FLOOR": "a limit of floats",
     "source.BUCKETS": "the number of values of the first 16 bits of a key",
 }

@@ -73,7 +73,7 @@ def test_results_print_few_digits_and_give_all():
     for text in (repr(FOUND), FOUND._repr_html_()):
         assert not re.search(r"\.\d{5}", text)
         assert digits.shown(table).estimate["pairwise-precision"] in text
-    assert repr(FOUND).startswith("Normal\n") and "pairwise-precision" in repr(FOUND)
+    assert repr(FOUND).startswith("Estimates with 95 % intervals\n") and "pairwise-precision" in repr(FOUND)
 
 
 def test_what_is_shown_is_a_copy():

@@ -130,9 +130,8 @@ def test_a_census_equals_brute_force(seed, known):
     true, pred, group = population(seed)
     found = by_domain(
         census(true, pred),
-        dict(enumerate(group)),
+        pd.Series(dict(enumerate(group)), name="g"),
         eb.ALL,
-        name="g",
         prediction=dict(enumerate(pred)) if known else None,
     )
     table = found.table().set_index(["domain", "metric"]).estimate
@@ -148,9 +147,8 @@ def test_links_inside_equal_the_clusterings_restricted_to_the_group(seed):
     true, pred, group = population(seed, 90)
     found = by_domain(
         census(true, pred),
-        dict(enumerate(group)),
+        pd.Series(dict(enumerate(group)), name="g"),
         eb.ALL,
-        name="g",
         prediction=dict(enumerate(pred)),
         links=Links.INSIDE,
     )
@@ -193,7 +191,9 @@ def test_columns_add_up_over_groups():
 
 def test_links_between_groups_by_brute_force():
     true, pred, group = population(4)
-    found = by_pair(census(true, pred), dict(enumerate(group)), name="g", prediction=dict(enumerate(pred)))
+    found = by_pair(
+        census(true, pred), pd.Series(dict(enumerate(group)), name="g"), prediction=dict(enumerate(pred))
+    )
     table = found.table().set_index(["domain", "metric"]).estimate
     for a, b in [("a", "a"), ("a", "b"), ("b", "b")]:
         pairs = [(i, j) for i, j in combinations(range(len(true)), 2) if {group[i], group[j]} == {a, b}]
@@ -209,8 +209,10 @@ def test_links_between_groups_by_brute_force():
 def test_a_variable_of_entities_equals_one_of_their_records():
     true, pred, _ = population(5)
     kind = {c: VALUES[c % 3] for c in set(true)}
-    records = by_domain(census(true, pred), {i: kind[c] for i, c in enumerate(true)}, eb.ALL, name="kind")
-    entities = by_domain(census(true, pred), kind, eb.ALL, name="kind", of=Of.ENTITIES)
+    records = by_domain(
+        census(true, pred), pd.Series({i: kind[c] for i, c in enumerate(true)}, name="kind"), eb.ALL
+    )
+    entities = by_domain(census(true, pred), pd.Series(kind, name="kind"), eb.ALL, of=Of.ENTITIES)
     pd.testing.assert_frame_equal(records.table(), entities.table())
 
 
@@ -409,7 +411,7 @@ def test_the_rand_index_of_groups_without_a_link_inside_is_that_of_all_their_pai
     sample = eb.Sample(eb.measure(pred, truth), design)
     for group in (apart, mixed):
         found = by_domain(
-            sample, group, ["rand"], prediction=pred, links=eb.columns.Links.INSIDE, name="g"
+            sample, pd.Series(group, name="g"), ["rand"], prediction=pred, links=eb.columns.Links.INSIDE
         ).table()
         for row in found.itertuples():
             inside = [i for i in range(90) if group[i] == row.domain]
@@ -506,15 +508,18 @@ def test_blocks_and_predicted_clusters():
         dict(enumerate(pred)), dict(enumerate(true)), blocks={i: c % 9 for i, c in enumerate(true)}
     )
     by_blocks = by_domain(
-        eb.Sample(blocks, eb.UniformClusters(population=9)), groups, eb.ALL, name="g"
+        eb.Sample(blocks, eb.UniformClusters(population=9)), pd.Series(groups, name="g"), eb.ALL
     ).table()
-    by_entities = by_domain(census(true, pred), groups, eb.ALL, name="g").table()
+    by_entities = by_domain(census(true, pred), pd.Series(groups, name="g"), eb.ALL).table()
     np.testing.assert_allclose(by_blocks.estimate, by_entities.estimate, rtol=1e-9)
     units = eb.measure_predicted(dict(enumerate(pred)), dict(enumerate(true)), sorted(set(pred)))
     predicted = eb.Sample(units, eb.UniformClusters(population=len(units)))
     names = ["pairwise-precision", "pairwise-recall", "b3-recall", "closest-cluster-precision"]
     by_clusters = (
-        by_domain(predicted, groups, names, name="g").table().set_index(["domain", "metric"]).estimate
+        by_domain(predicted, pd.Series(groups, name="g"), names)
+        .table()
+        .set_index(["domain", "metric"])
+        .estimate
     )
     of_entities = by_entities.set_index(["domain", "metric"]).estimate
     for g in VALUES:

@@ -38,7 +38,7 @@ def test_svyby(quantity):
     )
     metric = METRICS.get(quantity, entities_per_record)
     source = pd.Series(list("ABC"))[RECORDS_OF.index % 3].set_axis(RECORDS_OF.index)
-    found = by_domain(eb.Sample(units(), design()), source, [metric], name="source", fewest=0)
+    found = by_domain(eb.Sample(units(), design()), pd.Series(source, name="source"), [metric], fewest=0)
     first = eb.taylor(found.sample, found.settings.of_places(found.sample, found.domains))
     plain = first.apply(found.settings.of_places(found.sample, found.domains), 1)
     for j, g in enumerate("ABC"):
@@ -55,7 +55,7 @@ def test_svyby(quantity):
 def test_svyby_of_entities():
     kind = {int(c): "xyz"[c % 3] for c in DRAWN.cluster}
     sample = eb.Sample(units(), design())
-    found = by_domain(sample, kind, [m.pairwise_precision], of=Of.ENTITIES, name="kind", fewest=0)
+    found = by_domain(sample, pd.Series(kind, name="kind"), [m.pairwise_precision], of=Of.ENTITIES, fewest=0)
     plain = found.settings.of_places(found.sample, found.domains)
     plain = eb.taylor(found.sample, plain).apply(plain, 1)
     for j, g in enumerate("xyz"):

@@ -206,8 +206,3 @@ def test_a_fitted_model_stands_beside_the_closed_form():
         list(found.lacking) == [("Bayes", "basic-merge-distance")]
         and "no part of the size model" in found.lacking["Bayes", "basic-merge-distance"]
     )
-
-
-def test_distinct_entities_are_those_of_uniform_records():
-    with pytest.raises(eb.DataError, match="known chance under UniformRecords, not under UniformClusters"):
-        engines.OnDistinct(engines.Taylor())(SAMPLE, CHOSEN)

@@ -1,6 +1,7 @@
 """From a draw to labels: tasks, sheets that nothing breaks, answers read back, and the estimate from them."""
 
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -548,6 +549,19 @@ def test_sheets_hold_what_the_tasks_show(tmp_path):
             assert list(sheet) == ["task", "record", "role", "name", "same", "cannot_tell", "note"]
             assert sheet["record"].tolist() == shown["record"].tolist()
         assert folder.fingerprint in (tmp_path / "f" / f"label-{annotator}.html").read_text()
+
+
+def test_the_folder_says_which_file_goes_to_whom(tmp_path):
+    """Each of its files once, the key among those that stay."""
+    folder, *_ = made(tmp_path / "f", annotators=2)
+    sent, kept = (tmp_path / "f" / "README.txt").read_text().split("DO NOT SEND")
+    for annotator, numbers in folder.dealt.items():
+        (line,) = [line for line in sent.splitlines() if f"to annotator {annotator}:" in line]
+        named = {f"label-{annotator}.html", *(f"sheet-{annotator}{suffix}" for suffix in SUFFIXES)}
+        assert set(re.findall(r"[\w-]+\.\w+", line)) == named and f"({len(numbers)} tasks)" in line
+    said = re.findall(r"[\w-]+\.(?:csv|xlsx|json|html)", sent + kept.split("PUT INTO")[0])
+    assert sorted(said) == sorted(p.name for p in folder.path.iterdir() if p.name != "README.txt")
+    assert {"tasks.csv", "drawn.csv", "drawn.json"} <= set(re.findall(r"[\w-]+\.\w+", kept))
 
 
 def test_nothing_half_written_takes_the_place_of_a_folder(tmp_path, monkeypatch):

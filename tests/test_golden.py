@@ -9,6 +9,8 @@ import pytest
 
 import erbayes as eb
 from erbayes import metrics as m
+from erbayes.design import calibration
+from erbayes.metrics.uncertain import gradient
 
 GOLDEN = Path(__file__).parent / "golden"
 METRICS = {
@@ -35,7 +37,7 @@ def sample(file: str, design):
 class Corrected:
     """Another design, its variance times θ although units recur: what R and the paper do."""
 
-    design: eb.design.sample.Design
+    design: eb.design.Design
     theta: float
 
     def expand(self, units):
@@ -173,7 +175,7 @@ def test_degrees_of_freedom_are_the_kish_number_of_draws_less_its_share_of_the_m
     assert found.df[list(METRICS).index("B3P")] == pytest.approx(59, rel=1e-12)
 
 
-def calibrated(design, file, columns, working_variance=eb.design.calibration.constant):
+def calibrated(design, file, columns, working_variance=calibration.constant):
     def make(drawn):
         return eb.Calibrated(design(drawn), lambda *_: columns, (1e-9, 1e9), working_variance, fewest=0)
 
@@ -227,14 +229,14 @@ def test_calibration_of_uniform_clusters(columns, case):
     step = np.linalg.solve((x * base.weight[:, None]).T @ x, X - base.weight @ x)
     g = 1 + x @ step
     assert (g < 0).any() == (case == "srs_greg_N_P")
-    draws = eb.design.calibration.CalibratedDraws(base.variance, x, X, base.weight, g, np.ones(60), g == g)
+    draws = calibration.CalibratedDraws(base.variance, x, X, base.weight, g, np.ones(60), g == g)
     for name, metric in METRICS.items():
         if (case, name, "est") not in R.index:
             continue
         Z = np.column_stack([units.column(c) for c in metric.columns]) * (base.weight * g)[:, None]
         value = metric.formula(*Z.sum(axis=0))
         assert value == pytest.approx(R[case, name, "est"], rel=1e-10)
-        J = eb.metrics.uncertain.gradient(metric.formula, Z.sum(axis=0))
+        J = gradient(metric.formula, Z.sum(axis=0))
         V = draws.covariance(draws.residuals(Z))
         assert np.sqrt(J @ V @ J) == pytest.approx(R[case, name, "se"], rel=1e-9)
 

@@ -14,11 +14,8 @@ from erbayes import labels as labelling
 from erbayes import metrics as m
 from erbayes.analysis import planning, sensitivity
 from erbayes.engine import (
-    FixedReplicates,
     Jackknife,
     Naive,
-    OnCalibrated,
-    OnDistinct,
     RaoWu,
     Resampled,
     Taylor,
@@ -81,9 +78,9 @@ REFUSED = {
             **{
                 type(engine).__name__: partial(engine, metrics=PR)
                 for engine in (
-                    Taylor(), Jackknife(), Resampled(), Naive(), OnDistinct(Taylor()), OnCalibrated(Taylor()), sensitivity.BiasAdjusted(0.1, 0.1),
+                    Taylor(), Jackknife(), Resampled(), Naive(),
                     sensitivity.RestoredAdjusted(labelling.Annotator()), sensitivity.Mislabelled(labelling.Annotator(), Taylor()),
-                    sensitivity.Adjusted(sensitivity.Corrected(), 0.1, 0.1),
+                    sensitivity.Adjusted(sensitivity.Restored(), 0.1, 0.1),
                 )
             },
         }.items()
@@ -108,7 +105,6 @@ REFUSED = {
             "mislabel": partial(labelling.mislabel, SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.1))),
             "restore": partial(labelling.restore, SAMPLE.units, labelling.Annotator(labelling.MissedPieces(0.1))),
             "perturb": partial(labelling.perturb, L, P, labelling.Annotator(labelling.MissedPieces(0.1))),
-            "bias analysis": partial(sensitivity.bias_analysis, SAMPLE, 0.1, 0.1),
             "restored analysis": partial(sensitivity.restored_analysis, SAMPLE, labelling.Annotator()),
             "grid": partial(sensitivity.grid, SAMPLE, [0.1], [0.1]),
             "tipping": partial(sensitivity.tipping, SAMPLE, "pairwise-recall", 0.5),
@@ -181,7 +177,6 @@ REFUSED = {
     # bootstrap
     "half a replicate": (lambda: bootstrap(SAMPLE, PR, replicates=2.5), "replicates must be a whole number, 1 or more, not 2.5"),
     "a class of schemes": (lambda: bootstrap(SAMPLE, PR, RaoWu), r"RaoWu is a class: pass an object of it, RaoWu\(\.\.\.\)"),
-    "multipliers of nan": (lambda: bootstrap(SAMPLE, PR, FixedReplicates(np.full((10, 3), np.nan)), replicates=10), "multipliers must be finite; 30 of 30 are not"),
     "a class of intervals": (lambda: bootstrap(SAMPLE, PR, replicates=5).interval(0.9, EqualTailed), r"EqualTailed is a class"),
     # intervals and combinations
     "a class of kinds": (lambda: FOUND.interval(0.9, eb.Symmetric), r"Symmetric is a class"),
@@ -247,7 +242,7 @@ REFUSED = {
     **{
         f"{name} of Units": (partial(door, SAMPLE.units), "a Sample is needed, such as .*, not Units$")
         for name, door in {
-            "bias analysis": lambda x: sensitivity.bias_analysis(x, 0.1, 0.1), "grid": lambda x: sensitivity.grid(x, [0.1], [0.1]),
+            "grid": lambda x: sensitivity.grid(x, [0.1], [0.1]),
             "tipping": lambda x: sensitivity.tipping(x, "pairwise-recall", 0.5), "restored": lambda x: sensitivity.restored_analysis(x, labelling.Annotator()),
         }.items()
     },
@@ -273,7 +268,6 @@ REFUSED = {
     "a class of annotators": (lambda: labelling.restore(SAMPLE.units, labelling.Annotator), "a model of errors is an Annotator, such as .*, not the class Annotator"),
     "answers on one mention": (lambda: labelling.answers(L, "r1"), "mentions must be several ids, not 'r1' alone"),
     "no answers": (lambda: labelling.Pair.of(None, None, P), "answers are a DataFrame, as answers.. gives it, not None"),
-    "no sheet": (lambda: labelling.read_sheet(None, P), "a sheet is a DataFrame, .*, not None"),
     "a count of nan": (lambda: labelling.Recaptured(np.nan, 2, 3), "counts must be 0 or more and finite"),
     "a prior of nan": (lambda: labelling.Recaptured(1, 2, 3, prior=(1, np.nan, 1)), "prior masses must be above 0 and finite"),
     "answers of other columns": (lambda: labelling.Pair.of(L.to_frame("e"), L.to_frame("e"), P), r"answers need columns mention and record, .*\['mention', 'record'\] are lacking"),
@@ -283,13 +277,10 @@ REFUSED = {
         for what, kind, results in (("a list", "list", [FOUND]), ("text", "str", "taylor"), ("a Series", "Series", pd.Series([1.0])), ("None", "None", None))
     },
     # rates in words
-    "a missed share in words": (lambda: sensitivity.bias_analysis(SAMPLE, "x", 0.1), "shares missed must be numbers, not 'x'"),
-    "a kept share in words": (lambda: sensitivity.bias_analysis(SAMPLE, 0.1, "x"), "shares kept must be numbers, not 'x'"),
     "a grid of words": (lambda: sensitivity.grid(SAMPLE, ["x"], [0.1]), r"shares u must be numbers, not \['x'\]"),
     "a grid up to words": (lambda: sensitivity.grid(SAMPLE, [0.1], "x"), "shares v must be numbers, not 'x'"),
     "a grid of nothing": (lambda: sensitivity.grid(SAMPLE, None, [0.1]), "a grid needs a sequence of shares u"),
     "a tipping point in words": (lambda: sensitivity.tipping(SAMPLE, "pairwise-recall", "x"), "under must be a finite number, not 'x'"),
-    "corrected in words": (lambda: sensitivity.corrected("pairwise-recall", "x", 0), "shares missed must be numbers, not 'x'"),
     **{
         f"{name} of {what}": (partial(door, value), f"a model of errors is an Annotator, such as .*, not {said}")
         for name, door in {
@@ -298,7 +289,7 @@ REFUSED = {
         }.items()
         for what, value, said in (("None", None, "None"), ("the class Annotator", labelling.Annotator, "the class Annotator"))
     },
-    "imputations in words": (lambda: sensitivity.bias_analysis(SAMPLE, 0.1, 0.1, imputations="x"), "imputations must be a whole number, 1 or more, not 'x'"),
+    "imputations in words": (lambda: sensitivity.restored_analysis(SAMPLE, labelling.Annotator(), imputations="x"), "imputations must be a whole number, 1 or more, not 'x'"),
     "half a draw of an imputation": (lambda: sensitivity.restored_analysis(SAMPLE, labelling.Annotator(), draws=0.5), "draws of an imputation must be a whole number, 1 or more, not 0.5"),
     "no units by size": (lambda: eb.links_by_size(None, SAMPLE.expansion), "Units are needed"),
     "no expansion by size": (lambda: eb.links_by_size(SAMPLE.units, None), "an Expansion of these units is needed, .*, not None"),
@@ -403,10 +394,6 @@ AS_IF = {
     "chances of one index with repeats": (
         lambda: by(eb.WeightedRecords(pd.Series([*"xxyz"], [7, 7, 8, 9]), pd.Series([0.1, 0.1, 0.2, 0.3], [7, 7, 8, 9]))),
         by(eb.WeightedRecords([*"xxyz"], [0.1, 0.1, 0.2, 0.3])),
-    ),
-    "multipliers in a list": (
-        lambda: bootstrap(SAMPLE, PR, FixedReplicates([[1, 1, 1], [0, 1, 2]]), replicates=2).fit,
-        bootstrap(SAMPLE, PR, FixedReplicates(np.array([[1, 1, 1], [0.0, 1, 2]])), replicates=2).fit,
     ),
 }  # fmt: skip
 

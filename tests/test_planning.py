@@ -14,8 +14,8 @@ from erbayes.analysis.planning import forecast, forecast_from_prior
 from erbayes.analysis.planning.pilot import UNREACHED
 from erbayes.auxiliary import phases
 from erbayes.engine import Taylor
-from erbayes.labels import LinkEnds, RootSize
-from erbayes.study import DrawClusters, DrawDistinctClusters, DrawRecords, study
+from erbayes.labels import LinkEnds, Records, RootSize
+from erbayes.study import Entities, draw_samples, study
 from erbayes.study import populations as sim
 
 pytestmark = pytest.mark.slow
@@ -30,16 +30,16 @@ PEOPLE = sim.simulate(
 K = len(PEOPLE.units)
 N = len(PEOPLE.true)
 PLANS = {
-    "records": (eb.UniformRecords(), DrawRecords()),
-    "clusters": (eb.UniformClusters(), DrawClusters()),
-    "distinct clusters": (eb.UniformClusters(population=K), DrawDistinctClusters()),
+    "records": (eb.UniformRecords(), Records()),
+    "clusters": (eb.UniformClusters(), Entities()),
+    "distinct clusters": (eb.UniformClusters(population=K), Entities(distinct=True)),
 }
 DESIGNS = {name: design for name, (design, _) in PLANS.items()}
 ROOT = eb.BySize(np.sqrt)
 
 
 def pilots(plan, n, count, seed=3):
-    return PLANS[plan][1].draw(PEOPLE.units, n, count, np.random.default_rng(seed)).separate
+    return draw_samples(PLANS[plan][1], PEOPLE.units, n, count, np.random.default_rng(seed)).separate
 
 
 @pytest.mark.parametrize("plan", PLANS)
@@ -98,7 +98,6 @@ def test_promised_half_widths_are_attained_on_average(plan, n):
         METRICS,
         repetitions=500,
         seed=1,
-        progress=False,
     ).runs
     half = ((runs.upper - runs.lower) / 2).groupby(runs.metric, sort=False)
     promised = forecast(PEOPLE, METRICS, DESIGNS).designs[plan].half_widths(n, 0.95)
@@ -209,7 +208,7 @@ def test_bounds_hold_the_truth_although_the_width_depends_on_more_than_the_varia
     people = sim.simulate(sim.Zeta(2.3, largest=60), errors, 20_000, np.random.default_rng(7))
     metrics, designs = METRICS[:2], {"records": eb.UniformRecords(), "clusters": eb.UniformClusters()}
     truth = forecast(people, metrics, designs).needed(0.03)["n"]
-    drawn = PLANS[plan][1].draw(people.units, 80, 24, np.random.default_rng(4)).separate
+    drawn = draw_samples(PLANS[plan][1], people.units, 80, 24, np.random.default_rng(4)).separate
     found = [forecast(sample, metrics, designs).needed(0.03) for sample in drawn]
     held = np.mean([(t["n_low"] <= truth) & (truth <= t["n_high"].fillna(10**9)) for t in found], axis=0)
     assert (held >= 0.8).all() and held.mean() >= 0.93
@@ -242,7 +241,7 @@ def test_a_unit_that_is_drawn_twice_is_paid_once(plan):
     n, units = 700, PEOPLE.units
     paid = [
         cost(units.size[np.unique(s)]).sum()
-        for s in PLANS[plan][1].draw(units, n, 400, np.random.default_rng(2)).unit
+        for s in draw_samples(PLANS[plan][1], units, n, 400, np.random.default_rng(2)).unit
     ]
     said = forecast(PEOPLE, METRICS, DESIGNS, cost=cost).designs[plan].cost(n)
     assert said == pytest.approx(np.mean(paid), abs=4 * np.std(paid) / 20)
@@ -293,7 +292,7 @@ def test_the_share_of_pilots_whose_width_is_kept_is_the_assurance():
         kept = []
         for pilot in pilots("records", 60, 40):
             found = forecast(pilot, METRICS[:1], {"r": eb.UniformRecords()}).needed(0.05, assurance=assurance)
-            sample = drawn.draw(PEOPLE.units, int(found.n[0]), 1, rng).separate[0]
+            sample = draw_samples(drawn, PEOPLE.units, int(found.n[0]), 1, rng).separate[0]
             ends = eb.taylor(sample, METRICS[:1]).apply(METRICS[:1]).interval()
             kept.append(np.diff(ends)[0, 0] / 2 <= 0.05)
         assert least <= np.mean(kept) <= most, assurance
@@ -536,7 +535,7 @@ def test_the_variance_of_one_draw_by_predicted_size_is_that_of_brute_force():
 
 def test_a_pilot_by_predicted_size_forecasts_other_designs():
     mean = []
-    for sample in DrawRecords(RootSize()).draw(PEOPLE.units, 400, 60, np.random.default_rng(2)).separate:
+    for sample in draw_samples(RootSize(), PEOPLE.units, 400, 60, np.random.default_rng(2)).separate:
         mean.append(forecast(sample, METRICS[:2], DESIGNS | {"roots": ROOTS}).table().variance)
     wanted = forecast(PEOPLE, METRICS[:2], DESIGNS | {"roots": ROOTS}).table().variance
     np.testing.assert_allclose(np.mean(mean, axis=0), wanted, rtol=0.15)
@@ -547,7 +546,7 @@ def test_plans_by_predicted_links_refuse_what_these_do_not_identify():
         eb.NotIdentified, match="'true_links' is not identified: records of predicted singletons"
     ):
         forecast(PEOPLE, METRICS[:2], {"d": LINKS})
-    (pilot,) = DrawRecords(LinkEnds()).draw(PEOPLE.units, 100, 1, np.random.default_rng(2)).separate
+    (pilot,) = draw_samples(LinkEnds(), PEOPLE.units, 100, 1, np.random.default_rng(2)).separate
     assert forecast(pilot, METRICS[:1], {"d": LINKS}).smallest(0.1)["n"][0] > 1
     for design in (eb.UniformRecords(), ROOTS):
         with pytest.raises(eb.NotIdentified, match="is not identified: records of predicted singletons"):

@@ -54,7 +54,7 @@ def test_forest_of_one_result(ax):
 
 def test_forest_of_several_results(ax):
     one, two = eb.taylor(SAMPLE, CHOSEN[:2]).apply(CHOSEN[:2]), eb.jackknife(SAMPLE, CHOSEN[1:])
-    draws = eb.metrics.uncertain.Draws(("other",), np.arange(101.0).reshape(1, 101, 1) / 100, ((0, 1),))
+    draws = eb.Draws(("other",), np.arange(101.0).reshape(1, 101, 1) / 100, ((0, 1),))
     plots.forest({"Taylor": one, "jackknife": two, "draws": draws}, ax=ax)
     assert rows(ax) == ["pairwise-precision", "pairwise-recall", "b3-recall", "other"]
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["Taylor", "jackknife", "draws"]
@@ -199,30 +199,28 @@ def test_sampling_distributions_that_cannot_be_drawn(ax, estimates, message):
 
 def test_influence(ax):
     table = eb.influence(SAMPLE, m.pairwise_f())
-    plots.influence(table, most=3, ax=ax)
+    plots.influence(SAMPLE, m.pairwise_f(), most=3, ax=ax)
     np.testing.assert_array_equal([bar.get_width() for bar in ax.patches], table.influence[:3])
     assert rows(ax) == [str(i) for i in table.index[:3]]
     assert ax.get_ylim()[0] > ax.get_ylim()[1], "the most influential stands at the top"
     signs = {np.sign(bar.get_width()): bar.get_facecolor() for bar in ax.patches}
     assert len(signs) == 2 and len(set(signs.values())) == 2
     assert signs[1.0] < signs[-1.0], "dark raises"
-    plots.influence(table, ax=(everything := Figure().subplots()))
+    plots.influence(SAMPLE, m.pairwise_f(), ax=(everything := Figure().subplots()))
     assert len(everything.patches) == len(table)
 
 
 def test_balance(ax):
-    table = pd.DataFrame(
-        {"estimate": [90.0, 30], "se": [10.0, 3], "known": [100.0, 20], "ratio": [0.9, 1.5]},
-        index=["records", "links"],
-    )
-    plots.balance(table, ax=ax)
+    table = eb.balance(SAMPLE)
+    plots.balance(SAMPLE, ax=ax)
     one, points, *_ = ax.lines
     assert list(one.get_xdata()) == [1, 1]
-    np.testing.assert_array_equal(points.get_xdata(), [0.9, 1.5])
+    np.testing.assert_array_equal(points.get_xdata(), table["ratio"])
     (bars,) = ax.collections
-    np.testing.assert_allclose(spans(bars)[:, :, 0], [[0.7, 1.1], [1.2, 1.8]], rtol=1e-12)
-    assert rows(ax) == ["records", "links"]
-    plots.balance(eb.balance(SAMPLE), ax=Figure().subplots())
+    half = 2 * table["se"] / table["known"]
+    wanted = np.transpose([table["ratio"] - half, table["ratio"] + half])
+    np.testing.assert_allclose(spans(bars)[:, :, 0], wanted, rtol=1e-12)
+    assert rows(ax) == [name.replace("_", " ") for name in table.index]
 
 
 def runs_of(repetitions=200):
@@ -351,8 +349,8 @@ def test_new_axes_when_none_are_given(monkeypatch):
     pyplot.switch_backend("agg")
     try:
         assert rows(plots.forest(eb.taylor(SAMPLE, CHOSEN).apply(CHOSEN))) == [x.name for x in CHOSEN]
-        assert len(plots.influence(eb.influence(SAMPLE, m.b3_recall)).patches) == 8
-        assert plots.balance(eb.balance(SAMPLE)).lines
+        assert len(plots.influence(SAMPLE, m.b3_recall).patches) == 8
+        assert plots.balance(SAMPLE).lines
         assert plots.sampling_distribution({"a": np.ones(3)}, 1.0).patches
         assert plots.estimates(runs_of(5), "P").lines
         assert plots.coverage(runs_of(5).table()).lines
@@ -375,9 +373,7 @@ def test_side_by_side(ax):
     pytest.importorskip("arviz_stats", reason="ArviZ is not installed")
     from erbayes.engine import side_by_side
 
-    draws = eb.metrics.uncertain.Draws(
-        ("b3-recall",), np.random.default_rng(1).beta(8, 2, (1, 400, 1)), ((0, 1),)
-    )
+    draws = eb.Draws(("b3-recall",), np.random.default_rng(1).beta(8, 2, (1, 400, 1)), ((0, 1),))
     results = {"naive": eb.naive(SAMPLE.units, CHOSEN), "Taylor": eb.taylor(SAMPLE, CHOSEN), "draws": draws}
     found = side_by_side(results, CHOSEN, level=0.8, kinds=(eb.EqualTailed(), eb.HighestDensity()))
     shown = [m.b3_recall, m.pairwise_recall]

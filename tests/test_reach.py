@@ -13,7 +13,6 @@ from test_cli import run
 import erbayes as eb
 from erbayes import metrics as m
 from erbayes.engine import Jackknife, betting
-from erbayes.engine.bounded_means import unending
 from erbayes.labels import ONCE, REPEATED, Rule, Verdict, check
 
 P, R, F1, CR = m.pairwise_precision, m.pairwise_recall, m.pairwise_f1, m.cluster_recall
@@ -256,7 +255,7 @@ def test_exact_intervals_need_no_guard():
     drawn = list(eb.measure(prediction, labels).ids)
     sample = eb.Sample(eb.measure(prediction, labels), eb.ByPredictedSize(eb.columns.PREDICTED_LINKS, drawn))
     found = check(sample, {P: 0.5})
-    np.testing.assert_allclose(found.interval[0], betting(np.ones(20), pace=unending))
+    np.testing.assert_allclose(found.interval[0], betting(np.ones(20), anytime=True))
     assert found.verdicts == (Verdict.HOLDS,) and found.reasons == ("",)
     assert sample.out_of_reach(eb.columns.PREDICTED_LINKS) == 10 / 70
 

@@ -14,6 +14,7 @@ import pytest
 import erbayes as eb
 from erbayes import labels as sa
 from erbayes import metrics as m
+from erbayes.design.variance import HartleyRaoDraws
 from erbayes.labels.drawing.places import Line, at_equal_distances, at_points, in_order, ordered_counts
 from erbayes.labels.drawing.plans import PLANS, from_plain, to_plain
 from erbayes.labels.drawing.source import keys_of
@@ -436,7 +437,7 @@ def test_hartley_and_rao_are_close_in_random_order():
         taken = systematic(p, rng.permutation(300), rng.random())
         z = (y / p)[taken]
         estimates.append(z.sum())
-        variance = eb.design.variance.HartleyRaoDraws(p[taken], float((p**2).sum()))
+        variance = HartleyRaoDraws(p[taken], float((p**2).sum()))
         variances.append(variance.covariance(z[:, None])[0, 0])
     assert np.mean(estimates) == pytest.approx(y.sum(), rel=0.01)
     assert np.mean(variances) == pytest.approx(np.var(estimates), rel=0.08)

@@ -17,15 +17,16 @@ import erbayes as eb
 from erbayes import columns as u
 from erbayes import metrics as m
 from erbayes.large import (
+    Columns,
     DatabaseTable,
     DuckDB,
+    GroupSource,
+    Releases,
     RunSQL,
     SecondSource,
     char_literal,
     drawing,
     scan,
-    scan_common,
-    scan_releases,
 )
 from erbayes.study import populations as sim
 
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.slow
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
 SUMS = tuple(x for x in m.ALL if all(not isinstance(c, u.GroupMax) for c in x.columns))
-NAMED = {"record": "record", "cluster": "cluster"}
+NAMED = Columns("record", "cluster")
 BESIDE = {"by": SecondSource(cluster="other")}
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 
@@ -79,7 +80,7 @@ def test_every_source_counts_a_column_as_memory_does(source, kind, tmp_path):
     prediction, labels, _ = population(3, kind=kind)
     by = other(prediction, kind=kind)
     table = SOURCES[source](with_second(prediction, by), tmp_path)
-    units = scan(table, labels, **NAMED, missing=eb.Missing.OMIT, seconds=BESIDE)
+    units = scan(table, labels, NAMED, missing=eb.Missing.OMIT, seconds=BESIDE)
     same(units, eb.Second.of(prediction, labels, by, missing=eb.Missing.OMIT), labels)
 
 
@@ -115,9 +116,9 @@ def test_blocks_frames_and_groups(database, seed):
     country = pd.Series(np.where(np.arange(len(prediction)) % 3, "FR", "US"), prediction.index)
     table = with_second(prediction, by).assign(country=country.to_numpy())
     options = {"blocks": blocks if seed % 2 else None, "frame": frame if seed > 1 else None}
-    units = scan(table, labels, **NAMED, groups="country", seconds=BESIDE, database=database, **options)
+    units = scan(table, labels, NAMED, groups="country", seconds=BESIDE, database=database, **options)
     same(units, eb.Second.of(prediction, labels, by, **options), labels)
-    wanted = scan(table.drop(columns="other"), labels, **NAMED, groups="country", **options)
+    wanted = scan(table.drop(columns="other"), labels, NAMED, groups="country", **options)
     np.testing.assert_array_equal(units.groupings[0].counted, wanted.groupings[0].counted)
 
 
@@ -129,7 +130,7 @@ def test_several_at_once_and_plain_sql_with_short_lists():
     engine = RunSQL(engine.run, engine.name, literal=char_literal, longest=50)
     both = {"first": SecondSource(cluster="other"), "second": SecondSource(cluster="third")}
     for source in (engine, table):
-        found = eb.Second.scanned(scan(source, labels, **NAMED, seconds=both))
+        found = eb.Second.scanned(scan(source, labels, NAMED, seconds=both))
         for one, by in zip(found, (first, second), strict=True):
             wanted = eb.Second.of(prediction, labels, by)
             np.testing.assert_allclose([one.value(x) for x in SUMS], [wanted.value(x) for x in SUMS], **EXACT)
@@ -141,9 +142,9 @@ def test_spark_counts_as_memory_does(spark):  # noqa: F811
     by = other(prediction, kind="hostile")
     rows = with_second(prediction, by).to_numpy().tolist()
     frame = spark.createDataFrame(rows, ["record", "cluster", "other"])
-    same(scan(frame, labels, **NAMED, seconds=BESIDE), eb.Second.of(prediction, labels, by), labels)
+    same(scan(frame, labels, NAMED, seconds=BESIDE), eb.Second.of(prediction, labels, by), labels)
     with pytest.raises(eb.DataError, match="takes no second table, such as that of 'by'"):
-        scan(frame, labels, **NAMED, seconds={"by": SecondSource(frame)})
+        scan(frame, labels, NAMED, seconds={"by": SecondSource(frame)})
     assert not spark.catalog.listTables()
 
 
@@ -156,7 +157,7 @@ def test_postgresql_counts_as_memory_does(postgres):  # noqa: F811
             for row in with_second(prediction, by).itertuples(index=False):
                 copy.write_row(row)
     table = RunSQL(lambda sql: postgres.execute(sql).fetchall(), "p")
-    same(scan(table, labels, **NAMED, seconds=BESIDE), eb.Second.of(prediction, labels, by), labels)
+    same(scan(table, labels, NAMED, seconds=BESIDE), eb.Second.of(prediction, labels, by), labels)
 
 
 def three(kind, seed=3):
@@ -172,7 +173,7 @@ def test_every_release_has_its_second_column(source, kind, tmp_path):
     releases, labels, seconds = three(kind)
     rows = [with_second(p, seconds[name]).assign(v=name) for name, p in releases.items()]
     table = SOURCES[source](pd.concat(rows).sample(frac=1, random_state=0), tmp_path)
-    found = scan_releases(table, labels, "v", **NAMED, seconds=BESIDE)
+    found = scan(Releases(table, "v"), labels, NAMED, seconds=BESIDE)
     assert set(found) == set(releases)
     for name, units in found.items():
         same(units, eb.Second.of(releases[name], labels, seconds[name]), labels)
@@ -187,13 +188,11 @@ def test_a_second_table_serves_every_release_of_any_type(database):
         for day, p in zip(days, releases.values(), strict=True)
     ]
     country = pd.Series(np.where(np.arange(len(by)) % 3, "FR", "US"), by.index)
-    found = scan_releases(
-        pa.concat_tables(rows),
+    found = scan(
+        Releases(pa.concat_tables(rows), "v"),
         labels,
-        "v",
-        **NAMED,
-        groups="country",
-        attributes=pd.DataFrame({"record": by.index, "country": country.to_numpy()}),
+        NAMED,
+        groups=GroupSource(pd.DataFrame({"record": by.index, "country": country.to_numpy()}), "country"),
         seconds={"by": SecondSource(by)},
         database=database,
     )
@@ -211,7 +210,7 @@ def test_releases_that_differ_in_their_records_have_seconds_of_the_common_ones()
     kept = {n: p.drop(index=p.index[i::17]) for i, (n, p) in enumerate(releases.items())}
     shared = [r for r in labels.index.union(releases["a"].index) if all(r in p.index for p in kept.values())]
     rows = [with_second(p, seconds[n].loc[p.index]).assign(v=n) for n, p in kept.items()]
-    found = scan_releases(pd.concat(rows), labels, "v", **NAMED, common=True, seconds=BESIDE)
+    found = scan(Releases(pd.concat(rows), "v", common=True), labels, NAMED, seconds=BESIDE)
     for name, prediction in kept.items():
         own = prediction.loc[shared]
         wanted = eb.Second.of(own, labels, seconds[name], missing=eb.Missing.OMIT)
@@ -230,10 +229,10 @@ def test_common_records_have_second_tables_and_columns(kind, framed, tmp_path):
     table = seconds["a"].loc[shared].sample(frac=1, random_state=0)
     sources = {n: with_second(p, seconds[n].loc[p.index]) for n, p in kept.items()}
     sources["b"].to_parquet(tmp_path / "b.parquet", index=False)
-    found = scan_common(
+    found = scan(
         sources | {"b": tmp_path / "b.parquet"},
         labels,
-        **NAMED,
+        NAMED,
         frame=frame,
         seconds={"table": SecondSource(table), "own": SecondSource(cluster="other")},
     )
@@ -251,9 +250,9 @@ def test_a_release_without_labelled_records_is_refused(seconds):
     table = pd.concat([with_second(prediction, other(prediction)).assign(v=name) for name in "abc"])
     table = table[(table["v"] != "b") | ~table["record"].isin(labels.index)]
     alone = table[table["v"] == "b"].drop(columns="v")
-    options = NAMED | {"missing": eb.Missing.OMIT, "seconds": seconds}
+    options = {"columns": NAMED, "missing": eb.Missing.OMIT, "seconds": seconds}
     with pytest.raises(eb.DataError, match="none of the labelled records is in the prediction"):
-        scan_releases(table, labels, "v", **options)
+        scan(Releases(table, "v"), labels, **options)
     with pytest.raises(eb.DataError, match="none of the labelled records is in the prediction"):
         scan(alone, labels, **options)
 
@@ -266,7 +265,7 @@ def test_parts_that_are_counted_in_turn_are_the_whole(share, monkeypatch):
     labels = labels[labels.index.isin(some)]
     releases, seconds = ({name: x.loc[some] for name, x in of.items()} for of in (releases, seconds))
     rows = [with_second(p, seconds[name]).assign(v=name) for name, p in releases.items()]
-    for name, units in scan_releases(pd.concat(rows), labels, "v", **NAMED, seconds=BESIDE).items():
+    for name, units in scan(Releases(pd.concat(rows), "v"), labels, NAMED, seconds=BESIDE).items():
         same(units, eb.Second.of(releases[name], labels, seconds[name]), labels)
 
 
@@ -286,12 +285,12 @@ def test_integers_of_two_types_stay_exact():
         }
     )
     wanted = eb.Second.of(prediction, labels, by)
-    (units,) = scan_releases(table, labels, "v", **NAMED, seconds=BESIDE).values()
+    (units,) = scan(Releases(table, "v"), labels, NAMED, seconds=BESIDE).values()
     same(units, wanted, labels)
     with duckdb.connect() as connection:
         connection.register("p", table)
         source = RunSQL(lambda sql: connection.execute(sql).fetchall(), "p")
-        same(scan(source, labels, **NAMED, seconds=BESIDE), wanted, labels)
+        same(scan(source, labels, NAMED, seconds=BESIDE), wanted, labels)
 
 
 def test_clusters_that_are_alike_leave_the_database_as_one_row():
@@ -378,9 +377,7 @@ def test_scans_are_compared_with_help(files):
     prediction, by, labels, design = files
     table = with_second(prediction, by)
     units = {
-        name: scan(
-            table, labels, record="record", cluster=name, seconds={"third": SecondSource(cluster=helper)}
-        )
+        name: scan(table, labels, Columns("record", name), seconds={"third": SecondSource(cluster=helper)})
         for name, helper in (("cluster", "other"), ("other", "cluster"))
     }
     helped = eb.Assisted(tuple(s for one in units.values() for s in eb.Second.scanned(one)))
@@ -543,7 +540,7 @@ FRAME = pd.DataFrame({"record": list("abcd"), "cluster": list("xxyy")})
             lambda: scan(
                 FRAME.assign(o=["1", None, "2", "2"]),
                 {"a": "e"},
-                **NAMED,
+                NAMED,
                 seconds={"o": SecondSource(cluster="o")},
             ),
             "second clustering 'o' lacks 1 of 4 records of the prediction, such as 'b'",
@@ -573,44 +570,41 @@ FRAME = pd.DataFrame({"record": list("abcd"), "cluster": list("xxyy")})
             "the second clustering 'by' has no column 'z'; it has 'record', 'cluster'",
         ),
         (
-            lambda: scan(FRAME, {"a": "e"}, **NAMED, seconds={"o": SecondSource(cluster="o")}),
+            lambda: scan(FRAME, {"a": "e"}, NAMED, seconds={"o": SecondSource(cluster="o")}),
             "the prediction has no column 'o'; it has 'record', 'cluster'",
         ),
         (
-            lambda: scan(FRAME, {"a": "e"}, **NAMED, seconds={"o": SecondSource(cluster="cluster")}),
+            lambda: scan(FRAME, {"a": "e"}, NAMED, seconds={"o": SecondSource(cluster="cluster")}),
             "one column cannot serve twice",
         ),
         (
-            lambda: scan(sqlite(FRAME), {"a": "e"}, **NAMED, seconds={"by": SecondSource(FRAME)}),
+            lambda: scan(sqlite(FRAME), {"a": "e"}, NAMED, seconds={"by": SecondSource(FRAME)}),
             "a table with a database of its own takes no second table, such as that of 'by'",
         ),
         (
-            lambda: scan_releases(
-                pd.concat([FRAME.assign(v="old"), FRAME.assign(v="new")]),
+            lambda: scan(
+                Releases(pd.concat([FRAME.assign(v="old"), FRAME.assign(v="new")]), "v"),
                 {"a": "e"},
-                "v",
-                **NAMED,
+                NAMED,
                 seconds={"b": SecondSource(FRAME[1:])},
             ),
             "second clustering 'b' lacks 1 of 4 records of '(old|new)', such as 'a'",
         ),
         (
-            lambda: scan_common(
-                {"p": FRAME, "q": FRAME}, {"a": "e"}, seconds={"b": SecondSource(cluster="z")}
-            ),
+            lambda: scan({"p": FRAME, "q": FRAME}, {"a": "e"}, seconds={"b": SecondSource(cluster="z")}),
             "the prediction has no column 'z'",
         ),
         (
-            lambda: scan_common(
+            lambda: scan(
                 {"p": FRAME.assign(z=[0.5, 1, 2, 3])},
                 {"a": "e"},
-                **NAMED,
+                NAMED,
                 seconds={"b": SecondSource(cluster="z")},
             ),
             "cluster ids of the second clustering 'z' must be all strings or all integers, not DOUBLE",
         ),
         (
-            lambda: scan_common({"p": FRAME}, {"a": "e"}, seconds={"by": SecondSource(sqlite(FRAME))}),
+            lambda: scan({"p": FRAME}, {"a": "e"}, seconds={"by": SecondSource(sqlite(FRAME))}),
             "a table with a database of its own takes no second table, such as that of 'by'",
         ),
         (
@@ -700,7 +694,7 @@ def test_a_table_that_changes_is_refused():
         return database.execute(sql).fetchall()
 
     with pytest.raises(eb.DataError, match="the pieces of the second clustering 'by' do not add up"):
-        scan(RunSQL(run, "p", literal=char_literal), labels, **NAMED, seconds=BESIDE)
+        scan(RunSQL(run, "p", literal=char_literal), labels, NAMED, seconds=BESIDE)
 
 
 def test_refusals_of_the_shell(files):
@@ -733,7 +727,7 @@ def test_a_first_line_that_is_no_heading_is_refused(files):
         ):
             pass
         with pytest.raises(eb.DataError, match=r"the prediction: .* in the column of this name"):
-            scan_common({"p": Path("once.csv"), "q": Path(name)}, labels)
+            scan({"p": Path("once.csv"), "q": Path(name)}, labels)
 
 
 @pytest.mark.parametrize("scanned", [False, True])

@@ -20,7 +20,6 @@ from erbayes.engine import (
     betting,
     draws_of,
 )
-from erbayes.engine.bounded_means import fixed, unending
 from erbayes.labels import (
     ONCE,
     REPEATED,
@@ -34,7 +33,7 @@ from erbayes.labels import (
 from erbayes.study import populations as sim
 
 P, R = m.pairwise_precision, m.pairwise_recall
-PACES = {fixed: lambda n, s: n, unending: lambda n, s: s * math.log(1 + s)}
+PACES = {False: lambda n, s: n, True: lambda n, s: s * math.log(1 + s)}
 
 # Bets
 
@@ -94,7 +93,7 @@ def test_intervals_are_those_of_the_authors(name, once, anytime):
     """confseq 0.0.11 of Waudby-Smith, on a grid of 1/4000, with c = 3/4 and the running intersection."""
     x = EXAMPLES[name]
     np.testing.assert_allclose(betting(x), once, atol=3 / 8000)
-    np.testing.assert_allclose(betting(x, pace=unending), anytime, atol=3 / 8000)
+    np.testing.assert_allclose(betting(x, anytime=True), anytime, atol=3 / 8000)
 
 
 @pytest.mark.parametrize("pace", PACES)
@@ -114,7 +113,7 @@ def test_every_sequence_of_unequal_shares_is_covered_with_its_probability():
     kinds, chances = np.array([[1, 0.25], [0.5, 1], [0, 0.5]]), np.array([0.5, 0.3, 0.2])
     at = np.array(list(itertools.product(range(3), repeat=8)))
     p = chances @ kinds.prod(axis=1) / (chances @ kinds[:, 1])
-    ends = betting(kinds[at, 0], 0.8, unending, kinds[at, 1])
+    ends = betting(kinds[at, 0], 0.8, True, kinds[at, 1])
     chance = chances[at].prod(axis=1)
     assert chance @ (ends[:, 0] > p) <= 0.1 and chance @ (ends[:, 1] < p) <= 0.1
     assert chance @ ((ends[:, 0] > 0.2) | (ends[:, 1] < 0.9)) > 0.5, "intervals are not trivial"
@@ -132,7 +131,7 @@ def test_intervals_are_not_much_wider_than_exact_binomial_ones():
 
 def test_a_sequence_gets_shorter_and_looks_agree():
     x = (np.random.default_rng(4).random(300) < 0.9) * 1.0
-    looks = np.array([betting(x[:n], pace=unending) for n in range(10, 301, 10)])
+    looks = np.array([betting(x[:n], anytime=True) for n in range(10, 301, 10)])
     assert (np.diff(looks[:, 0]) >= 0).all() and (np.diff(looks[:, 1]) <= 0).all()
 
 
@@ -144,7 +143,7 @@ def test_both_sides_are_alike_and_order_counts():
 
 def test_draws_that_no_mean_explains_have_an_interval_all_the_same():
     x = np.r_[np.ones(300), np.zeros(300)]
-    low, high = betting(x, pace=unending)
+    low, high = betting(x, anytime=True)
     assert 0 <= low <= high <= 1
 
 
@@ -162,13 +161,11 @@ def test_bets_refuse_other_values(values, problem):
         betting(values)
 
 
-def test_bets_refuse_other_shares_levels_and_paces():
+def test_bets_refuse_other_shares_and_levels():
     with pytest.raises(eb.DataError, match=r"shares must lie in \[0, 1\]"):
         betting([0.5], shares=[2.0])
     with pytest.raises(eb.DataError, match="level must lie"):
         betting([0.5], 1.0)
-    with pytest.raises(eb.DataError, match="pace"):
-        betting([0.5], pace="fixed")
 
 
 # Metrics that are means of bounded numbers
@@ -201,7 +198,7 @@ def test_precision_is_the_plain_mean_over_ends_of_predicted_links():
     assert found.mean[0] == pytest.approx(values.mean())
     assert found.sd[0] == pytest.approx(values.std(ddof=1) / np.sqrt(200))
     np.testing.assert_allclose(found.interval()[0], betting(values))
-    np.testing.assert_allclose(found.interval(0.9, AnytimeBetting())[0], betting(values, 0.9, unending))
+    np.testing.assert_allclose(found.interval(0.9, AnytimeBetting())[0], betting(values, 0.9, anytime=True))
 
 
 def test_a_mixture_has_bounded_shares_of_mean_one():

@@ -16,7 +16,7 @@ from erbayes._internal.errors import Remedy
 from erbayes.analysis.domains import by_domain
 from erbayes.analysis.domains.estimates import Settings
 from erbayes.analysis.planning import forecast
-from erbayes.analysis.sensitivity import corrected
+from erbayes.analysis.sensitivity import grid
 from erbayes.auxiliary.correction import _compute_degrees as degrees_left
 from erbayes.auxiliary.estimates import AssistedEstimates
 from erbayes.engine import PseudoDraws, bootstrap, draws_of
@@ -367,14 +367,16 @@ def test_what_cancels_leaves_no_variance():
 # Labels with errors
 
 
-@pytest.mark.parametrize(("share", "sound"), [(0, True), (1 - 1e-12, True), (1, False), (-1e-12, False)])
+@pytest.mark.parametrize(("share", "sound"), [(0, True), (0.99, True), (1, False), (-1e-12, False)])
 def test_known_shares_of_error_lie_from_0_to_below_1(share, sound):
+    units = eb.measure({1: "a", 2: "b", 3: "c", 4: "c"}, {1: "x", 2: "x", 3: "y"})
+    sample = eb.Sample(units, eb.UniformRecords())
     if sound:
-        assert corrected(R, share, share).name == R.name
+        assert grid(sample, [share], [share], R, rng=1, progress=False).estimate.shape == (1, 1, 1)
         return
-    for shares, what in (((share, 0), "missed"), ((0, share), "kept")):
-        with pytest.raises(eb.DataError, match=rf"the share {what} must lie in \[0, 1\); 1 of 1 do not"):
-            corrected(R, *shares)
+    for u, v, what in ((share, 0, "u"), (0, share, "v")):
+        with pytest.raises(eb.DataError, match=rf"shares {what} must lie in \[0, 1\), not \["):
+            grid(sample, [u], [v], R, progress=False)
 
 
 def test_parameters_of_rates():

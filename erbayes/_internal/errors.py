@@ -7,8 +7,6 @@ from enum import Enum
 from numbers import Real
 from typing import Any
 
-import numpy as np
-
 
 class Remedy(Enum):
     """Remedies of errors, in the words of Python. The command line has its own words for them."""
@@ -179,6 +177,8 @@ def printable(text: str) -> str:
 
 def head(values: Any, most: int = 3) -> str:
     """Return the first values, at most `most`, as text for a message."""
+    import numpy as np  # not above, since messages are all that the shell needs to start
+
     shown = [repr(v.item() if isinstance(v, np.generic) else v) for v in list(values[:most])]
     return ", ".join(shown) + (", …" if len(values) > most else "")
 
@@ -191,7 +191,7 @@ def whole(value: Any, what: str, least: int = 1) -> int:
     >>> whole(100.0, "population")
     100
     """
-    numeric = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    numeric = isinstance(value, Real) and not isinstance(value, bool)
     if not numeric or value % 1 != 0 or value < least:
         raise DataError(f"{what} must be a whole number, {least} or more, not {value!r}")
     return int(value)
@@ -213,7 +213,7 @@ def need(value: Any, of: type, what: str) -> None:
 
 def number(value: Any, what: str, allowed: Callable[[float], bool], must: str) -> float:
     """Return an allowed real number as a float; `what` names it and `must` says the condition."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not allowed(float(value)):
+    if isinstance(value, bool) or not isinstance(value, Real) or not allowed(float(value)):
         raise DataError(f"{what} must {must}, not {head([value])}")
     return float(value)
 

@@ -25,6 +25,7 @@ from pyarrow.compute import field
 from pyarrow.dataset import dataset
 
 from .errors import DataError, Remedy
+from .known_columns import fill_known
 from .tables import is_whole_decimal, refuse_columns, refuse_names
 
 PARQUET = {".parquet", ".pq"}
@@ -53,6 +54,7 @@ def read_columns(path: Path, columns: Mapping[str, str | None], spare: int = 0) 
     the file has at most `spare` others.
     """
     frame = _read(path)
+    columns = fill_known(columns, frame.columns)
     named = [c for c in columns.values() if c is not None]
     choices = {
         name: remedy
@@ -121,7 +123,7 @@ def _add_text(frame: pd.DataFrame) -> pd.DataFrame:
 def _choose_record_column(names: list[str], record: str | None, path: Path) -> str:
     """Return the column of records."""
     refuse_names([] if record is None else [record], names, str(path))
-    return names[0] if record is None else record
+    return record or fill_known({"record": None}, names)["record"] or names[0]
 
 
 def _list_column_remedies(meanings: set[str]) -> list[Remedy]:

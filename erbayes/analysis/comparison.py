@@ -4,36 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
+from importlib import import_module
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from .._internal.arrays import Seed
 from .._internal.errors import DataError, Remedy, head, member
+from .._internal.policies import Differing, Missing
 from ..design import Design
 from ..design.sample import Sample
 from ..engine.closed_form import Taylor
 from ..engine.contract import Engine, need_paired
-from ..large import Scanned, lies_elsewhere, refuse_different_records, scan, scan_common
+from ..large import Scanned, lies_elsewhere, refuse_different_records, scan
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.intervals import Kind
 from ..metrics.uncertain import Draws, Normal, Tabled
 from ..units.clustering import Clustering, kind
 from ..units.frame import framed
-from ..units.measuring import Missing, measure
+from ..units.measuring import measure
 from ..units.units import Units
 
-
-class Differing(Enum):
-    """Policies for predictions that cover different records."""
-
-    ERROR = "error"
-    """Refuse (the default)."""
-    COMMON = "common"
-    """Judge all of them on the records that every one covers. Other labelled records are left out."""
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -58,8 +53,27 @@ class Comparison(Tabled):
     samples: tuple[Sample, ...]
     left_out: int = 0
 
+    def subtract(self, first: str, second: str) -> Normal | Draws:
+        """Return the metrics of the prediction `second` minus those of `first`, jointly, by paired draws.
+
+        Raises
+        ------
+        DataError
+            If a name is none of the predictions, or if both are the same.
+        """
+        if unknown := [name for name in (first, second) if name not in self.predictions]:
+            raise DataError(f"no prediction {head(unknown)}; there are {', '.join(self.predictions)}")
+        k = len(self.metrics)
+        i, j = self.predictions.index(first), self.predictions.index(second)
+        weights = np.zeros((k, len(self.joint.names)))
+        weights[range(k), range(i * k, i * k + k)] = -1.0
+        weights[range(k), range(j * k, j * k + k)] += 1.0
+        return self.joint.contrast(weights, self.metrics)
+
     def differences(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
         """Return the differences of predictions, each minus each earlier one, with paired standard errors.
+
+        There is one row per difference and metric.
 
         Parameters
         ----------
@@ -67,29 +81,23 @@ class Comparison(Tabled):
         kind : Kind, optional
             The kind of interval. By default that of `joint`.
 
-        Returns
-        -------
-        DataFrame
-            One row per difference and metric.
-
         Raises
         ------
         DataError
             If the level is outside (0, 1), or the result cannot have this kind of interval.
         """
-        k = len(self.metrics)
-        rows, names = [], []
-        for (i, first), (j, second) in combinations(enumerate(self.predictions), 2):
-            for m, metric in enumerate(self.metrics):
-                row = np.zeros(len(self.joint.names))
-                row[j * k + m], row[i * k + m] = 1.0, -1.0
-                rows.append(row)
-                names.append((f"{second} - {first}", metric))
-        table = self.joint.contrast(np.array(rows), [f"{m} of {d}" for d, m in names]).table(level, kind)
-        table.index = pd.MultiIndex.from_tuples(names, names=["difference", "metric"])
-        return table.reset_index()
+        return pd.concat(
+            [
+                self.subtract(first, second)
+                .table(level, kind)
+                .reset_index()
+                .assign(difference=f"{second} - {first}")
+                for first, second in combinations(self.predictions, 2)
+            ],
+            ignore_index=True,
+        ).pipe(lambda table: table[["difference", *table.columns.drop("difference")]])
 
-    def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
+    def levels(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
         """Return the estimates, one row per prediction and metric.
 
         `level` and `kind` are those of `differences`.
@@ -99,6 +107,28 @@ class Comparison(Tabled):
             [self.predictions, self.metrics], names=["prediction", "metric"]
         )
         return table.reset_index()
+
+    def table(self, level: float = 0.95, kind: Kind | None = None) -> pd.DataFrame:
+        """Return the estimates of each prediction and below them their differences, metric by metric.
+
+        A difference is often much more certain than its parts, since all predictions are judged by the same
+        draws. Two intervals that overlap are therefore no sign that the predictions are alike.
+
+        Parameters are those of `differences`.
+        """
+        paired = self.differences(level, kind).rename(columns={"difference": "prediction"})
+        both = pd.concat([self.levels(level, kind), paired], ignore_index=True)
+        if "reason" in both:
+            both["reason"] = both["reason"].fillna("")
+        both = both[["metric", "prediction", *both.columns.drop(["metric", "prediction"])]]
+        order = {name: i for i, name in enumerate(self.metrics)}
+        return both.sort_values("metric", key=lambda m: m.map(order), kind="stable", ignore_index=True)
+
+    def plot(self, **settings: Any) -> Axes:
+        """Draw the estimates of each prediction and beside them their differences (`plots.comparison`)."""
+        # imported here, since pictures lie above results, and matplotlib is an extra
+        axes: Axes = import_module("erbayes.plots").comparison(self, **settings)
+        return axes
 
 
 def compare(
@@ -130,10 +160,6 @@ def compare(
     rng : Generator, int or None
         The source of chance, for engines that need one. A seed makes results repeatable.
 
-    Returns
-    -------
-    Comparison
-
     Raises
     ------
     DataError
@@ -161,7 +187,7 @@ def compare(
     common = differing is Differing.COMMON
     if any(map(lies_elsewhere, predictions.values())):
         if common:
-            predictions = scan_common(predictions, labels, blocks=blocks, missing=missing, frame=frame)
+            predictions = scan(dict(predictions), labels, blocks=blocks, missing=missing, frame=frame)
         else:
             predictions = {
                 name: scan(p, labels, blocks=blocks, missing=missing, frame=frame)

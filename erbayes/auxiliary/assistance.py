@@ -31,8 +31,9 @@ import pandas as pd
 
 from .._internal.arrays import IntArray, Seed
 from .._internal.errors import Alarm, DataError, Grade, NotIdentified, Sentence, head, need, number
+from .._internal.policies import Differing, Missing
 from .._internal.tables import is_table
-from ..analysis.comparison import Differing, need_names, on_shared_records
+from ..analysis.comparison import need_names, on_shared_records
 from ..design import Design
 from ..design.sample import Sample, need_sample
 from ..engine.closed_form import columns_of, stacked
@@ -41,7 +42,7 @@ from ..metrics.definitions import USUAL, Metric, Wanted, chosen
 from ..metrics.uncertain import Normal
 from ..units.clustering import Clustering
 from ..units.frame import framed
-from ..units.measuring import Missing, measure, sampled_labels
+from ..units.measuring import measure, sampled_labels
 from ..units.units import Units
 from .correction import Effects, Helper, Judged, covariance_of, judge
 from .estimates import AssistedEstimates
@@ -223,7 +224,7 @@ class Assisted:
             raise DataError(
                 "no second clustering was counted with the prediction and the labels of this sample: make "
                 "both from the same, with Second.of(prediction, labels, by) and measure(prediction, labels). "
-                "In a sensitivity analysis, labels by Restored() are others: use Corrected()"
+                "In a sensitivity analysis, labels that are restored are others: use another engine"
             )
         return judge(own, helpers, self.fewest, sample.expansion.variance)
 

@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import hypergeom
 
 from .._internal.arrays import IntArray, Seed
 from .._internal.errors import Alarm, DataError, NotIdentified, head, number
@@ -223,6 +222,8 @@ def _count_changes(cheap: Sample, position: IntArray) -> Changes:
     """Return how often cheap labels differ from the prediction, among careful draws and among all."""
     changed = cheap.units.column(EXACT)[cheap.expansion.unit] == 0
     x, n = int(changed[position].sum()), len(position)
+    from scipy.stats import hypergeom  # a second of imports, which few need
+
     # the order of draws is random, so that the number of careful ones that differ is hypergeometric (Fisher's
     # exact test)
     chance = hypergeom.sf(x - 1, len(changed), int(changed.sum()), n)

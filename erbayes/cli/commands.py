@@ -7,50 +7,54 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import file_digest
-from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import pandas as pd
 import typer
 
+import erbayes
+
 from .._internal.errors import DataError
-from .._internal.files import refuse_output, replacing
-from ..analysis.comparison import compare
-from ..analysis.domains import ByDomain, by_domain, compare_by_domain
-from ..analysis.planning import forecast
-from ..design import ByPredictedSize, UniformClusters, UniformRecords
-from ..design.calibration import NOTABLE, links_expected_beyond
-from ..design.nonresponse import Responding
-from ..design.sample import Sample
-from ..engine import Engine, Jackknife, Taylor
-from ..engine.bounded_means import AnytimeBetting, Betting
-from ..engine.closed_form import taylor
-from ..engine.diagnostics import alarms
-from ..labels import read_labels
-from ..labels.drawing import ONCE, REPEATED, Drawn, Verdict, check, draw, worst_cases, write_folder
-from ..labels.drawing.folder import refuse_folder
-from ..labels.drawing.plans import to_plain
-from ..labels.drawing.sheets import HAS_XLSX, write_sheet
-from ..labels.reading.faults import HARMLESS
-from ..labels.reading.returned import OWN
-from ..metrics.columns import PREDICTED_CLUSTERS, PREDICTED_LINKS, RECORDS
-from ..metrics.definitions import ALL, Metric
-from ..metrics.intervals import EqualTailed, Kind
-from ..report.page import report
-from ..units.clustering import Clustering
-from ..units.measuring import Missing
+from .._internal.policies import Missing
 from .asked import Asked, KindName, Minima
 from .assist import Assist, in_words_of
-from .demo import demo
 from .designs import DesignName
 from .domains import Domains
 from .drawing import Planned, Shown, refuse_strange_candidates
 from .inputs import One, Several, note_frame, note_unresolved
+from .lazily import (
+    answer_faults,
+    by_groups,
+    calibration,
+    clusterings,
+    columns_of,
+    comparing,
+    definitions,
+    designing,
+    diagnostics,
+    disk,
+    engines,
+    folders,
+    intervals,
+    labelling,
+    nonresponse,
+    pd,
+    planning,
+    plans,
+    reporting,
+    returned_answers,
+    sheets,
+)
 from .options import app, command, files_of, message, refuse_output_over, say, within
 from .phases import Cheap, split
 from .predictions import Predicted
 from .printing import Printing, show_labels
+
+if TYPE_CHECKING:
+    from ..analysis.domains import ByDomain
+    from ..design.sample import Sample
+    from ..labels.drawing import Drawn
+    from ..metrics.definitions import Metric
 
 __all__ = ["app"]
 
@@ -61,15 +65,11 @@ MISSING = {
     Missing.OMIT: "left out",
 }
 """Effect of each policy on labelled records that the prediction lacks."""
-WORST: dict[KindName, Kind] = {KindName.BETA_GAMMA: Betting(), KindName.ANYTIME: AnytimeBetting()}
-"""Kinds of interval of worst cases. The first stands for the default of --interval."""
-OF_REPORT: dict[str, Engine] = {"closed form": Taylor(), "jackknife": Jackknife()}
-"""Engines of a report beside that of a second clustering."""
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"erbayes {version('erbayes')}")
+        typer.echo(f"erbayes {erbayes.__version__}")
         raise typer.Exit
 
 
@@ -133,18 +133,18 @@ def draw_command(
           --candidates pairs.csv --annotators 2 --overlap 0.2 --output to-label
     """
     plan = planned.plan()
-    refuse_folder(output, replace_answers)
+    folders.refuse_folder(output, replace_answers)
     values = planned.values_of_records()
     with inputs.reading.opened(inputs.part) as (prediction, read):
         message(f"read {read}")
-        drawn = draw(prediction, plan, planned.n, planned.seed, values=values)
+        drawn = labelling.draw(prediction, plan, planned.n, planned.seed, values=values)
         table = shown.tasks(drawn, inputs.reading.record, inputs.reading.any_id)
         refuse_strange_candidates(table, prediction)
     facts = {name: str(path) for name, path in files_of(inputs)} | {"read": read}
     facts |= {name: str(path) for name, path in files_of(shown)} | {
         name: str(path) for name, path in files_of(planned)
     }
-    folder = write_folder(
+    folder = labelling.write_folder(
         output,
         drawn,
         table,
@@ -168,14 +168,14 @@ def draw_command(
     longest = (table["role"] == "candidate").groupby(table["task"]).sum().max()
     if longest > MANY:
         message(f"note: a task shows up to {longest:,} candidates, each to be answered; --limit shows fewer")
-    if not HAS_XLSX:
+    if not sheets.HAS_XLSX:
         message("note: no XLSX sheets, which need: pip install 'erbayes[sheets]'")
 
 
 def _print_large(drawn: Drawn) -> None:
     """Say before anything is labelled that the draws leave out large clusters with many links, if they do."""
     largest = drawn.table["size"].max()
-    if (beyond := drawn.known.share_above(PREDICTED_LINKS, largest)) > NOTABLE:
+    if (beyond := drawn.known.share_above(columns_of.PREDICTED_LINKS, largest)) > calibration.NOTABLE:
         message(
             f"note: the largest predicted cluster of these draws has {largest:,} records, and {beyond:.0%} "
             "of the predicted links are in larger ones. Labels will not show whether those are right, nor "
@@ -213,10 +213,10 @@ def labels_command(
     """
     for path in (problems, output):
         if path is not None:
-            refuse_output(path, [folder])
-    labels = read_labels(folder)
+            disk.refuse_output(path, [folder])
+    labels = labelling.read_labels(folder)
     show_labels(labels)
-    wrong = int((~labels.problems["fault"].isin(HARMLESS)).sum())
+    wrong = int((~labels.problems["fault"].isin(answer_faults.HARMLESS)).sum())
     if wrong and not decide:
         message(
             f"note: before an estimate, decide what the faults leave open ({wrong:,} in all): in the "
@@ -224,14 +224,14 @@ def labels_command(
         )
     if problems is not None:
         faults = labels.problems.assign(fault=[fault.value for fault in labels.problems["fault"]])
-        with replacing(problems) as new:
-            write_sheet(faults, new, ())
+        with disk.replacing(problems) as new:
+            sheets.write_sheet(faults, new, ())
         typer.echo(f"wrote {problems}")
     if decide:
         typer.echo(f"wrote {labels.write_disputed()}")
     if output is not None:
         table = labels.labels.rename_axis("record").rename("entity").reset_index()
-        with replacing(output) as new:
+        with disk.replacing(output) as new:
             table.to_csv(new, index=False)
         typer.echo(f"wrote {output}")
 
@@ -338,18 +338,21 @@ def estimate_command(
         )
     if worst:
         table, method = _bound_unresolved(inputs, asked, sample, metrics), "worst cases"
-        warned = alarms(sample, metrics)
+        warned = diagnostics.alarms(sample, metrics)
     elif domains.by is not None:
         by, method = _estimate_by_domain(inputs, domains, sample, metrics), "taylor"
-        table, warned = by.table(inputs.level, asked.kind), [*by.alarms(), *alarms(sample, metrics)]
+        table, warned = (
+            by.table(inputs.level, asked.kind),
+            [*by.alarms(), *diagnostics.alarms(sample, metrics)],
+        )
     elif engine is not None or cheap.cheap is not None:
         method = "two phases" if engine is None else "assisted"
         helping = cheap.estimates(inputs, sample, metrics) if engine is None else engine(sample, metrics)
         table, warned = helping.table(inputs.level, asked.kind), helping.alarms(sample, metrics)
         warned = warned if engine is None else engine.of_prediction(sample) + warned
     else:
-        found, method = taylor(sample, metrics).apply(metrics), "taylor"
-        table, warned = found.table(inputs.level, asked.kind), alarms(sample, metrics)
+        found, method = engines.taylor(sample, metrics).apply(metrics), "taylor"
+        table, warned = found.table(inputs.level, asked.kind), diagnostics.alarms(sample, metrics)
     for alarm in warned:
         say(alarm)
     printing.show_estimates(table if domains.by else table.reset_index(), inputs.level, method)
@@ -363,7 +366,7 @@ def _refuse_worst_cases(inputs: One, asked: Asked, others: bool) -> None:
         )
     if others:
         raise DataError("--worst-cases takes neither --by nor --assist nor --cheap: leave out one of them")
-    if asked.interval not in WORST:
+    if asked.interval not in (KindName.BETA_GAMMA, KindName.ANYTIME):
         raise DataError(
             f"--worst-cases has exact intervals: leave out --interval {asked.interval.value}, or choose "
             "anytime"
@@ -372,20 +375,22 @@ def _refuse_worst_cases(inputs: One, asked: Asked, others: bool) -> None:
 
 def _bound_unresolved(inputs: One, asked: Asked, sample: Sample, metrics: Sequence[Metric]) -> pd.DataFrame:
     """Return bounds of metrics, whatever the unresolved draws are."""
-    if not isinstance(sample.design, Responding):
+    if not isinstance(sample.design, nonresponse.Responding):
         assert inputs.returned is not None
         raise DataError(
             f"{inputs.labels} has no unresolved draws: each draw has a complete answer, or nobody has begun "
             "its task; leave out --worst-cases"
         )
-    return worst_cases(sample, metrics, inputs.level, WORST[asked.interval])
+    # the exact interval of a fixed number of draws stands for the default of --interval
+    kind = engines.AnytimeBetting() if asked.interval is KindName.ANYTIME else engines.Betting()
+    return labelling.worst_cases(sample, metrics, inputs.level, kind)
 
 
 def _estimate_by_domain(inputs: One, domains: Domains, sample: Sample, metrics: Sequence[Metric]) -> ByDomain:
     """Return the metrics of each group that --by names."""
     groups = domains.groups(inputs, [inputs.part], [sample.units])
     known = domains.known(inputs, {"": inputs.part}, groups)
-    return by_domain(sample, groups, metrics, prediction=known.get(""), **domains.settings)
+    return by_groups.by_domain(sample, groups, metrics, prediction=known.get(""), **domains.settings)
 
 
 @command("compare")
@@ -412,7 +417,7 @@ def compare_command(
     refuse_output_over(printing.output, helped)
     metrics = asked.chosen_metrics()
     if inputs.of_clusters:
-        raise DataError(f"{inputs.labels}: {OWN}")
+        raise DataError(f"{inputs.labels}: {returned_answers.OWN}")
     helped.refuse(inputs, domains.by)
     design = inputs.design()
     parts = inputs.parts().values()
@@ -423,7 +428,7 @@ def compare_command(
     design = inputs.fitted(design, shared)
     engine = helped.engine_of_several(inputs, predictions, shared) if helped.given else None
     with within(inputs.drawing.in_words):
-        comparison = compare(
+        comparison = comparing.compare(
             predictions,
             design=design,
             metrics=metrics,
@@ -432,14 +437,14 @@ def compare_command(
             **shared,
         )
     for name, sample in zip(predictions, comparison.samples, strict=True):
-        if isinstance(predictions[name], Clustering):
+        if isinstance(predictions[name], clusterings.Clustering):
             inputs.notice_another(name, sample.units, predictions[name])
         note_frame(sample.units, f"{name}: ")
         alone = None if engine is None else engine(sample, metrics)
         if alone is not None:
             weights = zip(alone.names, alone.weights.sum(axis=1), strict=True)
             message(f"{name}: lambda {', '.join(f'{weight:.2f} for {metric}' for metric, weight in weights)}")
-        for alarm in alarms(sample, metrics) if alone is None else alone.alarms(sample, metrics):
+        for alarm in diagnostics.alarms(sample, metrics) if alone is None else alone.alarms(sample, metrics):
             say(alarm, f"{name}: ")
     if comparison.left_out:
         message(f"caution: {comparison.left_out} labelled records, which a prediction lacks, are left out")
@@ -447,7 +452,7 @@ def compare_command(
     if domains.by is not None:
         groups = domains.groups(inputs, parts, [s.units for s in comparison.samples])
         known = domains.known(inputs, inputs.parts(), groups)
-        by = compare_by_domain(comparison, groups, metrics, predictions=known, **domains.settings)
+        by = by_groups.compare_by_domain(comparison, groups, metrics, predictions=known, **domains.settings)
         table = by.table(inputs.level, asked.kind)
     printing.show_estimates(table, inputs.level, "taylor" if engine is None else "assisted")
 
@@ -502,17 +507,18 @@ def report_command(
         about["--missing"] = f"{inputs.missing.value}: {MISSING[inputs.missing]}"
     if engine is not None:
         about |= in_words_of(engine, sample, metrics)
-    page = report(
+    others: dict[str, engines.Engine] = {"closed form": engines.Taylor(), "jackknife": engines.Jackknife()}
+    page = reporting.report(
         sample if domains.by is None else _estimate_by_domain(inputs, domains, sample, metrics),
         metrics,
         level=inputs.level,
-        engines=None if engine is None else {"assisted": engine} | OF_REPORT,
-        kinds=(asked.kind, EqualTailed()),
+        engines=None if engine is None else {"assisted": engine} | others,
+        kinds=(asked.kind, intervals.EqualTailed()),
         title=title,
         about=about,
         call=shlex.join(["erbayes", *sys.argv[1:]]),
     )
-    with replacing(output) as new:
+    with disk.replacing(output) as new:
         new.write_text(page, encoding="utf-8")
     typer.echo(f"wrote {output}")
 
@@ -571,20 +577,22 @@ def plan_command(
         printing.show(table.astype(object).where(table.notna(), None))
         return
     assert half_width is not None
-    planned: dict[str, UniformRecords | UniformClusters | ByPredictedSize] = {
-        DesignName.UNIFORM_RECORDS.value: UniformRecords(),
-        DesignName.UNIFORM_CLUSTERS.value: UniformClusters(),
+    planned: dict[str, designing.UniformRecords | designing.UniformClusters | designing.ByPredictedSize] = {
+        DesignName.UNIFORM_RECORDS.value: designing.UniformRecords(),
+        DesignName.UNIFORM_CLUSTERS.value: designing.UniformClusters(),
     }
     if inputs.returned is not None:
-        own = pilot.design.design if isinstance(pilot.design, Responding) else pilot.design
-        name = str(to_plain(inputs.returned.folder.drawn.plan)["name"])
-        if isinstance(own, ByPredictedSize):
+        own = pilot.design.design if isinstance(pilot.design, nonresponse.Responding) else pilot.design
+        name = str(plans.to_plain(inputs.returned.folder.drawn.plan)["name"])
+        if isinstance(own, designing.ByPredictedSize):
             planned[name] = own
-        elif not isinstance(own, UniformRecords | UniformClusters):
+        elif not isinstance(own, designing.UniformRecords | designing.UniformClusters):
             message(f"note: the plan is for uniform draws, and not for those of {inputs.labels}, {name}")
-    for alarm in alarms(pilot, metrics):
+    for alarm in diagnostics.alarms(pilot, metrics):
         say(alarm)
-    plan = forecast(pilot, metrics, planned, kind=asked.kind, cost=lambda size: per_unit + per_record * size)
+    plan = planning.forecast(
+        pilot, metrics, planned, kind=asked.kind, cost=lambda size: per_unit + per_record * size
+    )
     table = plan.needed(half_width, inputs.level)
     _print_unreached(pilot, planned, table)
     printing.show(table.astype(object).where(table.notna(), None))
@@ -592,30 +600,31 @@ def plan_command(
 
 def _print_unreached(
     pilot: Sample,
-    designs: Mapping[str, UniformRecords | UniformClusters | ByPredictedSize],
+    designs: Mapping[str, designing.UniformRecords | designing.UniformClusters | designing.ByPredictedSize],
     table: pd.DataFrame,
 ) -> None:
     """Say which planned designs are expected to leave out large clusters with many links."""
     known = pilot.units.known
     if known is None or not known.singletons:
         return
+    # the chance of a predicted cluster at one draw of a uniform design, up to a factor
+    chances = {
+        designing.UniformRecords: columns_of.RECORDS,
+        designing.UniformClusters: columns_of.PREDICTED_CLUSTERS,
+    }
     for name, design in designs.items():
         if not (n := table.loc[table["design"] == name, "n"].max()) > 0:
             continue
-        chance = design.chance if isinstance(design, ByPredictedSize) else CHANCES[type(design)]
-        if (beyond := links_expected_beyond(known, chance, n)) > NOTABLE:
+        chance = design.chance if isinstance(design, designing.ByPredictedSize) else chances[type(design)]
+        if (beyond := calibration.links_expected_beyond(known, chance, n)) > calibration.NOTABLE:
             message(
                 f"note: {name}: {n:,} draws are expected to leave {beyond:.0%} of the predicted links in "
                 "clusters larger than any that they reach, so that they do not tell recall of large entities"
             )
 
 
-CHANCES = {UniformRecords: RECORDS, UniformClusters: PREDICTED_CLUSTERS}
-"""Chance of a predicted cluster at one draw of a uniform design, up to a factor."""
 MANY = 100
 """Candidates of a task that are many for an annotator."""
-STATUS = {Verdict.HOLDS: 0, Verdict.FAILS: 1, Verdict.OPEN: 3}
-"""Exit status of each verdict."""
 
 
 @command("check")
@@ -652,11 +661,14 @@ def check_command(
     refuse_output_over(printing.output, inputs)
     minimum = minima.read()
     sample, _ = inputs.sample()
-    found = check(sample, minimum, replace(ONCE if once else REPEATED, level=inputs.level))
-    for alarm in alarms(sample, found.metrics):
+    found = labelling.check(
+        sample, minimum, replace(labelling.ONCE if once else labelling.REPEATED, level=inputs.level)
+    )
+    for alarm in diagnostics.alarms(sample, found.metrics):
         say(alarm)
     printing.show_sentences(found.sentences(), found.table().reset_index())
-    raise typer.Exit(STATUS[found.verdict])
+    status = {labelling.Verdict.HOLDS: 0, labelling.Verdict.FAILS: 1, labelling.Verdict.OPEN: 3}
+    raise typer.Exit(status[found.verdict])
 
 
 @command("metrics")
@@ -676,8 +688,8 @@ def metrics_command(printing: Printing) -> None:
     [T07] Talburt et al. (2007).
     """
     if printing.output is not None:
-        refuse_output(printing.output)
-    rows = [(m.group.value, m.name, m.meaning, m.source) for m in ALL]
+        disk.refuse_output(printing.output)
+    rows = [(m.group.value, m.name, m.meaning, m.source) for m in definitions.ALL]
     printing.show(pd.DataFrame(rows, columns=["about", "metric", "meaning", "formula"]))
 
 
@@ -690,5 +702,7 @@ def demo_command(
     The truth of the synthetic case is known. The real case is PatentsView's disambiguation of inventors, with
     401 labelled inventors. It needs the extra datasets: pip install 'erbayes[datasets]'
     """
-    refuse_output(picture)
+    disk.refuse_output(picture)
+    from .demo import demo  # it loads more than commands need
+
     demo(picture)

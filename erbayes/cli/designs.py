@@ -5,24 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import pandas as pd
 import typer
 
 from .._internal.errors import DataError, head
-from .._internal.files import read_columns
-from ..design import (
-    Design,
-    DistinctEntities,
-    KnownWeights,
-    SingleUnit,
-    Stratified,
-    UniformClusters,
-    UniformRecords,
-)
-from ..units.clustering import ids
+from .._internal.policies import SingleUnit
+from .lazily import clusterings, designing, disk, pd
 from .options import file_option
+
+if TYPE_CHECKING:
+    from ..design import Design
 
 
 class DesignName(Enum):
@@ -96,39 +89,39 @@ class Drawing:
             raise DataError(
                 f"--design {self.design.value} does not take {', '.join(foreign)}; it takes {allowed}"
             )
-        units = None if self.drawn is None else list(read_columns(self.drawn, {"unit": None}).iloc[:, 0])
+        units = None if self.drawn is None else list(disk.read_columns(self.drawn, {"unit": None}).iloc[:, 0])
         match self.design:
             case DesignName.UNIFORM_RECORDS:
-                return UniformRecords(units, self.population)
+                return designing.UniformRecords(units, self.population)
             case DesignName.UNIFORM_CLUSTERS:
-                return UniformClusters(self.population, units)
+                return designing.UniformClusters(self.population, units)
             case DesignName.DISTINCT_ENTITIES:
                 if self.draws is None:
                     raise DataError(f"--design {self.design.value} needs --draws")
-                return DistinctEntities(self.draws, self.population)
+                return designing.DistinctEntities(self.draws, self.population)
             case DesignName.KNOWN_WEIGHTS:
                 if self.weights is None:
                     raise DataError(f"--design {self.design.value} needs --weights")
-                return KnownWeights(numbers(self.weights, "unit", "weight"), units, self.population)
+                return designing.KnownWeights(numbers(self.weights, "unit", "weight"), units, self.population)
             case DesignName.STRATIFIED:
                 if self.strata is None or self.populations is None:
                     raise DataError(f"--design {self.design.value} needs --strata and --populations")
                 of_strata = numbers(self.populations, "stratum", "number", whole=True)
                 sizes = {str(h): int(n) for h, n in of_strata.items()}
-                return Stratified(
+                return designing.Stratified(
                     keyed(self.strata, "unit", "stratum"), sizes, self.single_unit or SingleUnit.ERROR
                 )
 
 
 def keyed(path: Path, key: str, value: str) -> pd.Series:
     """Read a file of two columns as a Series of the second, indexed by the unique ids of the first."""
-    frame = read_columns(path, {key: None, value: None})
+    frame = disk.read_columns(path, {key: None, value: None})
     key, value = frame.columns
-    keys = ids(frame[key], f"{path}, column {key!r}")
+    keys = clusterings.ids(frame[key], f"{path}, column {key!r}")
     if not keys.is_unique:
         twice = keys[keys.duplicated()]
         raise DataError(f"{path}: {len(twice)} ids are listed twice, such as {head(twice)}")
-    return pd.Series(ids(frame[value], f"{path}, column {value!r}"), index=keys, name=value)
+    return pd.Series(clusterings.ids(frame[value], f"{path}, column {value!r}"), index=keys, name=value)
 
 
 def numbers(path: Path, key: str, value: str, whole: bool = False) -> pd.Series:

@@ -5,18 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from functools import wraps
+from functools import cache, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from .._internal.errors import DataError, NotIdentified, Remedy, Sentence, grade_of, in_one, printable
-from .._internal.files import refuse_output
+from .lazily import disk
+
+
+class Shell(TyperGroup):
+    """The commands together. Help and version come without the library that checks values of options."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return --help as not given, unless it is: None would be checked."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.default = False
+        return option
+
 
 app = typer.Typer(
-    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
+    cls=Shell,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 
 
@@ -132,10 +149,11 @@ def command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return register
 
 
-def _list_parameters(work: Callable[..., Any]) -> Iterator[tuple[Parameter, bool]]:
+@cache
+def _list_parameters(work: Callable[..., Any]) -> list[tuple[Parameter, bool]]:
     """Parameters of a function or class, and whether each is a class of options."""
-    for parameter in signature(work, eval_str=True).parameters.values():
-        yield parameter, is_dataclass(parameter.annotation)
+    parameters = signature(work, eval_str=True).parameters.values()
+    return [(parameter, is_dataclass(parameter.annotation)) for parameter in parameters]
 
 
 def _list_options(work: Callable[..., Any]) -> Iterator[Parameter]:
@@ -181,4 +199,4 @@ def refuse_same_file(first: tuple[str, Path], second: tuple[str, Path]) -> None:
 def refuse_output_over(output: Path | None, options: Any) -> None:
     """Refuse an output that is one of the input files, or cannot be written, before anything is read."""
     if output is not None:
-        refuse_output(output, [path for _, path in files_of(options)])
+        disk.refuse_output(output, [path for _, path in files_of(options)])

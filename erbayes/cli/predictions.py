@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pandas as pd
 import typer
 
 from .._internal.errors import DataError, Remedy, head
-from .._internal.files import is_database, read_columns
-from ..analysis.comparison import Differing
-from ..large import DatabaseTable, DuckDB, Files, Scanned, drawing, scan
-from ..large.files import unpacks
-from ..units.clustering import Clustering
-from ..units.frame import Dated
+from .._internal.policies import Differing
+from .lazily import clusterings, disk, frames, large, large_files, pd
 from .options import file_option, message
+
+if TYPE_CHECKING:
+    from ..large import Scanned
+    from ..units.clustering import Clustering
+    from ..units.frame import Dated
 
 CLUSTERS = "{:,} records in {:,} clusters"
 
@@ -65,7 +65,7 @@ class Links:
     def read(self, path: Path, record: str | None) -> tuple[Clustering, str]:
         """Read a file of links as clusters, with a sentence about what was read."""
         columns = {"left": self.left, "right": self.right} | ({"score": self.score} if self.score else {})
-        frame = read_columns(path, columns)
+        frame = disk.read_columns(path, columns)
         if self.score:
             scores = pd.to_numeric(frame[self.score], errors="coerce")
             wrong = scores.isna() & frame[self.score].notna()
@@ -87,9 +87,9 @@ class Links:
         records = (
             None
             if self.records is None
-            else read_columns(self.records, {"record": record}, spare=1).iloc[:, 0]
+            else disk.read_columns(self.records, {"record": record}, spare=1).iloc[:, 0]
         )
-        clustering = Clustering.from_pairs(
+        clustering = clusterings.Clustering.from_pairs(
             frame, score=self.score, threshold=self.threshold, records=records, what=f"pairs of {path}"
         )
         links = "links" if self.score is None else f"pairs, links from {self.threshold:g} on,"
@@ -119,7 +119,7 @@ class Reading:
         """True if predictions are scanned where they lie, False if they are read into memory."""
         parts = list(parts)
         for part in parts:
-            if part.table is None and is_database(part.path):
+            if part.table is None and disk.is_database(part.path):
                 raise DataError(f"{part.path} is a DuckDB database", Remedy.DATABASE)
         by_option = self.memory_limit is not None or any(part.table is not None for part in parts)
         files = [*(part.path for part in parts), *([] if frame is None else [frame])]
@@ -132,12 +132,16 @@ class Reading:
     def source(self, part: Part) -> Any:
         """Return the source to scan. A file that DuckDB cannot unpack is read into memory."""
         if part.table is not None:
-            return DatabaseTable(part.path, part.table, text=True)
+            return large.DatabaseTable(part.path, part.table, text=True)
         return self.source_of(part.path, {"record": self.record, "cluster": part.cluster})
 
     def source_of(self, path: Path, columns: dict[str, str | None], spare: int = 0) -> Any:
         """Return the source to scan in a file, of which `columns` are read if it cannot be unpacked."""
-        return Files(path, text=True) if unpacks(path) else read_columns(path, columns, spare)
+        return (
+            large.Files(path, text=True)
+            if large_files.unpacks(path)
+            else disk.read_columns(path, columns, spare)
+        )
 
     def read(self, part: Part, what: str, dates: Dated | None = None) -> tuple[Any, str]:
         """Read a prediction, with the dates that its frame needs and a sentence about what was read."""
@@ -146,7 +150,7 @@ class Reading:
                 raise DataError("with --edges, a frame is --frame FILE: pairs have no dates")
             return self.links.read(part.path, self.record)
         columns = {"record": self.record, "cluster": part.cluster}
-        table = read_columns(part.path, columns if dates is None else columns | {"date": dates.column})
+        table = disk.read_columns(part.path, columns if dates is None else columns | {"date": dates.column})
         if dates is not None and self.any_id:
             raise DataError(
                 "--any-id with --frame-column needs a scan, such as by --memory-limit 4GB; or write these "
@@ -157,7 +161,7 @@ class Reading:
 
     def clustering_of(self, table: pd.DataFrame, path: Path, what: str, sizes: str) -> tuple[Clustering, str]:
         """Return the first two columns of a table as a clustering, with a sentence about what was read."""
-        clustering = Clustering.of(table.iloc[:, :2], what, any_id=self.any_id)
+        clustering = clusterings.Clustering.of(table.iloc[:, :2], what, any_id=self.any_id)
         read = sizes.format(len(clustering.records), len(clustering.clusters))
         return clustering, f"{read} ({in_words(table.columns, path)})"
 
@@ -167,8 +171,8 @@ class Reading:
         if not self.scanned([part]):
             yield self.read(part, what)
             return
-        database = DuckDB(self.memory_limit)
-        with drawing(
+        database = large.DuckDB(self.memory_limit)
+        with large.drawing(
             self.source(part),
             record=self.record,
             cluster=part.cluster,
@@ -181,14 +185,24 @@ class Reading:
 
     def scan(self, part: Part, shared: dict[str, Any]) -> Scanned:
         """Scan a prediction."""
-        return scan(
+        units: Scanned = large.scan(
             self.source(part),
-            record=self.record,
-            cluster=part.cluster,
-            any_id=self.any_id,
-            database=DuckDB(self.memory_limit),
+            columns=large.Columns(self.record, part.cluster, self.any_id),
+            database=large.DuckDB(self.memory_limit),
             **shared,
         )
+        return units
+
+    def scan_shared(self, parts: Mapping[str, Part], shared: dict[str, Any]) -> dict[str, Scanned]:
+        """Scan predictions on the records that all of them have."""
+        clusters = {name: part.cluster for name, part in parts.items()}
+        units: dict[str, Scanned] = large.scan(
+            {name: self.source(part) for name, part in parts.items()},
+            columns=large.Columns(self.record, clusters, self.any_id),
+            database=large.DuckDB(self.memory_limit),
+            **shared,
+        )
+        return units
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,7 +251,7 @@ class Frame:
             raise DataError("a frame is either --frame or --frame-column with --frame-until")
         if dated and self.frame_column is None:
             raise DataError("--frame-until needs --frame-column")
-        if self.frame is not None and is_database(self.frame):
+        if self.frame is not None and disk.is_database(self.frame):
             raise DataError(f"--frame {self.frame} is a DuckDB database: a frame is a file or a folder")
 
     @property
@@ -246,7 +260,9 @@ class Frame:
         until = self.frame_until
         if self.frame_column is None:
             return None
-        return Dated(self.frame_column, int(until) if until is not None and until.isdecimal() else until)
+        return frames.Dated(
+            self.frame_column, int(until) if until is not None and until.isdecimal() else until
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +282,9 @@ def in_words(columns: Iterable[Any], path: Path) -> str:
 def _is_large(prediction: Path) -> bool:
     """True if a prediction is scanned where it lies, without an option that asks for it."""
     return prediction.is_dir() or (
-        prediction.stat().st_size >= LARGE and unpacks(prediction) and find_spec("duckdb") is not None
+        prediction.stat().st_size >= LARGE
+        and large_files.unpacks(prediction)
+        and find_spec("duckdb") is not None
     )
 
 

@@ -9,18 +9,15 @@ from dataclasses import dataclass
 from enum import Enum
 from io import StringIO
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import pandas as pd
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
-from .._internal.digits import shown
-from .._internal.files import replacing
-from ..labels import Fault, Labels
+from .lazily import digits, disk, labelling, pd
 from .options import message
+
+if TYPE_CHECKING:
+    from ..labels import Labels
 
 FAULTS = 20
 """Number of faults that are printed."""
@@ -41,7 +38,7 @@ def _render_table(table: pd.DataFrame, format: Format) -> str:
             return table.to_csv(index=False)
         case Format.HTML:
             with pd.option_context("display.max_colwidth", None):
-                return shown(table).to_html(index=False) + "\n"
+                return digits.shown(table).to_html(index=False) + "\n"
         case Format.JSON:
             rows = [
                 # JSON has neither NaN nor infinity
@@ -55,11 +52,15 @@ def _render_table(table: pd.DataFrame, format: Format) -> str:
 
 def _render_plain(table: pd.DataFrame, heads: Mapping[str, str] | None = None) -> str:
     """Text of a table in aligned columns. `heads` replaces names of columns."""
+    from rich import box  # rich is loaded by the first table
+    from rich.console import Console
+    from rich.table import Table
+
     aligned = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in map(str, table):
         text = table[name].map(lambda x: isinstance(x, str)).any()
         aligned.add_column((heads or {}).get(name, name), justify="left" if text else "right", no_wrap=True)
-    for row in shown(table).itertuples(index=False):
+    for row in digits.shown(table).itertuples(index=False):
         aligned.add_row(*row)
     # no table is cut to the width of a terminal, and no name is taken for markup
     console = Console(file=StringIO(), width=10_000, markup=False, highlight=False, emoji=False)
@@ -85,7 +86,9 @@ def show_labels(labels: Labels) -> None:
     show_cautions(labels)
     if len(labels.pairs):
         typer.echo(_render_plain(labels.agreement()))
-    faults = labels.problems[labels.problems["fault"] != Fault.UNANSWERED]  # these are counted above
+    faults = labels.problems[
+        labels.problems["fault"] != labelling.Fault.UNANSWERED
+    ]  # these are counted above
     faults = faults.assign(fault=[fault.value for fault in faults["fault"]])
     if len(faults):
         times = faults["fault"].value_counts().rename_axis("fault").rename("times").reset_index()
@@ -119,7 +122,7 @@ class Printing:
         if self.output is None:
             typer.echo(text, nl=False)
             return
-        with replacing(self.output) as new:
+        with disk.replacing(self.output) as new:
             new.write_text(text, encoding="utf-8")
 
     def show_sentences(self, sentences: Sequence[str], table: pd.DataFrame) -> None:

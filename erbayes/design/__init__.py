@@ -7,12 +7,13 @@ The paper's θ = 1 - (n-1)/(T-1) is T/(T-1) times as large. It needs `correction
 Source: [B22] Binette et al. (2022), arXiv 2210.01230.
 """
 
+from .._internal.policies import SingleUnit
 from .contract import Design, Expansion, SelectedBySize, WithChances, WithLaw
 from .drawn import paper_theta, sampling_fraction
 from .kept import KeptWeights
 from .known import BySize, KnownChances, KnownInclusion, KnownWeights, WeightedRecords
 from .predicted import ByPredictedSize, PoissonRecords, SystematicRecords
-from .strata import Pooled, SingleUnit, Stratified
+from .strata import Pooled, Stratified
 from .uniform import DistinctEntities, UniformClusters, UniformRecords
 
 __all__ = [

@@ -181,10 +181,6 @@ def links_by_size(units: Units, expansion: Expansion) -> tuple[ClusterSum, ...]:
     units : Units
     expansion : Expansion
 
-    Returns
-    -------
-    tuple of ClusterSum
-
     Raises
     ------
     DataError

@@ -196,7 +196,7 @@ class WeightedRecords:
 
     @classmethod
     def of(cls, labels: Any, drawn: Ids, probability: Any, absolute: bool = False) -> WeightedRecords:
-        """Make the design from the probability of every labelled record.
+        """Make the design from the probability of every labelled record, with `summed=True`.
 
         Parameters
         ----------
@@ -209,11 +209,6 @@ class WeightedRecords:
             Estimates do not cover units whose records all have probability 0.
         absolute : bool
             True if the p of all records of the population sum to 1.
-
-        Returns
-        -------
-        WeightedRecords
-            With `summed=True`.
 
         Raises
         ------

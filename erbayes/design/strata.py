@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ import pandas as pd
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, head, member, whole
+from .._internal.policies import SingleUnit
 from ..units.clustering import as_index
 from ..units.units import Units
 from .contract import Expansion, WithChances
@@ -26,17 +26,6 @@ from .drawn import (
     unreached,
 )
 from .variance import StratifiedDraws
-
-
-class SingleUnit(Enum):
-    """Rules for the variance of a stratum with one draw."""
-
-    ERROR = "error"
-    """Refuse (the default)."""
-    CERTAINTY = "certainty"
-    """It adds nothing, since the unit was certain to be drawn."""
-    ADJUST = "adjust"
-    """It adds the squared distance of its draw from the mean of all draws, which is conservative."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,16 +12,16 @@ from .closed_form import Taylor, taylor
 from .contract import Counting, Doubting, Engine, Estimator, Explaining, Paired, Preparing
 from .labelled_only import Naive, P_naive, R_naive, naive
 from .leave_one_out import Jackknife, jackknife
+from .named import Advised, advise, find_engine
 from .pool import LinearPool, linear_pool
-from .replicates import Basic, BCa, Bootstrap, Resampled, Studentised, bootstrap
-from .schemes import Dirichlet, FixedReplicates, Multinomial, PseudoDraws, RaoWu, Scheme
+from .replicates import BCa, Bootstrap, Resampled, Studentised, bootstrap
+from .schemes import Dirichlet, PseudoDraws, RaoWu, Scheme
 from .several_engines import SideBySide, side_by_side
-from .wrapped import OnCalibrated, OnDistinct
 
 __all__ = [
+    "Advised",
     "AnytimeBetting",
     "BCa",
-    "Basic",
     "Betting",
     "Bootstrap",
     "BoundedMeans",
@@ -31,14 +31,10 @@ __all__ = [
     "Engine",
     "Estimator",
     "Explaining",
-    "FixedReplicates",
     "Jackknife",
     "LinearPool",
     "Means",
-    "Multinomial",
     "Naive",
-    "OnCalibrated",
-    "OnDistinct",
     "P_naive",
     "Paired",
     "Preparing",
@@ -50,9 +46,11 @@ __all__ = [
     "SideBySide",
     "Studentised",
     "Taylor",
+    "advise",
     "betting",
     "bootstrap",
     "draws_of",
+    "find_engine",
     "jackknife",
     "linear_pool",
     "naive",

@@ -20,6 +20,18 @@ class Engine(Protocol):
     Studies, reports, sensitivity analyses and comparisons take any engine, also a function of a user. An
     engine with an attribute `batched = True` takes many samples of a study in one call, along a leading axis
     of the expansion.
+
+    Examples
+    --------
+    Under uniform records, on the distinct entities among the draws. The function suits a study too:
+
+    >>> import erbayes as eb
+    >>> def on_distinct(sample, metrics, rng=None):
+    ...     design = eb.DistinctEntities(len(sample.expansion.unit))
+    ...     return eb.taylor(eb.Sample(sample.units, design), metrics).apply(metrics)
+    >>> units = eb.measure({i: i // 2 for i in range(60)}, {i: i // 2 for i in range(40)})
+    >>> on_distinct(eb.Sample(units, eb.UniformRecords()), [eb.metrics.entities]).estimate.round(2)
+    array([30.])
     """
 
     def __call__(self, sample: Sample, metrics: Sequence[Metric], rng: Seed = None, /) -> Normal | Draws:

@@ -46,7 +46,7 @@ def linear_pool(
     results : sequence of Normal or Draws
         Two or more, with the same components.
     weights : sequence of float, optional
-        One per result, 0 or more. By default all are equal.
+        One per result, 0 or more, such as those of `erbayes.bayes.stack`. By default all are equal.
     draws : int
         Number of draws of the pool. Each result has its share of them.
     rng : Generator, int or None

@@ -1,4 +1,4 @@
-"""Annotators: models of their errors, comparisons of two of them, labelling sheets, answers about pairs.
+"""Annotators: models of their errors, comparisons of two of them, answers about pairs.
 
 An annotator starts from *home*, the predicted cluster of a drawn record (the *sampled mention*).
 There are two decisions: which records of home to remove, and which records elsewhere to add. Each has its
@@ -59,7 +59,6 @@ from .reading.answer_files import read_labels
 from .reading.faults import HARMLESS, Fault, State
 from .reading.machine import MachineLabels, machine_labels
 from .reading.returned import Labels
-from .reading.sheets import Problem, Sheet, SheetColumns, read_sheet
 from .reading.stars import Flaw, Stars, read_stars
 
 __all__ = [
@@ -89,14 +88,11 @@ __all__ = [
     "Plan",
     "Poisson",
     "PredictedClusters",
-    "Problem",
     "Rate",
     "Recaptured",
     "Records",
     "RootSize",
     "Rule",
-    "Sheet",
-    "SheetColumns",
     "Source",
     "Stars",
     "State",
@@ -121,7 +117,6 @@ __all__ = [
     "read_answers",
     "read_folder",
     "read_labels",
-    "read_sheet",
     "read_stars",
     "restore",
     "sampled_mention",

@@ -46,11 +46,11 @@ class RunSQL:
     Examples
     --------
     >>> import sqlite3
-    >>> from erbayes.large import char_literal, scan
+    >>> from erbayes.large import Columns, char_literal, scan
     >>> database = sqlite3.connect(":memory:")
     >>> _ = database.execute("CREATE TABLE p AS SELECT 1 AS record, 'a' AS cluster UNION SELECT 2, 'a'")
     >>> table = RunSQL(lambda sql: database.execute(sql).fetchall(), "p", literal=char_literal)
-    >>> scan(table, {1: "x"}, record="record", cluster="cluster")
+    >>> scan(table, {1: "x"}, Columns("record", "cluster"))
     Units(1 units, 1 records, 1 pieces)
     """
 

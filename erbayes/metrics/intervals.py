@@ -2,7 +2,7 @@
 
 `BetaGamma`, `Symmetric` and `WALD` are distributions about a closed-form estimate. `Anytime` makes a
 confidence sequence of each of them. `EqualTailed` and `HighestDensity` are intervals of draws: bootstrap
-replicates or posterior draws. Others are in `erbayes.engine`: `BCa`, `Basic` and `Studentised` need a whole
+replicates or posterior draws. Others are in `erbayes.engine`: `BCa` and `Studentised` need a whole
 bootstrap, `Betting` and `AnytimeBetting` the value of each draw.
 
 Sources: Korn and Graubard (1998), Survey Methodology 24, 193-201 (effective sample size, Beta quantiles,
@@ -83,10 +83,6 @@ def interval(result: Any, level: float, kind: Kind) -> FloatArray:
     level : float in (0, 1)
     kind : Kind
 
-    Returns
-    -------
-    float array, (..., k, 2)
-
     Raises
     ------
     DataError
@@ -118,7 +114,7 @@ def need_suitable(kind: Kind, result: Any) -> None:
     if not kind.suits(result):
         raise DataError(
             f"{type(kind).__name__} is no interval of a {type(result).__name__}: BetaGamma, Symmetric, WALD "
-            "and Anytime are those of a Normal, EqualTailed and HighestDensity of Draws, BCa, Basic and "
+            "and Anytime are those of a Normal, EqualTailed and HighestDensity of Draws, BCa and "
             "Studentised of a Bootstrap, and Betting and AnytimeBetting of Means"
         )
 
@@ -213,13 +209,7 @@ class HighestDensity:
 
 
 def array_stats() -> Any:
-    """Import ArviZ's statistics of arrays.
-
-    Raises
-    ------
-    DataError
-        If arviz-stats is not installed.
-    """
+    """Import ArviZ's statistics of arrays; DataError if arviz-stats is not installed."""
     try:
         from arviz_stats.base import array_stats
     except ModuleNotFoundError as error:

@@ -6,12 +6,22 @@ black, white and grey, and series differ in shape as well.
 
 from .curves import curve
 from .fits import leakage, predicted_retention, predicted_sizes, retention, size_distribution
-from .results import balance, by_domain, forest, influence, sampling_distribution, side_by_side, tree
+from .results import (
+    balance,
+    by_domain,
+    comparison,
+    forest,
+    influence,
+    sampling_distribution,
+    side_by_side,
+    tree,
+)
 from .studies import coverage, estimates, interval_scores, tipping
 
 __all__ = [
     "balance",
     "by_domain",
+    "comparison",
     "coverage",
     "curve",
     "estimates",

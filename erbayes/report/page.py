@@ -578,7 +578,7 @@ def _render_balance(sample: Sample) -> str:
         return _render_text(f"No balance: {error}.", "soft")
     table = table.rename(index=lambda name: name.replace("_", " "))
     picture = _render_picture(
-        lambda ax: plots.balance(table, ax=ax), 1.2 + 0.4 * len(table), "Estimated over known totals"
+        lambda ax: plots.balance(sample, ax=ax), 1.2 + 0.4 * len(table), "Estimated over known totals"
     )
     return _render_columns(_render_table(digits.shown(table)), picture)
 
@@ -595,7 +595,7 @@ def _render_influence(sample: Sample, metric: Metric) -> str:
     shown = table[["records", "missing", "wrong", "draws"]].map(lambda x: f"{x:,.0f}")
     shown.insert(0, "influence", table["influence"].map(lambda x: f"{x:+.2g}"))
     picture = _render_picture(
-        lambda ax: plots.influence(table, MOST, ax),
+        lambda ax: plots.influence(sample, metric, MOST, ax),
         1.2 + 0.25 * len(table),
         f"Influence of single units on {metric.name}",
     )

@@ -19,16 +19,17 @@ from scipy.sparse.csgraph import connected_components
 
 from .._internal.arrays import FloatArray, IntArray
 from .._internal.errors import DataError, Grade, Remedy, Sentence, head, number, whole
+from .._internal.known_columns import fill_known
 from .._internal.tables import hint_at_polars, is_table, refuse_columns, refuse_names, to_frame
 from .clustering import Clustering, ids, kind, list_all_records
 from .lookup import look_up
 from .measuring import assemble
 from .units import KnownTotals, Units
 
-SPLINK = (("unique_id_l", "unique_id_r"), ("match_weight", "match_probability"))
-"""Splink's columns of both ends, and of scores. Weights come first, since probabilities crowd at 1."""
 SPLINK_DATASETS = ("source_dataset_l", "source_dataset_r")
 """Splink's columns of the dataset of each end, in which alone its id is unique."""
+WEIGHT = "match_weight"
+"""Splink's column of weights."""
 DEDUPE = ("pairs", "score")
 """Fields of the array that dedupe's `score` returns."""
 SURE = 4.5
@@ -206,14 +207,14 @@ def choose_names(columns: Sequence[Any], score: str | None, what: str = "edges")
     DataError
         If it is not clear which they are.
     """
-    table, (ends, known) = f"the table of the {what}", SPLINK
-    columns = list(columns)
-    if set(ends) <= set(columns):
-        score = score or next((name for name in known if name in columns), None)
+    table, columns, datasets = f"the table of the {what}", list(columns), list[Any]()
+    found = fill_known({"left": None, "right": None, "score": score}, columns)
+    if found["left"] is not None and found["right"] is not None:
+        # weights come first, since probabilities crowd at 1
+        score = WEIGHT if score is None and WEIGHT in columns else found["score"]
         datasets = [name for name in SPLINK_DATASETS if name in columns]
-        columns = [*ends, *(name for name in columns if name == score)]
-    else:
-        datasets = []
+        columns = [name for name in columns if name in {found["left"], found["right"], score}]
+        columns.sort(key=[found["left"], found["right"], score].index)
     if score is None and len(columns) != 3:
         raise DataError(f"{table} has {head(columns, 20)}: which column has the scores?", Remedy.SCORE)
     score = columns[2] if score is None else score

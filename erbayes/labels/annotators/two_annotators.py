@@ -14,13 +14,14 @@ import pandas as pd
 
 from ..._internal.arrays import BoolArray, FloatArray, IntArray
 from ..._internal.errors import DataError, head, need
+from ..._internal.policies import Missing
 from ...design import Design
 from ...design.sample import Sample
 from ...engine.closed_form import paired_taylor
 from ...metrics.definitions import USUAL, Wanted, chosen
 from ...metrics.uncertain import Normal
 from ...units.clustering import Clustering, ids
-from ...units.measuring import Missing, measure
+from ...units.measuring import measure
 from ...units.units import Units
 from .agreement import PER_LINK, estimate_agreement
 from .audit import Audit, count_audited_errors, warn_unmodelled
@@ -267,7 +268,7 @@ class Pair:
         return pd.DataFrame([_count_crossed(found), _count_crossed(removed)], ["found", "removed"])
 
     def recaptured(self, odds_ratio: float = 1.0) -> tuple[Recaptured, Recaptured]:
-        """Rates of errors that both annotators made: the shares missed and kept, for `bias_analysis`.
+        """Rates of errors that both annotators made: the shares missed and kept, for an `Annotator`.
 
         The first is the share that both missed of the records outside home. The second is the share that both
         kept of the foreign records in home. Under draws proportional to size, shares of records are shares of

@@ -12,10 +12,11 @@ import pandas as pd
 
 from ..._internal.errors import DataError, Remedy, head
 from ..._internal.files import replacing
+from ..._internal.policies import Missing
 from ...design import Design, KeptWeights
 from ...large import lies_elsewhere, scan
 from ...units.clustering import Clustering
-from ...units.measuring import Missing, measure, measure_predicted, refuse_unmatched
+from ...units.measuring import measure, measure_predicted, refuse_unmatched
 from ...units.units import Units
 from ..annotators.two_annotators import Pair
 from ..drawing import PredictedClusters

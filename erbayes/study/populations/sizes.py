@@ -12,7 +12,6 @@ from typing import Protocol
 
 import numpy as np
 from scipy.special import zeta
-from scipy.stats import nbinom
 
 from ..._internal.arrays import FloatArray, IntArray
 from ..._internal.errors import DataError, head, number, whole
@@ -181,6 +180,8 @@ class NegativeBinomial:
 
     def draw(self, records: int, rng: np.random.Generator) -> IntArray:
         """Draw sizes that add to `records`."""
+        from scipy.stats import nbinom  # a second of imports, which few need
+
         _need_records(records)
         law = (self.dispersion, self.dispersion / (self.dispersion + self.mean))
         weight = np.asarray(nbinom.pmf(np.arange(1, records + 1), *law), dtype=np.float64)
