@@ -9,7 +9,7 @@ from scipy.stats import beta, norm
 
 import erbayes as eb
 from erbayes import datasets
-from erbayes.analysis.thresholds import Curve, _count_needed, _keep_best
+from erbayes.analysis.thresholds import CAUTIOUS, Curve, _count_needed, _keep_best
 from erbayes.engine import Jackknife, Resampled, Taylor
 from erbayes.large import DatabaseTable
 from erbayes.metrics.simultaneous import simultaneous_level
@@ -206,11 +206,12 @@ def test_nothing_is_certified_if_the_first_limit_is_too_low():
 
 
 def test_certificates_begin_with_thirty_effective_draws_and_with_enough_for_the_share():
-    assert _count_needed(0.5, 0.95) == 30
-    # n draws without an error have about the limit .05^(1/n), which is .99 from 300 on; Jeffreys' is larger
-    for least in (0.9, 0.95, 0.99):
+    assert _count_needed(0.5, 0.95) == _count_needed(0.9, 0.95) == 30
+    for least in (0.92, 0.95, 0.99):
         n = _count_needed(least, 0.95)
-        assert beta.ppf(0.05, n + 0.5, 0.5) >= least > beta.ppf(0.05, n / 1.1 + 0.5, 0.5) or n == 30
+        assert least**n == pytest.approx(0.05)
+        fit = eb.Normal(("P",), np.ones(1), np.zeros((1, 1)), np.full(1, 1e9), ((0.0, 1.0),), n)
+        assert fit.interval(0.9, CAUTIOUS)[0, 0] == pytest.approx(least, abs=0.1 * (1 - least))
     curve = flat([0.99] * 5, [0.005] * 5)
     for first, effective in ((5.0, 30.0), (4.0, 29.9)):
         effective = np.array([[effective], [40], [40], [40], [40.0]])

@@ -14,11 +14,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import betaincinv
 
 from .._internal.arrays import BoolArray, FloatArray, Seed
 from .._internal.errors import Alarm, DataError, number
@@ -29,7 +29,7 @@ from ..engine.contract import Engine, need_paired
 from ..large import DuckDB, lies_elsewhere
 from ..large.sources import opened
 from ..metrics.definitions import USUAL, Metric, Wanted, chosen
-from ..metrics.intervals import DEFAULT, Kind, check_level
+from ..metrics.intervals import DEFAULT, BetaGamma, Kind, check_level
 from ..metrics.simultaneous import draw_paths
 from ..metrics.uncertain import Draws, Normal, Tabled
 from ..units.edges import Edges, choose_names
@@ -44,6 +44,10 @@ if TYPE_CHECKING:
 
 CERTIFIED_FROM = 30.0
 """Effective draws from which certificates begin, because with fewer the limits depend on pseudo-draws."""
+CAUTIOUS = BetaGamma(1.0)
+"""The interval of certificates. After n draws without an error its lower limit p has about p^n = 1 - level,
+as that of Clopper and Pearson. Half the mass misses more often on this side than on the other: a certificate
+was false in .065 and .095 of samples of RLdata10000 at shares of .95."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +215,8 @@ class Curve(Tabled):
             raise DataError(f"certificates are of shares, and {self.metrics[place].name} is none")
         least = number(least, "what is certified", lambda x: 0 < x < 1, "lie between 0 and 1")
         level = number(level, "level of a certificate", lambda x: 0.5 < x < 1, "lie between 0.5 and 1")
-        x, lower = part.estimate, part.interval(2 * level - 1)[:, 0]
+        kind = CAUTIOUS if isinstance(part, Normal) else None
+        x, lower = part.estimate, part.interval(2 * level - 1, kind)[:, 0]
         enough = self.effective[:, place] >= _count_needed(least, level)
         begin = 0 if self._census else int(np.argmax(np.append(enough, True)))
         passed = begin + int(np.argmin(np.append(lower[begin:] >= least, False)))
@@ -271,14 +276,8 @@ def describe_few(effective: FloatArray, sample: Sample, remedy: str = "") -> lis
 
 
 def _count_needed(least: float, level: float) -> float:
-    """Return the effective draws without an error from which a lower limit can reach `least`.
-
-    The limit of n such draws is about the quantile of Beta(n + ½, ½).
-    """
-    n = CERTIFIED_FROM
-    while betaincinv(n + 0.5, 0.5, 1 - level) < least:
-        n *= 1.1
-    return n
+    """Return the effective draws, all without an error, from which a lower limit can reach `least`."""
+    return max(CERTIFIED_FROM, log(1 - level) / log(least))
 
 
 def _allow_for_unseen(part: Normal | Draws) -> FloatArray:

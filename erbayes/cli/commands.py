@@ -49,6 +49,7 @@ from .options import app, command, files_of, message, refuse_output_over, say, w
 from .phases import Cheap, split
 from .predictions import Predicted
 from .printing import Printing, show_labels
+from .thresholds import thresholds_command
 
 if TYPE_CHECKING:
     from ..analysis.domains import ByDomain
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from ..labels.drawing import Drawn
     from ..metrics.definitions import Metric
 
-__all__ = ["app"]
+__all__ = ["app", "thresholds_command"]
 
 
 MISSING = {

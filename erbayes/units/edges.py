@@ -102,7 +102,7 @@ class Edges:
             if len(distinct) == 1:
                 raise DataError(
                     f"all {len(self.score):,} scores are {head(distinct)}, which is one clustering and no "
-                    "curve: estimate it with Clustering.from_pairs"
+                    "curve"
                 )
             rank = np.linspace(0, len(distinct) - 1, min(wanted, len(distinct)))
             return np.asarray(distinct[rank.round().astype(np.int64)][::-1])
